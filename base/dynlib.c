@@ -1,0 +1,78 @@
+#define _GNU_SOURCE  // memfd_create
+#include "base/dynlib.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct berth_dynlib {
+    void *handle;
+};
+
+static berth_status wrap(void *handle, berth_dynlib **out_library) {
+    berth_dynlib *library = malloc(sizeof(*library));
+    if (!library) {
+        dlclose(handle);
+        return berth_status_oom();
+    }
+    library->handle = handle;
+    *out_library = library;
+    return BERTH_OK;
+}
+
+berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_library) {
+    *out_library = NULL;
+    char reasons[512] = "";
+    for (; *names; ++names) {
+        void *handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+        if (handle) return wrap(handle, out_library);
+        const char *reason = dlerror();
+        size_t used = strlen(reasons);
+        snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "", reason ? reason : *names);
+    }
+    return berth_status_make(BERTH_UNAVAILABLE, "cannot load the library: %s", reasons);
+}
+
+berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes, const char *label,
+                                      berth_dynlib **out_library) {
+    *out_library = NULL;
+    int fd = memfd_create(label, MFD_CLOEXEC);
+    if (fd < 0) return berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label, strerror(errno));
+    berth_status status = BERTH_OK;
+    const char *at = data;
+    while (size_bytes > 0 && !status) {
+        ssize_t put = write(fd, at, size_bytes);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) {
+            status = berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label, strerror(errno));
+        } else {
+            at += put;
+            size_bytes -= (size_t)put;
+        }
+    }
+    if (!status) {
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        const char *reason = handle ? NULL : dlerror();
+        status = handle ? wrap(handle, out_library)
+                        : berth_status_make(BERTH_UNAVAILABLE, "cannot load library %s: %s", label,
+                                            reason ? reason : "unknown reason");
+    }
+    close(fd);
+    return status;
+}
+
+void *berth_dynlib_symbol(berth_dynlib *library, const char *name) {
+    return dlsym(library->handle, name);
+}
+
+void berth_dynlib_close(berth_dynlib *library) {
+    if (!library) return;
+    dlclose(library->handle);
+    free(library);
+}

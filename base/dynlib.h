@@ -1,0 +1,20 @@
+// Shared libraries opened at run time (vendor drivers, compiled kernels).
+#ifndef BERTH_BASE_DYNLIB_H_
+#define BERTH_BASE_DYNLIB_H_
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+typedef struct berth_dynlib berth_dynlib;
+
+// Opens the first of `names` (NULL-terminated) that loads. Errors: UNAVAILABLE with the loader's reason for each.
+BERTH_MUST_USE berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_library);
+// Opens a library from memory (an ELF shared object) without leaving a file behind.
+BERTH_MUST_USE berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes, const char *label,
+                                                     berth_dynlib **out_library);
+// The symbol's address, or NULL.
+void *berth_dynlib_symbol(berth_dynlib *library, const char *name);
+void berth_dynlib_close(berth_dynlib *library);  // NULL is fine
+
+#endif  // BERTH_BASE_DYNLIB_H_

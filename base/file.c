@@ -1,0 +1,155 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static berth_status io_error(const char *what, const char *path) {
+    return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO, "cannot %s \"%s\": %s", what, path,
+                             strerror(errno));
+}
+
+static berth_status open_regular(const char *path, int *out_fd, size_t *out_size_bytes) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return io_error("open", path);
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        berth_status status = io_error("read", path);
+        close(fd);
+        return status;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        close(fd);
+        return berth_status_make(BERTH_IO, "\"%s\" is not a regular file", path);
+    }
+    *out_fd = fd;
+    *out_size_bytes = (size_t)info.st_size;
+    return BERTH_OK;
+}
+
+berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
+    *out_mapping = (berth_mapping){0};
+    int fd = -1;
+    size_t size_bytes = 0;
+    BERTH_TRY(open_regular(path, &fd, &size_bytes));
+    berth_status status = BERTH_OK;
+    if (size_bytes > 0) {
+        void *data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) status = io_error("map", path);
+        else *out_mapping = (berth_mapping){data, size_bytes};
+    }
+    close(fd);
+    return status;
+}
+
+void berth_file_unmap(berth_mapping mapping) {
+    if (!mapping.data) return;
+    union {
+        const void *constant;
+        void *mutable_pointer;
+    } data = {.constant = mapping.data};
+    munmap(data.mutable_pointer, mapping.size_bytes);
+}
+
+static berth_status read_all(int fd, const char *path, char *data, size_t size_bytes) {
+    size_t done = 0;
+    while (done < size_bytes) {
+        ssize_t got = read(fd, data + done, size_bytes - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error("read", path);
+        if (got == 0) return berth_status_make(BERTH_IO, "\"%s\" became shorter while it was read", path);
+        done += (size_t)got;
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes, char **out_data,
+                             size_t *out_size_bytes) {
+    *out_data = NULL;
+    *out_size_bytes = 0;
+    int fd = -1;
+    size_t size_bytes = 0;
+    BERTH_TRY(open_regular(path, &fd, &size_bytes));
+    close(fd);
+    if (size_bytes > limit_bytes)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "\"%s\" has %zu bytes; at most %zu are read", path, size_bytes,
+                                 limit_bytes);
+    char *data = berth_arena_alloc(arena, size_bytes + 1);
+    BERTH_TRY(open_regular(path, &fd, out_size_bytes));
+    berth_status status = *out_size_bytes == size_bytes
+                              ? read_all(fd, path, data, size_bytes)
+                              : berth_status_make(BERTH_IO, "\"%s\" changed while it was read", path);
+    close(fd);
+    if (!status) *out_data = data;
+    return status;
+}
+
+static berth_status write_all(int fd, const char *path, const char *data, size_t size_bytes) {
+    while (size_bytes > 0) {
+        ssize_t put = write(fd, data, size_bytes);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return io_error("write", path);
+        data += put;
+        size_bytes -= (size_t)put;
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_file_write(const char *path, const void *data, size_t size_bytes) {
+    if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", data, size_bytes);
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {  // /dev/null, a pipe
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0) return io_error("write", path);
+        berth_status status = write_all(fd, path, data, size_bytes);
+        close(fd);
+        return status;
+    }
+    size_t length = strlen(path) + sizeof(".XXXXXX");
+    char *temporary = malloc(length);
+    if (!temporary) return berth_status_oom();
+    snprintf(temporary, length, "%s.XXXXXX", path);
+    berth_status status = BERTH_OK;
+    int fd = mkstemp(temporary);
+    if (fd < 0) {
+        status = io_error("write", path);
+    } else {
+        status = write_all(fd, path, data, size_bytes);
+        mode_t mask = umask(0);
+        umask(mask);
+        if (!status && (fchmod(fd, 0666 & ~mask) != 0 || fsync(fd) != 0)) status = io_error("write", path);
+        if (close(fd) != 0 && !status) status = io_error("write", path);
+        if (!status && rename(temporary, path) != 0) status = io_error("write", path);
+        if (status) unlink(temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+berth_status berth_file_make_folders(const char *path) {
+    char *copy = strdup(path);
+    if (!copy) return berth_status_oom();
+    berth_status status = BERTH_OK;
+    for (char *at = copy + 1;; ++at) {
+        if (*at != '/' && *at != 0) continue;
+        char held = *at;
+        *at = 0;
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST) status = io_error("create folder", copy);
+        *at = held;
+        if (held == 0 || status) break;
+    }
+    struct stat info;
+    if (!status && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        status = berth_status_make(BERTH_IO, "\"%s\" is not a folder", path);
+    free(copy);
+    return status;
+}
+
+bool berth_file_exists(const char *path) {
+    return access(path, F_OK) == 0;
+}

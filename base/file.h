@@ -1,0 +1,34 @@
+// Files: read-only mappings, whole-file reads, and writes that are complete or not there at all.
+#ifndef BERTH_BASE_FILE_H_
+#define BERTH_BASE_FILE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef struct berth_mapping {
+    const uint8_t *data;  // NULL for an empty file
+    size_t size_bytes;
+} berth_mapping;
+
+// Maps a regular file read-only. Errors: NOT_FOUND, IO (the message names the path and the system's reason).
+BERTH_MUST_USE berth_status berth_file_map(const char *path, berth_mapping *out_mapping);
+void berth_file_unmap(berth_mapping mapping);
+
+// Reads a whole file of at most `limit_bytes` into the arena, NUL-terminated behind the data.
+// Errors: NOT_FOUND, IO, OUT_OF_RANGE (larger than the limit).
+BERTH_MUST_USE berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes, char **out_data,
+                                            size_t *out_size_bytes);
+
+// Writes to a temporary file beside `path`, syncs and renames: readers see the old content or the new, never a part.
+// "-" writes to stdout.
+BERTH_MUST_USE berth_status berth_file_write(const char *path, const void *data, size_t size_bytes);
+
+// Creates the folder and its parents (mode 0700 for those created).
+BERTH_MUST_USE berth_status berth_file_make_folders(const char *path);
+bool berth_file_exists(const char *path);
+
+#endif  // BERTH_BASE_FILE_H_

@@ -1,0 +1,198 @@
+#include "base/str.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+berth_strbuf berth_strbuf_make(berth_arena *arena) {
+    return (berth_strbuf){.arena = arena};
+}
+
+static void reserve(berth_strbuf *buffer, size_t extra) {
+    size_t wanted = buffer->length + extra + 1;
+    if (wanted <= buffer->capacity) return;
+    size_t capacity = buffer->capacity ? buffer->capacity * 2 : 64;
+    while (capacity < wanted) capacity *= 2;
+    buffer->data = berth_arena_grow(buffer->arena, buffer->data, buffer->length, capacity);
+    buffer->capacity = capacity;
+}
+
+void berth_strbuf_add_n(berth_strbuf *buffer, const char *text, size_t length) {
+    reserve(buffer, length);
+    if (length) memcpy(buffer->data + buffer->length, text, length);
+    buffer->length += length;
+    buffer->data[buffer->length] = 0;
+}
+
+void berth_strbuf_add(berth_strbuf *buffer, const char *text) {
+    berth_strbuf_add_n(buffer, text, strlen(text));
+}
+
+void berth_strbuf_addf(berth_strbuf *buffer, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length <= 0) return;
+    reserve(buffer, (size_t)length);
+    va_start(arguments, format);
+    vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    buffer->length += (size_t)length;
+}
+
+const char *berth_strbuf_text(const berth_strbuf *buffer) {
+    return buffer->data ? buffer->data : "";
+}
+
+static bool format_special(double value, char out[32]) {
+    if (isnan(value)) snprintf(out, 32, "nan");
+    else if (isinf(value)) snprintf(out, 32, value > 0 ? "inf" : "-inf");
+    else return false;
+    return true;
+}
+
+void berth_format_f64(double value, char out[32]) {
+    if (format_special(value, out)) return;
+    for (int digits = 1; digits <= 17; ++digits) {
+        snprintf(out, 32, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) return;
+    }
+}
+
+void berth_format_f32(float value, char out[32]) {
+    if (format_special((double)value, out)) return;
+    for (int digits = 1; digits <= 9; ++digits) {
+        snprintf(out, 32, "%.*g", digits, (double)value);
+        if (strtof(out, NULL) == value) return;
+    }
+}
+
+void berth_format_bytes(uint64_t size_bytes, char out[32]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)size_bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+struct berth_interner {
+    berth_arena *arena;
+    BERTH_VEC(const char *) texts;
+    uint32_t *slots;  // id + 1, 0 = free; open addressing
+    uint32_t slot_count;
+};
+
+berth_interner *berth_interner_create(berth_arena *arena) {
+    berth_interner *interner = berth_arena_new(arena, berth_interner);
+    interner->arena = arena;
+    interner->slot_count = 64;
+    interner->slots = berth_arena_new_array(arena, uint32_t, interner->slot_count);
+    (void)berth_intern(interner, "");
+    return interner;
+}
+
+static uint32_t *find_slot(const berth_interner *interner, const char *text, size_t length) {
+    uint32_t mask = interner->slot_count - 1;
+    uint32_t at = (uint32_t)berth_hash64(text, length, 0) & mask;
+    for (;; at = (at + 1) & mask) {
+        uint32_t *slot = &interner->slots[at];
+        if (*slot == 0) return slot;
+        const char *held = interner->texts.data[*slot - 1];
+        if (strncmp(held, text, length) == 0 && held[length] == 0) return slot;
+    }
+}
+
+static void grow_slots(berth_interner *interner) {
+    interner->slot_count *= 2;
+    interner->slots = berth_arena_new_array(interner->arena, uint32_t, interner->slot_count);
+    for (uint32_t i = 0; i < interner->texts.count; ++i) {
+        const char *text = interner->texts.data[i];
+        *find_slot(interner, text, strlen(text)) = i + 1;
+    }
+}
+
+uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t length) {
+    length = strnlen(text, length);
+    uint32_t *slot = find_slot(interner, text, length);
+    if (*slot) return *slot - 1;
+    if ((interner->texts.count + 1) * 2 > interner->slot_count) {
+        grow_slots(interner);
+        slot = find_slot(interner, text, length);
+    }
+    berth_vec_push(interner->arena, &interner->texts, berth_arena_strndup(interner->arena, text, length));
+    *slot = interner->texts.count;
+    return interner->texts.count - 1;
+}
+
+uint32_t berth_intern(berth_interner *interner, const char *text) {
+    return berth_intern_n(interner, text, strlen(text));
+}
+
+const char *berth_interned(const berth_interner *interner, uint32_t id) {
+    return id < interner->texts.count ? interner->texts.data[id] : "";
+}
+
+bool berth_glob_match(const char *pattern, const char *text) {
+    const char *star = NULL;
+    const char *resume = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == 0;
+}
+
+static size_t edit_distance(const char *a, const char *b, size_t limit) {
+    enum { longest = 63 };
+    size_t a_length = strlen(a);
+    size_t b_length = strlen(b);
+    if (a_length > longest || b_length > longest) return limit + 1;
+    size_t row[longest + 1];
+    for (size_t j = 0; j <= b_length; ++j) row[j] = j;
+    for (size_t i = 1; i <= a_length; ++i) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; ++j) {
+            size_t above = row[j];
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = above;
+            row[j] = best;
+        }
+    }
+    return row[b_length];
+}
+
+const char *berth_closest(const char *text, const char *const *candidates) {
+    size_t limit = strlen(text) / 3 + 1;
+    const char *best = NULL;
+    for (; *candidates; ++candidates) {
+        size_t distance = edit_distance(text, *candidates, limit);
+        if (distance <= limit) {
+            best = *candidates;
+            if (distance == 0) break;
+            limit = distance - 1;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs what Berth needs to build, run and test on Debian 12 (as root or with sudo). Does nothing when all is there.
+set -euo pipefail
+packages=(
+  build-essential cmake ninja-build pkg-config clang libclang-rt-14-dev ccache
+  libjansson-dev libhwloc-dev libxxhash-dev
+  ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
+  libcriterion-dev libonnx-testdata python3-onnx python3-numpy
+  graphviz
+)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+echo "installing: ${missing[*]}" >&2
+sudo=()
+[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq >&2
+"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
