@@ -1,0 +1,151 @@
+// Program: what the compiler makes and an executor runs. Plain, immutable data; all of it lives in one arena (or in a
+// mapped file) and refers by index. `berth build` writes it to a file (artifact/file.h), `berth run` opens it.
+//
+//   devices ─┬─ pools (one arena of memory each: workspace, constants, input/output)
+//            └─ tensors (a range in a pool) ◀─ bindings of kernels, ends of copies, inputs, outputs
+//   executables (images of code for a device kind) ◀─ kernels ◀─ steps (the static schedule of the graph executor)
+//
+// The graph executor runs `steps` in order, each on the queue of its device; a step starts when the steps it waits for
+// (on other queues) are done; steps of one queue run in order. Another executor (vm) adds a section of its own.
+// Thread-safe (immutable).
+#ifndef BERTH_ARTIFACT_PROGRAM_H_
+#define BERTH_ARTIFACT_PROGRAM_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "artifact/kernel_abi.h"
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "base/tensor.h"
+
+#define BERTH_NO_INDEX UINT32_MAX
+
+// A virtual device. Opening a program binds each to a physical device of its kind.
+typedef struct berth_program_device {
+    const char *name;        // as the target names it: "opencl:0", "gpu"
+    const char *kind;        // driver and kernel kind: "cpu", "opencl"
+    uint32_t virtual_id;     // among the devices of its kind
+    bool host_only;          // drives and holds host memory, but was not listed as a compute device
+    const char *target_json; // the device's own target, canonical
+} berth_program_device;
+
+typedef enum berth_pool_usage {
+    BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
+    BERTH_POOL_CONSTANT,   // filled once when the program is opened, then only read
+    BERTH_POOL_IO,         // inputs and outputs, mapped by the host: on a cpu device
+} berth_pool_usage;
+
+// One allocation, made when the program is opened.
+typedef struct berth_program_pool {
+    uint32_t device;
+    const char *scope;  // memory scope: "global"
+    berth_pool_usage usage;
+    uint64_t size_bytes;
+    uint32_t alignment_bytes;
+    uint64_t lower_bound_bytes;  // no plan of these tensors can be smaller (for reports)
+} berth_program_pool;
+
+// A range of a pool that holds a tensor. Ranges overlap where lifetimes do not, and where one is a view of another.
+typedef struct berth_program_tensor {
+    const char *name;  // for reports; may be ""
+    uint32_t pool;
+    uint64_t offset_bytes;
+    uint64_t size_bytes;  // with the padding of its layout
+    berth_dtype dtype;
+    int rank;
+    int64_t dims[BERTH_MAX_RANK];  // logical dimensions
+    const char *layout;            // "" = row-major, else an ir/layout.h tag
+} berth_program_tensor;
+
+// Content of a constant tensor. `data` is borrowed (the arena, a mapped model or the mapped program file).
+typedef struct berth_program_constant {
+    uint32_t tensor;
+    const void *data;  // size_bytes of the tensor
+} berth_program_constant;
+
+typedef struct berth_program_io {
+    const char *name;
+    uint32_t tensor;  // row-major, in an IO pool
+} berth_program_io;
+
+// An image of code for one kind of device.
+typedef struct berth_executable_image {
+    const char *device_kind;
+    const char *format;   // BERTH_FORMAT_*
+    const char *options;  // build options, "" for none
+    const void *data;     // borrowed
+    uint64_t size_bytes;
+} berth_executable_image;
+
+typedef struct berth_program_kernel {
+    uint32_t executable;
+    const char *entry;
+    uint32_t binding_count;   // buffers
+    uint32_t constant_count;  // int64 constants
+    uint32_t groups[3];       // grid; cpu: groups[0] only
+    uint32_t group_size[3];   // work-items per group; cpu: 1, 1, 1
+    uint32_t scratch_bytes;   // per thread (cpu)
+    double flops;             // estimate, for reports
+    double bytes;             // bytes read and written at least once
+} berth_program_kernel;
+
+typedef enum berth_step_kind {
+    BERTH_STEP_DISPATCH,
+    BERTH_STEP_COPY,  // between the pools of two devices, or within one; on the queue of `device`
+} berth_step_kind;
+
+typedef struct berth_program_step {
+    berth_step_kind kind;
+    uint32_t device;           // whose queue runs it
+    uint32_t kernel;           // DISPATCH
+    const uint32_t *bindings;  // DISPATCH: kernel.binding_count tensors; COPY: [0] source, [1] destination
+    const int64_t *constants;  // DISPATCH: kernel.constant_count values
+    const uint32_t *waits;     // earlier steps on other queues that must be done
+    uint32_t wait_count;
+    const char *name;  // for profiles: fused node names "conv1+relu1", or "copy x cpu:0>opencl:0"
+    const char *op;    // operator types "Conv+Relu", or "copy"
+} berth_program_step;
+
+// Where an operation of the model ended up and why (reports; the executor does not read it).
+typedef struct berth_program_placement {
+    const char *node;    // model node name
+    const char *op;      // operator type in the model
+    uint32_t device;
+    const char *reason;  // one line: "pin 1 on the command line", "default device", ...
+    bool host_operation; // shape arithmetic and other host work: --require does not count it
+} berth_program_placement;
+
+typedef struct berth_program {
+    const char *name;         // of the model
+    const char *target_json;  // canonical MultiTarget it was planned for
+    const berth_program_device *devices;
+    uint32_t device_count;
+    const berth_program_pool *pools;
+    uint32_t pool_count;
+    const berth_program_tensor *tensors;
+    uint32_t tensor_count;
+    const berth_program_constant *constants;
+    uint32_t constant_count;
+    const berth_program_io *inputs;
+    uint32_t input_count;
+    const berth_program_io *outputs;
+    uint32_t output_count;
+    const berth_executable_image *executables;
+    uint32_t executable_count;
+    const berth_program_kernel *kernels;
+    uint32_t kernel_count;
+    const berth_program_step *steps;  // graph executor: in a valid order
+    uint32_t step_count;
+    const berth_program_placement *placements;
+    uint32_t placement_count;
+    const char *executor;  // "graph"
+    double predicted_ns;   // of one run, by the cost model; 0 = unknown
+} berth_program;
+
+// Checks every index, range, order and overlap rule above; what passes can be opened without further checks.
+// Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In artifact/verify.c.
+BERTH_MUST_USE berth_status berth_program_verify(const berth_program *program);
+
+#endif  // BERTH_ARTIFACT_PROGRAM_H_

@@ -1,0 +1,194 @@
+// The driver interface: one struct of functions per kind of object, small enough to clone in a day (devices/null is the
+// template, docs/add_driver.md the guide). The core (devices/device.c) checks every argument before a driver sees it,
+// so a driver only does the work. Objects are allocated through the allocator given to berth_driver_open.
+//
+//   driver ── enumerate ──▶ device infos ── open ──▶ device ─┬─ memories
+//                                                           ├─ buffers (allocate, view, map)
+//                                                           ├─ executables ── kernels
+//                                                           └─ queues ── submit(waits, commands, signals)
+//
+// Callers use the berth_device_*, berth_buffer_*, ... functions of devices/device.h, never the tables below.
+// "(optional)" = NULL means the core supplies the fallback named there.
+#ifndef BERTH_DEVICES_DRIVER_H_
+#define BERTH_DEVICES_DRIVER_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "artifact/program.h"
+#include "base/alloc.h"
+#include "base/status.h"
+#include "devices/semaphore.h"
+
+typedef struct berth_driver berth_driver;
+typedef struct berth_device berth_device;
+typedef struct berth_buffer berth_buffer;
+typedef struct berth_executable berth_executable;
+typedef struct berth_queue berth_queue;
+
+// ---- facts ----------------------------------------------------------------------------------------------------------
+
+#define BERTH_DEVICE_MAX_MEMORIES 8
+
+typedef struct berth_memory_info {
+    char scope[32];            // "global", "numa:1"
+    uint64_t capacity_bytes;   // 0 = unknown
+    uint32_t alignment_bytes;  // of allocations and views
+    bool host_visible;         // map gives a pointer to the very bytes, without a copy
+} berth_memory_info;
+
+typedef struct berth_device_info {
+    char name[128];  // for people: "AMD EPYC (2 cores)", "pthread-AMD EPYC"
+    char vendor[64];
+    char driver_version[128];
+    uint32_t ordinal;  // physical index within the driver
+    uint32_t compute_units;
+    uint64_t max_group_size;
+    uint64_t local_memory_bytes;
+    uint32_t memory_count;
+    berth_memory_info memories[BERTH_DEVICE_MAX_MEMORIES];
+} berth_device_info;
+
+typedef struct berth_device_options {
+    uint32_t thread_count;  // cpu: threads of the pool with the caller; 0 = all cores
+    bool profile;           // fill berth_command.timing
+} berth_device_options;
+
+// ---- commands -------------------------------------------------------------------------------------------------------
+
+typedef enum berth_command_kind {
+    BERTH_COMMAND_COPY,
+    BERTH_COMMAND_FILL,
+    BERTH_COMMAND_DISPATCH,
+    BERTH_COMMAND_HOST_CALL,
+} berth_command_kind;
+
+// When a command ran, on the host's monotonic clock (base/clock.h).
+typedef struct berth_command_timing {
+    int64_t start_ns;
+    int64_t end_ns;
+} berth_command_timing;
+
+typedef struct berth_command {
+    berth_command_kind kind;
+    union {
+        struct {  // within the queue's device, or between it and a host-visible buffer of a cpu device
+            berth_buffer *source;
+            berth_buffer *destination;
+            uint64_t source_offset_bytes;
+            uint64_t destination_offset_bytes;
+            uint64_t size_bytes;
+        } copy;
+        struct {
+            berth_buffer *buffer;
+            uint64_t offset_bytes;
+            uint64_t size_bytes;    // a multiple of pattern_bytes
+            uint32_t pattern;
+            uint32_t pattern_bytes; // 1, 2 or 4
+        } fill;
+        struct {
+            berth_executable *executable;
+            uint32_t kernel;  // from berth_executable_find
+            berth_buffer *const *buffers;
+            uint32_t buffer_count;
+            const int64_t *constants;
+            uint32_t constant_count;
+            uint32_t groups[3];
+            uint32_t group_size[3];
+        } dispatch;
+        struct {
+            berth_status (*call)(void *user);  // on a thread of the queue; a failure fails the submission
+            void *user;
+        } host_call;
+    };
+    berth_command_timing *timing;  // filled on completion when the device profiles; may be NULL
+} berth_command;
+
+// One batch. The arrays are borrowed until submit returns, except `commands` and what they point to (buffers arrays,
+// timing): those must stay valid until the last signal is reached, so that a static schedule is submitted without copies.
+typedef struct berth_submission {
+    const berth_semaphore_point *waits;  // all must be reached before the first command starts
+    uint32_t wait_count;
+    const berth_command *commands;  // run as if in order
+    uint32_t command_count;
+    const berth_semaphore_point *signals;  // reached after the last command; failed if a wait or command fails
+    uint32_t signal_count;
+} berth_submission;
+
+// ---- driver tables --------------------------------------------------------------------------------------------------
+
+// Common heads of driver objects: a driver's own struct starts with one of these.
+struct berth_device {
+    const struct berth_device_ops *ops;
+    berth_driver *driver;
+    berth_allocator allocator;
+    berth_device_info info;
+    berth_device_options options;
+};
+struct berth_buffer {
+    const struct berth_device_ops *ops;
+    berth_device *device;
+    berth_buffer *parent;  // the buffer this is a view of, or NULL
+    uint64_t size_bytes;
+    uint32_t memory;  // index into the device's memories
+    void *host;       // host pointer when the memory is host_visible, else NULL
+};
+struct berth_executable {
+    const struct berth_device_ops *ops;
+    berth_device *device;
+};
+struct berth_queue {
+    const struct berth_device_ops *ops;
+    berth_device *device;
+};
+
+typedef struct berth_device_ops {
+    void (*destroy)(berth_device *device);
+
+    berth_status (*buffer_allocate)(berth_device *device, uint32_t memory, uint64_t size_bytes,
+                                    berth_buffer **out_buffer);
+    // A buffer that is the range [offset, +size) of `parent`; offset is a multiple of the memory's alignment. Made when a
+    // program is opened, so that dispatch binds whole buffers and allocates nothing.
+    berth_status (*buffer_view)(berth_buffer *parent, uint64_t offset_bytes, uint64_t size_bytes,
+                                berth_buffer **out_view);
+    void (*buffer_free)(berth_buffer *buffer);
+    // (optional where host_visible) Host access to a range, after all submitted work on it is done. `write_only` lets the
+    // old content be dropped.
+    berth_status (*buffer_map)(berth_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes, bool write_only,
+                               void **out_data);
+    berth_status (*buffer_unmap)(berth_buffer *buffer, void *data);
+
+    // Builds or loads an image. A failed build puts the build log into the status message.
+    berth_status (*executable_load)(berth_device *device, const berth_executable_image *image,
+                                    berth_executable **out_executable);
+    void (*executable_destroy)(berth_executable *executable);
+    // Kernel index by entry name; the facts (binding count, scratch) come from the program. Errors: NOT_FOUND.
+    berth_status (*executable_find)(berth_executable *executable, const berth_program_kernel *kernel,
+                                    uint32_t *out_kernel);
+
+    berth_status (*queue_open)(berth_device *device, berth_queue **out_queue);
+    // Never blocks on the waits. Allocates nothing through the device's allocator once warm.
+    berth_status (*queue_submit)(berth_queue *queue, const berth_submission *submission);
+    berth_status (*queue_flush)(berth_queue *queue);  // (optional: nothing to flush)
+    void (*queue_destroy)(berth_queue *queue);        // waits for submitted work
+} berth_device_ops;
+
+typedef struct berth_driver_ops {
+    const char *kind;         // "cpu": the target kind it serves
+    const char *description;  // one line for `berth devices`
+    // Loads what the driver needs. UNAVAILABLE with the reason when a library or device is missing.
+    berth_status (*open)(berth_allocator allocator, berth_driver **out_driver);
+    void (*close)(berth_driver *driver);
+    uint32_t (*device_count)(berth_driver *driver);
+    berth_status (*device_info)(berth_driver *driver, uint32_t ordinal, berth_device_info *out_info);
+    berth_status (*device_open)(berth_driver *driver, uint32_t ordinal, const berth_device_options *options,
+                                berth_device **out_device);
+} berth_driver_ops;
+
+struct berth_driver {
+    const berth_driver_ops *ops;
+    berth_allocator allocator;
+};
+
+#endif  // BERTH_DEVICES_DRIVER_H_

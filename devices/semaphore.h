@@ -1,0 +1,47 @@
+// Timeline semaphores: a 64-bit value that only grows, and a failure that sticks. Waiters inherit the failure.
+// Signalled by queues and by the host alike; shared by reference count. Thread-safe.
+#ifndef BERTH_DEVICES_SEMAPHORE_H_
+#define BERTH_DEVICES_SEMAPHORE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+typedef struct berth_semaphore berth_semaphore;
+
+typedef struct berth_semaphore_point {
+    berth_semaphore *semaphore;
+    uint64_t value;
+} berth_semaphore_point;
+
+BERTH_MUST_USE berth_status berth_semaphore_create(berth_allocator allocator, uint64_t initial_value,
+                                                   berth_semaphore **out_semaphore);
+void berth_semaphore_retain(berth_semaphore *semaphore);
+void berth_semaphore_release(berth_semaphore *semaphore);
+
+// Current value, without waiting. When it failed, *out_failed is set (may be NULL).
+uint64_t berth_semaphore_query(berth_semaphore *semaphore, bool *out_failed);
+
+// Raises the value; a value not above the current one is INVALID_ARGUMENT.
+BERTH_MUST_USE berth_status berth_semaphore_signal(berth_semaphore *semaphore, uint64_t value);
+
+// Fails it for good; takes ownership of `failure`. The first failure is kept.
+void berth_semaphore_fail(berth_semaphore *semaphore, berth_status failure);
+
+// Waits until value >= `value`. timeout_ns < 0 = forever, 0 = just look.
+// Errors: DEADLINE_EXCEEDED; a copy of the failure when the semaphore failed.
+BERTH_MUST_USE berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value, int64_t timeout_ns);
+
+// Calls `reached` once, when the value is reached or the semaphore failed: at once on this thread, or later on the
+// signalling thread (never under a lock). `link` is caller-owned storage that must live until then: no allocation.
+typedef struct berth_semaphore_link {
+    struct berth_semaphore_link *next;
+    uint64_t value;
+    void (*reached)(struct berth_semaphore_link *link, bool failed);
+    void *user;
+} berth_semaphore_link;
+void berth_semaphore_notify(berth_semaphore *semaphore, uint64_t value, berth_semaphore_link *link);
+
+#endif  // BERTH_DEVICES_SEMAPHORE_H_
