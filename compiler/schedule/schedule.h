@@ -1,0 +1,21 @@
+// Schedules: transformations of the loops of a tensor function, each of which checks its own legality, and one policy
+// per target family that chooses them from the target's attributes. A scheduled function computes the same values.
+#ifndef BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
+#define BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
+
+#include "ir/tensor_fn.h"
+#include "target/target.h"
+
+// Rewrites `fn` (plain definition, as lowered) for the target by its family's policy.
+// Errors: UNSUPPORTED with the reason; INTERNAL when a transformation's own check fails.
+BERTH_MUST_USE berth_status berth_schedule_apply(berth_tfn *fn, const berth_target *target);
+
+typedef struct berth_schedule_policy {
+    const char *kind;  // target kind
+    berth_status (*apply)(berth_tfn *fn, const berth_target *target);
+} berth_schedule_policy;
+
+extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
+extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
+
+#endif  // BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
