@@ -1,5 +1,6 @@
-// The one-file form of a program (berth_program): versioned, little endian, checked before anything in it is used.
-// Constants and images are used in place from the mapping. The format may still change between versions.
+// The one-file form of a program (berth_program): versioned, little endian, checked before anything
+// in it is used. Constants and images are used in place from the mapping. The format may still
+// change between versions.
 #ifndef BERTH_ARTIFACT_FILE_H_
 #define BERTH_ARTIFACT_FILE_H_
 
@@ -9,14 +10,22 @@
 BERTH_MUST_USE berth_status berth_program_write(const berth_program *program, const char *path);
 
 // Opens a program file; everything, the mapping included, belongs to `arena`.
-// Errors: NOT_FOUND, IO, INVALID_ARGUMENT (not a program file, truncated, wrong version, checks failed).
-BERTH_MUST_USE berth_status berth_program_read(berth_arena *arena, const char *path, const berth_program **out_program);
+// Errors: NOT_FOUND, IO, INVALID_ARGUMENT (not a program file, truncated, wrong version, checks
+// failed).
+BERTH_MUST_USE berth_status berth_program_read(berth_arena *arena, const char *path,
+                                               const berth_program **out_program);
 
 // The same from memory that outlives `arena` (fuzzing, embedding).
-BERTH_MUST_USE berth_status berth_program_parse(berth_arena *arena, const void *data, size_t size_bytes,
+BERTH_MUST_USE berth_status berth_program_parse(berth_arena *arena, const void *data,
+                                                size_t size_bytes,
                                                 const berth_program **out_program);
 
-// True when the file starts as a program file does (so that `berth run` takes either a model or a program).
+// Reads the whole file and checks everything, the content of constants too, which opening leaves
+// unread so that it takes no time however large they are. Errors: as berth_program_read.
+BERTH_MUST_USE berth_status berth_program_file_check(berth_allocator allocator, const char *path);
+
+// True when the file starts as a program file does (so that `berth run` takes either a model or a
+// program).
 bool berth_program_file_is(const char *path);
 
 #endif  // BERTH_ARTIFACT_FILE_H_

@@ -1,28 +1,34 @@
-// The kernel ABI: what generated code and drivers agree on. Both the compile side and the run side see this file.
+// The kernel ABI: what generated code and drivers agree on. Both the compile side and the run side
+// see this file.
 //
-// A kernel runs over a grid of groups. Every group may run at any time and on any thread; groups of one dispatch never
-// depend on each other. What must happen in order are dispatches: a tensor function with several loop nests becomes
-// several kernels.
+// A kernel runs over a grid of groups. Every group may run at any time and on any thread; groups of
+// one dispatch never depend on each other. What must happen in order are dispatches: a tensor
+// function with several loop nests becomes several kernels.
 //
-// cpu     A shared object (ELF) that exports one function per kernel, of type berth_cpu_kernel. The group index is
-//         flat: the driver hands out ranges [begin, end) of [0, groups[0]) to the threads of its pool. `scratch` is
-//         private to the calling thread, kernel->scratch_bytes long and aligned to 64 bytes (NULL when 0).
-// opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then the constants as
+// cpu     A shared object (ELF) that exports one function per kernel, of type berth_cpu_kernel. The
+// group index is
+//         flat: the driver hands out ranges [begin, end) of [0, groups[0]) to the threads of its
+//         pool. `scratch` is private to the calling thread, kernel->scratch_bytes long and aligned
+//         to 64 bytes (NULL when 0).
+// opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then
+// the constants as
 //         `long`; work-groups are groups[3] × group_size[3] (get_group_id runs over groups).
-// vulkan, cuda, vta: their own sections when they come; the structures below already have room for them.
+// vulkan, cuda, vta: their own sections when they come; the structures below already have room for
+// them.
 #ifndef BERTH_ARTIFACT_KERNEL_ABI_H_
 #define BERTH_ARTIFACT_KERNEL_ABI_H_
 
 #include <stdint.h>
 
-// buffers:   one pointer per binding, in the order of the kernel's parameters, each aligned as its pool says
-// constants: values of symbolic dimensions and other per-dispatch integers; NULL when there are none
-typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin, int64_t end,
-                                 void *scratch);
+// buffers:   one pointer per binding, in the order of the kernel's parameters, each aligned as its
+// pool says constants: values of symbolic dimensions and other per-dispatch integers; NULL when
+// there are none
+typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin,
+                                 int64_t end, void *scratch);
 
 // Executable formats (berth_executable_image.format).
-#define BERTH_FORMAT_CPU_ELF "elf"         // x86-64 or aarch64 shared object with berth_cpu_kernel symbols
-#define BERTH_FORMAT_OPENCL_C "opencl-c"   // source text
+#define BERTH_FORMAT_CPU_ELF "elf"  // x86-64 or aarch64 shared object with berth_cpu_kernel symbols
+#define BERTH_FORMAT_OPENCL_C "opencl-c"  // source text
 
 // Alignment of every tensor in a pool unless the device asks for more.
 #define BERTH_DEFAULT_ALIGNMENT_BYTES 128

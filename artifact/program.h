@@ -1,13 +1,15 @@
-// Program: what the compiler makes and an executor runs. Plain, immutable data; all of it lives in one arena (or in a
-// mapped file) and refers by index. `berth build` writes it to a file (artifact/file.h), `berth run` opens it.
+// Program: what the compiler makes and an executor runs. Plain, immutable data; all of it lives in
+// one arena (or in a mapped file) and refers by index. `berth build` writes it to a file
+// (artifact/file.h), `berth run` opens it.
 //
 //   devices ─┬─ pools (one arena of memory each: workspace, constants, input/output)
 //            └─ tensors (a range in a pool) ◀─ bindings of kernels, ends of copies, inputs, outputs
-//   executables (images of code for a device kind) ◀─ kernels ◀─ steps (the static schedule of the graph executor)
+//   executables (images of code for a device kind) ◀─ kernels ◀─ steps (the static schedule of the
+//   graph executor)
 //
-// The graph executor runs `steps` in order, each on the queue of its device; a step starts when the steps it waits for
-// (on other queues) are done; steps of one queue run in order. Another executor (vm) adds a section of its own.
-// Thread-safe (immutable).
+// The graph executor runs `steps` in order, each on the queue of its device; a step starts when the
+// steps it waits for (on other queues) are done; steps of one queue run in order. Another executor
+// (vm) adds a section of its own. Thread-safe (immutable).
 #ifndef BERTH_ARTIFACT_PROGRAM_H_
 #define BERTH_ARTIFACT_PROGRAM_H_
 
@@ -24,11 +26,11 @@
 
 // A virtual device. Opening a program binds each to a physical device of its kind.
 typedef struct berth_program_device {
-    const char *name;        // as the target names it: "opencl:0", "gpu"
-    const char *kind;        // driver and kernel kind: "cpu", "opencl"
-    uint32_t virtual_id;     // among the devices of its kind
-    bool host_only;          // drives and holds host memory, but was not listed as a compute device
-    const char *target_json; // the device's own target, canonical
+    const char *name;     // as the target names it: "opencl:0", "gpu"
+    const char *kind;     // driver and kernel kind: "cpu", "opencl"
+    uint32_t virtual_id;  // among the devices of its kind
+    bool host_only;       // drives and holds host memory, but was not listed as a compute device
+    const char *target_json;  // the device's own target, canonical
 } berth_program_device;
 
 typedef enum berth_pool_usage {
@@ -47,7 +49,8 @@ typedef struct berth_program_pool {
     uint64_t lower_bound_bytes;  // no plan of these tensors can be smaller (for reports)
 } berth_program_pool;
 
-// A range of a pool that holds a tensor. Ranges overlap where lifetimes do not, and where one is a view of another.
+// A range of a pool that holds a tensor. Ranges overlap where lifetimes do not, and where one is a
+// view of another.
 typedef struct berth_program_tensor {
     const char *name;  // for reports; may be ""
     uint32_t pool;
@@ -59,7 +62,8 @@ typedef struct berth_program_tensor {
     const char *layout;            // "" = row-major, else an ir/layout.h tag
 } berth_program_tensor;
 
-// Content of a constant tensor. `data` is borrowed (the arena, a mapped model or the mapped program file).
+// Content of a constant tensor. `data` is borrowed (the arena, a mapped model or the mapped program
+// file).
 typedef struct berth_program_constant {
     uint32_t tensor;
     const void *data;  // size_bytes of the tensor
@@ -98,9 +102,10 @@ typedef enum berth_step_kind {
 
 typedef struct berth_program_step {
     berth_step_kind kind;
-    uint32_t device;           // whose queue runs it
-    uint32_t kernel;           // DISPATCH
-    const uint32_t *bindings;  // DISPATCH: kernel.binding_count tensors; COPY: [0] source, [1] destination
+    uint32_t device;  // whose queue runs it
+    uint32_t kernel;  // DISPATCH
+    const uint32_t
+        *bindings;  // DISPATCH: kernel.binding_count tensors; COPY: [0] source, [1] destination
     const int64_t *constants;  // DISPATCH: kernel.constant_count values
     const uint32_t *waits;     // earlier steps on other queues that must be done
     uint32_t wait_count;
@@ -110,11 +115,11 @@ typedef struct berth_program_step {
 
 // Where an operation of the model ended up and why (reports; the executor does not read it).
 typedef struct berth_program_placement {
-    const char *node;    // model node name
-    const char *op;      // operator type in the model
+    const char *node;  // model node name
+    const char *op;    // operator type in the model
     uint32_t device;
-    const char *reason;  // one line: "pin 1 on the command line", "default device", ...
-    bool host_operation; // shape arithmetic and other host work: --require does not count it
+    const char *reason;   // one line: "pin 1 on the command line", "default device", ...
+    bool host_operation;  // shape arithmetic and other host work: --require does not count it
 } berth_program_placement;
 
 typedef struct berth_program {
@@ -144,8 +149,9 @@ typedef struct berth_program {
     double predicted_ns;   // of one run, by the cost model; 0 = unknown
 } berth_program;
 
-// Checks every index, range, order and overlap rule above; what passes can be opened without further checks.
-// Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In artifact/verify.c.
+// Checks every index, range, order and overlap rule above; what passes can be opened without
+// further checks. Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In
+// artifact/verify.c.
 BERTH_MUST_USE berth_status berth_program_verify(const berth_program *program);
 
 #endif  // BERTH_ARTIFACT_PROGRAM_H_

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 static berth_status io_error(const char *what, const char *path) {
-    return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO, "cannot %s \"%s\": %s", what, path,
-                             strerror(errno));
+    return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO, "cannot %s \"%s\": %s",
+                             what, path, strerror(errno));
 }
 
 static berth_status open_regular(const char *path, int *out_fd, size_t *out_size_bytes) {
@@ -40,8 +40,10 @@ berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
     berth_status status = BERTH_OK;
     if (size_bytes > 0) {
         void *data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) status = io_error("map", path);
-        else *out_mapping = (berth_mapping){data, size_bytes};
+        if (data == MAP_FAILED)
+            status = io_error("map", path);
+        else
+            *out_mapping = (berth_mapping){data, size_bytes};
     }
     close(fd);
     return status;
@@ -62,14 +64,15 @@ static berth_status read_all(int fd, const char *path, char *data, size_t size_b
         ssize_t got = read(fd, data + done, size_bytes - done);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return io_error("read", path);
-        if (got == 0) return berth_status_make(BERTH_IO, "\"%s\" became shorter while it was read", path);
+        if (got == 0)
+            return berth_status_make(BERTH_IO, "\"%s\" became shorter while it was read", path);
         done += (size_t)got;
     }
     return BERTH_OK;
 }
 
-berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes, char **out_data,
-                             size_t *out_size_bytes) {
+berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes,
+                             char **out_data, size_t *out_size_bytes) {
     *out_data = NULL;
     *out_size_bytes = 0;
     int fd = -1;
@@ -77,13 +80,14 @@ berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_
     BERTH_TRY(open_regular(path, &fd, &size_bytes));
     close(fd);
     if (size_bytes > limit_bytes)
-        return berth_status_make(BERTH_OUT_OF_RANGE, "\"%s\" has %zu bytes; at most %zu are read", path, size_bytes,
-                                 limit_bytes);
+        return berth_status_make(BERTH_OUT_OF_RANGE, "\"%s\" has %zu bytes; at most %zu are read",
+                                 path, size_bytes, limit_bytes);
     char *data = berth_arena_alloc(arena, size_bytes + 1);
     BERTH_TRY(open_regular(path, &fd, out_size_bytes));
-    berth_status status = *out_size_bytes == size_bytes
-                              ? read_all(fd, path, data, size_bytes)
-                              : berth_status_make(BERTH_IO, "\"%s\" changed while it was read", path);
+    berth_status status =
+        *out_size_bytes == size_bytes
+            ? read_all(fd, path, data, size_bytes)
+            : berth_status_make(BERTH_IO, "\"%s\" changed while it was read", path);
     close(fd);
     if (!status) *out_data = data;
     return status;
@@ -100,13 +104,25 @@ static berth_status write_all(int fd, const char *path, const char *data, size_t
     return BERTH_OK;
 }
 
+static berth_status write_parts(int fd, const char *path, const berth_file_part *parts,
+                                size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        BERTH_TRY(write_all(fd, path, parts[i].data, parts[i].size_bytes));
+    return BERTH_OK;
+}
+
 berth_status berth_file_write(const char *path, const void *data, size_t size_bytes) {
-    if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", data, size_bytes);
+    return berth_file_write_parts(path, &(berth_file_part){data, size_bytes}, 1);
+}
+
+berth_status berth_file_write_parts(const char *path, const berth_file_part *parts, size_t count) {
+    if (strcmp(path, "-") == 0) return write_parts(STDOUT_FILENO, "standard output", parts, count);
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {  // /dev/null, a pipe
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !S_ISDIR(info.st_mode)) {  // /dev/null, a pipe
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0) return io_error("write", path);
-        berth_status status = write_all(fd, path, data, size_bytes);
+        berth_status status = write_parts(fd, path, parts, count);
         close(fd);
         return status;
     }
@@ -119,10 +135,11 @@ berth_status berth_file_write(const char *path, const void *data, size_t size_by
     if (fd < 0) {
         status = io_error("write", path);
     } else {
-        status = write_all(fd, path, data, size_bytes);
+        status = write_parts(fd, path, parts, count);
         mode_t mask = umask(0);
         umask(mask);
-        if (!status && (fchmod(fd, 0666 & ~mask) != 0 || fsync(fd) != 0)) status = io_error("write", path);
+        if (!status && (fchmod(fd, 0666 & ~mask) != 0 || fsync(fd) != 0))
+            status = io_error("write", path);
         if (close(fd) != 0 && !status) status = io_error("write", path);
         if (!status && rename(temporary, path) != 0) status = io_error("write", path);
         if (status) unlink(temporary);

@@ -14,18 +14,29 @@ typedef struct berth_mapping {
     size_t size_bytes;
 } berth_mapping;
 
-// Maps a regular file read-only. Errors: NOT_FOUND, IO (the message names the path and the system's reason).
+// Maps a regular file read-only. Errors: NOT_FOUND, IO (the message names the path and the system's
+// reason).
 BERTH_MUST_USE berth_status berth_file_map(const char *path, berth_mapping *out_mapping);
 void berth_file_unmap(berth_mapping mapping);
 
 // Reads a whole file of at most `limit_bytes` into the arena, NUL-terminated behind the data.
 // Errors: NOT_FOUND, IO, OUT_OF_RANGE (larger than the limit).
-BERTH_MUST_USE berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes, char **out_data,
+BERTH_MUST_USE berth_status berth_file_read(berth_arena *arena, const char *path,
+                                            size_t limit_bytes, char **out_data,
                                             size_t *out_size_bytes);
 
-// Writes to a temporary file beside `path`, syncs and renames: readers see the old content or the new, never a part.
+// Writes to a temporary file beside `path`, syncs and renames: readers see the old content or the
+// new, never a part.
 // "-" writes to stdout.
 BERTH_MUST_USE berth_status berth_file_write(const char *path, const void *data, size_t size_bytes);
+
+// The same from several pieces, written one after another (large files without one large copy).
+typedef struct berth_file_part {
+    const void *data;
+    size_t size_bytes;
+} berth_file_part;
+BERTH_MUST_USE berth_status berth_file_write_parts(const char *path, const berth_file_part *parts,
+                                                   size_t count);
 
 // Creates the folder and its parents (mode 0700 for those created).
 BERTH_MUST_USE berth_status berth_file_make_folders(const char *path);

@@ -1,0 +1,118 @@
+#include "artifact/file_form.h"
+
+#include "base/hash.h"
+
+#define TEXT(type, member)                                                                         \
+    { BERTH_FIELD_TEXT, 1, (uint16_t)offsetof(type, member) }
+#define U32(type, member)                                                                          \
+    { BERTH_FIELD_U32, 1, (uint16_t)offsetof(type, member) }
+#define U32S(type, member, count)                                                                  \
+    { BERTH_FIELD_U32, count, (uint16_t)offsetof(type, member) }
+#define X64(type, member)                                                                          \
+    { BERTH_FIELD_64, 1, (uint16_t)offsetof(type, member) }
+#define X64S(type, member, count)                                                                  \
+    { BERTH_FIELD_64, count, (uint16_t)offsetof(type, member) }
+#define BOOL(type, member)                                                                         \
+    { BERTH_FIELD_BOOL, 1, (uint16_t)offsetof(type, member) }
+#define IMAGE(type, member)                                                                        \
+    { BERTH_FIELD_IMAGE, 1, (uint16_t)offsetof(type, member) }
+
+// What is stored as 32 or 64 bits must be so in memory.
+_Static_assert(sizeof(int) == 4 && sizeof(berth_dtype) == 4 && sizeof(berth_pool_usage) == 4,
+               "32-bit fields");
+_Static_assert(sizeof(double) == 8 && sizeof(berth_file_header) == 64 &&
+                   sizeof(berth_file_section) == 32,
+               "64-bit fields and fixed forms");
+
+static const berth_file_field program_fields[] = {
+    TEXT(berth_file_program, name), TEXT(berth_file_program, target_json),
+    TEXT(berth_file_program, executor), X64(berth_file_program, predicted_ns)};
+static const berth_file_field device_fields[] = {
+    TEXT(berth_program_device, name), TEXT(berth_program_device, kind),
+    TEXT(berth_program_device, target_json), U32(berth_program_device, virtual_id),
+    BOOL(berth_program_device, host_only)};
+static const berth_file_field pool_fields[] = {TEXT(berth_program_pool, scope),
+                                               X64(berth_program_pool, size_bytes),
+                                               X64(berth_program_pool, lower_bound_bytes),
+                                               U32(berth_program_pool, device),
+                                               U32(berth_program_pool, usage),
+                                               U32(berth_program_pool, alignment_bytes)};
+static const berth_file_field tensor_fields[] = {TEXT(berth_program_tensor, name),
+                                                 TEXT(berth_program_tensor, layout),
+                                                 X64(berth_program_tensor, offset_bytes),
+                                                 X64(berth_program_tensor, size_bytes),
+                                                 X64S(berth_program_tensor, dims, BERTH_MAX_RANK),
+                                                 U32(berth_program_tensor, pool),
+                                                 U32(berth_program_tensor, dtype),
+                                                 U32(berth_program_tensor, rank)};
+static const berth_file_field constant_fields[] = {X64(berth_file_constant, offset_bytes),
+                                                   U32(berth_file_constant, tensor),
+                                                   U32(berth_file_constant, reserved)};
+static const berth_file_field io_fields[] = {TEXT(berth_program_io, name),
+                                             U32(berth_program_io, tensor)};
+static const berth_file_field executable_fields[] = {
+    TEXT(berth_executable_image, device_kind), TEXT(berth_executable_image, format),
+    TEXT(berth_executable_image, options), IMAGE(berth_executable_image, data),
+    X64(berth_executable_image, size_bytes)};
+static const berth_file_field kernel_fields[] = {
+    TEXT(berth_program_kernel, entry),        X64(berth_program_kernel, flops),
+    X64(berth_program_kernel, bytes),         U32(berth_program_kernel, executable),
+    U32(berth_program_kernel, binding_count), U32(berth_program_kernel, constant_count),
+    U32S(berth_program_kernel, groups, 3),    U32S(berth_program_kernel, group_size, 3),
+    U32(berth_program_kernel, scratch_bytes)};
+static const berth_file_field step_fields[] = {
+    TEXT(berth_file_step, name),         TEXT(berth_file_step, op),
+    X64(berth_file_step, bindings),      X64(berth_file_step, waits),
+    X64(berth_file_step, constants),     U32(berth_file_step, kind),
+    U32(berth_file_step, device),        U32(berth_file_step, kernel),
+    U32(berth_file_step, binding_count), U32(berth_file_step, wait_count),
+    U32(berth_file_step, constant_count)};
+static const berth_file_field placement_fields[] = {
+    TEXT(berth_program_placement, node), TEXT(berth_program_placement, op),
+    TEXT(berth_program_placement, reason), U32(berth_program_placement, device),
+    BOOL(berth_program_placement, host_operation)};
+
+#define FORM(name, fields, type)                                                                   \
+    { name, fields, sizeof(fields) / sizeof((fields)[0]), sizeof(type) }
+static const berth_file_record_form forms[] = {
+    [BERTH_SECTION_PROGRAM] = FORM("program", program_fields, berth_file_program),
+    [BERTH_SECTION_DEVICES] = FORM("devices", device_fields, berth_program_device),
+    [BERTH_SECTION_POOLS] = FORM("pools", pool_fields, berth_program_pool),
+    [BERTH_SECTION_TENSORS] = FORM("tensors", tensor_fields, berth_program_tensor),
+    [BERTH_SECTION_CONSTANTS] = FORM("constants", constant_fields, berth_file_constant),
+    [BERTH_SECTION_INPUTS] = FORM("inputs", io_fields, berth_program_io),
+    [BERTH_SECTION_OUTPUTS] = FORM("outputs", io_fields, berth_program_io),
+    [BERTH_SECTION_EXECUTABLES] = FORM("executables", executable_fields, berth_executable_image),
+    [BERTH_SECTION_KERNELS] = FORM("kernels", kernel_fields, berth_program_kernel),
+    [BERTH_SECTION_STEPS] = FORM("steps", step_fields, berth_file_step),
+    [BERTH_SECTION_PLACEMENTS] = FORM("placements", placement_fields, berth_program_placement),
+};
+
+const berth_file_record_form *berth_artifact__record_form(berth_file_section_kind kind) {
+    return &forms[kind];
+}
+
+uint32_t berth_artifact__field_bytes(const berth_file_field *field) {
+    return field->type == BERTH_FIELD_U32 || field->type == BERTH_FIELD_BOOL ? 4u * field->count
+                                                                             : 8u * field->count;
+}
+
+uint32_t berth_artifact__record_bytes(const berth_file_record_form *form) {
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < form->field_count; ++i)
+        total += berth_artifact__field_bytes(&form->fields[i]);
+    return total;
+}
+
+uint64_t berth_artifact__padded(uint64_t size_bytes) {
+    return (size_bytes + BERTH_PROGRAM_FILE_ALIGNMENT - 1) &
+           ~(uint64_t)(BERTH_PROGRAM_FILE_ALIGNMENT - 1);
+}
+
+uint64_t berth_artifact__header_checksum(const berth_file_header *header,
+                                         const berth_file_section *sections) {
+    berth_file_header cleared = *header;
+    cleared.checksum = 0;
+    uint64_t hash = berth_hash64(&cleared, sizeof(cleared), 0);
+    return berth_hash64(sections, BERTH_SECTION_COUNT * sizeof(*sections), hash);
+}

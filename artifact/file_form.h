@@ -1,0 +1,122 @@
+// Layout of a program file, shared by the writer and the reader of this folder.
+//
+//   header        64 bytes: magic, version, section count, file size, checksum of header and
+//   section table section table one entry per section: kind, record count, offset, size, checksum
+//   of the content sections      each starts at a multiple of 128; little endian; gaps are zero
+//
+// A section of records holds packed records of one kind, described by a table of fields below, from
+// which both writer and reader work. Texts are offsets into the section of texts; lists of numbers
+// are ranges of a section of numbers and, like images and constants, used in place.
+#ifndef BERTH_ARTIFACT_FILE_FORM_H_
+#define BERTH_ARTIFACT_FILE_FORM_H_
+
+#include "artifact/file.h"
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "program files are little endian and used in place"
+#endif
+
+#define BERTH_PROGRAM_MAGIC "BERTHPRG"
+#define BERTH_PROGRAM_VERSION 1u
+#define BERTH_PROGRAM_FILE_ALIGNMENT 128u
+
+typedef struct berth_file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t section_count;
+    uint64_t file_size_bytes;
+    uint64_t checksum;  // XXH3 of the header, with this field zero, and the section table behind it
+    uint64_t reserved[4];
+} berth_file_header;
+
+typedef struct berth_file_section {
+    uint32_t kind;
+    uint32_t record_count;
+    uint64_t offset_bytes;
+    uint64_t size_bytes;
+    uint64_t
+        checksum;  // XXH3 of the content. CONSTANT_DATA: of each constant, then the gap behind it,
+                   // each with the hash so far as seed; checked only by berth_program_file_check
+} berth_file_section;
+
+// Every file has all sections, in this order.
+typedef enum berth_file_section_kind {
+    BERTH_SECTION_PROGRAM,
+    BERTH_SECTION_DEVICES,
+    BERTH_SECTION_POOLS,
+    BERTH_SECTION_TENSORS,
+    BERTH_SECTION_CONSTANTS,
+    BERTH_SECTION_INPUTS,
+    BERTH_SECTION_OUTPUTS,
+    BERTH_SECTION_EXECUTABLES,
+    BERTH_SECTION_KERNELS,
+    BERTH_SECTION_STEPS,
+    BERTH_SECTION_PLACEMENTS,
+    BERTH_SECTION_TEXTS,          // NUL-terminated texts
+    BERTH_SECTION_NUMBERS_32,     // bindings, waits
+    BERTH_SECTION_NUMBERS_64,     // dispatch constants
+    BERTH_SECTION_IMAGES,         // code
+    BERTH_SECTION_CONSTANT_DATA,  // content of constant tensors
+    BERTH_SECTION_COUNT
+} berth_file_section_kind;
+#define BERTH_SECTION_RECORD_KINDS BERTH_SECTION_TEXTS  // the kinds before it hold records
+
+typedef enum berth_field_type {
+    BERTH_FIELD_TEXT,   // const char *         as u64 offset into TEXTS
+    BERTH_FIELD_U32,    // uint32_t, int, enum  as u32; `count` of them in a row
+    BERTH_FIELD_64,     // 64-bit integer or double, `count` of them in a row
+    BERTH_FIELD_BOOL,   // bool                 as u32
+    BERTH_FIELD_IMAGE,  // const void *         as u64 offset into IMAGES; the size is a field of
+                        // its own
+} berth_field_type;
+
+typedef struct berth_file_field {
+    uint8_t type;
+    uint8_t count;
+    uint16_t offset_bytes;  // in the record's struct
+} berth_file_field;
+
+typedef struct berth_file_record_form {
+    const char *name;
+    const berth_file_field *fields;
+    uint32_t field_count;
+    uint32_t struct_bytes;  // of a record in memory
+} berth_file_record_form;
+
+// Steps and constants need more than their struct holds; in the file they are:
+typedef struct berth_file_step {
+    uint32_t kind, device, kernel;
+    uint32_t binding_count, wait_count, constant_count;
+    uint64_t bindings, waits, constants;  // index of the first number in its section
+    const char *name;
+    const char *op;
+} berth_file_step;
+typedef struct berth_file_constant {
+    uint32_t tensor;
+    uint32_t reserved;
+    uint64_t offset_bytes;  // in CONSTANT_DATA
+} berth_file_constant;
+// The singular facts of a program.
+typedef struct berth_file_program {
+    const char *name;
+    const char *target_json;
+    const char *executor;
+    double predicted_ns;
+} berth_file_program;
+
+const berth_file_record_form *berth_artifact__record_form(berth_file_section_kind kind);
+
+uint32_t
+berth_artifact__field_bytes(const berth_file_field *field);  // in the file, all `count` of it
+uint32_t berth_artifact__record_bytes(const berth_file_record_form *form);
+uint64_t
+berth_artifact__padded(uint64_t size_bytes);  // up to the next multiple of the file's alignment
+uint64_t berth_artifact__header_checksum(const berth_file_header *header,
+                                         const berth_file_section *sections);
+
+// berth_program_parse without looking at checksums: what a fuzzer needs to get past them.
+BERTH_MUST_USE berth_status berth_artifact__parse(berth_arena *arena, const void *data,
+                                                  size_t size_bytes, bool check_sums,
+                                                  const berth_program **out_program);
+
+#endif  // BERTH_ARTIFACT_FILE_FORM_H_

@@ -1,0 +1,375 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "artifact/file_form.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
+
+typedef struct reader {
+    berth_arena *arena;
+    const uint8_t *data;  // aligned to BERTH_PROGRAM_FILE_ALIGNMENT
+    size_t size_bytes;
+    bool check_sums;
+    const berth_program **out_program;
+    berth_file_section sections[BERTH_SECTION_COUNT];
+} reader;
+
+static const void *content_of(const reader *r, berth_file_section_kind kind) {
+    return r->data + r->sections[kind].offset_bytes;
+}
+
+// ---- frame
+// ----------------------------------------------------------------------------------------
+
+static berth_status read_header(reader *r) {
+    berth_file_header header;
+    if (r->size_bytes < sizeof(header) ||
+        memcmp(r->data, BERTH_PROGRAM_MAGIC, sizeof(header.magic)) != 0)
+        return BAD("not a Berth program file");
+    memcpy(&header, r->data, sizeof(header));
+    if (header.version != BERTH_PROGRAM_VERSION)
+        return BAD(
+            "the program file has version %u; this version of Berth reads %u: build it again",
+            header.version, BERTH_PROGRAM_VERSION);
+    if (header.section_count != BERTH_SECTION_COUNT)
+        return BAD("the program file has %u sections instead of %d", header.section_count,
+                   BERTH_SECTION_COUNT);
+    if (header.file_size_bytes != r->size_bytes ||
+        r->size_bytes < sizeof(header) + sizeof(r->sections))
+        return BAD("the program file is truncated: %zu bytes of %llu", r->size_bytes,
+                   (unsigned long long)header.file_size_bytes);
+    memcpy(r->sections, r->data + sizeof(header), sizeof(r->sections));
+    if (r->check_sums && berth_artifact__header_checksum(&header, r->sections) != header.checksum)
+        return BAD("the program file is damaged: the checksum of its header differs");
+    return BERTH_OK;
+}
+
+static bool all_zero(const uint8_t *data, size_t size_bytes) {
+    for (size_t i = 0; i < size_bytes; ++i)
+        if (data[i]) return false;
+    return true;
+}
+
+static berth_status read_sections(reader *r) {
+    uint64_t end = sizeof(berth_file_header) + sizeof(r->sections);
+    for (uint32_t i = 0; i < BERTH_SECTION_COUNT; ++i) {
+        const berth_file_section *section = &r->sections[i];
+        if (section->kind != i)
+            return BAD("section %u of the program file has kind %u", i, section->kind);
+        if (section->offset_bytes != berth_artifact__padded(end) ||
+            section->offset_bytes > r->size_bytes ||
+            section->size_bytes > r->size_bytes - section->offset_bytes)
+            return BAD("section %u of the program file lies outside of it", i);
+        if (!all_zero(r->data + end, (size_t)(section->offset_bytes - end)))
+            return BAD("the program file is damaged before section %u", i);
+        end = section->offset_bytes + section->size_bytes;
+        if (r->check_sums && i != BERTH_SECTION_CONSTANT_DATA &&
+            berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
+                section->checksum)
+            return BAD("the program file is damaged: the checksum of section %u differs", i);
+    }
+    if (end != r->size_bytes)
+        return BAD("the program file has %zu bytes behind its end", r->size_bytes - (size_t)end);
+    return BERTH_OK;
+}
+
+// ---- records
+// --------------------------------------------------------------------------------------
+
+static berth_status read_text(const reader *r, uint64_t offset, const char **out_text) {
+    if (offset >= r->sections[BERTH_SECTION_TEXTS].size_bytes)
+        return BAD("a text at %llu is outside of the texts", (unsigned long long)offset);
+    *out_text = (const char *)content_of(r, BERTH_SECTION_TEXTS) + offset;
+    return BERTH_OK;
+}
+
+static berth_status read_field(const reader *r, const berth_file_field *field, const uint8_t *in,
+                               uint8_t *member) {
+    uint64_t offset = 0;
+    uint32_t flag = 0;
+    const char *text = NULL;
+    const void *image = NULL;
+    switch ((berth_field_type)field->type) {
+    case BERTH_FIELD_TEXT:
+        memcpy(&offset, in, sizeof(offset));
+        BERTH_TRY(read_text(r, offset, &text));
+        memcpy(member, &text, sizeof(text));
+        break;
+    case BERTH_FIELD_IMAGE:  // the end is checked with the size, when the record is complete
+        memcpy(&offset, in, sizeof(offset));
+        if (offset > r->sections[BERTH_SECTION_IMAGES].size_bytes)
+            return BAD("an image at %llu is outside of the images", (unsigned long long)offset);
+        image = (const uint8_t *)content_of(r, BERTH_SECTION_IMAGES) + offset;
+        memcpy(member, &image, sizeof(image));
+        break;
+    case BERTH_FIELD_BOOL:
+        memcpy(&flag, in, sizeof(flag));
+        if (flag > 1) return BAD("a flag is %u", flag);
+        *(bool *)member = flag == 1;
+        break;
+    case BERTH_FIELD_U32:
+    case BERTH_FIELD_64: memcpy(member, in, berth_artifact__field_bytes(field)); break;
+    }
+    return BERTH_OK;
+}
+
+static berth_status read_records(const reader *r, berth_file_section_kind kind,
+                                 const void **out_records, uint32_t *out_count) {
+    const berth_file_record_form *form = berth_artifact__record_form(kind);
+    const berth_file_section *section = &r->sections[kind];
+    uint32_t record_bytes = berth_artifact__record_bytes(form);
+    if (section->size_bytes != (uint64_t)section->record_count * record_bytes)
+        return BAD("%s: %u records in %llu bytes", form->name, section->record_count,
+                   (unsigned long long)section->size_bytes);
+    uint8_t *records = berth_arena_array(r->arena, section->record_count, form->struct_bytes);
+    const uint8_t *in = content_of(r, kind);
+    for (uint32_t i = 0; i < section->record_count; ++i) {
+        uint8_t *record = records + (size_t)i * form->struct_bytes;
+        for (uint32_t f = 0; f < form->field_count; ++f) {
+            berth_status status =
+                read_field(r, &form->fields[f], in, record + form->fields[f].offset_bytes);
+            if (status) return berth_status_prefix(status, "%s[%u]", form->name, i);
+            in += berth_artifact__field_bytes(&form->fields[f]);
+        }
+    }
+    *out_records = records;
+    *out_count = section->record_count;
+    return BERTH_OK;
+}
+
+static berth_status check_images(const reader *r, const berth_program *program) {
+    const uint8_t *begin = content_of(r, BERTH_SECTION_IMAGES);
+    for (uint32_t i = 0; i < program->executable_count; ++i) {
+        const berth_executable_image *image = &program->executables[i];
+        uint64_t offset = (uint64_t)((const uint8_t *)image->data - begin);
+        if (image->size_bytes > r->sections[BERTH_SECTION_IMAGES].size_bytes - offset)
+            return BAD("executables[%u]: the image ends outside of the images", i);
+    }
+    return BERTH_OK;
+}
+
+// A range of a section of numbers; NULL when empty.
+static berth_status read_numbers(const reader *r, berth_file_section_kind kind, size_t number_bytes,
+                                 uint64_t first, uint32_t count, const void **out_numbers) {
+    uint64_t total = r->sections[kind].size_bytes / number_bytes;
+    if (first > total || count > total - first)
+        return BAD("numbers [%llu, +%u) of %llu", (unsigned long long)first, count,
+                   (unsigned long long)total);
+    *out_numbers = count ? (const uint8_t *)content_of(r, kind) + first * number_bytes : NULL;
+    return BERTH_OK;
+}
+
+static berth_status read_step(const reader *r, const berth_program *program,
+                              const berth_file_step *in, berth_program_step *step) {
+    *step = (berth_program_step){.kind = (berth_step_kind)in->kind,
+                                 .device = in->device,
+                                 .kernel = in->kernel,
+                                 .wait_count = in->wait_count,
+                                 .name = in->name,
+                                 .op = in->op};
+    uint32_t binding_count = 2;
+    uint32_t constant_count = 0;
+    if (step->kind == BERTH_STEP_DISPATCH) {
+        if (in->kernel >= program->kernel_count)
+            return BAD("kernel %u of %u", in->kernel, program->kernel_count);
+        binding_count = program->kernels[in->kernel].binding_count;
+        constant_count = program->kernels[in->kernel].constant_count;
+    }
+    if (in->binding_count != binding_count || in->constant_count != constant_count)
+        return BAD("%u bindings and %u constants instead of %u and %u", in->binding_count,
+                   in->constant_count, binding_count, constant_count);
+    const void *numbers = NULL;
+    BERTH_TRY(
+        read_numbers(r, BERTH_SECTION_NUMBERS_32, 4, in->bindings, in->binding_count, &numbers));
+    step->bindings = numbers;
+    BERTH_TRY(read_numbers(r, BERTH_SECTION_NUMBERS_32, 4, in->waits, in->wait_count, &numbers));
+    step->waits = numbers;
+    BERTH_TRY(
+        read_numbers(r, BERTH_SECTION_NUMBERS_64, 8, in->constants, in->constant_count, &numbers));
+    step->constants = numbers;
+    return BERTH_OK;
+}
+
+static berth_status read_steps(const reader *r, berth_program *program) {
+    const void *records = NULL;
+    BERTH_TRY(read_records(r, BERTH_SECTION_STEPS, &records, &program->step_count));
+    const berth_file_step *in = records;
+    berth_program_step *steps =
+        berth_arena_new_array(r->arena, berth_program_step, program->step_count);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        berth_status status = read_step(r, program, &in[i], &steps[i]);
+        if (status) return berth_status_prefix(status, "steps[%u]", i);
+    }
+    program->steps = steps;
+    return BERTH_OK;
+}
+
+static berth_status read_constants(const reader *r, berth_program *program) {
+    const void *records = NULL;
+    BERTH_TRY(read_records(r, BERTH_SECTION_CONSTANTS, &records, &program->constant_count));
+    const berth_file_constant *in = records;
+    berth_program_constant *constants =
+        berth_arena_new_array(r->arena, berth_program_constant, program->constant_count);
+    uint64_t end = 0;  // constants lie one after another, so that the checksum covers every byte
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        if (in[i].tensor >= program->tensor_count)
+            return BAD("constants[%u].tensor: %u of %u tensors", i, in[i].tensor,
+                       program->tensor_count);
+        uint64_t size_bytes = program->tensors[in[i].tensor].size_bytes;
+        uint64_t total = r->sections[BERTH_SECTION_CONSTANT_DATA].size_bytes;
+        if (in[i].offset_bytes != end || end > total || size_bytes > total - end ||
+            berth_artifact__padded(size_bytes) > total - end)
+            return BAD("constants[%u]: its bytes lie outside of the constant data", i);
+        constants[i].tensor = in[i].tensor;
+        constants[i].data = (const uint8_t *)content_of(r, BERTH_SECTION_CONSTANT_DATA) + end;
+        end += berth_artifact__padded(size_bytes);
+    }
+    if (end != r->sections[BERTH_SECTION_CONSTANT_DATA].size_bytes)
+        return BAD("the constant data has bytes behind its end");
+    program->constants = constants;
+    return BERTH_OK;
+}
+
+// ---- program
+// --------------------------------------------------------------------------------------
+
+static berth_status read_program(const reader *r, berth_program *program) {
+    const char *texts = content_of(r, BERTH_SECTION_TEXTS);
+    uint64_t text_bytes = r->sections[BERTH_SECTION_TEXTS].size_bytes;
+    if (text_bytes == 0 || texts[text_bytes - 1] != 0) return BAD("the texts do not end");
+    const void *list = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(read_records(r, BERTH_SECTION_PROGRAM, &list, &count));
+    if (count != 1) return BAD("%u program records", count);
+    const berth_file_program *facts = list;
+    program->name = facts->name;
+    program->target_json = facts->target_json;
+    program->executor = facts->executor;
+    program->predicted_ns = facts->predicted_ns;
+#define READ(kind, member, member_count)                                                           \
+    BERTH_TRY(read_records(r, kind, &list, &program->member_count));                               \
+    program->member = list
+    READ(BERTH_SECTION_DEVICES, devices, device_count);
+    READ(BERTH_SECTION_POOLS, pools, pool_count);
+    READ(BERTH_SECTION_TENSORS, tensors, tensor_count);
+    READ(BERTH_SECTION_INPUTS, inputs, input_count);
+    READ(BERTH_SECTION_OUTPUTS, outputs, output_count);
+    READ(BERTH_SECTION_EXECUTABLES, executables, executable_count);
+    READ(BERTH_SECTION_KERNELS, kernels, kernel_count);
+    READ(BERTH_SECTION_PLACEMENTS, placements, placement_count);
+#undef READ
+    BERTH_TRY(check_images(r, program));
+    BERTH_TRY(read_constants(r, program));
+    BERTH_TRY(read_steps(r, program));
+    return berth_program_verify(program);
+}
+
+static berth_status parse_body(void *user) {
+    reader *r = user;
+    if ((uintptr_t)r->data % BERTH_PROGRAM_FILE_ALIGNMENT != 0) {
+        uint8_t *copy =
+            berth_arena_alloc_aligned(r->arena, r->size_bytes, BERTH_PROGRAM_FILE_ALIGNMENT);
+        memcpy(copy, r->data, r->size_bytes);
+        r->data = copy;
+    }
+    BERTH_TRY(read_header(r));
+    BERTH_TRY(read_sections(r));
+    berth_program *program = berth_arena_new(r->arena, berth_program);
+    BERTH_TRY(read_program(r, program));
+    *r->out_program = program;
+    return BERTH_OK;
+}
+
+berth_status berth_artifact__parse(berth_arena *arena, const void *data, size_t size_bytes,
+                                   bool check_sums, const berth_program **out_program) {
+    *out_program = NULL;
+    reader r = {.arena = arena,
+                .data = data,
+                .size_bytes = size_bytes,
+                .check_sums = check_sums,
+                .out_program = out_program};
+    return berth_arena_try(arena, parse_body, &r);
+}
+
+berth_status berth_program_parse(berth_arena *arena, const void *data, size_t size_bytes,
+                                 const berth_program **out_program) {
+    return berth_artifact__parse(arena, data, size_bytes, true, out_program);
+}
+
+// ---- files
+// ----------------------------------------------------------------------------------------
+
+typedef struct map_call {
+    berth_arena *arena;
+    const char *path;
+    berth_mapping *mapping;
+} map_call;
+
+static void unmap(void *pointer) {
+    berth_file_unmap(*(berth_mapping *)pointer);
+}
+
+static berth_status map_body(void *user) {
+    map_call *call = user;
+    call->mapping = berth_arena_new(call->arena, berth_mapping);
+    BERTH_TRY(berth_file_map(call->path, call->mapping));
+    berth_arena_defer(call->arena, unmap, call->mapping);
+    return BERTH_OK;
+}
+
+static berth_status read_mapped(berth_arena *arena, const char *path, berth_mapping *out_mapping,
+                                const berth_program **out_program) {
+    *out_program = NULL;
+    map_call call = {.arena = arena, .path = path};
+    BERTH_TRY(berth_arena_try(arena, map_body, &call));
+    *out_mapping = *call.mapping;
+    berth_status status =
+        berth_program_parse(arena, call.mapping->data, call.mapping->size_bytes, out_program);
+    return berth_status_prefix(status, "\"%s\"", path);
+}
+
+berth_status berth_program_read(berth_arena *arena, const char *path,
+                                const berth_program **out_program) {
+    berth_mapping mapping;
+    return read_mapped(arena, path, &mapping, out_program);
+}
+
+static berth_status check_constant_data(const char *path, berth_mapping mapping,
+                                        const berth_program *program) {
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const berth_program_constant *constant = &program->constants[i];
+        uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
+        hash = berth_hash64(constant->data, (size_t)size_bytes, hash);
+        hash = berth_hash64((const uint8_t *)constant->data + size_bytes,
+                            (size_t)(berth_artifact__padded(size_bytes) - size_bytes), hash);
+    }
+    berth_file_section section;
+    memcpy(&section,
+           mapping.data + sizeof(berth_file_header) + BERTH_SECTION_CONSTANT_DATA * sizeof(section),
+           sizeof(section));
+    if (hash == section.checksum) return BERTH_OK;
+    return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
+}
+
+berth_status berth_program_file_check(berth_allocator allocator, const char *path) {
+    berth_arena *arena = NULL;
+    BERTH_TRY(berth_arena_create(allocator, &arena));
+    berth_mapping mapping;
+    const berth_program *program = NULL;
+    berth_status status = read_mapped(arena, path, &mapping, &program);
+    if (!status) status = check_constant_data(path, mapping, program);
+    berth_arena_destroy(arena);
+    return status;
+}
+
+bool berth_program_file_is(const char *path) {
+    char magic[sizeof(((berth_file_header *)0)->magic)];
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    size_t got = fread(magic, 1, sizeof(magic), file);
+    fclose(file);
+    return got == sizeof(magic) && memcmp(magic, BERTH_PROGRAM_MAGIC, sizeof(magic)) == 0;
+}

@@ -1,0 +1,231 @@
+#include <string.h>
+
+#include "artifact/file_form.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+
+typedef struct writer {
+    const berth_program *program;
+    berth_arena *arena;
+    berth_interner *interner;          // texts seen so far
+    BERTH_VEC(uint64_t) text_offsets;  // by interned id
+    berth_strbuf texts;
+    BERTH_VEC(uint32_t) numbers_32;
+    BERTH_VEC(int64_t) numbers_64;
+    berth_strbuf images;
+    BERTH_VEC(berth_file_part) constant_parts;  // content and the gap behind it, alternating
+    uint64_t constant_bytes;
+    berth_file_header header;
+    berth_file_section sections[BERTH_SECTION_COUNT];
+    const void *contents[BERTH_SECTION_COUNT];
+} writer;
+
+static const uint8_t zeros[BERTH_PROGRAM_FILE_ALIGNMENT];
+
+static uint64_t add_text(writer *w, const char *text) {
+    uint32_t id = berth_intern(w->interner, text);
+    while (w->text_offsets.count <= id) berth_vec_push(w->arena, &w->text_offsets, UINT64_MAX);
+    if (w->text_offsets.data[id] == UINT64_MAX) {
+        w->text_offsets.data[id] = w->texts.length;
+        berth_strbuf_add_n(&w->texts, text, strlen(text) + 1);
+    }
+    return w->text_offsets.data[id];
+}
+
+static uint64_t add_image(writer *w, const void *data, uint64_t size_bytes) {
+    size_t gap = (size_t)(berth_artifact__padded(w->images.length) - w->images.length);
+    berth_strbuf_add_n(&w->images, (const char *)zeros, gap);
+    uint64_t offset = w->images.length;
+    berth_strbuf_add_n(&w->images, data, (size_t)size_bytes);
+    return offset;
+}
+
+// Packs one record. `image_bytes`: of its IMAGE field, if it has one.
+static void put_record(writer *w, const berth_file_record_form *form, const void *record,
+                       uint64_t image_bytes, uint8_t *out) {
+    for (uint32_t i = 0; i < form->field_count; ++i) {
+        const berth_file_field *field = &form->fields[i];
+        const uint8_t *member = (const uint8_t *)record + field->offset_bytes;
+        const void *pointer = NULL;
+        uint64_t offset = 0;
+        uint32_t flag = 0;
+        uint32_t size_bytes = berth_artifact__field_bytes(field);
+        switch ((berth_field_type)field->type) {
+        case BERTH_FIELD_TEXT:
+            memcpy(&pointer, member, sizeof(pointer));
+            offset = add_text(w, pointer);
+            memcpy(out, &offset, sizeof(offset));
+            break;
+        case BERTH_FIELD_IMAGE:
+            memcpy(&pointer, member, sizeof(pointer));
+            offset = add_image(w, pointer, image_bytes);
+            memcpy(out, &offset, sizeof(offset));
+            break;
+        case BERTH_FIELD_BOOL:
+            flag = *(const bool *)member ? 1 : 0;
+            memcpy(out, &flag, sizeof(flag));
+            break;
+        case BERTH_FIELD_U32:
+        case BERTH_FIELD_64: memcpy(out, member, size_bytes); break;
+        }
+        out += size_bytes;
+    }
+}
+
+static void set_section(writer *w, berth_file_section_kind kind, const void *content,
+                        uint32_t record_count, uint64_t size_bytes) {
+    w->contents[kind] = content;
+    w->sections[kind] =
+        (berth_file_section){.kind = kind,
+                             .record_count = record_count,
+                             .size_bytes = size_bytes,
+                             .checksum = berth_hash64(content, (size_t)size_bytes, 0)};
+}
+
+static void put_records(writer *w, berth_file_section_kind kind, const void *records,
+                        uint32_t count) {
+    const berth_file_record_form *form = berth_artifact__record_form(kind);
+    uint32_t record_bytes = berth_artifact__record_bytes(form);
+    uint8_t *content = berth_arena_array(w->arena, count, record_bytes);
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint8_t *record = (const uint8_t *)records + (size_t)i * form->struct_bytes;
+        uint64_t image_bytes =
+            kind == BERTH_SECTION_EXECUTABLES ? w->program->executables[i].size_bytes : 0;
+        put_record(w, form, record, image_bytes, content + (size_t)i * record_bytes);
+    }
+    set_section(w, kind, content, count, (uint64_t)count * record_bytes);
+}
+
+static uint64_t add_numbers_32(writer *w, const uint32_t *numbers, uint32_t count) {
+    uint64_t first = w->numbers_32.count;
+    for (uint32_t i = 0; i < count; ++i) berth_vec_push(w->arena, &w->numbers_32, numbers[i]);
+    return first;
+}
+
+static void put_steps(writer *w) {
+    const berth_program *program = w->program;
+    berth_file_step *steps = berth_arena_new_array(w->arena, berth_file_step, program->step_count);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        bool dispatch = step->kind == BERTH_STEP_DISPATCH;
+        const berth_program_kernel *kernel = dispatch ? &program->kernels[step->kernel] : NULL;
+        steps[i] = (berth_file_step){.kind = step->kind,
+                                     .device = step->device,
+                                     .kernel = dispatch ? step->kernel : 0,
+                                     .binding_count = kernel ? kernel->binding_count : 2,
+                                     .wait_count = step->wait_count,
+                                     .constant_count = kernel ? kernel->constant_count : 0,
+                                     .name = step->name,
+                                     .op = step->op};
+        steps[i].bindings = add_numbers_32(w, step->bindings, steps[i].binding_count);
+        steps[i].waits = add_numbers_32(w, step->waits, step->wait_count);
+        steps[i].constants = w->numbers_64.count;
+        for (uint32_t c = 0; c < steps[i].constant_count; ++c)
+            berth_vec_push(w->arena, &w->numbers_64, step->constants[c]);
+    }
+    put_records(w, BERTH_SECTION_STEPS, steps, program->step_count);
+    set_section(w, BERTH_SECTION_NUMBERS_32, w->numbers_32.data, w->numbers_32.count,
+                (uint64_t)w->numbers_32.count * sizeof(uint32_t));
+    set_section(w, BERTH_SECTION_NUMBERS_64, w->numbers_64.data, w->numbers_64.count,
+                (uint64_t)w->numbers_64.count * sizeof(int64_t));
+}
+
+static void put_constants(writer *w) {
+    const berth_program *program = w->program;
+    berth_file_constant *records =
+        berth_arena_new_array(w->arena, berth_file_constant, program->constant_count);
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const berth_program_constant *constant = &program->constants[i];
+        uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
+        size_t gap = (size_t)(berth_artifact__padded(size_bytes) - size_bytes);
+        records[i] =
+            (berth_file_constant){.tensor = constant->tensor, .offset_bytes = w->constant_bytes};
+        berth_vec_push(w->arena, &w->constant_parts,
+                       (berth_file_part){constant->data, (size_t)size_bytes});
+        berth_vec_push(w->arena, &w->constant_parts, (berth_file_part){zeros, gap});
+        hash = berth_hash64(constant->data, (size_t)size_bytes, hash);
+        hash = berth_hash64(zeros, gap, hash);
+        w->constant_bytes += size_bytes + gap;
+    }
+    put_records(w, BERTH_SECTION_CONSTANTS, records, program->constant_count);
+    w->sections[BERTH_SECTION_CONSTANT_DATA] =
+        (berth_file_section){.kind = BERTH_SECTION_CONSTANT_DATA,
+                             .record_count = program->constant_count,
+                             .size_bytes = w->constant_bytes,
+                             .checksum = hash};
+}
+
+static void put_sections(writer *w) {
+    const berth_program *p = w->program;
+    add_text(w, "");
+    const berth_file_program facts = {p->name, p->target_json, p->executor, p->predicted_ns};
+    put_records(w, BERTH_SECTION_PROGRAM, &facts, 1);
+    put_records(w, BERTH_SECTION_DEVICES, p->devices, p->device_count);
+    put_records(w, BERTH_SECTION_POOLS, p->pools, p->pool_count);
+    put_records(w, BERTH_SECTION_TENSORS, p->tensors, p->tensor_count);
+    put_constants(w);
+    put_records(w, BERTH_SECTION_INPUTS, p->inputs, p->input_count);
+    put_records(w, BERTH_SECTION_OUTPUTS, p->outputs, p->output_count);
+    put_records(w, BERTH_SECTION_EXECUTABLES, p->executables, p->executable_count);
+    put_records(w, BERTH_SECTION_KERNELS, p->kernels, p->kernel_count);
+    put_steps(w);
+    put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
+    set_section(w, BERTH_SECTION_TEXTS, w->texts.data, w->text_offsets.count, w->texts.length);
+    set_section(w, BERTH_SECTION_IMAGES, berth_strbuf_text(&w->images), p->executable_count,
+                w->images.length);
+}
+
+static berth_status write_file(writer *w, const char *path) {
+    BERTH_VEC(berth_file_part) parts = {0};
+    uint64_t offset = sizeof(w->header) + sizeof(w->sections);
+    berth_vec_push(w->arena, &parts, (berth_file_part){&w->header, sizeof(w->header)});
+    berth_vec_push(w->arena, &parts, (berth_file_part){w->sections, sizeof(w->sections)});
+    for (uint32_t i = 0; i < BERTH_SECTION_COUNT; ++i) {
+        uint64_t start = berth_artifact__padded(offset);
+        berth_vec_push(w->arena, &parts, (berth_file_part){zeros, (size_t)(start - offset)});
+        w->sections[i].offset_bytes = start;
+        offset = start + w->sections[i].size_bytes;
+        if (i == BERTH_SECTION_CONSTANT_DATA) {
+            for (uint32_t p = 0; p < w->constant_parts.count; ++p)
+                berth_vec_push(w->arena, &parts, w->constant_parts.data[p]);
+        } else {
+            berth_vec_push(w->arena, &parts,
+                           (berth_file_part){w->contents[i], (size_t)w->sections[i].size_bytes});
+        }
+    }
+    memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
+    w->header.version = BERTH_PROGRAM_VERSION;
+    w->header.section_count = BERTH_SECTION_COUNT;
+    w->header.file_size_bytes = offset;
+    w->header.checksum = berth_artifact__header_checksum(&w->header, w->sections);
+    return berth_file_write_parts(path, parts.data, parts.count);
+}
+
+typedef struct write_call {
+    berth_arena *arena;
+    const berth_program *program;
+    const char *path;
+} write_call;
+
+static berth_status write_body(void *user) {
+    write_call *call = user;
+    writer *w = berth_arena_new(call->arena, writer);
+    w->program = call->program;
+    w->arena = call->arena;
+    w->interner = berth_interner_create(call->arena);
+    w->texts = berth_strbuf_make(call->arena);
+    w->images = berth_strbuf_make(call->arena);
+    put_sections(w);
+    return write_file(w, call->path);
+}
+
+berth_status berth_program_write(const berth_program *program, const char *path) {
+    BERTH_TRY(berth_program_verify(program));
+    write_call call = {.program = program, .path = path};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &call.arena));
+    berth_status status = berth_arena_try(call.arena, write_body, &call);
+    berth_arena_destroy(call.arena);
+    return status;
+}

@@ -1,0 +1,356 @@
+// Checks of a program before anything in it is used. Linear in the records, O(n log n) for the
+// overlap rules. Which bindings of a dispatch are written is not recorded, so overlap of workspace
+// tensors is the memory plan's own validator's matter; here every access is proven to stay inside
+// its pool.
+#include <stdlib.h>
+#include <string.h>
+
+#include "artifact/program.h"
+
+#define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
+
+static bool power_of_two(uint32_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static bool is_cpu(const berth_program *program, uint32_t device) {
+    return strcmp(program->devices[device].kind, "cpu") == 0;
+}
+
+static uint32_t device_of(const berth_program *program, uint32_t tensor) {
+    return program->pools[program->tensors[tensor].pool].device;
+}
+
+static berth_status check_devices(const berth_program *program) {
+    for (uint32_t i = 0; i < program->device_count; ++i) {
+        const berth_program_device *device = &program->devices[i];
+        if (!device->name || !*device->name) return BAD("devices[%u].name: missing", i);
+        if (!device->kind || !*device->kind) return BAD("devices[%u].kind: missing", i);
+        if (!device->target_json) return BAD("devices[%u].target_json: missing", i);
+        for (uint32_t j = 0; j < i; ++j) {
+            const berth_program_device *other = &program->devices[j];
+            if (strcmp(device->name, other->name) == 0)
+                return BAD("devices[%u].name: \"%s\" is also devices[%u]", i, device->name, j);
+            if (strcmp(device->kind, other->kind) == 0 && device->virtual_id == other->virtual_id)
+                return BAD("devices[%u]: %s:%u is also devices[%u]", i, device->kind,
+                           device->virtual_id, j);
+        }
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_pools(const berth_program *program) {
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        if (pool->device >= program->device_count)
+            return BAD("pools[%u].device: %u of %u devices", i, pool->device,
+                       program->device_count);
+        if (!pool->scope || !*pool->scope) return BAD("pools[%u].scope: missing", i);
+        if ((unsigned)pool->usage > BERTH_POOL_IO)
+            return BAD("pools[%u].usage: %u is unknown", i, (unsigned)pool->usage);
+        if (!power_of_two(pool->alignment_bytes))
+            return BAD("pools[%u].alignment_bytes: %u is not a power of two", i,
+                       pool->alignment_bytes);
+        if (pool->size_bytes > INT64_MAX / 4)
+            return BAD("pools[%u].size_bytes: larger than memory can be", i);
+        if (pool->usage == BERTH_POOL_IO && !is_cpu(program, pool->device))
+            return BAD("pools[%u]: an input/output pool must be on a cpu device, not on \"%s\"", i,
+                       program->devices[pool->device].name);
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_tensor(const berth_program *program, uint32_t i) {
+    const berth_program_tensor *tensor = &program->tensors[i];
+    if (!tensor->name) return BAD("tensors[%u].name: missing", i);
+    if (!tensor->layout) return BAD("tensors[%u].layout: missing", i);
+    if (tensor->pool >= program->pool_count)
+        return BAD("tensors[%u].pool: %u of %u pools", i, tensor->pool, program->pool_count);
+    if (berth_dtype_size_bytes(tensor->dtype) == 0)
+        return BAD("tensors[%u].dtype: %u is unknown", i, (unsigned)tensor->dtype);
+    size_t dense_bytes = 0;
+    berth_status status =
+        berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &dense_bytes);
+    if (status) return berth_status_prefix(status, "tensors[%u].dims", i);
+    if (tensor->size_bytes < dense_bytes || (!*tensor->layout && tensor->size_bytes != dense_bytes))
+        return BAD("tensors[%u].size_bytes: %llu, but the shape needs %zu", i,
+                   (unsigned long long)tensor->size_bytes, dense_bytes);
+    const berth_program_pool *pool = &program->pools[tensor->pool];
+    if (tensor->offset_bytes % pool->alignment_bytes != 0)
+        return BAD("tensors[%u].offset_bytes: %llu is not a multiple of the pool's alignment %u", i,
+                   (unsigned long long)tensor->offset_bytes, pool->alignment_bytes);
+    if (tensor->offset_bytes > pool->size_bytes ||
+        tensor->size_bytes > pool->size_bytes - tensor->offset_bytes)
+        return BAD("tensors[%u]: bytes [%llu, +%llu) leave pools[%u] of %llu bytes", i,
+                   (unsigned long long)tensor->offset_bytes, (unsigned long long)tensor->size_bytes,
+                   tensor->pool, (unsigned long long)pool->size_bytes);
+    return BERTH_OK;
+}
+
+// ---- ranges that must not overlap
+// -----------------------------------------------------------------
+
+typedef struct range {
+    uint32_t pool;
+    uint32_t record;  // in its list
+    uint32_t tensor;
+    bool is_output;
+    uint64_t begin;
+    uint64_t end;
+} range;
+
+static int compare_ranges(const void *a, const void *b) {
+    const range *x = a;
+    const range *y = b;
+    if (x->pool != y->pool) return x->pool < y->pool ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end) return x->end < y->end ? -1 : 1;
+    return (x->record > y->record) - (x->record < y->record);
+}
+
+static range range_of(const berth_program *program, uint32_t tensor, uint32_t record) {
+    const berth_program_tensor *t = &program->tensors[tensor];
+    return (range){t->pool, record,          tensor,
+                   false,   t->offset_bytes, t->offset_bytes + t->size_bytes};
+}
+
+// Outputs may be the same bytes as an input or another output (the model passes a value through);
+// nothing else may share a byte.
+static bool may_share(const range *a, const range *b) {
+    return (a->is_output || b->is_output) && a->begin == b->begin && a->end == b->end;
+}
+
+static berth_status check_disjoint(const char *what, range *ranges, size_t count) {
+    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    const range *widest = NULL;  // of the pool so far: the one that ends last
+    for (size_t i = 0; i < count; ++i) {
+        const range *r = &ranges[i];
+        if (r->begin == r->end) continue;
+        if (widest && widest->pool == r->pool && r->begin < widest->end && !may_share(widest, r))
+            return BAD("%s: the bytes of tensors[%u] and tensors[%u] overlap", what, widest->tensor,
+                       r->tensor);
+        if (!widest || widest->pool != r->pool || r->end > widest->end || !r->is_output) widest = r;
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_constants(const berth_program *program, range *ranges) {
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const berth_program_constant *constant = &program->constants[i];
+        if (constant->tensor >= program->tensor_count)
+            return BAD("constants[%u].tensor: %u of %u tensors", i, constant->tensor,
+                       program->tensor_count);
+        const berth_program_tensor *tensor = &program->tensors[constant->tensor];
+        if (program->pools[tensor->pool].usage != BERTH_POOL_CONSTANT)
+            return BAD("constants[%u]: tensors[%u] is not in a constant pool", i, constant->tensor);
+        if (!constant->data && tensor->size_bytes) return BAD("constants[%u].data: missing", i);
+        ranges[i] = range_of(program, constant->tensor, i);
+    }
+    return check_disjoint("constants", ranges, program->constant_count);
+}
+
+static berth_status check_io_list(const berth_program *program, const char *what,
+                                  const berth_program_io *list, uint32_t count, range *ranges) {
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!list[i].name) return BAD("%s[%u].name: missing", what, i);
+        for (uint32_t j = 0; j < i; ++j)
+            if (strcmp(list[i].name, list[j].name) == 0)
+                return BAD("%s[%u].name: \"%s\" is also %s[%u]", what, i, list[i].name, what, j);
+        if (list[i].tensor >= program->tensor_count)
+            return BAD("%s[%u].tensor: %u of %u tensors", what, i, list[i].tensor,
+                       program->tensor_count);
+        const berth_program_tensor *tensor = &program->tensors[list[i].tensor];
+        if (*tensor->layout)
+            return BAD("%s[%u]: layout \"%s\"; inputs and outputs are row-major", what, i,
+                       tensor->layout);
+        if (program->pools[tensor->pool].usage != BERTH_POOL_IO)
+            return BAD("%s[%u]: tensors[%u] is not in an input/output pool", what, i,
+                       list[i].tensor);
+        ranges[i] = range_of(program, list[i].tensor, i);
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_io(const berth_program *program, range *ranges) {
+    range *outputs = ranges + program->input_count;
+    BERTH_TRY(check_io_list(program, "inputs", program->inputs, program->input_count, ranges));
+    BERTH_TRY(check_io_list(program, "outputs", program->outputs, program->output_count, outputs));
+    for (uint32_t i = 0; i < program->output_count; ++i) outputs[i].is_output = true;
+    return check_disjoint("inputs and outputs", ranges,
+                          (size_t)program->input_count + program->output_count);
+}
+
+// ---- code and schedule
+// ----------------------------------------------------------------------------
+
+static berth_status check_executables(const berth_program *program) {
+    for (uint32_t i = 0; i < program->executable_count; ++i) {
+        const berth_executable_image *image = &program->executables[i];
+        if (!image->device_kind || !*image->device_kind)
+            return BAD("executables[%u].device_kind: missing", i);
+        if (!image->format || !*image->format) return BAD("executables[%u].format: missing", i);
+        if (!image->options) return BAD("executables[%u].options: missing", i);
+        if (!image->data || image->size_bytes == 0) return BAD("executables[%u].data: missing", i);
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_kernel(const berth_program *program, uint32_t i) {
+    const berth_program_kernel *kernel = &program->kernels[i];
+    if (kernel->executable >= program->executable_count)
+        return BAD("kernels[%u].executable: %u of %u executables", i, kernel->executable,
+                   program->executable_count);
+    if (!kernel->entry || !*kernel->entry) return BAD("kernels[%u].entry: missing", i);
+    bool cpu = strcmp(program->executables[kernel->executable].device_kind, "cpu") == 0;
+    int64_t total = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+        if (kernel->groups[axis] == 0) return BAD("kernels[%u].groups[%d]: 0", i, axis);
+        if (kernel->group_size[axis] == 0) return BAD("kernels[%u].group_size[%d]: 0", i, axis);
+        if (cpu && (kernel->group_size[axis] != 1 || (axis > 0 && kernel->groups[axis] != 1)))
+            return BAD("kernels[%u]: a cpu kernel has groups [n, 1, 1] of size [1, 1, 1]", i);
+        if (__builtin_mul_overflow(total, (int64_t)kernel->groups[axis], &total) ||
+            __builtin_mul_overflow(total, (int64_t)kernel->group_size[axis], &total))
+            return BAD("kernels[%u]: the grid has more items than 63 bits can count", i);
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_binding(const berth_program *program, uint32_t i, uint32_t b) {
+    const berth_program_step *step = &program->steps[i];
+    uint32_t tensor = step->bindings[b];
+    if (tensor >= program->tensor_count)
+        return BAD("steps[%u].bindings[%u]: %u of %u tensors", i, b, tensor, program->tensor_count);
+    uint32_t device = device_of(program, tensor);
+    bool reachable =
+        device == step->device || (step->kind == BERTH_STEP_COPY && is_cpu(program, device));
+    if (!reachable)
+        return BAD("steps[%u].bindings[%u]: tensors[%u] is on \"%s\", which \"%s\" does not reach",
+                   i, b, tensor, program->devices[device].name,
+                   program->devices[step->device].name);
+    return BERTH_OK;
+}
+
+static berth_status check_copy(const berth_program *program, uint32_t i) {
+    const berth_program_step *step = &program->steps[i];
+    if (!step->bindings) return BAD("steps[%u].bindings: missing", i);
+    BERTH_TRY(check_binding(program, i, 0));
+    BERTH_TRY(check_binding(program, i, 1));
+    if (device_of(program, step->bindings[0]) != step->device &&
+        device_of(program, step->bindings[1]) != step->device)
+        return BAD("steps[%u]: neither end of the copy is on \"%s\"", i,
+                   program->devices[step->device].name);
+    const berth_program_tensor *from = &program->tensors[step->bindings[0]];
+    const berth_program_tensor *to = &program->tensors[step->bindings[1]];
+    if (from->size_bytes != to->size_bytes)
+        return BAD("steps[%u]: copies %llu bytes into a tensor of %llu", i,
+                   (unsigned long long)from->size_bytes, (unsigned long long)to->size_bytes);
+    if (from->pool == to->pool && from->offset_bytes < to->offset_bytes + to->size_bytes &&
+        to->offset_bytes < from->offset_bytes + from->size_bytes)
+        return BAD("steps[%u]: source and destination of the copy overlap", i);
+    if (program->pools[to->pool].usage == BERTH_POOL_CONSTANT)
+        return BAD("steps[%u]: copies into a constant pool", i);
+    return BERTH_OK;
+}
+
+static berth_status check_dispatch(const berth_program *program, uint32_t i) {
+    const berth_program_step *step = &program->steps[i];
+    if (step->kernel >= program->kernel_count)
+        return BAD("steps[%u].kernel: %u of %u kernels", i, step->kernel, program->kernel_count);
+    const berth_program_kernel *kernel = &program->kernels[step->kernel];
+    const char *code_kind = program->executables[kernel->executable].device_kind;
+    const berth_program_device *device = &program->devices[step->device];
+    if (strcmp(code_kind, device->kind) != 0)
+        return BAD("steps[%u].kernel: code for %s on device \"%s\"", i, code_kind, device->name);
+    if (kernel->binding_count && !step->bindings) return BAD("steps[%u].bindings: missing", i);
+    if (kernel->constant_count && !step->constants) return BAD("steps[%u].constants: missing", i);
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) BERTH_TRY(check_binding(program, i, b));
+    return BERTH_OK;
+}
+
+static berth_status check_step(const berth_program *program, uint32_t i) {
+    const berth_program_step *step = &program->steps[i];
+    if (!step->name) return BAD("steps[%u].name: missing", i);
+    if (!step->op) return BAD("steps[%u].op: missing", i);
+    if (step->device >= program->device_count)
+        return BAD("steps[%u].device: %u of %u devices", i, step->device, program->device_count);
+    if (step->wait_count && !step->waits) return BAD("steps[%u].waits: missing", i);
+    for (uint32_t w = 0; w < step->wait_count; ++w) {
+        if (step->waits[w] >= i)
+            return BAD("steps[%u].waits[%u]: step %u is not an earlier one", i, w, step->waits[w]);
+        if (program->steps[step->waits[w]].device == step->device)
+            return BAD("steps[%u].waits[%u]: step %u is on the same queue, whose order is enough",
+                       i, w, step->waits[w]);
+    }
+    switch (step->kind) {
+    case BERTH_STEP_DISPATCH: return check_dispatch(program, i);
+    case BERTH_STEP_COPY: return check_copy(program, i);
+    }
+    return BAD("steps[%u].kind: %u is unknown", i, (unsigned)step->kind);
+}
+
+static berth_status check_placements(const berth_program *program) {
+    for (uint32_t i = 0; i < program->placement_count; ++i) {
+        const berth_program_placement *placement = &program->placements[i];
+        if (!placement->node || !placement->op || !placement->reason)
+            return BAD("placements[%u]: a text is missing", i);
+        if (placement->device >= program->device_count)
+            return BAD("placements[%u].device: %u of %u devices", i, placement->device,
+                       program->device_count);
+    }
+    return BERTH_OK;
+}
+
+// Names are compared pairwise; the bounds keep a hostile file from making that slow.
+enum { max_devices = 1024, max_io = 16384 };
+
+static berth_status check_lists(const berth_program *program) {
+#define LIST(list, count)                                                                          \
+    if (program->count && !program->list) return BAD(#list ": missing")
+    LIST(devices, device_count);
+    LIST(pools, pool_count);
+    LIST(tensors, tensor_count);
+    LIST(constants, constant_count);
+    LIST(inputs, input_count);
+    LIST(outputs, output_count);
+    LIST(executables, executable_count);
+    LIST(kernels, kernel_count);
+    LIST(steps, step_count);
+    LIST(placements, placement_count);
+#undef LIST
+    if (program->device_count > max_devices)
+        return BAD("devices: %u; at most %d", program->device_count, max_devices);
+    if (program->input_count > max_io || program->output_count > max_io)
+        return BAD("%u inputs and %u outputs; at most %d", program->input_count,
+                   program->output_count, max_io);
+    if (!program->name || !program->target_json || !program->executor)
+        return BAD("name, target or executor of the program is missing");
+    if (strcmp(program->executor, "graph") != 0)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "executor \"%s\" is unknown; this version has \"graph\"",
+                                 program->executor);
+    return BERTH_OK;
+}
+
+static berth_status check_all(const berth_program *program, range *ranges) {
+    BERTH_TRY(check_devices(program));
+    BERTH_TRY(check_pools(program));
+    for (uint32_t i = 0; i < program->tensor_count; ++i) BERTH_TRY(check_tensor(program, i));
+    BERTH_TRY(check_constants(program, ranges));
+    BERTH_TRY(check_io(program, ranges));
+    BERTH_TRY(check_executables(program));
+    for (uint32_t i = 0; i < program->kernel_count; ++i) BERTH_TRY(check_kernel(program, i));
+    for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i));
+    return check_placements(program);
+}
+
+berth_status berth_program_verify(const berth_program *program) {
+    if (!program) return BAD("the program is missing");
+    BERTH_TRY(check_lists(program));
+    size_t io_count = (size_t)program->input_count + program->output_count;
+    size_t count = io_count > program->constant_count ? io_count : program->constant_count;
+    range *ranges = calloc(count ? count : 1, sizeof(*ranges));
+    if (!ranges) return berth_status_oom();
+    berth_status status = check_all(program, ranges);
+    free(ranges);
+    return status;
+}
