@@ -1,5 +1,5 @@
-// Allocators, passed by value. Run-side objects allocate through the allocator given to their create function;
-// the compile side uses arenas (arena.h) on top of one.
+// Allocators, passed by value. Run-side objects allocate through the allocator given to their
+// create function; the compile side uses arenas (arena.h) on top of one.
 #ifndef BERTH_BASE_ALLOC_H_
 #define BERTH_BASE_ALLOC_H_
 
@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// resize(state, NULL, 0, n) allocates, resize(state, p, old, 0) frees, anything else grows or shrinks.
-// Alignment is that of max_align_t. Returns NULL when it cannot (never for a free's caller to look at).
+// resize(state, NULL, 0, n) allocates, resize(state, p, old, 0) frees, anything else grows or
+// shrinks. Alignment is that of max_align_t. Returns NULL when it cannot (never for a free's caller
+// to look at).
 typedef struct berth_allocator {
     void *(*resize)(void *state, void *pointer, size_t old_size_bytes, size_t new_size_bytes);
     void *state;
@@ -17,13 +18,16 @@ typedef struct berth_allocator {
 // malloc, realloc, free. Thread-safe.
 berth_allocator berth_allocator_system(void);
 
-void *berth_alloc(berth_allocator allocator, size_t size_bytes);   // uninitialised; NULL on failure
-void *berth_calloc(berth_allocator allocator, size_t count, size_t size_bytes);  // zeroed, overflow-checked
-void *berth_resize(berth_allocator allocator, void *pointer, size_t old_size_bytes, size_t new_size_bytes);
+void *berth_alloc(berth_allocator allocator, size_t size_bytes);  // uninitialised; NULL on failure
+void *berth_calloc(berth_allocator allocator, size_t count,
+                   size_t size_bytes);  // zeroed, overflow-checked
+void *berth_resize(berth_allocator allocator, void *pointer, size_t old_size_bytes,
+                   size_t new_size_bytes);
 void berth_free(berth_allocator allocator, void *pointer, size_t size_bytes);
 
-// Counts through to `base`; and fails the `fail_at`-th allocation from now on (1 = the next; 0 = never).
-// Used by tests: "allocates nothing while running", "every failure point of create is clean". Thread-safe.
+// Counts through to `base`; and fails the `fail_at`-th allocation from now on (1 = the next; 0 =
+// never). Used by tests: "allocates nothing while running", "every failure point of create is
+// clean". Thread-safe.
 typedef struct berth_counting_allocator {
     berth_allocator base;
     atomic_int_fast64_t allocation_count;  // calls that allocated or grew

@@ -180,7 +180,8 @@ char *berth_arena_printf(berth_arena *arena, const char *format, ...) {
     return text;
 }
 
-void *berth_arena_grow(berth_arena *arena, void *pointer, size_t old_size_bytes, size_t new_size_bytes) {
+void *berth_arena_grow(berth_arena *arena, void *pointer, size_t old_size_bytes,
+                       size_t new_size_bytes) {
     void *grown = berth_arena_alloc(arena, new_size_bytes);
     if (old_size_bytes) memcpy(grown, pointer, old_size_bytes);
     return grown;

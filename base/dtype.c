@@ -6,10 +6,9 @@ static const struct {
     const char *name;
     size_t size_bytes;
     char class;
-} dtypes[BERTH_DTYPE_COUNT] = {
-    [BERTH_DTYPE_NONE] = {"none", 0, 'n'},
+} dtypes[BERTH_DTYPE_COUNT] = {[BERTH_DTYPE_NONE] = {"none", 0, 'n'},
 #define ROW(suffix, name, size, class_) [BERTH_DTYPE_##suffix] = {name, size, class_},
-    BERTH_DTYPES(ROW)
+                               BERTH_DTYPES(ROW)
 #undef ROW
 };
 
@@ -32,11 +31,13 @@ bool berth_dtype_is_float(berth_dtype dtype) {
 }
 
 bool berth_dtype_is_integer(berth_dtype dtype) {
-    return (unsigned)dtype < BERTH_DTYPE_COUNT && (dtypes[dtype].class == 'i' || dtypes[dtype].class == 'u');
+    return (unsigned)dtype < BERTH_DTYPE_COUNT &&
+           (dtypes[dtype].class == 'i' || dtypes[dtype].class == 'u');
 }
 
 bool berth_dtype_is_signed(berth_dtype dtype) {
-    return (unsigned)dtype < BERTH_DTYPE_COUNT && (dtypes[dtype].class == 'i' || dtypes[dtype].class == 'f');
+    return (unsigned)dtype < BERTH_DTYPE_COUNT &&
+           (dtypes[dtype].class == 'i' || dtypes[dtype].class == 'f');
 }
 
 static float bits_to_float(uint32_t bits) {
@@ -67,8 +68,8 @@ uint16_t berth_f32_to_f16(float value) {
     uint32_t magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
     if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);  // rounds to infinity
-    if (magnitude < 0x38800000u) {                                     // subnormal or zero
-        float scaled = bits_to_float(magnitude) * 0x1p24f;             // exact; round to nearest even below
+    if (magnitude < 0x38800000u) {                                    // subnormal or zero
+        float scaled = bits_to_float(magnitude) * 0x1p24f;  // exact; round to nearest even below
         uint32_t integer = (uint32_t)scaled;
         float rest = scaled - (float)integer;
         if (rest > 0.5f || (rest == 0.5f && (integer & 1u))) integer++;

@@ -6,20 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One row per type: enum suffix, text name, size in bytes, class (f = float, i = signed, u = unsigned, b = bool).
-#define BERTH_DTYPES(X)   \
-    X(F32, "f32", 4, 'f')   \
-    X(F64, "f64", 8, 'f')   \
-    X(F16, "f16", 2, 'f')   \
-    X(BF16, "bf16", 2, 'f') \
-    X(I8, "i8", 1, 'i')     \
-    X(I16, "i16", 2, 'i')   \
-    X(I32, "i32", 4, 'i')   \
-    X(I64, "i64", 8, 'i')   \
-    X(U8, "u8", 1, 'u')     \
-    X(U16, "u16", 2, 'u')   \
-    X(U32, "u32", 4, 'u')   \
-    X(U64, "u64", 8, 'u')   \
+// One row per type: enum suffix, text name, size in bytes, class (f = float, i = signed, u =
+// unsigned, b = bool).
+#define BERTH_DTYPES(X)                                                                            \
+    X(F32, "f32", 4, 'f')                                                                          \
+    X(F64, "f64", 8, 'f')                                                                          \
+    X(F16, "f16", 2, 'f')                                                                          \
+    X(BF16, "bf16", 2, 'f')                                                                        \
+    X(I8, "i8", 1, 'i')                                                                            \
+    X(I16, "i16", 2, 'i')                                                                          \
+    X(I32, "i32", 4, 'i')                                                                          \
+    X(I64, "i64", 8, 'i')                                                                          \
+    X(U8, "u8", 1, 'u')                                                                            \
+    X(U16, "u16", 2, 'u')                                                                          \
+    X(U32, "u32", 4, 'u')                                                                          \
+    X(U64, "u64", 8, 'u')                                                                          \
     X(BOOL, "bool", 1, 'b')
 
 typedef enum berth_dtype {
@@ -27,15 +28,15 @@ typedef enum berth_dtype {
 #define BERTH_DTYPE_ENUM_(suffix, name, size, class_) BERTH_DTYPE_##suffix,
     BERTH_DTYPES(BERTH_DTYPE_ENUM_)
 #undef BERTH_DTYPE_ENUM_
-    BERTH_DTYPE_COUNT
+        BERTH_DTYPE_COUNT
 } berth_dtype;
 
-size_t berth_dtype_size_bytes(berth_dtype dtype);             // 0 for NONE
-const char *berth_dtype_name(berth_dtype dtype);              // "f32"; "none"
-berth_dtype berth_dtype_from_name(const char *name);          // NONE when unknown
+size_t berth_dtype_size_bytes(berth_dtype dtype);     // 0 for NONE
+const char *berth_dtype_name(berth_dtype dtype);      // "f32"; "none"
+berth_dtype berth_dtype_from_name(const char *name);  // NONE when unknown
 bool berth_dtype_is_float(berth_dtype dtype);
-bool berth_dtype_is_integer(berth_dtype dtype);               // signed or unsigned, not bool
-bool berth_dtype_is_signed(berth_dtype dtype);                // float or signed integer
+bool berth_dtype_is_integer(berth_dtype dtype);  // signed or unsigned, not bool
+bool berth_dtype_is_signed(berth_dtype dtype);   // float or signed integer
 
 // Conversions of the 16-bit floats (round to nearest even).
 float berth_f16_to_f32(uint16_t bits);

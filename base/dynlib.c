@@ -32,7 +32,8 @@ berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_libr
         if (handle) return wrap(handle, out_library);
         const char *reason = dlerror();
         size_t used = strlen(reasons);
-        snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "", reason ? reason : *names);
+        snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "",
+                 reason ? reason : *names);
     }
     return berth_status_make(BERTH_UNAVAILABLE, "cannot load the library: %s", reasons);
 }
@@ -41,14 +42,17 @@ berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes, const
                                       berth_dynlib **out_library) {
     *out_library = NULL;
     int fd = memfd_create(label, MFD_CLOEXEC);
-    if (fd < 0) return berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label, strerror(errno));
+    if (fd < 0)
+        return berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label,
+                                 strerror(errno));
     berth_status status = BERTH_OK;
     const char *at = data;
     while (size_bytes > 0 && !status) {
         ssize_t put = write(fd, at, size_bytes);
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) {
-            status = berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label, strerror(errno));
+            status = berth_status_make(BERTH_IO, "cannot hold library %s in memory: %s", label,
+                                       strerror(errno));
         } else {
             at += put;
             size_bytes -= (size_t)put;

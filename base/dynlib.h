@@ -8,11 +8,12 @@
 
 typedef struct berth_dynlib berth_dynlib;
 
-// Opens the first of `names` (NULL-terminated) that loads. Errors: UNAVAILABLE with the loader's reason for each.
+// Opens the first of `names` (NULL-terminated) that loads. Errors: UNAVAILABLE with the loader's
+// reason for each.
 BERTH_MUST_USE berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_library);
 // Opens a library from memory (an ELF shared object) without leaving a file behind.
-BERTH_MUST_USE berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes, const char *label,
-                                                     berth_dynlib **out_library);
+BERTH_MUST_USE berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes,
+                                                     const char *label, berth_dynlib **out_library);
 // The symbol's address, or NULL.
 void *berth_dynlib_symbol(berth_dynlib *library, const char *name);
 void berth_dynlib_close(berth_dynlib *library);  // NULL is fine

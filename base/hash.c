@@ -17,5 +17,6 @@ bool berth_hash128_equal(berth_hash128 a, berth_hash128 b) {
 }
 
 void berth_hash128_hex(berth_hash128 hash, char out[33]) {
-    snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high, (unsigned long long)hash.low);
+    snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high,
+             (unsigned long long)hash.low);
 }

@@ -11,7 +11,8 @@ struct berth_status_record {
     const char *message;  // behind the record, in the same allocation
 };
 
-static const berth_status_record oom_record = {BERTH_OUT_OF_MEMORY, __LINE__, __FILE__, "out of memory"};
+static const berth_status_record oom_record = {BERTH_OUT_OF_MEMORY, __LINE__, __FILE__,
+                                               "out of memory"};
 
 berth_status berth_status_oom(void) {
     return &oom_record;
@@ -36,7 +37,8 @@ berth_status berth_status_make_at_v(berth_code code, const char *file, int line,
     return record;
 }
 
-berth_status berth_status_make_at(berth_code code, const char *file, int line, const char *format, ...) {
+berth_status berth_status_make_at(berth_code code, const char *file, int line, const char *format,
+                                  ...) {
     va_list arguments;
     va_start(arguments, format);
     berth_status status = berth_status_make_at_v(code, file, line, format, arguments);
@@ -51,8 +53,8 @@ berth_status berth_status_prefix(berth_status status, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(prefix, sizeof(prefix), format, arguments);
     va_end(arguments);
-    berth_status result =
-        berth_status_make_at(status->code, status->file, status->line, "%s: %s", prefix, status->message);
+    berth_status result = berth_status_make_at(status->code, status->file, status->line, "%s: %s",
+                                               prefix, status->message);
     berth_status_free(status);
     return result;
 }
@@ -80,9 +82,20 @@ int berth_status_line(berth_status status) {
 
 const char *berth_code_name(berth_code code) {
     static const char *const names[] = {
-        "OK",           "INVALID_ARGUMENT", "NOT_FOUND",           "ALREADY_EXISTS",    "OUT_OF_RANGE",
-        "OUT_OF_MEMORY", "UNSUPPORTED",     "UNAVAILABLE",         "INCOMPATIBLE",      "FAILED_PRECONDITION",
-        "DEADLINE_EXCEEDED", "CANCELLED",   "IO",                  "INTERNAL",
+        "OK",
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "OUT_OF_RANGE",
+        "OUT_OF_MEMORY",
+        "UNSUPPORTED",
+        "UNAVAILABLE",
+        "INCOMPATIBLE",
+        "FAILED_PRECONDITION",
+        "DEADLINE_EXCEEDED",
+        "CANCELLED",
+        "IO",
+        "INTERNAL",
     };
     return (unsigned)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
 }

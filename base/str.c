@@ -50,9 +50,12 @@ const char *berth_strbuf_text(const berth_strbuf *buffer) {
 }
 
 static bool format_special(double value, char out[32]) {
-    if (isnan(value)) snprintf(out, 32, "nan");
-    else if (isinf(value)) snprintf(out, 32, value > 0 ? "inf" : "-inf");
-    else return false;
+    if (isnan(value))
+        snprintf(out, 32, "nan");
+    else if (isinf(value))
+        snprintf(out, 32, value > 0 ? "inf" : "-inf");
+    else
+        return false;
     return true;
 }
 
@@ -127,7 +130,8 @@ uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t lengt
         grow_slots(interner);
         slot = find_slot(interner, text, length);
     }
-    berth_vec_push(interner->arena, &interner->texts, berth_arena_strndup(interner->arena, text, length));
+    berth_vec_push(interner->arena, &interner->texts,
+                   berth_arena_strndup(interner->arena, text, length));
     *slot = interner->texts.count;
     return interner->texts.count - 1;
 }

@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 
-// Growing text in an arena; `data` is always NUL-terminated once something was added (and "" before).
+// Growing text in an arena; `data` is always NUL-terminated once something was added (and ""
+// before).
 typedef struct berth_strbuf {
     berth_arena *arena;
     char *data;
@@ -22,7 +23,8 @@ void berth_strbuf_add_n(berth_strbuf *buffer, const char *text, size_t length);
 void berth_strbuf_addf(berth_strbuf *buffer, const char *format, ...) BERTH_PRINTF(2, 3);
 const char *berth_strbuf_text(const berth_strbuf *buffer);
 
-// Shortest decimal that reads back as the same value ("1", "0.1", "1e-05", "inf", "-inf", "nan"). `out` >= 32 bytes.
+// Shortest decimal that reads back as the same value ("1", "0.1", "1e-05", "inf", "-inf", "nan").
+// `out` >= 32 bytes.
 void berth_format_f64(double value, char out[32]);
 void berth_format_f32(float value, char out[32]);
 // "4.0 MiB", "512 B". `out` >= 32 bytes.
@@ -33,13 +35,14 @@ typedef struct berth_interner berth_interner;
 berth_interner *berth_interner_create(berth_arena *arena);
 uint32_t berth_intern(berth_interner *interner, const char *text);
 uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t length);
-const char *berth_interned(const berth_interner *interner, uint32_t id);  // valid as long as the arena
+const char *berth_interned(const berth_interner *interner,
+                           uint32_t id);  // valid as long as the arena
 
 // Shell-style match of * and ? (no classes), case-sensitive; linear in practice, never exponential.
 bool berth_glob_match(const char *pattern, const char *text);
 
-// The entry of `candidates` (NULL-terminated) closest to `text` by edit distance, or NULL when none is close:
-// for "did you mean".
+// The entry of `candidates` (NULL-terminated) closest to `text` by edit distance, or NULL when none
+// is close: for "did you mean".
 const char *berth_closest(const char *text, const char *const *candidates);
 
 #endif  // BERTH_BASE_STR_H_

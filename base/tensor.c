@@ -19,43 +19,48 @@ bool berth_tensor_same_shape(const berth_tensor *a, const berth_tensor *b) {
     return true;
 }
 
-berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, const int64_t *dims, int64_t *out_element_count,
-                                    size_t *out_size_bytes) {
+berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, const int64_t *dims,
+                                    int64_t *out_element_count, size_t *out_size_bytes) {
     if (rank < 0 || rank > BERTH_MAX_RANK)
-        return berth_status_make(BERTH_OUT_OF_RANGE, "rank %d is outside 0..%d", rank, BERTH_MAX_RANK);
+        return berth_status_make(BERTH_OUT_OF_RANGE, "rank %d is outside 0..%d", rank,
+                                 BERTH_MAX_RANK);
     int64_t count = 1;
     bool empty = false;
     for (int i = 0; i < rank; ++i) {
         if (dims[i] < 0)
-            return berth_status_make(BERTH_OUT_OF_RANGE, "dimension %d is negative (%lld)", i, (long long)dims[i]);
+            return berth_status_make(BERTH_OUT_OF_RANGE, "dimension %d is negative (%lld)", i,
+                                     (long long)dims[i]);
         if (dims[i] == 0) empty = true;
         if (dims[i] != 0 && __builtin_mul_overflow(count, dims[i], &count))
-            return berth_status_make(BERTH_OUT_OF_RANGE, "the shape has more elements than 64 bits can count");
+            return berth_status_make(BERTH_OUT_OF_RANGE,
+                                     "the shape has more elements than 64 bits can count");
     }
     int64_t size = 0;
-    if (__builtin_mul_overflow(count, (int64_t)berth_dtype_size_bytes(dtype), &size) || size > INT64_MAX / 4)
+    if (__builtin_mul_overflow(count, (int64_t)berth_dtype_size_bytes(dtype), &size) ||
+        size > INT64_MAX / 4)
         return berth_status_make(BERTH_OUT_OF_RANGE, "the tensor is larger than memory can be");
     if (out_element_count) *out_element_count = empty ? 0 : count;
     if (out_size_bytes) *out_size_bytes = empty ? 0 : (size_t)size;
     return BERTH_OK;
 }
 
-berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank, const int64_t *dims) {
+berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
+                                 const int64_t *dims) {
     berth_tensor tensor = {.dtype = dtype, .rank = rank};
     for (int i = 0; i < rank; ++i) tensor.dims[i] = dims[i];
     tensor.data = berth_arena_alloc_aligned(arena, berth_tensor_size_bytes(&tensor), 64);
     return tensor;
 }
 
-#define INTEGER_CASES(CASE)         \
-    CASE(BERTH_DTYPE_I8, int8_t)    \
-    CASE(BERTH_DTYPE_I16, int16_t)  \
-    CASE(BERTH_DTYPE_I32, int32_t)  \
-    CASE(BERTH_DTYPE_I64, int64_t)  \
-    CASE(BERTH_DTYPE_U8, uint8_t)   \
-    CASE(BERTH_DTYPE_U16, uint16_t) \
-    CASE(BERTH_DTYPE_U32, uint32_t) \
-    CASE(BERTH_DTYPE_U64, uint64_t) \
+#define INTEGER_CASES(CASE)                                                                        \
+    CASE(BERTH_DTYPE_I8, int8_t)                                                                   \
+    CASE(BERTH_DTYPE_I16, int16_t)                                                                 \
+    CASE(BERTH_DTYPE_I32, int32_t)                                                                 \
+    CASE(BERTH_DTYPE_I64, int64_t)                                                                 \
+    CASE(BERTH_DTYPE_U8, uint8_t)                                                                  \
+    CASE(BERTH_DTYPE_U16, uint16_t)                                                                \
+    CASE(BERTH_DTYPE_U32, uint32_t)                                                                \
+    CASE(BERTH_DTYPE_U64, uint64_t)                                                                \
     CASE(BERTH_DTYPE_BOOL, uint8_t)
 
 double berth_tensor_get_f64(const berth_tensor *tensor, int64_t index) {
@@ -63,8 +68,9 @@ double berth_tensor_get_f64(const berth_tensor *tensor, int64_t index) {
     case BERTH_DTYPE_F32: return (double)((const float *)tensor->data)[index];
     case BERTH_DTYPE_F64: return ((const double *)tensor->data)[index];
     case BERTH_DTYPE_F16: return (double)berth_f16_to_f32(((const uint16_t *)tensor->data)[index]);
-    case BERTH_DTYPE_BF16: return (double)berth_bf16_to_f32(((const uint16_t *)tensor->data)[index]);
-#define CASE(dtype, type) \
+    case BERTH_DTYPE_BF16:
+        return (double)berth_bf16_to_f32(((const uint16_t *)tensor->data)[index]);
+#define CASE(dtype, type)                                                                          \
     case dtype: return (double)((const type *)tensor->data)[index];
         INTEGER_CASES(CASE)
 #undef CASE
@@ -74,7 +80,7 @@ double berth_tensor_get_f64(const berth_tensor *tensor, int64_t index) {
 
 int64_t berth_tensor_get_i64(const berth_tensor *tensor, int64_t index) {
     switch (tensor->dtype) {
-#define CASE(dtype, type) \
+#define CASE(dtype, type)                                                                          \
     case dtype: return (int64_t)((const type *)tensor->data)[index];
         INTEGER_CASES(CASE)
 #undef CASE
@@ -91,7 +97,9 @@ void berth_tensor_set_f64(berth_tensor *tensor, int64_t index, double value) {
     case BERTH_DTYPE_F32: ((float *)tensor->data)[index] = (float)value; break;
     case BERTH_DTYPE_F64: ((double *)tensor->data)[index] = value; break;
     case BERTH_DTYPE_F16: ((uint16_t *)tensor->data)[index] = berth_f32_to_f16((float)value); break;
-    case BERTH_DTYPE_BF16: ((uint16_t *)tensor->data)[index] = berth_f32_to_bf16((float)value); break;
+    case BERTH_DTYPE_BF16:
+        ((uint16_t *)tensor->data)[index] = berth_f32_to_bf16((float)value);
+        break;
     case BERTH_DTYPE_BOOL: ((uint8_t *)tensor->data)[index] = value != 0; break;
     default: berth_tensor_set_i64(tensor, index, (int64_t)value); break;
     }
@@ -99,7 +107,7 @@ void berth_tensor_set_f64(berth_tensor *tensor, int64_t index, double value) {
 
 void berth_tensor_set_i64(berth_tensor *tensor, int64_t index, int64_t value) {
     switch (tensor->dtype) {
-#define CASE(dtype, type) \
+#define CASE(dtype, type)                                                                          \
     case dtype: ((type *)tensor->data)[index] = (type)value; break;
         INTEGER_CASES(CASE)
 #undef CASE
@@ -123,6 +131,8 @@ void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed) {
         if (berth_dtype_is_float(tensor->dtype))
             berth_tensor_set_f64(tensor, i, (double)(bits >> 40) * 0x1p-23 - 1.0);
         else
-            berth_tensor_set_i64(tensor, i, tensor->dtype == BERTH_DTYPE_BOOL ? (int64_t)(bits >> 63) : (int64_t)(bits >> 61));
+            berth_tensor_set_i64(tensor, i,
+                                 tensor->dtype == BERTH_DTYPE_BOOL ? (int64_t)(bits >> 63)
+                                                                   : (int64_t)(bits >> 61));
     }
 }

@@ -1,5 +1,6 @@
-// A host tensor: element type, shape, and dense row-major data in host memory. A plain value: copying the struct shares
-// the data, whose owner is whoever made it (an arena, a file mapping, the caller).
+// A host tensor: element type, shape, and dense row-major data in host memory. A plain value:
+// copying the struct shares the data, whose owner is whoever made it (an arena, a file mapping, the
+// caller).
 #ifndef BERTH_BASE_TENSOR_H_
 #define BERTH_BASE_TENSOR_H_
 
@@ -14,9 +15,9 @@
 
 typedef struct berth_tensor {
     berth_dtype dtype;
-    int rank;                       // 0 = scalar
-    int64_t dims[BERTH_MAX_RANK];   // elements per dimension, >= 0
-    void *data;                     // berth_tensor_size_bytes bytes; NULL when there are none
+    int rank;                      // 0 = scalar
+    int64_t dims[BERTH_MAX_RANK];  // elements per dimension, >= 0
+    void *data;                    // berth_tensor_size_bytes bytes; NULL when there are none
 } berth_tensor;
 
 // Product of dims; 1 for a scalar. The dims must have been checked (berth_shape_size_bytes).
@@ -24,21 +25,25 @@ int64_t berth_tensor_element_count(const berth_tensor *tensor);
 size_t berth_tensor_size_bytes(const berth_tensor *tensor);
 bool berth_tensor_same_shape(const berth_tensor *a, const berth_tensor *b);
 
-// Element count and bytes with overflow and sign checks. Errors: OUT_OF_RANGE (negative dim, overflow, rank).
+// Element count and bytes with overflow and sign checks. Errors: OUT_OF_RANGE (negative dim,
+// overflow, rank).
 BERTH_MUST_USE berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, const int64_t *dims,
-                                                   int64_t *out_element_count, size_t *out_size_bytes);
+                                                   int64_t *out_element_count,
+                                                   size_t *out_size_bytes);
 
 // A zeroed tensor in the arena; data is aligned to 64 bytes. Dims must be valid (checked sizes).
-berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank, const int64_t *dims);
+berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
+                                 const int64_t *dims);
 
-// Element `index` (row-major) as double or int64 whatever the type; for shapes, attributes, printing and tests.
+// Element `index` (row-major) as double or int64 whatever the type; for shapes, attributes,
+// printing and tests.
 double berth_tensor_get_f64(const berth_tensor *tensor, int64_t index);
 int64_t berth_tensor_get_i64(const berth_tensor *tensor, int64_t index);
 void berth_tensor_set_f64(berth_tensor *tensor, int64_t index, double value);
 void berth_tensor_set_i64(berth_tensor *tensor, int64_t index, int64_t value);
 
-// Fills with seeded pseudo-random values that any model survives: floats in [-1, 1), integers in [0, 8), bools.
-// The same seed gives the same bits everywhere.
+// Fills with seeded pseudo-random values that any model survives: floats in [-1, 1), integers in
+// [0, 8), bools. The same seed gives the same bits everywhere.
 void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed);
 
 #endif  // BERTH_BASE_TENSOR_H_

@@ -1,13 +1,16 @@
-// The driver interface: one struct of functions per kind of object, small enough to clone in a day (devices/null is the
-// template, docs/add_driver.md the guide). The core (devices/device.c) checks every argument before a driver sees it,
-// so a driver only does the work. Objects are allocated through the allocator given to berth_driver_open.
+// The driver interface: one struct of functions per kind of object, small enough to clone in a day
+// (devices/null is the template, docs/add_driver.md the guide). The core (devices/device.c) checks
+// every argument before a driver sees it, so a driver only does the work. Objects are allocated
+// through the allocator given to berth_driver_open.
 //
 //   driver ── enumerate ──▶ device infos ── open ──▶ device ─┬─ memories
 //                                                           ├─ buffers (allocate, view, map)
 //                                                           ├─ executables ── kernels
-//                                                           └─ queues ── submit(waits, commands, signals)
+//                                                           └─ queues ── submit(waits, commands,
+//                                                           signals)
 //
-// Callers use the berth_device_*, berth_buffer_*, ... functions of devices/device.h, never the tables below.
+// Callers use the berth_device_*, berth_buffer_*, ... functions of devices/device.h, never the
+// tables below.
 // "(optional)" = NULL means the core supplies the fallback named there.
 #ifndef BERTH_DEVICES_DRIVER_H_
 #define BERTH_DEVICES_DRIVER_H_
@@ -27,7 +30,8 @@ typedef struct berth_buffer berth_buffer;
 typedef struct berth_executable berth_executable;
 typedef struct berth_queue berth_queue;
 
-// ---- facts ----------------------------------------------------------------------------------------------------------
+// ---- facts
+// ----------------------------------------------------------------------------------------------------------
 
 #define BERTH_DEVICE_MAX_MEMORIES 8
 
@@ -55,7 +59,8 @@ typedef struct berth_device_options {
     bool profile;           // fill berth_command.timing
 } berth_device_options;
 
-// ---- commands -------------------------------------------------------------------------------------------------------
+// ---- commands
+// -------------------------------------------------------------------------------------------------------
 
 typedef enum berth_command_kind {
     BERTH_COMMAND_COPY,
@@ -73,7 +78,8 @@ typedef struct berth_command_timing {
 typedef struct berth_command {
     berth_command_kind kind;
     union {
-        struct {  // within the queue's device, or between it and a host-visible buffer of a cpu device
+        struct {  // within the queue's device, or between it and a host-visible buffer of a cpu
+                  // device
             berth_buffer *source;
             berth_buffer *destination;
             uint64_t source_offset_bytes;
@@ -83,9 +89,9 @@ typedef struct berth_command {
         struct {
             berth_buffer *buffer;
             uint64_t offset_bytes;
-            uint64_t size_bytes;    // a multiple of pattern_bytes
+            uint64_t size_bytes;  // a multiple of pattern_bytes
             uint32_t pattern;
-            uint32_t pattern_bytes; // 1, 2 or 4
+            uint32_t pattern_bytes;  // 1, 2 or 4
         } fill;
         struct {
             berth_executable *executable;
@@ -98,25 +104,29 @@ typedef struct berth_command {
             uint32_t group_size[3];
         } dispatch;
         struct {
-            berth_status (*call)(void *user);  // on a thread of the queue; a failure fails the submission
+            berth_status (*call)(
+                void *user);  // on a thread of the queue; a failure fails the submission
             void *user;
         } host_call;
     };
     berth_command_timing *timing;  // filled on completion when the device profiles; may be NULL
 } berth_command;
 
-// One batch. The arrays are borrowed until submit returns, except `commands` and what they point to (buffers arrays,
-// timing): those must stay valid until the last signal is reached, so that a static schedule is submitted without copies.
+// One batch. The arrays are borrowed until submit returns, except `commands` and what they point to
+// (buffers arrays, timing): those must stay valid until the last signal is reached, so that a
+// static schedule is submitted without copies.
 typedef struct berth_submission {
     const berth_semaphore_point *waits;  // all must be reached before the first command starts
     uint32_t wait_count;
     const berth_command *commands;  // run as if in order
     uint32_t command_count;
-    const berth_semaphore_point *signals;  // reached after the last command; failed if a wait or command fails
+    const berth_semaphore_point
+        *signals;  // reached after the last command; failed if a wait or command fails
     uint32_t signal_count;
 } berth_submission;
 
-// ---- driver tables --------------------------------------------------------------------------------------------------
+// ---- driver tables
+// --------------------------------------------------------------------------------------------------
 
 // Common heads of driver objects: a driver's own struct starts with one of these.
 struct berth_device {
@@ -148,24 +158,26 @@ typedef struct berth_device_ops {
 
     berth_status (*buffer_allocate)(berth_device *device, uint32_t memory, uint64_t size_bytes,
                                     berth_buffer **out_buffer);
-    // A buffer that is the range [offset, +size) of `parent`; offset is a multiple of the memory's alignment. Made when a
-    // program is opened, so that dispatch binds whole buffers and allocates nothing.
+    // A buffer that is the range [offset, +size) of `parent`; offset is a multiple of the memory's
+    // alignment. Made when a program is opened, so that dispatch binds whole buffers and allocates
+    // nothing.
     berth_status (*buffer_view)(berth_buffer *parent, uint64_t offset_bytes, uint64_t size_bytes,
                                 berth_buffer **out_view);
     void (*buffer_free)(berth_buffer *buffer);
-    // (optional where host_visible) Host access to a range, after all submitted work on it is done. `write_only` lets the
-    // old content be dropped.
-    berth_status (*buffer_map)(berth_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes, bool write_only,
-                               void **out_data);
+    // (optional where host_visible) Host access to a range, after all submitted work on it is done.
+    // `write_only` lets the old content be dropped.
+    berth_status (*buffer_map)(berth_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes,
+                               bool write_only, void **out_data);
     berth_status (*buffer_unmap)(berth_buffer *buffer, void *data);
 
     // Builds or loads an image. A failed build puts the build log into the status message.
     berth_status (*executable_load)(berth_device *device, const berth_executable_image *image,
                                     berth_executable **out_executable);
     void (*executable_destroy)(berth_executable *executable);
-    // Kernel index by entry name; the facts (binding count, scratch) come from the program. Errors: NOT_FOUND.
-    berth_status (*executable_find)(berth_executable *executable, const berth_program_kernel *kernel,
-                                    uint32_t *out_kernel);
+    // Kernel index by entry name; the facts (binding count, scratch) come from the program. Errors:
+    // NOT_FOUND.
+    berth_status (*executable_find)(berth_executable *executable,
+                                    const berth_program_kernel *kernel, uint32_t *out_kernel);
 
     berth_status (*queue_open)(berth_device *device, berth_queue **out_queue);
     // Never blocks on the waits. Allocates nothing through the device's allocator once warm.
@@ -181,9 +193,10 @@ typedef struct berth_driver_ops {
     berth_status (*open)(berth_allocator allocator, berth_driver **out_driver);
     void (*close)(berth_driver *driver);
     uint32_t (*device_count)(berth_driver *driver);
-    berth_status (*device_info)(berth_driver *driver, uint32_t ordinal, berth_device_info *out_info);
-    berth_status (*device_open)(berth_driver *driver, uint32_t ordinal, const berth_device_options *options,
-                                berth_device **out_device);
+    berth_status (*device_info)(berth_driver *driver, uint32_t ordinal,
+                                berth_device_info *out_info);
+    berth_status (*device_open)(berth_driver *driver, uint32_t ordinal,
+                                const berth_device_options *options, berth_device **out_device);
 } berth_driver_ops;
 
 struct berth_driver {

@@ -1,5 +1,5 @@
-// Timeline semaphores: a 64-bit value that only grows, and a failure that sticks. Waiters inherit the failure.
-// Signalled by queues and by the host alike; shared by reference count. Thread-safe.
+// Timeline semaphores: a 64-bit value that only grows, and a failure that sticks. Waiters inherit
+// the failure. Signalled by queues and by the host alike; shared by reference count. Thread-safe.
 #ifndef BERTH_DEVICES_SEMAPHORE_H_
 #define BERTH_DEVICES_SEMAPHORE_H_
 
@@ -16,7 +16,8 @@ typedef struct berth_semaphore_point {
     uint64_t value;
 } berth_semaphore_point;
 
-BERTH_MUST_USE berth_status berth_semaphore_create(berth_allocator allocator, uint64_t initial_value,
+BERTH_MUST_USE berth_status berth_semaphore_create(berth_allocator allocator,
+                                                   uint64_t initial_value,
                                                    berth_semaphore **out_semaphore);
 void berth_semaphore_retain(berth_semaphore *semaphore);
 void berth_semaphore_release(berth_semaphore *semaphore);
@@ -32,10 +33,12 @@ void berth_semaphore_fail(berth_semaphore *semaphore, berth_status failure);
 
 // Waits until value >= `value`. timeout_ns < 0 = forever, 0 = just look.
 // Errors: DEADLINE_EXCEEDED; a copy of the failure when the semaphore failed.
-BERTH_MUST_USE berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value, int64_t timeout_ns);
+BERTH_MUST_USE berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value,
+                                                 int64_t timeout_ns);
 
-// Calls `reached` once, when the value is reached or the semaphore failed: at once on this thread, or later on the
-// signalling thread (never under a lock). `link` is caller-owned storage that must live until then: no allocation.
+// Calls `reached` once, when the value is reached or the semaphore failed: at once on this thread,
+// or later on the signalling thread (never under a lock). `link` is caller-owned storage that must
+// live until then: no allocation.
 typedef struct berth_semaphore_link {
     struct berth_semaphore_link *next;
     uint64_t value;

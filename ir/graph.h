@@ -1,41 +1,49 @@
-// Graph functions: operations on tensors in SSA form. Operations and their facts are in graph_ops.def.
+// Graph functions: operations on tensors in SSA form. Operations and their facts are in
+// graph_ops.def.
 //
-// A function has one root region; operations such as if and loop hold further regions, which see the values of the
-// regions around them. A region is a list of parameters, a list of operations in order, and its results.
+// A function has one root region; operations such as if and loop hold further regions, which see
+// the values of the regions around them. A region is a list of parameters, a list of operations in
+// order, and its results.
 #ifndef BERTH_IR_GRAPH_H_
 #define BERTH_IR_GRAPH_H_
 
 #include "ir/module.h"
 
 typedef enum berth_op_kind {
-#define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands, shape_fn) BERTH_OP_##id,
+#define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
+                       shape_fn)                                                                   \
+    BERTH_OP_##id,
 #include "ir/graph_ops.def"
 #undef BERTH_GRAPH_OP
     BERTH_OP_COUNT
 } berth_op_kind;
 
 enum {  // traits
-    BERTH_TRAIT_ELEMENTWISE = 1 << 0,  // output element from the elements at the same (broadcast) position
-    BERTH_TRAIT_INJECTIVE = 1 << 1,    // moves data: every output element is one input element or a constant
-    BERTH_TRAIT_VIEW = 1 << 2,         // same elements in the same order under another shape
-    BERTH_TRAIT_REDUCTION = 1 << 3,    // reads many elements per output element (conv, matmul, pool, softmax, ...)
-    BERTH_TRAIT_HOST = 1 << 4,         // its result lives on the host (shape_of, ...)
-    BERTH_TRAIT_STRUCTURE = 1 << 5,    // no computation of its own: constant, call, if, loop, tuple, on_device, ...
+    BERTH_TRAIT_ELEMENTWISE =
+        1 << 0,  // output element from the elements at the same (broadcast) position
+    BERTH_TRAIT_INJECTIVE =
+        1 << 1,  // moves data: every output element is one input element or a constant
+    BERTH_TRAIT_VIEW = 1 << 2,  // same elements in the same order under another shape
+    BERTH_TRAIT_REDUCTION =
+        1 << 3,  // reads many elements per output element (conv, matmul, pool, softmax, ...)
+    BERTH_TRAIT_HOST = 1 << 4,  // its result lives on the host (shape_of, ...)
+    BERTH_TRAIT_STRUCTURE =
+        1 << 5,  // no computation of its own: constant, call, if, loop, tuple, on_device, ...
     BERTH_TRAIT_COMMUTATIVE = 1 << 6,
     BERTH_TRAIT_DATA_DEPENDENT = 1 << 7,  // output shape depends on data (nonzero, unique, ...)
-    BERTH_TRAIT_RANDOM = 1 << 8,          // not a function of its inputs: never folded, never merged
+    BERTH_TRAIT_RANDOM = 1 << 8,  // not a function of its inputs: never folded, never merged
 };
 
 typedef struct berth_op_facts {
-    const char *name;       // in the text form: "max_pool"
-    const char *onnx;       // operator of the ONNX main domain, or ""
+    const char *name;  // in the text form: "max_pool"
+    const char *onnx;  // operator of the ONNX main domain, or ""
     int min_inputs;
-    int max_inputs;         // -1 = any number
+    int max_inputs;  // -1 = any number
     int min_outputs;
-    int max_outputs;        // -1 = any number
+    int max_outputs;  // -1 = any number
     uint32_t traits;
-    uint32_t host_operands; // bit i: operand i is a shape, axis or size that the host reads
-    const char *shape_fn;   // name of the shape function (ir/infer)
+    uint32_t host_operands;  // bit i: operand i is a shape, axis or size that the host reads
+    const char *shape_fn;    // name of the shape function (ir/infer)
 } berth_op_facts;
 
 const berth_op_facts *berth_op_facts_get(berth_op_kind kind);
@@ -49,13 +57,13 @@ typedef struct berth_op {
     uint32_t input_count;
     uint32_t output_count;
     uint32_t region_count;
-    berth_value_id *inputs;    // BERTH_NONE = optional operand left out
+    berth_value_id *inputs;  // BERTH_NONE = optional operand left out
     berth_value_id *outputs;
     berth_region_id *regions;
     berth_attrs attrs;
     berth_loc_id loc;
-    berth_device_id device;    // where it runs, when decided or demanded; 0 = free
-    berth_region_id region;    // that holds it; BERTH_NONE once removed
+    berth_device_id device;  // where it runs, when decided or demanded; 0 = free
+    berth_region_id region;  // that holds it; BERTH_NONE once removed
 } berth_op;
 
 typedef struct berth_value {
@@ -82,42 +90,51 @@ typedef struct berth_graph {
 
 // Creates a graph function with an empty root region.
 berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc);
-berth_graph *berth_graph_get(const berth_module *module, berth_func_id function);  // NULL for other dialects
+berth_graph *berth_graph_get(const berth_module *module,
+                             berth_func_id function);  // NULL for other dialects
 
 berth_value_id berth_graph_add_param(berth_module *module, berth_func_id function, const char *name,
                                      berth_type_id type);
-berth_region_id berth_graph_add_region(berth_module *module, berth_func_id function, berth_op_id parent);
-berth_value_id berth_graph_add_region_param(berth_module *module, berth_func_id function, berth_region_id region,
-                                            const char *name, berth_type_id type);
-void berth_graph_set_results(berth_module *module, berth_func_id function, const berth_value_id *results,
-                             uint32_t count);
-void berth_graph_set_region_results(berth_module *module, berth_func_id function, berth_region_id region,
-                                    const berth_value_id *results, uint32_t count);
+berth_region_id berth_graph_add_region(berth_module *module, berth_func_id function,
+                                       berth_op_id parent);
+berth_value_id berth_graph_add_region_param(berth_module *module, berth_func_id function,
+                                            berth_region_id region, const char *name,
+                                            berth_type_id type);
+void berth_graph_set_results(berth_module *module, berth_func_id function,
+                             const berth_value_id *results, uint32_t count);
+void berth_graph_set_region_results(berth_module *module, berth_func_id function,
+                                    berth_region_id region, const berth_value_id *results,
+                                    uint32_t count);
 
 // Makes an operation at the end of `region`, with `output_count` new values of unknown type.
 // Pointers into the graph's vectors are invalidated; ids stay.
 berth_op_id berth_graph_add_op(berth_module *module, berth_func_id function, berth_region_id region,
-                               berth_op_kind kind, const berth_value_id *inputs, uint32_t input_count,
-                               uint32_t output_count, berth_loc_id loc);
+                               berth_op_kind kind, const berth_value_id *inputs,
+                               uint32_t input_count, uint32_t output_count, berth_loc_id loc);
 // The same before `position` in the region that holds it.
-berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function, berth_op_id position,
-                                  berth_op_kind kind, const berth_value_id *inputs, uint32_t input_count,
+berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function,
+                                  berth_op_id position, berth_op_kind kind,
+                                  const berth_value_id *inputs, uint32_t input_count,
                                   uint32_t output_count, berth_loc_id loc);
 // One output, root region, at the end; returns the value.
 berth_value_id berth_graph_op1(berth_module *module, berth_func_id function, berth_op_kind kind,
-                               const berth_value_id *inputs, uint32_t input_count, berth_loc_id loc);
+                               const berth_value_id *inputs, uint32_t input_count,
+                               berth_loc_id loc);
 // A constant (kind BERTH_OP_CONSTANT with attribute "value"); the tensor's data is borrowed.
-berth_value_id berth_graph_constant(berth_module *module, berth_func_id function, berth_region_id region,
-                                    const berth_tensor *tensor, berth_loc_id loc);
-berth_value_id berth_graph_insert_constant(berth_module *module, berth_func_id function, berth_op_id position,
-                                           const berth_tensor *tensor, berth_loc_id loc);
+berth_value_id berth_graph_constant(berth_module *module, berth_func_id function,
+                                    berth_region_id region, const berth_tensor *tensor,
+                                    berth_loc_id loc);
+berth_value_id berth_graph_insert_constant(berth_module *module, berth_func_id function,
+                                           berth_op_id position, const berth_tensor *tensor,
+                                           berth_loc_id loc);
 // The literal behind a value defined by a constant, else NULL.
-const berth_tensor *berth_graph_constant_of(const berth_module *module, const berth_graph *graph, berth_value_id value);
+const berth_tensor *berth_graph_constant_of(const berth_module *module, const berth_graph *graph,
+                                            berth_value_id value);
 
 // Unlinks an operation from its region (its id stays as a tombstone).
 void berth_graph_remove_op(berth_graph *graph, berth_op_id op);
-// Replaces every use of `from` (operands and region results) by `to`. O(size of the function); batch with
-// berth_graph_replace_many when there are several.
+// Replaces every use of `from` (operands and region results) by `to`. O(size of the function);
+// batch with berth_graph_replace_many when there are several.
 void berth_graph_replace_value(berth_graph *graph, berth_value_id from, berth_value_id to);
 // map[v] = replacement of v, or v itself; chains are followed. map has values.count entries.
 void berth_graph_replace_many(berth_graph *graph, berth_value_id *map);

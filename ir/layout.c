@@ -4,7 +4,8 @@
 #include <string.h>
 
 static berth_status bad_tag(const char *tag, int rank, const char *why) {
-    return berth_status_make(BERTH_INVALID_ARGUMENT, "layout \"%s\" of a tensor of %d dimensions: %s", tag, rank, why);
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "layout \"%s\" of a tensor of %d dimensions: %s", tag, rank, why);
 }
 
 static berth_status parse_blocks(const char *tag, const char *at, int rank, berth_layout *layout) {
@@ -12,8 +13,10 @@ static berth_status parse_blocks(const char *tag, const char *at, int rank, bert
         int64_t size = 0;
         while (isdigit((unsigned char)*at) && size < 100000) size = size * 10 + (*at++ - '0');
         int dim = *at - 'a';
-        if (size < 2 || size > 4096 || dim < 0 || dim >= rank) return bad_tag(tag, rank, "a block is <size><letter>");
-        if (layout->block_count == BERTH_LAYOUT_MAX_BLOCKS) return bad_tag(tag, rank, "too many blocks");
+        if (size < 2 || size > 4096 || dim < 0 || dim >= rank)
+            return bad_tag(tag, rank, "a block is <size><letter>");
+        if (layout->block_count == BERTH_LAYOUT_MAX_BLOCKS)
+            return bad_tag(tag, rank, "too many blocks");
         layout->block_dim[layout->block_count] = dim;
         layout->block_size[layout->block_count++] = size;
         layout->total_block[dim] *= size;
@@ -36,7 +39,8 @@ berth_status berth_layout_parse(const char *tag, int rank, berth_layout *out_lay
     const char *at = tag;
     for (int i = 0; i < rank; ++i, ++at) {
         int dim = tolower((unsigned char)*at) - 'a';
-        if (dim < 0 || dim >= rank || seen[dim]) return bad_tag(tag, rank, "every dimension must appear once");
+        if (dim < 0 || dim >= rank || seen[dim])
+            return bad_tag(tag, rank, "every dimension must appear once");
         seen[dim] = true;
         capital[dim] = isupper((unsigned char)*at) != 0;
         out_layout->outer[i] = dim;
@@ -62,7 +66,8 @@ int berth_layout_physical_dims(const berth_layout *layout, const int64_t *dims,
         int64_t block = layout->total_block[dim];
         out_dims[i] = (dims[dim] + block - 1) / block;
     }
-    for (int i = 0; i < layout->block_count; ++i) out_dims[layout->rank + i] = layout->block_size[i];
+    for (int i = 0; i < layout->block_count; ++i)
+        out_dims[layout->rank + i] = layout->block_size[i];
     return layout->rank + layout->block_count;
 }
 
@@ -92,16 +97,21 @@ int64_t berth_layout_offset(const berth_layout *layout, const int64_t *dims, con
     return offset;
 }
 
-// Calls for every logical index in row-major order; copies one element of `size` bytes in the wanted direction.
-static void copy_elements(const berth_layout *layout, const berth_tensor *tensor, unsigned char *physical, bool pack) {
+// Calls for every logical index in row-major order; copies one element of `size` bytes in the
+// wanted direction.
+static void copy_elements(const berth_layout *layout, const berth_tensor *tensor,
+                          unsigned char *physical, bool pack) {
     size_t size = berth_dtype_size_bytes(tensor->dtype);
     int64_t count = berth_tensor_element_count(tensor);
     int64_t index[BERTH_MAX_RANK] = {0};
     unsigned char *row_major = tensor->data;
     for (int64_t i = 0; i < count; ++i) {
-        unsigned char *at = physical + (size_t)berth_layout_offset(layout, tensor->dims, index) * size;
-        if (pack) memcpy(at, row_major, size);
-        else memcpy(row_major, at, size);
+        unsigned char *at =
+            physical + (size_t)berth_layout_offset(layout, tensor->dims, index) * size;
+        if (pack)
+            memcpy(at, row_major, size);
+        else
+            memcpy(row_major, at, size);
         row_major += size;
         for (int d = tensor->rank - 1; d >= 0 && ++index[d] == tensor->dims[d]; --d) index[d] = 0;
     }

@@ -1,9 +1,11 @@
-// Tensor functions: buffers, loops, loads, stores, scalar (and later vector) expressions. An operator's plain
-// definition is written with this; schedules (compiler/schedule) rewrite it; code generators only print it.
+// Tensor functions: buffers, loops, loads, stores, scalar (and later vector) expressions. An
+// operator's plain definition is written with this; schedules (compiler/schedule) rewrite it; code
+// generators only print it.
 //
-// A function has parameters (buffers, inputs before outputs: destination-passing style) and a body. The body is a
-// sequence of *nests*: each nest runs after the one before it is complete and becomes one kernel. Buffers with scope
-// WORKSPACE carry values between nests and are planned like any other tensor.
+// A function has parameters (buffers, inputs before outputs: destination-passing style) and a body.
+// The body is a sequence of *nests*: each nest runs after the one before it is complete and becomes
+// one kernel. Buffers with scope WORKSPACE carry values between nests and are planned like any
+// other tensor.
 //
 //   tensor @relu(%x: f32[64, 100] in, %y: f32[64, 100] out) {
 //     parallel %i in 64 {
@@ -13,9 +15,10 @@
 //     }
 //   }
 //
-// Expressions and statements are nodes with dense ids in their function (0 = none). Expressions form a DAG: sharing an
-// id means computing once where the printer's let-insertion (berth_tfn_bind_shared) makes it so. Building folds constants and
-// trivial identities of index arithmetic. Thread-compatible.
+// Expressions and statements are nodes with dense ids in their function (0 = none). Expressions
+// form a DAG: sharing an id means computing once where the printer's let-insertion
+// (berth_tfn_bind_shared) makes it so. Building folds constants and trivial identities of index
+// arithmetic. Thread-compatible.
 #ifndef BERTH_IR_TENSOR_FN_H_
 #define BERTH_IR_TENSOR_FN_H_
 
@@ -27,57 +30,63 @@ typedef uint32_t berth_stmt;
 typedef uint32_t berth_var;  // loop or let variable
 typedef uint32_t berth_buf;
 
-// Index arithmetic has the dtype BERTH_DTYPE_I64 with `is_index` set on the node: printers may use a narrower integer
-// where all buffers allow it. Index division and remainder are floor division by a positive constant.
+// Index arithmetic has the dtype BERTH_DTYPE_I64 with `is_index` set on the node: printers may use
+// a narrower integer where all buffers allow it. Index division and remainder are floor division by
+// a positive constant.
 
 typedef enum berth_expr_kind {
     BERTH_EXPR_NONE,
-    BERTH_EXPR_INT,        // i
-    BERTH_EXPR_FLOAT,      // f
-    BERTH_EXPR_VAR,        // var
-    BERTH_EXPR_LOAD,       // buf [list of index expressions, one per logical dimension]
-    BERTH_EXPR_UNARY,      // unary a
-    BERTH_EXPR_BINARY,     // a binary b
-    BERTH_EXPR_FMA,        // a * b + c, rounded once
-    BERTH_EXPR_SELECT,     // a ? b : c; only the chosen side may be evaluated (loads under it are guarded)
-    BERTH_EXPR_CAST,       // a as dtype: C conversion, floats to integers truncate and saturate
-    BERTH_EXPR_BROADCAST,  // scalar a in every lane
-    BERTH_EXPR_RAMP,       // index a, a+1, ..., a+lanes-1
-    BERTH_EXPR_REDUCE_ADD, // sum of the lanes of a
+    BERTH_EXPR_INT,         // i
+    BERTH_EXPR_FLOAT,       // f
+    BERTH_EXPR_VAR,         // var
+    BERTH_EXPR_LOAD,        // buf [list of index expressions, one per logical dimension]
+    BERTH_EXPR_UNARY,       // unary a
+    BERTH_EXPR_BINARY,      // a binary b
+    BERTH_EXPR_FMA,         // a * b + c, rounded once
+    BERTH_EXPR_SELECT,      // a ? b : c; only the chosen side may be evaluated (loads under it are
+                            // guarded)
+    BERTH_EXPR_CAST,        // a as dtype: C conversion, floats to integers truncate and saturate
+    BERTH_EXPR_BROADCAST,   // scalar a in every lane
+    BERTH_EXPR_RAMP,        // index a, a+1, ..., a+lanes-1
+    BERTH_EXPR_REDUCE_ADD,  // sum of the lanes of a
 } berth_expr_kind;
 
-#define BERTH_TFN_UNARY(X)                                                                                            \
-    X(NEG, "neg") X(NOT, "not") X(BIT_NOT, "bit_not") X(ABS, "abs") X(SIGN, "sign") X(FLOOR, "floor")                 \
-    X(CEIL, "ceil") X(ROUND, "round") /* half to even */ X(TRUNC, "trunc") X(SQRT, "sqrt") X(RSQRT, "rsqrt")          \
-    X(EXP, "exp") X(LOG, "log") X(SIN, "sin") X(COS, "cos") X(TAN, "tan") X(ASIN, "asin") X(ACOS, "acos")             \
-    X(ATAN, "atan") X(SINH, "sinh") X(COSH, "cosh") X(TANH, "tanh") X(ASINH, "asinh") X(ACOSH, "acosh")               \
-    X(ATANH, "atanh") X(ERF, "erf") X(SIGMOID, "sigmoid") X(IS_NAN, "is_nan") X(IS_INF, "is_inf")
-#define BERTH_TFN_BINARY(X)                                                                                           \
-    X(ADD, "+") X(SUB, "-") X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero */                        \
-    X(MOD, "%") /* index: floor; integers: sign of the dividend; floats: fmod */                                      \
-    X(MIN, "min") X(MAX, "max") X(POW, "pow") X(ATAN2, "atan2") X(AND, "&&") X(OR, "||") X(XOR, "^^")                 \
-    X(BIT_AND, "&") X(BIT_OR, "|") X(BIT_XOR, "^") X(SHL, "<<") X(SHR, ">>")                                          \
-    X(EQ, "==") X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=")
+#define BERTH_TFN_UNARY(X)                                                                         \
+    X(NEG, "neg")                                                                                  \
+    X(NOT, "not") X(BIT_NOT, "bit_not") X(ABS, "abs") X(SIGN, "sign") X(FLOOR, "floor")            \
+        X(CEIL, "ceil") X(ROUND, "round") /* half to even */ X(TRUNC, "trunc") X(SQRT, "sqrt")     \
+            X(RSQRT, "rsqrt") X(EXP, "exp") X(LOG, "log") X(SIN, "sin") X(COS, "cos")              \
+                X(TAN, "tan") X(ASIN, "asin") X(ACOS, "acos") X(ATAN, "atan") X(SINH, "sinh")      \
+                    X(COSH, "cosh") X(TANH, "tanh") X(ASINH, "asinh") X(ACOSH, "acosh")            \
+                        X(ATANH, "atanh") X(ERF, "erf") X(SIGMOID, "sigmoid") X(IS_NAN, "is_nan")  \
+                            X(IS_INF, "is_inf")
+#define BERTH_TFN_BINARY(X)                                                                        \
+    X(ADD, "+")                                                                                    \
+    X(SUB, "-") X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero */                 \
+        X(MOD, "%") /* index: floor; integers: sign of the dividend; floats: fmod */               \
+        X(MIN, "min") X(MAX, "max") X(POW, "pow") X(ATAN2, "atan2") X(AND, "&&") X(OR, "||")       \
+            X(XOR, "^^") X(BIT_AND, "&") X(BIT_OR, "|") X(BIT_XOR, "^") X(SHL, "<<") X(SHR, ">>")  \
+                X(EQ, "==") X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=")
 
 typedef enum berth_unary {
 #define BERTH_TFN_ENUM_(id, text) BERTH_UNARY_##id,
     BERTH_TFN_UNARY(BERTH_TFN_ENUM_)
 #undef BERTH_TFN_ENUM_
-    BERTH_UNARY_COUNT
+        BERTH_UNARY_COUNT
 } berth_unary;
 typedef enum berth_binary {
 #define BERTH_TFN_ENUM_(id, text) BERTH_BINARY_##id,
     BERTH_TFN_BINARY(BERTH_TFN_ENUM_)
 #undef BERTH_TFN_ENUM_
-    BERTH_BINARY_COUNT
+        BERTH_BINARY_COUNT
 } berth_binary;
 
 typedef struct berth_expr_node {
-    uint8_t kind;     // berth_expr_kind
-    uint8_t dtype;    // berth_dtype of a lane; comparisons and logic are BOOL
-    uint8_t op;       // berth_unary or berth_binary
+    uint8_t kind;   // berth_expr_kind
+    uint8_t dtype;  // berth_dtype of a lane; comparisons and logic are BOOL
+    uint8_t op;     // berth_unary or berth_binary
     bool is_index;
-    uint16_t lanes;   // 1 = scalar
+    uint16_t lanes;        // 1 = scalar
     uint16_t index_count;  // LOAD
     berth_expr a, b, c;
     union {
@@ -93,12 +102,13 @@ typedef struct berth_expr_node {
 
 typedef enum berth_stmt_kind {
     BERTH_STMT_NONE,
-    BERTH_STMT_SEQ,      // list of statements
-    BERTH_STMT_FOR,      // var in [0, extent): body
-    BERTH_STMT_STORE,    // buf [indices] = value
-    BERTH_STMT_LET,      // var = value, visible in the rest of the enclosing sequence
-    BERTH_STMT_IF,       // condition: body, else other
-    BERTH_STMT_ALLOC,    // buf exists in the rest of the enclosing sequence (scope REGISTER, LOCAL or PRIVATE)
+    BERTH_STMT_SEQ,    // list of statements
+    BERTH_STMT_FOR,    // var in [0, extent): body
+    BERTH_STMT_STORE,  // buf [indices] = value
+    BERTH_STMT_LET,    // var = value, visible in the rest of the enclosing sequence
+    BERTH_STMT_IF,     // condition: body, else other
+    BERTH_STMT_ALLOC,  // buf exists in the rest of the enclosing sequence (scope REGISTER, LOCAL or
+                       // PRIVATE)
     BERTH_STMT_BARRIER,  // all work-items of the group
 } berth_stmt_kind;
 
@@ -106,27 +116,27 @@ typedef enum berth_loop_kind {
     BERTH_LOOP_SERIAL,
     BERTH_LOOP_PARALLEL,  // iterations are independent; outermost of a nest: the kernel's grid
     BERTH_LOOP_UNROLL,
-    BERTH_LOOP_VECTOR,    // to be vectorised: extent = lanes; gone after berth_schedule_vectorize
-    BERTH_LOOP_SIMD,      // left to the C compiler with a hint that iterations are independent
-    BERTH_LOOP_GROUP_X,   // work-group index (outermost)
+    BERTH_LOOP_VECTOR,   // to be vectorised: extent = lanes; gone after berth_schedule_vectorize
+    BERTH_LOOP_SIMD,     // left to the C compiler with a hint that iterations are independent
+    BERTH_LOOP_GROUP_X,  // work-group index (outermost)
     BERTH_LOOP_GROUP_Y,
     BERTH_LOOP_GROUP_Z,
-    BERTH_LOOP_LOCAL_X,   // work-item index within the group
+    BERTH_LOOP_LOCAL_X,  // work-item index within the group
     BERTH_LOOP_LOCAL_Y,
     BERTH_LOOP_LOCAL_Z,
 } berth_loop_kind;
 
 typedef struct berth_stmt_node {
-    uint8_t kind;       // berth_stmt_kind
-    uint8_t loop_kind;  // FOR
+    uint8_t kind;          // berth_stmt_kind
+    uint8_t loop_kind;     // FOR
     uint16_t index_count;  // STORE
-    uint32_t count;     // SEQ: statements
-    uint32_t first;     // SEQ: into fn->lists; STORE: first index, into fn->lists
-    berth_var var;      // FOR, LET
-    berth_buf buf;      // STORE, ALLOC
-    berth_expr value;   // STORE, LET: value; IF: condition; FOR: extent (index expression)
-    berth_stmt body;    // FOR, IF
-    berth_stmt other;   // IF: else, or 0
+    uint32_t count;        // SEQ: statements
+    uint32_t first;        // SEQ: into fn->lists; STORE: first index, into fn->lists
+    berth_var var;         // FOR, LET
+    berth_buf buf;         // STORE, ALLOC
+    berth_expr value;      // STORE, LET: value; IF: condition; FOR: extent (index expression)
+    berth_stmt body;       // FOR, IF
+    berth_stmt other;      // IF: else, or 0
 } berth_stmt_node;
 
 typedef enum berth_buf_scope {
@@ -137,18 +147,23 @@ typedef enum berth_buf_scope {
     BERTH_SCOPE_LOCAL,      // shared by a work-group (OpenCL local, CUDA shared)
 } berth_buf_scope;
 
-typedef enum berth_buf_role { BERTH_ROLE_IN, BERTH_ROLE_OUT, BERTH_ROLE_INOUT, BERTH_ROLE_NONE } berth_buf_role;
+typedef enum berth_buf_role {
+    BERTH_ROLE_IN,
+    BERTH_ROLE_OUT,
+    BERTH_ROLE_INOUT,
+    BERTH_ROLE_NONE
+} berth_buf_role;
 
 typedef struct berth_buf_info {
     berth_str_id name;
     berth_dtype dtype;
-    uint16_t lanes;          // > 1: elements are vectors (register tiles after vectorisation)
+    uint16_t lanes;  // > 1: elements are vectors (register tiles after vectorisation)
     int rank;
     int64_t dims[BERTH_MAX_RANK];  // logical; < 0 = symbol, as in tensor types
     berth_str_id layout;           // tag, 0 = row-major
     berth_buf_scope scope;
     berth_buf_role role;
-    berth_str_id memory_scope;     // demanded memory scope of a parameter ("vta.inp"), 0 = any
+    berth_str_id memory_scope;  // demanded memory scope of a parameter ("vta.inp"), 0 = any
 } berth_buf_info;
 
 typedef struct berth_var_info {
@@ -166,33 +181,38 @@ typedef struct berth_tfn {
     BERTH_VEC(berth_buf_info) bufs;    // parameters first, in order
     BERTH_VEC(berth_var_info) vars;
     uint32_t param_count;
-    berth_stmt body;                   // a SEQ of nests
+    berth_stmt body;  // a SEQ of nests
     berth_loc_id loc;
-    double flops;                      // estimate for one call
+    double flops;  // estimate for one call
 } berth_tfn;
 
 berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc);
-berth_tfn *berth_tfn_get(const berth_module *module, berth_func_id function);  // NULL for other dialects
+berth_tfn *berth_tfn_get(const berth_module *module,
+                         berth_func_id function);  // NULL for other dialects
 
 // Buffers. Parameters must be added before any other buffer.
-berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_type, berth_buf_role role);
-berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, int rank, const int64_t *dims,
-                           berth_buf_scope scope);
+berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_type,
+                          berth_buf_role role);
+berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, int rank,
+                           const int64_t *dims, berth_buf_scope scope);
 berth_var berth_tfn_var(berth_tfn *fn, const char *name);  // a loop variable (index)
 
-// Expressions. Binary operands must have equal dtype and lanes (a scalar is broadcast to the other's lanes).
-berth_expr berth_tfn_index(berth_tfn *fn, int64_t value);                      // index constant
-berth_expr berth_tfn_int(berth_tfn *fn, berth_dtype dtype, int64_t value);     // typed constants
+// Expressions. Binary operands must have equal dtype and lanes (a scalar is broadcast to the
+// other's lanes).
+berth_expr berth_tfn_index(berth_tfn *fn, int64_t value);                   // index constant
+berth_expr berth_tfn_int(berth_tfn *fn, berth_dtype dtype, int64_t value);  // typed constants
 berth_expr berth_tfn_float(berth_tfn *fn, berth_dtype dtype, double value);
-berth_expr berth_tfn_const(berth_tfn *fn, berth_dtype dtype, double value);    // whichever fits the type
+berth_expr berth_tfn_const(berth_tfn *fn, berth_dtype dtype,
+                           double value);  // whichever fits the type
 berth_expr berth_tfn_var_ref(berth_tfn *fn, berth_var var);
 berth_expr berth_tfn_load(berth_tfn *fn, berth_buf buf, const berth_expr *indices, int count);
 berth_expr berth_tfn_unary(berth_tfn *fn, berth_unary op, berth_expr a);
 berth_expr berth_tfn_binary(berth_tfn *fn, berth_binary op, berth_expr a, berth_expr b);
 berth_expr berth_tfn_fma(berth_tfn *fn, berth_expr a, berth_expr b, berth_expr c);
-berth_expr berth_tfn_select(berth_tfn *fn, berth_expr condition, berth_expr if_true, berth_expr if_false);
+berth_expr berth_tfn_select(berth_tfn *fn, berth_expr condition, berth_expr if_true,
+                            berth_expr if_false);
 berth_expr berth_tfn_cast(berth_tfn *fn, berth_dtype dtype, berth_expr a);
-berth_expr berth_tfn_to_index(berth_tfn *fn, berth_expr a);    // integer data as an index (gather)
+berth_expr berth_tfn_to_index(berth_tfn *fn, berth_expr a);  // integer data as an index (gather)
 berth_expr berth_tfn_from_index(berth_tfn *fn, berth_dtype dtype, berth_expr a);
 berth_expr berth_tfn_broadcast(berth_tfn *fn, berth_expr a, uint16_t lanes);
 berth_expr berth_tfn_ramp(berth_tfn *fn, berth_expr base, uint16_t lanes);
@@ -200,10 +220,14 @@ berth_expr berth_tfn_reduce_add(berth_tfn *fn, berth_expr a);
 
 // Statements.
 berth_stmt berth_tfn_seq(berth_tfn *fn, const berth_stmt *statements, uint32_t count);
-berth_stmt berth_tfn_for(berth_tfn *fn, berth_var var, berth_expr extent, berth_loop_kind kind, berth_stmt body);
-berth_stmt berth_tfn_store(berth_tfn *fn, berth_buf buf, const berth_expr *indices, int count, berth_expr value);
-berth_stmt berth_tfn_let(berth_tfn *fn, berth_var var, berth_expr value);  // var from berth_tfn_let_var
-berth_var berth_tfn_let_var(berth_tfn *fn, const char *name, berth_dtype dtype, uint16_t lanes, bool is_index);
+berth_stmt berth_tfn_for(berth_tfn *fn, berth_var var, berth_expr extent, berth_loop_kind kind,
+                         berth_stmt body);
+berth_stmt berth_tfn_store(berth_tfn *fn, berth_buf buf, const berth_expr *indices, int count,
+                           berth_expr value);
+berth_stmt berth_tfn_let(berth_tfn *fn, berth_var var,
+                         berth_expr value);  // var from berth_tfn_let_var
+berth_var berth_tfn_let_var(berth_tfn *fn, const char *name, berth_dtype dtype, uint16_t lanes,
+                            bool is_index);
 berth_stmt berth_tfn_if(berth_tfn *fn, berth_expr condition, berth_stmt body, berth_stmt other);
 berth_stmt berth_tfn_alloc(berth_tfn *fn, berth_buf buf);
 berth_stmt berth_tfn_barrier(berth_tfn *fn);
@@ -220,10 +244,13 @@ const berth_expr *berth_tfn_store_indices(const berth_tfn *fn, berth_stmt store)
 const berth_stmt *berth_tfn_seq_items(const berth_tfn *fn, berth_stmt seq);
 bool berth_tfn_const_value(const berth_tfn *fn, berth_expr id, int64_t *out_value);  // INT nodes
 
-// Copies expression `id` with every variable v replaced by map[v] (0 = keep). `map` has map_count entries.
-berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *map, uint32_t map_count);
+// Copies expression `id` with every variable v replaced by map[v] (0 = keep). `map` has map_count
+// entries.
+berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *map,
+                                uint32_t map_count);
 // The same for a statement tree; loop variables inside are kept.
-berth_stmt berth_tfn_substitute_stmt(berth_tfn *fn, berth_stmt id, const berth_expr *map, uint32_t map_count);
+berth_stmt berth_tfn_substitute_stmt(berth_tfn *fn, berth_stmt id, const berth_expr *map,
+                                     uint32_t map_count);
 
 // Structural hash of a function without names (equal kernels compile once).
 berth_hash128 berth_tfn_hash(const berth_tfn *fn);

@@ -1,5 +1,6 @@
-// Code generators: a scheduled tensor function → source text and the facts an executor needs about its kernels.
-// They only print; what is fast is visible in the function. One row per device kind in codegen.def.
+// Code generators: a scheduled tensor function → source text and the facts an executor needs about
+// its kernels. They only print; what is fast is visible in the function. One row per device kind in
+// codegen.def.
 #ifndef BERTH_COMPILER_CODEGEN_CODEGEN_H_
 #define BERTH_COMPILER_CODEGEN_CODEGEN_H_
 
@@ -8,18 +9,20 @@
 
 // One kernel per nest of the function, in order.
 typedef struct berth_kernel_source {
-    const char *entry;         // symbol name
-    const berth_buf *buffers;  // bindings: parameters and workspace buffers the nest uses, in argument order
+    const char *entry;  // symbol name
+    const berth_buf
+        *buffers;  // bindings: parameters and workspace buffers the nest uses, in argument order
     uint32_t buffer_count;
     uint32_t groups[3];
     uint32_t group_size[3];
-    uint32_t scratch_bytes;    // per thread (cpu)
+    uint32_t scratch_bytes;  // per thread (cpu)
     double flops;
     double bytes;
 } berth_kernel_source;
 
 typedef struct berth_codegen_result {
-    const char *source;  // complete compilation unit (C), or the kernels' text without the shared preamble (OpenCL)
+    const char *source;  // complete compilation unit (C), or the kernels' text without the shared
+                         // preamble (OpenCL)
     const berth_kernel_source *kernels;
     uint32_t kernel_count;
 } berth_codegen_result;
@@ -28,7 +31,8 @@ typedef struct berth_codegen {
     const char *kind;    // target kind: "cpu", "opencl"
     const char *format;  // BERTH_FORMAT_*
     // Prints `fn`; `prefix` makes entry names unique ("k12" gives k12_0, k12_1, ...).
-    berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena, berth_codegen_result *out_result);
+    berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result);
     // (optional) Text that goes once before the kernels of a program (helper functions).
     const char *(*preamble)(void);
 } berth_codegen;

@@ -1,21 +1,25 @@
-// Lowering: a primitive graph function → a tensor function in its plain definition, the same for every target.
+// Lowering: a primitive graph function → a tensor function in its plain definition, the same for
+// every target.
 //
-// A *primitive* function (attribute "primitive" = 1, made by passes/fuse.c) is what becomes one tensor function: at most
-// one operation with the reduction trait (the anchor), with elementwise and injective operations before and after it.
-// Its parameters and results become the tensor function's buffers, in order, with their layouts; operations inside are
-// inlined: the value of an inner operation at an index is an expression of values of its operands at other indices.
+// A *primitive* function (attribute "primitive" = 1, made by passes/fuse.c) is what becomes one
+// tensor function: at most one operation with the reduction trait (the anchor), with elementwise
+// and injective operations before and after it. Its parameters and results become the tensor
+// function's buffers, in order, with their layouts; operations inside are inlined: the value of an
+// inner operation at an index is an expression of values of its operands at other indices.
 #ifndef BERTH_COMPILER_LOWER_LOWER_H_
 #define BERTH_COMPILER_LOWER_LOWER_H_
 
 #include "ir/graph.h"
 #include "ir/tensor_fn.h"
 
-// Errors: UNSUPPORTED naming the operation, its location and what is missing (operation, type, data-dependent shape).
+// Errors: UNSUPPORTED naming the operation, its location and what is missing (operation, type,
+// data-dependent shape).
 BERTH_MUST_USE berth_status berth_lower_function(berth_module *module, berth_func_id primitive,
                                                  berth_func_id *out_tensor_fn);
 
-// NULL when this operation, with its types and attributes, can be lowered; else the reason, in `arena`. Used by the
-// planner for operator support and by the tables in docs/.
-const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op, berth_arena *arena);
+// NULL when this operation, with its types and attributes, can be lowered; else the reason, in
+// `arena`. Used by the planner for operator support and by the tables in docs/.
+const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op,
+                              berth_arena *arena);
 
 #endif  // BERTH_COMPILER_LOWER_LOWER_H_

@@ -1,5 +1,5 @@
-// ONNX import: a model file → a module with one graph function "main", whose operations are in the newest operator
-// version's form (ir/graph_ops.def), with locations that name the model's nodes.
+// ONNX import: a model file → a module with one graph function "main", whose operations are in the
+// newest operator version's form (ir/graph_ops.def), with locations that name the model's nodes.
 #ifndef BERTH_COMPILER_ONNX_IMPORT_H_
 #define BERTH_COMPILER_ONNX_IMPORT_H_
 
@@ -11,8 +11,8 @@ typedef struct berth_dim_binding {
     int64_t extent;
 } berth_dim_binding;
 
-// A graph input whose value is known before compiling: its shape fixes the input's dimensions; with `as_constant` its
-// value becomes a constant (shape operands that test data feed).
+// A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
+// `as_constant` its value becomes a constant (shape operands that test data feed).
 typedef struct berth_input_binding {
     const char *name;
     berth_tensor tensor;
@@ -26,14 +26,19 @@ typedef struct berth_import_options {
     uint32_t input_count;
 } berth_import_options;
 
-// Imports a file; the mapping of the file and of its external data belong to `arena` and constants borrow from it.
-// Errors: NOT_FOUND, IO, INVALID_ARGUMENT with file and node; UNSUPPORTED lists all unknown operators at once.
-BERTH_MUST_USE berth_status berth_onnx_import(berth_arena *arena, const char *path, const berth_import_options *options,
+// Imports a file; the mapping of the file and of its external data belong to `arena` and constants
+// borrow from it. Errors: NOT_FOUND, IO, INVALID_ARGUMENT with file and node; UNSUPPORTED lists all
+// unknown operators at once.
+BERTH_MUST_USE berth_status berth_onnx_import(berth_arena *arena, const char *path,
+                                              const berth_import_options *options,
                                               berth_module **out_module);
 
-// The same from memory that outlives the arena; `folder` is where external data is looked up (NULL = none allowed).
-BERTH_MUST_USE berth_status berth_onnx_import_memory(berth_arena *arena, const void *data, size_t size_bytes,
-                                                     const char *name, const char *folder,
-                                                     const berth_import_options *options, berth_module **out_module);
+// The same from memory that outlives the arena; `folder` is where external data is looked up (NULL
+// = none allowed).
+BERTH_MUST_USE berth_status berth_onnx_import_memory(berth_arena *arena, const void *data,
+                                                     size_t size_bytes, const char *name,
+                                                     const char *folder,
+                                                     const berth_import_options *options,
+                                                     berth_module **out_module);
 
 #endif  // BERTH_COMPILER_ONNX_IMPORT_H_

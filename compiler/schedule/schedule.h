@@ -1,5 +1,6 @@
-// Schedules: transformations of the loops of a tensor function, each of which checks its own legality, and one policy
-// per target family that chooses them from the target's attributes. A scheduled function computes the same values.
+// Schedules: transformations of the loops of a tensor function, each of which checks its own
+// legality, and one policy per target family that chooses them from the target's attributes. A
+// scheduled function computes the same values.
 #ifndef BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
 #define BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
 

@@ -1,0 +1,209 @@
+// Substitution and structural hash of tensor functions.
+#include <string.h>
+
+#include "ir/tensor_fn.h"
+
+// Memo of a substitution: new id of every expression of the original function, 0 = not done yet.
+typedef struct substitution {
+    berth_tfn *fn;
+    const berth_expr *map;
+    uint32_t map_count;
+    berth_expr *done;
+    uint32_t done_count;
+} substitution;
+
+static berth_expr substitute(substitution *s, berth_expr id);
+
+static berth_expr substitute_load(substitution *s, berth_expr id, berth_expr_node node) {
+    berth_expr indices[BERTH_MAX_RANK];
+    bool changed = false;
+    for (int i = 0; i < node.index_count; ++i) {
+        berth_expr old = berth_tfn_load_indices(s->fn, id)[i];
+        indices[i] = substitute(s, old);
+        changed |= indices[i] != old;
+    }
+    return changed ? berth_tfn_load(s->fn, node.load.buf, indices, node.index_count) : id;
+}
+
+static berth_expr rebuild(substitution *s, berth_expr id, berth_expr_node node, berth_expr a,
+                          berth_expr b, berth_expr c) {
+    if (a == node.a && b == node.b && c == node.c) return id;
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_UNARY: return berth_tfn_unary(s->fn, (berth_unary)node.op, a);
+    case BERTH_EXPR_BINARY: return berth_tfn_binary(s->fn, (berth_binary)node.op, a, b);
+    case BERTH_EXPR_FMA: return berth_tfn_fma(s->fn, a, b, c);
+    case BERTH_EXPR_SELECT: return berth_tfn_select(s->fn, a, b, c);
+    case BERTH_EXPR_CAST:
+        return node.is_index ? berth_tfn_to_index(s->fn, a)
+                             : berth_tfn_cast(s->fn, (berth_dtype)node.dtype, a);
+    case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(s->fn, a, node.lanes);
+    case BERTH_EXPR_RAMP: return berth_tfn_ramp(s->fn, a, node.lanes);
+    case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(s->fn, a);
+    default: return id;
+    }
+}
+
+static berth_expr substitute(substitution *s, berth_expr id) {
+    if (id == 0) return 0;
+    if (id < s->done_count && s->done[id]) return s->done[id];
+    berth_expr_node node = s->fn->exprs.data[id];
+    berth_expr result = id;
+    if (node.kind == BERTH_EXPR_VAR) {
+        if (node.var < s->map_count && s->map[node.var]) result = s->map[node.var];
+    } else if (node.kind == BERTH_EXPR_LOAD) {
+        result = substitute_load(s, id, node);
+    } else if (node.kind != BERTH_EXPR_INT && node.kind != BERTH_EXPR_FLOAT) {
+        berth_expr a = substitute(s, node.a);
+        berth_expr b = substitute(s, node.b);
+        berth_expr c = substitute(s, node.c);
+        result = rebuild(s, id, node, a, b, c);
+    }
+    if (id < s->done_count) s->done[id] = result;
+    return result;
+}
+
+static substitution make_substitution(berth_tfn *fn, const berth_expr *map, uint32_t map_count) {
+    return (substitution){
+        .fn = fn,
+        .map = map,
+        .map_count = map_count,
+        .done = berth_arena_new_array(fn->module->arena, berth_expr, fn->exprs.count),
+        .done_count = fn->exprs.count,
+    };
+}
+
+berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *map,
+                                uint32_t map_count) {
+    substitution s = make_substitution(fn, map, map_count);
+    return substitute(&s, id);
+}
+
+static berth_stmt substitute_stmt(substitution *s, berth_stmt id) {
+    if (id == 0) return 0;
+    berth_tfn *fn = s->fn;
+    berth_stmt_node node = fn->stmts.data[id];
+    switch ((berth_stmt_kind)node.kind) {
+    case BERTH_STMT_SEQ: {
+        berth_stmt *items = berth_arena_new_array(fn->module->arena, berth_stmt, node.count);
+        for (uint32_t i = 0; i < node.count; ++i)
+            items[i] = substitute_stmt(s, berth_tfn_seq_items(fn, id)[i]);
+        return berth_tfn_seq(fn, items, node.count);
+    }
+    case BERTH_STMT_FOR: {
+        berth_expr extent = substitute(s, node.value);
+        berth_stmt body = substitute_stmt(s, node.body);
+        return berth_tfn_for(fn, node.var, extent, (berth_loop_kind)node.loop_kind, body);
+    }
+    case BERTH_STMT_STORE: {
+        berth_expr indices[BERTH_MAX_RANK];
+        for (int i = 0; i < node.index_count; ++i)
+            indices[i] = substitute(s, berth_tfn_store_indices(fn, id)[i]);
+        return berth_tfn_store(fn, node.buf, indices, node.index_count, substitute(s, node.value));
+    }
+    case BERTH_STMT_LET: return berth_tfn_let(fn, node.var, substitute(s, node.value));
+    case BERTH_STMT_IF: {
+        berth_expr condition = substitute(s, node.value);
+        berth_stmt body = substitute_stmt(s, node.body);
+        return berth_tfn_if(fn, condition, body, substitute_stmt(s, node.other));
+    }
+    default: return id;
+    }
+}
+
+berth_stmt berth_tfn_substitute_stmt(berth_tfn *fn, berth_stmt id, const berth_expr *map,
+                                     uint32_t map_count) {
+    substitution s = make_substitution(fn, map, map_count);
+    return substitute_stmt(&s, id);
+}
+
+// ---- structural hash ----------------------------------------------------------------------------
+
+// A canonical byte string of the reachable body: variables, buffers and shared expressions are
+// numbered in order of appearance, names are left out.
+typedef struct hasher {
+    const berth_tfn *fn;
+    berth_strbuf text;
+    uint32_t *expr_number;  // 0 = not seen
+    uint32_t *var_number;
+    uint32_t next_expr;
+    uint32_t next_var;
+} hasher;
+
+static void put(hasher *h, int64_t value) {
+    berth_strbuf_add_n(&h->text, (const char *)&value, sizeof(value));
+}
+
+static void put_var(hasher *h, berth_var var) {
+    if (!h->var_number[var]) h->var_number[var] = ++h->next_var;
+    put(h, h->var_number[var]);
+}
+
+static void put_expr(hasher *h, berth_expr id) {
+    if (id == 0 || h->expr_number[id]) {
+        put(h, -1);
+        put(h, id ? h->expr_number[id] : 0);
+        return;
+    }
+    const berth_expr_node *node = &h->fn->exprs.data[id];
+    put(h, node->kind | node->dtype << 8 | node->op << 16 | (int64_t)node->is_index << 24 |
+               (int64_t)node->lanes << 32);
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT: put(h, node->i); break;
+    case BERTH_EXPR_FLOAT: {
+        int64_t bits;
+        memcpy(&bits, &node->f, sizeof(bits));
+        put(h, bits);
+        break;
+    }
+    case BERTH_EXPR_VAR: put_var(h, node->var); break;
+    case BERTH_EXPR_LOAD:
+        put(h, node->load.buf);
+        for (int i = 0; i < node->index_count; ++i)
+            put_expr(h, berth_tfn_load_indices(h->fn, id)[i]);
+        break;
+    default:
+        put_expr(h, node->a);
+        put_expr(h, node->b);
+        put_expr(h, node->c);
+        break;
+    }
+    h->expr_number[id] = ++h->next_expr;
+}
+
+static void put_stmt(hasher *h, berth_stmt id) {
+    const berth_stmt_node *node = &h->fn->stmts.data[id];
+    put(h, id == 0 ? 0 : node->kind | node->loop_kind << 8);
+    if (id == 0) return;
+    if (node->kind == BERTH_STMT_SEQ) {
+        put(h, node->count);
+        for (uint32_t i = 0; i < node->count; ++i) put_stmt(h, berth_tfn_seq_items(h->fn, id)[i]);
+        return;
+    }
+    if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_LET) put_var(h, node->var);
+    if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC) put(h, node->buf);
+    for (int i = 0; i < node->index_count; ++i) put_expr(h, berth_tfn_store_indices(h->fn, id)[i]);
+    put_expr(h, node->value);
+    put_stmt(h, node->body);
+    put_stmt(h, node->other);
+}
+
+berth_hash128 berth_tfn_hash(const berth_tfn *fn) {
+    berth_arena *arena = berth_arena_create_child(fn->module->arena);
+    hasher h = {.fn = fn,
+                .text = berth_strbuf_make(arena),
+                .expr_number = berth_arena_new_array(arena, uint32_t, fn->exprs.count),
+                .var_number = berth_arena_new_array(arena, uint32_t, fn->vars.count + 1)};
+    put(&h, fn->param_count);
+    for (uint32_t i = 0; i < fn->bufs.count; ++i) {
+        const berth_buf_info *buf = &fn->bufs.data[i];
+        put(&h, buf->dtype | buf->lanes << 8 | (int64_t)buf->scope << 24 |
+                    (int64_t)buf->role << 28 | (int64_t)buf->rank << 32);
+        for (int d = 0; d < buf->rank; ++d) put(&h, buf->dims[d]);
+        berth_strbuf_add(&h.text, berth_module_str(fn->module, buf->layout));
+        berth_strbuf_add_n(&h.text, "", 1);
+    }
+    put_stmt(&h, fn->body);
+    berth_hash128 hash = berth_hash128_of(berth_strbuf_text(&h.text), h.text.length);
+    berth_arena_destroy(arena);
+    return hash;
+}
