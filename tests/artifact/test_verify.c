@@ -1,0 +1,227 @@
+// One broken rule at a time: the verifier must name the record.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "artifact/program.h"
+
+// A small valid program, rebuilt for every case so that a case may change anything.
+typedef struct sample {
+    berth_program program;
+    berth_program_device devices[2];
+    berth_program_pool pools[4];
+    berth_program_tensor tensors[7];
+    berth_program_constant constants[2];
+    berth_program_io inputs[2];
+    berth_program_io outputs[1];
+    berth_executable_image images[2];
+    berth_program_kernel kernels[2];
+    berth_program_step steps[4];
+    berth_program_placement placements[1];
+    uint32_t bindings[4][3];
+    uint32_t waits[4][2];
+    int64_t constant_values[1];
+} sample;
+
+enum { CPU, GPU };
+enum { IO, CPU_WORK, CPU_CONSTANTS, GPU_WORK };
+
+static berth_program_tensor tensor_at(uint32_t pool, uint64_t offset_bytes) {
+    return (berth_program_tensor){.name = "t",
+                                  .pool = pool,
+                                  .offset_bytes = offset_bytes,
+                                  .size_bytes = 24,
+                                  .dtype = BERTH_DTYPE_F32,
+                                  .rank = 2,
+                                  .dims = {2, 3},
+                                  .layout = ""};
+}
+
+static void make_memory(sample *s) {
+    s->devices[CPU] = (berth_program_device){"cpu:0", "cpu", 0, false, "{}"};
+    s->devices[GPU] = (berth_program_device){"opencl:0", "opencl", 0, false, "{}"};
+    static const uint32_t pool_device[4] = {CPU, CPU, CPU, GPU};
+    static const berth_pool_usage usage[4] = {BERTH_POOL_IO, BERTH_POOL_WORKSPACE,
+                                              BERTH_POOL_CONSTANT, BERTH_POOL_WORKSPACE};
+    for (int i = 0; i < 4; ++i)
+        s->pools[i] = (berth_program_pool){pool_device[i], "global", usage[i], 384, 128, 0};
+    s->tensors[0] = tensor_at(IO, 0);  // inputs
+    s->tensors[1] = tensor_at(IO, 128);
+    s->tensors[2] = tensor_at(IO, 256);           // output
+    s->tensors[3] = tensor_at(CPU_CONSTANTS, 0);  // constants
+    s->tensors[4] = tensor_at(CPU_CONSTANTS, 128);
+    s->tensors[5] = tensor_at(GPU_WORK, 0);
+    s->tensors[6] = tensor_at(GPU_WORK, 128);
+    static const float data[6];
+    s->constants[0] = (berth_program_constant){3, data};
+    s->constants[1] = (berth_program_constant){4, data};
+    s->inputs[0] = (berth_program_io){"a", 0};
+    s->inputs[1] = (berth_program_io){"b", 1};
+    s->outputs[0] = (berth_program_io){"y", 2};
+}
+
+static void make_code(sample *s) {
+    static const char code[] = "code";
+    s->images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", code, 4};
+    s->images[1] = (berth_executable_image){"opencl", BERTH_FORMAT_OPENCL_C, "", code, 4};
+    for (uint32_t i = 0; i < 2; ++i)
+        s->kernels[i] = (berth_program_kernel){.executable = i,
+                                               .entry = "k",
+                                               .binding_count = 2,
+                                               .constant_count = 1,
+                                               .groups = {4, 1, 1},
+                                               .group_size = {1, 1, 1}};
+    static const uint32_t bindings[4][3] = {{0, 2}, {0, 5}, {5, 6}, {6, 2}};
+    memcpy(s->bindings, bindings, sizeof(bindings));
+    static const uint32_t device[4] = {CPU, GPU, GPU, GPU};
+    for (int i = 0; i < 4; ++i)
+        s->steps[i] = (berth_program_step){.kind = i % 2 ? BERTH_STEP_COPY : BERTH_STEP_DISPATCH,
+                                           .device = device[i],
+                                           .kernel = device[i],
+                                           .bindings = s->bindings[i],
+                                           .constants = s->constant_values,
+                                           .waits = s->waits[i],
+                                           .name = "s",
+                                           .op = "op"};
+    s->steps[3].wait_count = 1;  // of step 0, on the cpu
+    s->placements[0] = (berth_program_placement){"n", "Op", GPU, "default device", false};
+}
+
+static void make_sample(sample *s) {
+    memset(s, 0, sizeof(*s));
+    make_memory(s);
+    make_code(s);
+    s->program = (berth_program){.name = "m",
+                                 .target_json = "{}",
+                                 .executor = "graph",
+                                 .devices = s->devices,
+                                 .device_count = 2,
+                                 .pools = s->pools,
+                                 .pool_count = 4,
+                                 .tensors = s->tensors,
+                                 .tensor_count = 7,
+                                 .constants = s->constants,
+                                 .constant_count = 2,
+                                 .inputs = s->inputs,
+                                 .input_count = 2,
+                                 .outputs = s->outputs,
+                                 .output_count = 1,
+                                 .executables = s->images,
+                                 .executable_count = 2,
+                                 .kernels = s->kernels,
+                                 .kernel_count = 2,
+                                 .steps = s->steps,
+                                 .step_count = 4,
+                                 .placements = s->placements,
+                                 .placement_count = 1};
+}
+
+Test(artifact_verify, the_sample_is_valid) {
+    sample s;
+    make_sample(&s);
+    berth_status status = berth_program_verify(&s.program);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    s.outputs[0].tensor = 0;  // the same bytes as an input: passed through
+    cr_assert_null(berth_program_verify(&s.program));
+}
+
+// Each case breaks the sample with one statement and expects this text in the message.
+#define CASES(X)                                                                                   \
+    X(s.program.devices = NULL, "devices: missing")                                                \
+    X(s.program.executor = "other", "executor \"other\"")                                          \
+    X(s.program.name = NULL, "name")                                                               \
+    X(s.devices[1].name = "cpu:0", "devices[1].name")                                              \
+    X(s.devices[1].kind = "cpu", "devices[1]: cpu:0 is also")                                      \
+    X(s.devices[0].kind = "", "devices[0].kind")                                                   \
+    X(s.pools[3].device = 2, "pools[3].device")                                                    \
+    X(s.pools[3].usage = (berth_pool_usage)9, "pools[3].usage")                                    \
+    X(s.pools[3].usage = BERTH_POOL_IO, "pools[3]: an input/output pool must be on a cpu")         \
+    X(s.pools[1].alignment_bytes = 96, "pools[1].alignment_bytes")                                 \
+    X(s.pools[1].alignment_bytes = 0, "pools[1].alignment_bytes")                                  \
+    X(s.pools[1].size_bytes = UINT64_MAX, "pools[1].size_bytes")                                   \
+    X(s.pools[1].scope = NULL, "pools[1].scope")                                                   \
+    X(s.tensors[5].pool = 4, "tensors[5].pool")                                                    \
+    X(s.tensors[5].dtype = (berth_dtype)99, "tensors[5].dtype")                                    \
+    X(s.tensors[5].dtype = BERTH_DTYPE_NONE, "tensors[5].dtype")                                   \
+    X(s.tensors[5].rank = 9, "tensors[5].dims")                                                    \
+    X(s.tensors[5].rank = -1, "tensors[5].dims")                                                   \
+    X(s.tensors[5].dims[1] = -3, "tensors[5].dims")                                                \
+    X(s.tensors[5].dims[1] = INT64_MAX, "tensors[5].dims")                                         \
+    X(s.tensors[5].dims[1] = 4, "tensors[5].size_bytes")                                           \
+    X(s.tensors[5].size_bytes = 20, "tensors[5].size_bytes")                                       \
+    X(s.tensors[5].size_bytes = 28, "tensors[5].size_bytes")                                       \
+    X((s.tensors[5].layout = "packed", s.tensors[5].size_bytes = 400), "leave pools[3]")           \
+    X(s.tensors[5].layout = NULL, "tensors[5].layout")                                             \
+    X(s.tensors[5].offset_bytes = 64, "tensors[5].offset_bytes")                                   \
+    X(s.tensors[5].offset_bytes = 384, "leave pools[3]")                                           \
+    X(s.tensors[5].offset_bytes = UINT64_MAX - 127, "leave pools[3]")                              \
+    X(s.constants[1].tensor = 7, "constants[1].tensor")                                            \
+    X(s.constants[1].tensor = 5, "constants[1]: tensors[5] is not in a constant pool")             \
+    X(s.constants[1].tensor = 3, "constants: the bytes")                                           \
+    X(s.constants[1].data = NULL, "constants[1].data")                                             \
+    X(s.tensors[4].offset_bytes = 0, "constants: the bytes of tensors")                            \
+    X(s.inputs[1].name = "a", "inputs[1].name")                                                    \
+    X(s.inputs[1].tensor = 77, "inputs[1].tensor")                                                 \
+    X(s.inputs[1].tensor = 0, "inputs and outputs: the bytes")                                     \
+    X(s.outputs[0].tensor = 5, "outputs[0]: tensors[5] is not in an input/output pool")            \
+    X(s.tensors[2].layout = "x", "outputs[0]: layout")                                             \
+    X((s.tensors[2].offset_bytes = 0, s.tensors[2].dims[0] = 1, s.tensors[2].size_bytes = 12),     \
+      "inputs and outputs: the bytes")                                                             \
+    X(s.images[0].format = "", "executables[0].format")                                            \
+    X(s.images[1].data = NULL, "executables[1].data")                                              \
+    X(s.kernels[1].executable = 2, "kernels[1].executable")                                        \
+    X(s.kernels[1].entry = "", "kernels[1].entry")                                                 \
+    X(s.kernels[1].groups[2] = 0, "kernels[1].groups[2]")                                          \
+    X(s.kernels[1].group_size[0] = 0, "kernels[1].group_size[0]")                                  \
+    X((s.kernels[1].groups[0] = UINT32_MAX, s.kernels[1].groups[1] = UINT32_MAX,                   \
+       s.kernels[1].groups[2] = 3),                                                                \
+      "kernels[1]: the grid")                                                                      \
+    X(s.kernels[0].groups[1] = 2, "kernels[0]: a cpu kernel")                                      \
+    X(s.kernels[0].group_size[0] = 2, "kernels[0]: a cpu kernel")                                  \
+    X(s.steps[2].kind = (berth_step_kind)5, "steps[2].kind")                                       \
+    X(s.steps[2].device = 9, "steps[2].device")                                                    \
+    X(s.steps[2].kernel = 2, "steps[2].kernel: 2 of 2")                                            \
+    X(s.steps[2].kernel = 0, "steps[2].kernel: code for cpu on device \"opencl:0\"")               \
+    X(s.steps[2].bindings = NULL, "steps[2].bindings: missing")                                    \
+    X(s.steps[2].constants = NULL, "steps[2].constants: missing")                                  \
+    X(s.bindings[2][1] = 7, "steps[2].bindings[1]: 7 of 7")                                        \
+    X(s.bindings[2][1] = 2, "steps[2].bindings[1]: tensors[2] is on \"cpu:0\"")                    \
+    X(s.bindings[0][0] = 5, "steps[0].bindings[0]: tensors[5] is on \"opencl:0\"")                 \
+    X(s.bindings[1][1] = 2, "steps[1]: neither end")                                               \
+    X(s.bindings[1][0] = 5, "steps[1]: source and destination")                                    \
+    X(s.bindings[3][1] = 3, "steps[3]: copies into a constant pool")                               \
+    X((s.tensors[5].dims[0] = 1, s.tensors[5].size_bytes = 12), "steps[1]: copies 24 bytes")       \
+    X(s.waits[3][0] = 3, "steps[3].waits[0]: step 3 is not an earlier one")                        \
+    X(s.waits[3][0] = 1, "steps[3].waits[0]: step 1 is on the same queue")                         \
+    X(s.steps[3].waits = NULL, "steps[3].waits: missing")                                          \
+    X(s.steps[3].name = NULL, "steps[3].name")                                                     \
+    X(s.placements[0].device = 2, "placements[0].device")                                          \
+    X(s.placements[0].reason = NULL, "placements[0]")
+
+static berth_status broken(int wanted, const char **out_expected) {
+    sample s;
+    make_sample(&s);
+    int index = 0;
+#define CASE(statement, expected)                                                                  \
+    if (index++ == wanted) {                                                                       \
+        statement;                                                                                 \
+        *out_expected = expected;                                                                  \
+        return berth_program_verify(&s.program);                                                   \
+    }
+    CASES(CASE)
+#undef CASE
+    return BERTH_OK;
+}
+
+Test(artifact_verify, every_broken_rule_is_named) {
+#define COUNT(statement, expected) +1
+    int count = 0 CASES(COUNT);
+    for (int i = 0; i < count; ++i) {
+        const char *expected = NULL;
+        berth_status status = broken(i, &expected);
+        cr_assert_not_null(status, "case %d (%s) passed", i, expected);
+        cr_assert_not_null(strstr(berth_status_message(status), expected),
+                           "case %d: expected \"%s\" in \"%s\"", i, expected,
+                           berth_status_message(status));
+        berth_status_free(status);
+    }
+}
