@@ -49,6 +49,39 @@ const char *berth_strbuf_text(const berth_strbuf *buffer) {
     return buffer->data ? buffer->data : "";
 }
 
+// Length of the UTF-8 sequence at `text`, or 0 when it is not one (overlong, surrogate, beyond
+// U+10FFFF, cut off).
+static size_t utf8_length(const unsigned char *text) {
+    if (text[0] < 0x80) return 1;
+    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4) return 0;
+    for (size_t i = 1; i < length; ++i)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+void berth_strbuf_add_json(berth_strbuf *buffer, const char *text) {
+    berth_strbuf_add(buffer, "\"");
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        size_t length = utf8_length(at);
+        if (length == 0)
+            berth_strbuf_add(buffer, "\\ufffd");
+        else if (*at == '"' || *at == '\\')
+            berth_strbuf_addf(buffer, "\\%c", *at);
+        else if (*at == '\n')
+            berth_strbuf_add(buffer, "\\n");
+        else if (*at < 0x20)
+            berth_strbuf_addf(buffer, "\\u%04x", *at);
+        else
+            berth_strbuf_add_n(buffer, (const char *)at, length);
+        at += length ? length : 1;
+    }
+    berth_strbuf_add(buffer, "\"");
+}
+
 static bool format_special(double value, char out[32]) {
     if (isnan(value))
         snprintf(out, 32, "nan");

@@ -23,6 +23,9 @@ void berth_strbuf_add_n(berth_strbuf *buffer, const char *text, size_t length);
 void berth_strbuf_addf(berth_strbuf *buffer, const char *format, ...) BERTH_PRINTF(2, 3);
 const char *berth_strbuf_text(const berth_strbuf *buffer);
 
+// Adds `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+void berth_strbuf_add_json(berth_strbuf *buffer, const char *text);
+
 // Shortest decimal that reads back as the same value ("1", "0.1", "1e-05", "inf", "-inf", "nan").
 // `out` >= 32 bytes.
 void berth_format_f64(double value, char out[32]);
