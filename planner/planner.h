@@ -1,0 +1,77 @@
+// The planner: decides on which device of a MultiTarget every operation of a module runs, and
+// inserts the copies. Numbered stages, one visible pipeline (planner.c): 1 pins · 2 constraints · 3
+// placement (a strategy) · 4 copies.
+//
+// After it, every operation's and value's `device` attribute is set, device_copy operations mark
+// every change of device, and running it again changes nothing. docs/planner.md explains it with
+// small examples.
+#ifndef BERTH_PLANNER_PLANNER_H_
+#define BERTH_PLANNER_PLANNER_H_
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+// What the planner asks the compiler about an operation on a device of the target.
+typedef struct berth_cost_model {
+    // NULL when the device can run it, else why not (text in `arena`).
+    const char *(*unsupported)(void *user, const berth_module *module, berth_func_id function,
+                               berth_op_id op, uint32_t device, berth_arena *arena);
+    // Predicted time of one execution, in nanoseconds.
+    double (*time_ns)(void *user, const berth_module *module, berth_func_id function,
+                      berth_op_id op, uint32_t device);
+    void *user;
+} berth_cost_model;
+
+typedef struct berth_plan_options {
+    const berth_multi_target *target;  // its pins included
+    berth_cost_model cost;
+    const char *strategy;   // NULL = "default"; see berth_plan_strategies
+    const char *objective;  // NULL = "latency"
+    uint64_t node_budget;   // search nodes; 0 = the strategy's default
+} berth_plan_options;
+
+// Where one operation of `main` went and why.
+typedef struct berth_plan_entry {
+    berth_op_id op;
+    uint32_t device;     // of the target
+    const char *reason;  // "pin 1 (op:Softmax=cpu:0)", "default device", "host operation", ...
+    bool host_operation;
+    double time_ns;  // predicted
+} berth_plan_entry;
+
+typedef struct berth_plan_copy {
+    berth_op_id op;       // the device_copy
+    uint32_t from, to;    // devices
+    uint64_t size_bytes;  // 0 = alias (both reach the memory)
+    double time_ns;
+} berth_plan_copy;
+
+// A pin that matches only what was folded away.
+typedef struct berth_plan {
+    berth_plan_entry *entries;  // in source order
+    uint32_t entry_count;
+    berth_plan_copy *copies;
+    uint32_t copy_count;
+    const char *strategy;
+    double predicted_ns;    // of one request
+    double lower_bound_ns;  // no placement can be faster (0 = not known)
+    const char **warnings;  // pins without effect, ...
+    uint32_t warning_count;
+} berth_plan;
+
+// Plans function `main` (and what it calls) of the module in place. The plan lives in the module's
+// arena. Errors: INVALID_ARGUMENT (a pin that matches nothing, contradicting pins), UNSUPPORTED (an
+// operation no allowed device can run: all of them listed), conflicts with both chains of reasons.
+// Inside berth_arena_try.
+BERTH_MUST_USE berth_status berth_plan_module(berth_module *module,
+                                              const berth_plan_options *options,
+                                              berth_plan **out_plan);
+
+// Names of the strategies, NULL-terminated.
+const char *const *berth_plan_strategies(void);
+
+// Device of the target that an operation was placed on (after planning), or BERTH_NO_INDEX.
+uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_target *target,
+                              berth_device_id device);
+
+#endif  // BERTH_PLANNER_PLANNER_H_
