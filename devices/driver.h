@@ -15,6 +15,7 @@
 #ifndef BERTH_DEVICES_DRIVER_H_
 #define BERTH_DEVICES_DRIVER_H_
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,10 +31,10 @@ typedef struct berth_buffer berth_buffer;
 typedef struct berth_executable berth_executable;
 typedef struct berth_queue berth_queue;
 
-// ---- facts
-// ----------------------------------------------------------------------------------------------------------
+// ---- facts ----
 
 #define BERTH_DEVICE_MAX_MEMORIES 8
+#define BERTH_DEVICE_MAX_BINDINGS 128  // buffers of one dispatch
 
 typedef struct berth_memory_info {
     char scope[32];            // "global", "numa:1"
@@ -59,8 +60,7 @@ typedef struct berth_device_options {
     bool profile;           // fill berth_command.timing
 } berth_device_options;
 
-// ---- commands
-// -------------------------------------------------------------------------------------------------------
+// ---- commands ----
 
 typedef enum berth_command_kind {
     BERTH_COMMAND_COPY,
@@ -78,8 +78,8 @@ typedef struct berth_command_timing {
 typedef struct berth_command {
     berth_command_kind kind;
     union {
-        struct {  // within the queue's device, or between it and a host-visible buffer of a cpu
-                  // device
+        struct {  // within the queue's device, or between it and a host-visible buffer of any
+                  // device; ranges must not overlap
             berth_buffer *source;
             berth_buffer *destination;
             uint64_t source_offset_bytes;
@@ -104,8 +104,8 @@ typedef struct berth_command {
             uint32_t group_size[3];
         } dispatch;
         struct {
-            berth_status (*call)(
-                void *user);  // on a thread of the queue; a failure fails the submission
+            // On a thread of the queue or inside submit; a failure fails the submission.
+            berth_status (*call)(void *user);
             void *user;
         } host_call;
     };
@@ -113,56 +113,71 @@ typedef struct berth_command {
 } berth_command;
 
 // One batch. The arrays are borrowed until submit returns, except `commands` and what they point to
-// (buffers arrays, timing): those must stay valid until the last signal is reached, so that a
-// static schedule is submitted without copies.
+// (buffers arrays, constants, timing): those must stay valid until the last signal is reached, so
+// that a static schedule is submitted without copies. Buffers, executables and semaphores that it
+// names are kept alive by the queue until then, also when their owner frees them meanwhile.
 typedef struct berth_submission {
     const berth_semaphore_point *waits;  // all must be reached before the first command starts
     uint32_t wait_count;
     const berth_command *commands;  // run as if in order
     uint32_t command_count;
-    const berth_semaphore_point
-        *signals;  // reached after the last command; failed if a wait or command fails
+    // Reached after the last command; failed if a wait or command fails.
+    const berth_semaphore_point *signals;
     uint32_t signal_count;
+    // Without it, a synchronous driver may run the commands before submit returns. Set it where
+    // submit must return soon because work for other queues is still to be submitted.
+    bool asynchronous;
 } berth_submission;
 
-// ---- driver tables
-// --------------------------------------------------------------------------------------------------
+// ---- driver tables ----
 
-// Common heads of driver objects: a driver's own struct starts with one of these.
+// Common heads of driver objects: a driver's own struct starts with one of these. The driver zeroes
+// its struct and fills what is marked (driver); the core fills the rest.
 struct berth_device {
-    const struct berth_device_ops *ops;
+    const struct berth_device_ops *ops;  // (driver)
+    berth_device_info info;              // (driver)
     berth_driver *driver;
     berth_allocator allocator;
-    berth_device_info info;
     berth_device_options options;
 };
 struct berth_buffer {
-    const struct berth_device_ops *ops;
     berth_device *device;
-    berth_buffer *parent;  // the buffer this is a view of, or NULL
+    berth_buffer *root;  // the buffer this is a view of, or NULL; never a view itself
+    uint64_t root_offset_bytes;
     uint64_t size_bytes;
+    void *host;       // (driver) host pointer when the memory is host_visible, else NULL
     uint32_t memory;  // index into the device's memories
-    void *host;       // host pointer when the memory is host_visible, else NULL
+    atomic_uint reference_count;
 };
+typedef struct berth_kernel_facts {
+    uint32_t binding_count;
+    uint32_t constant_count;
+    bool found;
+} berth_kernel_facts;
 struct berth_executable {
-    const struct berth_device_ops *ops;
     berth_device *device;
+    berth_kernel_facts *kernels;  // by kernel index, as found so far
+    uint32_t kernel_count;
+    atomic_uint reference_count;
 };
 struct berth_queue {
-    const struct berth_device_ops *ops;
     berth_device *device;
 };
 
 typedef struct berth_device_ops {
     void (*destroy)(berth_device *device);
 
+    // 1 byte at least. The core makes sizes of 0 work.
     berth_status (*buffer_allocate)(berth_device *device, uint32_t memory, uint64_t size_bytes,
                                     berth_buffer **out_buffer);
-    // A buffer that is the range [offset, +size) of `parent`; offset is a multiple of the memory's
-    // alignment. Made when a program is opened, so that dispatch binds whole buffers and allocates
-    // nothing.
-    berth_status (*buffer_view)(berth_buffer *parent, uint64_t offset_bytes, uint64_t size_bytes,
+    // A buffer that is the range [offset, +size) of `root`, which is no view; offset is a multiple
+    // of the memory's alignment. Made when a program is opened, so that dispatch binds whole
+    // buffers and allocates nothing.
+    berth_status (*buffer_view)(berth_buffer *root, uint64_t offset_bytes, uint64_t size_bytes,
                                 berth_buffer **out_view);
+    // (optional: UNSUPPORTED) A buffer of memory 0 over host memory of the caller.
+    berth_status (*buffer_import)(berth_device *device, void *data, uint64_t size_bytes,
+                                  berth_buffer **out_buffer);
     void (*buffer_free)(berth_buffer *buffer);
     // (optional where host_visible) Host access to a range, after all submitted work on it is done.
     // `write_only` lets the old content be dropped.
@@ -174,13 +189,14 @@ typedef struct berth_device_ops {
     berth_status (*executable_load)(berth_device *device, const berth_executable_image *image,
                                     berth_executable **out_executable);
     void (*executable_destroy)(berth_executable *executable);
-    // Kernel index by entry name; the facts (binding count, scratch) come from the program. Errors:
-    // NOT_FOUND.
+    // Kernel index (dense from 0) by entry name; the facts (scratch) come from the program.
+    // Everything that dispatch needs is allocated here. Errors: NOT_FOUND.
     berth_status (*executable_find)(berth_executable *executable,
                                     const berth_program_kernel *kernel, uint32_t *out_kernel);
 
     berth_status (*queue_open)(berth_device *device, berth_queue **out_queue);
     // Never blocks on the waits. Allocates nothing through the device's allocator once warm.
+    // devices/host_queue.h does it all for most drivers.
     berth_status (*queue_submit)(berth_queue *queue, const berth_submission *submission);
     berth_status (*queue_flush)(berth_queue *queue);  // (optional: nothing to flush)
     void (*queue_destroy)(berth_queue *queue);        // waits for submitted work

@@ -1,0 +1,118 @@
+// Devices as callers see them: every argument is checked here, then the driver works. The executor
+// and the toolkit include this; drivers include devices/driver.h.
+//
+//   BERTH_TRY(berth_driver_open("cpu", allocator, &driver));            // devices/registry.h
+//   BERTH_TRY(berth_device_open(driver, 0, NULL, &device));
+//   BERTH_TRY(berth_buffer_allocate(device, 0, pool_bytes, &pool));
+//   BERTH_TRY(berth_buffer_view(pool, tensor->offset_bytes, tensor->size_bytes, &tensor_buffer));
+//   BERTH_TRY(berth_executable_load(device, image, &executable));
+//   BERTH_TRY(berth_executable_find(executable, &program->kernels[k], &kernel));
+//   BERTH_TRY(berth_queue_open(device, &queue));
+//   BERTH_TRY(berth_queue_submit(queue, &(berth_submission){.commands = commands, ...}));
+//   BERTH_TRY(berth_semaphore_wait(done, 1, -1));
+//
+// Lifetimes: a driver outlives its devices, a device its buffers, executables and queues. Buffers
+// and executables may be freed while submitted work uses them; they go when that work is done.
+// Destroying a queue waits for its work. Threads: everything is thread-safe except that one object
+// must not be destroyed twice or used after, and executable_find must not run beside a submit of
+// the same executable.
+#ifndef BERTH_DEVICES_DEVICE_H_
+#define BERTH_DEVICES_DEVICE_H_
+
+#include "devices/driver.h"
+
+// ---- device ----
+
+// Opens device `ordinal` (0 .. berth_driver_device_count - 1). `options` NULL = all defaults.
+// Allocates through the driver's allocator.
+// Errors: NOT_FOUND no such ordinal; UNAVAILABLE the device does not open (reason in the message).
+BERTH_MUST_USE berth_status berth_device_open(berth_driver *driver, uint32_t ordinal,
+                                              const berth_device_options *options,
+                                              berth_device **out_device);
+void berth_device_close(berth_device *device);  // NULL is fine
+
+const berth_device_info *berth_device_get_info(const berth_device *device);
+const char *berth_device_kind_text(const berth_device *device);  // "cpu"
+
+// Index of the memory with this scope ("global"). Errors: NOT_FOUND listing the scopes there are.
+BERTH_MUST_USE berth_status berth_device_find_memory(const berth_device *device, const char *scope,
+                                                     uint32_t *out_memory);
+
+// ---- buffers ----
+
+// Content is undefined. size_bytes may be 0. Errors: OUT_OF_RANGE no such memory; OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_buffer_allocate(berth_device *device, uint32_t memory,
+                                                  uint64_t size_bytes, berth_buffer **out_buffer);
+
+// The range [offset, +size) of `parent` as a buffer of its own; views of views are fine.
+//   shapes/units: offset a multiple of the memory's alignment_bytes (size need not be)
+//   ownership:    the view keeps the parent's memory alive
+//   errors:       OUT_OF_RANGE range exceeds the parent; INVALID_ARGUMENT offset not aligned
+BERTH_MUST_USE berth_status berth_buffer_view(berth_buffer *parent, uint64_t offset_bytes,
+                                              uint64_t size_bytes, berth_buffer **out_view);
+
+// Host memory of the caller as a buffer of memory 0, without a copy (cpu and null devices): a
+// mapped file's constants, a user's input. `data` must be aligned as the caller's kernels need and
+// outlive the buffer and all work that uses it. Errors: UNSUPPORTED by this driver.
+BERTH_MUST_USE berth_status berth_buffer_import(berth_device *device, void *data,
+                                                uint64_t size_bytes, berth_buffer **out_buffer);
+
+// Gives up the caller's reference; submitted work and views keep the memory until they are done.
+void berth_buffer_free(berth_buffer *buffer);  // NULL is fine
+
+// Host access to [offset, +size), until unmap with the same pointer. Call when no submitted work
+// touches the range. `write_only`: all of it will be written, old content need not be there.
+// Without a copy where the memory is host-visible. Errors: OUT_OF_RANGE.
+BERTH_MUST_USE berth_status berth_buffer_map(berth_buffer *buffer, uint64_t offset_bytes,
+                                             uint64_t size_bytes, bool write_only, void **out_data);
+// Ends the access; what was written is in the buffer when this returns.
+BERTH_MUST_USE berth_status berth_buffer_unmap(berth_buffer *buffer, void *data);
+
+uint64_t berth_buffer_size_bytes(const berth_buffer *buffer);
+void *berth_buffer_host(const berth_buffer *buffer);  // the bytes themselves when host-visible
+berth_device *berth_buffer_device(const berth_buffer *buffer);
+
+// ---- executables ----
+
+// Loads or builds the image. It may be gone when this returns.
+// Errors: INCOMPATIBLE the image is for another kind of device or format; INVALID_ARGUMENT it does
+// not build or load (with the build log).
+BERTH_MUST_USE berth_status berth_executable_load(berth_device *device,
+                                                  const berth_executable_image *image,
+                                                  berth_executable **out_executable);
+
+// Index of the kernel for dispatch commands, whose counts are checked against `kernel` from then
+// on. Errors: NOT_FOUND no such entry; OUT_OF_RANGE more than BERTH_DEVICE_MAX_BINDINGS bindings.
+BERTH_MUST_USE berth_status berth_executable_find(berth_executable *executable,
+                                                  const berth_program_kernel *kernel,
+                                                  uint32_t *out_kernel);
+void berth_executable_destroy(berth_executable *executable);  // NULL is fine
+
+// ---- queues ----
+
+BERTH_MUST_USE berth_status berth_queue_open(berth_device *device, berth_queue **out_queue);
+
+// Hands over one batch. Submissions of one queue run in the order of submit. Never blocks on the
+// waits; on a synchronous driver (cpu, null) a batch that could start at once runs inside submit
+// unless `asynchronous` is set. A failing command fails all signals; a failed wait fails them too,
+// and the commands do not run. Later submissions run regardless, unless they wait on what failed.
+//   errors: what can be known before running: INVALID_ARGUMENT, OUT_OF_RANGE (ranges, kernel
+//           index), INCOMPATIBLE (no path between the memories; buffer of another device;
+//           wrong binding count). Then nothing was submitted and no signal will come.
+BERTH_MUST_USE berth_status berth_queue_submit(berth_queue *queue,
+                                               const berth_submission *submission);
+BERTH_MUST_USE berth_status berth_queue_flush(berth_queue *queue);
+
+// Submits `commands` and waits for them. For set-up work: it makes a semaphore each time.
+BERTH_MUST_USE berth_status berth_queue_run(berth_queue *queue, const berth_command *commands,
+                                            uint32_t command_count);
+// Waits for submitted work. NULL is fine. Work that waits for a semaphore that is never signalled
+// makes this wait forever: fail the semaphore first.
+void berth_queue_destroy(berth_queue *queue);
+
+// ---- for queues of drivers: what a deferred submission holds ----
+
+void berth_devices__retain_commands(const berth_command *commands, uint32_t count);
+void berth_devices__release_commands(const berth_command *commands, uint32_t count);
+
+#endif  // BERTH_DEVICES_DEVICE_H_
