@@ -1,0 +1,131 @@
+#include "toolkit/tensor_file.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/tensor_proto.h"
+#include "toolkit/npy.h"
+
+typedef struct call {
+    berth_arena *arena;
+    const char *path;
+    const void *data;
+    size_t size_bytes;
+    berth_tensor *out_tensor;
+    const char *name;
+    const berth_tensor *tensor;
+} call;
+
+// ---- reading
+// --------------------------------------------------------------------------------------
+
+static berth_status parse_body(void *user) {
+    call *c = user;
+    if (berth_toolkit__npy_is(c->data, c->size_bytes))
+        return berth_toolkit__npy_parse(c->arena, c->data, c->size_bytes, c->out_tensor);
+    if (c->size_bytes == 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the tensor file is empty");
+    berth_tensor_proto proto;
+    berth_status status =
+        berth_tensor_proto_parse(c->arena, berth_wire_make(c->data, c->size_bytes), false, &proto);
+    if (status)
+        return berth_status_prefix(status, "neither a .npy nor a readable TensorProto file");
+    if (proto.external)
+        return berth_status_make(BERTH_UNSUPPORTED, "the tensor's data is in another file (\"%s\")",
+                                 proto.location);
+    *c->out_tensor = proto.tensor;
+    c->name = proto.name;
+    return BERTH_OK;
+}
+
+berth_status berth_tensor_file_parse(berth_arena *arena, const void *data, size_t size_bytes,
+                                     berth_tensor *out_tensor, const char **out_name) {
+    *out_tensor = (berth_tensor){0};
+    call c = {.arena = arena,
+              .data = data,
+              .size_bytes = size_bytes,
+              .out_tensor = out_tensor,
+              .name = ""};
+    berth_status status = berth_arena_try(arena, parse_body, &c);
+    if (out_name) *out_name = status ? NULL : c.name;
+    return status;
+}
+
+berth_status berth_tensor_file_read(berth_arena *arena, const char *path, berth_tensor *out_tensor,
+                                    const char **out_name) {
+    *out_tensor = (berth_tensor){0};
+    if (out_name) *out_name = NULL;
+    berth_mapping mapping;
+    BERTH_TRY(berth_file_map(path, &mapping));
+    berth_status status =
+        berth_tensor_file_parse(arena, mapping.data, mapping.size_bytes, out_tensor, out_name);
+    berth_file_unmap(mapping);
+    return berth_status_prefix(status, "\"%s\"", path);
+}
+
+// ---- writing
+// --------------------------------------------------------------------------------------
+
+static void add_varint(berth_strbuf *out, uint64_t value) {
+    do {
+        char byte = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        berth_strbuf_add_n(out, &byte, 1);
+        value >>= 7;
+    } while (value);
+}
+
+static void add_tag(berth_strbuf *out, uint32_t number, berth_wire_type type) {
+    add_varint(out, (uint64_t)number << 3 | (uint64_t)type);
+}
+
+// All of a TensorProto but the bytes of raw_data, which come last.
+static berth_status proto_header(berth_strbuf *out, const char *name, const berth_tensor *tensor) {
+    int32_t onnx_type = berth_dtype_to_onnx(tensor->dtype);
+    if (onnx_type == 0)
+        return berth_status_make(BERTH_UNSUPPORTED, "ONNX has no element type for %s",
+                                 berth_dtype_name(tensor->dtype));
+    for (int d = 0; d < tensor->rank; ++d) {
+        add_tag(out, 1, BERTH_WIRE_VARINT);
+        add_varint(out, (uint64_t)tensor->dims[d]);
+    }
+    add_tag(out, 2, BERTH_WIRE_VARINT);
+    add_varint(out, (uint64_t)onnx_type);
+    if (name && *name) {
+        add_tag(out, 8, BERTH_WIRE_BYTES);
+        add_varint(out, strlen(name));
+        berth_strbuf_add(out, name);
+    }
+    add_tag(out, 9, BERTH_WIRE_BYTES);
+    add_varint(out, berth_tensor_size_bytes(tensor));
+    return BERTH_OK;
+}
+
+static bool ends_with(const char *text, const char *ending) {
+    size_t length = strlen(text);
+    size_t ending_length = strlen(ending);
+    return length > ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+static berth_status write_body(void *user) {
+    call *c = user;
+    berth_strbuf header = berth_strbuf_make(c->arena);
+    if (ends_with(c->path, ".npy"))
+        BERTH_TRY(berth_toolkit__npy_header(&header, c->tensor));
+    else if (ends_with(c->path, ".pb"))
+        BERTH_TRY(proto_header(&header, c->name, c->tensor));
+    else
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a tensor file ends in .pb (ONNX) or .npy (NumPy)");
+    const berth_file_part parts[] = {{header.data, header.length},
+                                     {c->tensor->data, berth_tensor_size_bytes(c->tensor)}};
+    return berth_file_write_parts(c->path, parts, 2);
+}
+
+berth_status berth_tensor_file_write(const char *path, const char *name,
+                                     const berth_tensor *tensor) {
+    call c = {.path = path, .name = name, .tensor = tensor};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &c.arena));
+    berth_status status = berth_arena_try(c.arena, write_body, &c);
+    berth_arena_destroy(c.arena);
+    return berth_status_prefix(status, "\"%s\"", path);
+}
