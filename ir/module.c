@@ -9,6 +9,7 @@ berth_module *berth_module_create(berth_arena *arena, const char *name) {
     berth_module *module = berth_arena_new(arena, berth_module);
     module->arena = arena;
     module->strings = berth_interner_create(arena);
+    (void)berth_intern(module->strings, "?");  // id 1: BERTH_DIM_UNKNOWN
     module->devices = berth_virtual_device_table_create(arena);
     module->name = berth_intern(module->strings, name);
     berth_vec_push(arena, &module->types, (berth_type){.kind = BERTH_TYPE_UNKNOWN, .rank = -1});
