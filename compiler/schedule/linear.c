@@ -1,0 +1,364 @@
+#include "compiler/schedule/linear.h"
+
+#include <string.h>
+
+// ---- ranges
+// ---------------------------------------------------------------------------------------------------------
+
+static void collect(const berth_tfn *fn, berth_range *of_var, berth_stmt id) {
+    if (!id) return;
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node->count; ++i)
+            collect(fn, of_var, fn->lists.data[node->first + i]);
+    if (node->kind == BERTH_STMT_FOR) {
+        int64_t extent = 0;
+        berth_range *range = &of_var[node->var];
+        if (!berth_tfn_const_value(fn, node->value, &extent))
+            *range = (berth_range){0, BERTH_RANGE_UNKNOWN.high};
+        else if (range->low != 0 || range->high < extent - 1)
+            *range = (berth_range){0, extent > 0 ? extent - 1 : 0};
+    }
+    if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_IF) {
+        collect(fn, of_var, node->body);
+        collect(fn, of_var, node->other);
+    }
+}
+
+berth_ranges berth_ranges_collect(const berth_tfn *fn) {
+    berth_range *of_var = berth_arena_new_array(fn->module->arena, berth_range, fn->vars.count + 1);
+    for (uint32_t v = 0; v < fn->vars.count; ++v) of_var[v] = BERTH_RANGE_UNKNOWN;
+    collect(fn, of_var, fn->body);
+    return (berth_ranges){of_var, fn->vars.count};
+}
+
+static int64_t clamp(__int128_t x) {
+    if (x < BERTH_RANGE_UNKNOWN.low) return BERTH_RANGE_UNKNOWN.low;
+    if (x > BERTH_RANGE_UNKNOWN.high) return BERTH_RANGE_UNKNOWN.high;
+    return (int64_t)x;
+}
+
+static bool is_known(berth_range r) {
+    return r.low > BERTH_RANGE_UNKNOWN.low && r.high < BERTH_RANGE_UNKNOWN.high;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    int64_t quotient = a / b;
+    return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+static berth_range range_scale(berth_range r, int64_t k) {
+    int64_t a = clamp((__int128_t)r.low * k);
+    int64_t b = clamp((__int128_t)r.high * k);
+    return a < b ? (berth_range){a, b} : (berth_range){b, a};
+}
+
+static berth_range range_add(berth_range a, berth_range b) {
+    return (berth_range){clamp((__int128_t)a.low + b.low), clamp((__int128_t)a.high + b.high)};
+}
+
+static berth_range range_binary(const berth_tfn *fn, const berth_expr_node *node, berth_range a,
+                                berth_range b) {
+    int64_t k = 0;
+    bool constant = berth_tfn_const_value(fn, node->b, &k);
+    switch ((berth_binary)node->op) {
+    case BERTH_BINARY_ADD: return range_add(a, b);
+    case BERTH_BINARY_SUB: return range_add(a, range_scale(b, -1));
+    case BERTH_BINARY_MUL:
+        if (constant) return range_scale(a, k);
+        if (berth_tfn_const_value(fn, node->a, &k)) return range_scale(b, k);
+        if (a.low >= 0 && b.low >= 0) return (berth_range){0, clamp((__int128_t)a.high * b.high)};
+        return BERTH_RANGE_UNKNOWN;
+    case BERTH_BINARY_DIV:
+        if (constant && k > 0) return (berth_range){floor_div(a.low, k), floor_div(a.high, k)};
+        return BERTH_RANGE_UNKNOWN;
+    case BERTH_BINARY_MOD:
+        if (!constant || k <= 0) return BERTH_RANGE_UNKNOWN;
+        return a.low >= 0 && a.high < k ? a : (berth_range){0, k - 1};
+    case BERTH_BINARY_MIN:
+        return (berth_range){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+    case BERTH_BINARY_MAX:
+        return (berth_range){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    default: return BERTH_RANGE_UNKNOWN;
+    }
+}
+
+berth_range berth_range_of(const berth_tfn *fn, const berth_ranges *ranges, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT: return (berth_range){node->i, node->i};
+    case BERTH_EXPR_VAR:
+        return node->var < ranges->count ? ranges->of_var[node->var] : BERTH_RANGE_UNKNOWN;
+    case BERTH_EXPR_UNARY:
+        if (node->op == BERTH_UNARY_NEG)
+            return range_scale(berth_range_of(fn, ranges, node->a), -1);
+        return BERTH_RANGE_UNKNOWN;
+    case BERTH_EXPR_BINARY:
+        if (!node->is_index) return BERTH_RANGE_UNKNOWN;
+        return range_binary(fn, node, berth_range_of(fn, ranges, node->a),
+                            berth_range_of(fn, ranges, node->b));
+    case BERTH_EXPR_SELECT: {
+        berth_range a = berth_range_of(fn, ranges, node->b);
+        berth_range b = berth_range_of(fn, ranges, node->c);
+        return (berth_range){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    }
+    case BERTH_EXPR_RAMP: {
+        berth_range a = berth_range_of(fn, ranges, node->a);
+        return range_add(a, (berth_range){0, node->lanes - 1});
+    }
+    case BERTH_EXPR_BROADCAST: return berth_range_of(fn, ranges, node->a);
+    default: return BERTH_RANGE_UNKNOWN;
+    }
+}
+
+berth_range berth_linear_range(const berth_tfn *fn, const berth_ranges *ranges,
+                               const berth_linear *form) {
+    berth_range sum = {form->constant, form->constant};
+    for (int i = 0; i < form->count; ++i) {
+        berth_range atom = berth_range_of(fn, ranges, form->terms[i].atom);
+        sum = range_add(sum, is_known(atom) || atom.low == 0
+                                 ? range_scale(atom, form->terms[i].coefficient)
+                                 : BERTH_RANGE_UNKNOWN);
+    }
+    return sum;
+}
+
+// ---- forms
+// ----------------------------------------------------------------------------------------------------------
+
+bool berth_tfn_expr_equal(const berth_tfn *fn, berth_expr a, berth_expr b) {
+    if (a == b) return true;
+    if (!a || !b) return false;
+    const berth_expr_node *x = &fn->exprs.data[a];
+    const berth_expr_node *y = &fn->exprs.data[b];
+    if (x->kind != y->kind || x->dtype != y->dtype || x->op != y->op || x->lanes != y->lanes)
+        return false;
+    if (x->kind == BERTH_EXPR_INT) return x->i == y->i;
+    if (x->kind == BERTH_EXPR_FLOAT) return memcmp(&x->f, &y->f, sizeof(x->f)) == 0;
+    if (x->kind == BERTH_EXPR_VAR) return x->var == y->var;
+    if (x->kind == BERTH_EXPR_LOAD) {
+        if (x->load.buf != y->load.buf || x->index_count != y->index_count) return false;
+        for (int i = 0; i < x->index_count; ++i)
+            if (!berth_tfn_expr_equal(fn, berth_tfn_load_indices(fn, a)[i],
+                                      berth_tfn_load_indices(fn, b)[i]))
+                return false;
+        return true;
+    }
+    return berth_tfn_expr_equal(fn, x->a, y->a) && berth_tfn_expr_equal(fn, x->b, y->b) &&
+           berth_tfn_expr_equal(fn, x->c, y->c);
+}
+
+bool berth_tfn_uses_var(const berth_tfn *fn, berth_expr id, berth_var var) {
+    if (!id) return false;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (node->kind == BERTH_EXPR_VAR) return node->var == var;
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT) return false;
+    if (node->kind == BERTH_EXPR_LOAD) {
+        for (int i = 0; i < node->index_count; ++i)
+            if (berth_tfn_uses_var(fn, berth_tfn_load_indices(fn, id)[i], var)) return true;
+        return false;
+    }
+    return berth_tfn_uses_var(fn, node->a, var) || berth_tfn_uses_var(fn, node->b, var) ||
+           berth_tfn_uses_var(fn, node->c, var);
+}
+
+// Adds coefficient * atom; false when the form is full.
+static bool add_term(const berth_tfn *fn, berth_linear *form, berth_expr atom,
+                     int64_t coefficient) {
+    if (coefficient == 0) return true;
+    for (int i = 0; i < form->count; ++i) {
+        if (!berth_tfn_expr_equal(fn, form->terms[i].atom, atom)) continue;
+        form->terms[i].coefficient += coefficient;
+        if (form->terms[i].coefficient == 0) form->terms[i] = form->terms[--form->count];
+        return true;
+    }
+    if (form->count == BERTH_LINEAR_MAX_TERMS) return false;
+    form->terms[form->count++] = (berth_linear_term){atom, coefficient};
+    return true;
+}
+
+static bool add_scaled(const berth_tfn *fn, berth_linear *form, const berth_linear *other,
+                       int64_t k) {
+    form->constant += other->constant * k;
+    for (int i = 0; i < other->count; ++i)
+        if (!add_term(fn, form, other->terms[i].atom, other->terms[i].coefficient * k))
+            return false;
+    return true;
+}
+
+static berth_linear atom_form(berth_expr atom) {
+    return (berth_linear){.count = 1, .terms = {{atom, 1}}};
+}
+
+// k * (x / k) + x % k = x, wherever both are in a form with matching coefficients.
+static void merge_quotients(berth_tfn *fn, const berth_ranges *ranges, berth_linear *form) {
+    for (int i = 0; i < form->count; ++i) {
+        const berth_expr_node mod = fn->exprs.data[form->terms[i].atom];
+        int64_t k = 0;
+        if (mod.kind != BERTH_EXPR_BINARY || mod.op != BERTH_BINARY_MOD ||
+            !berth_tfn_const_value(fn, mod.b, &k))
+            continue;
+        for (int j = 0; j < form->count; ++j) {
+            const berth_expr_node div = fn->exprs.data[form->terms[j].atom];
+            if (div.kind != BERTH_EXPR_BINARY || div.op != BERTH_BINARY_DIV) continue;
+            int64_t scale = form->terms[i].coefficient;
+            if (form->terms[j].coefficient != scale * k ||
+                !berth_tfn_expr_equal(fn, div.a, mod.a) || !berth_tfn_expr_equal(fn, div.b, mod.b))
+                continue;
+            berth_linear whole = berth_linear_of(fn, ranges, mod.a);
+            berth_linear rest = {.constant = form->constant};
+            for (int t = 0; t < form->count; ++t)
+                if (t != i && t != j) rest.terms[rest.count++] = form->terms[t];
+            if (!add_scaled(fn, &rest, &whole, scale)) return;
+            *form = rest;
+            i = -1;
+            break;
+        }
+    }
+}
+
+// x / k or x % k: the part of x that k divides comes out when the rest lies in [0, k).
+static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
+                             int64_t k, bool modulo) {
+    berth_linear whole = {0};
+    berth_linear rest = {0};
+    for (int i = 0; i < x->count; ++i) {
+        int64_t c = x->terms[i].coefficient;
+        if (c % k == 0)
+            whole.terms[whole.count++] = (berth_linear_term){x->terms[i].atom, c / k};
+        else
+            rest.terms[rest.count++] = x->terms[i];
+    }
+    whole.constant = floor_div(x->constant, k);
+    rest.constant = x->constant - whole.constant * k;
+    berth_range range = berth_linear_range(fn, ranges, &rest);
+    if (range.low >= 0 && range.high < k) return modulo ? rest : whole;
+    // 6 * i with i < 4 over 8: nothing comes out; keep one quotient of the rest.
+    berth_expr inner = berth_linear_expr(fn, &rest);
+    berth_expr atom = berth_tfn_binary(fn, modulo ? BERTH_BINARY_MOD : BERTH_BINARY_DIV, inner,
+                                       berth_tfn_index(fn, k));
+    if (modulo) return atom_form(atom);
+    return add_term(fn, &whole, atom, 1) ? whole : atom_form(atom);
+}
+
+static bool linear_binary(berth_tfn *fn, const berth_ranges *ranges, berth_expr_node node,
+                          berth_linear *out) {
+    int64_t k = 0;
+    if (node.op == BERTH_BINARY_ADD || node.op == BERTH_BINARY_SUB) {
+        *out = berth_linear_of(fn, ranges, node.a);
+        berth_linear b = berth_linear_of(fn, ranges, node.b);
+        if (!add_scaled(fn, out, &b, node.op == BERTH_BINARY_ADD ? 1 : -1)) return false;
+        merge_quotients(fn, ranges, out);
+        return true;
+    }
+    berth_expr other = node.a;
+    if (!berth_tfn_const_value(fn, node.b, &k)) {
+        if (node.op != BERTH_BINARY_MUL || !berth_tfn_const_value(fn, node.a, &k)) return false;
+        other = node.b;
+    }
+    berth_linear form = berth_linear_of(fn, ranges, other);
+    if (node.op == BERTH_BINARY_MUL) {
+        *out = (berth_linear){0};
+        return add_scaled(fn, out, &form, k);
+    }
+    if ((node.op != BERTH_BINARY_DIV && node.op != BERTH_BINARY_MOD) || k <= 0) return false;
+    *out = quotient(fn, ranges, &form, k, node.op == BERTH_BINARY_MOD);
+    return true;
+}
+
+berth_linear berth_linear_of(berth_tfn *fn, const berth_ranges *ranges, berth_expr id) {
+    berth_expr_node node = fn->exprs.data[id];
+    if (node.kind == BERTH_EXPR_INT) return (berth_linear){.constant = node.i};
+    if (node.lanes == 1 && node.is_index) {
+        berth_linear form = {0};
+        if (node.kind == BERTH_EXPR_UNARY && node.op == BERTH_UNARY_NEG) {
+            berth_linear inner = berth_linear_of(fn, ranges, node.a);
+            if (add_scaled(fn, &form, &inner, -1)) return form;
+        }
+        if (node.kind == BERTH_EXPR_BINARY && linear_binary(fn, ranges, node, &form)) return form;
+    }
+    return atom_form(id);
+}
+
+berth_expr berth_linear_expr(berth_tfn *fn, const berth_linear *form) {
+    berth_expr sum = 0;
+    for (int i = 0; i < form->count; ++i) {
+        int64_t c = form->terms[i].coefficient;
+        bool subtract = sum && c < 0;
+        berth_expr scale = berth_tfn_index(fn, subtract ? -c : c);
+        berth_expr term = berth_tfn_binary(fn, BERTH_BINARY_MUL, form->terms[i].atom, scale);
+        sum = sum ? berth_tfn_binary(fn, subtract ? BERTH_BINARY_SUB : BERTH_BINARY_ADD, sum, term)
+                  : term;
+    }
+    berth_expr constant = berth_tfn_index(fn, form->constant);
+    return sum ? berth_tfn_binary(fn, BERTH_BINARY_ADD, sum, constant) : constant;
+}
+
+// ---- accesses
+// -------------------------------------------------------------------------------------------------------
+
+static berth_linear first_lane(berth_tfn *fn, const berth_ranges *ranges, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    return berth_linear_of(fn, ranges, node->kind == BERTH_EXPR_RAMP ? node->a : id);
+}
+
+// offset = offset * extent + part
+static void append(berth_tfn *fn, berth_linear *offset, int64_t extent, const berth_linear *part) {
+    berth_linear scaled = {0};
+    if (add_scaled(fn, &scaled, offset, extent) && add_scaled(fn, &scaled, part, 1)) {
+        *offset = scaled;
+        return;
+    }
+    berth_expr whole = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_linear_expr(fn, offset),
+                                        berth_tfn_index(fn, extent));
+    *offset = atom_form(berth_tfn_binary(fn, BERTH_BINARY_ADD, whole, berth_linear_expr(fn, part)));
+}
+
+berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, berth_buf buf,
+                                 const berth_expr *indices, int count) {
+    const berth_buf_info info = fn->bufs.data[buf];
+    berth_layout layout;
+    berth_status status =
+        berth_layout_parse(berth_module_str(fn->module, info.layout), info.rank, &layout);
+    if (status) {  // the verifier has seen the tag; row-major keeps going
+        berth_status_free(status);
+        status = berth_layout_parse("", info.rank, &layout);
+        berth_status_free(status);
+    }
+    berth_expr ids[BERTH_MAX_RANK] = {0};
+    for (int d = 0; d < count; ++d) ids[d] = indices[d];  // the list may move while nodes are added
+    berth_linear at[BERTH_MAX_RANK];
+    for (int d = 0; d < count; ++d) at[d] = first_lane(fn, ranges, ids[d]);
+    berth_linear offset = {0};
+    for (int i = 0; i < layout.rank; ++i) {
+        int d = layout.outer[i];
+        int64_t block = layout.total_block[d];
+        berth_linear part = block > 1 ? quotient(fn, ranges, &at[d], block, false) : at[d];
+        append(fn, &offset, (info.dims[d] + block - 1) / block, &part);
+    }
+    int64_t divisor[BERTH_MAX_RANK];
+    memcpy(divisor, layout.total_block, sizeof(divisor));
+    for (int i = 0; i < layout.block_count; ++i) {
+        int d = layout.block_dim[i];
+        berth_linear part = quotient(fn, ranges, &at[d], divisor[d], true);
+        divisor[d] /= layout.block_size[i];
+        if (divisor[d] > 1) part = quotient(fn, ranges, &part, divisor[d], false);
+        append(fn, &offset, layout.block_size[i], &part);
+    }
+    merge_quotients(fn, ranges, &offset);
+    return offset;
+}
+
+int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth_var var,
+                            bool *out_linear) {
+    int64_t stride = 0;
+    *out_linear = true;
+    for (int i = 0; i < form->count; ++i) {
+        const berth_expr_node *atom = &fn->exprs.data[form->terms[i].atom];
+        if (atom->kind == BERTH_EXPR_VAR)
+            stride += atom->var == var ? form->terms[i].coefficient : 0;
+        else if (berth_tfn_uses_var(fn, form->terms[i].atom, var))
+            *out_linear = false;
+    }
+    return stride;
+}

@@ -1,0 +1,61 @@
+// Index expressions as linear forms: constant + sum of coefficient * atom, where an atom is a
+// variable or an expression that is not linear (a quotient, a gathered index). What schedules and
+// printers ask: where does an access land in memory, with which stride does it move along a loop,
+// is an index in range. Floor quotients and remainders are split by the ranges of what they are
+// made of: (8*a + b) / 8 = a for b in [0, 8).
+#ifndef BERTH_COMPILER_SCHEDULE_LINEAR_H_
+#define BERTH_COMPILER_SCHEDULE_LINEAR_H_
+
+#include "ir/tensor_fn.h"
+
+#define BERTH_LINEAR_MAX_TERMS 24
+
+typedef struct berth_linear_term {
+    berth_expr atom;
+    int64_t coefficient;  // never 0
+} berth_linear_term;
+
+typedef struct berth_linear {
+    int count;
+    berth_linear_term terms[BERTH_LINEAR_MAX_TERMS];
+    int64_t constant;
+} berth_linear;
+
+// Inclusive.
+typedef struct berth_range {
+    int64_t low;
+    int64_t high;
+} berth_range;
+
+// Ranges of the loop variables of a function, by variable; one that is no loop variable is unknown.
+typedef struct berth_ranges {
+    const berth_range *of_var;
+    uint32_t count;
+} berth_ranges;
+
+#define BERTH_RANGE_UNKNOWN ((berth_range){INT64_MIN / 4, INT64_MAX / 4})
+
+// Collects the ranges of all loops of the function, in its module's arena. O(statements).
+berth_ranges berth_ranges_collect(const berth_tfn *fn);
+berth_range berth_range_of(const berth_tfn *fn, const berth_ranges *ranges, berth_expr id);
+berth_range berth_linear_range(const berth_tfn *fn, const berth_ranges *ranges,
+                               const berth_linear *form);
+
+// The form of a scalar index expression. Adds nodes to `fn` where a quotient has to be split. A
+// form that would exceed BERTH_LINEAR_MAX_TERMS is one atom.
+berth_linear berth_linear_of(berth_tfn *fn, const berth_ranges *ranges, berth_expr id);
+berth_expr berth_linear_expr(berth_tfn *fn, const berth_linear *form);  // back to an expression
+
+// Position of an access in its buffer's storage, in elements. A RAMP index counts as its first
+// lane.
+berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, berth_buf buf,
+                                 const berth_expr *indices, int count);
+
+// How a form moves when `var` grows by one. *out_linear = false: not by a constant step.
+int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth_var var,
+                            bool *out_linear);
+
+bool berth_tfn_uses_var(const berth_tfn *fn, berth_expr id, berth_var var);
+bool berth_tfn_expr_equal(const berth_tfn *fn, berth_expr a, berth_expr b);
+
+#endif  // BERTH_COMPILER_SCHEDULE_LINEAR_H_
