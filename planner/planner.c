@@ -45,6 +45,7 @@ static berth_plan *report(berth_planner_state *state) {
         const berth_op *op = &graph->ops.data[id];
         if (op->kind == BERTH_OP_CONSTANT || op->kind == BERTH_OP_DEVICE_COPY) continue;
         berth_plan_entry entry = {.op = id,
+                                  .loc = op->loc,
                                   .device = state->device[id],
                                   .reason = state->reason[id],
                                   .host_operation = state->host_operation[id]};

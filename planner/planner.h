@@ -32,7 +32,8 @@ typedef struct berth_plan_options {
 
 // Where one operation of `main` went and why.
 typedef struct berth_plan_entry {
-    berth_op_id op;
+    berth_op_id op;  // as it was when planned (fusion removes it later)
+    berth_loc_id loc;
     uint32_t device;     // of the target
     const char *reason;  // "pin 1 (op:Softmax=cpu:0)", "default device", "host operation", ...
     bool host_operation;

@@ -1,0 +1,62 @@
+// The compiler: a module and a MultiTarget → a program. The pipeline is one visible array of passes
+// (compile.c).
+//
+//   berth_compile_options options = {.target = target};
+//   berth_compile_result result;
+//   BERTH_TRY(berth_compile(module, &options, &result));
+//   // result.program can be opened by executor/session.h or written by artifact/file.h
+#ifndef BERTH_COMPILER_COMPILE_H_
+#define BERTH_COMPILER_COMPILE_H_
+
+#include "artifact/program.h"
+#include "base/log.h"
+#include "ir/pass.h"
+#include "planner/planner.h"
+
+typedef struct berth_compile_options {
+    const berth_multi_target *target;
+    const char *strategy;   // NULL = "default"
+    const char *objective;  // NULL = "latency"
+    uint64_t node_budget;
+
+    const char *cache_folder;    // compiled kernels; NULL = no cache
+    uint64_t cache_limit_bytes;  // 0 = 1 GiB
+    const char *c_compiler;      // NULL = cc on PATH
+    uint32_t jobs;               // compilers at once; 0 = as many as cores
+    bool no_fusion;
+    bool no_layouts;   // keep every tensor row-major
+    bool no_winograd;  // direct convolutions only
+
+    berth_log log;
+    void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);
+    void *progress_user;
+
+    bool verify;             // module verifier after every pass
+    const char *stop_after;  // a pass's name: leave the module as it is then; no program is made
+    const berth_pass_instrument *instruments;
+    uint32_t instrument_count;
+} berth_compile_options;
+
+typedef struct berth_compile_result {
+    const berth_program *program;  // in the module's arena; NULL when stopped early
+    const berth_plan *plan;        // NULL before plan-devices
+} berth_compile_result;
+
+// Compiles @main, whose types must be static (bind symbolic dimensions at import). Rewrites the
+// module. Errors: UNSUPPORTED naming operations; INVALID_ARGUMENT (pins, dynamic shapes);
+// UNAVAILABLE (no C compiler, with what to install); IO (cache, temporary files). An entry point:
+// not inside berth_arena_try.
+BERTH_MUST_USE berth_status berth_compile(berth_module *module,
+                                          const berth_compile_options *options,
+                                          berth_compile_result *out_result);
+
+// Runs only the named passes (NULL-terminated) on the module: `berth opt`. Errors: NOT_FOUND for an
+// unknown pass.
+BERTH_MUST_USE berth_status berth_compile_run_passes(berth_module *module, const char *const *names,
+                                                     const berth_compile_options *options,
+                                                     berth_compile_result *out_result);
+
+// The passes of the pipeline in order, NULL-terminated.
+const berth_pass *const *berth_compile_passes(void);
+
+#endif  // BERTH_COMPILER_COMPILE_H_

@@ -1,0 +1,409 @@
+#include "compiler/package.h"
+
+#include <string.h>
+
+#include "ir/layout.h"
+
+uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device) {
+    const berth_multi_target *target = packager->target;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].own_memory == target->devices[device].own_memory) return d;
+    return device;
+}
+
+static const berth_graph *graph_of(const berth_packager *p) {
+    return berth_graph_get(p->module, p->main);
+}
+
+static uint32_t *tensor_slot(const berth_packager *p, berth_value_id value, uint32_t device) {
+    return &p->tensor_of[(size_t)value * p->target->device_count + device];
+}
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+static uint32_t add_storage(berth_packager *p, uint32_t device, berth_pool_usage usage,
+                            uint64_t size_bytes) {
+    berth_storage storage = {.owner = berth_packager__owner(p, device),
+                             .usage = usage,
+                             .size_bytes = size_bytes,
+                             .first_step = BERTH_NO_INDEX};
+    berth_vec_push(p->arena, &p->storages, storage);
+    return p->storages.count - 1;
+}
+
+static uint32_t add_tensor(berth_packager *p, const char *name, const berth_type *type,
+                           uint64_t size_bytes, uint32_t storage) {
+    berth_program_tensor tensor = {.name = name,
+                                   .size_bytes = size_bytes,
+                                   .dtype = type->dtype,
+                                   .rank = type->rank,
+                                   .layout = berth_module_str(p->module, type->layout)};
+    memcpy(tensor.dims, type->dims, sizeof(tensor.dims));
+    berth_vec_push(p->arena, &p->tensors, tensor);
+    berth_vec_push(p->arena, &p->storage_of, storage);
+    return p->tensors.count - 1;
+}
+
+// A tensor for a value of main in `storage`.
+static uint32_t add_value_tensor(berth_packager *p, berth_value_id value, uint32_t storage) {
+    const berth_value *held = &graph_of(p)->values.data[value];
+    uint64_t size_bytes = berth_type_size_bytes(p->module, held->type);
+    return add_tensor(p, berth_module_str(p->module, held->name),
+                      berth_type_get(p->module, held->type), size_bytes, storage);
+}
+
+// Each device that uses a constant has its own copy of it, uploaded when the program is opened.
+static uint32_t constant_tensor(berth_packager *p, berth_value_id value,
+                                const berth_tensor *literal, uint32_t device) {
+    berth_type_id type = graph_of(p)->values.data[value].type;
+    uint32_t storage =
+        add_storage(p, device, BERTH_POOL_CONSTANT, berth_type_size_bytes(p->module, type));
+    uint32_t tensor = add_value_tensor(p, value, storage);
+    berth_vec_push(p->arena, &p->constants,
+                   (berth_program_constant){.tensor = tensor, .data = literal->data});
+    return tensor;
+}
+
+// The tensor of an operand on the device that reads it.
+static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint32_t device,
+                                   uint32_t *out_tensor) {
+    uint32_t *slot = tensor_slot(p, value, berth_packager__owner(p, device));
+    if (*slot == BERTH_NO_INDEX) {
+        const berth_tensor *literal = berth_graph_constant_of(p->module, graph_of(p), value);
+        if (!literal)
+            return berth_status_make(
+                BERTH_INTERNAL, "value \"%s\" is used on device %s, where it is not",
+                berth_module_str(p->module, graph_of(p)->values.data[value].name),
+                p->target->devices[device].name);
+        *slot = constant_tensor(p, value, literal, device);
+    }
+    *out_tensor = *slot;
+    return BERTH_OK;
+}
+
+static void touch(berth_packager *p, uint32_t tensor, uint32_t step) {
+    berth_storage *storage = &p->storages.data[p->storage_of.data[tensor]];
+    if (storage->first_step == BERTH_NO_INDEX) storage->first_step = step;
+    storage->last_step = step;
+}
+
+// ---- steps --------------------------------------------------------------------------------------
+
+static const char *loc_names(berth_packager *p, berth_loc_id id, bool operators) {
+    const berth_loc *loc = berth_loc_get(p->module, id);
+    if (!loc->part_count) return berth_module_str(p->module, operators ? loc->op_type : loc->node);
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    for (uint32_t i = 0; i < loc->part_count; ++i) {
+        const berth_loc *part = berth_loc_get(p->module, loc->parts[i]);
+        if (i) berth_strbuf_add(&text, "+");
+        berth_strbuf_add(&text,
+                         berth_module_str(p->module, operators ? part->op_type : part->node));
+    }
+    return berth_strbuf_text(&text);
+}
+
+static void add_step(berth_packager *p, berth_program_step step, uint32_t binding_count) {
+    for (uint32_t i = 0; i < binding_count; ++i) touch(p, step.bindings[i], p->steps.count);
+    berth_vec_push(p->arena, &p->steps, step);
+}
+
+// One dispatch per kernel of the unit. Buffers are parameters (operands, then results) or
+// workspace.
+static berth_status add_call(berth_packager *p, berth_op_id id) {
+    berth_op op = graph_of(p)->ops.data[id];
+    uint32_t device = berth_plan_device_of(p->module, p->target, op.device);
+    const berth_unit *unit = &p->pipeline->units.data[p->pipeline->unit_of_op[id]];
+    uint32_t *tensors = berth_arena_new_array(p->arena, uint32_t, unit->fn->bufs.count);
+    memset(tensors, 0xff, unit->fn->bufs.count * sizeof(*tensors));
+    for (uint32_t i = 0; i < op.input_count; ++i)
+        BERTH_TRY(operand_tensor(p, op.inputs[i], device, &tensors[i]));
+    for (uint32_t i = 0; i < op.output_count; ++i)
+        tensors[op.input_count + i] =
+            *tensor_slot(p, op.outputs[i], berth_packager__owner(p, device));
+    for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
+        const berth_kernel_source *kernel = &unit->code.kernels[k];
+        uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, kernel->buffer_count);
+        for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
+            berth_buf buf = kernel->buffers[i];
+            if (tensors[buf] == BERTH_NO_INDEX) {  // workspace between the nests
+                const berth_buf_info *info = &unit->fn->bufs.data[buf];
+                berth_type_id type = berth_type_tensor_layout(p->module, info->dtype, info->rank,
+                                                              info->dims, info->layout);
+                uint64_t size_bytes = berth_type_size_bytes(p->module, type);
+                uint32_t storage = add_storage(p, device, BERTH_POOL_WORKSPACE, size_bytes);
+                tensors[buf] = add_tensor(p, "workspace", berth_type_get(p->module, type),
+                                          size_bytes, storage);
+            }
+            bindings[i] = tensors[buf];
+        }
+        add_step(p,
+                 (berth_program_step){.kind = BERTH_STEP_DISPATCH,
+                                      .device = device,
+                                      .kernel = unit->first_kernel + k,
+                                      .bindings = bindings,
+                                      .name = loc_names(p, op.loc, false),
+                                      .op = loc_names(p, op.loc, true)},
+                 kernel->buffer_count);
+    }
+    return BERTH_OK;
+}
+
+static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, uint32_t from,
+                     uint32_t to, const char *value_name) {
+    uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, 2);
+    bindings[0] = source;
+    bindings[1] = destination;
+    // A device's queue copies to and from the host; between two cpu devices either does.
+    bool from_cpu = p->target->devices[from].target->kind == BERTH_DEVICE_CPU;
+    const char *name =
+        berth_arena_printf(p->arena, "%s %s>%s", *value_name ? value_name : "value",
+                           p->target->devices[from].name, p->target->devices[to].name);
+    add_step(p,
+             (berth_program_step){.kind = BERTH_STEP_COPY,
+                                  .device = from_cpu ? to : from,
+                                  .kernel = BERTH_NO_INDEX,
+                                  .bindings = bindings,
+                                  .name = name,
+                                  .op = "copy"},
+             2);
+}
+
+// Where the results of an operation live: views and aliases share their operand's bytes.
+static berth_status make_results(berth_packager *p, berth_op_id id, const bool *is_output) {
+    berth_op op = graph_of(p)->ops.data[id];
+    uint32_t device = berth_plan_device_of(p->module, p->target, op.device);
+    if (device == BERTH_NO_INDEX)
+        return berth_status_make(BERTH_INTERNAL, "an operation of main has no device");
+    uint32_t owner = berth_packager__owner(p, device);
+    bool view = berth_op_has(op.kind, BERTH_TRAIT_VIEW);
+    if (op.kind == BERTH_OP_DEVICE_COPY) {
+        const berth_attr *source = berth_attrs_find(p->module, &op.attrs, "source");
+        uint32_t from = berth_plan_device_of(p->module, p->target, source->device);
+        uint32_t tensor = BERTH_NO_INDEX;
+        BERTH_TRY(operand_tensor(p, op.inputs[0], from, &tensor));
+        if (berth_packager__owner(p, from) == owner) {
+            *tensor_slot(p, op.outputs[0], owner) =
+                add_value_tensor(p, op.outputs[0], p->storage_of.data[tensor]);
+            return BERTH_OK;
+        }
+        berth_value_id result = op.outputs[0];
+        uint64_t size_bytes =
+            berth_type_size_bytes(p->module, graph_of(p)->values.data[result].type);
+        berth_pool_usage usage = is_output[result] ? BERTH_POOL_IO : BERTH_POOL_WORKSPACE;
+        uint32_t copy = add_value_tensor(p, result, add_storage(p, device, usage, size_bytes));
+        *tensor_slot(p, result, owner) = copy;
+        add_copy(p, tensor, copy, from, device,
+                 berth_module_str(p->module, graph_of(p)->values.data[result].name));
+        return BERTH_OK;
+    }
+    for (uint32_t i = 0; i < op.output_count; ++i) {
+        berth_value_id result = op.outputs[i];
+        uint32_t storage = BERTH_NO_INDEX;
+        if (view) {
+            uint32_t tensor = BERTH_NO_INDEX;
+            BERTH_TRY(operand_tensor(p, op.inputs[0], device, &tensor));
+            storage = p->storage_of.data[tensor];
+        } else {
+            uint64_t size_bytes =
+                berth_type_size_bytes(p->module, graph_of(p)->values.data[result].type);
+            storage = add_storage(
+                p, device, is_output[result] ? BERTH_POOL_IO : BERTH_POOL_WORKSPACE, size_bytes);
+        }
+        *tensor_slot(p, result, owner) = add_value_tensor(p, result, storage);
+    }
+    return BERTH_OK;
+}
+
+// Results of main that are computed on the host's memory (not views) are written to the output's
+// place directly.
+static bool *direct_outputs(const berth_packager *p) {
+    const berth_graph *graph = graph_of(p);
+    bool *direct = berth_arena_new_array(p->arena, bool, graph->values.count);
+    uint32_t host_owner = berth_packager__owner(p, p->target->host);
+    for (uint32_t i = 0; i < graph->regions.data[0].results.count; ++i) {
+        berth_value_id value = graph->regions.data[0].results.data[i];
+        berth_op_id op = graph->values.data[value].op;
+        if (op == BERTH_NONE) continue;
+        berth_op_kind kind = graph->ops.data[op].kind;
+        if (kind != BERTH_OP_CALL && kind != BERTH_OP_DEVICE_COPY) continue;
+        uint32_t device = berth_plan_device_of(p->module, p->target, graph->ops.data[op].device);
+        direct[value] = device != BERTH_NO_INDEX && berth_packager__owner(p, device) == host_owner;
+    }
+    return direct;
+}
+
+static berth_program_io *make_inputs(berth_packager *p) {
+    const berth_region *root = &graph_of(p)->regions.data[0];
+    berth_program_io *inputs =
+        berth_arena_new_array(p->arena, berth_program_io, root->params.count);
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        berth_value_id value = root->params.data[i];
+        uint64_t size_bytes =
+            berth_type_size_bytes(p->module, graph_of(p)->values.data[value].type);
+        uint32_t tensor =
+            add_value_tensor(p, value, add_storage(p, p->target->host, BERTH_POOL_IO, size_bytes));
+        *tensor_slot(p, value, berth_packager__owner(p, p->target->host)) = tensor;
+        inputs[i] = (berth_program_io){.name = p->tensors.data[tensor].name, .tensor = tensor};
+    }
+    return inputs;
+}
+
+static berth_status make_outputs(berth_packager *p, const char *const *names,
+                                 berth_program_io **out_outputs) {
+    const berth_region *root = &graph_of(p)->regions.data[0];
+    uint32_t host = p->target->host;
+    berth_program_io *outputs =
+        berth_arena_new_array(p->arena, berth_program_io, root->results.count);
+    bool *taken = berth_arena_new_array(p->arena, bool, p->tensors.count + root->results.count + 1);
+    uint32_t known = p->tensors.count;
+    for (uint32_t i = 0; i < root->results.count; ++i) {
+        berth_value_id value = root->results.data[i];
+        uint32_t tensor = BERTH_NO_INDEX;
+        BERTH_TRY(operand_tensor(p, value, host, &tensor));
+        bool own = tensor < known && !taken[tensor] &&
+                   p->storages.data[p->storage_of.data[tensor]].usage == BERTH_POOL_IO &&
+                   graph_of(p)->values.data[value].op != BERTH_NONE &&
+                   !berth_op_has(graph_of(p)->ops.data[graph_of(p)->values.data[value].op].kind,
+                                 BERTH_TRAIT_VIEW);
+        if (own) {
+            taken[tensor] = true;
+        } else {  // an input, a constant, a view or a value that is an output twice: copied to a
+                  // place of its own
+            uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
+            uint32_t copy =
+                add_value_tensor(p, value, add_storage(p, host, BERTH_POOL_IO, size_bytes));
+            add_copy(p, tensor, copy, host, host, p->tensors.data[tensor].name);
+            tensor = copy;
+        }
+        outputs[i] = (berth_program_io){.name = names[i], .tensor = tensor};
+    }
+    *out_outputs = outputs;
+    return BERTH_OK;
+}
+
+// ---- the program --------------------------------------------------------------------------------
+
+static void describe_devices(const berth_packager *p, berth_program *program) {
+    berth_program_device *devices =
+        berth_arena_new_array(p->arena, berth_program_device, p->target->device_count);
+    for (uint32_t d = 0; d < p->target->device_count; ++d) {
+        const berth_target_device *device = &p->target->devices[d];
+        devices[d] = (berth_program_device){.name = device->name,
+                                            .kind = berth_device_kind_name(device->target->kind),
+                                            .virtual_id = device->virtual_id,
+                                            .host_only = device->host_only,
+                                            .target_json = device->target->canonical};
+    }
+    program->devices = devices;
+    program->device_count = p->target->device_count;
+}
+
+static void describe_placements(berth_packager *p, berth_program *program) {
+    const berth_plan *plan = p->pipeline->plan;
+    berth_program_placement *placements =
+        berth_arena_new_array(p->arena, berth_program_placement, plan->entry_count);
+    const berth_plan_entry *entries = plan->entries;
+    for (uint32_t i = 0; i < plan->entry_count; ++i)
+        placements[i] = (berth_program_placement){.node = loc_names(p, entries[i].loc, false),
+                                                  .op = loc_names(p, entries[i].loc, true),
+                                                  .device = entries[i].device,
+                                                  .reason = entries[i].reason,
+                                                  .host_operation = entries[i].host_operation};
+    program->placements = placements;
+    program->placement_count = plan->entry_count;
+    program->predicted_ns = plan->predicted_ns;
+}
+
+static void add_kernels(berth_packager *p) {
+    for (uint32_t u = 0; u < p->pipeline->units.count; ++u) {
+        berth_unit *unit = &p->pipeline->units.data[u];
+        unit->first_kernel = p->kernels.count;
+        for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
+            const berth_kernel_source *source = &unit->code.kernels[k];
+            berth_program_kernel kernel = {.executable = unit->executable,
+                                           .entry = source->entry,
+                                           .binding_count = source->buffer_count,
+                                           .scratch_bytes = source->scratch_bytes,
+                                           .flops = source->flops,
+                                           .bytes = source->bytes};
+            memcpy(kernel.groups, source->groups, sizeof(kernel.groups));
+            memcpy(kernel.group_size, source->group_size, sizeof(kernel.group_size));
+            berth_vec_push(p->arena, &p->kernels, kernel);
+        }
+    }
+}
+
+static berth_status make_steps(berth_packager *p) {
+    const berth_region *root = &graph_of(p)->regions.data[0];
+    const bool *direct = direct_outputs(p);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id id = root->ops.data[i];
+        berth_op_kind kind = graph_of(p)->ops.data[id].kind;
+        if (kind == BERTH_OP_CONSTANT) continue;
+        if (kind != BERTH_OP_CALL && kind != BERTH_OP_DEVICE_COPY &&
+            !berth_op_has(kind, BERTH_TRAIT_VIEW))
+            return berth_status_make(BERTH_INTERNAL, "operation %s is left in main",
+                                     berth_op_facts_get(kind)->name);
+        BERTH_TRY(make_results(p, id, direct));
+        if (kind == BERTH_OP_CALL) BERTH_TRY(add_call(p, id));
+    }
+    return BERTH_OK;
+}
+
+static const char *const *output_names(berth_packager *p) {
+    const berth_graph *graph = graph_of(p);
+    const berth_region *root = &graph->regions.data[0];
+    const berth_attr *attr = berth_attrs_find(
+        p->module, &berth_module_function(p->module, p->main)->attrs, "output_names");
+    const char **names = berth_arena_new_array(p->arena, const char *, root->results.count);
+    for (uint32_t i = 0; i < root->results.count; ++i) {
+        bool listed = attr && attr->kind == BERTH_ATTR_STRINGS && i < attr->count;
+        names[i] = berth_module_str(
+            p->module, listed ? attr->strings[i] : graph->values.data[root->results.data[i]].name);
+    }
+    return names;
+}
+
+berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
+                                     berth_pipeline *pipeline) {
+    berth_arena *arena = module->arena;
+    berth_program *program = berth_arena_new(arena, berth_program);
+    BERTH_TRY(berth_pipeline__make_images(module, pipeline, program));
+    berth_packager packager = {.module = module,
+                               .main = main,
+                               .pipeline = pipeline,
+                               .target = pipeline->options->target,
+                               .arena = arena};
+    berth_packager *p = &packager;
+    size_t cells = (size_t)graph_of(p)->values.count * p->target->device_count;
+    p->tensor_of = berth_arena_new_array(arena, uint32_t, cells);
+    memset(p->tensor_of, 0xff, cells * sizeof(uint32_t));
+    add_kernels(p);
+    program->inputs = make_inputs(p);
+    program->input_count = graph_of(p)->regions.data[0].params.count;
+    BERTH_TRY(make_steps(p));
+    berth_program_io *outputs = NULL;
+    BERTH_TRY(make_outputs(p, output_names(p), &outputs));
+    program->outputs = outputs;
+    program->output_count = graph_of(p)->regions.data[0].results.count;
+    BERTH_TRY(berth_packager__plan_memory(p));
+    BERTH_TRY(berth_packager__order_queues(p));
+    describe_devices(p, program);
+    describe_placements(p, program);
+    program->name = berth_module_str(module, module->name);
+    program->target_json = p->target->canonical;
+    program->executor = "graph";
+    program->pools = p->pools.data;
+    program->pool_count = p->pools.count;
+    program->tensors = p->tensors.data;
+    program->tensor_count = p->tensors.count;
+    program->constants = p->constants.data;
+    program->constant_count = p->constants.count;
+    program->kernels = p->kernels.data;
+    program->kernel_count = p->kernels.count;
+    program->steps = p->steps.data;
+    program->step_count = p->steps.count;
+    BERTH_TRY(berth_program_verify(program));
+    pipeline->program = program;
+    return BERTH_OK;
+}

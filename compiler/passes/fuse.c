@@ -1,0 +1,235 @@
+#include "compiler/passes/fuse.h"
+
+#include <string.h>
+
+enum { max_group_ops = 24 };
+
+typedef struct group {
+    BERTH_VEC(berth_op_id) ops;  // in order; the last one's results are the group's
+    bool has_reduction;
+    bool closed;  // several results, or nothing may follow
+} group;
+
+typedef struct fuser {
+    berth_module *module;
+    berth_func_id main;
+    berth_arena *scratch;
+    bool fuse;
+    uint32_t *uses;      // per value
+    uint32_t *group_of;  // per op; BERTH_NONE = not grouped
+    BERTH_VEC(group) groups;
+} fuser;
+
+static bool groupable(const berth_op *op) {
+    return !berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_VIEW);
+}
+
+static bool same_shape_and_layout(const berth_module *module, const berth_graph *graph,
+                                  berth_value_id a, berth_value_id b) {
+    const berth_type *x = berth_type_get(module, graph->values.data[a].type);
+    const berth_type *y = berth_type_get(module, graph->values.data[b].type);
+    if (x->rank != y->rank || x->layout != y->layout) return false;
+    for (int i = 0; i < x->rank; ++i)
+        if (x->dims[i] != y->dims[i]) return false;
+    return true;
+}
+
+static bool moves_cheaply(berth_op_kind kind) {
+    return kind == BERTH_OP_TRANSPOSE || kind == BERTH_OP_SLICE || kind == BERTH_OP_PAD ||
+           kind == BERTH_OP_DEPTH_TO_SPACE || kind == BERTH_OP_SPACE_TO_DEPTH ||
+           kind == BERTH_OP_RELAYOUT;
+}
+
+// Whether op may join the group that makes operand `value`.
+static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *op = &graph->ops.data[id];
+    if (value == BERTH_NONE || f->uses[value] != 1) return false;
+    berth_op_id producer = graph->values.data[value].op;
+    if (producer == BERTH_NONE || f->group_of[producer] == BERTH_NONE) return false;
+    const group *g = &f->groups.data[f->group_of[producer]];
+    if (g->closed || g->ops.data[g->ops.count - 1] != producer || g->ops.count >= max_group_ops)
+        return false;
+    if (graph->ops.data[producer].device != op->device) return false;
+    *out_group = f->group_of[producer];
+    if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
+        return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
+    return moves_cheaply(op->kind) && !g->has_reduction;
+}
+
+static void assign(fuser *f, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *op = &graph->ops.data[id];
+    uint32_t best = BERTH_NONE;
+    for (uint32_t i = 0; f->fuse && i < op->input_count && op->output_count == 1; ++i) {
+        uint32_t candidate = BERTH_NONE;
+        if (!may_join(f, id, op->inputs[i], &candidate)) continue;
+        bool better =
+            best == BERTH_NONE ||
+            (f->groups.data[candidate].has_reduction && !f->groups.data[best].has_reduction) ||
+            (f->groups.data[candidate].has_reduction == f->groups.data[best].has_reduction &&
+             candidate > best);  // the later one: its value is still in cache
+        if (better) best = candidate;
+    }
+    if (best == BERTH_NONE) {
+        berth_vec_push(f->scratch, &f->groups, (group){.closed = op->output_count != 1});
+        best = f->groups.count - 1;
+    }
+    group *g = &f->groups.data[best];
+    berth_vec_push(f->scratch, &g->ops, id);
+    g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
+    f->group_of[id] = best;
+}
+
+// ---- moving a group into its function -----------------------------------------------------------
+
+typedef struct mover {
+    fuser *f;
+    berth_func_id function;  // the new primitive
+    berth_value_id
+        *inner;  // per value of main: its value in the primitive, BERTH_NONE = not there yet
+    BERTH_VEC(berth_value_id) operands;  // of the call, in parameter order
+} mover;
+
+// Host operands and single elements are cloned into the body (they become literals); other values
+// are parameters.
+static bool cloned_constant(const berth_op_facts *facts, uint32_t operand,
+                            const berth_tensor *constant) {
+    if (!constant) return false;
+    if (operand < 32 && (facts->host_operands >> operand & 1u)) return true;
+    return berth_tensor_element_count(constant) == 1;
+}
+
+static berth_value_id inner_value(mover *m, const berth_op_facts *facts, uint32_t operand,
+                                  berth_value_id value) {
+    fuser *f = m->f;
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    if (value == BERTH_NONE) return BERTH_NONE;
+    if (m->inner[value] != BERTH_NONE) return m->inner[value];
+    const berth_tensor *constant = berth_graph_constant_of(f->module, graph, value);
+    berth_value held = graph->values.data[value];
+    if (held.type && berth_type_get(f->module, held.type)->layout)
+        constant = NULL;  // packed: always a parameter
+    if (cloned_constant(facts, operand, constant))
+        return berth_graph_constant(f->module, m->function, 0, constant,
+                                    graph->ops.data[held.op].loc);
+    m->inner[value] = berth_graph_add_param(f->module, m->function,
+                                            berth_module_str(f->module, held.name), held.type);
+    berth_vec_push(f->scratch, &m->operands, value);
+    return m->inner[value];
+}
+
+static void move_op(mover *m, berth_op_id id) {
+    berth_module *module = m->f->module;
+    berth_op op = berth_graph_get(module, m->f->main)->ops.data[id];
+    const berth_op_facts *facts = berth_op_facts_get(op.kind);
+    berth_value_id *inputs = berth_arena_new_array(m->f->scratch, berth_value_id, op.input_count);
+    for (uint32_t i = 0; i < op.input_count; ++i)
+        inputs[i] = inner_value(m, facts, i, op.inputs[i]);
+    berth_op_id copy = berth_graph_add_op(module, m->function, 0, op.kind, inputs, op.input_count,
+                                          op.output_count, op.loc);
+    berth_graph *inner = berth_graph_get(module, m->function);
+    const berth_graph *outer = berth_graph_get(module, m->f->main);
+    inner->ops.data[copy].attrs = op.attrs;
+    inner->ops.data[copy].device = op.device;
+    for (uint32_t i = 0; i < op.output_count; ++i) {
+        berth_value_id result = inner->ops.data[copy].outputs[i];
+        const berth_value *value = &outer->values.data[op.outputs[i]];
+        inner->values.data[result].type = value->type;
+        inner->values.data[result].name = value->name;
+        inner->values.data[result].device = value->device;
+        m->inner[op.outputs[i]] = result;
+    }
+}
+
+static const char *group_name(const fuser *f, const group *g, uint32_t index) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    berth_strbuf name = berth_strbuf_make(f->scratch);
+    berth_strbuf_addf(&name, "k%u", index);
+    for (uint32_t i = 0; i < g->ops.count && i < 4; ++i)
+        berth_strbuf_addf(&name, "_%s",
+                          berth_op_facts_get(graph->ops.data[g->ops.data[i]].kind)->name);
+    return berth_strbuf_text(&name);
+}
+
+static berth_loc_id group_loc(const fuser *f, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    berth_loc_id *parts = berth_arena_new_array(f->scratch, berth_loc_id, g->ops.count);
+    for (uint32_t i = 0; i < g->ops.count; ++i) parts[i] = graph->ops.data[g->ops.data[i]].loc;
+    return berth_loc_fuse(f->module, parts, g->ops.count);
+}
+
+// Makes the function, puts a call in place of the group's last operation, unlinks the operations.
+static void move_group(mover *m, uint32_t index) {
+    fuser *f = m->f;
+    berth_module *module = f->module;
+    const group *g = &f->groups.data[index];
+    berth_loc_id loc = group_loc(f, g);
+    m->function = berth_graph_create(module, group_name(f, g, index), loc);
+    m->operands.count = 0;
+    for (uint32_t i = 0; i < g->ops.count; ++i) move_op(m, g->ops.data[i]);
+    berth_op_id last_id = g->ops.data[g->ops.count - 1];
+    berth_op last = berth_graph_get(module, f->main)->ops.data[last_id];
+    berth_value_id *results = berth_arena_new_array(f->scratch, berth_value_id, last.output_count);
+    for (uint32_t i = 0; i < last.output_count; ++i) results[i] = m->inner[last.outputs[i]];
+    berth_graph_set_results(module, m->function, results, last.output_count);
+    berth_attrs_set_int(module, &berth_module_function(module, m->function)->attrs, "primitive", 1);
+
+    // The last operation turns into the call, so that its results (and their uses) stay.
+    berth_op *call = &berth_graph_get(module, f->main)->ops.data[last_id];
+    call->kind = BERTH_OP_CALL;
+    call->input_count = m->operands.count;
+    call->inputs = berth_arena_copy(module->arena, m->operands.data,
+                                    m->operands.count * sizeof(berth_value_id));
+    call->loc = loc;
+    memset(&call->attrs, 0, sizeof(call->attrs));
+    berth_attrs_set(module, &call->attrs, "callee",
+                    (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = m->function});
+    // Values seen inside this group must not leak into the next one.
+    for (uint32_t i = 0; i < m->operands.count; ++i) m->inner[m->operands.data[i]] = BERTH_NONE;
+    berth_graph *graph = berth_graph_get(module, f->main);
+    for (uint32_t i = 0; i < g->ops.count; ++i) {
+        berth_op *op = &graph->ops.data[g->ops.data[i]];
+        for (uint32_t j = 0; j < op->output_count; ++j) m->inner[op->outputs[j]] = BERTH_NONE;
+        if (i + 1 < g->ops.count) op->region = BERTH_NONE;  // unlinked from the list below
+    }
+}
+
+static void drop_unlinked(berth_region *region, const berth_graph *graph) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < region->ops.count; ++i)
+        if (graph->ops.data[region->ops.data[i]].region != BERTH_NONE)
+            region->ops.data[kept++] = region->ops.data[i];
+    region->ops.count = kept;
+}
+
+berth_status berth_fuse(berth_module *module, berth_func_id main, bool fuse) {
+    berth_graph *graph = berth_graph_get(module, main);
+    fuser f = {.module = module,
+               .main = main,
+               .fuse = fuse,
+               .scratch = berth_arena_create_child(module->arena)};
+    f.uses = berth_graph_count_uses(graph, f.scratch);
+    f.group_of = berth_arena_new_array(f.scratch, uint32_t, graph->ops.count);
+    memset(f.group_of, 0xff, graph->ops.count * sizeof(*f.group_of));
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        if (op->region_count > 0) {
+            berth_status status =
+                berth_status_make(BERTH_UNSUPPORTED, "%s: control flow needs the vm executor",
+                                  berth_loc_describe(module, op->loc, f.scratch));
+            berth_arena_destroy(f.scratch);
+            return status;
+        }
+        if (groupable(op)) assign(&f, root->ops.data[i]);
+    }
+    mover m = {.f = &f,
+               .inner = berth_arena_new_array(f.scratch, berth_value_id, graph->values.count)};
+    memset(m.inner, 0xff, graph->values.count * sizeof(*m.inner));
+    for (uint32_t i = 0; i < f.groups.count; ++i) move_group(&m, i);
+    graph = berth_graph_get(module, main);
+    drop_unlinked(&graph->regions.data[0], graph);
+    berth_arena_destroy(f.scratch);
+    return BERTH_OK;
+}

@@ -1,0 +1,20 @@
+// Fusion: groups operations that become one tensor function each, and moves every group into a
+// primitive function of its own (compiler/lower/lower.h), so that main is left with calls,
+// constants, views and device copies.
+//
+// Rules, for operation X and the group G that makes its operand v, when v has no other use and both
+// are on one device:
+//   epilogue   X is elementwise and v has X's shape and layout: X runs on the value before it is
+//   stored movement   X moves data (transpose, slice, pad, ...) and G has no reduction: X reads
+//   through G
+// Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are.
+#ifndef BERTH_COMPILER_PASSES_FUSE_H_
+#define BERTH_COMPILER_PASSES_FUSE_H_
+
+#include "ir/graph.h"
+
+// Rewrites @main in place. With `fuse` false every operation gets a primitive function of its own.
+// Inside berth_arena_try of the module's arena. O(operations × operands).
+BERTH_MUST_USE berth_status berth_fuse(berth_module *module, berth_func_id main, bool fuse);
+
+#endif  // BERTH_COMPILER_PASSES_FUSE_H_

@@ -1,0 +1,35 @@
+// Small tools for graph rewrites (private to compiler/passes).
+#ifndef BERTH_COMPILER_PASSES_REWRITE_H_
+#define BERTH_COMPILER_PASSES_REWRITE_H_
+
+#include "ir/graph.h"
+
+typedef struct berth_rewriter {
+    berth_module *module;
+    berth_func_id function;
+    uint32_t *uses;  // per value, kept up to date by berth_rewriter_replace
+    uint32_t use_capacity;
+    BERTH_VEC(berth_value_id) map;  // replacements decided so far, applied by berth_rewriter_finish
+    bool changed;
+} berth_rewriter;
+
+void berth_rewriter_begin(berth_rewriter *rewriter, berth_module *module, berth_func_id function);
+// Every later look at operands must go through this (a replaced value stands for its replacement).
+berth_value_id berth_rewriter_resolve(berth_rewriter *rewriter, berth_value_id value);
+uint32_t berth_rewriter_uses(const berth_rewriter *rewriter, berth_value_id value);
+void berth_rewriter_replace(berth_rewriter *rewriter, berth_value_id from, berth_value_id to);
+// Applies the replacements and drops dead operations.
+void berth_rewriter_finish(berth_rewriter *rewriter);
+
+// Operation that defines a value, or NULL for a parameter.
+const berth_op *berth_rewriter_def(berth_rewriter *rewriter, berth_value_id value);
+const berth_tensor *berth_rewriter_constant(berth_rewriter *rewriter, berth_value_id value);
+// Inserts before `position` and infers the result's type; returns the (first) result.
+BERTH_MUST_USE berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id position,
+                                                  berth_op_kind kind, const berth_value_id *inputs,
+                                                  uint32_t input_count, const berth_attrs *attrs,
+                                                  berth_loc_id loc, berth_value_id *out_result);
+berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op_id position,
+                                              const berth_tensor *tensor, berth_loc_id loc);
+
+#endif  // BERTH_COMPILER_PASSES_REWRITE_H_

@@ -1,0 +1,37 @@
+// State that the passes of compile.c share (private to compiler/): berth_pass_context.user.
+#ifndef BERTH_COMPILER_PIPELINE_H_
+#define BERTH_COMPILER_PIPELINE_H_
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/compile.h"
+
+// One distinct tensor function for one device target, compiled once however often it is called.
+typedef struct berth_unit {
+    berth_tfn *fn;  // scheduled
+    uint32_t
+        device;  // a device of the target that runs it (all with an equal target share the unit)
+    const char *prefix;  // entry names start with it
+    berth_codegen_result code;
+    uint32_t executable;    // in the program
+    uint32_t first_kernel;  // in the program
+} berth_unit;
+
+typedef struct berth_pipeline {
+    const berth_compile_options *options;
+    berth_plan *plan;
+    BERTH_VEC(berth_unit) units;
+    uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
+    const berth_program *program;
+} berth_pipeline;
+
+// units.c: schedules and prints every distinct tensor function that main calls.
+berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main,
+                                        berth_pipeline *pipeline);
+// images.c: compiles the units' sources to images (executables) of the program being built.
+berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *pipeline,
+                                         berth_program *program);
+// package.c: memory plan, steps, inputs and outputs.
+berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
+                                     berth_pipeline *pipeline);
+
+#endif  // BERTH_COMPILER_PIPELINE_H_
