@@ -1,0 +1,110 @@
+// Private to target/: the state of one parse, and the steps from text to berth_multi_target:
+//   source.c (any spelling -> JSON value) -> device.c, multi.c, memory.c (JSON value -> structures,
+//   the one validator)
+//   -> defaults.c -> print.c (canonical form)
+#ifndef BERTH_TARGET_INTERNAL_H_
+#define BERTH_TARGET_INTERNAL_H_
+
+#include <stdio.h>
+
+#include "target/json.h"
+#include "target/target.h"
+
+#define BERTH_TARGET__NO_MEMBER SIZE_MAX
+
+typedef berth_target__json json;
+
+typedef struct berth_target__parse {
+    berth_arena *arena;    // of the result and the diagnostics
+    berth_arena *scratch;  // of everything else
+    const berth_target_options *options;
+    BERTH_VEC(berth_target_diagnostic) diagnostics;
+} berth_target__parse;
+
+// kinds.c
+extern const char *const berth_target__executor_names[];
+extern const char *const berth_target__runtime_names[];
+const berth_target_attribute_facts *berth_target__attribute(const char *name);  // NULL: unknown
+// Of the berth_target member, or BERTH_TARGET__NO_MEMBER.
+size_t berth_target__attribute_offset(const berth_target_attribute_facts *facts);
+// The member of an INT attribute, or NULL.
+int64_t *berth_target__int_member(berth_target *target, const berth_target_attribute_facts *facts);
+bool berth_target__list_has(berth_string_list list, const char *text);
+
+// check.c: diagnostics and typed access. Each reader reports what is wrong and returns false.
+void berth_target__error(berth_target__parse *parse, const char *path, const char *format, ...)
+    BERTH_PRINTF(3, 4);
+// Path of a member of a value.
+const char *berth_target__below(berth_target__parse *parse, const json *value, const char *key);
+bool berth_target__is_object(berth_target__parse *parse, const json *value, const char *what);
+// Reports members that are not in `allowed` (NULL-terminated).
+void berth_target__check_fields(berth_target__parse *parse, const json *object,
+                                const char *const *allowed, const char *what);
+bool berth_target__read_string(berth_target__parse *parse, const json *value, const char **out);
+bool berth_target__read_bool(berth_target__parse *parse, const json *value, bool *out);
+// Whole numbers may be written as reals (2.4e9) and, where `sizes` is set, as text with a unit
+// ("64MiB").
+bool berth_target__read_int(berth_target__parse *parse, const json *value, bool sizes, double least,
+                            double most, int64_t *out);
+bool berth_target__read_real(berth_target__parse *parse, const json *value, double least,
+                             double most, double *out);
+// One of `allowed`; gives its index.
+bool berth_target__read_choice(berth_target__parse *parse, const json *value,
+                               const char *const *allowed, const char *what, uint32_t *out);
+// A name of a device, memory or machine: letters, digits and _ . - + : / @, at most 64.
+bool berth_target__read_name(berth_target__parse *parse, const json *value, const char **out);
+// "; did you mean 'x'?" or "".
+const char *berth_target__hint(berth_target__parse *parse, const char *text,
+                               const char *const *candidates);
+// "a, b, c"
+const char *berth_target__join(berth_arena *arena, const char *const *names);
+
+// source.c: any spelling to a located JSON object. NULL in *out with diagnostics when the text is
+// wrong. `resolve`: `cpu` in a short form means this machine.
+berth_status berth_target__source(berth_target__parse *parse, const char *text, bool resolve,
+                                  const char *path, int depth, json **out);
+// short_form.c
+json *berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
+                               const char *path);
+// machine.c: this machine's CPU, and `local`.
+json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine);
+json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts *machine);
+// override.c: "PATH=VALUE".
+void berth_target__override(berth_target__parse *parse, json *root, const char *text);
+// tags.c: the object of a tag "NAME[:SELECTOR]" (without overrides).
+berth_status berth_target__tag_source(berth_target__parse *parse, const char *name,
+                                      const char *selector, const char *path, json **out);
+
+// select.c: leaves one compute device (an index into "devices") and the host.
+json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device);
+
+// device.c: one device's target from its JSON, host left out; NULL with diagnostics. *out_host: its
+// "host", or NULL.
+berth_target *berth_target__device(berth_target__parse *parse, const json *value,
+                                   const json **out_host);
+// defaults.c
+void berth_target__fill_defaults(berth_arena *arena, berth_target *target);
+typedef struct berth_target__memory_defaults {
+    uint32_t alignment_bytes;
+    uint64_t latency_ns;
+    uint64_t link_latency_ns;
+} berth_target__memory_defaults;
+berth_target__memory_defaults berth_target__memory_defaults_of(berth_device_kind kind);
+
+// multi.c: expands strings in device targets first (expand), then builds.
+berth_status berth_target__expand(berth_target__parse *parse, json *root);
+berth_multi_target *berth_target__multi(berth_target__parse *parse, json *root);
+// The device called `name` (given name or KIND:N) while building, or BERTH_NO_INDEX.
+uint32_t berth_target__device_named(const berth_multi_target *multi, const char *name);
+bool berth_target__read_device(berth_target__parse *parse, const berth_multi_target *multi,
+                               const json *value, uint32_t *out_device);
+// memory.c
+void berth_target__memories(berth_target__parse *parse, const json *root,
+                            berth_multi_target *multi);
+
+// print.c
+json *berth_target__device_json(berth_arena *arena, const berth_target *target);
+void berth_target__canonicalise_device(berth_arena *arena, berth_target *target);
+void berth_target__canonicalise(berth_arena *arena, berth_multi_target *multi);
+
+#endif  // BERTH_TARGET_INTERNAL_H_

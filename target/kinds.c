@@ -1,0 +1,118 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "target/internal.h"
+
+#define K_BIT(kind) (1u << BERTH_DEVICE_##kind)
+#define K_ALL ((1u << BERTH_DEVICE_KIND_COUNT) - 2u)
+#define K_CPU K_BIT(CPU)
+#define K_NOT_CPU (K_ALL & ~K_CPU)
+#define K_GPU (K_BIT(OPENCL) | K_BIT(VULKAN) | K_BIT(CUDA))
+#define K_VTA K_BIT(VTA)
+
+static const char *const kind_names[] = {
+#define KIND(enum_name, name, doc) name,
+#include "target/kinds.def"
+    NULL};
+
+static const char *const kind_docs[] = {
+#define KIND(enum_name, name, doc) doc,
+#include "target/kinds.def"
+};
+
+static const berth_target_attribute_facts attributes[] = {
+#define ATTRIBUTE(name, type, kinds, least, most, doc)                                             \
+    {#name, BERTH_TARGET_##type, kinds, least, most, doc},
+#include "target/kinds.def"
+};
+
+static const size_t offsets[] = {
+#define ATTRIBUTE(name, type, kinds, least, most, doc) BERTH_TARGET__NO_MEMBER,
+#define FIELD(name, type, kinds, least, most, doc) offsetof(berth_target, name),
+#include "target/kinds.def"
+};
+
+enum { attribute_count = sizeof(attributes) / sizeof(attributes[0]) };
+
+const char *berth_device_kind_name(berth_device_kind kind) {
+    if (kind <= BERTH_DEVICE_FREE || kind >= BERTH_DEVICE_KIND_COUNT) return "*";
+    return kind_names[kind - 1];
+}
+
+const char *berth_device_kind_doc(berth_device_kind kind) {
+    if (kind <= BERTH_DEVICE_FREE || kind >= BERTH_DEVICE_KIND_COUNT) return "not known yet";
+    return kind_docs[kind - 1];
+}
+
+berth_device_kind berth_device_kind_from_name(const char *name) {
+    for (int i = 0; kind_names[i]; ++i)
+        if (strcmp(kind_names[i], name) == 0) return (berth_device_kind)(i + 1);
+    return BERTH_DEVICE_FREE;
+}
+
+const char *const *berth_device_kind_names(void) {
+    return kind_names;
+}
+
+const berth_target_attribute_facts *berth_target_attribute_table(uint32_t *out_count) {
+    *out_count = attribute_count;
+    return attributes;
+}
+
+const berth_target_attribute_facts *berth_target__attribute(const char *name) {
+    for (size_t i = 0; i < attribute_count; ++i)
+        if (strcmp(attributes[i].name, name) == 0) return &attributes[i];
+    return NULL;
+}
+
+size_t berth_target__attribute_offset(const berth_target_attribute_facts *facts) {
+    return offsets[facts - attributes];
+}
+
+int64_t *berth_target__int_member(berth_target *target, const berth_target_attribute_facts *facts) {
+    size_t offset = offsets[facts - attributes];
+    if (facts->type != BERTH_TARGET_INT || offset == BERTH_TARGET__NO_MEMBER) return NULL;
+    return (int64_t *)(void *)((char *)target + offset);
+}
+
+const char *berth_executor_kind_name(berth_executor_kind kind) {
+    return berth_target__executor_names[kind];
+}
+
+const char *berth_runtime_kind_name(berth_runtime_kind kind) {
+    return berth_target__runtime_names[kind];
+}
+
+const char *const berth_target__executor_names[] = {"graph", "vm", "aot", NULL};
+const char *const berth_target__runtime_names[] = {"hosted", "bare", NULL};
+
+// ------------------------------------------------------------------------------------------------
+// one target
+
+bool berth_target__list_has(berth_string_list list, const char *text) {
+    for (uint32_t i = 0; i < list.count; ++i)
+        if (strcmp(list.data[i], text) == 0) return true;
+    return false;
+}
+
+bool berth_target_has_feature(const berth_target *target, const char *feature) {
+    return berth_target__list_has(target->features, feature);
+}
+
+bool berth_target_has_lib(const berth_target *target, const char *lib) {
+    return berth_target__list_has(target->libs, lib);
+}
+
+int64_t berth_target_extra_get(const berth_target *target, const char *name, int64_t fallback) {
+    for (uint32_t i = 0; i < target->extra_count; ++i)
+        if (strcmp(target->extras[i].name, name) == 0) return target->extras[i].value;
+    return fallback;
+}
+
+double berth_target_peak(const berth_target *target, berth_dtype dtype) {
+    double f32 = target->peak_flops[BERTH_DTYPE_F32];
+    if (dtype > BERTH_DTYPE_NONE && dtype < BERTH_DTYPE_COUNT && target->peak_flops[dtype] > 0)
+        return target->peak_flops[dtype];
+    size_t size_bytes = berth_dtype_size_bytes(dtype);
+    return size_bytes == 8 ? f32 / 2 : f32;
+}

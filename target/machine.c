@@ -1,0 +1,243 @@
+// This machine: what the operating system says about its CPU, and targets made of such facts.
+#define _GNU_SOURCE  // sched_getaffinity
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "target/internal.h"
+
+// ------------------------------------------------------------------------------------------------
+// facts
+
+// Feature names are those compilers use; the kernel's differ.
+typedef struct feature_name {
+    const char *kernel;
+    const char *name;
+} feature_name;
+
+static const feature_name x86_features[] = {{"sse4_2", "sse4.2"},
+                                            {"popcnt", "popcnt"},
+                                            {"avx", "avx"},
+                                            {"avx2", "avx2"},
+                                            {"fma", "fma"},
+                                            {"f16c", "f16c"},
+                                            {"bmi1", "bmi"},
+                                            {"bmi2", "bmi2"},
+                                            {"avx512f", "avx512f"},
+                                            {"avx512bw", "avx512bw"},
+                                            {"avx512cd", "avx512cd"},
+                                            {"avx512dq", "avx512dq"},
+                                            {"avx512vl", "avx512vl"},
+                                            {"avx512_vnni", "avx512vnni"},
+                                            {"avx512_bf16", "avx512bf16"},
+                                            {"avx512_fp16", "avx512fp16"},
+                                            {"avx_vnni", "avxvnni"},
+                                            {"amx_tile", "amx-tile"},
+                                            {"amx_int8", "amx-int8"},
+                                            {"amx_bf16", "amx-bf16"},
+                                            {NULL, NULL}};
+static const feature_name arm_features[] = {
+    {"asimd", "neon"},   {"neon", "neon"}, {"asimddp", "dotprod"},
+    {"asimdhp", "fp16"}, {"sve", "sve"},   {"sve2", "sve2"},
+    {"i8mm", "i8mm"},    {"bf16", "bf16"}, {NULL, NULL}};
+
+enum { core_limit = 4096 };
+
+typedef struct cpuinfo {
+    berth_arena *arena;
+    berth_machine_facts *facts;
+    int physical_id;
+    uint32_t seen_count;
+    int seen[core_limit][2];  // (package, core)
+    double mhz;
+} cpuinfo;
+
+static bool has_word(const char *line, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = line; (at = strstr(at, word)); at += length) {
+        bool starts = at == line || at[-1] == ' ' || at[-1] == '\t' || at[-1] == ':';
+        if (starts && (at[length] == ' ' || at[length] == 0 || at[length] == '\n')) return true;
+    }
+    return false;
+}
+
+static void read_features(cpuinfo *info, const char *line, const feature_name *table) {
+    uint32_t count = 0;
+    while (table[count].name) count++;
+    const char **found = berth_arena_new_array(info->arena, const char *, count + 1);
+    berth_string_list list = {found, 0};
+    for (uint32_t i = 0; i < count; ++i)
+        if (has_word(line, table[i].kernel) && !berth_target__list_has(list, table[i].name))
+            found[list.count++] = table[i].name;
+    info->facts->features = list;
+}
+
+static void see_core(cpuinfo *info, int core) {
+    for (uint32_t i = 0; i < info->seen_count; ++i)
+        if (info->seen[i][0] == info->physical_id && info->seen[i][1] == core) return;
+    if (info->seen_count == core_limit) return;
+    info->seen[info->seen_count][0] = info->physical_id;
+    info->seen[info->seen_count++][1] = core;
+}
+
+static void read_line(cpuinfo *info, char *line) {
+    char *colon = strchr(line, ':');
+    if (!colon) return;
+    char *value = colon + 1;
+    value += strspn(value, " \t");
+    bool known = info->facts->features.count > 0;
+    if (strncmp(line, "model name", 10) == 0 && !*info->facts->cpu_model)
+        info->facts->cpu_model = berth_arena_strndup(info->arena, value, strnlen(value, 200));
+    else if (strncmp(line, "flags", 5) == 0 && !known)
+        read_features(info, value, x86_features);
+    else if (strncmp(line, "Features", 8) == 0 && !known)
+        read_features(info, value, arm_features);
+    else if (strncmp(line, "physical id", 11) == 0)
+        info->physical_id = atoi(value);
+    else if (strncmp(line, "core id", 7) == 0)
+        see_core(info, atoi(value));
+    else if (strncmp(line, "cpu MHz", 7) == 0 && !(info->mhz > 0))
+        info->mhz = atof(value);
+}
+
+// Reads the whole file before looking at it: an arena that runs out jumps away, and would leave the
+// file open.
+static void read_cpuinfo(cpuinfo *info) {
+    size_t capacity = (size_t)1 << 22;
+    char *text = malloc(capacity);
+    FILE *file = text ? fopen("/proc/cpuinfo", "r") : NULL;
+    size_t length = file ? fread(text, 1, capacity - 1, file) : 0;
+    if (file) fclose(file);
+    if (!text) return;
+    text[length] = 0;
+    berth_arena *scratch = berth_arena_create_child(info->arena);
+    berth_arena_defer(scratch, free, text);
+    for (char *line = text; *line;) {
+        char *next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        read_line(info, line);
+        line = next;
+    }
+    berth_arena_destroy(scratch);
+}
+
+// One number from a file of the system, or 0.
+static int64_t read_number(const char *path) {
+    FILE *file = fopen(path, "r");
+    long long number = 0;
+    if (!file) return 0;
+    if (fscanf(file, "%lld", &number) != 1) number = 0;
+    fclose(file);
+    return number;
+}
+
+static int64_t positive(long value) {
+    return value > 0 ? value : 0;
+}
+
+static int64_t usable_threads(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+    return positive(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static berth_status facts_body(void *user) {
+    cpuinfo *info = user;
+    berth_machine_facts *facts = info->facts;
+    facts->cpu_model = facts->arch = facts->cpu = "";
+    struct utsname system;
+    if (uname(&system) == 0) facts->arch = berth_arena_strdup(info->arena, system.machine);
+    read_cpuinfo(info);
+    facts->threads = usable_threads();
+    facts->cores = info->seen_count;
+    if (facts->cores == 0 || facts->cores > facts->threads) facts->cores = facts->threads;
+    int64_t khz = read_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+    // "cpu MHz" is the clock of the moment: rounded, so that the target is the same every time.
+    facts->clock_hz = khz > 0 ? khz * 1000 : (int64_t)(info->mhz / 100 + 0.5) * 100000000;
+    facts->l1_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_SIZE));
+    facts->l2_bytes = positive(sysconf(_SC_LEVEL2_CACHE_SIZE));
+    facts->l3_bytes = positive(sysconf(_SC_LEVEL3_CACHE_SIZE));
+    facts->cache_line_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_LINESIZE));
+    facts->memory_capacity_bytes =
+        positive(sysconf(_SC_PHYS_PAGES)) * positive(sysconf(_SC_PAGESIZE));
+    return BERTH_OK;
+}
+
+berth_status berth_machine_facts_host(berth_arena *arena, berth_machine_facts *out_facts) {
+    *out_facts = (berth_machine_facts){0};
+    cpuinfo info = {.arena = arena, .facts = out_facts};
+    return berth_arena_try(arena, facts_body, &info);
+}
+
+// ------------------------------------------------------------------------------------------------
+// targets
+
+static void put_text(berth_arena *arena, json *object, const char *key, const char *text) {
+    if (text && *text)
+        berth_target__json_set(arena, object, key, berth_target__json_string(arena, text));
+}
+
+static void put_int(berth_arena *arena, json *object, const char *key, int64_t value) {
+    if (value > 0) berth_target__json_set(arena, object, key, berth_target__json_int(arena, value));
+}
+
+json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine) {
+    json *object = berth_target__json_object(arena);
+    put_text(arena, object, "kind", "cpu");
+    put_text(arena, object, "arch", machine->arch);
+    put_text(arena, object, "cpu", machine->cpu);
+    put_text(arena, object, "model", machine->cpu_model);
+    put_int(arena, object, "cores", machine->cores);
+    put_int(arena, object, "threads", machine->threads);
+    put_int(arena, object, "clock_hz", machine->clock_hz);
+    put_int(arena, object, "l1_bytes", machine->l1_bytes);
+    put_int(arena, object, "l2_bytes", machine->l2_bytes);
+    put_int(arena, object, "l3_bytes", machine->l3_bytes);
+    put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
+    put_int(arena, object, "memory_capacity_bytes", machine->memory_capacity_bytes);
+    json *features = berth_target__json_array(arena);
+    for (uint32_t i = 0; i < machine->features.count; ++i)
+        berth_target__json_push(arena, features,
+                                berth_target__json_string(arena, machine->features.data[i]));
+    if (features->items.count) berth_target__json_set(arena, object, "features", features);
+    return object;
+}
+
+static json *device_json(berth_arena *arena, const berth_machine_device *device) {
+    json *object = berth_target__json_object(arena);
+    put_text(arena, object, "kind", berth_device_kind_name(device->kind));
+    put_text(arena, object, "model", device->model);
+    put_text(arena, object, "arch", device->arch);
+    put_int(arena, object, "compute_units", device->compute_units);
+    put_int(arena, object, "clock_hz", device->clock_hz);
+    put_int(arena, object, "subgroup_size", device->subgroup_size);
+    put_int(arena, object, "max_group_size", device->max_group_size);
+    put_int(arena, object, "local_memory_bytes", device->local_memory_bytes);
+    put_int(arena, object, "memory_capacity_bytes", device->memory_capacity_bytes);
+    if (device->shares_host_memory)
+        berth_target__json_set(arena, object, "shares_host_memory",
+                               berth_target__json_bool(arena, true));
+    return object;
+}
+
+static void push_device(berth_arena *arena, json *devices, json *target) {
+    json *device = berth_target__json_object(arena);
+    berth_target__json_set(arena, device, "target", target);
+    berth_target__json_push(arena, devices, device);
+}
+
+json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts *machine) {
+    json *devices = berth_target__json_array(arena);
+    push_device(arena, devices, berth_target__machine_cpu(arena, machine));
+    for (uint32_t i = 0; i < machine->device_count; ++i)
+        push_device(arena, devices, device_json(arena, &machine->devices[i]));
+    json *multi = berth_target__json_object(arena);
+    put_text(arena, multi, "kind", "multi");
+    put_text(arena, multi, "name", "local");
+    berth_target__json_set(arena, multi, "devices", devices);
+    return multi;
+}

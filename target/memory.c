@@ -1,0 +1,354 @@
+// Memories, links and budgets of a MultiTarget: what is declared, then what is implied, then
+// whether all is connected.
+#include <string.h>
+
+#include "base/str.h"
+#include "target/internal.h"
+
+static const char *const memory_fields[] = {
+    "name",       "scope",           "capacity_bytes", "bandwidth_bytes_per_s",
+    "latency_ns", "alignment_bytes", "reached_by",     "implied",
+    NULL};
+static const char *const link_fields[] = {
+    "from", "to", "bandwidth_bytes_per_s", "latency_ns", "duplex", "bus", NULL};
+
+static const double default_link_bandwidth = 1.2e10;  // PCI Express 3.0 x16 in practice, bytes/s
+static const double default_scope_bandwidth = 1e11;   // on-chip memories, bytes/s
+static const double network_bandwidth = 1.25e9;       // 10 Gbit/s, between machines
+
+typedef struct builder {
+    berth_target__parse *parse;
+    berth_multi_target *multi;
+    const json *root;
+} builder;
+
+static bool is_global(const berth_target_memory *memory) {
+    return strcmp(memory->scope, "global") == 0;
+}
+
+static uint32_t memory_named(const berth_multi_target *multi, const char *name) {
+    for (uint32_t i = 0; i < multi->memory_count; ++i)
+        if (multi->memories[i].name && strcmp(multi->memories[i].name, name) == 0) return i;
+    return BERTH_NO_INDEX;
+}
+
+static bool read_memory_name(builder *b, const json *object, const char *key, uint32_t *out) {
+    const json *value = berth_target__json_get(object, key);
+    if (!value) {
+        berth_target__error(b->parse, berth_target__below(b->parse, object, key), "is missing");
+        return false;
+    }
+    const char *name = NULL;
+    if (!berth_target__read_string(b->parse, value, &name)) return false;
+    *out = memory_named(b->multi, name);
+    if (*out != BERTH_NO_INDEX) return true;
+    const char **names =
+        berth_arena_new_array(b->parse->scratch, const char *, b->multi->memory_count + 1);
+    for (uint32_t i = 0; i < b->multi->memory_count; ++i)
+        names[i] = b->multi->memories[i].name ? b->multi->memories[i].name : "?";
+    berth_target__error(b->parse, value->path, "there is no memory '%s'; memories are %s%s", name,
+                        berth_target__join(b->parse->scratch, names),
+                        berth_target__hint(b->parse, name, names));
+    return false;
+}
+
+// ------------------------------------------------------------------------------------------------
+// declared
+
+static void read_reach(builder *b, const json *object, berth_target_memory *memory) {
+    const json *value = berth_target__json_get(object, "reached_by");
+    if (!value || value->type != JSON_TYPE_ARRAY || value->items.count == 0) {
+        berth_target__error(
+            b->parse, value ? value->path : berth_target__below(b->parse, object, "reached_by"),
+            "a list of at least one device is wanted here: a memory that no device "
+            "reaches is of no use");
+        return;
+    }
+    for (uint32_t i = 0; i < value->items.count; ++i) {
+        uint32_t device = 0;
+        if (berth_target__read_device(b->parse, b->multi, value->items.data[i], &device))
+            memory->reached_by |= (uint64_t)1 << device;
+    }
+}
+
+static bool number(builder *b, const json *object, const char *key, bool sizes, double least,
+                   double most, int64_t *out) {
+    const json *value = berth_target__json_get(object, key);
+    return value && berth_target__read_int(b->parse, value, sizes, least, most, out);
+}
+
+static uint32_t first_device(uint64_t mask) {
+    return mask ? (uint32_t)__builtin_ctzll(mask) : 0;
+}
+
+static void read_memory(builder *b, const json *value, uint32_t index) {
+    berth_target__parse *parse = b->parse;
+    berth_target_memory *memory = &b->multi->memories[index];
+    if (!berth_target__is_object(parse, value, "a memory")) return;
+    berth_target__check_fields(parse, value, memory_fields, "a memory");
+    const json *name = berth_target__json_get(value, "name");
+    if (!name)
+        berth_target__error(parse, berth_target__below(parse, value, "name"), "is missing");
+    else if (berth_target__read_name(parse, name, &memory->name))
+        for (uint32_t k = 0; k < index; ++k)
+            if (b->multi->memories[k].name && strcmp(b->multi->memories[k].name, memory->name) == 0)
+                berth_target__error(parse, name->path, "the name '%s' is already that of memory %u",
+                                    memory->name, k);
+    memory->scope = "global";
+    const json *scope = berth_target__json_get(value, "scope");
+    if (scope) berth_target__read_name(parse, scope, &memory->scope);
+    read_reach(b, value, memory);
+    int64_t integer = 0;
+    if (!berth_target__json_get(value, "capacity_bytes"))
+        berth_target__error(parse, berth_target__below(parse, value, "capacity_bytes"),
+                            "is missing");
+    if (number(b, value, "capacity_bytes", true, 1, 1e18, &integer))
+        memory->capacity_bytes = (uint64_t)integer;
+    memory->budget_bytes = memory->capacity_bytes;
+    const berth_target *owner = b->multi->devices[first_device(memory->reached_by)].target;
+    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(owner->kind);
+    memory->latency_ns = is_global(memory) ? defaults.latency_ns : 10;
+    if (number(b, value, "latency_ns", false, 0, 1e12, &integer))
+        memory->latency_ns = (uint64_t)integer;
+    memory->alignment_bytes = defaults.alignment_bytes;
+    const json *alignment = berth_target__json_get(value, "alignment_bytes");
+    if (number(b, value, "alignment_bytes", true, 1, 1 << 30, &integer)) {
+        if (integer & (integer - 1))
+            berth_target__error(parse, alignment->path, "%lld is not a power of two",
+                                (long long)integer);
+        memory->alignment_bytes = (uint32_t)integer;
+    }
+    memory->bandwidth_bytes_per_s =
+        is_global(memory) ? owner->memory_bandwidth_bytes_per_s : default_scope_bandwidth;
+    const json *bandwidth = berth_target__json_get(value, "bandwidth_bytes_per_s");
+    if (bandwidth)
+        berth_target__read_real(parse, bandwidth, 1, 1e18, &memory->bandwidth_bytes_per_s);
+    const json *implied = berth_target__json_get(value, "implied");
+    if (implied) berth_target__read_bool(parse, implied, &memory->implied);
+}
+
+static void read_link(builder *b, const json *value) {
+    berth_target__parse *parse = b->parse;
+    berth_multi_target *multi = b->multi;
+    if (!berth_target__is_object(parse, value, "a link")) return;
+    berth_target__check_fields(parse, value, link_fields, "a link");
+    berth_target_link link = {.bandwidth_bytes_per_s = default_link_bandwidth, .duplex = true};
+    bool ends = read_memory_name(b, value, "from", &link.from);
+    ends = read_memory_name(b, value, "to", &link.to) && ends;
+    if (!ends) return;
+    if (link.from == link.to) {
+        berth_target__error(parse, value->path, "links the memory '%s' to itself",
+                            multi->memories[link.from].name);
+        return;
+    }
+    uint32_t device_from = first_device(multi->memories[link.from].reached_by);
+    uint32_t device_to = first_device(multi->memories[link.to].reached_by);
+    if (multi->devices[device_from].machine != multi->devices[device_to].machine)
+        link.bandwidth_bytes_per_s = network_bandwidth;
+    const json *bandwidth = berth_target__json_get(value, "bandwidth_bytes_per_s");
+    if (bandwidth) berth_target__read_real(parse, bandwidth, 1, 1e18, &link.bandwidth_bytes_per_s);
+    int64_t latency_ns = 10000;
+    number(b, value, "latency_ns", false, 0, 1e12, &latency_ns);
+    link.latency_ns = (uint64_t)latency_ns;
+    const json *duplex = berth_target__json_get(value, "duplex");
+    if (duplex) berth_target__read_bool(parse, duplex, &link.duplex);
+    const json *bus = berth_target__json_get(value, "bus");
+    if (bus) berth_target__read_name(parse, bus, &link.bus);
+    if (!link.bus)
+        link.bus = berth_arena_printf(parse->arena, "%s-%s", multi->memories[link.from].name,
+                                      multi->memories[link.to].name);
+    multi->links[multi->link_count++] = link;
+}
+
+// The items of an optional list.
+static const json *list(builder *b, const char *key, uint32_t most) {
+    const json *value = berth_target__json_get(b->root, key);
+    if (!value) return NULL;
+    if (value->type != JSON_TYPE_ARRAY) {
+        berth_target__error(b->parse, value->path, "a list is wanted here, not %s",
+                            berth_target__json_type_name(value));
+        return NULL;
+    }
+    if (value->items.count <= most) return value;
+    berth_target__error(b->parse, value->path, "at most %u entries are possible, not %u", most,
+                        value->items.count);
+    return NULL;
+}
+
+// ------------------------------------------------------------------------------------------------
+// implied
+
+// A name that no memory has: the wanted one, or with a number behind it.
+static const char *free_name(builder *b, const char *wanted) {
+    const char *name = berth_arena_strdup(b->parse->arena, wanted);
+    for (uint32_t i = 1; memory_named(b->multi, name) != BERTH_NO_INDEX; ++i)
+        name = berth_arena_printf(b->parse->arena, "%s_%u", wanted, i);
+    return name;
+}
+
+static uint32_t own_declared(const berth_multi_target *multi, uint32_t device) {
+    for (uint32_t i = 0; i < multi->memory_count; ++i)
+        if (is_global(&multi->memories[i]) && (multi->memories[i].reached_by >> device & 1))
+            return i;
+    return BERTH_NO_INDEX;
+}
+
+static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
+    berth_multi_target *multi = b->multi;
+    if (multi->memory_count >= BERTH_TARGET_MAX_MEMORIES) {
+        berth_target__error(b->parse, "memories",
+                            "at most %d memories are possible, implied ones included",
+                            BERTH_TARGET_MAX_MEMORIES);
+        return 0;
+    }
+    const berth_target *target = multi->devices[device].target;
+    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(target->kind);
+    uint32_t index = multi->memory_count++;
+    multi->memories[index] = (berth_target_memory){
+        .name = free_name(b, name),
+        .scope = "global",
+        .capacity_bytes = (uint64_t)target->memory_capacity_bytes,
+        .budget_bytes = (uint64_t)target->memory_capacity_bytes,
+        .bandwidth_bytes_per_s = target->memory_bandwidth_bytes_per_s,
+        .latency_ns = defaults.latency_ns,
+        .alignment_bytes = defaults.alignment_bytes,
+        .reached_by = (uint64_t)1 << device,
+        .implied = true,
+    };
+    return index;
+}
+
+static void add_link(builder *b, uint32_t device, uint32_t host_memory) {
+    berth_multi_target *multi = b->multi;
+    const berth_target *target = multi->devices[device].target;
+    uint32_t own = multi->devices[device].own_memory;
+    multi->links[multi->link_count++] = (berth_target_link){
+        .from = host_memory,
+        .to = own,
+        .bandwidth_bytes_per_s = target->link_bandwidth_bytes_per_s,
+        .latency_ns = berth_target__memory_defaults_of(target->kind).link_latency_ns,
+        .duplex = true,
+        .bus = berth_arena_printf(b->parse->arena, "%s-%s", multi->memories[host_memory].name,
+                                  multi->memories[own].name),
+    };
+}
+
+// A device without a global memory: a CPU (or one that says so) shares its machine's host memory;
+// any other gets one of its own and a link to the host's.
+static void imply(builder *b) {
+    berth_multi_target *multi = b->multi;
+    for (uint32_t m = 0; m < multi->machine_count; ++m) {
+        uint32_t host = multi->machines[m].host;
+        uint32_t host_memory = own_declared(multi, host);
+        if (host_memory == BERTH_NO_INDEX) {
+            const char *name = "host";
+            if (multi->machine_count > 1)
+                name = berth_arena_printf(b->parse->scratch, "%s.host", multi->machines[m].name);
+            host_memory = add_memory(b, host, name);
+        }
+        for (uint32_t i = 0; i < multi->device_count; ++i) {
+            berth_target_device *device = &multi->devices[i];
+            if (device->machine != m) continue;
+            device->own_memory = own_declared(multi, i);
+            if (device->own_memory != BERTH_NO_INDEX) continue;
+            if (device->target->kind == BERTH_DEVICE_CPU || device->target->shares_host_memory) {
+                multi->memories[host_memory].reached_by |= (uint64_t)1 << i;
+                device->own_memory = host_memory;
+                if (multi->memories[host_memory].implied) {
+                    berth_target__memory_defaults d =
+                        berth_target__memory_defaults_of(device->target->kind);
+                    if (d.alignment_bytes > multi->memories[host_memory].alignment_bytes)
+                        multi->memories[host_memory].alignment_bytes = d.alignment_bytes;
+                }
+                continue;
+            }
+            device->own_memory = add_memory(b, i, device->name);
+            add_link(b, i, host_memory);
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+// checks
+
+// Flood from the host's memory over links and over devices that reach two memories.
+static uint64_t connected_to_host(const berth_multi_target *multi) {
+    uint64_t seen = (uint64_t)1 << multi->devices[multi->host].own_memory;
+    for (bool changed = true; changed;) {
+        uint64_t before = seen;
+        uint64_t devices = 0;
+        for (uint32_t i = 0; i < multi->memory_count; ++i)
+            if (seen >> i & 1) devices |= multi->memories[i].reached_by;
+        for (uint32_t i = 0; i < multi->memory_count; ++i)
+            if (multi->memories[i].reached_by & devices) seen |= (uint64_t)1 << i;
+        for (uint32_t i = 0; i < multi->link_count; ++i) {
+            const berth_target_link *link = &multi->links[i];
+            uint64_t ends = (uint64_t)1 << link->from | (uint64_t)1 << link->to;
+            if (seen & ends) seen |= ends;
+        }
+        changed = seen != before;
+    }
+    return seen;
+}
+
+static void check_connected(builder *b, const json *declared) {
+    berth_multi_target *multi = b->multi;
+    uint64_t seen = connected_to_host(multi);
+    for (uint32_t i = 0; i < multi->memory_count; ++i) {
+        if (seen >> i & 1) continue;
+        const char *path =
+            declared && i < declared->items.count ? declared->items.data[i]->path : "links";
+        berth_target__error(b->parse, path,
+                            "no way leads from the host's memory '%s' to '%s'; add it to \"links\" "
+                            "or let one device reach both",
+                            multi->memories[multi->devices[multi->host].own_memory].name,
+                            multi->memories[i].name);
+    }
+}
+
+static void read_budgets(builder *b) {
+    const json *value = berth_target__json_get(b->root, "budgets");
+    if (!value) return;
+    if (!berth_target__is_object(b->parse, value, "budgets")) return;
+    for (uint32_t i = 0; i < value->members.count; ++i) {
+        const berth_target__member *member = &value->members.data[i];
+        uint32_t index = memory_named(b->multi, member->key);
+        int64_t bytes = 0;
+        if (index == BERTH_NO_INDEX) {
+            const char **names =
+                berth_arena_new_array(b->parse->scratch, const char *, b->multi->memory_count + 1);
+            for (uint32_t k = 0; k < b->multi->memory_count; ++k)
+                names[k] = b->multi->memories[k].name;
+            berth_target__error(b->parse, member->value->path,
+                                "there is no memory '%s'; memories are %s%s", member->key,
+                                berth_target__join(b->parse->scratch, names),
+                                berth_target__hint(b->parse, member->key, names));
+        } else if (berth_target__read_int(b->parse, member->value, true, 1,
+                                          (double)b->multi->memories[index].capacity_bytes,
+                                          &bytes)) {
+            b->multi->memories[index].budget_bytes = (uint64_t)bytes;
+        }
+    }
+}
+
+void berth_target__memories(berth_target__parse *parse, const json *root,
+                            berth_multi_target *multi) {
+    builder b = {parse, multi, root};
+    const json *memories = list(&b, "memories", BERTH_TARGET_MAX_MEMORIES);
+    const json *links = list(&b, "links", 1024);
+    uint32_t before = parse->diagnostics.count;
+    multi->memories =
+        berth_arena_new_array(parse->arena, berth_target_memory, BERTH_TARGET_MAX_MEMORIES);
+    multi->memory_count = memories ? memories->items.count : 0;
+    for (uint32_t i = 0; i < multi->memory_count; ++i) read_memory(&b, memories->items.data[i], i);
+    if (parse->diagnostics.count != before) return;
+    multi->links =
+        berth_arena_new_array(parse->arena, berth_target_link,
+                              (links ? links->items.count : 0) + BERTH_TARGET_MAX_MEMORIES);
+    imply(&b);
+    if (links)
+        for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);
+    if (parse->diagnostics.count != before) return;
+    check_connected(&b, memories);
+    read_budgets(&b);
+}

@@ -1,0 +1,113 @@
+// Narrowing a platform to one of its devices: what only the others needed goes, too.
+#include <string.h>
+
+#include "target/internal.h"
+
+typedef struct selection {
+    berth_target__parse *parse;
+    json *multi;
+    const bool *kept;  // by device
+} selection;
+
+static const char *text_of(const json *object, const char *key) {
+    const json *value = berth_target__json_get(object, key);
+    return value && value->type == JSON_TYPE_STRING ? value->string : "";
+}
+
+// The index of a device by name or KIND:N, or BERTH_NO_INDEX.
+static uint32_t device_named(const json *devices, const char *name) {
+    uint32_t counts[BERTH_DEVICE_KIND_COUNT] = {0};
+    for (uint32_t i = 0; i < devices->items.count; ++i) {
+        const json *entry = devices->items.data[i];
+        const json *target = berth_target__json_get(entry, "target");
+        const char *kind = target ? text_of(target, "kind") : "";
+        char own[64];
+        snprintf(own, sizeof(own), "%s:%u", kind, counts[berth_device_kind_from_name(kind)]++);
+        if (strcmp(text_of(entry, "name"), name) == 0 || strcmp(own, name) == 0) return i;
+    }
+    return BERTH_NO_INDEX;
+}
+
+static bool keeps(const selection *s, const json *name) {
+    if (name->type != JSON_TYPE_STRING) return true;  // wrong types are the validator's to report
+    uint32_t index = device_named(berth_target__json_get(s->multi, "devices"), name->string);
+    return index == BERTH_NO_INDEX || s->kept[index];
+}
+
+static bool memory_kept(const selection *s, const char *name) {
+    const json *memories = berth_target__json_get(s->multi, "memories");
+    for (uint32_t i = 0; memories && i < memories->items.count; ++i)
+        if (strcmp(text_of(memories->items.data[i], "name"), name) == 0) return true;
+    return false;
+}
+
+// Keeps the items of a list for which `keep` is true.
+static void filter(json *list, bool (*keep)(const selection *s, const json *item),
+                   const selection *s) {
+    if (!list || list->type != JSON_TYPE_ARRAY) return;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->items.count; ++i)
+        if (keep(s, list->items.data[i])) list->items.data[count++] = list->items.data[i];
+    list->items.count = count;
+}
+
+static bool keep_memory(const selection *s, const json *memory) {
+    json *reached = berth_target__json_get(memory, "reached_by");
+    filter(reached, keeps, s);
+    return !reached || reached->items.count > 0;
+}
+
+static bool keep_link(const selection *s, const json *link) {
+    return memory_kept(s, text_of(link, "from")) && memory_kept(s, text_of(link, "to"));
+}
+
+static bool keep_pin(const selection *s, const json *pin) {
+    const json *device = berth_target__json_get(pin, "device");
+    return !device || keeps(s, device);
+}
+
+static uint32_t host_index(const json *multi, const json *devices) {
+    const char *name = text_of(multi, "host");
+    if (*name) return device_named(devices, name);
+    for (uint32_t i = 0; i < devices->items.count; ++i) {
+        const json *target = berth_target__json_get(devices->items.data[i], "target");
+        if (target && strcmp(text_of(target, "kind"), "cpu") == 0) return i;
+    }
+    return BERTH_NO_INDEX;
+}
+
+json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device) {
+    berth_arena *arena = parse->scratch;
+    json *devices = berth_target__json_get(multi, "devices");
+    // Names by position would change when others go: give every device its name first.
+    uint32_t counts[BERTH_DEVICE_KIND_COUNT] = {0};
+    bool *kept = berth_arena_new_array(arena, bool, devices->items.count);
+    uint32_t host = host_index(multi, devices);
+    for (uint32_t i = 0; i < devices->items.count; ++i) {
+        const json *target = berth_target__json_get(devices->items.data[i], "target");
+        counts[berth_device_kind_from_name(target ? text_of(target, "kind") : "")]++;
+        kept[i] = i == device || i == host;
+    }
+    if (host != BERTH_NO_INDEX && host != device) {
+        berth_target__json_set(arena, devices->items.data[host], "host_only",
+                               berth_target__json_bool(arena, true));
+    }
+    selection s = {parse, multi, kept};
+    filter(berth_target__json_get(multi, "memories"), keep_memory, &s);
+    filter(berth_target__json_get(multi, "links"), keep_link, &s);
+    filter(berth_target__json_get(multi, "pins"), keep_pin, &s);
+    json *budgets = berth_target__json_get(multi, "budgets");
+    for (uint32_t i = 0; budgets && i < budgets->members.count;) {
+        const char *key = budgets->members.data[i].key;
+        if (memory_kept(&s, key))
+            i++;
+        else
+            berth_target__json_set(arena, budgets, key, NULL);
+    }
+    berth_target__json_set(arena, multi, "default_device", NULL);
+    json *left = berth_target__json_array(arena);
+    for (uint32_t i = 0; i < devices->items.count; ++i)
+        if (kept[i]) berth_target__json_push(arena, left, devices->items.data[i]);
+    berth_target__json_set(arena, multi, "devices", left);
+    return multi;
+}

@@ -1,0 +1,157 @@
+// From any spelling to one located JSON object: `local`, JSON, a file, a tag (with selector and
+// overrides) or a short form; and the expansion of the spellings that may stand inside it.
+#include <ctype.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "target/internal.h"
+
+static const size_t file_limit_bytes = (size_t)16 << 20;
+
+static bool ends_with(const char *text, const char *tail) {
+    size_t length = strlen(text), tail_length = strlen(tail);
+    return length > tail_length && strcmp(text + length - tail_length, tail) == 0;
+}
+
+static json *from_json(berth_target__parse *parse, const char *text, size_t length,
+                       const char *path) {
+    const char *error = NULL;
+    json *value = berth_target__json_read(parse->scratch, parse->scratch, text, length, &error);
+    if (!value) {
+        berth_target__error(parse, path, "this is not JSON: %s", error);
+        return NULL;
+    }
+    berth_target__json_locate(parse->scratch, value, path);
+    return berth_target__is_object(parse, value, "a target") ? value : NULL;
+}
+
+// What a file may say about itself, and is no part of the target.
+static void drop_remarks(berth_target__parse *parse, json *value) {
+    if (!value) return;
+    berth_target__json_set(parse->scratch, value, "description", NULL);
+    berth_target__json_set(parse->scratch, value, "sources", NULL);
+}
+
+static berth_status from_file(berth_target__parse *parse, const char *name, const char *path,
+                              json **out) {
+    char *data = NULL;
+    size_t size_bytes = 0;
+    BERTH_TRY(berth_file_read(parse->scratch, name, file_limit_bytes, &data, &size_bytes));
+    *out = from_json(parse, data, size_bytes, path);
+    drop_remarks(parse, *out);
+    return BERTH_OK;
+}
+
+// NAME[:SELECTOR][{OVERRIDES}]
+static berth_status from_tag(berth_target__parse *parse, const char *text, const char *path,
+                             json **out) {
+    size_t head = strcspn(text, "{");
+    const char *patch_text = text[head] ? text + head : NULL;
+    while (head > 0 && isspace((unsigned char)text[head - 1])) head--;
+    char *name = berth_arena_strndup(parse->scratch, text, head);
+    char *selector = strchr(name, ':');
+    if (selector) *selector++ = 0;
+    json *value = NULL;
+    BERTH_TRY(berth_target__tag_source(parse, name, selector, path, &value));
+    if (value && patch_text) {
+        json *patch = from_json(parse, patch_text, strlen(patch_text), path);
+        value = patch ? berth_target__json_merge(parse->scratch, value, patch) : NULL;
+    }
+    if (value) berth_target__json_locate(parse->scratch, value, path);
+    *out = value;
+    return BERTH_OK;
+}
+
+static berth_status from_local(berth_target__parse *parse, const char *path, json **out) {
+    if (!parse->options->machine)
+        return berth_status_make(BERTH_UNAVAILABLE,
+                                 "target 'local': nothing is known about this machine here");
+    *out = berth_target__machine_local(parse->scratch, parse->options->machine);
+    berth_target__json_locate(parse->scratch, *out, path);
+    return BERTH_OK;
+}
+
+berth_status berth_target__source(berth_target__parse *parse, const char *text, bool resolve,
+                                  const char *path, int depth, json **out) {
+    *out = NULL;
+    size_t length = strlen(text);
+    while (length > 0 && isspace((unsigned char)text[length - 1])) length--;
+    while (length > 0 && isspace((unsigned char)*text)) {
+        text++;
+        length--;
+    }
+    const char *trimmed = berth_arena_strndup(parse->scratch, text, length);
+    if (length == 0) {
+        berth_target__error(
+            parse, path, "the target is empty; a tag, a kind, JSON, a file or 'local' is wanted");
+        return BERTH_OK;
+    }
+    if (*trimmed == '{') {
+        *out = from_json(parse, trimmed, length, path);
+        drop_remarks(parse, *out);
+        return BERTH_OK;
+    }
+    if (depth == 0 && strcmp(trimmed, "local") == 0) return from_local(parse, path, out);
+    bool files = depth == 0 && !parse->options->no_files;
+    if (files && ends_with(trimmed, ".json")) return from_file(parse, trimmed, path, out);
+    size_t first_word = strcspn(trimmed, " \t\n{");
+    if (memchr(trimmed, '/', first_word)) {
+        if (files && berth_file_exists(trimmed)) return from_file(parse, trimmed, path, out);
+        return from_tag(parse, trimmed, path, out);
+    }
+    *out = berth_target__short_form(parse, trimmed, resolve, path);
+    if (*out) berth_target__json_locate(parse->scratch, *out, path);
+    return BERTH_OK;
+}
+
+// ------------------------------------------------------------------------------------------------
+// expansion
+
+// Replaces a string by the object it spells.
+static berth_status expand_string(berth_target__parse *parse, json *object, const char *key) {
+    json *value = berth_target__json_get(object, key);
+    if (!value || value->type != JSON_TYPE_STRING) return BERTH_OK;
+    json *spelt = NULL;
+    BERTH_TRY(berth_target__source(parse, value->string, false, value->path, 1, &spelt));
+    // After a diagnostic the string stays, and later stages are not reached.
+    if (spelt) berth_target__json_set(parse->scratch, object, key, spelt);
+    return BERTH_OK;
+}
+
+static berth_status expand_target(berth_target__parse *parse, json *object, const char *key) {
+    BERTH_TRY(expand_string(parse, object, key));
+    json *target = berth_target__json_get(object, key);
+    if (target && target->type == JSON_TYPE_OBJECT) return expand_string(parse, target, "host");
+    return BERTH_OK;
+}
+
+// "host": "cpu" where no device is called so is a target, not a name.
+static berth_status expand_multi_host(berth_target__parse *parse, json *root) {
+    const json *host = berth_target__json_get(root, "host");
+    if (!host || host->type != JSON_TYPE_STRING ||
+        berth_device_kind_from_name(host->string) == BERTH_DEVICE_FREE)
+        return BERTH_OK;
+    const json *devices = berth_target__json_get(root, "devices");
+    for (uint32_t i = 0; devices && i < devices->items.count; ++i) {
+        const json *name = berth_target__json_get(devices->items.data[i], "name");
+        if (name && name->type == JSON_TYPE_STRING && strcmp(name->string, host->string) == 0)
+            return BERTH_OK;
+    }
+    return expand_string(parse, root, "host");
+}
+
+berth_status berth_target__expand(berth_target__parse *parse, json *root) {
+    json *devices = berth_target__json_get(root, "devices");
+    for (uint32_t i = 0; devices && i < devices->items.count; ++i) {
+        json *entry = devices->items.data[i];
+        if (entry->type == JSON_TYPE_STRING) {
+            json *object = berth_target__json_object(parse->scratch);
+            object->path = entry->path;
+            berth_target__json_set(parse->scratch, object, "target", entry);
+            devices->items.data[i] = entry = object;
+        }
+        if (entry->type == JSON_TYPE_OBJECT) BERTH_TRY(expand_target(parse, entry, "target"));
+    }
+    return expand_multi_host(parse, root);
+}
