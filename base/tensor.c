@@ -1,5 +1,6 @@
 #include "base/tensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int64_t berth_tensor_element_count(const berth_tensor *tensor) {
@@ -135,4 +136,12 @@ void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed) {
                                  tensor->dtype == BERTH_DTYPE_BOOL ? (int64_t)(bits >> 63)
                                                                    : (int64_t)(bits >> 61));
     }
+}
+
+void berth_tensor_format_shape(const berth_tensor *tensor, char out[192]) {
+    int length = snprintf(out, 192, "%s[", berth_dtype_name(tensor->dtype));
+    for (int d = 0; d < tensor->rank; ++d)
+        length += snprintf(out + length, 192 - (size_t)length, d ? ",%lld" : "%lld",
+                           (long long)tensor->dims[d]);
+    snprintf(out + length, 192 - (size_t)length, "]");
 }

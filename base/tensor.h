@@ -46,4 +46,7 @@ void berth_tensor_set_i64(berth_tensor *tensor, int64_t index, int64_t value);
 // [0, 8), bools. The same seed gives the same bits everywhere.
 void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed);
 
+// "f32[1,3,224,224]", for messages.
+void berth_tensor_format_shape(const berth_tensor *tensor, char out[192]);
+
 #endif  // BERTH_BASE_TENSOR_H_

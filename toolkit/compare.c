@@ -1,16 +1,7 @@
 #include "toolkit/compare.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-void berth_format_shape(const berth_tensor *tensor, char out[192]) {
-    int length = snprintf(out, 192, "%s[", berth_dtype_name(tensor->dtype));
-    for (int d = 0; d < tensor->rank; ++d)
-        length += snprintf(out + length, 192 - (size_t)length, d ? ",%lld" : "%lld",
-                           (long long)tensor->dims[d]);
-    snprintf(out + length, 192 - (size_t)length, "]");
-}
 
 static double largest_finite(const berth_tensor *tensor, int64_t element_count) {
     double largest = 0;
@@ -52,8 +43,8 @@ berth_status berth_compare(const berth_tensor *got, const berth_tensor *expected
     *out_comparison = (berth_comparison){.worst_index = -1};
     if (got->dtype != expected->dtype || !berth_tensor_same_shape(got, expected)) {
         char got_text[192], expected_text[192];
-        berth_format_shape(got, got_text);
-        berth_format_shape(expected, expected_text);
+        berth_tensor_format_shape(got, got_text);
+        berth_tensor_format_shape(expected, expected_text);
         return berth_status_make(BERTH_INCOMPATIBLE, "computed %s, expected %s", got_text,
                                  expected_text);
     }

@@ -35,7 +35,4 @@ BERTH_MUST_USE berth_status berth_compare(const berth_tensor *got, const berth_t
                                           const berth_compare_options *options,
                                           berth_comparison *out_comparison);
 
-// "f32[1,3,224,224]". `out` >= 192 bytes (the longest shape fits).
-void berth_format_shape(const berth_tensor *tensor, char out[192]);
-
 #endif  // BERTH_TOOLKIT_COMPARE_H_
