@@ -1,0 +1,217 @@
+#include "compiler/compile.h"
+
+#include <string.h>
+
+#include "compiler/cost.h"
+#include "compiler/lower/lower.h"
+#include "compiler/passes/fold.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/passes/layout.h"
+#include "compiler/passes/simplify.h"
+#include "compiler/pipeline.h"
+
+static berth_pipeline *pipeline_of(const berth_pass_context *context) {
+    return context->user;
+}
+
+static berth_status find_main(const berth_module *module, berth_func_id *out_main) {
+    *out_main = berth_module_find_function(module, "main");
+    if (*out_main == BERTH_NONE || !berth_graph_get(module, *out_main))
+        return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
+    return BERTH_OK;
+}
+
+// Names of the results, before rewriting replaces their values.
+static berth_status run_keep_names(berth_module *module, berth_pass_context *context) {
+    (void)context;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    berth_function *function = berth_module_function(module, main);
+    if (berth_attrs_find(module, &function->attrs, "output_names")) return BERTH_OK;
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    berth_str_id *names = berth_arena_new_array(module->arena, berth_str_id, root->results.count);
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        names[i] = graph->values.data[root->results.data[i]].name;
+    berth_attrs_set(
+        module, &function->attrs, "output_names",
+        (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = root->results.count, .strings = names});
+    return BERTH_OK;
+}
+
+static berth_status check_static(const berth_module *module, berth_func_id main) {
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        const berth_value *value = &graph->values.data[root->params.data[i]];
+        if (berth_type_is_static(berth_type_get(module, value->type))) continue;
+        berth_strbuf text = berth_strbuf_make(module->arena);
+        berth_type_print(module, value->type, &text);
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\" has the type %s: fix its symbolic dimensions with "
+                                 "--dim NAME=EXTENT or by "
+                                 "giving the input",
+                                 berth_module_str(module, value->name), berth_strbuf_text(&text));
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_fold(berth_module *module, berth_pass_context *context) {
+    (void)context;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pass_fold(module, main, NULL);
+}
+
+static berth_status run_simplify(berth_module *module, berth_pass_context *context) {
+    (void)context;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_simplify(module, main);
+}
+
+static berth_status run_plan(berth_module *module, berth_pass_context *context) {
+    berth_pipeline *pipeline = pipeline_of(context);
+    const berth_compile_options *options = pipeline->options;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(check_static(module, main));
+    berth_plan_options plan_options = {.target = options->target,
+                                       .cost = berth_cost_model_analytic(options->target),
+                                       .strategy = options->strategy,
+                                       .objective = options->objective,
+                                       .node_budget = options->node_budget};
+    BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
+    for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
+        berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
+    return BERTH_OK;
+}
+
+static berth_status run_layout(berth_module *module, berth_pass_context *context) {
+    const berth_compile_options *options = pipeline_of(context)->options;
+    if (options->no_layouts) return BERTH_OK;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    berth_layout_options layout = {.target = options->target, .no_winograd = options->no_winograd};
+    return berth_pass_layout_cpu(module, main, &layout);
+}
+
+static berth_status run_fuse(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_fuse(module, main, !pipeline_of(context)->options->no_fusion);
+}
+
+static berth_status run_lower(berth_module *module, berth_pass_context *context) {
+    (void)context;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    uint32_t count = berth_graph_get(module, main)->ops.count;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_op *op = &berth_graph_get(module, main)->ops.data[i];
+        if (op->region == BERTH_NONE || op->kind != BERTH_OP_CALL) continue;
+        const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
+        berth_func_id lowered = BERTH_NONE;
+        if (!callee || berth_tfn_get(module, callee->function)) continue;
+        BERTH_TRY(berth_lower_function(module, callee->function, &lowered));
+        berth_module_function(module, callee->function)->removed = true;
+        op = &berth_graph_get(module, main)->ops.data[i];
+        berth_attrs_set(module, &op->attrs, "callee",
+                        (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = lowered});
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_units(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pipeline__make_units(module, main, pipeline_of(context));
+}
+
+static berth_status run_package(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pipeline__package(module, main, pipeline_of(context));
+}
+
+static const berth_pass pass_names = {"keep-names", "remember the names of the outputs",
+                                      run_keep_names, NULL};
+static const berth_pass pass_fold = {"fold-constants", "infer types, evaluate what is constant",
+                                     run_fold, NULL};
+static const berth_pass pass_simplify = {"simplify",
+                                         "device-neutral rewrites (batch norm into conv, ...)",
+                                         run_simplify, "fold-constants"};
+static const berth_pass pass_plan = {"plan-devices", "decide devices, insert copies", run_plan,
+                                     NULL};
+static const berth_pass pass_layout = {"layout",
+                                       "blocked layouts, packed weights, Winograd on cpu devices",
+                                       run_layout, "plan-devices"};
+static const berth_pass pass_fuse = {"fuse", "group operations into primitive functions", run_fuse,
+                                     NULL};
+static const berth_pass pass_lower = {"lower", "primitive functions to tensor functions", run_lower,
+                                      NULL};
+static const berth_pass pass_schedule = {
+    "schedule", "loop transformations and printing, once per distinct function", run_units,
+    "lower"};
+static const berth_pass pass_package = {
+    "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
+
+static const berth_pass *const pipeline_passes[] = {
+    &pass_names, &pass_fold,  &pass_simplify, &pass_plan,    &pass_layout,
+    &pass_fuse,  &pass_lower, &pass_schedule, &pass_package, NULL};
+
+const berth_pass *const *berth_compile_passes(void) {
+    return pipeline_passes;
+}
+
+typedef struct job {
+    berth_module *module;
+    const berth_pass *const *passes;
+    uint32_t pass_count;
+    const berth_compile_options *options;
+    berth_compile_result *result;
+} job;
+
+static berth_status run_job(void *user) {
+    job *j = user;
+    berth_pipeline pipeline = {.options = j->options};
+    berth_pass_context context = {.log = j->options->log,
+                                  .instruments = j->options->instruments,
+                                  .instrument_count = j->options->instrument_count,
+                                  .verify = j->options->verify,
+                                  .stop_after = j->options->stop_after,
+                                  .user = &pipeline};
+    berth_status status = berth_passes_run(j->module, j->passes, j->pass_count, &context);
+    j->result->plan = pipeline.plan;
+    j->result->program = pipeline.program;
+    return status;
+}
+
+berth_status berth_compile(berth_module *module, const berth_compile_options *options,
+                           berth_compile_result *out_result) {
+    *out_result = (berth_compile_result){0};
+    job j = {.module = module, .passes = pipeline_passes, .options = options, .result = out_result};
+    while (pipeline_passes[j.pass_count]) j.pass_count++;
+    return berth_arena_try(module->arena, run_job, &j);
+}
+
+berth_status berth_compile_run_passes(berth_module *module, const char *const *names,
+                                      const berth_compile_options *options,
+                                      berth_compile_result *out_result) {
+    *out_result = (berth_compile_result){0};
+    enum { most = 32 };
+    const berth_pass *passes[most];
+    job j = {.module = module, .passes = passes, .options = options, .result = out_result};
+    for (; *names; ++names) {
+        const berth_pass *found = NULL;
+        for (uint32_t i = 0; pipeline_passes[i]; ++i)
+            if (strcmp(pipeline_passes[i]->name, *names) == 0) found = pipeline_passes[i];
+        if (!found)
+            return berth_status_make(BERTH_NOT_FOUND,
+                                     "unknown pass \"%s\"; `berth opt --help` lists them", *names);
+        if (j.pass_count == most)
+            return berth_status_make(BERTH_OUT_OF_RANGE, "at most %d passes", (int)most);
+        passes[j.pass_count++] = found;
+    }
+    return berth_arena_try(module->arena, run_job, &j);
+}

@@ -1,0 +1,105 @@
+#include "compiler/cost.h"
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/lower/lower.h"
+
+// Fraction of the peak that generated kernels reach on large problems; the rest of the model is a
+// lower bound.
+static const double usual_efficiency = 0.7;
+
+static double element_count(const berth_type *type) {
+    double count = 1;
+    for (int i = 0; i < type->rank; ++i)
+        count *= berth_dim_is_symbol(type->dims[i]) ? 1 : (double)type->dims[i];
+    return count;
+}
+
+static double type_bytes(const berth_type *type) {
+    return type->kind == BERTH_TYPE_TENSOR && type->rank >= 0
+               ? element_count(type) * (double)berth_dtype_size_bytes(type->dtype)
+               : 0;
+}
+
+static const berth_type *value_type(const berth_module *module, const berth_graph *graph,
+                                    berth_value_id value) {
+    return berth_type_get(module, value == BERTH_NONE ? 0 : graph->values.data[value].type);
+}
+
+// Multiply-adds of matrix products and convolutions; one operation per element read or written
+// otherwise.
+static double op_flops(const berth_module *module, const berth_graph *graph, const berth_op *op) {
+    const berth_type *out = value_type(module, graph, op->outputs[0]);
+    const berth_type *a =
+        value_type(module, graph, op->input_count > 0 ? op->inputs[0] : BERTH_NONE);
+    const berth_type *b =
+        value_type(module, graph, op->input_count > 1 ? op->inputs[1] : BERTH_NONE);
+    switch (op->kind) {
+    case BERTH_OP_CONV:
+    case BERTH_OP_CONV_INTEGER: {
+        double outputs = b->rank > 0 ? (double)b->dims[0] : 1;
+        return 2 * element_count(out) * element_count(b) / (outputs > 0 ? outputs : 1);
+    }
+    case BERTH_OP_CONV_TRANSPOSE: {
+        double inputs = b->rank > 0 ? (double)b->dims[0] : 1;
+        return 2 * element_count(a) * element_count(b) / (inputs > 0 ? inputs : 1);
+    }
+    case BERTH_OP_MATMUL:
+    case BERTH_OP_MATMUL_INTEGER:
+    case BERTH_OP_GEMM: {
+        bool transposed =
+            op->kind == BERTH_OP_GEMM && berth_attrs_int(module, &op->attrs, "transA", 0);
+        double depth = a->rank > 0 ? (double)a->dims[transposed ? 0 : a->rank - 1] : 1;
+        return 2 * element_count(out) * depth;
+    }
+    default: return element_count(out) + element_count(a);
+    }
+}
+
+berth_op_work berth_op_work_of(const berth_module *module, berth_func_id function, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
+    berth_op_work work = {0};
+    if (op->output_count == 0 || berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE))
+        return work;
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        work.bytes += type_bytes(value_type(module, graph, op->inputs[i]));
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        work.bytes += type_bytes(value_type(module, graph, op->outputs[i]));
+    work.flops = op_flops(module, graph, op);
+    return work;
+}
+
+static double time_ns(void *user, const berth_module *module, berth_func_id function,
+                      berth_op_id id, uint32_t device) {
+    const berth_multi_target *target = user;
+    berth_op_work work = berth_op_work_of(module, function, id);
+    if (work.flops == 0 && work.bytes == 0) return 0;
+    const berth_target *on = target->devices[device].target;
+    const berth_graph *graph = berth_graph_get(module, function);
+    berth_dtype dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
+    double compute_s = work.flops / (berth_target_peak(on, dtype) * usual_efficiency);
+    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
+    double memory_s = bandwidth > 0 ? work.bytes / bandwidth : 0;
+    return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
+}
+
+static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
+                               berth_op_id id, uint32_t device, berth_arena *arena) {
+    const berth_multi_target *target = user;
+    if (target->devices[device].host_only) return "it only drives other devices";
+    const char *kind = berth_device_kind_name(target->devices[device].target->kind);
+    if (!berth_codegen_find(kind))
+        return berth_arena_printf(arena, "no code generator for devices of kind %s", kind);
+    const berth_op *op = &berth_graph_get(module, function)->ops.data[id];
+    if (berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE)) return NULL;
+    return berth_lower_check(module, function, id, arena);
+}
+
+berth_cost_model berth_cost_model_analytic(const berth_multi_target *target) {
+    union {
+        const berth_multi_target *constant;
+        void *mutable_pointer;
+    } user = {.constant = target};
+    return (berth_cost_model){
+        .unsupported = unsupported, .time_ns = time_ns, .user = user.mutable_pointer};
+}

@@ -1,0 +1,100 @@
+// Executables of a program: the CPU's kernels compiled by the system's C compiler, one shared
+// object per distinct tensor function; OpenCL's as one source program per device target.
+#include <string.h>
+
+#include "compiler/pipeline.h"
+#include "compiler/toolchain.h"
+
+typedef struct image_builder {
+    berth_module *module;
+    berth_pipeline *pipeline;
+    BERTH_VEC(berth_executable_image) images;
+} image_builder;
+
+static const berth_target *target_of(const image_builder *b, const berth_unit *unit) {
+    return b->pipeline->options->target->devices[unit->device].target;
+}
+
+static void report_progress(void *user, uint32_t done, uint32_t total) {
+    const berth_compile_options *options = user;
+    options->progress(options->progress_user, "compiling kernels", done, total);
+}
+
+// All units of one cpu target that have no executable yet, the first being `first`.
+static berth_status compile_c(image_builder *b, uint32_t first) {
+    const berth_compile_options *options = b->pipeline->options;
+    berth_arena *arena = b->module->arena;
+    berth_unit *units = b->pipeline->units.data;
+    const berth_target *target = target_of(b, &units[first]);
+    BERTH_VEC(berth_toolchain_unit) sources = {0};
+    BERTH_VEC(uint32_t) members = {0};
+    for (uint32_t i = first; i < b->pipeline->units.count; ++i) {
+        if (units[i].executable != BERTH_NO_INDEX || target_of(b, &units[i]) != target) continue;
+        berth_vec_push(
+            arena, &sources,
+            (berth_toolchain_unit){.label = units[i].prefix, .source = units[i].code.source});
+        berth_vec_push(arena, &members, i);
+    }
+    union {
+        const berth_compile_options *constant;
+        void *mutable_pointer;
+    } user = {.constant = options};
+    berth_toolchain_options toolchain = {.target = target,
+                                         .c_compiler = options->c_compiler,
+                                         .cache_folder = options->cache_folder,
+                                         .cache_limit_bytes = options->cache_limit_bytes,
+                                         .jobs = options->jobs,
+                                         .log = options->log,
+                                         .progress = options->progress ? report_progress : NULL,
+                                         .progress_user = user.mutable_pointer};
+    BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources.data, sources.count));
+    for (uint32_t i = 0; i < members.count; ++i) {
+        units[members.data[i]].executable = b->images.count;
+        berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
+                                        .format = BERTH_FORMAT_CPU_ELF,
+                                        .options = "",
+                                        .data = sources.data[i].image,
+                                        .size_bytes = sources.data[i].image_size_bytes};
+        berth_vec_push(arena, &b->images, image);
+    }
+    return BERTH_OK;
+}
+
+// One program of all units whose device target equals that of `first`: source text is the image.
+static void join_sources(image_builder *b, uint32_t first, const berth_codegen *codegen) {
+    berth_arena *arena = b->module->arena;
+    berth_unit *units = b->pipeline->units.data;
+    const berth_target *target = target_of(b, &units[first]);
+    berth_strbuf text = berth_strbuf_make(arena);
+    if (codegen->preamble) berth_strbuf_add(&text, codegen->preamble());
+    for (uint32_t i = first; i < b->pipeline->units.count; ++i) {
+        if (units[i].executable != BERTH_NO_INDEX ||
+            !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash))
+            continue;
+        units[i].executable = b->images.count;
+        berth_strbuf_add(&text, units[i].code.source);
+    }
+    berth_executable_image image = {.device_kind = codegen->kind,
+                                    .format = codegen->format,
+                                    .options = "",
+                                    .data = berth_strbuf_text(&text),
+                                    .size_bytes = text.length + 1};
+    berth_vec_push(arena, &b->images, image);
+}
+
+berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *pipeline,
+                                         berth_program *program) {
+    image_builder b = {.module = module, .pipeline = pipeline};
+    for (uint32_t i = 0; i < pipeline->units.count; ++i) {
+        if (pipeline->units.data[i].executable != BERTH_NO_INDEX) continue;
+        const berth_target *target = target_of(&b, &pipeline->units.data[i]);
+        const berth_codegen *codegen = berth_codegen_find(berth_device_kind_name(target->kind));
+        if (strcmp(codegen->format, BERTH_FORMAT_CPU_ELF) == 0)
+            BERTH_TRY(compile_c(&b, i));
+        else
+            join_sources(&b, i, codegen);
+    }
+    program->executables = b.images.data;
+    program->executable_count = b.images.count;
+    return BERTH_OK;
+}

@@ -1,0 +1,147 @@
+#include "toolkit/model.h"
+
+#include <string.h>
+
+#include "artifact/file.h"
+#include "devices/device.h"
+#include "devices/registry.h"
+
+struct berth_model {
+    berth_arena *arena;
+    berth_module *module;
+    berth_multi_target *target;
+    berth_compile_result compiled;
+    const berth_program *program;
+};
+
+// ---- this machine -------------------------------------------------------------------------------
+
+typedef struct facts_job {
+    berth_arena *arena;
+    berth_machine_facts *facts;
+} facts_job;
+
+static berth_status add_driver_devices(berth_arena *arena, const char *kind,
+                                       berth_machine_facts *facts) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
+    if (status) {  // not here: `local` then has no such device, and `berth devices` says why
+        berth_status_free(status);
+        return BERTH_OK;
+    }
+    uint32_t count = berth_driver_device_count(driver);
+    berth_machine_device *devices =
+        berth_arena_new_array(arena, berth_machine_device, facts->device_count + count);
+    for (uint32_t i = 0; i < facts->device_count; ++i) devices[i] = facts->devices[i];
+    for (uint32_t i = 0; i < count && !status; ++i) {
+        berth_device_info info;
+        status = berth_driver_device_info(driver, i, &info);
+        if (status) break;
+        devices[facts->device_count++] = (berth_machine_device){
+            .kind = berth_device_kind_from_name(kind),
+            .model = berth_arena_strdup(arena, info.name),
+            .arch = "",
+            .compute_units = info.compute_units,
+            .max_group_size = (int64_t)info.max_group_size,
+            .local_memory_bytes = (int64_t)info.local_memory_bytes,
+            .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes};
+    }
+    facts->devices = devices;
+    berth_driver_close(driver);
+    return status;
+}
+
+static berth_status run_facts(void *user) {
+    facts_job *job = user;
+    return add_driver_devices(job->arena, "opencl", job->facts);
+}
+
+berth_status berth_machine_facts_local(berth_arena *arena, berth_machine_facts *out_facts) {
+    BERTH_TRY(berth_machine_facts_host(arena, out_facts));
+    facts_job job = {arena, out_facts};
+    return berth_arena_try(arena, run_facts, &job);
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+// Drivers are only asked where the text needs to know about them: opening one takes time.
+static bool needs_devices(const char *target) {
+    return strncmp(target, "local", 5) == 0;
+}
+
+static berth_status parse_target(berth_model *model, const berth_model_options *options) {
+    const char *text = options->target ? options->target : "cpu";
+    berth_machine_facts facts;
+    if (needs_devices(text))
+        BERTH_TRY(berth_machine_facts_local(model->arena, &facts));
+    else
+        BERTH_TRY(berth_machine_facts_host(model->arena, &facts));
+    berth_target_options target_options = options->target_options;
+    target_options.machine = &facts;
+    return berth_target_parse(model->arena, text, &target_options, &model->target);
+}
+
+static berth_status open_program(berth_model *model, const char *path,
+                                 const berth_model_options *options) {
+    BERTH_TRY(berth_program_read(model->arena, path, &model->program));
+    if (!options->target) return BERTH_OK;
+    BERTH_TRY(parse_target(model, options));
+    if (strcmp(model->target->canonical, model->program->target_json) == 0) return BERTH_OK;
+    return berth_status_make(
+        BERTH_INCOMPATIBLE,
+        "\"%s\" was built for another target; leave --target out to run it as built, or build it "
+        "again. Built for: %s",
+        path, model->program->target_json);
+}
+
+static berth_status load(berth_model *model, const char *path, const berth_model_options *options) {
+    if (berth_program_file_is(path)) return open_program(model, path, options);
+    BERTH_TRY(parse_target(model, options));
+    BERTH_TRY(berth_onnx_import(model->arena, path, &options->import, &model->module));
+    berth_compile_options compile = options->compile;
+    compile.target = model->target;
+    BERTH_TRY(berth_compile(model->module, &compile, &model->compiled));
+    model->program = model->compiled.program;
+    return BERTH_OK;
+}
+
+berth_status berth_model_load(const char *path, const berth_model_options *options,
+                              berth_model **out_model) {
+    *out_model = NULL;
+    berth_arena *arena = NULL;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &arena));
+    berth_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));
+    if (!model) {
+        berth_arena_destroy(arena);
+        return berth_status_oom();
+    }
+    model->arena = arena;
+    berth_status status = load(model, path, options);
+    if (status)
+        berth_model_destroy(model);
+    else
+        *out_model = model;
+    return status;
+}
+
+void berth_model_destroy(berth_model *model) {
+    if (!model) return;
+    berth_arena_destroy(model->arena);
+    berth_free(berth_allocator_system(), model, sizeof(*model));
+}
+
+const berth_program *berth_model_program(const berth_model *model) {
+    return model->program;
+}
+
+const berth_plan *berth_model_plan(const berth_model *model) {
+    return model->compiled.plan;
+}
+
+const berth_module *berth_model_module(const berth_model *model) {
+    return model->module;
+}
+
+const berth_multi_target *berth_model_target(const berth_model *model) {
+    return model->target;
+}

@@ -1,0 +1,42 @@
+// A model ready to run: an ONNX file compiled for a target, or a program file made by `berth
+// build`.
+//
+//   berth_model_options options = {.target = "opencl -host=cpu"};
+//   berth_model *model;
+//   BERTH_TRY(berth_model_load("mnist.onnx", &options, &model));
+//   BERTH_TRY(berth_session_open(allocator, berth_model_program(model), NULL, &session));
+#ifndef BERTH_TOOLKIT_MODEL_H_
+#define BERTH_TOOLKIT_MODEL_H_
+
+#include "artifact/program.h"
+#include "compiler/compile.h"
+#include "compiler/onnx/import.h"
+#include "target/target.h"
+
+typedef struct berth_model berth_model;
+
+typedef struct berth_model_options {
+    const char *target;                   // any spelling of docs/target.md; NULL = "cpu"
+    berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
+    berth_import_options import;          // symbolic dimensions, known inputs
+    berth_compile_options compile;        // `target` is filled in here
+} berth_model_options;
+
+// Loads, plans and compiles a model, or opens a program file (then only options.target is looked
+// at: NULL, or it must be the target the program was built for). Errors: those of import, target,
+// compile and program files.
+BERTH_MUST_USE berth_status berth_model_load(const char *path, const berth_model_options *options,
+                                             berth_model **out_model);
+void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine
+
+const berth_program *berth_model_program(const berth_model *model);  // NULL when stopped early
+const berth_plan *berth_model_plan(const berth_model *model);        // NULL for program files
+const berth_module *
+berth_model_module(const berth_model *model);  // as the pipeline left it; NULL for program files
+const berth_multi_target *berth_model_target(const berth_model *model);
+
+// Facts about this machine for target parsing: CPU, and the devices that drivers find.
+BERTH_MUST_USE berth_status berth_machine_facts_local(berth_arena *arena,
+                                                      berth_machine_facts *out_facts);
+
+#endif  // BERTH_TOOLKIT_MODEL_H_
