@@ -1,0 +1,189 @@
+// Binding of a program's virtual devices to physical ones, their queues and their code.
+#include <string.h>
+
+#include "base/str.h"
+#include "executor/session_private.h"
+
+static const berth_session_binding *find_binding(const berth_session *session, const char *name) {
+    for (uint32_t i = 0; i < session->options.binding_count; ++i)
+        if (strcmp(session->options.bindings[i].name, name) == 0)
+            return &session->options.bindings[i];
+    return NULL;
+}
+
+static berth_status check_bindings(const berth_session *session) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; i < session->options.binding_count; ++i) {
+        const char *name = session->options.bindings[i].name;
+        bool found = false;
+        for (uint32_t d = 0; d < program->device_count && !found; ++d)
+            found = strcmp(program->devices[d].name, name) == 0;
+        if (found) continue;
+        berth_strbuf names = berth_strbuf_make(session->arena);
+        for (uint32_t d = 0; d < program->device_count; ++d)
+            berth_strbuf_addf(&names, d ? ", \"%s\"" : "\"%s\"", program->devices[d].name);
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "a binding names \"%s\", which is no device of the program; it has %s", name,
+            berth_strbuf_text(&names));
+    }
+    return BERTH_OK;
+}
+
+static berth_status absent(const berth_session *session, const berth_program_device *device,
+                           uint32_t ordinal, berth_driver *driver) {
+    uint32_t count = berth_driver_device_count(driver);
+    berth_strbuf names = berth_strbuf_make(session->arena);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_device_info info;
+        berth_status status = berth_driver_device_info(driver, i, &info);
+        if (!status)
+            berth_strbuf_addf(&names, "%s%s:%u \"%s\"", i ? ", " : ": ", device->kind, i,
+                              info.name);
+        berth_status_free(status);
+    }
+    return berth_status_make(
+        BERTH_UNAVAILABLE,
+        "device \"%s\" of the program is not here: it needs %s device %u, and this machine has "
+        "%u%s",
+        device->name, device->kind, ordinal, count, berth_strbuf_text(&names));
+}
+
+static berth_status open_physical(berth_session *session, const berth_program_device *device,
+                                  uint32_t ordinal, uint32_t *out_index) {
+    for (uint32_t i = 0; i < session->physical_count; ++i) {
+        berth_session_physical *other = &session->physicals[i];
+        if (!other->driver || strcmp(other->kind, device->kind) != 0 || other->ordinal != ordinal)
+            continue;
+        *out_index = i;
+        return BERTH_OK;
+    }
+    berth_session_physical *physical = &session->physicals[session->physical_count];
+    *physical = (berth_session_physical){.kind = device->kind, .ordinal = ordinal};
+    berth_status status = berth_driver_open(device->kind, session->allocator, &physical->driver);
+    if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
+    *out_index = session->physical_count++;  // from here on close_devices knows it
+    if (ordinal >= berth_driver_device_count(physical->driver))
+        return absent(session, device, ordinal, physical->driver);
+    const berth_device_options options = {.thread_count = session->options.thread_count,
+                                          .profile = session->options.profile};
+    status = berth_device_open(physical->driver, ordinal, &options, &physical->device);
+    return berth_status_prefix(status, "device \"%s\" of the program", device->name);
+}
+
+static berth_status use_callers(berth_session *session, const berth_program_device *device,
+                                berth_device *given, uint32_t *out_index) {
+    if (strcmp(berth_device_kind_text(given), device->kind) != 0)
+        return berth_status_make(BERTH_INCOMPATIBLE,
+                                 "device \"%s\" of the program is bound to a device of kind %s",
+                                 device->name, berth_device_kind_text(given));
+    *out_index = session->physical_count++;
+    session->physicals[*out_index] =
+        (berth_session_physical){.kind = device->kind, .device = given};
+    return BERTH_OK;
+}
+
+berth_status berth_executor__open_devices(berth_session *session) {
+    const berth_program *program = session->program;
+    session->physicals =
+        berth_arena_new_array(session->arena, berth_session_physical, program->device_count);
+    session->devices =
+        berth_arena_new_array(session->arena, berth_session_device, program->device_count);
+    BERTH_TRY(check_bindings(session));
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        const berth_program_device *device = &program->devices[d];
+        const berth_session_binding *binding = find_binding(session, device->name);
+        berth_session_device *bound = &session->devices[d];
+        if (binding && binding->device)
+            BERTH_TRY(use_callers(session, device, binding->device, &bound->physical));
+        else
+            BERTH_TRY(open_physical(session, device,
+                                    binding ? binding->ordinal : device->virtual_id,
+                                    &bound->physical));
+        bound->device = session->physicals[bound->physical].device;
+    }
+    return BERTH_OK;
+}
+
+void berth_executor__close_devices(berth_session *session) {
+    for (uint32_t d = 0; session->devices && d < session->program->device_count; ++d) {
+        berth_session_device *device = &session->devices[d];
+        for (uint32_t e = 0; device->executables && e < session->program->executable_count; ++e)
+            berth_executable_destroy(device->executables[e]);
+    }
+    for (uint32_t i = 0; i < session->physical_count; ++i) {
+        if (!session->physicals[i].driver) continue;
+        berth_device_close(session->physicals[i].device);
+        berth_driver_close(session->physicals[i].driver);
+    }
+    session->physical_count = 0;
+}
+
+// ---- queues
+// ---------------------------------------------------------------------------------------
+
+berth_status berth_executor__open_queues(berth_session *session) {
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        berth_session_device *device = &session->devices[d];
+        if (session->schedule.values[d] == 0) continue;
+        BERTH_TRY(berth_queue_open(device->device, &device->queue));
+        BERTH_TRY(berth_semaphore_create(session->allocator, 0, &device->semaphore));
+    }
+    session->submitted_runs = 0;
+    return BERTH_OK;
+}
+
+void berth_executor__close_queues(berth_session *session) {
+    if (!session->devices) return;
+    for (uint32_t d = 0; d < session->program->device_count; ++d)
+        if (session->devices[d].semaphore)
+            berth_semaphore_fail(
+                session->devices[d].semaphore,
+                berth_status_make(BERTH_CANCELLED, "the session gave up this run"));
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        berth_queue_destroy(session->devices[d].queue);
+        session->devices[d].queue = NULL;
+    }
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        if (session->devices[d].semaphore) berth_semaphore_release(session->devices[d].semaphore);
+        session->devices[d].semaphore = NULL;
+    }
+}
+
+// ---- code
+// -----------------------------------------------------------------------------------------
+
+static berth_status load_kernel(berth_session *session, berth_session_device *device,
+                                uint32_t index, bool *known) {
+    const berth_program_kernel *kernel = &session->program->kernels[index];
+    berth_executable **executable = &device->executables[kernel->executable];
+    if (!*executable)
+        BERTH_TRY(berth_executable_load(
+            device->device, &session->program->executables[kernel->executable], executable));
+    BERTH_TRY(berth_executable_find(*executable, kernel, &device->kernels[index]));
+    *known = true;
+    return BERTH_OK;
+}
+
+berth_status berth_executor__load_code(berth_session *session) {
+    const berth_program *program = session->program;
+    bool *known = berth_arena_array(session->arena, program->device_count, program->kernel_count);
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        session->devices[d].executables =
+            berth_arena_new_array(session->arena, berth_executable *, program->executable_count);
+        session->devices[d].kernels =
+            berth_arena_new_array(session->arena, uint32_t, program->kernel_count);
+    }
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        if (step->kind != BERTH_STEP_DISPATCH) continue;
+        bool *seen = &known[(size_t)step->device * program->kernel_count + step->kernel];
+        if (*seen) continue;
+        berth_status status =
+            load_kernel(session, &session->devices[step->device], step->kernel, seen);
+        if (status)
+            return berth_status_prefix(status, "code of \"%s\" for device \"%s\"", step->name,
+                                       program->devices[step->device].name);
+    }
+    return BERTH_OK;
+}

@@ -1,0 +1,214 @@
+// The graph executor: command lists made when a session opens, replayed by every run.
+//
+// Within run r a queue's timeline goes from r * n to (r + 1) * n, n being its number of batches. So
+// the waits and signals of a batch are known but for one product, and a run is a loop of submits
+// and one wait per queue.
+#include "base/clock.h"
+#include "executor/session_private.h"
+
+static void make_copy(berth_session *session, const berth_program_step *step,
+                      berth_command *command) {
+    command->kind = BERTH_COMMAND_COPY;
+    command->copy.source = session->tensors[step->bindings[0]];
+    command->copy.destination = session->tensors[step->bindings[1]];
+    command->copy.size_bytes = session->program->tensors[step->bindings[0]].size_bytes;
+}
+
+static void make_dispatch(berth_session *session, const berth_program_step *step,
+                          berth_command *command) {
+    const berth_program_kernel *kernel = &session->program->kernels[step->kernel];
+    berth_session_device *device = &session->devices[step->device];
+    berth_buffer **buffers =
+        berth_arena_new_array(session->arena, berth_buffer *, kernel->binding_count);
+    for (uint32_t b = 0; b < kernel->binding_count; ++b)
+        buffers[b] = session->tensors[step->bindings[b]];
+    command->kind = BERTH_COMMAND_DISPATCH;
+    command->dispatch.executable = device->executables[kernel->executable];
+    command->dispatch.kernel = device->kernels[step->kernel];
+    command->dispatch.buffers = buffers;
+    command->dispatch.buffer_count = kernel->binding_count;
+    command->dispatch.constants = step->constants;
+    command->dispatch.constant_count = kernel->constant_count;
+    for (int axis = 0; axis < 3; ++axis) {
+        command->dispatch.groups[axis] = kernel->groups[axis];
+        command->dispatch.group_size[axis] = kernel->group_size[axis];
+    }
+}
+
+// A batch must not run inside submit while other queues could begin work that does not need it:
+// then `asynchronous` is set. It is enough to look at the next batch of every other queue, since
+// what follows comes after that one.
+static void choose_asynchronous(berth_session *session) {
+    const berth_schedule *schedule = &session->schedule;
+    uint32_t device_count = session->program->device_count;
+    const berth_schedule_batch **next =
+        berth_arena_array(session->arena, device_count, sizeof(const berth_schedule_batch *));
+    for (uint32_t i = schedule->batch_count; i-- > 0;) {
+        const berth_schedule_batch *batch = &schedule->batches[i];
+        for (uint32_t d = 0; d < device_count; ++d) {
+            if (d == batch->queue || !next[d]) continue;
+            bool needs_it = false;
+            for (uint32_t w = 0; w < next[d]->wait_count && !needs_it; ++w)
+                needs_it = next[d]->waits[w].queue == batch->queue &&
+                           next[d]->waits[w].value >= batch->value;
+            if (!needs_it) session->batches[i].asynchronous = true;
+        }
+        next[batch->queue] = batch;
+    }
+}
+
+void berth_executor__make_commands(berth_session *session) {
+    const berth_program *program = session->program;
+    const berth_schedule *schedule = &session->schedule;
+    session->batches =
+        berth_arena_new_array(session->arena, berth_session_batch, schedule->batch_count);
+    if (session->options.profile)
+        session->timings =
+            berth_arena_new_array(session->arena, berth_command_timing, program->step_count);
+    for (uint32_t i = 0; i < schedule->batch_count; ++i) {
+        const berth_schedule_batch *batch = &schedule->batches[i];
+        berth_command *commands =
+            berth_arena_new_array(session->arena, berth_command, batch->step_count);
+        for (uint32_t s = 0; s < batch->step_count; ++s) {
+            const berth_program_step *step = &program->steps[batch->steps[s]];
+            if (step->kind == BERTH_STEP_COPY)
+                make_copy(session, step, &commands[s]);
+            else
+                make_dispatch(session, step, &commands[s]);
+            commands[s].label = step->name;
+            if (session->timings) commands[s].timing = &session->timings[batch->steps[s]];
+        }
+        session->batches[i].commands = commands;
+        session->batches[i].waits =
+            berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count);
+    }
+    choose_asynchronous(session);
+}
+
+// ---- running
+// --------------------------------------------------------------------------------------
+
+static uint64_t timeline(const berth_session *session, uint32_t queue, uint32_t value) {
+    return session->submitted_runs * session->schedule.values[queue] + value;
+}
+
+static berth_status submit_batch(berth_session *session, uint32_t index, bool limited) {
+    const berth_schedule_batch *batch = &session->schedule.batches[index];
+    berth_session_batch *ready = &session->batches[index];
+    for (uint32_t w = 0; w < batch->wait_count; ++w)
+        ready->waits[w] = (berth_semaphore_point){
+            session->devices[batch->waits[w].queue].semaphore,
+            timeline(session, batch->waits[w].queue, batch->waits[w].value)};
+    const berth_semaphore_point signal = {session->devices[batch->queue].semaphore,
+                                          timeline(session, batch->queue, batch->value)};
+    return berth_queue_submit(session->devices[batch->queue].queue,
+                              &(berth_submission){.waits = ready->waits,
+                                                  .wait_count = batch->wait_count,
+                                                  .commands = ready->commands,
+                                                  .command_count = batch->step_count,
+                                                  .signals = &signal,
+                                                  .signal_count = 1,
+                                                  .asynchronous = ready->asynchronous || limited});
+}
+
+// `limited`: the run has a timeout, so nothing may run inside submit, where the clock cannot stop
+// it.
+static berth_status submit_all(berth_session *session, bool limited, uint32_t *out_failed_batch) {
+    const berth_schedule *schedule = &session->schedule;
+    for (uint32_t i = 0; i < schedule->batch_count; ++i) {
+        *out_failed_batch = i;
+        BERTH_TRY(submit_batch(session, i, limited));
+        bool last_of_queue = i + 1 == schedule->batch_count ||
+                             schedule->batches[i + 1].queue != schedule->batches[i].queue;
+        if (last_of_queue)
+            BERTH_TRY(berth_queue_flush(session->devices[schedule->batches[i].queue].queue));
+    }
+    *out_failed_batch = BERTH_NO_INDEX;
+    return BERTH_OK;
+}
+
+static berth_status wait_all(berth_session *session, int64_t timeout_ns) {
+    int64_t deadline_ns = timeout_ns < 0 ? -1 : session->run_start_ns + timeout_ns;
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        uint32_t value = session->schedule.values[d];
+        if (value == 0) continue;
+        int64_t left_ns = -1;
+        if (deadline_ns >= 0) {
+            left_ns = deadline_ns - berth_clock_ns();
+            if (left_ns < 0) left_ns = 0;
+        }
+        BERTH_TRY(berth_semaphore_wait(session->devices[d].semaphore, timeline(session, d, value),
+                                       left_ns));
+    }
+    return BERTH_OK;
+}
+
+// The first batch that did not come to its end: the one that failed, since batches are in an order
+// that waits respect.
+static uint32_t find_failed_batch(const berth_session *session) {
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
+        const berth_schedule_batch *batch = &session->schedule.batches[i];
+        bool failed = false;
+        uint64_t value = berth_semaphore_query(session->devices[batch->queue].semaphore, &failed);
+        if (failed && value < timeline(session, batch->queue, batch->value)) return i;
+    }
+    return BERTH_NO_INDEX;
+}
+
+static berth_status name_failure(const berth_session *session, uint32_t batch_index,
+                                 berth_status failure) {
+    if (batch_index == BERTH_NO_INDEX) return failure;
+    const berth_schedule_batch *batch = &session->schedule.batches[batch_index];
+    const berth_program *program = session->program;
+    const char *device = program->devices[batch->queue].name;
+    const char *first = program->steps[batch->steps[0]].name;
+    if (batch->step_count == 1)
+        return berth_status_prefix(failure, "step \"%s\" on \"%s\"", first, device);
+    const char *last = program->steps[batch->steps[batch->step_count - 1]].name;
+    return berth_status_prefix(failure, "steps \"%s\" to \"%s\" on \"%s\"", first, last, device);
+}
+
+// Queues and semaphores made anew after a failed run. The old ones go first, which waits for what
+// still runs.
+static berth_status repair(berth_session *session) {
+    mtx_lock(&session->lock);
+    berth_executor__close_queues(session);
+    berth_status status = berth_executor__open_queues(session);
+    mtx_unlock(&session->lock);
+    if (!status) session->broken = false;
+    return status;
+}
+
+berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
+    if (session->broken) BERTH_TRY(repair(session));
+    session->run_start_ns = berth_clock_ns();
+    uint32_t failed_batch = BERTH_NO_INDEX;
+    berth_status status = submit_all(session, timeout_ns >= 0, &failed_batch);
+    if (!status) status = wait_all(session, timeout_ns);
+    session->run_end_ns = berth_clock_ns();
+    if (!status) {
+        session->submitted_runs++;
+        session->run_count++;
+        return BERTH_OK;
+    }
+    session->broken = true;
+    berth_code code = berth_status_code(status);
+    if (code == BERTH_DEADLINE_EXCEEDED)
+        status = berth_status_prefix(status, "the run did not end within %lld us",
+                                     (long long)(timeout_ns / 1000));
+    else if (code != BERTH_CANCELLED)
+        status = name_failure(
+            session, failed_batch == BERTH_NO_INDEX ? find_failed_batch(session) : failed_batch,
+            status);
+    berth_session_cancel(session);  // what has not begun is dropped
+    return status;
+}
+
+void berth_session_cancel(berth_session *session) {
+    mtx_lock(&session->lock);
+    for (uint32_t d = 0; d < session->program->device_count; ++d)
+        if (session->devices[d].semaphore)
+            berth_semaphore_fail(session->devices[d].semaphore,
+                                 berth_status_make(BERTH_CANCELLED, "the run was cancelled"));
+    mtx_unlock(&session->lock);
+}

@@ -1,0 +1,202 @@
+// Memory of a session: pools, constants and one buffer per tensor in use.
+//
+// A constant pool on a device whose memory is the host's is not allocated: each constant is used
+// where the program has it (the mapped file, the compiler's arena), or copied to a buffer of its
+// own when its alignment does not do.
+#include <string.h>
+
+#include "executor/session_private.h"
+
+static bool host_visible(const berth_session *session, uint32_t device) {
+    return berth_device_get_info(session->devices[device].device)->memories[0].host_visible;
+}
+
+static bool used_in_place(const berth_session *session, uint32_t pool) {
+    const berth_program_pool *p = &session->program->pools[pool];
+    return p->usage == BERTH_POOL_CONSTANT && host_visible(session, p->device);
+}
+
+static berth_status allocate_pool(berth_session *session, uint32_t index) {
+    const berth_program_pool *pool = &session->program->pools[index];
+    berth_device *device = session->devices[pool->device].device;
+    uint32_t memory = 0;
+    BERTH_TRY(berth_device_find_memory(device, pool->scope, &memory));
+    uint32_t needed = berth_device_get_info(device)->memories[memory].alignment_bytes;
+    if (needed > pool->alignment_bytes)
+        return berth_status_make(
+            BERTH_INCOMPATIBLE,
+            "planned for an alignment of %u bytes, but the device needs %u: plan again with the "
+            "alignment of this device in the target",
+            pool->alignment_bytes, needed);
+    return berth_buffer_allocate(device, memory, pool->size_bytes, &session->pools[index]);
+}
+
+static berth_status allocate_pools(berth_session *session) {
+    for (uint32_t i = 0; i < session->program->pool_count; ++i) {
+        const berth_program_pool *pool = &session->program->pools[i];
+        if (used_in_place(session, i)) continue;
+        berth_status status = allocate_pool(session, i);
+        if (status)
+            return berth_status_prefix(status, "%llu bytes on device \"%s\"",
+                                       (unsigned long long)pool->size_bytes,
+                                       session->program->devices[pool->device].name);
+    }
+    return BERTH_OK;
+}
+
+// ---- constants
+// ------------------------------------------------------------------------------------
+
+static berth_status wrap_constant(berth_session *session, uint32_t index) {
+    const berth_program_constant *constant = &session->program->constants[index];
+    const berth_program_tensor *tensor = &session->program->tensors[constant->tensor];
+    const berth_program_pool *pool = &session->program->pools[tensor->pool];
+    berth_device *device = session->devices[pool->device].device;
+    if (tensor->size_bytes && (uintptr_t)constant->data % pool->alignment_bytes == 0) {
+        union {
+            const void *constant;
+            void *mutable_pointer;
+        } data = {.constant = constant->data};  // kernels only read constants
+        berth_status status = berth_buffer_import(device, data.mutable_pointer, tensor->size_bytes,
+                                                  &session->roots[index]);
+        if (!status) {
+            session->in_place_bytes[pool->device] += tensor->size_bytes;
+            return BERTH_OK;
+        }
+        if (berth_status_code(status) != BERTH_UNSUPPORTED) return status;
+        berth_status_free(status);
+    }
+    uint32_t memory = 0;
+    BERTH_TRY(berth_device_find_memory(device, pool->scope, &memory));
+    BERTH_TRY(berth_buffer_allocate(device, memory, tensor->size_bytes, &session->roots[index]));
+    if (tensor->size_bytes)
+        memcpy(berth_buffer_host(session->roots[index]), constant->data,
+               (size_t)tensor->size_bytes);
+    return BERTH_OK;
+}
+
+static berth_status upload_constant(berth_session *session, uint32_t index) {
+    const berth_program_constant *constant = &session->program->constants[index];
+    const berth_program_tensor *tensor = &session->program->tensors[constant->tensor];
+    if (tensor->size_bytes == 0) return BERTH_OK;
+    berth_buffer *pool = session->pools[tensor->pool];
+    void *data = NULL;
+    BERTH_TRY(berth_buffer_map(pool, tensor->offset_bytes, tensor->size_bytes, true, &data));
+    memcpy(data, constant->data, (size_t)tensor->size_bytes);
+    return berth_buffer_unmap(pool, data);
+}
+
+static berth_status place_constants(berth_session *session) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        uint32_t tensor = program->constants[i].tensor;
+        berth_status status = session->pools[program->tensors[tensor].pool]
+                                  ? upload_constant(session, i)
+                                  : wrap_constant(session, i);
+        if (status)
+            return berth_status_prefix(status, "constant \"%s\"", program->tensors[tensor].name);
+    }
+    return BERTH_OK;
+}
+
+// ---- tensors
+// --------------------------------------------------------------------------------------
+
+// The buffer that holds a tensor's bytes, and where they begin in it. Linear in the constants, only
+// for tensors of constant pools that are used in place and are not constants themselves (views of
+// constants).
+static berth_status find_home(const berth_session *session, uint32_t index, berth_buffer **out_home,
+                              uint64_t *out_offset_bytes) {
+    const berth_program *program = session->program;
+    const berth_program_tensor *tensor = &program->tensors[index];
+    *out_home = session->pools[tensor->pool];
+    *out_offset_bytes = tensor->offset_bytes;
+    if (*out_home) return BERTH_OK;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const berth_program_tensor *constant = &program->tensors[program->constants[i].tensor];
+        if (constant->pool != tensor->pool || tensor->offset_bytes < constant->offset_bytes ||
+            tensor->offset_bytes + tensor->size_bytes >
+                constant->offset_bytes + constant->size_bytes)
+            continue;
+        *out_home = session->roots[i];
+        *out_offset_bytes = tensor->offset_bytes - constant->offset_bytes;
+        return BERTH_OK;
+    }
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "it is in a constant pool, but no constant gives its content");
+}
+
+static berth_status make_tensor(berth_session *session, uint32_t index) {
+    if (session->tensors[index]) return BERTH_OK;
+    berth_buffer *home = NULL;
+    uint64_t offset_bytes = 0;
+    berth_status status = find_home(session, index, &home, &offset_bytes);
+    if (!status)
+        status = berth_buffer_view(home, offset_bytes, session->program->tensors[index].size_bytes,
+                                   &session->tensors[index]);
+    return berth_status_prefix(status, "tensor %u \"%s\"", index,
+                               session->program->tensors[index].name);
+}
+
+static berth_status make_tensors(berth_session *session) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        uint32_t tensor = program->constants[i].tensor;
+        if (!session->roots[i]) continue;
+        session->tensors[tensor] = session->roots[i];  // the same object; freed once, as a root
+    }
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        uint32_t count =
+            step->kind == BERTH_STEP_COPY ? 2 : program->kernels[step->kernel].binding_count;
+        for (uint32_t b = 0; b < count; ++b) BERTH_TRY(make_tensor(session, step->bindings[b]));
+    }
+    return BERTH_OK;
+}
+
+static berth_status make_io(berth_session *session, const berth_program_io *list, uint32_t count,
+                            berth_tensor **out_tensors) {
+    berth_tensor *tensors = berth_arena_new_array(session->arena, berth_tensor, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *tensor = &session->program->tensors[list[i].tensor];
+        tensors[i] = (berth_tensor){.dtype = tensor->dtype, .rank = tensor->rank};
+        memcpy(tensors[i].dims, tensor->dims, sizeof(tensors[i].dims));
+        uint8_t *host = berth_buffer_host(session->pools[tensor->pool]);
+        if (!host && tensor->size_bytes)
+            return berth_status_make(BERTH_INCOMPATIBLE,
+                                     "\"%s\" is in memory the host cannot reach", list[i].name);
+        if (!host) continue;
+        tensors[i].data = host + tensor->offset_bytes;
+        memset(tensors[i].data, 0, (size_t)tensor->size_bytes);
+    }
+    *out_tensors = tensors;
+    return BERTH_OK;
+}
+
+berth_status berth_executor__allocate(berth_session *session) {
+    const berth_program *program = session->program;
+    session->pools = berth_arena_new_array(session->arena, berth_buffer *, program->pool_count);
+    session->roots = berth_arena_new_array(session->arena, berth_buffer *, program->constant_count);
+    session->tensors = berth_arena_new_array(session->arena, berth_buffer *, program->tensor_count);
+    session->in_place_bytes =
+        berth_arena_new_array(session->arena, uint64_t, program->device_count);
+    BERTH_TRY(allocate_pools(session));
+    BERTH_TRY(place_constants(session));
+    BERTH_TRY(make_tensors(session));
+    BERTH_TRY(make_io(session, program->inputs, program->input_count, &session->inputs));
+    return make_io(session, program->outputs, program->output_count, &session->outputs);
+}
+
+void berth_executor__free_memory(berth_session *session) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; session->roots && i < program->constant_count; ++i) {
+        if (session->roots[i] && session->tensors)
+            session->tensors[program->constants[i].tensor] = NULL;
+        berth_buffer_free(session->roots[i]);
+    }
+    for (uint32_t i = 0; session->tensors && i < program->tensor_count; ++i)
+        berth_buffer_free(session->tensors[i]);
+    for (uint32_t i = 0; session->pools && i < program->pool_count; ++i)
+        berth_buffer_free(session->pools[i]);
+    session->roots = session->tensors = session->pools = NULL;
+}

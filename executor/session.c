@@ -1,0 +1,141 @@
+#include "executor/session.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "executor/session_private.h"
+
+static berth_status open_body(void *user) {
+    berth_session *session = user;
+    BERTH_TRY(berth_executor__open_devices(session));
+    session->schedule = berth_schedule_make(session->arena, session->program);
+    BERTH_TRY(berth_executor__open_queues(session));
+    BERTH_TRY(berth_executor__allocate(session));
+    BERTH_TRY(berth_executor__load_code(session));
+    berth_executor__make_commands(session);
+    berth_executor__make_reports(session);
+    return BERTH_OK;
+}
+
+berth_status berth_session_open(berth_allocator allocator, const berth_program *program,
+                                const berth_session_options *options, berth_session **out_session) {
+    *out_session = NULL;
+    BERTH_TRY(berth_program_verify(program));
+    berth_session *session = berth_calloc(allocator, 1, sizeof(*session));
+    if (!session) return berth_status_oom();
+    session->allocator = allocator;
+    session->program = program;
+    if (options) session->options = *options;
+    berth_status status = berth_arena_create(allocator, &session->arena);
+    if (!status && mtx_init(&session->lock, mtx_plain) != thrd_success)
+        status = berth_status_make(BERTH_OUT_OF_MEMORY, "the system gives no mutex");
+    else if (!status)
+        session->lock_made = true;
+    if (!status) status = berth_arena_try(session->arena, open_body, session);
+    if (status) {
+        berth_session_close(session);
+        return berth_status_prefix(status, "opening \"%s\"", program->name);
+    }
+    session->options.bindings = NULL;  // the caller's, needed only while opening
+    session->options.binding_count = 0;
+    *out_session = session;
+    return BERTH_OK;
+}
+
+void berth_session_close(berth_session *session) {
+    if (!session) return;
+    berth_executor__close_queues(session);
+    berth_executor__free_memory(session);
+    berth_executor__close_devices(session);
+    if (session->lock_made) mtx_destroy(&session->lock);
+    berth_arena_destroy(session->arena);
+    berth_free(session->allocator, session, sizeof(*session));
+}
+
+// ---- inputs and outputs
+// ---------------------------------------------------------------------------
+
+const berth_tensor *berth_session_input(const berth_session *session, uint32_t index) {
+    return index < session->program->input_count ? &session->inputs[index] : NULL;
+}
+
+const berth_tensor *berth_session_output(const berth_session *session, uint32_t index) {
+    return index < session->program->output_count ? &session->outputs[index] : NULL;
+}
+
+const char *berth_session_input_name(const berth_session *session, uint32_t index) {
+    return index < session->program->input_count ? session->program->inputs[index].name : NULL;
+}
+
+const char *berth_session_output_name(const berth_session *session, uint32_t index) {
+    return index < session->program->output_count ? session->program->outputs[index].name : NULL;
+}
+
+static berth_status find_io(const char *what, const berth_program_io *list, uint32_t count,
+                            const char *name, uint32_t *out_index) {
+    enum { names_capacity = 512 };
+    char names[names_capacity] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (strcmp(list[i].name, name) == 0) {
+            *out_index = i;
+            return BERTH_OK;
+        }
+        size_t wanted = strlen(list[i].name) + 2;
+        if (length + wanted + 4 > names_capacity) {
+            if (length && names[length - 1] != '.') memcpy(names + length, "...", 4), length += 3;
+            continue;
+        }
+        if (length) memcpy(names + length, ", ", 2), length += 2;
+        memcpy(names + length, list[i].name, wanted - 1);
+        length += wanted - 2;
+    }
+    *out_index = BERTH_NO_INDEX;
+    return berth_status_make(BERTH_NOT_FOUND, "no %s is named \"%s\"; there is %s", what, name,
+                             count ? names : "none");
+}
+
+berth_status berth_session_find_input(const berth_session *session, const char *name,
+                                      uint32_t *out_index) {
+    return find_io("input", session->program->inputs, session->program->input_count, name,
+                   out_index);
+}
+
+berth_status berth_session_find_output(const berth_session *session, const char *name,
+                                       uint32_t *out_index) {
+    return find_io("output", session->program->outputs, session->program->output_count, name,
+                   out_index);
+}
+
+static berth_status check_same(const char *what, const char *name, const berth_tensor *expected,
+                               const berth_tensor *given) {
+    if (expected->dtype == given->dtype && berth_tensor_same_shape(expected, given))
+        return BERTH_OK;
+    char expected_text[192], given_text[192];
+    berth_tensor_format_shape(expected, expected_text);
+    berth_tensor_format_shape(given, given_text);
+    return berth_status_make(BERTH_INCOMPATIBLE, "%s \"%s\" is %s, but %s was given", what, name,
+                             expected_text, given_text);
+}
+
+berth_status berth_session_set_input(berth_session *session, const char *name,
+                                     const berth_tensor *value) {
+    uint32_t index = 0;
+    BERTH_TRY(berth_session_find_input(session, name, &index));
+    const berth_tensor *input = &session->inputs[index];
+    BERTH_TRY(check_same("input", name, input, value));
+    size_t size_bytes = berth_tensor_size_bytes(input);
+    if (size_bytes) memcpy(input->data, value->data, size_bytes);
+    return BERTH_OK;
+}
+
+berth_status berth_session_get_output(const berth_session *session, const char *name,
+                                      berth_tensor *value) {
+    uint32_t index = 0;
+    BERTH_TRY(berth_session_find_output(session, name, &index));
+    const berth_tensor *output = &session->outputs[index];
+    BERTH_TRY(check_same("output", name, output, value));
+    size_t size_bytes = berth_tensor_size_bytes(output);
+    if (size_bytes) memcpy(value->data, output->data, size_bytes);
+    return BERTH_OK;
+}

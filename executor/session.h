@@ -1,0 +1,144 @@
+// Session: a program opened on the devices of this machine, ready to run again and again. Opening
+// does all the work (devices, memory, constants, code, command lists); running replays a static
+// schedule and allocates nothing.
+//
+//   berth_session *session = NULL;
+//   BERTH_TRY(berth_session_open(berth_allocator_system(), program, NULL, &session));
+//   const berth_tensor *x = berth_session_input(session, 0);       // host memory, written in place
+//   fill(x->data);
+//   BERTH_TRY(berth_session_run(session, -1));
+//   const berth_tensor *y = berth_session_output(session, 0);      // valid until the next run
+//   berth_session_close(session);
+//
+// The program (and the arena or file behind it) must outlive the session. Thread-compatible: one
+// thread at a time, except berth_session_cancel. Several sessions of one program may run at once,
+// each with memory of its own.
+#ifndef BERTH_EXECUTOR_SESSION_H_
+#define BERTH_EXECUTOR_SESSION_H_
+
+#include "artifact/program.h"
+#include "base/alloc.h"
+#include "devices/driver.h"
+
+typedef struct berth_session berth_session;
+
+// Which physical device a virtual one is. Without a row, virtual device n of a kind is the n-th
+// device of its driver.
+typedef struct berth_session_binding {
+    const char *name;      // the program's device: "opencl:0"
+    uint32_t ordinal;      // of the driver's devices
+    berth_device *device;  // an open device of the caller, who keeps it open; NULL = the session
+                           // opens `ordinal`
+} berth_session_binding;
+
+typedef struct berth_session_options {
+    const berth_session_binding *bindings;
+    uint32_t binding_count;
+    uint32_t thread_count;  // cpu: threads of a device the session opens; 0 = all cores
+    bool profile;           // record when each step ran (about 0.1 us per step on cpu)
+} berth_session_options;
+
+// Opens a program; it is verified first. `options` NULL = defaults.
+//   ownership: everything is allocated through `allocator`, drivers and devices included
+//   errors:    INVALID_ARGUMENT the program breaks a rule, or a binding names no device of it;
+//   UNAVAILABLE a device is
+//              not here (the message says which and what is here); OUT_OF_MEMORY; INCOMPATIBLE the
+//              device needs another alignment or does not take the code; build failures with the
+//              build log
+BERTH_MUST_USE berth_status berth_session_open(berth_allocator allocator,
+                                               const berth_program *program,
+                                               const berth_session_options *options,
+                                               berth_session **out_session);
+
+// Waits for running work, then frees everything. NULL is fine.
+void berth_session_close(berth_session *session);
+
+// ---- inputs and outputs
+// ---------------------------------------------------------------------------
+
+// The host memory of an input or output, in the program's order; NULL when there is no such index.
+// The pointer stays valid until close; do not touch the data while a run is under way.
+const berth_tensor *berth_session_input(const berth_session *session, uint32_t index);
+const berth_tensor *berth_session_output(const berth_session *session, uint32_t index);
+const char *berth_session_input_name(const berth_session *session, uint32_t index);
+const char *berth_session_output_name(const berth_session *session, uint32_t index);
+
+// Index by name. Errors: NOT_FOUND (lists the names there are).
+BERTH_MUST_USE berth_status berth_session_find_input(const berth_session *session, const char *name,
+                                                     uint32_t *out_index);
+BERTH_MUST_USE berth_status berth_session_find_output(const berth_session *session,
+                                                      const char *name, uint32_t *out_index);
+
+// Copies in and out. Errors: NOT_FOUND; INCOMPATIBLE element type or shape (names expected and
+// given).
+BERTH_MUST_USE berth_status berth_session_set_input(berth_session *session, const char *name,
+                                                    const berth_tensor *value);
+BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *session, const char *name,
+                                                     berth_tensor *value);
+
+// ---- running
+// --------------------------------------------------------------------------------------
+
+// Runs once and waits for the outputs. timeout_ns < 0 = no limit. Allocates nothing, after a failed
+// run excepted.
+//   errors: the failure of a step, named by it ("conv1+relu1 on opencl:0: ..."); DEADLINE_EXCEEDED
+//   (what runs is left
+//           to end, what has not begun is dropped); CANCELLED. The session can run again
+//           afterwards.
+BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t timeout_ns);
+
+// Makes a run under way on another thread end with CANCELLED; when none is, the next one. Batches
+// of steps that have begun still end. Thread-safe.
+void berth_session_cancel(berth_session *session);
+
+// ---- facts and profile
+// ----------------------------------------------------------------------------
+
+typedef struct berth_session_device_report {
+    const char *name;  // the program's device
+    const char *kind;
+    const char *physical_name;  // the driver's device
+    uint32_t kernel_count;      // dispatches per run
+    uint32_t copy_count;        // copies per run, on this device's queue
+    int64_t kernel_ns;          // of the last run, when profiling
+    int64_t copy_ns;
+    int64_t busy_ns;        // of both; steps of one queue do not overlap
+    uint64_t memory_bytes;  // planned, in its pools: the sum of the next three
+    uint64_t workspace_bytes;
+    uint64_t constant_bytes;
+    uint64_t io_bytes;
+    uint64_t
+        in_place_bytes;  // part of constant_bytes used where the program has it, without a copy
+} berth_session_device_report;
+
+typedef struct berth_session_step_report {
+    const char *name;
+    const char *op;
+    uint32_t device;
+    bool is_copy;
+    uint64_t copied_bytes;
+    int64_t start_ns;  // base/clock.h; 0 when not profiling
+    int64_t end_ns;
+} berth_session_step_report;
+
+// The arrays belong to the session; step and busy times are those of the last run.
+typedef struct berth_session_report {
+    const berth_session_device_report *devices;  // as the program lists them
+    uint32_t device_count;
+    const berth_session_step_report *steps;
+    uint32_t step_count;
+    uint64_t copied_bytes;  // by copy steps, per run
+    uint64_t run_count;     // runs that succeeded
+    bool profiled;
+    int64_t run_start_ns;  // of the last run
+    int64_t run_end_ns;
+} berth_session_report;
+
+// Fills in a report. Allocates nothing.
+void berth_session_get_report(berth_session *session, berth_session_report *out_report);
+
+// Writes the last run as a Chrome/Perfetto trace ("-" = stdout). Errors: FAILED_PRECONDITION not
+// profiling, or nothing ran yet; IO.
+BERTH_MUST_USE berth_status berth_session_write_trace(berth_session *session, const char *path);
+
+#endif  // BERTH_EXECUTOR_SESSION_H_

@@ -1,0 +1,84 @@
+// What the files of the graph executor share.
+#ifndef BERTH_EXECUTOR_SESSION_PRIVATE_H_
+#define BERTH_EXECUTOR_SESSION_PRIVATE_H_
+
+#include <stdatomic.h>
+#include <threads.h>
+
+#include "devices/device.h"
+#include "devices/registry.h"
+#include "executor/schedule.h"
+#include "executor/session.h"
+
+// A physical device in use; several virtual devices may be bound to one.
+typedef struct berth_session_physical {
+    const char *kind;
+    uint32_t ordinal;
+    berth_driver *driver;  // NULL when the caller owns the device
+    berth_device *device;
+} berth_session_physical;
+
+// One of the program's devices.
+typedef struct berth_session_device {
+    uint32_t physical;  // index
+    berth_device *device;
+    berth_queue *queue;              // NULL when no step runs on it
+    berth_semaphore *semaphore;      // its timeline
+    berth_executable **executables;  // by the program's executables; NULL where not needed
+    uint32_t *kernels;               // by the program's kernels: index in the executable
+} berth_session_device;
+
+// A batch of the schedule, ready to submit.
+typedef struct berth_session_batch {
+    berth_command *commands;
+    berth_semaphore_point *waits;  // filled in at each run
+    bool asynchronous;
+} berth_session_batch;
+
+struct berth_session {
+    berth_allocator allocator;
+    berth_arena *arena;  // all of the session's own memory
+    const berth_program *program;
+    berth_session_options options;
+
+    berth_session_physical *physicals;
+    uint32_t physical_count;
+    berth_session_device *devices;
+    berth_buffer **pools;      // NULL for constant pools used in place
+    berth_buffer **roots;      // per constant: its own buffer where the pool is used in place
+    berth_buffer **tensors;    // NULL where nothing binds the tensor
+    uint64_t *in_place_bytes;  // per device
+    berth_tensor *inputs;
+    berth_tensor *outputs;
+
+    berth_schedule schedule;
+    berth_session_batch *batches;
+    berth_command_timing *timings;  // per step; NULL when not profiling
+
+    mtx_t lock;  // guards `semaphore` of the devices against cancel while a broken session is
+                 // repaired
+    bool lock_made;
+    bool broken;              // the last run failed: queues and semaphores must be made anew
+    uint64_t submitted_runs;  // since the semaphores were made
+    uint64_t run_count;
+    int64_t run_start_ns;
+    int64_t run_end_ns;
+    berth_session_device_report *device_reports;
+    berth_session_step_report *step_reports;
+};
+
+// Inside berth_arena_try of the session's arena; what was made is recorded in the session at once,
+// so that close frees it wherever opening stops.
+BERTH_MUST_USE berth_status berth_executor__open_devices(berth_session *session);
+BERTH_MUST_USE berth_status berth_executor__open_queues(berth_session *session);
+BERTH_MUST_USE berth_status berth_executor__allocate(berth_session *session);
+BERTH_MUST_USE berth_status berth_executor__load_code(berth_session *session);
+void berth_executor__make_commands(berth_session *session);
+void berth_executor__make_reports(berth_session *session);
+
+// Fails every timeline, waits for what still runs and drops queues and semaphores.
+void berth_executor__close_queues(berth_session *session);
+void berth_executor__free_memory(berth_session *session);
+void berth_executor__close_devices(berth_session *session);
+
+#endif  // BERTH_EXECUTOR_SESSION_PRIVATE_H_
