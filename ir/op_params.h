@@ -1,5 +1,5 @@
 // Parameters of operations with their defaults resolved, shared by shape functions, the interpreter
-// and lowerings, so that each default is written once. All need static operand types.
+// and lowerings, so that each default is written once. Extents may be symbolic where said.
 #ifndef BERTH_IR_OP_PARAMS_H_
 #define BERTH_IR_OP_PARAMS_H_
 
@@ -9,6 +9,10 @@
 
 // Convolution and pooling windows. auto_pad and defaults are resolved; arrays have `spatial`
 // entries.
+//   convolutions and pools: output element o reads input o * stride - pad_begin + k * dilation for
+//   k in [0, kernel); with ceil_mode the last window may overhang pads_end.
+//   conv_transpose and max_unpool: input element i goes to output i * stride - pad_begin +
+//   k * dilation; output elements that nothing reaches are zero (plus bias).
 typedef struct berth_window {
     int spatial;  // number of spatial dimensions (rank - 2)
     int64_t kernel[BERTH_MAX_SPATIAL];
@@ -24,9 +28,13 @@ typedef struct berth_window {
     bool count_include_pad;
 } berth_window;
 
-// `kernel_dims` = spatial extents of the weights for convolutions, NULL for pools (attribute
-// kernel_shape). Errors: INVALID_ARGUMENT (attribute lengths, non-positive strides, a window larger
-// than the padded input, ...).
+// `input_dims` has `rank` entries, batch and channels first. `kernel_dims` = spatial extents of the
+// weights for convolutions, NULL for pools (attribute kernel_shape). Extents may be symbolic: the
+// output is then the same symbol where the window keeps the extent, else BERTH_DIM_UNKNOWN, and
+// pads of auto_pad = SAME_* in that dimension are left 0.
+// Errors: INVALID_ARGUMENT (attribute lengths, non-positive strides, a window larger than the
+// padded input, ...); UNSUPPORTED more than BERTH_MAX_SPATIAL spatial dimensions. The messages name
+// no location: the caller prefixes it.
 BERTH_MUST_USE berth_status berth_window_resolve(const berth_module *module, const berth_op *op,
                                                  const int64_t *input_dims, int rank,
                                                  const int64_t *kernel_dims,
