@@ -1,0 +1,188 @@
+#include "toolkit/verify.h"
+
+#include <string.h>
+
+#include "artifact/file.h"
+#include "executor/session.h"
+#include "toolkit/tensor_file.h"
+
+// ---- test data ----------------------------------------------------------------------------------
+
+typedef struct data_job {
+    berth_arena *arena;
+    const char *model_path;
+    const char *folder;
+    berth_test_data *data;
+} data_job;
+
+typedef struct io_names {
+    const char **inputs;
+    bool *shape_operand;  // per input: the host reads it as a shape, axis or size somewhere
+    uint32_t input_count;
+    const char **outputs;
+    uint32_t output_count;
+} io_names;
+
+static void program_names(const berth_program *program, berth_arena *arena, io_names *names) {
+    names->input_count = program->input_count;
+    names->output_count = program->output_count;
+    names->inputs = berth_arena_new_array(arena, const char *, program->input_count);
+    names->shape_operand = berth_arena_new_array(arena, bool, program->input_count);
+    names->outputs = berth_arena_new_array(arena, const char *, program->output_count);
+    for (uint32_t i = 0; i < program->input_count; ++i) names->inputs[i] = program->inputs[i].name;
+    for (uint32_t i = 0; i < program->output_count; ++i)
+        names->outputs[i] = program->outputs[i].name;
+}
+
+static bool feeds_host_operand(const berth_graph *graph, berth_value_id value) {
+    for (uint32_t i = 0; i < graph->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[i];
+        uint32_t host = berth_op_facts_get(op->kind)->host_operands;
+        for (uint32_t j = 0; j < op->input_count && j < 32; ++j)
+            if (op->inputs[j] == value && (host >> j & 1u)) return true;
+    }
+    return false;
+}
+
+static void module_names(const berth_module *module, berth_arena *arena, io_names *names) {
+    const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
+    const berth_region *root = &graph->regions.data[0];
+    names->input_count = root->params.count;
+    names->output_count = root->results.count;
+    names->inputs = berth_arena_new_array(arena, const char *, root->params.count);
+    names->shape_operand = berth_arena_new_array(arena, bool, root->params.count);
+    names->outputs = berth_arena_new_array(arena, const char *, root->results.count);
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        names->inputs[i] = berth_module_str(module, graph->values.data[root->params.data[i]].name);
+        names->shape_operand[i] = feeds_host_operand(graph, root->params.data[i]);
+    }
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        names->outputs[i] =
+            berth_module_str(module, graph->values.data[root->results.data[i]].name);
+}
+
+static berth_status read_names(data_job *job, io_names *names) {
+    if (berth_program_file_is(job->model_path)) {
+        const berth_program *program = NULL;
+        BERTH_TRY(berth_program_read(job->arena, job->model_path, &program));
+        program_names(program, job->arena, names);
+        return BERTH_OK;
+    }
+    berth_module *module = NULL;
+    BERTH_TRY(berth_onnx_import(job->arena, job->model_path, NULL, &module));
+    module_names(module, job->arena, names);
+    return BERTH_OK;
+}
+
+static berth_status read_data(void *user) {
+    data_job *job = user;
+    io_names names = {0};
+    BERTH_TRY(read_names(job, &names));
+    berth_input_binding *inputs =
+        berth_arena_new_array(job->arena, berth_input_binding, names.input_count);
+    for (uint32_t i = 0; i < names.input_count; ++i) {
+        const char *path = berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, i);
+        BERTH_TRY(berth_tensor_file_read(job->arena, path, &inputs[i].tensor, NULL));
+        inputs[i].name = names.inputs[i];
+        inputs[i].as_constant = names.shape_operand[i];
+    }
+    berth_tensor *outputs = berth_arena_new_array(job->arena, berth_tensor, names.output_count);
+    for (uint32_t i = 0; i < names.output_count; ++i) {
+        const char *path = berth_arena_printf(job->arena, "%s/output_%u.pb", job->folder, i);
+        BERTH_TRY(berth_tensor_file_read(job->arena, path, &outputs[i], NULL));
+    }
+    *job->data = (berth_test_data){.inputs = inputs,
+                                   .input_count = names.input_count,
+                                   .output_names = names.outputs,
+                                   .outputs = outputs,
+                                   .output_count = names.output_count};
+    return BERTH_OK;
+}
+
+berth_status berth_test_data_read(berth_arena *arena, const char *model_path, const char *folder,
+                                  berth_test_data *out_data) {
+    data_job job = {.arena = arena, .model_path = model_path, .folder = folder, .data = out_data};
+    return berth_arena_try(arena, read_data, &job);
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+berth_status berth_program_require(const berth_program *program, const char *device) {
+    uint32_t wanted = BERTH_NO_INDEX;
+    for (uint32_t d = 0; d < program->device_count; ++d)
+        if (strcmp(program->devices[d].name, device) == 0) wanted = d;
+    if (wanted == BERTH_NO_INDEX)
+        return berth_status_make(
+            BERTH_UNAVAILABLE, "the target has no device \"%s\", which --require asks for", device);
+    for (uint32_t i = 0; i < program->placement_count; ++i) {
+        const berth_program_placement *placement = &program->placements[i];
+        if (placement->device == wanted || placement->host_operation) continue;
+        return berth_status_make(
+            BERTH_UNAVAILABLE, "node \"%s\" (%s) runs on %s, not on %s as --require asks: %s",
+            placement->node, placement->op, program->devices[placement->device].name, device,
+            placement->reason);
+    }
+    return BERTH_OK;
+}
+
+typedef struct verify_job {
+    berth_arena *arena;
+    const berth_test_data *data;
+    const berth_verify_options *options;
+    const berth_model *model;
+    berth_verify_result *result;
+} verify_job;
+
+static berth_status feed(const verify_job *job, berth_session *session) {
+    const berth_program *program = berth_model_program(job->model);
+    for (uint32_t i = 0; i < program->input_count; ++i) {
+        for (uint32_t j = 0; j < job->data->input_count; ++j)
+            if (strcmp(job->data->inputs[j].name, program->inputs[i].name) == 0)
+                BERTH_TRY(berth_session_set_input(session, program->inputs[i].name,
+                                                  &job->data->inputs[j].tensor));
+    }
+    return BERTH_OK;
+}
+
+static berth_status compare_outputs(void *user) {
+    verify_job *job = user;
+    const berth_program *program = berth_model_program(job->model);
+    if (job->options->require_device)
+        BERTH_TRY(berth_program_require(program, job->options->require_device));
+    berth_session *session = NULL;
+    berth_session_options session_options = {.thread_count = job->options->thread_count};
+    BERTH_TRY(berth_session_open(berth_allocator_system(), program, &session_options, &session));
+    berth_status status = feed(job, session);
+    if (!status) status = berth_session_run(session, -1);
+    berth_verify_result *result = job->result;
+    result->pass = true;
+    result->output_count = job->data->output_count;
+    result->outputs = berth_arena_new_array(job->arena, berth_verify_output, result->output_count);
+    for (uint32_t i = 0; i < result->output_count && !status; ++i) {
+        result->outputs[i].name = job->data->output_names[i];
+        status = berth_compare(berth_session_output(session, i), &job->data->outputs[i],
+                               &job->options->compare, &result->outputs[i].comparison);
+        status = berth_status_prefix(status, "output \"%s\"", job->data->output_names[i]);
+        result->pass &= result->outputs[i].comparison.pass;
+    }
+    berth_session_close(session);
+    return status;
+}
+
+berth_status berth_verify_folder(berth_arena *arena, const char *model_path, const char *folder,
+                                 const berth_verify_options *options,
+                                 berth_verify_result *out_result) {
+    *out_result = (berth_verify_result){.folder = folder};
+    berth_test_data data;
+    BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    berth_model_options model_options = options->model;
+    model_options.import.inputs = data.inputs;
+    model_options.import.input_count = data.input_count;
+    berth_model *model = NULL;
+    BERTH_TRY(berth_model_load(model_path, &model_options, &model));
+    verify_job job = {
+        .arena = arena, .data = &data, .options = options, .model = model, .result = out_result};
+    berth_status status = berth_arena_try(arena, compare_outputs, &job);
+    berth_model_destroy(model);
+    return status;
+}

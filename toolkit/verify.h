@@ -1,0 +1,55 @@
+// Verification: a model's results on a target against expected ones (ONNX test data folders:
+// input_i.pb, output_i.pb).
+#ifndef BERTH_TOOLKIT_VERIFY_H_
+#define BERTH_TOOLKIT_VERIFY_H_
+
+#include "toolkit/compare.h"
+#include "toolkit/model.h"
+
+// The content of one folder, with the names of the model's inputs and outputs.
+typedef struct berth_test_data {
+    const berth_input_binding
+        *inputs;  // in graph order; those that feed shape operands are marked as constants
+    uint32_t input_count;
+    const char *const *output_names;
+    const berth_tensor *outputs;
+    uint32_t output_count;
+} berth_test_data;
+
+// Reads a folder for a model (ONNX or program file). Everything lives in `arena`.
+// Errors: NOT_FOUND (no such folder or file), those of tensor files and import.
+BERTH_MUST_USE berth_status berth_test_data_read(berth_arena *arena, const char *model_path,
+                                                 const char *folder, berth_test_data *out_data);
+
+typedef struct berth_verify_output {
+    const char *name;
+    berth_comparison comparison;
+} berth_verify_output;
+
+typedef struct berth_verify_result {
+    const char *folder;
+    berth_verify_output *outputs;  // in the arena given
+    uint32_t output_count;
+    bool pass;
+} berth_verify_result;
+
+typedef struct berth_verify_options {
+    berth_model_options model;
+    berth_compare_options compare;
+    uint32_t thread_count;       // 0 = all cores
+    const char *require_device;  // fail when any operation but shape and host operations runs
+                                 // elsewhere; NULL = none
+} berth_verify_options;
+
+// Loads the model with the folder's inputs bound, runs it, compares. A difference is a result (pass
+// = false), not an error. Errors: whatever keeps the model from running.
+BERTH_MUST_USE berth_status berth_verify_folder(berth_arena *arena, const char *model_path,
+                                                const char *folder,
+                                                const berth_verify_options *options,
+                                                berth_verify_result *out_result);
+
+// Errors: UNAVAILABLE when an operation of the program runs on another device than `device` (names
+// the first ones). Operations that only the host does (shapes) are exempt.
+BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *device);
+
+#endif  // BERTH_TOOLKIT_VERIFY_H_

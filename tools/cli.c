@@ -1,0 +1,260 @@
+#include "tools/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "toolkit/tensor_file.h"
+
+enum {
+    key_target = 't',
+    key_quiet = 'q',
+    key_host = 0x100,
+    key_executor,
+    key_runtime,
+    key_pin,
+    key_set,
+    key_dim,
+    key_input,
+    key_strategy,
+    key_cache_dir,
+    key_no_cache,
+    key_no_fusion,
+    key_no_layouts,
+    key_no_winograd,
+    key_jobs,
+    key_format,
+};
+
+static const struct argp_option options[] = {
+    {"target", key_target, "T", 0,
+     "Target: a tag, a short form (\"opencl -host=cpu\"), a JSON file, or local (default: cpu)", 1},
+    {"host", key_host, "T", 0, "Target of the host", 1},
+    {"executor", key_executor, "KIND", 0, "Executor: graph", 1},
+    {"runtime", key_runtime, "KIND", 0, "Runtime: hosted", 1},
+    {"pin", key_pin, "PATTERN=DEVICE", 0,
+     "Run nodes whose name matches PATTERN (or op:PATTERN, their operator) on DEVICE; may be "
+     "repeated",
+     1},
+    {"set", key_set, "PATH=VALUE", 0,
+     "Override a field of the target, for example devices[0].target.cores=2", 1},
+    {"dim", key_dim, "NAME=EXTENT", 0, "Fix a symbolic dimension of the model; may be repeated", 2},
+    {"input", key_input, "NAME=FILE", 0,
+     "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
+    {"strategy", key_strategy, "NAME", 0, "Placement strategy", 2},
+    {"cache-dir", key_cache_dir, "DIR", 0,
+     "Folder of compiled kernels (default: $BERTH_CACHE_DIR or ~/.cache/berth)", 3},
+    {"no-cache", key_no_cache, NULL, 0, "Compile every kernel anew", 3},
+    {"no-fusion", key_no_fusion, NULL, 0, "One kernel per operation", 3},
+    {"no-layouts", key_no_layouts, NULL, 0, "Keep every tensor row-major", 3},
+    {"no-winograd", key_no_winograd, NULL, 0, "Direct convolutions only", 3},
+    {"jobs", key_jobs, "N", 0, "Compilers at once (default: as many as cores)", 3},
+    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
+    {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
+    {0},
+};
+
+void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *item) {
+    list->data = berth_arena_grow(cli->arena, list->data, list->count * sizeof(*list->data),
+                                  (list->count + 2) * sizeof(*list->data));
+    list->data[list->count++] = item;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    berth_cli_model *cli = state->input;
+    uint64_t number = 0;
+    switch (key) {
+    case key_target: cli->target = arg; return 0;
+    case key_host: cli->host = arg; return 0;
+    case key_executor: cli->executor = arg; return 0;
+    case key_runtime: cli->runtime = arg; return 0;
+    case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
+    case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
+    case key_dim:
+        if (!strchr(arg, '=')) argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
+        berth_cli_push(cli, &cli->dims, arg);
+        return 0;
+    case key_input:
+        if (!strchr(arg, '=')) argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
+        berth_cli_push(cli, &cli->inputs, arg);
+        return 0;
+    case key_strategy: cli->strategy = arg; return 0;
+    case key_cache_dir: cli->cache_folder = arg; return 0;
+    case key_no_cache: cli->no_cache = true; return 0;
+    case key_no_fusion: cli->no_fusion = true; return 0;
+    case key_no_layouts: cli->no_layouts = true; return 0;
+    case key_no_winograd: cli->no_winograd = true; return 0;
+    case key_jobs:
+        if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 1024)
+            argp_error(state, "--jobs takes a number from 1 to 1024, not \"%s\"", arg);
+        cli->jobs = (uint32_t)number;
+        return 0;
+    case key_format: cli->format = arg; return 0;
+    case key_quiet: cli->quiet = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp berth_cli_model_argp = {.options = options, .parser = parse};
+
+void berth_cli_parse(const struct argp *argp, int argc, char **argv, void *input) {
+    argp_err_exit_status = 2;
+    char name[64];
+    snprintf(name, sizeof(name), "berth %s", argv[0]);
+    argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
+    argp_parse(argp, argc, argv, 0, NULL, input);
+}
+
+bool berth_cli_begin(berth_cli_model *cli) {
+    memset(cli, 0, sizeof(*cli));
+    berth_status status = berth_arena_create(berth_allocator_system(), &cli->arena);
+    if (!status) return true;
+    berth_cli_finish(status);
+    return false;
+}
+
+void berth_cli_end(berth_cli_model *cli) {
+    berth_arena_destroy(cli->arena);
+    cli->arena = NULL;
+}
+
+bool berth_cli_parse_u64(const char *text, uint64_t *out_value) {
+    if (*text < '0' || *text > '9') return false;
+    char *end = NULL;
+    errno = 0;
+    *out_value = strtoull(text, &end, 10);
+    return errno == 0 && *end == 0;
+}
+
+bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes) {
+    static const struct {
+        const char *suffix;
+        unsigned shift;
+    } units[] = {{"", 0},     {"B", 0},  {"K", 10},   {"KiB", 10}, {"M", 20},
+                 {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
+    if (*text < '0' || *text > '9') return false;
+    char *end = NULL;
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    if (errno != 0) return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
+        if (strcmp(end, units[i].suffix) != 0) continue;
+        if (number > UINT64_MAX >> units[i].shift) return false;
+        *out_bytes = number << units[i].shift;
+        return true;
+    }
+    return false;
+}
+
+const char *berth_cli_cache_folder(berth_arena *arena) {
+    const char *own = getenv("BERTH_CACHE_DIR");
+    if (own && *own) return own;
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    if (xdg && *xdg == '/') return berth_arena_printf(arena, "%s/berth", xdg);
+    const char *home = getenv("HOME");
+    return home && *home ? berth_arena_printf(arena, "%s/.cache/berth", home) : NULL;
+}
+
+int berth_cli_finish(berth_status status) {
+    if (!status) return 0;
+    fprintf(stderr, "berth: error: %s\n", berth_status_message(status));
+    berth_status_free(status);
+    return 1;
+}
+
+int berth_cli_print_json(json_t *json) {
+    int failed = !json || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS) != 0 ||
+                 putchar('\n') == EOF || fflush(stdout) != 0;
+    json_decref(json);
+    if (failed) fputs("berth: error: cannot write the result to standard output\n", stderr);
+    return failed;
+}
+
+bool berth_cli_wants_json(const berth_cli_model *cli) {
+    if (!cli->format || strcmp(cli->format, "text") == 0) return false;
+    if (strcmp(cli->format, "json") == 0) return true;
+    fprintf(stderr, "berth: --format takes text or json, not \"%s\"\n", cli->format);
+    exit(2);
+}
+
+static void write_log(void *state, berth_log_level level, const char *message) {
+    const berth_cli_model *cli = state;
+    static const char *const names[] = {"error", "warning", "note", "debug"};
+    if (level > (cli->quiet ? BERTH_LOG_WARNING : BERTH_LOG_INFO)) return;
+    fprintf(stderr, "berth: %s: %s\n", names[level], message);
+}
+
+berth_log berth_cli_log(const berth_cli_model *cli) {
+    union {
+        const berth_cli_model *constant;
+        void *mutable_pointer;
+    } state = {.constant = cli};
+    return (berth_log){write_log, state.mutable_pointer};
+}
+
+static void show_progress(void *user, const char *what, uint32_t done, uint32_t total) {
+    (void)user;
+    if (total == 0) return;
+    fprintf(stderr, "\rberth: %s: %u of %u%s", what, done, total, done == total ? "\n" : "");
+    fflush(stderr);
+}
+
+static berth_status read_dims(berth_cli_model *cli, berth_model_options *out) {
+    berth_dim_binding *dims = berth_arena_new_array(cli->arena, berth_dim_binding, cli->dims.count);
+    for (uint32_t i = 0; i < cli->dims.count; ++i) {
+        const char *equals = strchr(cli->dims.data[i], '=');
+        uint64_t extent = 0;
+        if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "--dim %s: the extent must be a number from 0 to %d",
+                                     cli->dims.data[i], INT32_MAX);
+        dims[i].name = berth_arena_strndup(cli->arena, cli->dims.data[i],
+                                           (size_t)(equals - cli->dims.data[i]));
+        dims[i].extent = (int64_t)extent;
+    }
+    out->import.dims = dims;
+    out->import.dim_count = cli->dims.count;
+    return BERTH_OK;
+}
+
+static berth_status read_inputs_of(berth_cli_model *cli, berth_model_options *out) {
+    berth_input_binding *inputs =
+        berth_arena_new_array(cli->arena, berth_input_binding, cli->inputs.count);
+    for (uint32_t i = 0; i < cli->inputs.count; ++i) {
+        const char *equals = strchr(cli->inputs.data[i], '=');
+        inputs[i].name = berth_arena_strndup(cli->arena, cli->inputs.data[i],
+                                             (size_t)(equals - cli->inputs.data[i]));
+        BERTH_TRY(berth_tensor_file_read(cli->arena, equals + 1, &inputs[i].tensor, NULL));
+    }
+    out->import.inputs = inputs;
+    out->import.input_count = cli->inputs.count;
+    return BERTH_OK;
+}
+
+berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
+                                     berth_model_options *out) {
+    memset(out, 0, sizeof(*out));
+    out->target = cli->target;
+    out->target_options =
+        (berth_target_options){.host = cli->host,
+                               .executor = cli->executor,
+                               .runtime = cli->runtime,
+                               .pins = cli->pins.count ? cli->pins.data : NULL,
+                               .overrides = cli->overrides.count ? cli->overrides.data : NULL,
+                               .tag_folder = getenv("BERTH_TAGS")};
+    BERTH_TRY(read_dims(cli, out));
+    if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));
+    bool show = !cli->quiet && isatty(STDERR_FILENO);
+    const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
+    out->compile = (berth_compile_options){.strategy = cli->strategy,
+                                           .cache_folder = cli->no_cache ? NULL : cache,
+                                           .jobs = cli->jobs,
+                                           .no_fusion = cli->no_fusion,
+                                           .no_layouts = cli->no_layouts,
+                                           .no_winograd = cli->no_winograd,
+                                           .log = berth_cli_log(cli),
+                                           .progress = show ? show_progress : NULL};
+    return BERTH_OK;
+}

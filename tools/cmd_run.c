@@ -1,0 +1,303 @@
+// berth run: runs a model or a built program and reports results, times, copies and memory.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "executor/session.h"
+#include "toolkit/tensor_file.h"
+#include "toolkit/verify.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct run_command {
+    berth_cli_model cli;
+    const char *model;
+    berth_cli_strings outputs;  // NAME=FILE
+    const char *require;
+    const char *trace;
+    uint64_t repeat, warmup, seed;
+    uint32_t threads;
+} run_command;
+
+enum {
+    key_output = 'o',
+    key_repeat = 'n',
+    key_require = 0x200,
+    key_warmup,
+    key_trace,
+    key_threads,
+    key_seed
+};
+
+static const struct argp_option options[] = {
+    {"output", key_output, "NAME=FILE", 0, "Write an output to a .pb or .npy file; may be repeated",
+     0},
+    {"repeat", key_repeat, "N", 0, "Timed runs (default 1)", 0},
+    {"warmup", key_warmup, "N", 0, "Runs before them that are not timed (default 0)", 0},
+    {"trace", key_trace, "FILE", 0, "Write a trace of the last run for Perfetto (ui.perfetto.dev)",
+     0},
+    {"require", key_require, "DEVICE", 0, "Fail when any operation runs elsewhere", 0},
+    {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
+    {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
+    {0},
+};
+
+static uint64_t number_of(struct argp_state *state, const char *option, const char *text,
+                          uint64_t least, uint64_t most) {
+    uint64_t value = 0;
+    if (!berth_cli_parse_u64(text, &value) || value < least || value > most)
+        argp_error(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
+                   (unsigned long long)least, (unsigned long long)most, text);
+    return value;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    run_command *command = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_output:
+        if (!strchr(arg, '=')) argp_error(state, "--output takes NAME=FILE, not \"%s\"", arg);
+        berth_cli_push(&command->cli, &command->outputs, arg);
+        return 0;
+    case key_repeat: command->repeat = number_of(state, "--repeat", arg, 1, 10000000); return 0;
+    case key_warmup: command->warmup = number_of(state, "--warmup", arg, 0, 10000000); return 0;
+    case key_seed: command->seed = number_of(state, "--seed", arg, 0, UINT64_MAX); return 0;
+    case key_threads:
+        command->threads = (uint32_t)number_of(state, "--threads", arg, 1, 1024);
+        return 0;
+    case key_trace: command->trace = arg; return 0;
+    case key_require: command->require = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (command->model) argp_error(state, "only one model");
+        command->model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->model) argp_error(state, "which model?");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+typedef struct run_state {
+    run_command *command;
+    const berth_program *program;
+    berth_session *session;
+    double *latency_ms;  // sorted after the runs
+    berth_model_options options;
+} run_state;
+
+// ---- inputs and runs ----------------------------------------------------------------------------
+
+static berth_status feed(run_state *s) {
+    const berth_import_options *given = &s->options.import;
+    for (uint32_t i = 0; i < given->input_count; ++i)
+        BERTH_TRY(
+            berth_session_set_input(s->session, given->inputs[i].name, &given->inputs[i].tensor));
+    for (uint32_t i = 0; i < s->program->input_count; ++i) {
+        bool bound = false;
+        for (uint32_t j = 0; j < given->input_count; ++j)
+            bound |= strcmp(given->inputs[j].name, s->program->inputs[i].name) == 0;
+        if (bound) continue;
+        berth_tensor tensor = *berth_session_input(s->session, i);
+        berth_tensor_fill_random(&tensor, s->command->seed + i);
+    }
+    return BERTH_OK;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static berth_status run_all(run_state *s) {
+    uint64_t repeat = s->command->repeat;
+    s->latency_ms = berth_arena_new_array(s->command->cli.arena, double, repeat);
+    for (uint64_t i = 0; i < s->command->warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
+    for (uint64_t i = 0; i < repeat; ++i) {
+        int64_t start_ns = berth_clock_ns();
+        BERTH_TRY(berth_session_run(s->session, -1));
+        s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
+    }
+    qsort(s->latency_ms, repeat, sizeof(double), compare_doubles);
+    return BERTH_OK;
+}
+
+static double quantile(const run_state *s, double q) {
+    uint64_t last = s->command->repeat - 1;
+    return s->latency_ms[(uint64_t)llround(q * (double)last)];
+}
+
+static berth_status write_outputs(run_state *s) {
+    const berth_cli_strings *outputs = &s->command->outputs;
+    for (uint32_t i = 0; i < outputs->count; ++i) {
+        const char *equals = strchr(outputs->data[i], '=');
+        char *name = berth_arena_strndup(s->command->cli.arena, outputs->data[i],
+                                         (size_t)(equals - outputs->data[i]));
+        uint32_t index = 0;
+        BERTH_TRY(berth_session_find_output(s->session, name, &index));
+        BERTH_TRY(
+            berth_tensor_file_write(equals + 1, name, berth_session_output(s->session, index)));
+    }
+    return BERTH_OK;
+}
+
+// ---- reports ------------------------------------------------------------------------------------
+
+typedef struct tensor_summary {
+    double least, most;
+    int64_t top[5];
+    int top_count;
+} tensor_summary;
+
+static tensor_summary summarise(const berth_tensor *tensor) {
+    tensor_summary summary = {.least = INFINITY, .most = -INFINITY};
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i) {
+        double value = berth_tensor_get_f64(tensor, i);
+        if (value < summary.least) summary.least = value;
+        if (value > summary.most) summary.most = value;
+        int at = summary.top_count;
+        while (at > 0 && value > berth_tensor_get_f64(tensor, summary.top[at - 1])) at--;
+        if (at >= 5) continue;
+        if (summary.top_count < 5) summary.top_count++;
+        for (int j = summary.top_count - 1; j > at; --j) summary.top[j] = summary.top[j - 1];
+        summary.top[at] = i;
+    }
+    return summary;
+}
+
+static const char *shape_text(const berth_tensor *tensor, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_addf(&text, "%s[", berth_dtype_name(tensor->dtype));
+    for (int d = 0; d < tensor->rank; ++d)
+        berth_strbuf_addf(&text, d ? ",%lld" : "%lld", (long long)tensor->dims[d]);
+    berth_strbuf_add(&text, "]");
+    return berth_strbuf_text(&text);
+}
+
+static void print_output(const run_state *s, uint32_t index) {
+    const berth_tensor *tensor = berth_session_output(s->session, index);
+    tensor_summary summary = summarise(tensor);
+    printf("output %s %s", berth_session_output_name(s->session, index),
+           shape_text(tensor, s->command->cli.arena));
+    if (summary.top_count) printf(" range %.6g .. %.6g, top", summary.least, summary.most);
+    for (int i = 0; i < summary.top_count; ++i)
+        printf(" [%lld]=%.6g", (long long)summary.top[i],
+               berth_tensor_get_f64(tensor, summary.top[i]));
+    putchar('\n');
+}
+
+static void print_text(const run_state *s) {
+    berth_session_report report;
+    berth_session_get_report(s->session, &report);
+    for (uint32_t i = 0; i < s->program->output_count; ++i) print_output(s, i);
+    printf("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n", quantile(s, 0.5),
+           quantile(s, 0.9), s->latency_ms[0], (unsigned long long)s->command->repeat);
+    char bytes[32];
+    berth_format_bytes(report.copied_bytes, bytes);
+    printf("copied per run: %s\n", bytes);
+    for (uint32_t d = 0; d < report.device_count; ++d) {
+        const berth_session_device_report *device = &report.devices[d];
+        berth_format_bytes(device->memory_bytes, bytes);
+        printf("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s\n", device->name,
+               device->physical_name, device->kernel_count, device->copy_count,
+               (double)device->busy_ns / 1e6, bytes);
+    }
+}
+
+static json_t *output_json(const run_state *s, uint32_t index) {
+    const berth_tensor *tensor = berth_session_output(s->session, index);
+    tensor_summary summary = summarise(tensor);
+    json_t *dims = json_array();
+    for (int d = 0; d < tensor->rank; ++d)
+        json_array_append_new(dims, json_integer(tensor->dims[d]));
+    json_t *top = json_array();
+    for (int i = 0; i < summary.top_count; ++i)
+        json_array_append_new(top,
+                              json_pack("{s:I, s:f}", "index", (json_int_t)summary.top[i], "value",
+                                        berth_tensor_get_f64(tensor, summary.top[i])));
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:o}", "name", berth_session_output_name(s->session, index),
+                  "dtype", berth_dtype_name(tensor->dtype), "shape", dims, "top", top);
+    if (isfinite(summary.least) && isfinite(summary.most)) {
+        json_object_set_new(json, "min", json_real(summary.least));
+        json_object_set_new(json, "max", json_real(summary.most));
+    }
+    return json;
+}
+
+static json_t *report_json(const run_state *s) {
+    berth_session_report report;
+    berth_session_get_report(s->session, &report);
+    json_t *outputs = json_array();
+    for (uint32_t i = 0; i < s->program->output_count; ++i)
+        json_array_append_new(outputs, output_json(s, i));
+    json_t *devices = json_object();
+    for (uint32_t d = 0; d < report.device_count; ++d) {
+        const berth_session_device_report *device = &report.devices[d];
+        json_object_set_new(devices, device->name,
+                            json_pack("{s:i, s:i, s:f, s:I, s:s}", "kernels",
+                                      (int)device->kernel_count, "copies", (int)device->copy_count,
+                                      "busy_ms", (double)device->busy_ns / 1e6, "memory_bytes",
+                                      (json_int_t)device->memory_bytes, "physical",
+                                      device->physical_name));
+    }
+    json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
+                                quantile(s, 0.9), "min", s->latency_ms[0]);
+    return json_pack("{s:s, s:o, s:I, s:o, s:I, s:o}", "model", s->program->name, "latency_ms",
+                     latency, "runs", (json_int_t)s->command->repeat, "outputs", outputs,
+                     "copied_bytes", (json_int_t)report.copied_bytes, "devices", devices);
+}
+
+static berth_status run_model(run_state *s) {
+    if (s->command->require) BERTH_TRY(berth_program_require(s->program, s->command->require));
+    // Profiling costs about 0.1 us a step; the busy times per device need it.
+    berth_session_options session_options = {.thread_count = s->command->threads, .profile = true};
+    BERTH_TRY(
+        berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
+    BERTH_TRY(feed(s));
+    BERTH_TRY(run_all(s));
+    BERTH_TRY(write_outputs(s));
+    if (s->command->trace) BERTH_TRY(berth_session_write_trace(s->session, s->command->trace));
+    return BERTH_OK;
+}
+
+int berth_cmd_run(int argc, char **argv) {
+    run_command command = {.repeat = 1, .seed = 1};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse,
+        "MODEL",
+        "Runs MODEL (an ONNX file, or a program made by `berth build`).\vInputs that are not "
+        "given are random, seeded, of the right shape. Each output's shape, range and five "
+        "largest elements are shown.",
+        children,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    bool json = berth_cli_wants_json(&command.cli);
+    run_state s = {.command = &command};
+    berth_model *model = NULL;
+    berth_status status = berth_cli_model_options(&command.cli, true, &s.options);
+    if (!status) status = berth_model_load(command.model, &s.options, &model);
+    if (!status) {
+        s.program = berth_model_program(model);
+        status = run_model(&s);
+    }
+    int exit_status = berth_cli_finish(status);
+    if (exit_status == 0) {
+        if (json)
+            exit_status = berth_cli_print_json(report_json(&s));
+        else
+            print_text(&s);
+    }
+    berth_session_close(s.session);
+    berth_model_destroy(model);
+    berth_cli_end(&command.cli);
+    return exit_status;
+}

@@ -1,0 +1,144 @@
+// berth verify: results on a target against expected ones.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "toolkit/verify.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct verify_command {
+    berth_cli_model cli;
+    const char *model;
+    berth_cli_strings folders;
+    const char *require;
+    double rtol, atol;
+    uint32_t threads;
+} verify_command;
+
+enum { key_data = 'd', key_require = 0x200, key_rtol, key_atol, key_threads };
+
+static const struct argp_option options[] = {
+    {"data", key_data, "DIR", 0,
+     "Folder with input_i.pb and output_i.pb (ONNX test data); may be repeated", 0},
+    {"require", key_require, "DEVICE", 0, "Fail when any operation runs elsewhere", 0},
+    {"rtol", key_rtol, "R", 0, "Relative tolerance (default 1e-3)", 0},
+    {"atol", key_atol, "A", 0, "Absolute tolerance (default 1e-5 of the largest expected value)",
+     0},
+    {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
+    {0},
+};
+
+static double parse_tolerance(struct argp_state *state, const char *option, const char *text) {
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0))
+        argp_error(state, "%s takes a number >= 0, not \"%s\"", option, text);
+    return value;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    verify_command *command = state->input;
+    uint64_t number = 0;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_data: berth_cli_push(&command->cli, &command->folders, arg); return 0;
+    case key_require: command->require = arg; return 0;
+    case key_rtol: command->rtol = parse_tolerance(state, "--rtol", arg); return 0;
+    case key_atol: command->atol = parse_tolerance(state, "--atol", arg); return 0;
+    case key_threads:
+        if (!berth_cli_parse_u64(arg, &number) || number > 1024)
+            argp_error(state, "--threads takes a number, not \"%s\"", arg);
+        command->threads = (uint32_t)number;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->model) argp_error(state, "only one model");
+        command->model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->model) argp_error(state, "which model?");
+        if (command->folders.count == 0)
+            argp_error(state, "which expected results? Give --data DIR");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static json_t *result_json(const berth_verify_result *result) {
+    json_t *outputs = json_array();
+    for (uint32_t i = 0; i < result->output_count; ++i) {
+        const berth_comparison *c = &result->outputs[i].comparison;
+        json_array_append_new(outputs, json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "name",
+                                                 result->outputs[i].name, "pass", c->pass,
+                                                 "max_absolute_error", c->max_absolute_error,
+                                                 "max_relative_error", c->max_relative_error,
+                                                 "rtol", c->rtol, "atol", c->atol, "elements",
+                                                 (json_int_t)c->element_count, "mismatches",
+                                                 (json_int_t)c->mismatch_count));
+    }
+    return json_pack("{s:s, s:b, s:o}", "data", result->folder, "pass", result->pass, "outputs",
+                     outputs);
+}
+
+static void print_result(const berth_verify_result *result) {
+    for (uint32_t i = 0; i < result->output_count; ++i) {
+        const berth_comparison *c = &result->outputs[i].comparison;
+        printf(
+            "%s: output %s: largest error %.3g absolute, %.3g relative (rtol %g, atol %.3g): %s\n",
+            result->folder, result->outputs[i].name, c->max_absolute_error, c->max_relative_error,
+            c->rtol, c->atol, c->pass ? "PASS" : "FAIL");
+        if (!c->pass)
+            printf("  %lld of %lld elements differ; the worst is element %lld: %g, expected %g\n",
+                   (long long)c->mismatch_count, (long long)c->element_count,
+                   (long long)c->worst_index, c->worst_got, c->worst_expected);
+    }
+}
+
+static berth_status verify_all(verify_command *command, bool *out_pass, json_t *results) {
+    berth_verify_options verify = {.compare = {.rtol = command->rtol, .atol = command->atol},
+                                   .thread_count = command->threads,
+                                   .require_device = command->require};
+    BERTH_TRY(berth_cli_model_options(&command->cli, false, &verify.model));
+    *out_pass = true;
+    for (uint32_t i = 0; i < command->folders.count; ++i) {
+        berth_verify_result result;
+        BERTH_TRY(berth_verify_folder(command->cli.arena, command->model, command->folders.data[i],
+                                      &verify, &result));
+        *out_pass &= result.pass;
+        if (results)
+            json_array_append_new(results, result_json(&result));
+        else
+            print_result(&result);
+    }
+    return BERTH_OK;
+}
+
+int berth_cmd_verify(int argc, char **argv) {
+    verify_command command = {.rtol = -1, .atol = -1};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse,
+        "MODEL --data DIR...",
+        "Runs MODEL on the inputs of each DIR and compares its outputs with the expected "
+        "ones.\vPASS means |got - expected| <= atol + rtol * |expected| for every element.",
+        children,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    bool json = berth_cli_wants_json(&command.cli);
+    json_t *results = json ? json_array() : NULL;
+    bool pass = false;
+    int exit_status = berth_cli_finish(verify_all(&command, &pass, results));
+    if (exit_status == 0) {
+        if (json)
+            exit_status =
+                berth_cli_print_json(json_pack("{s:b, s:O}", "pass", pass, "results", results));
+        else
+            puts(pass ? "PASS" : "FAIL");
+        if (!pass) exit_status = 1;
+    }
+    json_decref(results);
+    berth_cli_end(&command.cli);
+    return exit_status;
+}

@@ -1,0 +1,18 @@
+// The subcommands of `berth`, one file each (cmd_NAME.c). argv[0] is the subcommand's name; the
+// result is the exit status.
+#ifndef BERTH_TOOLS_COMMANDS_H_
+#define BERTH_TOOLS_COMMANDS_H_
+
+int berth_cmd_inspect(int argc, char **argv);
+int berth_cmd_devices(int argc, char **argv);
+int berth_cmd_target(int argc, char **argv);
+int berth_cmd_plan(int argc, char **argv);
+int berth_cmd_build(int argc, char **argv);
+int berth_cmd_run(int argc, char **argv);
+int berth_cmd_verify(int argc, char **argv);
+int berth_cmd_opt(int argc, char **argv);
+int berth_cmd_cache(int argc, char **argv);
+int berth_cmd_memory(int argc, char **argv);
+int berth_cmd_place(int argc, char **argv);
+
+#endif  // BERTH_TOOLS_COMMANDS_H_

@@ -1,0 +1,65 @@
+// berth: the command. Finds the subcommand; everything else is in cmd_NAME.c.
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"run", berth_cmd_run, "run a model (or a built program) and report results and times"},
+    {"verify", berth_cmd_verify, "compare a model's results with expected ones"},
+    {"plan", berth_cmd_plan, "show where every operation would run, and why"},
+    {"build", berth_cmd_build, "compile a model into one program file"},
+    {"inspect", berth_cmd_inspect, "show inputs, outputs, operators and weights of a model"},
+    {"opt", berth_cmd_opt, "run compiler passes and print the module"},
+    {"devices", berth_cmd_devices, "show drivers and devices of this machine"},
+    {"target", berth_cmd_target, "list, show and validate targets"},
+    {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
+#ifdef BERTH_WITH_MEMORY_COMMAND
+    {"memory", berth_cmd_memory, "solve static memory allocation problems"},
+#endif
+#ifdef BERTH_WITH_PLACE_COMMAND
+    {"place", berth_cmd_place, "solve device placement problems"},
+#endif
+};
+enum { command_count = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_help(FILE *out) {
+    fputs("Usage: berth COMMAND [OPTION...]\n"
+          "Plans, compiles and runs ONNX models across the devices of a machine.\n\n",
+          out);
+    for (int i = 0; i < command_count; ++i)
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    fputs("\n`berth COMMAND --help` explains a command. `berth --version` prints the version.\n"
+          "Exit status: 0 done, 1 could not do it, 2 wrong usage.\n",
+          out);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        puts("berth " BERTH_VERSION);
+        return 0;
+    }
+    const char *names[command_count + 1] = {NULL};
+    for (int i = 0; i < command_count; ++i) {
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        names[i] = commands[i].name;
+    }
+    const char *close = berth_closest(argv[1], names);
+    fprintf(stderr, "berth: unknown command \"%s\"%s%s%s; `berth --help` lists them\n", argv[1],
+            close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
+    return 2;
+}
