@@ -1,0 +1,177 @@
+// C with GCC/Clang vector types: kernels of the cpu device (artifact/kernel_abi.h).
+#include <string.h>
+
+#include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_preamble.h"
+
+static bool is_output(const berth_tfn *fn, berth_buf buf) {
+    const berth_buf_info *info = &fn->bufs.data[buf];
+    return info->scope != BERTH_SCOPE_PARAM || info->role != BERTH_ROLE_IN;
+}
+
+static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
+                        const berth_stmt *grid, int grid_count) {
+    berth_c_line(p,
+                 "void %s(void *const *buffers, const int64_t *constants, int64_t begin, int64_t "
+                 "end, void *scratch);",
+                 kernel->entry);
+    berth_c_line(p,
+                 "void %s(void *const *buffers, const int64_t *constants, int64_t begin, int64_t "
+                 "end, void *scratch) {",
+                 kernel->entry);
+    p->depth = 1;
+    berth_c_line(p, "(void)constants, (void)scratch;");
+    for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
+        berth_buf buf = kernel->buffers[i];
+        const char *type = berth_c_storage_type(p, p->fn->bufs.data[buf].dtype);
+        const char *constant = is_output(p->fn, buf) ? "" : "const ";
+        berth_c_line(p, "%s%s *restrict b%u = (%s%s *)buffers[%u];", constant, type, buf, constant,
+                     type, i);
+    }
+    berth_c_line(p, "for (int64_t group = begin; group < end; ++group) {");
+    p->depth = 2;
+    for (int i = 0; i < grid_count; ++i) {
+        int64_t inner = 1;
+        for (int k = i + 1; k < grid_count; ++k) {
+            int64_t extent = 1;
+            berth_tfn_const_value(p->fn, p->fn->stmts.data[grid[k]].value, &extent);
+            inner *= extent;
+        }
+        int64_t extent = 1;
+        berth_tfn_const_value(p->fn, p->fn->stmts.data[grid[i]].value, &extent);
+        const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
+        const char *quotient =
+            inner == 1 ? "group" : berth_arena_printf(p->arena, "group / %lld", (long long)inner);
+        if (i == 0)
+            berth_c_line(p, "const int64_t %s = %s;", var, quotient);
+        else
+            berth_c_line(p, "const int64_t %s = %s %% %lld;", var, quotient, (long long)extent);
+        berth_c_line(p, "(void)%s;", var);
+    }
+}
+
+static void close_kernel(berth_c_printer *p) {
+    berth_strbuf_add(&p->out, "    }\n}\n\n");
+    p->depth = 0;
+}
+
+static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
+    if (loop->loop_kind >= BERTH_LOOP_GROUP_X)
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "loops over work-groups in C"));
+    if (loop->loop_kind == BERTH_LOOP_SIMD) berth_strbuf_add(&p->out, "BERTH_SIMD\n");
+    if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 0 && extent <= 64)
+        berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n", (long long)extent);
+    return false;
+}
+
+static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_count,
+                           int64_t scratch_offset) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    const char *type = info->lanes > 1 ? berth_c_value_type(p, info->dtype, info->lanes)
+                                       : berth_c_storage_type(p, info->dtype);
+    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
+        berth_c_line(p, "%s b%u;", type, buf);
+    else if (scratch_offset >= 0)
+        berth_c_line(p, "%s *restrict b%u = (%s *)((char *)scratch + %lld);", type, buf, type,
+                     (long long)scratch_offset);
+    else
+        berth_c_line(p, "%s b%u[%lld] __attribute__((aligned(64)));", type, buf,
+                     (long long)(element_count ? element_count : 1));
+}
+
+static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
+    const char *type = berth_c_value_type(p, p->fn->bufs.data[buf].dtype, lanes);
+    return berth_arena_printf(p->arena, "*(const %s_u *)(b%u + %s)", type, buf, offset);
+}
+
+static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
+                         const char *value) {
+    const char *type = berth_c_value_type(p, p->fn->bufs.data[buf].dtype, lanes);
+    berth_c_line(p, "*(%s_u *)(b%u + %s) = %s;", type, buf, offset, value);
+}
+
+static const char *vector_literal(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
+                                  int count) {
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    berth_strbuf_addf(&text, "(%s){", berth_c_value_type(p, dtype, count));
+    for (int i = 0; i < count; ++i) berth_strbuf_addf(&text, i ? ", %s" : "%s", lanes[i]);
+    berth_strbuf_add(&text, "}");
+    return berth_strbuf_text(&text);
+}
+
+static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
+    return berth_arena_printf(p->arena, "%s[%d]", name, lane);
+}
+
+static void after_vector_let(berth_c_printer *p, const char *name, int lanes) {
+    (void)lanes;
+    berth_c_line(p, "BERTH_KEEP(%s);", name);
+}
+
+static const berth_c_language language = {
+    .index_type = "int64_t",
+    .storage_types = {[BERTH_DTYPE_F32] = "float",
+                      [BERTH_DTYPE_F64] = "double",
+                      [BERTH_DTYPE_F16] = "uint16_t",
+                      [BERTH_DTYPE_BF16] = "uint16_t",
+                      [BERTH_DTYPE_I8] = "int8_t",
+                      [BERTH_DTYPE_I16] = "int16_t",
+                      [BERTH_DTYPE_I32] = "int32_t",
+                      [BERTH_DTYPE_I64] = "int64_t",
+                      [BERTH_DTYPE_U8] = "uint8_t",
+                      [BERTH_DTYPE_U16] = "uint16_t",
+                      [BERTH_DTYPE_U32] = "uint32_t",
+                      [BERTH_DTYPE_U64] = "uint64_t",
+                      [BERTH_DTYPE_BOOL] = "uint8_t"},
+    .value_types = {[BERTH_DTYPE_F32] = "float",
+                    [BERTH_DTYPE_F64] = "double",
+                    [BERTH_DTYPE_F16] = "float",
+                    [BERTH_DTYPE_BF16] = "float",
+                    [BERTH_DTYPE_I8] = "int8_t",
+                    [BERTH_DTYPE_I16] = "int16_t",
+                    [BERTH_DTYPE_I32] = "int32_t",
+                    [BERTH_DTYPE_I64] = "int64_t",
+                    [BERTH_DTYPE_U8] = "uint8_t",
+                    [BERTH_DTYPE_U16] = "uint16_t",
+                    [BERTH_DTYPE_U32] = "uint32_t",
+                    [BERTH_DTYPE_U64] = "uint64_t",
+                    [BERTH_DTYPE_BOOL] = "int"},
+    .global_pointer = "",
+    .restrict_word = "restrict",
+    .f64_suffix = "",
+    .open_kernel = open_kernel,
+    .close_kernel = close_kernel,
+    .open_loop = open_loop,
+    .declare_buffer = declare_buffer,
+    .vector_load = vector_load,
+    .vector_store = vector_store,
+    .vector_literal = vector_literal,
+    .vector_lane = vector_lane,
+    .after_vector_let = after_vector_let,
+    .stack_limit_bytes = 32768,
+};
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    berth_c_printer *p = berth_c_printer_create(fn, &language, arena);
+    berth_kernel_source *kernels = NULL;
+    memset(out_result, 0, sizeof(*out_result));
+    BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
+    berth_strbuf whole = berth_strbuf_make(arena);
+    berth_c_preamble(&whole);
+    // Every vector type comes with its masks: f32xN needs i32xN.
+    bool done[65] = {false};
+    for (uint32_t i = 0; i < p->vector_types.count; ++i) {
+        uint32_t lanes = p->vector_types.data[i] & 0xffff;
+        if (lanes > 64 || done[lanes]) continue;
+        done[lanes] = true;
+        berth_strbuf_addf(&whole, "BERTH_VECTORS(%u)\n", lanes);
+    }
+    berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
+    out_result->source = berth_strbuf_text(&whole);
+    out_result->kernels = kernels;
+    return BERTH_OK;
+}
+
+const berth_codegen berth_codegen_c = {
+    .kind = "cpu", .format = BERTH_FORMAT_CPU_ELF, .print = print};

@@ -1,0 +1,657 @@
+// Expressions, addresses and stores of the C-family printer.
+#include <math.h>
+#include <string.h>
+
+#include "compiler/codegen/c_family.h"
+
+static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
+    return &p->fn->exprs.data[id];
+}
+
+// ---- indices
+// --------------------------------------------------------------------------------------------------------
+
+static uint32_t depth_of(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *node = node_of(p, id);
+    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT) return 0;
+    if (node->kind == BERTH_EXPR_VAR) return p->loop_depth[node->var];
+    if (node->kind == BERTH_EXPR_LOAD) return p->open_loops;
+    uint32_t depth = depth_of(p, node->a);
+    uint32_t b = depth_of(p, node->b);
+    uint32_t c = depth_of(p, node->c);
+    if (b > depth) depth = b;
+    return c > depth ? c : depth;
+}
+
+static const char *atom_binary(berth_c_printer *p, berth_expr_node node) {
+    const char *a = berth_c_index(p, node.a);
+    const char *b = berth_c_index(p, node.b);
+    switch ((berth_binary)node.op) {
+    case BERTH_BINARY_ADD: return berth_arena_printf(p->arena, "(%s + %s)", a, b);
+    case BERTH_BINARY_SUB: return berth_arena_printf(p->arena, "(%s - %s)", a, b);
+    case BERTH_BINARY_MUL: return berth_arena_printf(p->arena, "(%s * %s)", a, b);
+    case BERTH_BINARY_MIN: return berth_arena_printf(p->arena, "berth_min_i64(%s, %s)", a, b);
+    case BERTH_BINARY_MAX: return berth_arena_printf(p->arena, "berth_max_i64(%s, %s)", a, b);
+    case BERTH_BINARY_DIV:
+    case BERTH_BINARY_MOD: {
+        bool modulo = node.op == BERTH_BINARY_MOD;
+        if (berth_range_of(p->fn, &p->ranges, node.a).low >= 0)
+            return berth_arena_printf(p->arena, "(%s %s %s)", a, modulo ? "%" : "/", b);
+        return berth_arena_printf(p->arena, "berth_floor_%s(%s, %s)", modulo ? "mod" : "div", a, b);
+    }
+    default:
+        berth_c_fail(
+            p, berth_status_make(BERTH_UNSUPPORTED, "operator %d of index arithmetic", node.op));
+        return "0";
+    }
+}
+
+static const char *atom(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node node = *node_of(p, id);
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_INT: return berth_arena_printf(p->arena, "%lld", (long long)node.i);
+    case BERTH_EXPR_VAR: return berth_c_var_name(p, node.var);
+    case BERTH_EXPR_BINARY: return atom_binary(p, node);
+    case BERTH_EXPR_UNARY:
+        if (node.op == BERTH_UNARY_NEG)
+            return berth_arena_printf(p->arena, "(-%s)", berth_c_index(p, node.a));
+        break;
+    case BERTH_EXPR_SELECT:
+        return berth_arena_printf(p->arena, "(%s ? %s : %s)", berth_c_condition(p, node.a),
+                                  berth_c_index(p, node.b), berth_c_index(p, node.c));
+    case BERTH_EXPR_CAST: {
+        berth_dtype from = (berth_dtype)node_of(p, node.a)->dtype;
+        const char *value = berth_c_value(p, node.a);
+        if (berth_dtype_is_float(from))
+            return berth_arena_printf(p->arena, "berth_cast_%s_i64(%s)",
+                                      from == BERTH_DTYPE_F64 ? "f64" : "f32", value);
+        return berth_arena_printf(p->arena, "(%s)%s", p->language->index_type, value);
+    }
+    case BERTH_EXPR_LOAD:
+        return berth_arena_printf(p->arena, "(%s)%s", p->language->index_type,
+                                  berth_c_value(p, id));
+    default: break;
+    }
+    berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "index expression of kind %d", node.kind));
+    return "0";
+}
+
+static void sort_terms(const berth_c_printer *p, berth_linear *form) {
+    for (int i = 1; i < form->count; ++i) {
+        berth_linear_term term = form->terms[i];
+        uint32_t depth = depth_of(p, term.atom);
+        int j = i;
+        for (; j > 0 && depth_of(p, form->terms[j - 1].atom) > depth; --j)
+            form->terms[j] = form->terms[j - 1];
+        form->terms[j] = term;
+    }
+}
+
+// Terms from the outermost loop inwards and the constant last, so that the C compiler hoists what
+// does not change.
+static const char *linear_text(berth_c_printer *p, berth_linear form) {
+    if (form.count == 0) return berth_arena_printf(p->arena, "%lld", (long long)form.constant);
+    sort_terms(p, &form);
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    bool single = form.count == 1 && form.constant == 0;
+    if (!single) berth_strbuf_add(&text, "(");
+    for (int i = 0; i < form.count; ++i) {
+        int64_t c = form.terms[i].coefficient;
+        if (i)
+            berth_strbuf_add(&text, c < 0 ? " - " : " + ");
+        else if (c < 0)
+            berth_strbuf_add(&text, "-");
+        int64_t magnitude = c < 0 ? -c : c;
+        const char *what = atom(p, form.terms[i].atom);
+        if (magnitude == 1)
+            berth_strbuf_add(&text, what);
+        else if (single)
+            berth_strbuf_addf(&text, "(%s * %lld)", what, (long long)magnitude);
+        else
+            berth_strbuf_addf(&text, "%s * %lld", what, (long long)magnitude);
+    }
+    if (form.constant) {
+        int64_t magnitude = form.constant < 0 ? -form.constant : form.constant;
+        berth_strbuf_addf(&text, " %s %lld", form.constant < 0 ? "-" : "+", (long long)magnitude);
+    }
+    if (!single) berth_strbuf_add(&text, ")");
+    return berth_strbuf_text(&text);
+}
+
+const char *berth_c_index(berth_c_printer *p, berth_expr id) {
+    return linear_text(p, berth_linear_of(p->fn, &p->ranges, id));
+}
+
+// ---- conditions
+// -----------------------------------------------------------------------------------------------------
+
+// a < b and the like over indices: known from ranges, or a text.
+static const char *index_comparison(berth_c_printer *p, berth_expr_node node) {
+    berth_expr difference = berth_tfn_binary(p->fn, BERTH_BINARY_SUB, node.a, node.b);
+    berth_linear form = berth_linear_of(p->fn, &p->ranges, difference);
+    berth_range range = berth_linear_range(p->fn, &p->ranges, &form);
+    static const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
+    int which = node.op - BERTH_BINARY_EQ;
+    bool all[] = {range.low == 0 && range.high == 0, range.low > 0 || range.high < 0,
+                  range.high<0, range.high <= 0, range.low> 0, range.low >= 0};
+    bool none[] = {all[1], all[0], all[5], all[4], all[3], all[2]};
+    if (all[which]) return "1";
+    if (none[which]) return "0";
+    return berth_arena_printf(p->arena, "(%s %s %s)", berth_c_index(p, node.a), signs[which],
+                              berth_c_index(p, node.b));
+}
+
+static bool is_index_comparison(const berth_c_printer *p, const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_BINARY && node->op >= BERTH_BINARY_EQ &&
+           node->op <= BERTH_BINARY_GE && node->lanes == 1 && node_of(p, node->a)->is_index;
+}
+
+const char *berth_c_condition(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node node = *node_of(p, id);
+    if (is_index_comparison(p, &node)) return index_comparison(p, node);
+    if (node.kind == BERTH_EXPR_BINARY && node.lanes == 1 &&
+        (node.op == BERTH_BINARY_AND || node.op == BERTH_BINARY_OR)) {
+        bool is_and = node.op == BERTH_BINARY_AND;
+        const char *a = berth_c_condition(p, node.a);
+        if (strcmp(a, is_and ? "0" : "1") == 0) return a;
+        const char *b = berth_c_condition(p, node.b);
+        if (strcmp(a, is_and ? "1" : "0") == 0) return b;
+        if (strcmp(b, is_and ? "0" : "1") == 0) return b;
+        if (strcmp(b, is_and ? "1" : "0") == 0) return a;
+        return berth_arena_printf(p->arena, "(%s %s %s)", a, is_and ? "&&" : "||", b);
+    }
+    if (node.kind == BERTH_EXPR_UNARY && node.op == BERTH_UNARY_NOT && node.lanes == 1) {
+        const char *a = berth_c_condition(p, node.a);
+        if (strcmp(a, "0") == 0) return "1";
+        if (strcmp(a, "1") == 0) return "0";
+        return berth_arena_printf(p->arena, "(!%s)", a);
+    }
+    return berth_c_value(p, id);
+}
+
+// ---- values
+// ---------------------------------------------------------------------------------------------------------
+
+static berth_dtype compute_type(berth_dtype dtype) {
+    return dtype == BERTH_DTYPE_F16 || dtype == BERTH_DTYPE_BF16 ? BERTH_DTYPE_F32 : dtype;
+}
+
+// "f32", "f32x8": the suffix of helper functions.
+static const char *suffix(berth_c_printer *p, berth_dtype dtype, int lanes) {
+    const char *name = berth_dtype_name(compute_type(dtype));
+    if (lanes == 1) return name;
+    berth_c_value_type(p, dtype, lanes);
+    return berth_arena_printf(p->arena, "%sx%d", name, lanes);
+}
+
+static const char *float_literal(berth_c_printer *p, berth_dtype dtype, double x) {
+    bool wide = dtype == BERTH_DTYPE_F64;
+    if (isnan(x)) return wide ? "BERTH_NAN_F64" : "BERTH_NAN_F32";
+    if (isinf(x))
+        return berth_arena_printf(p->arena, "(%sBERTH_INF_F%s)", x < 0 ? "-" : "",
+                                  wide ? "64" : "32");
+    char digits[32];
+    if (wide)
+        berth_format_f64(x, digits);
+    else
+        berth_format_f32((float)x, digits);
+    const char *point = strpbrk(digits, ".e") ? "" : ".0";
+    const char *tail = wide ? p->language->f64_suffix : "f";
+    return berth_arena_printf(p->arena, x < 0 || (x == 0 && signbit(x)) ? "(%s%s%s)" : "%s%s%s",
+                              digits, point, tail);
+}
+
+static const char *int_literal(berth_c_printer *p, berth_dtype dtype, int64_t x) {
+    if (dtype == BERTH_DTYPE_BOOL) return x ? "1" : "0";
+    bool is_unsigned = !berth_dtype_is_signed(dtype);
+    bool wide = berth_dtype_size_bytes(dtype) == 8;
+    if (is_unsigned)
+        return berth_arena_printf(p->arena, "%llu%s", (unsigned long long)x, wide ? "ul" : "u");
+    if (x == INT64_MIN) return "(-9223372036854775807l - 1)";
+    if (!wide && x == INT32_MIN) return "(-2147483647 - 1)";
+    return berth_arena_printf(p->arena, x < 0 ? "(%lld%s)" : "%lld%s", (long long)x,
+                              wide ? "l" : "");
+}
+
+static const char *splat(berth_c_printer *p, berth_dtype dtype, const char *scalar, int lanes) {
+    const char *texts[64];
+    for (int i = 0; i < lanes && i < 64; ++i) texts[i] = scalar;
+    return p->language->vector_literal(p, dtype, texts, lanes);
+}
+
+static const char *temporary(berth_c_printer *p, berth_dtype dtype, int lanes, const char *text) {
+    const char *name = berth_arena_printf(p->arena, "t%u", p->next_temporary++);
+    berth_c_line(p, "const %s %s = %s;", berth_c_value_type(p, dtype, lanes), name, text);
+    return name;
+}
+
+// Whether the lanes of an access follow each other in memory with a constant step.
+static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
+                      int lanes, int64_t *out_step) {
+    berth_linear forms[2];
+    berth_expr moved[BERTH_MAX_RANK];
+    *out_step = 0;
+    forms[0] = berth_linear_access(p->fn, &p->ranges, buf, indices, count);
+    for (int l = 1; l < lanes; ++l) {
+        for (int d = 0; d < count; ++d) {
+            const berth_expr_node node = *node_of(p, indices[d]);
+            moved[d] =
+                node.kind == BERTH_EXPR_RAMP
+                    ? berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, l))
+                    : indices[d];
+        }
+        forms[1] = berth_linear_access(p->fn, &p->ranges, buf, moved, count);
+        if (forms[1].count != forms[0].count) return false;
+        for (int i = 0; i < forms[0].count; ++i)
+            if (forms[0].terms[i].coefficient != forms[1].terms[i].coefficient ||
+                !berth_tfn_expr_equal(p->fn, forms[0].terms[i].atom, forms[1].terms[i].atom))
+                return false;
+        int64_t step = forms[1].constant - forms[0].constant;
+        if (l == 1) *out_step = step;
+        if (step != *out_step * l) return false;
+    }
+    return true;
+}
+
+static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                               int count, int lane) {
+    berth_expr moved[BERTH_MAX_RANK];
+    for (int d = 0; d < count; ++d) {
+        const berth_expr_node node = *node_of(p, indices[d]);
+        moved[d] = node.kind == BERTH_EXPR_RAMP ? berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a,
+                                                                   berth_tfn_index(p->fn, lane))
+                                                : indices[d];
+    }
+    return linear_text(p, berth_linear_access(p->fn, &p->ranges, buf, moved, count));
+}
+
+static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
+    for (int d = 0; d < count; ++d)
+        if (node_of(p, indices[d])->kind == BERTH_EXPR_RAMP) return true;
+    return false;
+}
+
+static const char *scalar_load(berth_c_printer *p, berth_buf buf, const char *offset) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    const char *name = berth_c_buffer_name(p, buf);
+    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0) return name;
+    if (info->dtype == BERTH_DTYPE_F16)
+        return berth_arena_printf(p->arena, "berth_f16_to_f32(%s[%s])", name, offset);
+    if (info->dtype == BERTH_DTYPE_BF16)
+        return berth_arena_printf(p->arena, "berth_bf16_to_f32(%s[%s])", name, offset);
+    return berth_arena_printf(p->arena, "%s[%s]", name, offset);
+}
+
+static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node) {
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_load_indices(p->fn, id), node.index_count * sizeof(berth_expr));
+    berth_buf buf = node.load.buf;
+    if (p->fn->bufs.data[buf].lanes > 1 || !has_ramp(p, indices, node.index_count))
+        return scalar_load(p, buf, lane_offset(p, buf, indices, node.index_count, 0));
+    int64_t step = 0;
+    berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
+    if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
+        const char *offset = lane_offset(p, buf, indices, node.index_count, 0);
+        if (step == 1) return p->language->vector_load(p, buf, offset, node.lanes);
+        if (step == 0)
+            return splat(p, (berth_dtype)node.dtype,
+                         temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
+                         node.lanes);
+    }
+    const char *texts[64];
+    for (int l = 0; l < node.lanes && l < 64; ++l)
+        texts[l] = scalar_load(p, buf, lane_offset(p, buf, indices, node.index_count, l));
+    return p->language->vector_literal(p, (berth_dtype)node.dtype, texts, node.lanes);
+}
+
+static const char *call(berth_c_printer *p, const char *op, berth_dtype dtype, int lanes,
+                        const char *arguments) {
+    return berth_arena_printf(p->arena, "berth_%s_%s(%s)", op, suffix(p, dtype, lanes), arguments);
+}
+
+static const char *unary(berth_c_printer *p, berth_expr_node node) {
+    static const char *const names[] = {
+#define NAME(id, text) text,
+        BERTH_TFN_UNARY(NAME)
+#undef NAME
+    };
+    berth_dtype from = (berth_dtype)node_of(p, node.a)->dtype;
+    const char *a = berth_c_value(p, node.a);
+    bool is_float = berth_dtype_is_float(from);
+    switch ((berth_unary)node.op) {
+    case BERTH_UNARY_NEG:
+        if (is_float || node.lanes > 1) return berth_arena_printf(p->arena, "(-%s)", a);
+        return berth_arena_printf(p->arena, "(%s)(0u - (%s)%s)", berth_c_value_type(p, from, 1),
+                                  berth_dtype_size_bytes(from) == 8 ? "uint64_t" : "uint32_t", a);
+    case BERTH_UNARY_NOT:
+        return berth_arena_printf(p->arena, node.lanes > 1 ? "(~%s)" : "(!%s)", a);
+    case BERTH_UNARY_BIT_NOT:
+        return berth_arena_printf(p->arena, "(%s)(~%s)", berth_c_value_type(p, from, node.lanes),
+                                  a);
+    case BERTH_UNARY_FLOOR:
+    case BERTH_UNARY_CEIL:
+    case BERTH_UNARY_ROUND:
+    case BERTH_UNARY_TRUNC:
+        if (!is_float) return a;
+        break;
+    case BERTH_UNARY_IS_NAN:
+    case BERTH_UNARY_IS_INF:
+        if (!is_float) return "0";
+        break;
+    default: break;
+    }
+    return call(p, names[node.op], from, node.lanes, a);
+}
+
+static bool is_plain_float_const(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *node = node_of(p, id);
+    if (node->kind == BERTH_EXPR_BROADCAST) node = node_of(p, node->a);
+    return node->kind == BERTH_EXPR_FLOAT && !isnan(node->f);
+}
+
+// min and max with a constant need no care for NaN in the second operand: one instruction.
+static const char *min_max(berth_c_printer *p, berth_expr_node node, berth_dtype from,
+                           const char *a, const char *b) {
+    const char *op = node.op == BERTH_BINARY_MIN ? "min" : "max";
+    const char *ab = berth_arena_printf(p->arena, "%s, %s", a, b);
+    if (!berth_dtype_is_float(from)) return call(p, op, from, node.lanes, ab);
+    if (is_plain_float_const(p, node.b))
+        return call(p, node.op == BERTH_BINARY_MIN ? "min_const" : "max_const", from, node.lanes,
+                    ab);
+    if (is_plain_float_const(p, node.a))
+        return call(p, node.op == BERTH_BINARY_MIN ? "min_const" : "max_const", from, node.lanes,
+                    berth_arena_printf(p->arena, "%s, %s", b, a));
+    return call(p, op, from, node.lanes, ab);
+}
+
+static const char *integer_binary(berth_c_printer *p, berth_expr_node node, berth_dtype from,
+                                  const char *a, const char *b) {
+    const char *type = berth_c_value_type(p, from, 1);
+    const char *wide = berth_dtype_size_bytes(from) == 8 ? "uint64_t" : "uint32_t";
+    const char *ab = berth_arena_printf(p->arena, "%s, %s", a, b);
+    const char *sign = NULL;
+    switch ((berth_binary)node.op) {
+    case BERTH_BINARY_ADD: sign = "+"; break;
+    case BERTH_BINARY_SUB: sign = "-"; break;
+    case BERTH_BINARY_MUL: sign = "*"; break;
+    case BERTH_BINARY_BIT_AND: sign = "&"; break;
+    case BERTH_BINARY_BIT_OR: sign = "|"; break;
+    case BERTH_BINARY_BIT_XOR: sign = "^"; break;
+    case BERTH_BINARY_DIV: return call(p, "div", from, 1, ab);
+    case BERTH_BINARY_MOD: return call(p, "mod", from, 1, ab);
+    case BERTH_BINARY_SHL: return call(p, "shl", from, 1, ab);
+    case BERTH_BINARY_SHR: return call(p, "shr", from, 1, ab);
+    case BERTH_BINARY_POW: return call(p, "pow", from, 1, ab);
+    default:
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "operator %d of integers", node.op));
+        return "0";
+    }
+    if (node.lanes > 1) return berth_arena_printf(p->arena, "(%s %s %s)", a, sign, b);
+    return berth_arena_printf(p->arena, "(%s)((%s)%s %s (%s)%s)", type, wide, a, sign, wide, b);
+}
+
+static const char *binary(berth_c_printer *p, berth_expr_node node) {
+    static const char *const comparisons[] = {"==", "!=", "<", "<=", ">", ">="};
+    berth_dtype from = (berth_dtype)node_of(p, node.a)->dtype;
+    const char *a = berth_c_value(p, node.a);
+    const char *b = berth_c_value(p, node.b);
+    bool vector = node.lanes > 1;
+    if (node.op >= BERTH_BINARY_EQ && node.op <= BERTH_BINARY_GE)
+        return berth_arena_printf(p->arena, "(%s %s %s)", a, comparisons[node.op - BERTH_BINARY_EQ],
+                                  b);
+    switch ((berth_binary)node.op) {
+    case BERTH_BINARY_AND:
+        return berth_arena_printf(p->arena, vector ? "(%s & %s)" : "(%s && %s)", a, b);
+    case BERTH_BINARY_OR:
+        return berth_arena_printf(p->arena, vector ? "(%s | %s)" : "(%s || %s)", a, b);
+    case BERTH_BINARY_XOR:
+        return berth_arena_printf(p->arena, vector ? "(%s ^ %s)" : "(!%s != !%s)", a, b);
+    case BERTH_BINARY_MIN:
+    case BERTH_BINARY_MAX: return min_max(p, node, from, a, b);
+    default: break;
+    }
+    if (!berth_dtype_is_float(from)) return integer_binary(p, node, from, a, b);
+    const char *ab = berth_arena_printf(p->arena, "%s, %s", a, b);
+    switch ((berth_binary)node.op) {
+    case BERTH_BINARY_ADD: return berth_arena_printf(p->arena, "(%s + %s)", a, b);
+    case BERTH_BINARY_SUB: return berth_arena_printf(p->arena, "(%s - %s)", a, b);
+    case BERTH_BINARY_MUL: return berth_arena_printf(p->arena, "(%s * %s)", a, b);
+    case BERTH_BINARY_DIV: return berth_arena_printf(p->arena, "(%s / %s)", a, b);
+    case BERTH_BINARY_MOD: return call(p, "mod", from, node.lanes, ab);
+    case BERTH_BINARY_POW: return call(p, "pow", from, node.lanes, ab);
+    case BERTH_BINARY_ATAN2: return call(p, "atan2", from, node.lanes, ab);
+    default:
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "operator %d of floats", node.op));
+        return "0";
+    }
+}
+
+static const char *cast(berth_c_printer *p, berth_expr_node node) {
+    const berth_expr_node from = *node_of(p, node.a);
+    berth_dtype to = (berth_dtype)node.dtype;
+    const char *a = from.is_index ? berth_c_index(p, node.a) : berth_c_value(p, node.a);
+    const char *type = berth_c_value_type(p, to, node.lanes);
+    if (node.lanes > 1) {
+        if (from.dtype == BERTH_DTYPE_F32 && to == BERTH_DTYPE_I32)
+            return call(p, "cast_i32", BERTH_DTYPE_F32, node.lanes, a);
+        if (from.dtype == BERTH_DTYPE_I32 && to == BERTH_DTYPE_F32)
+            return call(p, "cast_f32", BERTH_DTYPE_I32, node.lanes, a);
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "this cast of vectors"));
+        return a;
+    }
+    if (to == BERTH_DTYPE_BOOL) return berth_arena_printf(p->arena, "(%s != 0)", a);
+    if (berth_dtype_is_float((berth_dtype)from.dtype) && !berth_dtype_is_float(to))
+        return berth_arena_printf(p->arena, "berth_cast_%s_%s(%s)",
+                                  suffix(p, (berth_dtype)from.dtype, 1), berth_dtype_name(to), a);
+    if (to == BERTH_DTYPE_F16 || to == BERTH_DTYPE_BF16)
+        return berth_arena_printf(p->arena, "berth_round_%s((float)%s)", berth_dtype_name(to), a);
+    return berth_arena_printf(p->arena, "((%s)%s)", type, a);
+}
+
+// ---- sharing
+// --------------------------------------------------------------------------------------------------------
+
+static bool is_trivial(const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+           node->kind == BERTH_EXPR_VAR || node->is_index;
+}
+
+// Loads under `id`, and whether one of the nodes there would become a temporary.
+static void look_inside(const berth_c_printer *p, berth_expr id, bool *has_load, bool *has_shared) {
+    const berth_expr_node *node = node_of(p, id);
+    if (!id || is_trivial(node) || (id < p->memo_count && p->memo[id])) return;
+    if (id < p->memo_count && p->uses[id] > 1) *has_shared = true;
+    if (*has_load && *has_shared) return;
+    if (node->kind == BERTH_EXPR_LOAD)
+        *has_load = true;
+    else {
+        look_inside(p, node->a, has_load, has_shared);
+        look_inside(p, node->b, has_load, has_shared);
+        look_inside(p, node->c, has_load, has_shared);
+    }
+}
+
+// Names that a branch made are not visible behind it.
+static void forget_since(berth_c_printer *p, uint32_t first, const char *const *before) {
+    for (uint32_t i = first; i < p->touched.count; ++i)
+        p->memo[p->touched.data[i]] = before[i - first];
+}
+
+static void branch(berth_c_printer *p, berth_expr id, const char *target) {
+    const char **before = berth_arena_new_array(p->arena, const char *, p->touched.count + 1);
+    for (uint32_t i = 0; i < p->touched.count; ++i) before[i] = p->memo[p->touched.data[i]];
+    p->depth++;
+    const char *text = berth_c_value(p, id);
+    berth_c_line(p, "%s = %s;", target, text);
+    p->depth--;
+    forget_since(p, 0, before);
+}
+
+static const char *select_value(berth_c_printer *p, berth_expr_node node) {
+    const char *type = berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
+    if (node_of(p, node.a)->lanes > 1) {
+        const char *mask = berth_c_value(p, node.a);
+        const char *b = berth_c_value(p, node.b);
+        const char *c = berth_c_value(p, node.c);
+        return call(p, "select", (berth_dtype)node.dtype, node.lanes,
+                    berth_arena_printf(p->arena, "%s, %s, %s", mask, b, c));
+    }
+    const char *condition = berth_c_condition(p, node.a);
+    if (strcmp(condition, "1") == 0) return berth_c_value(p, node.b);
+    if (strcmp(condition, "0") == 0) return berth_c_value(p, node.c);
+    bool has_load = false;
+    bool has_shared = false;
+    look_inside(p, node.b, &has_load, &has_shared);
+    look_inside(p, node.c, &has_load, &has_shared);
+    if (has_load && (has_shared || node.lanes > 1)) {
+        const char *name = berth_arena_printf(p->arena, "t%u", p->next_temporary++);
+        berth_c_line(p, "%s %s;", type, name);
+        berth_c_line(p, "if (%s) {", condition);
+        branch(p, node.b, name);
+        berth_c_line(p, "} else {");
+        branch(p, node.c, name);
+        berth_c_line(p, "}");
+        return name;
+    }
+    const char *b = berth_c_value(p, node.b);
+    const char *c = berth_c_value(p, node.c);
+    return berth_arena_printf(p->arena, "(%s ? %s : %s)", condition, b, c);
+}
+
+static const char *fma_value(berth_c_printer *p, berth_expr_node node) {
+    const char *a = berth_c_value(p, node.a);
+    const char *b = berth_c_value(p, node.b);
+    const char *c = berth_c_value(p, node.c);
+    if (!berth_dtype_is_float((berth_dtype)node.dtype))
+        return berth_arena_printf(p->arena, "(%s * %s + %s)", a, b, c);
+    return call(p, "fma", (berth_dtype)node.dtype, node.lanes,
+                berth_arena_printf(p->arena, "%s, %s, %s", a, b, c));
+}
+
+static const char *broadcast(berth_c_printer *p, berth_expr_node node) {
+    berth_dtype dtype = (berth_dtype)node.dtype;
+    const char *scalar = berth_c_value(p, node.a);
+    const berth_expr_node *inner = node_of(p, node.a);
+    bool simple = inner->kind == BERTH_EXPR_FLOAT || inner->kind == BERTH_EXPR_INT ||
+                  inner->kind == BERTH_EXPR_VAR;
+    if (!simple && scalar[0] != 't') scalar = temporary(p, dtype, 1, scalar);
+    if (dtype == BERTH_DTYPE_BOOL) scalar = berth_arena_printf(p->arena, "(%s ? -1 : 0)", scalar);
+    return splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar, node.lanes);
+}
+
+static const char *compute(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node node = *node_of(p, id);
+    berth_dtype dtype = (berth_dtype)node.dtype;
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_INT: return int_literal(p, dtype, node.i);
+    case BERTH_EXPR_FLOAT: return float_literal(p, dtype, node.f);
+    case BERTH_EXPR_VAR: return berth_c_var_name(p, node.var);
+    case BERTH_EXPR_LOAD: return load(p, id, node);
+    case BERTH_EXPR_UNARY: return unary(p, node);
+    case BERTH_EXPR_BINARY:
+        return is_index_comparison(p, &node) ? index_comparison(p, node) : binary(p, node);
+    case BERTH_EXPR_FMA: return fma_value(p, node);
+    case BERTH_EXPR_SELECT: return select_value(p, node);
+    case BERTH_EXPR_CAST: return cast(p, node);
+    case BERTH_EXPR_BROADCAST: return broadcast(p, node);
+    case BERTH_EXPR_REDUCE_ADD: {
+        const berth_expr_node *a = node_of(p, node.a);
+        return call(p, "reduce_add", dtype, a->lanes, berth_c_value(p, node.a));
+    }
+    case BERTH_EXPR_RAMP:
+    case BERTH_EXPR_NONE: break;
+    }
+    berth_c_fail(
+        p, berth_status_make(BERTH_UNSUPPORTED, "expression of kind %d as a value", node.kind));
+    return "0";
+}
+
+const char *berth_c_value(berth_c_printer *p, berth_expr id) {
+    if (id < p->memo_count && p->memo[id]) return p->memo[id];
+    const berth_expr_node node = *node_of(p, id);
+    if (node.is_index && node.lanes == 1) return berth_c_index(p, id);
+    const char *text = compute(p, id);
+    bool shared = id < p->memo_count && p->uses[id] > 1 && !is_trivial(&node);
+    if (!shared) return text;
+    p->memo[id] = temporary(p, (berth_dtype)node.dtype, node.lanes, text);
+    return p->memo[id];
+}
+
+static void count_uses(berth_c_printer *p, berth_expr id) {
+    if (!id || id >= p->memo_count) return;
+    const berth_expr_node *node = node_of(p, id);
+    if (p->uses[id]++ > 0) return;
+    berth_vec_push(p->arena, &p->touched, id);
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return;
+    if (node->kind == BERTH_EXPR_LOAD) {
+        for (int i = 0; i < node->index_count; ++i)
+            count_uses(p, berth_tfn_load_indices(p->fn, id)[i]);
+        return;
+    }
+    count_uses(p, node->a);
+    count_uses(p, node->b);
+    count_uses(p, node->c);
+}
+
+void berth_c_begin_statement(berth_c_printer *p, const berth_expr *roots, int count) {
+    for (int i = 0; i < count; ++i) count_uses(p, roots[i]);
+}
+
+void berth_c_end_statement(berth_c_printer *p) {
+    for (uint32_t i = 0; i < p->touched.count; ++i) {
+        p->uses[p->touched.data[i]] = 0;
+        p->memo[p->touched.data[i]] = NULL;
+    }
+    p->touched.count = 0;
+}
+
+// ---- stores
+// ---------------------------------------------------------------------------------------------------------
+
+static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, const char *value) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    const char *name = berth_c_buffer_name(p, buf);
+    const char *type = info->lanes > 1 ? "" : berth_c_storage_type(p, info->dtype);
+    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
+        berth_c_line(p, "%s = %s;", name, value);
+    else if (info->dtype == BERTH_DTYPE_F16)
+        berth_c_line(p, "%s[%s] = berth_f32_to_f16(%s);", name, offset, value);
+    else if (info->dtype == BERTH_DTYPE_BF16)
+        berth_c_line(p, "%s[%s] = berth_f32_to_bf16(%s);", name, offset, value);
+    else if (berth_dtype_is_float(info->dtype))
+        berth_c_line(p, "%s[%s] = %s;", name, offset, value);
+    else
+        berth_c_line(p, "%s[%s] = (%s)%s;", name, offset, type, value);
+}
+
+static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
+                         berth_dtype dtype, int lanes, const char *value) {
+    int64_t step = 0;
+    if (lane_step(p, buf, indices, count, lanes, &step) && step == 1) {
+        p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
+        return;
+    }
+    const char *whole = temporary(p, dtype, lanes, value);
+    for (int l = 0; l < lanes; ++l)
+        scalar_store(p, buf, lane_offset(p, buf, indices, count, l),
+                     p->language->vector_lane(p, whole, l));
+}
+
+void berth_c_store(berth_c_printer *p, berth_stmt id) {
+    const berth_stmt_node node = p->fn->stmts.data[id];
+    berth_expr indices[BERTH_MAX_RANK + 1];
+    memcpy(indices, berth_tfn_store_indices(p->fn, id), node.index_count * sizeof(berth_expr));
+    indices[node.index_count] = node.value;
+    berth_c_begin_statement(p, indices, node.index_count + 1);
+    const char *value = berth_c_value(p, node.value);
+    const berth_expr_node what = *node_of(p, node.value);
+    if (what.is_index && what.kind != BERTH_EXPR_CAST) value = berth_c_index(p, node.value);
+    if (p->fn->bufs.data[node.buf].lanes > 1 || !has_ramp(p, indices, node.index_count))
+        scalar_store(p, node.buf, lane_offset(p, node.buf, indices, node.index_count, 0), value);
+    else
+        vector_store(p, node.buf, indices, node.index_count, (berth_dtype)what.dtype, what.lanes,
+                     value);
+    berth_c_end_statement(p);
+}

@@ -1,0 +1,97 @@
+// The printer that languages of the C family share: expressions, statements, loops and address
+// arithmetic of tensor functions. What differs per language is a berth_c_language; c.c and opencl.c
+// each hold one.
+//
+// Helper functions are called berth_<op>_<type>, with <type> "f32" or "f32x8": berth_exp_f32(x),
+// berth_max_f32x8(a, b), berth_select_f32x8(mask, a, b). A language's preamble defines them; vector
+// types are berth_<type>x<lanes>, and masks of vectors are berth_i32x<lanes> with lanes 0 or -1.
+#ifndef BERTH_COMPILER_CODEGEN_C_FAMILY_H_
+#define BERTH_COMPILER_CODEGEN_C_FAMILY_H_
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/schedule/linear.h"
+
+typedef struct berth_c_printer berth_c_printer;
+
+typedef struct berth_c_language {
+    const char *index_type;                        // "int64_t"
+    const char *storage_types[BERTH_DTYPE_COUNT];  // of elements in memory; NULL = the language
+                                                   // lacks the type
+    const char *value_types[BERTH_DTYPE_COUNT];  // of scalars in computations (f16 and bf16 compute
+                                                 // as float)
+    const char *global_pointer;  // qualifier of pointers to parameters: "", "__global "
+    const char *restrict_word;   // "restrict"
+    const char *f64_suffix;      // of double literals
+    // Prints everything before the kernel's body (signature, pointers, group loop or ids); the body
+    // is printed at the printer's depth afterwards, then close_kernel. `grid` are the parallel
+    // loops that became the grid, outermost first.
+    void (*open_kernel)(berth_c_printer *p, const berth_kernel_source *kernel,
+                        const berth_stmt *grid, int grid_count);
+    void (*close_kernel)(berth_c_printer *p);
+    // (optional) Prints the head of a loop of special kind, including '{'; false = print a plain
+    // loop.
+    bool (*open_loop)(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent);
+    // Declaration of a local buffer. scratch_offset >= 0: place in the per-thread scratch, else in
+    // the function.
+    void (*declare_buffer)(berth_c_printer *p, berth_buf buf, int64_t element_count,
+                           int64_t scratch_offset);
+    // Texts of vector accesses at an element offset, of a vector literal from lane texts.
+    const char *(*vector_load)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes);
+    void (*vector_store)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
+                         const char *value);
+    const char *(*vector_literal)(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
+                                  int count);
+    const char *(*vector_lane)(berth_c_printer *p, const char *name, int lane);
+    void (*after_vector_let)(berth_c_printer *p, const char *name, int lanes);  // (optional)
+    const char *barrier;  // statement text; NULL = unsupported
+    uint32_t
+        stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
+} berth_c_language;
+
+// What a printer knows while it prints one function. Languages use `out`, `line` and the naming
+// functions.
+struct berth_c_printer {
+    const berth_c_language *language;
+    berth_tfn *fn;  // a private copy: address arithmetic adds nodes
+    berth_arena *arena;
+    berth_strbuf out;
+    int depth;
+    berth_ranges ranges;
+    uint32_t *loop_depth;  // by variable: order of opening, for the order of terms in addresses
+    uint32_t open_loops;
+    const char **memo;  // by expression: name of its temporary in the current statement
+    uint32_t *uses;     // by expression, in the current statement
+    uint32_t memo_count;
+    BERTH_VEC(berth_expr) touched;
+    uint32_t next_temporary;
+    BERTH_VEC(uint32_t) vector_types;  // dtype << 16 | lanes, each once
+    berth_status status;               // first error
+};
+
+// Starts a printer over a copy of `fn`.
+berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_language *language,
+                                        berth_arena *arena);
+// Prints all nests; fills kernels (entries prefix_0, prefix_1, ...). Errors: UNSUPPORTED.
+BERTH_MUST_USE berth_status berth_c_printer_run(berth_c_printer *p, const char *prefix,
+                                                berth_kernel_source **out_kernels,
+                                                uint32_t *out_kernel_count);
+
+void berth_c_line(berth_c_printer *p, const char *format, ...)
+    BERTH_PRINTF(2, 3);                                      // indented, with newline
+void berth_c_fail(berth_c_printer *p, berth_status status);  // keeps the first
+const char *berth_c_buffer_name(berth_c_printer *p, berth_buf buf);
+const char *berth_c_var_name(berth_c_printer *p, berth_var var);
+const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype,
+                               int lanes);  // notes vector types
+const char *berth_c_storage_type(berth_c_printer *p, berth_dtype dtype);
+
+// c_expr.c: texts of expressions; may print temporaries before the current statement.
+const char *berth_c_value(berth_c_printer *p, berth_expr id);
+const char *berth_c_index(berth_c_printer *p, berth_expr id);
+const char *berth_c_condition(berth_c_printer *p, berth_expr id);
+void berth_c_begin_statement(berth_c_printer *p, const berth_expr *roots,
+                             int count);  // counts uses
+void berth_c_end_statement(berth_c_printer *p);
+void berth_c_store(berth_c_printer *p, berth_stmt id);
+
+#endif  // BERTH_COMPILER_CODEGEN_C_FAMILY_H_
