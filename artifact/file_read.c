@@ -20,8 +20,7 @@ static const void *content_of(const reader *r, berth_file_section_kind kind) {
     return r->data + r->sections[kind].offset_bytes;
 }
 
-// ---- frame
-// ----------------------------------------------------------------------------------------
+// ---- frame ----
 
 static berth_status read_header(reader *r) {
     berth_file_header header;
@@ -75,8 +74,7 @@ static berth_status read_sections(reader *r) {
     return BERTH_OK;
 }
 
-// ---- records
-// --------------------------------------------------------------------------------------
+// ---- records ----
 
 static berth_status read_text(const reader *r, uint64_t offset, const char **out_text) {
     if (offset >= r->sections[BERTH_SECTION_TEXTS].size_bytes)
@@ -232,8 +230,7 @@ static berth_status read_constants(const reader *r, berth_program *program) {
     return BERTH_OK;
 }
 
-// ---- program
-// --------------------------------------------------------------------------------------
+// ---- program ----
 
 static berth_status read_program(const reader *r, berth_program *program) {
     const char *texts = content_of(r, BERTH_SECTION_TEXTS);
@@ -298,8 +295,7 @@ berth_status berth_program_parse(berth_arena *arena, const void *data, size_t si
     return berth_artifact__parse(arena, data, size_bytes, true, out_program);
 }
 
-// ---- files
-// ----------------------------------------------------------------------------------------
+// ---- files ----
 
 typedef struct map_call {
     berth_arena *arena;

@@ -87,8 +87,7 @@ static berth_status check_tensor(const berth_program *program, uint32_t i) {
     return BERTH_OK;
 }
 
-// ---- ranges that must not overlap
-// -----------------------------------------------------------------
+// ---- ranges that must not overlap ----
 
 typedef struct range {
     uint32_t pool;
@@ -180,8 +179,7 @@ static berth_status check_io(const berth_program *program, range *ranges) {
                           (size_t)program->input_count + program->output_count);
 }
 
-// ---- code and schedule
-// ----------------------------------------------------------------------------
+// ---- code and schedule ----
 
 static berth_status check_executables(const berth_program *program) {
     for (uint32_t i = 0; i < program->executable_count; ++i) {

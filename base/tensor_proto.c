@@ -62,8 +62,7 @@ static bool is_typed(uint32_t field) {
            field == FIELD_DOUBLE_DATA || field == FIELD_UINT64_DATA;
 }
 
-// ---- first walk: everything but the typed elements, which are counted
-// -----------------------------
+// ---- first walk: everything but the typed elements, which are counted ----
 
 typedef struct message {
     berth_arena *arena;
@@ -171,8 +170,7 @@ static void read_field(message *m, berth_wire *wire, const berth_wire_field *fie
     }
 }
 
-// ---- second walk: typed elements
-// ------------------------------------------------------------------
+// ---- second walk: typed elements ----
 
 // Stores the bits of element `index`; false when the value does not fit the type.
 static bool store(berth_tensor *tensor, int64_t index, uint64_t bits) {
@@ -232,8 +230,7 @@ static berth_status read_elements(berth_wire wire, berth_tensor *tensor, uint32_
     return berth_wire_status(&wire);
 }
 
-// ---- content
-// --------------------------------------------------------------------------------------
+// ---- content ----
 
 static berth_status take_raw(const message *m, size_t size_bytes, bool borrow) {
     berth_tensor *tensor = &m->proto->tensor;

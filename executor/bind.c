@@ -119,8 +119,7 @@ void berth_executor__close_devices(berth_session *session) {
     session->physical_count = 0;
 }
 
-// ---- queues
-// ---------------------------------------------------------------------------------------
+// ---- queues ----
 
 berth_status berth_executor__open_queues(berth_session *session) {
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
@@ -150,8 +149,7 @@ void berth_executor__close_queues(berth_session *session) {
     }
 }
 
-// ---- code
-// -----------------------------------------------------------------------------------------
+// ---- code ----
 
 static berth_status load_kernel(berth_session *session, berth_session_device *device,
                                 uint32_t index, bool *known) {

@@ -80,13 +80,12 @@ void berth_executor__make_commands(berth_session *session) {
         }
         session->batches[i].commands = commands;
         session->batches[i].waits =
-            berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count);
+            berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count + 1);
     }
     choose_asynchronous(session);
 }
 
-// ---- running
-// --------------------------------------------------------------------------------------
+// ---- running ----
 
 static uint64_t timeline(const berth_session *session, uint32_t queue, uint32_t value) {
     return session->submitted_runs * session->schedule.values[queue] + value;
@@ -101,9 +100,12 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
             timeline(session, batch->waits[w].queue, batch->waits[w].value)};
     const berth_semaphore_point signal = {session->devices[batch->queue].semaphore,
                                           timeline(session, batch->queue, batch->value)};
+    uint32_t wait_count = batch->wait_count;
+    if (batch->value > 1)  // the queue's order is enough, but not to stop after a failure
+        ready->waits[wait_count++] = (berth_semaphore_point){signal.semaphore, signal.value - 1};
     return berth_queue_submit(session->devices[batch->queue].queue,
                               &(berth_submission){.waits = ready->waits,
-                                                  .wait_count = batch->wait_count,
+                                                  .wait_count = wait_count,
                                                   .commands = ready->commands,
                                                   .command_count = batch->step_count,
                                                   .signals = &signal,

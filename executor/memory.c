@@ -44,8 +44,7 @@ static berth_status allocate_pools(berth_session *session) {
     return BERTH_OK;
 }
 
-// ---- constants
-// ------------------------------------------------------------------------------------
+// ---- constants ----
 
 static berth_status wrap_constant(berth_session *session, uint32_t index) {
     const berth_program_constant *constant = &session->program->constants[index];
@@ -99,8 +98,7 @@ static berth_status place_constants(berth_session *session) {
     return BERTH_OK;
 }
 
-// ---- tensors
-// --------------------------------------------------------------------------------------
+// ---- tensors ----
 
 // The buffer that holds a tensor's bytes, and where they begin in it. Linear in the constants, only
 // for tensors of constant pools that are used in place and are not constants themselves (views of

@@ -52,8 +52,7 @@ void berth_session_close(berth_session *session) {
     berth_free(session->allocator, session, sizeof(*session));
 }
 
-// ---- inputs and outputs
-// ---------------------------------------------------------------------------
+// ---- inputs and outputs ----
 
 const berth_tensor *berth_session_input(const berth_session *session, uint32_t index) {
     return index < session->program->input_count ? &session->inputs[index] : NULL;

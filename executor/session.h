@@ -53,8 +53,7 @@ BERTH_MUST_USE berth_status berth_session_open(berth_allocator allocator,
 // Waits for running work, then frees everything. NULL is fine.
 void berth_session_close(berth_session *session);
 
-// ---- inputs and outputs
-// ---------------------------------------------------------------------------
+// ---- inputs and outputs ----
 
 // The host memory of an input or output, in the program's order; NULL when there is no such index.
 // The pointer stays valid until close; do not touch the data while a run is under way.
@@ -76,8 +75,7 @@ BERTH_MUST_USE berth_status berth_session_set_input(berth_session *session, cons
 BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *session, const char *name,
                                                      berth_tensor *value);
 
-// ---- running
-// --------------------------------------------------------------------------------------
+// ---- running ----
 
 // Runs once and waits for the outputs. timeout_ns < 0 = no limit. Allocates nothing, after a failed
 // run excepted.
@@ -91,8 +89,7 @@ BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t ti
 // of steps that have begun still end. Thread-safe.
 void berth_session_cancel(berth_session *session);
 
-// ---- facts and profile
-// ----------------------------------------------------------------------------
+// ---- facts and profile ----
 
 typedef struct berth_session_device_report {
     const char *name;  // the program's device

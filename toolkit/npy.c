@@ -23,8 +23,7 @@ bool berth_toolkit__npy_is(const void *data, size_t size_bytes) {
     return size_bytes >= sizeof(magic) && memcmp(data, magic, sizeof(magic)) == 0;
 }
 
-// ---- header: a Python dictionary of 'descr', 'fortran_order' and 'shape'
-// ---------------------------
+// ---- header: a Python dictionary of 'descr', 'fortran_order' and 'shape' ----
 
 typedef struct cursor {
     const char *at;
@@ -124,8 +123,7 @@ static berth_status parse_header(cursor c, berth_tensor *tensor, bool *out_fortr
     return seen == ALL ? BERTH_OK : BAD("the header lacks descr, fortran_order or shape");
 }
 
-// ---- content
-// --------------------------------------------------------------------------------------
+// ---- content ----
 
 // Column-major source to row-major destination.
 static void copy_fortran(berth_tensor *tensor, const uint8_t *source, int64_t element_count) {

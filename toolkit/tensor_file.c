@@ -16,8 +16,7 @@ typedef struct call {
     const berth_tensor *tensor;
 } call;
 
-// ---- reading
-// --------------------------------------------------------------------------------------
+// ---- reading ----
 
 static berth_status parse_body(void *user) {
     call *c = user;
@@ -63,8 +62,7 @@ berth_status berth_tensor_file_read(berth_arena *arena, const char *path, berth_
     return berth_status_prefix(status, "\"%s\"", path);
 }
 
-// ---- writing
-// --------------------------------------------------------------------------------------
+// ---- writing ----
 
 static void add_varint(berth_strbuf *out, uint64_t value) {
     do {

@@ -219,8 +219,7 @@ berth_program *random_program(berth_arena *arena, uint64_t seed) {
     return p;
 }
 
-// ---- comparison
-// -----------------------------------------------------------------------------------
+// ---- comparison ----
 
 #define SAME(condition, what)                                                                      \
     if (!(condition)) return what
