@@ -82,6 +82,16 @@ static void join_sources(image_builder *b, uint32_t first, const berth_codegen *
     berth_vec_push(arena, &b->images, image);
 }
 
+static void leave_empty(image_builder *b, uint32_t unit, const berth_codegen *codegen) {
+    b->pipeline->units.data[unit].executable = b->images.count;
+    berth_executable_image image = {.device_kind = codegen->kind,
+                                    .format = codegen->format,
+                                    .options = "",
+                                    .data = "",
+                                    .size_bytes = 1};
+    berth_vec_push(b->module->arena, &b->images, image);
+}
+
 berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *pipeline,
                                          berth_program *program) {
     image_builder b = {.module = module, .pipeline = pipeline};
@@ -89,7 +99,9 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
         if (pipeline->units.data[i].executable != BERTH_NO_INDEX) continue;
         const berth_target *target = target_of(&b, &pipeline->units.data[i]);
         const berth_codegen *codegen = berth_codegen_find(berth_device_kind_name(target->kind));
-        if (strcmp(codegen->format, BERTH_FORMAT_CPU_ELF) == 0)
+        if (pipeline->options->plan_only)
+            leave_empty(&b, i, codegen);
+        else if (strcmp(codegen->format, BERTH_FORMAT_CPU_ELF) == 0)
             BERTH_TRY(compile_c(&b, i));
         else
             join_sources(&b, i, codegen);

@@ -42,6 +42,7 @@ typedef struct berth_plan_entry {
 
 typedef struct berth_plan_copy {
     berth_op_id op;       // the device_copy
+    berth_op_id before;   // the operation that needs it first; BERTH_NONE = the function's results
     uint32_t from, to;    // devices
     uint64_t size_bytes;  // 0 = alias (both reach the memory)
     double time_ns;

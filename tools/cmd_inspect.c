@@ -1,0 +1,208 @@
+// berth inspect: what is in a model.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "artifact/file.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct inspect_command {
+    berth_cli_model cli;
+    const char *model;
+} inspect_command;
+
+static const struct argp_option options[] = {
+    {"dim", 'd', "NAME=EXTENT", 0, "Fix a symbolic dimension; may be repeated", 0},
+    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    inspect_command *command = state->input;
+    switch (key) {
+    case 'd':
+        if (!strchr(arg, '=')) argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
+        berth_cli_push(&command->cli, &command->cli.dims, arg);
+        return 0;
+    case 'f': command->cli.format = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (command->model) argp_error(state, "only one model");
+        command->model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->model) argp_error(state, "which model?");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+typedef struct op_count {
+    const char *op;
+    uint32_t count;
+} op_count;
+
+typedef struct facts {
+    const berth_module *module;
+    const berth_graph *graph;
+    op_count *ops;
+    uint32_t op_kinds;
+    uint32_t node_count;
+    uint64_t weight_bytes;
+    uint32_t weight_count;
+} facts;
+
+static int by_count(const void *a, const void *b) {
+    const op_count *x = a;
+    const op_count *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return strcmp(x->op, y->op);
+}
+
+// Operators are those of the model: one location per node, whatever the importer made of it.
+static facts gather(const berth_module *module, berth_arena *arena) {
+    facts f = {.module = module,
+               .graph = berth_graph_get(module, berth_module_find_function(module, "main"))};
+    uint32_t *counts = berth_arena_new_array(arena, uint32_t, module->locs.count + 1);
+    berth_str_id *names = berth_arena_new_array(arena, berth_str_id, module->locs.count + 1);
+    for (uint32_t i = 0; i < module->locs.count; ++i) {
+        const berth_loc *loc = &module->locs.data[i];
+        if (!loc->op_type || loc->part_count) continue;
+        uint32_t at = 0;
+        while (at < f.op_kinds && names[at] != loc->op_type) at++;
+        if (at == f.op_kinds) names[f.op_kinds++] = loc->op_type;
+        counts[at]++;
+        f.node_count++;
+    }
+    f.ops = berth_arena_new_array(arena, op_count, f.op_kinds);
+    for (uint32_t i = 0; i < f.op_kinds; ++i)
+        f.ops[i] = (op_count){berth_module_str(module, names[i]), counts[i]};
+    qsort(f.ops, f.op_kinds, sizeof(*f.ops), by_count);
+    for (uint32_t i = 0; i < f.graph->values.count; ++i) {
+        const berth_tensor *tensor = berth_graph_constant_of(module, f.graph, i);
+        if (!tensor) continue;
+        f.weight_count++;
+        f.weight_bytes += berth_tensor_size_bytes(tensor);
+    }
+    return f;
+}
+
+static const char *type_text(const facts *f, berth_value_id value, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_type_print(f->module, f->graph->values.data[value].type, &text);
+    return berth_strbuf_text(&text);
+}
+
+static const char *name_of(const facts *f, berth_value_id value) {
+    return berth_module_str(f->module, f->graph->values.data[value].name);
+}
+
+static void print_text(const facts *f, berth_arena *arena) {
+    const berth_region *root = &f->graph->regions.data[0];
+    printf("model %s\n", berth_module_str(f->module, f->module->name));
+    for (uint32_t i = 0; i < root->params.count; ++i)
+        printf("input %s %s\n", name_of(f, root->params.data[i]),
+               type_text(f, root->params.data[i], arena));
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        printf("output %s %s\n", name_of(f, root->results.data[i]),
+               type_text(f, root->results.data[i], arena));
+    char bytes[32];
+    berth_format_bytes(f->weight_bytes, bytes);
+    printf("weights %s in %u tensors\n", bytes, f->weight_count);
+    printf("operators %u:", f->node_count);
+    for (uint32_t i = 0; i < f->op_kinds; ++i)
+        printf("%s %s %u", i ? "," : "", f->ops[i].op, f->ops[i].count);
+    putchar('\n');
+}
+
+static json_t *values_json(const facts *f, const berth_value_id *values, uint32_t count) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_type *type = berth_type_get(f->module, f->graph->values.data[values[i]].type);
+        json_t *shape = json_array();
+        for (int d = 0; d < type->rank; ++d)
+            json_array_append_new(shape, berth_dim_is_symbol(type->dims[d])
+                                             ? json_string(berth_module_str(
+                                                   f->module, berth_dim_symbol_name(type->dims[d])))
+                                             : json_integer(type->dims[d]));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:o}", "name", name_of(f, values[i]), "dtype",
+                                        berth_dtype_name(type->dtype), "shape", shape));
+    }
+    return list;
+}
+
+static json_t *facts_json(const facts *f) {
+    const berth_region *root = &f->graph->regions.data[0];
+    json_t *ops = json_object();
+    for (uint32_t i = 0; i < f->op_kinds; ++i)
+        json_object_set_new(ops, f->ops[i].op, json_integer(f->ops[i].count));
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:i}", "model",
+                     berth_module_str(f->module, f->module->name), "inputs",
+                     values_json(f, root->params.data, root->params.count), "outputs",
+                     values_json(f, root->results.data, root->results.count), "operators", ops,
+                     "weight_bytes", (json_int_t)f->weight_bytes, "nodes", (int)f->node_count);
+}
+
+// ---- program files ------------------------------------------------------------------------------
+
+static int inspect_program(const inspect_command *command, bool json) {
+    const berth_program *program = NULL;
+    berth_status status = berth_program_read(command->cli.arena, command->model, &program);
+    if (status) return berth_cli_finish(status);
+    if (json)
+        return berth_cli_print_json(
+            json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "program", program->name, "inputs",
+                      (int)program->input_count, "outputs", (int)program->output_count, "steps",
+                      (int)program->step_count, "kernels", (int)program->kernel_count, "target",
+                      program->target_json));
+    printf("program of model %s, executor %s: %u inputs, %u outputs, %u steps, %u kernels\n",
+           program->name, program->executor, program->input_count, program->output_count,
+           program->step_count, program->kernel_count);
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        static const char *const usages[] = {"workspace", "constants", "inputs and outputs"};
+        char bytes[32];
+        berth_format_bytes(program->pools[i].size_bytes, bytes);
+        printf("memory on %s: %s of %s\n", program->devices[program->pools[i].device].name, bytes,
+               usages[program->pools[i].usage]);
+    }
+    printf("target %s\n", program->target_json);
+    return 0;
+}
+
+int berth_cmd_inspect(int argc, char **argv) {
+    inspect_command command = {0};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    static const struct argp argp = {
+        options,
+        parse,
+        "MODEL",
+        "Shows inputs, outputs, shapes, types, operators and weights of MODEL (an ONNX file, or "
+        "a program made by `berth build`).",
+        NULL,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    bool json = berth_cli_wants_json(&command.cli);
+    int exit_status = 0;
+    if (berth_program_file_is(command.model)) {
+        exit_status = inspect_program(&command, json);
+    } else {
+        berth_model_options model_options;
+        berth_module *module = NULL;
+        berth_status status = berth_cli_model_options(&command.cli, false, &model_options);
+        if (!status)
+            status =
+                berth_onnx_import(command.cli.arena, command.model, &model_options.import, &module);
+        exit_status = berth_cli_finish(status);
+        if (exit_status == 0) {
+            facts f = gather(module, command.cli.arena);
+            if (json)
+                exit_status = berth_cli_print_json(facts_json(&f));
+            else
+                print_text(&f, command.cli.arena);
+        }
+    }
+    berth_cli_end(&command.cli);
+    return exit_status;
+}

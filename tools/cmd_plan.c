@@ -1,0 +1,152 @@
+// berth plan: where every operation would run and why, copies, memory, predicted time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "toolkit/plan_picture.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct plan_command {
+    berth_cli_model cli;
+    const char *model;
+} plan_command;
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    plan_command *command = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_ARG:
+        if (command->model) argp_error(state, "only one model");
+        command->model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->model) argp_error(state, "which model?");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const char *usage_name(berth_pool_usage usage) {
+    static const char *const names[] = {"workspace", "constants", "io"};
+    return names[usage];
+}
+
+static void print_text(const berth_model *model, berth_arena *arena) {
+    const berth_program *program = berth_model_program(model);
+    const berth_plan *plan = berth_model_plan(model);
+    const berth_multi_target *target = berth_model_target(model);
+    printf("model %s on %s, strategy %s\n", program->name, berth_target_print_short(arena, target),
+           plan->strategy);
+    for (uint32_t i = 0; i < program->placement_count; ++i) {
+        const berth_program_placement *p = &program->placements[i];
+        printf("%-12s %-24s %-40s %9.1f us  %s\n", program->devices[p->device].name, p->op, p->node,
+               plan->entries[i].time_ns / 1e3, p->reason);
+    }
+    for (uint32_t i = 0; i < plan->copy_count; ++i) {
+        char bytes[32];
+        berth_format_bytes(plan->copies[i].size_bytes, bytes);
+        printf("copy         %s > %s: %s%s, %.1f us\n", target->devices[plan->copies[i].from].name,
+               target->devices[plan->copies[i].to].name, bytes,
+               plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
+               plan->copies[i].time_ns / 1e3);
+    }
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        char bytes[32];
+        char bound[32];
+        berth_format_bytes(pool->size_bytes, bytes);
+        berth_format_bytes(pool->lower_bound_bytes, bound);
+        printf("memory       %s, scope %s, %s: %s (lower bound %s)\n",
+               program->devices[pool->device].name, pool->scope, usage_name(pool->usage), bytes,
+               bound);
+    }
+    printf("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
+}
+
+static json_t *plan_json(const berth_model *model) {
+    const berth_program *program = berth_model_program(model);
+    const berth_plan *plan = berth_model_plan(model);
+    const berth_multi_target *target = berth_model_target(model);
+    json_t *operations = json_array();
+    for (uint32_t i = 0; i < program->placement_count; ++i) {
+        const berth_program_placement *p = &program->placements[i];
+        json_array_append_new(operations,
+                              json_pack("{s:s, s:s, s:s, s:s, s:f, s:b}", "node", p->node, "op",
+                                        p->op, "device", program->devices[p->device].name, "reason",
+                                        p->reason, "time_us", plan->entries[i].time_ns / 1e3,
+                                        "host_operation", (int)p->host_operation));
+    }
+    json_t *copies = json_array();
+    for (uint32_t i = 0; i < plan->copy_count; ++i)
+        json_array_append_new(copies, json_pack("{s:s, s:s, s:I, s:f}", "from",
+                                                target->devices[plan->copies[i].from].name, "to",
+                                                target->devices[plan->copies[i].to].name, "bytes",
+                                                (json_int_t)plan->copies[i].size_bytes, "time_us",
+                                                plan->copies[i].time_ns / 1e3));
+    json_t *memory = json_array();
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        json_array_append_new(
+            memory, json_pack("{s:s, s:s, s:s, s:I, s:I}", "device",
+                              program->devices[pool->device].name, "scope", pool->scope, "usage",
+                              usage_name(pool->usage), "peak_bytes", (json_int_t)pool->size_bytes,
+                              "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes));
+    }
+    json_error_t error;
+    json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:f}", "model", program->name, "strategy",
+                             plan->strategy, "operations", operations, "copies", copies, "memory",
+                             memory, "predicted_ms", plan->predicted_ns / 1e6);
+    json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
+    return json;
+}
+
+static int print_plan(const plan_command *command, const berth_model *model) {
+    const char *format = command->cli.format ? command->cli.format : "text";
+    if (strcmp(format, "json") == 0) return berth_cli_print_json(plan_json(model));
+    if (strcmp(format, "text") == 0) {
+        print_text(model, command->cli.arena);
+        return 0;
+    }
+    berth_strbuf text = berth_strbuf_make(command->cli.arena);
+    if (strcmp(format, "dot") == 0)
+        berth_plan_picture_dot(model, &text);
+    else
+        berth_plan_picture_svg(model, &text);
+    fputs(berth_strbuf_text(&text), stdout);
+    return 0;
+}
+
+int berth_cmd_plan(int argc, char **argv) {
+    plan_command command = {0};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        NULL,
+        parse,
+        "MODEL",
+        "Shows on which device every operation of MODEL would run and why, the copies between "
+        "devices, the memory per device and scope, and the predicted time.\v--format=dot is for "
+        "Graphviz, --format=svg draws devices against time.",
+        children,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    const char *format = command.cli.format;
+    if (!format || (strcmp(format, "dot") != 0 && strcmp(format, "svg") != 0))
+        (void)berth_cli_wants_json(&command.cli);
+    berth_model_options model_options;
+    berth_model *model = NULL;
+    berth_status status = berth_cli_model_options(&command.cli, true, &model_options);
+    model_options.compile.plan_only = true;
+    if (!status) status = berth_model_load(command.model, &model_options, &model);
+    if (!status && !berth_model_plan(model))
+        status =
+            berth_status_make(BERTH_INVALID_ARGUMENT,
+                              "\"%s\" is a built program; `berth inspect` shows it", command.model);
+    int exit_status = berth_cli_finish(status);
+    if (exit_status == 0) exit_status = print_plan(&command, model);
+    berth_model_destroy(model);
+    berth_cli_end(&command.cli);
+    return exit_status;
+}
