@@ -110,9 +110,4 @@ BERTH_MUST_USE berth_status berth_queue_run(berth_queue *queue, const berth_comm
 // makes this wait forever: fail the semaphore first.
 void berth_queue_destroy(berth_queue *queue);
 
-// ---- for queues of drivers: what a deferred submission holds ----
-
-void berth_devices__retain_commands(const berth_command *commands, uint32_t count);
-void berth_devices__release_commands(const berth_command *commands, uint32_t count);
-
 #endif  // BERTH_DEVICES_DEVICE_H_

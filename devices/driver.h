@@ -110,7 +110,7 @@ typedef struct berth_command {
         } host_call;
     };
     berth_command_timing *timing;  // filled on completion when the device profiles; may be NULL
-    const char *label;  // for messages: a failure of the command names it; may be NULL
+    const char *label;             // for messages: a failure of the command names it; may be NULL
 } berth_command;
 
 // One batch. The arrays are borrowed until submit returns, except `commands` and what they point to

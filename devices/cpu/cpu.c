@@ -1,0 +1,238 @@
+// The cpu driver: one device, the cores that this process may use. Its memories are the NUMA nodes,
+// its queues run commands on the calling thread (with the pool's help) where they can.
+#include "devices/cpu/cpu.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define WORKER_SPIN_NS 20000
+
+// Large buffers start on pages, so that they can be put on a node; very large ones ask for huge
+// pages.
+#define PAGE_BYTES ((size_t)4096)
+#define PAGED_BYTES ((uint64_t)64 << 10)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HUGE_BYTES ((uint64_t)8 << 20)
+
+typedef struct cpu_buffer {
+    berth_buffer base;
+    berth_aligned_block block;  // empty in views and imports
+    size_t bound_bytes;         // on the node of base.memory
+} cpu_buffer;
+
+// ---- buffers ----
+
+static berth_status make_buffer(berth_device *device, void *host, cpu_buffer **out_buffer) {
+    cpu_buffer *buffer = berth_calloc(device->allocator, 1, sizeof(*buffer));
+    if (!buffer) return berth_status_oom();
+    buffer->base.host = host;
+    *out_buffer = buffer;
+    return BERTH_OK;
+}
+
+static berth_status cpu_buffer_allocate(berth_device *base, uint32_t memory, uint64_t size_bytes,
+                                        berth_buffer **out_buffer) {
+    const cpu_device *device = (const cpu_device *)base;
+    size_t alignment = BERTH_DEFAULT_ALIGNMENT_BYTES;
+    if (size_bytes >= PAGED_BYTES) alignment = PAGE_BYTES;
+    if (size_bytes >= HUGE_BYTES) alignment = HUGE_PAGE_BYTES;
+    cpu_buffer *buffer = NULL;
+    BERTH_TRY(make_buffer(base, NULL, &buffer));
+    berth_status status =
+        berth_devices__aligned_alloc(base->allocator, size_bytes, alignment, &buffer->block);
+    if (status) {
+        berth_free(base->allocator, buffer, sizeof(*buffer));
+        return status;
+    }
+    buffer->base.host = buffer->block.data;
+#ifdef MADV_HUGEPAGE
+    if (alignment == HUGE_PAGE_BYTES)  // a wish: fails where huge pages are off
+        (void)madvise(buffer->base.host, size_bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+#endif
+    if (alignment > BERTH_DEFAULT_ALIGNMENT_BYTES) {
+        buffer->bound_bytes = (size_t)size_bytes;
+        berth_cpu_topology_bind_range(device->topology, buffer->base.host, buffer->bound_bytes,
+                                      memory);
+    }
+    *out_buffer = &buffer->base;
+    return BERTH_OK;
+}
+
+static berth_status cpu_buffer_view(berth_buffer *root, uint64_t offset_bytes, uint64_t size_bytes,
+                                    berth_buffer **out_view) {
+    (void)size_bytes;
+    cpu_buffer *view = NULL;
+    BERTH_TRY(make_buffer(root->device, berth_devices__host_at(root, offset_bytes), &view));
+    *out_view = &view->base;
+    return BERTH_OK;
+}
+
+static berth_status cpu_buffer_import(berth_device *device, void *data, uint64_t size_bytes,
+                                      berth_buffer **out_buffer) {
+    (void)size_bytes;
+    cpu_buffer *buffer = NULL;
+    BERTH_TRY(make_buffer(device, data, &buffer));
+    *out_buffer = &buffer->base;
+    return BERTH_OK;
+}
+
+static void cpu_buffer_free(berth_buffer *base) {
+    cpu_buffer *buffer = (cpu_buffer *)base;
+    const cpu_device *device = (const cpu_device *)base->device;
+    berth_allocator allocator = device->base.allocator;
+    if (buffer->bound_bytes)
+        berth_cpu_topology_release_range(device->topology, base->host, buffer->bound_bytes);
+    berth_devices__aligned_free(allocator, &buffer->block);
+    berth_free(allocator, buffer, sizeof(*buffer));
+}
+
+// ---- queues ----
+
+static berth_status cpu_queue_start(berth_queue *queue, const berth_command *commands,
+                                    uint32_t count, void *record) {
+    (void)record;
+    return berth_host_queue_run_commands(queue->device, commands, count, berth_cpu__dispatch);
+}
+
+static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
+
+static berth_status cpu_queue_open(berth_device *device, berth_queue **out_queue) {
+    berth_host_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
+    if (!queue) return berth_status_oom();
+    berth_status status = berth_host_queue_init(queue, device, &cpu_queue_ops);
+    if (status) {
+        berth_free(device->allocator, queue, sizeof(*queue));
+        return status;
+    }
+    *out_queue = &queue->base;
+    return BERTH_OK;
+}
+
+static void cpu_queue_destroy(berth_queue *base) {
+    berth_host_queue *queue = (berth_host_queue *)base;
+    berth_allocator allocator = base->device->allocator;
+    berth_host_queue_deinit(queue);
+    berth_free(allocator, queue, sizeof(*queue));
+}
+
+// ---- device ----
+
+static void cpu_device_destroy(berth_device *base) {
+    cpu_device *device = (cpu_device *)base;
+    berth_allocator allocator = base->allocator;
+    berth_thread_pool_destroy(device->pool);
+    for (uint32_t i = 0; device->scratch && i < device->thread_count; ++i)
+        berth_devices__aligned_free(allocator, &device->scratch[i]);
+    berth_free(allocator, device->scratch, device->thread_count * sizeof(*device->scratch));
+    pthread_mutex_destroy(&device->run_lock);
+    berth_free(allocator, device, sizeof(*device));
+}
+
+static const berth_device_ops cpu_device_ops = {
+    .destroy = cpu_device_destroy,
+    .buffer_allocate = cpu_buffer_allocate,
+    .buffer_view = cpu_buffer_view,
+    .buffer_import = cpu_buffer_import,
+    .buffer_free = cpu_buffer_free,
+    .executable_load = berth_cpu__executable_load,
+    .executable_destroy = berth_cpu__executable_destroy,
+    .executable_find = berth_cpu__executable_find,
+    .queue_open = cpu_queue_open,
+    .queue_submit = berth_host_queue_submit,
+    .queue_destroy = cpu_queue_destroy,
+};
+
+// The caller's own thread is never bound: it is not ours.
+static void bind_worker(void *user, uint32_t thread) {
+    const berth_cpu_topology *topology = user;
+    berth_cpu_topology_bind_thread(topology, thread);
+}
+
+static berth_status open_threads(cpu_device *device, berth_cpu_topology *topology) {
+    berth_allocator allocator = device->base.allocator;
+    device->scratch = berth_calloc(allocator, device->thread_count, sizeof(*device->scratch));
+    if (!device->scratch) return berth_status_oom();
+    if (device->thread_count == 1) return BERTH_OK;
+    berth_thread_pool_options options = {.thread_count = device->thread_count,
+                                         .spin_ns = WORKER_SPIN_NS};
+    uint32_t cores = berth_cpu_topology_core_count(topology);
+    if (device->thread_count <= cores) {
+        options.bind = bind_worker;
+        options.bind_user = topology;
+    } else {
+        options.spin_ns = 0;  // more threads than cores: looking would keep others from working
+    }
+    return berth_thread_pool_create(allocator, &options, &device->pool);
+}
+
+#define MAX_THREADS 1024
+
+static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
+                                    const berth_device_options *options,
+                                    berth_device **out_device) {
+    (void)ordinal;
+    cpu_driver *driver = (cpu_driver *)base;
+    if (options->thread_count > MAX_THREADS)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "%u threads: at most %d are possible",
+                                 options->thread_count, MAX_THREADS);
+    cpu_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
+    if (!device) return berth_status_oom();
+    device->base.ops = &cpu_device_ops;
+    device->base.allocator = base->allocator;
+    device->topology = driver->topology;
+    berth_cpu_topology_info(driver->topology, &device->base.info);
+    device->thread_count = options->thread_count ? options->thread_count
+                                                 : berth_cpu_topology_core_count(driver->topology);
+    pthread_mutex_init(&device->run_lock, NULL);
+    berth_status status = open_threads(device, driver->topology);
+    if (status) {
+        cpu_device_destroy(&device->base);
+        return status;
+    }
+    *out_device = &device->base;
+    return BERTH_OK;
+}
+
+// ---- driver ----
+
+static berth_status cpu_open(berth_allocator allocator, berth_driver **out_driver) {
+    cpu_driver *driver = berth_calloc(allocator, 1, sizeof(*driver));
+    if (!driver) return berth_status_oom();
+    driver->base.allocator = allocator;
+    berth_status status = berth_cpu_topology_load(allocator, &driver->topology);
+    if (status) {
+        berth_free(allocator, driver, sizeof(*driver));
+        return status;
+    }
+    *out_driver = &driver->base;
+    return BERTH_OK;
+}
+
+static void cpu_close(berth_driver *base) {
+    cpu_driver *driver = (cpu_driver *)base;
+    berth_cpu_topology_destroy(driver->topology);
+    berth_free(base->allocator, driver, sizeof(*driver));
+}
+
+static uint32_t cpu_device_count(berth_driver *driver) {
+    (void)driver;
+    return 1;
+}
+
+static berth_status cpu_device_info(berth_driver *base, uint32_t ordinal,
+                                    berth_device_info *out_info) {
+    (void)ordinal;
+    berth_cpu_topology_info(((cpu_driver *)base)->topology, out_info);
+    return BERTH_OK;
+}
+
+extern const berth_driver_ops berth_devices__cpu_driver;
+const berth_driver_ops berth_devices__cpu_driver = {
+    .kind = "cpu",
+    .description = "processor cores of this machine (hwloc, one thread pool)",
+    .open = cpu_open,
+    .close = cpu_close,
+    .device_count = cpu_device_count,
+    .device_info = cpu_device_info,
+    .device_open = cpu_device_open,
+};

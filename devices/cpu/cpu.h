@@ -1,0 +1,54 @@
+// Private to devices/cpu: the device's objects.
+#ifndef BERTH_DEVICES_CPU_CPU_H_
+#define BERTH_DEVICES_CPU_CPU_H_
+
+#include <pthread.h>
+
+#include "base/dynlib.h"
+#include "devices/cpu/thread_pool.h"
+#include "devices/cpu/topology.h"
+#include "devices/host_queue.h"
+#include "devices/internal.h"
+
+typedef struct cpu_driver {
+    berth_driver base;
+    berth_cpu_topology *topology;
+} cpu_driver;
+
+typedef struct cpu_device {
+    berth_device base;
+    const berth_cpu_topology *topology;  // the driver's
+    uint32_t thread_count;
+    berth_thread_pool *pool;       // NULL with one thread
+    pthread_mutex_t run_lock;      // one dispatch at a time; also guards scratch
+    berth_aligned_block *scratch;  // per thread
+    size_t scratch_bytes;          // of each
+} cpu_device;
+
+typedef struct cpu_kernel {
+    berth_cpu_kernel function;
+    uint32_t scratch_bytes;
+    bool serial;  // too little work to wake another thread for
+} cpu_kernel;
+
+typedef struct cpu_executable {
+    berth_executable base;
+    berth_dynlib *library;
+    cpu_kernel *kernels;
+    uint32_t kernel_count;
+    uint32_t kernel_capacity;
+} cpu_executable;
+
+// executable.c
+BERTH_MUST_USE berth_status berth_cpu__executable_load(berth_device *device,
+                                                       const berth_executable_image *image,
+                                                       berth_executable **out_executable);
+void berth_cpu__executable_destroy(berth_executable *executable);
+BERTH_MUST_USE berth_status berth_cpu__executable_find(berth_executable *executable,
+                                                       const berth_program_kernel *kernel,
+                                                       uint32_t *out_kernel);
+BERTH_MUST_USE berth_status berth_cpu__dispatch(berth_device *device, const berth_command *command);
+// Gives every thread of the pool at least this much scratch memory.
+BERTH_MUST_USE berth_status berth_cpu__reserve_scratch(cpu_device *device, size_t size_bytes);
+
+#endif  // BERTH_DEVICES_CPU_CPU_H_

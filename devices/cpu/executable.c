@@ -1,0 +1,132 @@
+// Kernels on the cpu device: shared objects loaded from memory, run over the thread pool.
+#include <string.h>
+
+#include "devices/cpu/cpu.h"
+
+// A dispatch whose estimate is below this runs on the calling thread alone: handing work to a
+// sleeping thread costs more. The rates are those of one slow core.
+#define SERIAL_LIMIT_NS 3000.0
+#define SERIAL_FLOPS_PER_NS 8.0
+#define SERIAL_BYTES_PER_NS 8.0
+
+#define SCRATCH_ALIGNMENT_BYTES 64
+
+berth_status berth_cpu__executable_load(berth_device *device, const berth_executable_image *image,
+                                        berth_executable **out_executable) {
+    if (strcmp(image->format, BERTH_FORMAT_CPU_ELF) != 0)
+        return berth_status_make(BERTH_INCOMPATIBLE, "cpu devices load \"%s\" images, not \"%s\"",
+                                 BERTH_FORMAT_CPU_ELF, image->format);
+    cpu_executable *executable = berth_calloc(device->allocator, 1, sizeof(*executable));
+    if (!executable) return berth_status_oom();
+    berth_status status = berth_dynlib_open_memory(image->data, (size_t)image->size_bytes,
+                                                   "berth-kernels", &executable->library);
+    if (status) {
+        berth_free(device->allocator, executable, sizeof(*executable));
+        berth_status result = berth_status_make(
+            BERTH_INVALID_ARGUMENT, "cpu kernels do not load: %s", berth_status_message(status));
+        berth_status_free(status);
+        return result;
+    }
+    *out_executable = &executable->base;
+    return BERTH_OK;
+}
+
+void berth_cpu__executable_destroy(berth_executable *base) {
+    cpu_executable *executable = (cpu_executable *)base;
+    berth_allocator allocator = base->device->allocator;
+    berth_dynlib_close(executable->library);
+    berth_free(allocator, executable->kernels, executable->kernel_capacity * sizeof(cpu_kernel));
+    berth_free(allocator, executable, sizeof(*executable));
+}
+
+static berth_status reserve_kernel(cpu_executable *executable) {
+    if (executable->kernel_count < executable->kernel_capacity) return BERTH_OK;
+    uint32_t capacity = executable->kernel_capacity ? 2 * executable->kernel_capacity : 16;
+    cpu_kernel *kernels =
+        berth_resize(executable->base.device->allocator, executable->kernels,
+                     executable->kernel_capacity * sizeof(*kernels), capacity * sizeof(*kernels));
+    if (!kernels) return berth_status_oom();
+    executable->kernels = kernels;
+    executable->kernel_capacity = capacity;
+    return BERTH_OK;
+}
+
+static bool is_serial(const berth_program_kernel *kernel) {
+    double estimate_ns = kernel->flops / SERIAL_FLOPS_PER_NS;
+    double memory_ns = kernel->bytes / SERIAL_BYTES_PER_NS;
+    if (memory_ns > estimate_ns) estimate_ns = memory_ns;
+    return estimate_ns > 0 && estimate_ns < SERIAL_LIMIT_NS;
+}
+
+berth_status berth_cpu__executable_find(berth_executable *base, const berth_program_kernel *kernel,
+                                        uint32_t *out_kernel) {
+    cpu_executable *executable = (cpu_executable *)base;
+    void *symbol = berth_dynlib_symbol(executable->library, kernel->entry);
+    if (!symbol)
+        return berth_status_make(BERTH_NOT_FOUND, "the cpu executable has no kernel \"%s\"",
+                                 kernel->entry);
+    BERTH_TRY(reserve_kernel(executable));
+    BERTH_TRY(berth_cpu__reserve_scratch((cpu_device *)base->device, kernel->scratch_bytes));
+    cpu_kernel *found = &executable->kernels[executable->kernel_count];
+    *found = (cpu_kernel){.scratch_bytes = kernel->scratch_bytes, .serial = is_serial(kernel)};
+    memcpy(&found->function, &symbol, sizeof(symbol));  // POSIX: the same representation
+    *out_kernel = executable->kernel_count++;
+    return BERTH_OK;
+}
+
+berth_status berth_cpu__reserve_scratch(cpu_device *device, size_t size_bytes) {
+    berth_status status = BERTH_OK;
+    pthread_mutex_lock(&device->run_lock);
+    if (size_bytes > device->scratch_bytes) {
+        for (uint32_t i = 0; i < device->thread_count && !status; ++i) {
+            berth_aligned_block block;
+            status = berth_devices__aligned_alloc(device->base.allocator, size_bytes,
+                                                  SCRATCH_ALIGNMENT_BYTES, &block);
+            if (status) break;  // what was replaced is larger than scratch_bytes says: harmless
+            berth_devices__aligned_free(device->base.allocator, &device->scratch[i]);
+            device->scratch[i] = block;
+        }
+        if (!status) device->scratch_bytes = size_bytes;
+    }
+    pthread_mutex_unlock(&device->run_lock);
+    return status;
+}
+
+typedef struct dispatch_state {
+    const cpu_device *device;
+    const cpu_kernel *kernel;
+    void *const *buffers;
+    const int64_t *constants;
+} dispatch_state;
+
+static void run_part(void *user, uint32_t thread, int64_t begin, int64_t end) {
+    const dispatch_state *state = user;
+    void *scratch = state->kernel->scratch_bytes ? state->device->scratch[thread].data : NULL;
+    state->kernel->function(state->buffers, state->constants, begin, end, scratch);
+}
+
+berth_status berth_cpu__dispatch(berth_device *base, const berth_command *command) {
+    cpu_device *device = (cpu_device *)base;
+    const cpu_executable *executable = (const cpu_executable *)command->dispatch.executable;
+    const cpu_kernel *kernel = &executable->kernels[command->dispatch.kernel];
+    if (command->dispatch.groups[1] > 1 || command->dispatch.groups[2] > 1)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT, "dispatch: cpu kernels have a flat grid, not %u x %u x %u",
+            command->dispatch.groups[0], command->dispatch.groups[1], command->dispatch.groups[2]);
+    void *buffers[BERTH_DEVICE_MAX_BINDINGS];
+    for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i)
+        buffers[i] = command->dispatch.buffers[i]->host;
+    dispatch_state state = {.device = device,
+                            .kernel = kernel,
+                            .buffers = buffers,
+                            .constants = command->dispatch.constants};
+    int64_t groups = command->dispatch.groups[0];
+    if (groups == 0) return BERTH_OK;
+    pthread_mutex_lock(&device->run_lock);
+    if (device->pool && !kernel->serial)
+        berth_thread_pool_run(device->pool, groups, run_part, &state);
+    else
+        run_part(&state, 0, 0, groups);
+    pthread_mutex_unlock(&device->run_lock);
+    return BERTH_OK;
+}

@@ -1,0 +1,331 @@
+#include "devices/host_queue.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "devices/internal.h"
+
+typedef enum entry_state { ENTRY_WAITING, ENTRY_STARTING, ENTRY_STARTED } entry_state;
+
+struct berth_host_queue_entry {
+    berth_host_queue_entry *next;
+    berth_semaphore_point *points;  // waits, then signals
+    uint32_t point_capacity;
+    uint32_t wait_count;
+    uint32_t signal_count;
+    const berth_command *commands;
+    uint32_t command_count;
+    entry_state state;
+    berth_status failure;  // of a wait or of start
+    void *record;
+};
+
+static const berth_semaphore_point *entry_signals(const berth_host_queue_entry *entry) {
+    return entry->points + entry->wait_count;
+}
+
+static void signal_all(const berth_semaphore_point *signals, uint32_t count, berth_status status) {
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_status failure = status
+                                   ? berth_status_clone(status)
+                                   : berth_semaphore_signal(signals[i].semaphore, signals[i].value);
+        if (failure) berth_semaphore_fail(signals[i].semaphore, failure);
+    }
+    berth_status_free(status);
+}
+
+// ---- entries (under the lock unless said otherwise) ----
+
+static void entry_destroy(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    if (entry->record) {
+        if (queue->ops->record_destroy) queue->ops->record_destroy(&queue->base, entry->record);
+        berth_free(queue->allocator, entry->record, queue->ops->record_bytes);
+    }
+    berth_free(queue->allocator, entry->points, entry->point_capacity * sizeof(*entry->points));
+    berth_free(queue->allocator, entry, sizeof(*entry));
+}
+
+static berth_host_queue_entry *entry_create(berth_host_queue *queue) {
+    berth_host_queue_entry *entry = berth_calloc(queue->allocator, 1, sizeof(*entry));
+    if (!entry || queue->ops->record_bytes == 0) return entry;
+    entry->record = berth_calloc(queue->allocator, 1, queue->ops->record_bytes);
+    if (entry->record) return entry;
+    berth_free(queue->allocator, entry, sizeof(*entry));
+    return NULL;
+}
+
+static bool entry_reserve(berth_host_queue *queue, berth_host_queue_entry *entry, uint32_t count) {
+    if (count <= entry->point_capacity) return true;
+    berth_semaphore_point *points =
+        berth_resize(queue->allocator, entry->points, entry->point_capacity * sizeof(*points),
+                     count * sizeof(*points));
+    if (!points) return false;
+    entry->points = points;
+    entry->point_capacity = count;
+    return true;
+}
+
+// Copies the submission into an entry at the end of the list and keeps alive what it names.
+static berth_status append(berth_host_queue *queue, const berth_submission *submission,
+                           entry_state state, berth_host_queue_entry **out_entry) {
+    berth_host_queue_entry *entry = queue->unused;
+    if (entry)
+        queue->unused = entry->next;
+    else if (!(entry = entry_create(queue)))
+        return berth_status_oom();
+    uint64_t point_count = (uint64_t)submission->wait_count + submission->signal_count;
+    if (point_count > UINT32_MAX || !entry_reserve(queue, entry, (uint32_t)point_count)) {
+        entry->next = queue->unused;
+        queue->unused = entry;
+        return berth_status_oom();
+    }
+    entry->next = NULL;
+    entry->wait_count = submission->wait_count;
+    entry->signal_count = submission->signal_count;
+    entry->commands = submission->commands;
+    entry->command_count = submission->command_count;
+    entry->state = state;
+    entry->failure = BERTH_OK;
+    if (submission->wait_count)
+        memcpy(entry->points, submission->waits, submission->wait_count * sizeof(*entry->points));
+    if (submission->signal_count)
+        memcpy(entry->points + submission->wait_count, submission->signals,
+               submission->signal_count * sizeof(*entry->points));
+    for (uint32_t i = 0; i < point_count; ++i) berth_semaphore_retain(entry->points[i].semaphore);
+    berth_devices__retain_commands(entry->commands, entry->command_count);
+    if (queue->last)
+        queue->last->next = entry;
+    else
+        queue->first = entry;
+    queue->last = entry;
+    *out_entry = entry;
+    return BERTH_OK;
+}
+
+// Not under the lock; the queue's thread only. Commands first: after a signal, the caller may have
+// dropped them.
+static void complete(berth_host_queue *queue, berth_host_queue_entry *entry, berth_status status) {
+    berth_devices__release_commands(entry->commands, entry->command_count);
+    signal_all(entry_signals(entry), entry->signal_count, status);
+    for (uint32_t i = 0; i < entry->wait_count + entry->signal_count; ++i)
+        berth_semaphore_release(entry->points[i].semaphore);
+    pthread_mutex_lock(&queue->lock);
+    queue->first = entry->next;
+    if (!queue->first) queue->last = NULL;
+    entry->next = queue->unused;
+    queue->unused = entry;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+// ---- waits ----
+
+// Whether a started entry will reach the point; the vendor's queue then keeps the order.
+static bool covered(const berth_host_queue *queue, berth_semaphore_point point) {
+    if (!queue->ops->finish) return false;
+    for (const berth_host_queue_entry *entry = queue->first; entry && entry->state == ENTRY_STARTED;
+         entry = entry->next) {
+        const berth_semaphore_point *signals = entry_signals(entry);
+        for (uint32_t i = 0; i < entry->signal_count; ++i)
+            if (signals[i].semaphore == point.semaphore && signals[i].value >= point.value)
+                return true;
+    }
+    return false;
+}
+
+// Whether the commands may start as far as the waits go. A failed wait is ready too.
+static bool ready(const berth_host_queue *queue, const berth_semaphore_point *waits,
+                  uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        bool failed = false;
+        uint64_t value = berth_semaphore_query(waits[i].semaphore, &failed);
+        if (!failed && value < waits[i].value && !covered(queue, waits[i])) return false;
+    }
+    return true;
+}
+
+static berth_status failure_of(const berth_semaphore_point *waits, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        bool failed = false;
+        berth_semaphore_query(waits[i].semaphore, &failed);
+        if (failed) return berth_semaphore_wait(waits[i].semaphore, waits[i].value, 0);
+    }
+    return BERTH_OK;
+}
+
+// ---- submit ----
+
+static bool has_host_call(const berth_submission *submission) {
+    for (uint32_t i = 0; i < submission->command_count; ++i)
+        if (submission->commands[i].kind == BERTH_COMMAND_HOST_CALL) return true;
+    return false;
+}
+
+// Synchronous: run here and now. The order of signals is that of submit: nobody starts meanwhile.
+static void run_inline(berth_host_queue *queue, const berth_submission *submission) {
+    berth_status status = failure_of(submission->waits, submission->wait_count);
+    if (!status)
+        status =
+            queue->ops->start(&queue->base, submission->commands, submission->command_count, NULL);
+    signal_all(submission->signals, submission->signal_count, status);
+    pthread_mutex_lock(&queue->lock);
+    queue->starting = false;
+    if (queue->first || queue->stopping) pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+// Not under the lock; `starting` is set and the entry is STARTING. Afterwards it is STARTED.
+static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    berth_status failure = failure_of(entry->points, entry->wait_count);
+    if (!failure)
+        failure =
+            queue->ops->start(&queue->base, entry->commands, entry->command_count, entry->record);
+    pthread_mutex_lock(&queue->lock);
+    entry->failure = failure;
+    entry->state = ENTRY_STARTED;
+    queue->starting = false;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+berth_status berth_host_queue_submit(berth_queue *base, const berth_submission *submission) {
+    berth_host_queue *queue = (berth_host_queue *)base;
+    bool synchronous = !queue->ops->finish;
+    bool here = synchronous ? !submission->asynchronous : !has_host_call(submission);
+    pthread_mutex_lock(&queue->lock);
+    here = here && !queue->starting && (!queue->last || queue->last->state == ENTRY_STARTED) &&
+           (!synchronous || !queue->first) &&
+           ready(queue, submission->waits, submission->wait_count);
+    if (here && synchronous) {
+        queue->starting = true;
+        pthread_mutex_unlock(&queue->lock);
+        run_inline(queue, submission);
+        return BERTH_OK;
+    }
+    berth_host_queue_entry *entry = NULL;
+    berth_status status = append(queue, submission, here ? ENTRY_STARTING : ENTRY_WAITING, &entry);
+    if (!status && here) queue->starting = true;
+    if (!status && !here) pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    if (!status && here) start_entry(queue, entry);
+    return status;
+}
+
+// ---- the thread ----
+
+// Starts waiting entries, from the first, while their waits are ready; a synchronous queue only the
+// very first. Under the lock, which it drops around starts.
+static void start_ready(berth_host_queue *queue) {
+    for (;;) {
+        berth_host_queue_entry *entry = queue->first;
+        while (entry && entry->state == ENTRY_STARTED) entry = entry->next;
+        if (!entry || entry->state != ENTRY_WAITING || queue->starting ||
+            (!queue->ops->finish && entry != queue->first) ||
+            !ready(queue, entry->points, entry->wait_count))
+            return;
+        entry->state = ENTRY_STARTING;
+        queue->starting = true;
+        pthread_mutex_unlock(&queue->lock);
+        start_entry(queue, entry);
+        pthread_mutex_lock(&queue->lock);
+    }
+}
+
+// The first entry is WAITING and not ready: waits for its semaphores one by one. Failures are
+// looked at when it starts.
+static void wait_for(const berth_host_queue_entry *entry) {
+    for (uint32_t i = 0; i < entry->wait_count; ++i)
+        berth_status_ignore(
+            berth_semaphore_wait(entry->points[i].semaphore, entry->points[i].value, -1));
+}
+
+static void finish_first(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    berth_status status = entry->failure;
+    if (!status && queue->ops->finish) {
+        status =
+            queue->ops->finish(&queue->base, entry->commands, entry->command_count, entry->record);
+        // Started on the strength of an earlier entry of this queue, which may have failed since.
+        if (!status) status = failure_of(entry->points, entry->wait_count);
+    }
+    complete(queue, entry, status);
+}
+
+static void *thread_main(void *user) {
+    berth_host_queue *queue = user;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        berth_host_queue_entry *first = queue->first;
+        if ((!first && queue->stopping && !queue->starting)) break;
+        if (!first || (first->state != ENTRY_STARTED && queue->starting)) {
+            pthread_cond_wait(&queue->changed, &queue->lock);
+            continue;
+        }
+        if (first->state == ENTRY_WAITING) {
+            pthread_mutex_unlock(&queue->lock);
+            wait_for(first);
+            pthread_mutex_lock(&queue->lock);
+        }
+        start_ready(queue);
+        if (first->state != ENTRY_STARTED) continue;
+        pthread_mutex_unlock(&queue->lock);
+        finish_first(queue, first);
+        pthread_mutex_lock(&queue->lock);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+berth_status berth_host_queue_init(berth_host_queue *queue, berth_device *device,
+                                   const berth_host_queue_ops *ops) {
+    queue->base.device = device;
+    queue->ops = ops;
+    queue->allocator = device->allocator;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    int error = pthread_create(&queue->thread, NULL, thread_main, queue);
+    if (error == 0) return BERTH_OK;
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    return berth_status_make(BERTH_UNAVAILABLE, "cannot start the thread of a queue: %s",
+                             strerror(error));
+}
+
+void berth_host_queue_deinit(berth_host_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    queue->stopping = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    pthread_join(queue->thread, NULL);
+    while (queue->unused) {
+        berth_host_queue_entry *next = queue->unused->next;
+        entry_destroy(queue, queue->unused);
+        queue->unused = next;
+    }
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+}
+
+// ---- commands on host memory ----
+
+static berth_status run_command(berth_device *device, const berth_command *command,
+                                berth_status (*dispatch)(berth_device *, const berth_command *)) {
+    switch (command->kind) {
+    case BERTH_COMMAND_COPY: berth_devices__host_copy(command); return BERTH_OK;
+    case BERTH_COMMAND_FILL: berth_devices__host_fill(command); return BERTH_OK;
+    case BERTH_COMMAND_DISPATCH: return dispatch(device, command);
+    case BERTH_COMMAND_HOST_CALL: return command->host_call.call(command->host_call.user);
+    }
+    return BERTH_OK;
+}
+
+berth_status
+berth_host_queue_run_commands(berth_device *device, const berth_command *commands, uint32_t count,
+                              berth_status (*dispatch)(berth_device *, const berth_command *)) {
+    bool profile = device->options.profile;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_command_timing *timing = profile ? commands[i].timing : NULL;
+        if (timing) timing->start_ns = berth_clock_ns();
+        BERTH_TRY(run_command(device, &commands[i], dispatch));
+        if (timing) timing->end_ns = berth_clock_ns();
+    }
+    return BERTH_OK;
+}

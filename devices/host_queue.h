@@ -1,0 +1,64 @@
+// The queue most drivers need: order, waits, signals, failures, lifetimes. A driver supplies one or
+// two functions on plain command lists:
+//
+//   synchronous   (cpu, null)    start runs the commands; finish is NULL
+//   asynchronous  (opencl, ...)  start hands them to the vendor's in-order queue, finish waits for
+//                                them; later submissions are started meanwhile
+//
+// A submission that can start does so inside submit, without an allocation or a change of thread.
+// Else it waits in a list for the queue's thread, which waits for its semaphores. In an
+// asynchronous queue, a wait for a signal of an earlier, started submission of the same queue needs
+// no waiting: the vendor's queue keeps the order. List entries are reused.
+#ifndef BERTH_DEVICES_HOST_QUEUE_H_
+#define BERTH_DEVICES_HOST_QUEUE_H_
+
+#include <pthread.h>
+
+#include "devices/driver.h"
+
+typedef struct berth_host_queue_ops {
+    // Runs or starts the commands in order. Called by one thread at a time. On failure nothing of
+    // this submission may still be running. `record` (asynchronous) is the driver's memory of this
+    // submission, record_bytes long, zeroed when first used and then reused.
+    berth_status (*start)(berth_queue *queue, const berth_command *commands, uint32_t count,
+                          void *record);
+    // Waits for what start began; fills timings. In order of start, on the queue's thread; may run
+    // beside a later start.
+    berth_status (*finish)(berth_queue *queue, const berth_command *commands, uint32_t count,
+                           void *record);
+    size_t record_bytes;
+    void (*record_destroy)(berth_queue *queue, void *record);
+} berth_host_queue_ops;
+
+typedef struct berth_host_queue_entry berth_host_queue_entry;
+
+// Embed as the first member of the driver's queue.
+typedef struct berth_host_queue {
+    berth_queue base;
+    const berth_host_queue_ops *ops;
+    berth_allocator allocator;
+    pthread_t thread;
+    pthread_mutex_t lock;  // of what follows
+    pthread_cond_t changed;
+    berth_host_queue_entry *first, *last;  // submissions in order
+    berth_host_queue_entry *unused;
+    bool starting;  // a thread is in ops->start
+    bool stopping;
+} berth_host_queue;
+
+// Fills `queue` and starts its thread. The driver's own members must be ready before.
+BERTH_MUST_USE berth_status berth_host_queue_init(berth_host_queue *queue, berth_device *device,
+                                                  const berth_host_queue_ops *ops);
+// Waits for submitted work and ends the thread. The caller frees the struct.
+void berth_host_queue_deinit(berth_host_queue *queue);
+// A driver's queue_submit.
+BERTH_MUST_USE berth_status berth_host_queue_submit(berth_queue *queue,
+                                                    const berth_submission *submission);
+
+// A synchronous driver's start: copies, fills and calls on host memory, with timings; `dispatch`
+// runs one dispatch command.
+BERTH_MUST_USE berth_status berth_host_queue_run_commands(
+    berth_device *device, const berth_command *commands, uint32_t count,
+    berth_status (*dispatch)(berth_device *device, const berth_command *command));
+
+#endif  // BERTH_DEVICES_HOST_QUEUE_H_

@@ -1,0 +1,38 @@
+// Shared by the core and the drivers of devices/; no caller includes this.
+#ifndef BERTH_DEVICES_INTERNAL_H_
+#define BERTH_DEVICES_INTERNAL_H_
+
+#include "devices/driver.h"
+
+// OUT_OF_RANGE unless [offset, +size) lies in the buffer; `what` starts the message.
+BERTH_MUST_USE berth_status berth_devices__check_range(const char *what, const berth_buffer *buffer,
+                                                       uint64_t offset_bytes, uint64_t size_bytes);
+
+// Keep every buffer and executable that the commands name alive, and let go of them again: what a
+// queue does around a submission that outlives submit. Allocate nothing.
+void berth_devices__retain_commands(const berth_command *commands, uint32_t count);
+void berth_devices__release_commands(const berth_command *commands, uint32_t count);
+
+// One allocation of the device's allocator with an aligned pointer inside; alignment is a power of
+// two. Zero-initialise; free with the same allocator.
+typedef struct berth_aligned_block {
+    void *data;  // aligned
+    void *base;
+    size_t base_bytes;
+} berth_aligned_block;
+BERTH_MUST_USE berth_status berth_devices__aligned_alloc(berth_allocator allocator,
+                                                         uint64_t size_bytes, size_t alignment,
+                                                         berth_aligned_block *out_block);
+void berth_devices__aligned_free(berth_allocator allocator, berth_aligned_block *block);
+
+// Copy and fill on host pointers, for drivers whose memory is the host's.
+void berth_devices__host_copy(const berth_command *command);
+void berth_devices__host_fill(const berth_command *command);
+
+// Host pointer of a command's buffer at an offset. The buffer must be host-visible.
+static inline unsigned char *berth_devices__host_at(const berth_buffer *buffer,
+                                                    uint64_t offset_bytes) {
+    return (unsigned char *)buffer->host + offset_bytes;
+}
+
+#endif  // BERTH_DEVICES_INTERNAL_H_

@@ -1,0 +1,170 @@
+// The public functions of queues: everything about a submission that can be known before it runs
+// is checked here.
+#include <inttypes.h>
+
+#include "devices/device.h"
+#include "devices/internal.h"
+
+#define BAD(code, ...) berth_status_make(BERTH_##code, __VA_ARGS__)
+
+berth_status berth_queue_open(berth_device *device, berth_queue **out_queue) {
+    *out_queue = NULL;
+    berth_queue *queue = NULL;
+    BERTH_TRY(device->ops->queue_open(device, &queue));
+    queue->device = device;
+    *out_queue = queue;
+    return BERTH_OK;
+}
+
+static const char *kind_of(const berth_buffer *buffer) {
+    return buffer->device->driver->ops->kind;
+}
+
+static berth_status check_copy(const berth_device *device, const berth_command *command) {
+    const berth_buffer *source = command->copy.source;
+    const berth_buffer *destination = command->copy.destination;
+    if (!source || !destination) return BAD(INVALID_ARGUMENT, "copy: a buffer is missing");
+    uint64_t size = command->copy.size_bytes;
+    uint64_t from = command->copy.source_offset_bytes, to = command->copy.destination_offset_bytes;
+    BERTH_TRY(berth_devices__check_range("copy source", source, from, size));
+    BERTH_TRY(berth_devices__check_range("copy destination", destination, to, size));
+    bool source_ok = source->device == device || source->host;
+    bool destination_ok = destination->device == device || destination->host;
+    if (!source_ok || !destination_ok ||
+        (source->device != device && destination->device != device))
+        return BAD(INCOMPATIBLE,
+                   "copy: a queue of %s device %u copies within its device and to and from host "
+                   "memory, not from %s device %u to %s device %u",
+                   device->driver->ops->kind, device->info.ordinal, kind_of(source),
+                   source->device->info.ordinal, kind_of(destination),
+                   destination->device->info.ordinal);
+    const berth_buffer *source_root = source->root ? source->root : source;
+    const berth_buffer *destination_root = destination->root ? destination->root : destination;
+    from += source->root_offset_bytes;
+    to += destination->root_offset_bytes;
+    if (source_root == destination_root && from < to + size && to < from + size)
+        return BAD(INVALID_ARGUMENT,
+                   "copy: %" PRIu64 " bytes from %" PRIu64 " to %" PRIu64
+                   " of the same memory overlap",
+                   size, from, to);
+    return BERTH_OK;
+}
+
+static berth_status check_fill(const berth_device *device, const berth_command *command) {
+    const berth_buffer *buffer = command->fill.buffer;
+    if (!buffer) return BAD(INVALID_ARGUMENT, "fill: the buffer is missing");
+    if (buffer->device != device)
+        return BAD(INCOMPATIBLE, "fill: the buffer is not of the queue's device");
+    uint32_t unit = command->fill.pattern_bytes;
+    if (unit != 1 && unit != 2 && unit != 4)
+        return BAD(INVALID_ARGUMENT, "fill: a pattern has 1, 2 or 4 bytes, not %u", unit);
+    if (command->fill.size_bytes % unit != 0)
+        return BAD(INVALID_ARGUMENT, "fill: %" PRIu64 " bytes are no multiple of the pattern's %u",
+                   command->fill.size_bytes, unit);
+    return berth_devices__check_range("fill", buffer, command->fill.offset_bytes,
+                                      command->fill.size_bytes);
+}
+
+static berth_status check_dispatch(const berth_device *device, const berth_command *command) {
+    const berth_executable *executable = command->dispatch.executable;
+    if (!executable) return BAD(INVALID_ARGUMENT, "dispatch: the executable is missing");
+    if (executable->device != device)
+        return BAD(INCOMPATIBLE, "dispatch: the executable is not of the queue's device");
+    uint32_t kernel = command->dispatch.kernel;
+    if (kernel >= executable->kernel_count || !executable->kernels[kernel].found)
+        return BAD(OUT_OF_RANGE, "dispatch: no kernel %u was found in the executable", kernel);
+    const berth_kernel_facts *facts = &executable->kernels[kernel];
+    if (command->dispatch.buffer_count != facts->binding_count ||
+        command->dispatch.constant_count != facts->constant_count)
+        return BAD(INCOMPATIBLE,
+                   "dispatch: kernel %u takes %u buffers and %u constants, not %u and %u", kernel,
+                   facts->binding_count, facts->constant_count, command->dispatch.buffer_count,
+                   command->dispatch.constant_count);
+    for (uint32_t i = 0; i < facts->binding_count; ++i) {
+        const berth_buffer *buffer = command->dispatch.buffers[i];
+        if (!buffer) return BAD(INVALID_ARGUMENT, "dispatch: buffer %u is missing", i);
+        if (buffer->device != device)
+            return BAD(INCOMPATIBLE, "dispatch: buffer %u is not of the queue's device", i);
+    }
+    if (facts->constant_count && !command->dispatch.constants)
+        return BAD(INVALID_ARGUMENT, "dispatch: the constants are missing");
+    uint64_t size = 1;
+    for (int i = 0; i < 3; ++i) {
+        uint32_t extent = command->dispatch.group_size[i];
+        if (extent == 0 || extent > device->info.max_group_size / size)
+            return BAD(OUT_OF_RANGE,
+                       "dispatch: a group of %u x %u x %u; the device allows 1 to %" PRIu64
+                       " items",
+                       command->dispatch.group_size[0], command->dispatch.group_size[1],
+                       command->dispatch.group_size[2], device->info.max_group_size);
+        size *= extent;
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_command(const berth_device *device, const berth_command *command) {
+    switch (command->kind) {
+    case BERTH_COMMAND_COPY: return check_copy(device, command);
+    case BERTH_COMMAND_FILL: return check_fill(device, command);
+    case BERTH_COMMAND_DISPATCH: return check_dispatch(device, command);
+    case BERTH_COMMAND_HOST_CALL:
+        return command->host_call.call ? BERTH_OK : BAD(INVALID_ARGUMENT, "host call: no function");
+    }
+    return BAD(INVALID_ARGUMENT, "no such kind of command: %d", (int)command->kind);
+}
+
+static berth_status check_submission(const berth_device *device,
+                                     const berth_submission *submission) {
+    if ((submission->wait_count && !submission->waits) ||
+        (submission->command_count && !submission->commands) ||
+        (submission->signal_count && !submission->signals))
+        return BAD(INVALID_ARGUMENT, "submit: an array is missing");
+    for (uint32_t i = 0; i < submission->wait_count; ++i)
+        if (!submission->waits[i].semaphore)
+            return BAD(INVALID_ARGUMENT, "submit: waits[%u] has no semaphore", i);
+    for (uint32_t i = 0; i < submission->signal_count; ++i) {
+        berth_semaphore *semaphore = submission->signals[i].semaphore;
+        if (!semaphore) return BAD(INVALID_ARGUMENT, "submit: signals[%u] has no semaphore", i);
+        uint64_t value = berth_semaphore_query(semaphore, NULL);
+        if (value >= submission->signals[i].value)
+            return BAD(INVALID_ARGUMENT,
+                       "submit: signals[%u] is %" PRIu64 ", but the semaphore is at %" PRIu64
+                       " already",
+                       i, submission->signals[i].value, value);
+    }
+    for (uint32_t i = 0; i < submission->command_count; ++i) {
+        berth_status status = check_command(device, &submission->commands[i]);
+        if (status) return berth_status_prefix(status, "commands[%u]", i);
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_queue_submit(berth_queue *queue, const berth_submission *submission) {
+    berth_device *device = queue->device;
+    BERTH_TRY(check_submission(device, submission));
+    return device->ops->queue_submit(queue, submission);
+}
+
+berth_status berth_queue_flush(berth_queue *queue) {
+    const berth_device_ops *ops = queue->device->ops;
+    return ops->queue_flush ? ops->queue_flush(queue) : BERTH_OK;
+}
+
+berth_status berth_queue_run(berth_queue *queue, const berth_command *commands,
+                             uint32_t command_count) {
+    berth_semaphore *done = NULL;
+    BERTH_TRY(berth_semaphore_create(queue->device->allocator, 0, &done));
+    berth_semaphore_point signal = {.semaphore = done, .value = 1};
+    berth_submission submission = {.commands = commands,
+                                   .command_count = command_count,
+                                   .signals = &signal,
+                                   .signal_count = 1};
+    berth_status status = berth_queue_submit(queue, &submission);
+    if (!status) status = berth_semaphore_wait(done, 1, -1);
+    berth_semaphore_release(done);
+    return status;
+}
+
+void berth_queue_destroy(berth_queue *queue) {
+    if (queue) queue->device->ops->queue_destroy(queue);
+}
