@@ -20,8 +20,8 @@ static bool is_x86(const berth_target *target) {
 }
 
 static bool is_cpu_arch(const char *arch) {
-    static const char *const names[] = {"x86_64", "i686",    "aarch64", "armv7", "armv8",
-                                        "armv6",  "riscv64", "riscv32", "ppc64", "thumb"};
+    static const char *const names[] = {"x86_64",  "i686", "aarch64", "armv7", "armv8", "armv6",
+                                        "riscv64", "rv64", "rv32",    "ppc64", "thumb"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
         if (strncmp(arch, names[i], strlen(names[i])) == 0) return true;
     return false;
@@ -50,8 +50,28 @@ static double cpu_flops(const berth_target *target) {
     return cores * (double)target->clock_hz * lanes * 2 * (two_units ? 2 : 1);
 }
 
+// Microcontrollers: no caches, and memory that answers about one word per cycle.
+static bool is_microcontroller(const char *arch) {
+    static const char *const names[] = {"armv6-m", "armv7-m",   "armv7e-m",
+                                        "armv8-m", "armv8.1-m", "rv32"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+        if (strncmp(arch, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
+static void fill_microcontroller(berth_target *target) {
+    set(&target->cores, 1);
+    set(&target->clock_hz, 100000000);
+    set(&target->l1_bytes, 0);
+    set(&target->l2_bytes, 0);
+    set(&target->cache_line_bytes, 32);
+    set(&target->memory_capacity_bytes, 256 << 10);
+    set_real(&target->memory_bandwidth_bytes_per_s, 4 * (double)target->clock_hz);
+}
+
 static void fill_cpu(berth_target *target) {
     if (!*target->arch) target->arch = "x86_64";
+    if (is_microcontroller(target->arch)) fill_microcontroller(target);
     set(&target->cores, target->threads > 0 ? target->threads : 4);
     set(&target->threads, target->cores);
     set(&target->clock_hz, 2000000000);
