@@ -324,7 +324,10 @@ berth_host_queue_run_commands(berth_device *device, const berth_command *command
     for (uint32_t i = 0; i < count; ++i) {
         berth_command_timing *timing = profile ? commands[i].timing : NULL;
         if (timing) timing->start_ns = berth_clock_ns();
-        BERTH_TRY(run_command(device, &commands[i], dispatch));
+        berth_status status = run_command(device, &commands[i], dispatch);
+        if (status && commands[i].label)
+            return berth_status_prefix(status, "%s", commands[i].label);
+        if (status) return status;
         if (timing) timing->end_ns = berth_clock_ns();
     }
     return BERTH_OK;

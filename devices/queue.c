@@ -134,6 +134,8 @@ static berth_status check_submission(const berth_device *device,
     }
     for (uint32_t i = 0; i < submission->command_count; ++i) {
         berth_status status = check_command(device, &submission->commands[i]);
+        const char *label = submission->commands[i].label;
+        if (status && label) return berth_status_prefix(status, "%s", label);
         if (status) return berth_status_prefix(status, "commands[%u]", i);
     }
     return BERTH_OK;

@@ -163,13 +163,14 @@ uint32_t builder_dispatch(builder *b, uint32_t device, const char *entry, const 
                           uint32_t count, int64_t factor) {
     int64_t items = b->tensors.data[tensors[count - 1]].dims[0];
     bool cpu = strcmp(b->devices.data[device].kind, "cpu") == 0;
+    bool opencl = strcmp(b->devices.data[device].kind, "opencl") == 0;
     uint32_t groups = (uint32_t)((items + group_items - 1) / group_items);
     berth_program_kernel kernel = {.executable = cpu ? 0 : 1,
                                    .entry = entry,
                                    .binding_count = count,
                                    .constant_count = 2,
                                    .groups = {groups ? groups : 1, 1, 1},
-                                   .group_size = {cpu ? 1 : group_items, 1, 1}};
+                                   .group_size = {opencl ? group_items : 1, 1, 1}};
     berth_vec_push(b->arena, &b->kernels, kernel);
     const int64_t constants[2] = {items, factor};
     berth_program_step step = {

@@ -47,7 +47,7 @@ static void need_opencl(uint32_t count) {
         cr_assert_fail("OpenCL is required: %s",
                        status ? berth_status_message(status) : "too few devices");
     berth_status_free(status);
-    if (!enough) cr_skip("skipped: %u OpenCL devices are not here", count);
+    if (!enough) cr_skip("skipped: this needs %u OpenCL devices", count);
 }
 
 enum { count = 200 };
