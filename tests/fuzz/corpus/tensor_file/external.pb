@@ -1,0 +1,4 @@
+Bej
+locationw.binj
+offset0j
+length24p
