@@ -19,6 +19,7 @@ typedef struct berth_target__parse {
     berth_arena *scratch;  // of everything else
     const berth_target_options *options;
     BERTH_VEC(berth_target_diagnostic) diagnostics;
+    int nesting;  // strings expanded inside one another: tags may refer to tags
 } berth_target__parse;
 
 // kinds.c
@@ -63,6 +64,9 @@ const char *berth_target__join(berth_arena *arena, const char *const *names);
 // wrong. `resolve`: `cpu` in a short form means this machine.
 berth_status berth_target__source(berth_target__parse *parse, const char *text, bool resolve,
                                   const char *path, int depth, json **out);
+berth_status berth_target__expand_string(berth_target__parse *parse, json *object, const char *key);
+// parse.c: a single target as the only device of a MultiTarget.
+json *berth_target__wrap_single(berth_target__parse *parse, json *single);
 // short_form.c
 json *berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
                                const char *path);
@@ -75,6 +79,18 @@ void berth_target__override(berth_target__parse *parse, json *root, const char *
 berth_status berth_target__tag_source(berth_target__parse *parse, const char *name,
                                       const char *selector, const char *path, json **out);
 
+// rename.c: references inside a MultiTarget's JSON.
+const char *berth_target__text_of(const json *object, const char *key);  // "" if not a string
+// The entry of "devices" that a name (given, or KIND:N) means, or BERTH_NO_INDEX; and the other way
+// round.
+uint32_t berth_target__entry_named(const json *devices, const char *name);
+const char *berth_target__entry_name(berth_arena *arena, const json *devices, uint32_t index);
+// Changes all references to devices (device_names by entry, NULL = unchanged) and the names of
+// memories and buses.
+void berth_target__rename(berth_arena *arena, json *multi, const char *const *device_names,
+                          const char *memory_prefix);
+// machines.c
+berth_status berth_target__flatten_machines(berth_target__parse *parse, json *root);
 // select.c: leaves one compute device (an index into "devices") and the host.
 json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device);
 

@@ -19,10 +19,20 @@ static void set_text(berth_target__parse *parse, json *root, const char *key, co
     berth_target__json_set(parse->scratch, root, key, value);
 }
 
+// What the devices say of their hosts gives way to --host.
+static void drop_hosts(berth_target__parse *parse, json *root) {
+    const json *devices = berth_target__json_get(root, "devices");
+    for (uint32_t i = 0; devices && i < devices->items.count; ++i) {
+        json *target = berth_target__json_get(devices->items.data[i], "target");
+        if (target) berth_target__json_set(parse->scratch, target, "host", NULL);
+    }
+}
+
 // --host: the name of a device, or any spelling of a target.
 static berth_status apply_host(berth_target__parse *parse, json *root) {
     const char *text = parse->options->host;
     if (!text) return BERTH_OK;
+    drop_hosts(parse, root);
     size_t length = strcspn(text, " \t{");
     const char *word = berth_arena_strndup(parse->scratch, text, length);
     bool spelt =
@@ -68,13 +78,14 @@ static void apply_pins(berth_target__parse *parse, json *root) {
 
 static bool is_multi(const json *root) {
     const json *kind = berth_target__json_get(root, "kind");
-    if (!kind) return berth_target__json_get(root, "devices") != NULL;
+    if (!kind)
+        return berth_target__json_get(root, "devices") || berth_target__json_get(root, "machines");
     return kind->type == JSON_TYPE_STRING && strcmp(kind->string, "multi") == 0;
 }
 
 // A single target becomes the only device; what is said of the whole moves up. Paths stay as they
 // were written.
-static json *wrap_single(berth_target__parse *parse, json *single) {
+json *berth_target__wrap_single(berth_target__parse *parse, json *single) {
     static const char *const of_the_whole[] = {"name", "executor", "runtime", "pins", "budgets"};
     berth_arena *arena = parse->scratch;
     json *multi = berth_target__json_object(arena);
@@ -101,11 +112,12 @@ static berth_status merged_source(berth_target__parse *parse, const char *text, 
     for (uint32_t i = 0; options->overrides && options->overrides[i]; ++i)
         berth_target__override(parse, root, options->overrides[i]);
     berth_target__json_locate(parse->scratch, root, "");
+    if (!is_multi(root)) root = berth_target__wrap_single(parse, root);
     BERTH_TRY(apply_host(parse, root));
     if (options->executor) set_text(parse, root, "executor", options->executor, "--executor");
     if (options->runtime) set_text(parse, root, "runtime", options->runtime, "--runtime");
     apply_pins(parse, root);
-    if (!is_multi(root)) root = wrap_single(parse, root);
+    BERTH_TRY(berth_target__flatten_machines(parse, root));
     BERTH_TRY(berth_target__expand(parse, root));
     if (parse->diagnostics.count == 0) *out = root;
     return BERTH_OK;

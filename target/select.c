@@ -9,35 +9,17 @@ typedef struct selection {
     const bool *kept;  // by device
 } selection;
 
-static const char *text_of(const json *object, const char *key) {
-    const json *value = berth_target__json_get(object, key);
-    return value && value->type == JSON_TYPE_STRING ? value->string : "";
-}
-
-// The index of a device by name or KIND:N, or BERTH_NO_INDEX.
-static uint32_t device_named(const json *devices, const char *name) {
-    uint32_t counts[BERTH_DEVICE_KIND_COUNT] = {0};
-    for (uint32_t i = 0; i < devices->items.count; ++i) {
-        const json *entry = devices->items.data[i];
-        const json *target = berth_target__json_get(entry, "target");
-        const char *kind = target ? text_of(target, "kind") : "";
-        char own[64];
-        snprintf(own, sizeof(own), "%s:%u", kind, counts[berth_device_kind_from_name(kind)]++);
-        if (strcmp(text_of(entry, "name"), name) == 0 || strcmp(own, name) == 0) return i;
-    }
-    return BERTH_NO_INDEX;
-}
-
 static bool keeps(const selection *s, const json *name) {
     if (name->type != JSON_TYPE_STRING) return true;  // wrong types are the validator's to report
-    uint32_t index = device_named(berth_target__json_get(s->multi, "devices"), name->string);
+    uint32_t index =
+        berth_target__entry_named(berth_target__json_get(s->multi, "devices"), name->string);
     return index == BERTH_NO_INDEX || s->kept[index];
 }
 
 static bool memory_kept(const selection *s, const char *name) {
     const json *memories = berth_target__json_get(s->multi, "memories");
     for (uint32_t i = 0; memories && i < memories->items.count; ++i)
-        if (strcmp(text_of(memories->items.data[i], "name"), name) == 0) return true;
+        if (strcmp(berth_target__text_of(memories->items.data[i], "name"), name) == 0) return true;
     return false;
 }
 
@@ -58,7 +40,8 @@ static bool keep_memory(const selection *s, const json *memory) {
 }
 
 static bool keep_link(const selection *s, const json *link) {
-    return memory_kept(s, text_of(link, "from")) && memory_kept(s, text_of(link, "to"));
+    return memory_kept(s, berth_target__text_of(link, "from")) &&
+           memory_kept(s, berth_target__text_of(link, "to"));
 }
 
 static bool keep_pin(const selection *s, const json *pin) {
@@ -67,11 +50,11 @@ static bool keep_pin(const selection *s, const json *pin) {
 }
 
 static uint32_t host_index(const json *multi, const json *devices) {
-    const char *name = text_of(multi, "host");
-    if (*name) return device_named(devices, name);
+    const char *name = berth_target__text_of(multi, "host");
+    if (*name) return berth_target__entry_named(devices, name);
     for (uint32_t i = 0; i < devices->items.count; ++i) {
         const json *target = berth_target__json_get(devices->items.data[i], "target");
-        if (target && strcmp(text_of(target, "kind"), "cpu") == 0) return i;
+        if (target && strcmp(berth_target__text_of(target, "kind"), "cpu") == 0) return i;
     }
     return BERTH_NO_INDEX;
 }
@@ -79,15 +62,9 @@ static uint32_t host_index(const json *multi, const json *devices) {
 json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device) {
     berth_arena *arena = parse->scratch;
     json *devices = berth_target__json_get(multi, "devices");
-    // Names by position would change when others go: give every device its name first.
-    uint32_t counts[BERTH_DEVICE_KIND_COUNT] = {0};
     bool *kept = berth_arena_new_array(arena, bool, devices->items.count);
     uint32_t host = host_index(multi, devices);
-    for (uint32_t i = 0; i < devices->items.count; ++i) {
-        const json *target = berth_target__json_get(devices->items.data[i], "target");
-        counts[berth_device_kind_from_name(target ? text_of(target, "kind") : "")]++;
-        kept[i] = i == device || i == host;
-    }
+    for (uint32_t i = 0; i < devices->items.count; ++i) kept[i] = i == device || i == host;
     if (host != BERTH_NO_INDEX && host != device) {
         berth_target__json_set(arena, devices->items.data[host], "host_only",
                                berth_target__json_bool(arena, true));
@@ -108,6 +85,11 @@ json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_
     json *left = berth_target__json_array(arena);
     for (uint32_t i = 0; i < devices->items.count; ++i)
         if (kept[i]) berth_target__json_push(arena, left, devices->items.data[i]);
+    // KIND:N counts anew among those that are left.
+    const char **names = berth_arena_new_array(arena, const char *, devices->items.count);
+    for (uint32_t i = 0, k = 0; i < devices->items.count; ++i)
+        if (kept[i]) names[i] = berth_target__entry_name(arena, left, k++);
+    berth_target__rename(arena, multi, names, "");
     berth_target__json_set(arena, multi, "devices", left);
     return multi;
 }

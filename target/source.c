@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "target/internal.h"
 
+enum { nesting_limit = 4 };
+
 static const size_t file_limit_bytes = (size_t)16 << 20;
 
 static bool ends_with(const char *text, const char *tail) {
@@ -109,20 +111,30 @@ berth_status berth_target__source(berth_target__parse *parse, const char *text, 
 // expansion
 
 // Replaces a string by the object it spells.
-static berth_status expand_string(berth_target__parse *parse, json *object, const char *key) {
+berth_status berth_target__expand_string(berth_target__parse *parse, json *object,
+                                         const char *key) {
     json *value = berth_target__json_get(object, key);
     if (!value || value->type != JSON_TYPE_STRING) return BERTH_OK;
+    if (parse->nesting == nesting_limit) {
+        berth_target__error(parse, value->path, "'%s': targets refer to one another too deeply",
+                            value->string);
+        return BERTH_OK;
+    }
     json *spelt = NULL;
-    BERTH_TRY(berth_target__source(parse, value->string, false, value->path, 1, &spelt));
+    parse->nesting++;
+    berth_status status = berth_target__source(parse, value->string, false, value->path, 1, &spelt);
+    parse->nesting--;
+    BERTH_TRY(status);
     // After a diagnostic the string stays, and later stages are not reached.
     if (spelt) berth_target__json_set(parse->scratch, object, key, spelt);
     return BERTH_OK;
 }
 
 static berth_status expand_target(berth_target__parse *parse, json *object, const char *key) {
-    BERTH_TRY(expand_string(parse, object, key));
+    BERTH_TRY(berth_target__expand_string(parse, object, key));
     json *target = berth_target__json_get(object, key);
-    if (target && target->type == JSON_TYPE_OBJECT) return expand_string(parse, target, "host");
+    if (target && target->type == JSON_TYPE_OBJECT)
+        return berth_target__expand_string(parse, target, "host");
     return BERTH_OK;
 }
 
@@ -138,7 +150,7 @@ static berth_status expand_multi_host(berth_target__parse *parse, json *root) {
         if (name && name->type == JSON_TYPE_STRING && strcmp(name->string, host->string) == 0)
             return BERTH_OK;
     }
-    return expand_string(parse, root, "host");
+    return berth_target__expand_string(parse, root, "host");
 }
 
 berth_status berth_target__expand(berth_target__parse *parse, json *root) {

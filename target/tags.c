@@ -39,11 +39,6 @@ static bool safe_name(const char *name) {
            safe_component(name + vendor + 1, strlen(name + vendor + 1));
 }
 
-static const char *text_member(const json *object, const char *key) {
-    const json *value = object ? berth_target__json_get(object, key) : NULL;
-    return value && value->type == JSON_TYPE_STRING ? value->string : "";
-}
-
 // *out_found is false where there is no such file.
 static berth_status read_user_tag(berth_arena *arena, const char *folder, const char *name,
                                   berth_target_tag *out, bool *out_found) {
@@ -59,9 +54,11 @@ static berth_status read_user_tag(berth_arena *arena, const char *folder, const 
     const json *value = berth_target__json_read(scratch, scratch, data, size_bytes, &error);
     *out = (berth_target_tag){
         .name = berth_arena_strdup(arena, name),
-        .description = berth_arena_strdup(arena, text_member(value, "description")),
+        .description =
+            berth_arena_strdup(arena, (value ? berth_target__text_of(value, "description") : "")),
         .json = data,
-        .sources = berth_arena_strdup(arena, text_member(value, "sources")),
+        .sources =
+            berth_arena_strdup(arena, (value ? berth_target__text_of(value, "sources") : "")),
         .user = true,
     };
     berth_arena_destroy(scratch);
@@ -214,7 +211,7 @@ static bool selected(const json *device, const char *selector, const uint32_t *k
     const json *name = berth_target__json_get(device, "name");
     if (name && name->type == JSON_TYPE_STRING && strcmp(name->string, selector) == 0) return true;
     const json *target = berth_target__json_get(device, "target");
-    const char *kind = target ? text_member(target, "kind") : "";
+    const char *kind = target ? berth_target__text_of(target, "kind") : "";
     size_t length = strlen(kind);
     if (length == 0 || strncmp(selector, kind, length) != 0) return false;
     if (selector[length] == 0) return true;
@@ -235,7 +232,7 @@ static json *narrow(berth_target__parse *parse, json *multi, const char *selecto
         const json *target = berth_target__json_get(devices->items.data[i], "target");
         if (chosen == BERTH_NO_INDEX && selected(devices->items.data[i], selector, counts))
             chosen = i;
-        counts[berth_device_kind_from_name(target ? text_member(target, "kind") : "")]++;
+        counts[berth_device_kind_from_name(target ? berth_target__text_of(target, "kind") : "")]++;
     }
     if (chosen == BERTH_NO_INDEX) {
         berth_target__error(parse, path, "this platform has no device '%s'", selector);
@@ -264,15 +261,16 @@ berth_status berth_target__tag_source(berth_target__parse *parse, const char *na
     if (!selector) return BERTH_OK;
     const json *devices = berth_target__json_get(value, "devices");
     if (devices && devices->type == JSON_TYPE_ARRAY) {
+        BERTH_TRY(berth_target__expand(parse, value));  // selectors go by kind, too
         *out = narrow(parse, value, selector, path);
-    } else if (strcmp(text_member(value, "kind"), selector) != 0) {
+    } else if (strcmp(berth_target__text_of(value, "kind"), selector) != 0) {
         json *host = berth_target__json_get(value, "host");
         bool is_host = host && host->type == JSON_TYPE_OBJECT &&
-                       strcmp(text_member(host, "kind"), selector) == 0;
+                       strcmp(berth_target__text_of(host, "kind"), selector) == 0;
         *out = is_host ? host : NULL;
         if (!is_host)
             berth_target__error(parse, path, "tag '%s' has no device '%s'; it has %s", name,
-                                selector, text_member(value, "kind"));
+                                selector, berth_target__text_of(value, "kind"));
     }
     return BERTH_OK;
 }
