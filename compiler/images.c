@@ -66,7 +66,7 @@ static void join_sources(image_builder *b, uint32_t first, const berth_codegen *
     berth_unit *units = b->pipeline->units.data;
     const berth_target *target = target_of(b, &units[first]);
     berth_strbuf text = berth_strbuf_make(arena);
-    if (codegen->preamble) berth_strbuf_add(&text, codegen->preamble());
+    if (codegen->preamble) berth_strbuf_add(&text, codegen->preamble(arena));
     for (uint32_t i = first; i < b->pipeline->units.count; ++i) {
         if (units[i].executable != BERTH_NO_INDEX ||
             !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash))

@@ -308,6 +308,8 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     int64_t scratch_bytes = 0;
     int64_t stack_bytes = 0;
     berth_stmt body = grid_count ? p->fn->stmts.data[grid[grid_count - 1]].body : nest;
+    p->kernel = kernel;
+    p->nest = nest;
     p->language->open_kernel(p, kernel, grid, grid_count);
     print_stmt(p, body, &scratch_bytes, &stack_bytes);
     p->language->close_kernel(p);

@@ -65,6 +65,8 @@ struct berth_c_printer {
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
     BERTH_VEC(uint32_t) vector_types;  // dtype << 16 | lanes, each once
+    berth_stmt nest;                   // being printed
+    berth_kernel_source *kernel;       // of the nest: languages with work-groups set its grid
     berth_status status;               // first error
 };
 

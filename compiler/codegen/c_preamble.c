@@ -17,6 +17,7 @@ static const char part1[] =
     "#define BERTH_UNROLL(n) BERTH_PRAGMA(GCC unroll n)\n"
     "#endif\n"
     "#define BERTH_FN static inline __attribute__((always_inline, unused))\n"
+    "#define BERTH_HAS_F64 1\n"
     "/* gcc folds vector loads into every use; an empty asm keeps them in a register. */\n"
     "#define BERTH_KEEP_2(v) ((void)0)\n"
     "#define BERTH_KEEP_4(v) ((void)0)\n"
@@ -36,12 +37,12 @@ static const char part1[] =
     "#define BERTH_INF_F64 __builtin_inf()\n"
     "#define BERTH_NAN_F32 __builtin_nanf(\"\")\n"
     "#define BERTH_NAN_F64 __builtin_nan(\"\")\n"
-    "BERTH_FN int64_t berth_floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a ^ b) < 0)); }\n"
-    "BERTH_FN int64_t berth_floor_mod(int64_t a, int64_t b) { return a - berth_floor_div(a, b) * b; }\n"
     "BERTH_FN float berth_float_of_bits(uint32_t bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }\n"
     "BERTH_FN uint32_t berth_bits_of_float(float x) { uint32_t bits; __builtin_memcpy(&bits, &x, 4); return bits; }\n";
 
 static const char part2[] =
+    "BERTH_FN int64_t berth_floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a ^ b) < 0)); }\n"
+    "BERTH_FN int64_t berth_floor_mod(int64_t a, int64_t b) { return a - berth_floor_div(a, b) * b; }\n"
     "#define BERTH_INTEGER(S, T, U, BITS) \\\n"
     "BERTH_FN T berth_div_##S(T a, T b) { \\\n"
     "    return b == 0 ? (T)0 : (T)-1 < (T)0 && b == (T)-1 ? (T)((U)0 - (U)a) : (T)(a / b); } \\\n"
@@ -86,7 +87,9 @@ static const char part2[] =
     "BERTH_SATURATE(FS, F, u32, uint32_t, 0, UINT32_MAX, 4294967296.0) \\\n"
     "BERTH_SATURATE(FS, F, u64, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)\n"
     "BERTH_SATURATES(f32, float)\n"
-    "BERTH_SATURATES(f64, double)\n";
+    "#ifdef BERTH_HAS_F64\n"
+    "BERTH_SATURATES(f64, double)\n"
+    "#endif\n";
 
 static const char part3[] =
     "#define BERTH_FLOAT(S, T, F) \\\n"
@@ -117,16 +120,22 @@ static const char part3[] =
     "BERTH_FN T berth_mod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \\\n"
     "BERTH_FN T berth_atan2_##S(T a, T b) { return __builtin_atan2##F(a, b); } \\\n"
     "BERTH_FN int berth_is_nan_##S(T a) { return a != a; } \\\n"
-    "BERTH_FN int berth_is_inf_##S(T a) { return __builtin_fabs##F(a) == BERTH_INF_F64; }\n"
+    "BERTH_FN int berth_is_inf_##S(T a) { return __builtin_fabs##F(a) == (T)BERTH_INF_F32; }\n"
     "BERTH_FLOAT(f32, float, f)\n"
-    "BERTH_FLOAT(f64, double, )\n";
+    "#ifdef BERTH_HAS_F64\n"
+    "BERTH_FLOAT(f64, double, )\n"
+    "#endif\n";
 
 static const char part4[] =
     "#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)\n"
     "BERTH_FN float berth_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }\n"
-    "BERTH_FN double berth_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }\n"
     "#else\n"
     "BERTH_FN float berth_fma_f32(float a, float b, float c) { return a * b + c; }\n"
+    "#endif\n"
+    "#ifdef BERTH_HAS_F64\n"
+    "#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)\n"
+    "BERTH_FN double berth_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }\n"
+    "#else\n"
     "BERTH_FN double berth_fma_f64(double a, double b, double c) { return a * b + c; }\n"
     "#endif\n"
     "BERTH_FN double berth_exp_f64(double a) { return __builtin_exp(a); }\n"
@@ -134,6 +143,7 @@ static const char part4[] =
     "BERTH_FN double berth_tanh_f64(double a) { return __builtin_tanh(a); }\n"
     "BERTH_FN double berth_erf_f64(double a) { return __builtin_erf(a); }\n"
     "BERTH_FN double berth_sigmoid_f64(double a) { return 1.0 / (1.0 + __builtin_exp(-a)); }\n"
+    "#endif\n"
     "BERTH_FN float berth_f16_to_f32(uint16_t h) {\n"
     "    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;\n"
     "    float small = (float)(h & 0x7fffu) * 0x1p-24f;\n"
@@ -173,9 +183,9 @@ static const char part5[] =
     "    p = p * r + 5.000000027e-1f;\n"
     "    p = p * (r * r) + r + 1.0f;\n"
     "    uint32_t k = berth_bits_of_float(shifted) - 0x4b400000u;\n"
-    "    uint32_t half = (uint32_t)((int32_t)k >> 1);\n"
-    "    float a = berth_float_of_bits((half + 127u) << 23);\n"
-    "    float b = berth_float_of_bits((k - half + 127u) << 23);\n"
+    "    uint32_t lower = (uint32_t)((int32_t)k >> 1);\n"
+    "    float a = berth_float_of_bits((lower + 127u) << 23);\n"
+    "    float b = berth_float_of_bits((k - lower + 127u) << 23);\n"
     "    return p * a * b; }\n"
     "/* log x = n ln 2 + log(1 + m), 1 + m in [sqrt(1/2), sqrt(2)); minimax polynomial. */\n"
     "BERTH_FN float berth_log_f32(float x) {\n"
@@ -310,7 +320,14 @@ static const char part7[] =
 
 // clang-format on
 
-void berth_c_preamble(berth_strbuf *out) {
-    const char *const parts[] = {part1, part2, part3, part4, part5, part6, part7};
+void berth_c_preamble_shared(berth_strbuf *out) {
+    const char *const parts[] = {part2, part3, part4, part5};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
+}
+
+void berth_c_preamble(berth_strbuf *out) {
+    berth_strbuf_add(out, part1);
+    berth_c_preamble_shared(out);
+    berth_strbuf_add(out, part6);
+    berth_strbuf_add(out, part7);
 }

@@ -34,7 +34,7 @@ typedef struct berth_codegen {
     berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena,
                           berth_codegen_result *out_result);
     // (optional) Text that goes once before the kernels of a program (helper functions).
-    const char *(*preamble)(void);
+    const char *(*preamble)(berth_arena *arena);
 } berth_codegen;
 
 extern const berth_codegen berth_codegen_c;       // codegen/c.c: C with GCC/Clang vector types

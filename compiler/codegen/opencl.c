@@ -1,0 +1,273 @@
+// OpenCL C 1.2: kernels of opencl devices. Loops over groups and work-items (GROUP_*, LOCAL_*)
+// become ids; a nest without them gets one work-item per iteration of its parallel loops.
+#include <string.h>
+
+#include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_preamble.h"
+
+enum { flat_group_size = 64 };
+
+// clang-format off
+static const char head[] =
+    "#ifdef cl_khr_fp64\n"
+    "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+    "#define BERTH_HAS_F64 1\n"
+    "#endif\n"
+    "#pragma OPENCL FP_CONTRACT ON\n"
+    "#define BERTH_FN static inline\n"
+    "typedef char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
+    "typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;\n"
+    "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n"
+    "#define INT16_MIN (-32768)\n#define INT16_MAX 32767\n#define UINT16_MAX 65535\n"
+    "#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n"
+    "#define INT64_MIN (-9223372036854775807l - 1)\n#define INT64_MAX 9223372036854775807l\n"
+    "#define UINT64_MAX 18446744073709551615ul\n"
+    "#define BERTH_INF_F32 INFINITY\n#define BERTH_NAN_F32 NAN\n"
+    "#define BERTH_INF_F64 ((double)INFINITY)\n#define BERTH_NAN_F64 ((double)NAN)\n"
+    "#define berth_float_of_bits(bits) as_float((uint)(bits))\n"
+    "#define berth_bits_of_float(x) as_uint((float)(x))\n"
+    "#define __builtin_fabsf fabs\n#define __builtin_floorf floor\n#define __builtin_ceilf ceil\n"
+    "#define __builtin_rintf rint\n#define __builtin_truncf trunc\n#define __builtin_sqrtf sqrt\n"
+    "#define __builtin_sinf sin\n#define __builtin_cosf cos\n#define __builtin_tanf tan\n"
+    "#define __builtin_asinf asin\n#define __builtin_acosf acos\n#define __builtin_atanf atan\n"
+    "#define __builtin_sinhf sinh\n#define __builtin_coshf cosh\n#define __builtin_asinhf asinh\n"
+    "#define __builtin_acoshf acosh\n#define __builtin_atanhf atanh\n#define __builtin_powf pow\n"
+    "#define __builtin_fmodf fmod\n#define __builtin_atan2f atan2\n#define __builtin_copysignf copysign\n"
+    "#define __builtin_fmaf fma\n"
+    "#define __builtin_fabs fabs\n#define __builtin_floor floor\n#define __builtin_ceil ceil\n"
+    "#define __builtin_rint rint\n#define __builtin_trunc trunc\n#define __builtin_sqrt sqrt\n"
+    "#define __builtin_sin sin\n#define __builtin_cos cos\n#define __builtin_tan tan\n"
+    "#define __builtin_asin asin\n#define __builtin_acos acos\n#define __builtin_atan atan\n"
+    "#define __builtin_sinh sinh\n#define __builtin_cosh cosh\n#define __builtin_asinh asinh\n"
+    "#define __builtin_acosh acosh\n#define __builtin_atanh atanh\n#define __builtin_pow pow\n"
+    "#define __builtin_fmod fmod\n#define __builtin_atan2 atan2\n#define __builtin_fma fma\n"
+    "#define __builtin_exp exp\n#define __builtin_log log\n#define __builtin_tanh tanh\n#define __builtin_erf erf\n";
+
+static const char vectors[] =
+    "#define BERTH_VECTORS(N) \\\n"
+    "typedef float##N berth_f32x##N; \\\n"
+    "typedef int##N berth_i32x##N; \\\n"
+    "BERTH_FN berth_f32x##N berth_select_f32x##N(berth_i32x##N m, berth_f32x##N a, berth_f32x##N b) { return select(b, a, m); } \\\n"
+    "BERTH_FN berth_i32x##N berth_select_i32x##N(berth_i32x##N m, berth_i32x##N a, berth_i32x##N b) { return select(b, a, m); } \\\n"
+    "BERTH_FN berth_f32x##N berth_max_const_f32x##N(berth_f32x##N a, berth_f32x##N c) { return select(a, c, c > a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_min_const_f32x##N(berth_f32x##N a, berth_f32x##N c) { return select(a, c, c < a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_max_f32x##N(berth_f32x##N a, berth_f32x##N b) { return select(b, a, (a > b) | (a != a)); } \\\n"
+    "BERTH_FN berth_f32x##N berth_min_f32x##N(berth_f32x##N a, berth_f32x##N b) { return select(b, a, (a < b) | (a != a)); } \\\n"
+    "BERTH_FN berth_i32x##N berth_max_i32x##N(berth_i32x##N a, berth_i32x##N b) { return max(a, b); } \\\n"
+    "BERTH_FN berth_i32x##N berth_min_i32x##N(berth_i32x##N a, berth_i32x##N b) { return min(a, b); } \\\n"
+    "BERTH_FN berth_f32x##N berth_fma_f32x##N(berth_f32x##N a, berth_f32x##N b, berth_f32x##N c) { return fma(a, b, c); } \\\n"
+    "BERTH_FN berth_f32x##N berth_cast_f32_i32x##N(berth_i32x##N a) { return convert_float##N(a); } \\\n"
+    "BERTH_FN berth_i32x##N berth_cast_i32_f32x##N(berth_f32x##N a) { return convert_int##N##_sat_rtz(a); } \\\n"
+    "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
+    "BERTH_FN berth_f32x##N berth_abs_f32x##N(berth_f32x##N a) { return fabs(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_floor_f32x##N(berth_f32x##N a) { return floor(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_ceil_f32x##N(berth_f32x##N a) { return ceil(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_round_f32x##N(berth_f32x##N a) { return rint(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_trunc_f32x##N(berth_f32x##N a) { return trunc(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_sqrt_f32x##N(berth_f32x##N a) { return sqrt(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_rsqrt_f32x##N(berth_f32x##N a) { return 1.0f / sqrt(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_exp_f32x##N(berth_f32x##N a) { return exp(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_log_f32x##N(berth_f32x##N a) { return log(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_tanh_f32x##N(berth_f32x##N a) { return tanh(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_sigmoid_f32x##N(berth_f32x##N a) { return 1.0f / (1.0f + exp(-a)); } \\\n"
+    "BERTH_FN berth_f32x##N berth_erf_f32x##N(berth_f32x##N a) { return erf(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_pow_f32x##N(berth_f32x##N a, berth_f32x##N b) { return pow(a, b); }\n"
+    "BERTH_VECTORS(2)\nBERTH_VECTORS(4)\nBERTH_VECTORS(8)\nBERTH_VECTORS(16)\n"
+    "BERTH_FN float berth_reduce_add_f32x2(float2 a) { return a.x + a.y; }\n"
+    "BERTH_FN float berth_reduce_add_f32x4(float4 a) { return berth_reduce_add_f32x2(a.lo + a.hi); }\n"
+    "BERTH_FN float berth_reduce_add_f32x8(float8 a) { return berth_reduce_add_f32x4(a.lo + a.hi); }\n"
+    "BERTH_FN float berth_reduce_add_f32x16(float16 a) { return berth_reduce_add_f32x8(a.lo + a.hi); }\n";
+// clang-format on
+
+// ---- kernels and loops --------------------------------------------------------------------------
+
+static bool has_group_loops(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return false;
+    if (node->kind == BERTH_STMT_FOR)
+        return node->loop_kind >= BERTH_LOOP_GROUP_X || has_group_loops(fn, node->body);
+    if (node->kind == BERTH_STMT_IF)
+        return has_group_loops(fn, node->body) || has_group_loops(fn, node->other);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        if (has_group_loops(fn, fn->lists.data[node->first + i])) return true;
+    return false;
+}
+
+static int64_t extent_of(const berth_tfn *fn, berth_stmt loop) {
+    int64_t extent = 1;
+    (void)berth_tfn_const_value(fn, fn->stmts.data[loop].value, &extent);
+    return extent;
+}
+
+// The flat index of a work-item is taken apart into the parallel loops' variables.
+static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_count) {
+    berth_kernel_source *kernel = p->kernel;
+    uint32_t total = kernel->groups[0];
+    const char *type = p->language->index_type;
+    kernel->group_size[0] = total < flat_group_size ? (total ? total : 1) : flat_group_size;
+    kernel->groups[0] = (total + kernel->group_size[0] - 1) / kernel->group_size[0];
+    berth_c_line(p, "const %s item = (%s)get_global_id(0);", type, type);
+    berth_c_line(p, "if (item < %u) {", total);
+    p->depth++;
+    int64_t inner = total;
+    for (int i = 0; i < grid_count; ++i) {
+        int64_t extent = extent_of(p->fn, grid[i]);
+        inner = extent ? inner / extent : 1;
+        const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
+        const char *modulo =
+            i == 0 ? "" : berth_arena_printf(p->arena, " %% %lld", (long long)extent);
+        berth_c_line(p, "const %s %s = item / %lld%s;", type, var, (long long)(inner ? inner : 1),
+                     modulo);
+    }
+}
+
+static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
+                        const berth_stmt *grid, int grid_count) {
+    berth_strbuf line = berth_strbuf_make(p->arena);
+    berth_strbuf_addf(&line, "__kernel void %s(", kernel->entry);
+    for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
+        berth_buf buf = kernel->buffers[i];
+        const berth_buf_info *info = &p->fn->bufs.data[buf];
+        bool constant = info->scope == BERTH_SCOPE_PARAM && info->role == BERTH_ROLE_IN;
+        berth_strbuf_addf(&line, "%s__global %s%s *restrict b%u", i ? ", " : "",
+                          constant ? "const " : "", berth_c_storage_type(p, info->dtype), buf);
+    }
+    berth_strbuf_add(&line, ") {\n");
+    berth_strbuf_add(&p->out, berth_strbuf_text(&line));
+    p->depth = 1;
+    if (grid_count == 0 && has_group_loops(p->fn, p->nest))
+        berth_c_line(p, "{");
+    else
+        open_flat_grid(p, grid, grid_count);
+    p->depth = 2;
+}
+
+static void close_kernel(berth_c_printer *p) {
+    berth_strbuf_add(&p->out, "    }\n}\n\n");
+    p->depth = 0;
+}
+
+static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
+    const char *type = p->language->index_type;
+    const char *var = berth_c_var_name(p, loop->var);
+    if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 0 && extent <= 64) {
+        berth_c_line(p, "__attribute__((opencl_unroll_hint(%lld)))", (long long)extent);
+        return false;
+    }
+    if (loop->loop_kind < BERTH_LOOP_GROUP_X) return false;
+    bool local = loop->loop_kind >= BERTH_LOOP_LOCAL_X;
+    int axis = loop->loop_kind - (local ? BERTH_LOOP_LOCAL_X : BERTH_LOOP_GROUP_X);
+    uint32_t *size = local ? &p->kernel->group_size[axis] : &p->kernel->groups[axis];
+    if (extent < 1 || extent > UINT32_MAX || (*size != 1 && *size != (uint32_t)extent)) {
+        berth_c_fail(p,
+                     berth_status_make(BERTH_UNSUPPORTED, "loops of %s %d with different extents",
+                                       local ? "work-items" : "work-groups", axis));
+    } else {
+        *size = (uint32_t)extent;
+    }
+    berth_c_line(p, "{");
+    berth_c_line(p, "    const %s %s = (%s)get_%s_id(%d);", type, var, type,
+                 local ? "local" : "group", axis);
+    return true;
+}
+
+static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_count,
+                           int64_t scratch_offset) {
+    (void)scratch_offset;
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    const char *type = info->lanes > 1 ? berth_c_value_type(p, info->dtype, info->lanes)
+                                       : berth_c_storage_type(p, info->dtype);
+    const char *where = info->scope == BERTH_SCOPE_LOCAL ? "__local " : "";
+    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
+        berth_c_line(p, "%s b%u;", type, buf);
+    else
+        berth_c_line(p, "%s%s b%u[%lld];", where, type, buf,
+                     (long long)(element_count ? element_count : 1));
+}
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
+    (void)berth_c_value_type(p, p->fn->bufs.data[buf].dtype, lanes);
+    return berth_arena_printf(p->arena, "vload%d(0, b%u + %s)", lanes, buf, offset);
+}
+
+static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
+                         const char *value) {
+    berth_c_line(p, "vstore%d(%s, 0, b%u + %s);", lanes, value, buf, offset);
+}
+
+static const char *vector_literal(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
+                                  int count) {
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    berth_strbuf_addf(&text, "(%s)(", berth_c_value_type(p, dtype, count));
+    for (int i = 0; i < count; ++i) berth_strbuf_addf(&text, i ? ", %s" : "%s", lanes[i]);
+    berth_strbuf_add(&text, ")");
+    return berth_strbuf_text(&text);
+}
+
+static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
+    return berth_arena_printf(p->arena, "%s.s%x", name, (unsigned)lane);
+}
+
+// ---- the language -------------------------------------------------------------------------------
+
+#define LANGUAGE(index)                                                                            \
+    {                                                                                              \
+        .index_type = index,                                                                       \
+        .storage_types = {[BERTH_DTYPE_F32] = "float",  [BERTH_DTYPE_F64] = "double",              \
+                          [BERTH_DTYPE_F16] = "ushort", [BERTH_DTYPE_BF16] = "ushort",             \
+                          [BERTH_DTYPE_I8] = "char",    [BERTH_DTYPE_I16] = "short",               \
+                          [BERTH_DTYPE_I32] = "int",    [BERTH_DTYPE_I64] = "long",                \
+                          [BERTH_DTYPE_U8] = "uchar",   [BERTH_DTYPE_U16] = "ushort",              \
+                          [BERTH_DTYPE_U32] = "uint",   [BERTH_DTYPE_U64] = "ulong",               \
+                          [BERTH_DTYPE_BOOL] = "uchar"},                                           \
+        .value_types = {[BERTH_DTYPE_F32] = "float", [BERTH_DTYPE_F64] = "double",                 \
+                        [BERTH_DTYPE_F16] = "float", [BERTH_DTYPE_BF16] = "float",                 \
+                        [BERTH_DTYPE_I8] = "char",   [BERTH_DTYPE_I16] = "short",                  \
+                        [BERTH_DTYPE_I32] = "int",   [BERTH_DTYPE_I64] = "long",                   \
+                        [BERTH_DTYPE_U8] = "uchar",  [BERTH_DTYPE_U16] = "ushort",                 \
+                        [BERTH_DTYPE_U32] = "uint",  [BERTH_DTYPE_U64] = "ulong",                  \
+                        [BERTH_DTYPE_BOOL] = "int"},                                               \
+        .global_pointer = "__global ", .restrict_word = "restrict", .f64_suffix = "",              \
+        .open_kernel = open_kernel, .close_kernel = close_kernel, .open_loop = open_loop,          \
+        .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
+        .vector_store = vector_store, .vector_literal = vector_literal,                            \
+        .vector_lane = vector_lane, .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                    \
+    }
+static const berth_c_language narrow = LANGUAGE("int");
+static const berth_c_language wide = LANGUAGE("long");
+
+static bool fits_narrow(const berth_tfn *fn) {
+    for (uint32_t b = 0; b < fn->bufs.count; ++b) {
+        int64_t count = 1;
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
+            int64_t dim = fn->bufs.data[b].dims[d];
+            if (dim > 0 && __builtin_mul_overflow(count, dim, &count)) return false;
+        }
+        if (count > INT32_MAX / 2) return false;
+    }
+    return true;
+}
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    memset(out_result, 0, sizeof(*out_result));
+    berth_c_printer *p = berth_c_printer_create(fn, fits_narrow(fn) ? &narrow : &wide, arena);
+    berth_kernel_source *kernels = NULL;
+    BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
+    out_result->source = berth_strbuf_text(&p->out);
+    out_result->kernels = kernels;
+    return BERTH_OK;
+}
+
+static const char *preamble(berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, head);
+    berth_c_preamble_shared(&text);
+    berth_strbuf_add(&text, vectors);
+    return berth_strbuf_text(&text);
+}
+
+const berth_codegen berth_codegen_opencl = {
+    .kind = "opencl", .format = BERTH_FORMAT_OPENCL_C, .print = print, .preamble = preamble};
