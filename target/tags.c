@@ -261,6 +261,7 @@ berth_status berth_target__tag_source(berth_target__parse *parse, const char *na
     if (!selector) return BERTH_OK;
     const json *devices = berth_target__json_get(value, "devices");
     if (devices && devices->type == JSON_TYPE_ARRAY) {
+        berth_target__json_locate(parse->scratch, value, path);
         BERTH_TRY(berth_target__expand(parse, value));  // selectors go by kind, too
         *out = narrow(parse, value, selector, path);
     } else if (strcmp(berth_target__text_of(value, "kind"), selector) != 0) {

@@ -1,0 +1,160 @@
+// Tags: all built-in ones are valid and sourced; selectors, overrides, users' own.
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "support.h"
+
+static char folder[64];
+
+static void open_folder(void) {
+    test_arena_open();
+    strcpy(folder, "/tmp/berth_tags_XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void close_folder(void) {
+    char command[128];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+    test_arena_close();
+}
+
+TestSuite(target_tags, .init = open_folder, .fini = close_folder);
+
+static void write_tag(const char *vendor, const char *file, const char *content) {
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, vendor);
+    (void)mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, vendor, file);
+    cr_assert_null(berth_file_write(path, content, strlen(content)));
+}
+
+Test(target_tags, built_in_ones_are_valid) {
+    berth_target_tag *tags = NULL;
+    uint32_t count = 0;
+    cr_assert_null(berth_target_list_tags(test_arena, NULL, &tags, &count));
+    cr_expect_geq(count, 40u);
+    for (uint32_t i = 0; i < count; ++i) {
+        const char *name = tags[i].name;
+        if (i) cr_expect_lt(strcmp(tags[i - 1].name, name), 0, "%s: sorted, no repetition", name);
+        cr_expect_str_not_empty(tags[i].description, "%s", name);
+        cr_expect_not_null(strstr(tags[i].sources, "https://"), "%s has no source", name);
+        cr_expect_not(tags[i].user);
+        berth_multi_target *t = parse(name);
+        check_invariants(t, name);
+        check_round_trip(t, name);
+        // Every device of a platform can be had alone, and is then the only one that computes.
+        for (uint32_t d = 0; d < t->device_count && t->device_count > 1; ++d) {
+            if (t->devices[d].host_only) continue;
+            const char *one = berth_arena_printf(test_arena, "%s:%s", name, t->devices[d].name);
+            if (strncmp(tags[i].json, "{\"kind\": \"multi\"", 16) != 0) continue;
+            berth_multi_target *alone = parse(one);
+            check_invariants(alone, one);
+            check_round_trip(alone, one);
+            cr_expect_str_eq(alone->devices[alone->default_device].name, t->devices[d].name);
+            uint32_t computing = 0;
+            for (uint32_t k = 0; k < alone->device_count; ++k)
+                computing += !alone->devices[k].host_only;
+            cr_expect_eq(computing, 1u, "%s", one);
+        }
+    }
+}
+
+Test(target_tags, selector_and_overrides) {
+    berth_multi_target *t = parse("nvidia/jetson-nano:cuda");
+    cr_assert_eq(t->device_count, 2u);
+    cr_expect_eq(t->devices[t->default_device].target->kind, BERTH_DEVICE_CUDA);
+    cr_expect(t->devices[t->host].host_only);
+    cr_expect_str_eq(t->devices[t->host].target->cpu, "cortex-a57");
+    cr_expect(berth_multi_target_share_memory(t, 0, 1, NULL), "one DRAM for both");
+    t = parse("xilinx/pynq-z2:vta");
+    cr_expect_eq(berth_target_extra_get(t->devices[t->default_device].target, "log_block", 0), 4);
+    t = parse("aws/p4d.24xlarge:cuda:2");
+    cr_expect_str_eq(t->devices[t->default_device].name, "gpu2");
+    cr_assert_eq(t->device_count, 2u);
+    cr_expect_eq(t->link_count, 1u, "the links between GPUs went with them");
+    t = parse("arm/rasp4b{\"cores\": 2, \"l3_bytes\": 4096, \"features\": null}");
+    cr_expect_eq(t->devices[0].target->cores, 2);
+    cr_expect_eq(t->devices[0].target->l3_bytes, 4096);
+    cr_expect_eq(t->devices[0].target->features.count, 0u);
+    cr_expect_str_eq(t->devices[0].target->cpu, "cortex-a72");
+    t = parse("nvidia/t4 {\"host\": {\"kind\": \"cpu\", \"cores\": 5}}");
+    cr_expect_eq(t->devices[t->host].target->cores, 5);
+    cr_expect_str_eq(t->devices[0].target->arch, "sm_75");
+}
+
+Test(target_tags, unknown_ones) {
+    berth_multi_target *t = NULL;
+    berth_status status = berth_target_parse(test_arena, "arm/rasp4", NULL, &t);
+    cr_expect_eq(berth_status_code(status), BERTH_NOT_FOUND);
+    cr_expect_not_null(strstr(berth_status_message(status), "did you mean 'arm/rasp4b'"));
+    berth_status_free(status);
+    berth_target_tag tag;
+    status = berth_target_find_tag(test_arena, NULL, "no/such", &tag);
+    cr_expect_eq(berth_status_code(status), BERTH_NOT_FOUND);
+    berth_status_free(status);
+}
+
+Test(target_tags, users_own) {
+    write_tag(
+        "mine", "board.json",
+        "{\"description\": \"My board\", \"sources\": \"its data sheet\", \"kind\": \"multi\","
+        " \"devices\": [{\"target\": \"opencl -compute_units=3\"}, {\"target\": \"opencl\"},"
+        " {\"target\": \"arm/rasp4b\"}], \"pins\": [{\"match\": \"a\", \"device\": "
+        "\"opencl:1\"}]}");
+    write_tag("arm", "rasp4b.json", "{\"kind\": \"cpu\", \"cores\": 1, \"arch\": \"aarch64\"}");
+    write_tag("mine", "notes.txt", "not a tag");
+    berth_target_options options = {.tag_folder = folder};
+    berth_multi_target *t = parse_with("mine/board", &options);
+    check_invariants(t, "mine/board");
+    check_round_trip(t, "mine/board");
+    cr_expect_eq(t->devices[0].target->compute_units, 3);
+    cr_expect_eq(t->devices[2].target->cores, 1, "a user's tag hides the built-in one");
+    // Left alone, the second OpenCL device is the first, and its pin follows it.
+    t = parse_with("mine/board:opencl:1", &options);
+    cr_expect_str_eq(t->devices[t->default_device].name, "opencl:0");
+    cr_expect_eq(t->devices[t->default_device].target->compute_units, 8);
+    cr_assert_eq(t->pin_count, 1u);
+    cr_expect_eq(t->pins[0].device, t->default_device);
+    berth_target_tag tag;
+    cr_assert_null(berth_target_find_tag(test_arena, folder, "mine/board", &tag));
+    cr_expect_str_eq(tag.description, "My board");
+    cr_expect_str_eq(tag.sources, "its data sheet");
+    cr_expect(tag.user);
+    berth_target_tag *tags = NULL;
+    uint32_t count = 0, mine = 0, all = 0;
+    cr_assert_null(berth_target_list_tags(test_arena, NULL, &tags, &all));
+    cr_assert_null(berth_target_list_tags(test_arena, folder, &tags, &count));
+    for (uint32_t i = 0; i < count; ++i) mine += tags[i].user;
+    cr_expect_eq(mine, 2u);
+    cr_expect_eq(count, all + 1, "one new, one hidden");
+}
+
+Test(target_tags, users_own_gone_wrong) {
+    write_tag("bad", "syntax.json", "{\"kind\": ");
+    write_tag("bad", "list.json", "[1]");
+    write_tag("bad", "loop.json",
+              "{\"kind\": \"multi\", \"devices\": [{\"target\": \"bad/loop:cpu\"}]}");
+    berth_target_options options = {.tag_folder = folder};
+    cr_expect(has_diagnostic(diagnose("bad/syntax", &options), "", "line 1"));
+    cr_expect(has_diagnostic(diagnose("bad/list", &options), "", "object"));
+    cr_expect(
+        has_diagnostic(diagnose("bad/loop:cpu", &options), "devices[0].target", "too deeply"));
+    berth_multi_target *t = NULL;
+    static const char *const escapes[] = {"../secret", "bad/../bad/list", "bad/.hidden",
+                                          "/etc/passwd"};
+    for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); ++i) {
+        berth_target_options closed = {.tag_folder = folder, .no_files = true};
+        berth_status status = berth_target_parse(test_arena, escapes[i], &closed, &t);
+        cr_expect_eq(berth_status_code(status), BERTH_NOT_FOUND, "%s", escapes[i]);
+        berth_status_free(status);
+    }
+    berth_target_tag *tags = NULL;
+    uint32_t count = 0;
+    berth_status status = berth_target_list_tags(test_arena, "/no/such/folder", &tags, &count);
+    cr_expect_eq(berth_status_code(status), BERTH_NOT_FOUND);
+    berth_status_free(status);
+}
