@@ -165,7 +165,6 @@ static berth_status make_io(berth_session *session, const berth_program_io *list
                                      "\"%s\" is in memory the host cannot reach", list[i].name);
         if (!host) continue;
         tensors[i].data = host + tensor->offset_bytes;
-        memset(tensors[i].data, 0, (size_t)tensor->size_bytes);
     }
     *out_tensors = tensors;
     return BERTH_OK;

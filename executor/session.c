@@ -27,7 +27,7 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
     session->program = program;
     if (options) session->options = *options;
     berth_status status = berth_arena_create(allocator, &session->arena);
-    if (!status && mtx_init(&session->lock, mtx_plain) != thrd_success)
+    if (!status && pthread_mutex_init(&session->lock, NULL) != 0)
         status = berth_status_make(BERTH_OUT_OF_MEMORY, "the system gives no mutex");
     else if (!status)
         session->lock_made = true;
@@ -47,7 +47,7 @@ void berth_session_close(berth_session *session) {
     berth_executor__close_queues(session);
     berth_executor__free_memory(session);
     berth_executor__close_devices(session);
-    if (session->lock_made) mtx_destroy(&session->lock);
+    if (session->lock_made) pthread_mutex_destroy(&session->lock);
     berth_arena_destroy(session->arena);
     berth_free(session->allocator, session, sizeof(*session));
 }

@@ -56,7 +56,8 @@ void berth_session_close(berth_session *session);
 // ---- inputs and outputs ----
 
 // The host memory of an input or output, in the program's order; NULL when there is no such index.
-// The pointer stays valid until close; do not touch the data while a run is under way.
+// The pointer stays valid until close; do not touch the data while a run is under way. What nobody
+// wrote yet is undefined.
 const berth_tensor *berth_session_input(const berth_session *session, uint32_t index);
 const berth_tensor *berth_session_output(const berth_session *session, uint32_t index);
 const char *berth_session_input_name(const berth_session *session, uint32_t index);

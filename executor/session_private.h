@@ -2,8 +2,7 @@
 #ifndef BERTH_EXECUTOR_SESSION_PRIVATE_H_
 #define BERTH_EXECUTOR_SESSION_PRIVATE_H_
 
-#include <stdatomic.h>
-#include <threads.h>
+#include <pthread.h>
 
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -55,8 +54,8 @@ struct berth_session {
     berth_session_batch *batches;
     berth_command_timing *timings;  // per step; NULL when not profiling
 
-    mtx_t lock;  // guards `semaphore` of the devices against cancel while a broken session is
-                 // repaired
+    pthread_mutex_t lock;  // guards `semaphore` of the devices against cancel while a broken
+                           // session is repaired
     bool lock_made;
     bool broken;              // the last run failed: queues and semaphores must be made anew
     uint64_t submitted_runs;  // since the semaphores were made
