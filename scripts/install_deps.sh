@@ -2,7 +2,7 @@
 # Installs what Berth needs to build, run and test on Debian 12 (as root or with sudo). Does nothing when all is there.
 set -euo pipefail
 packages=(
-  build-essential cmake ninja-build pkg-config clang libclang-rt-14-dev ccache
+  build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libcriterion-dev libonnx-testdata python3-onnx python3-numpy

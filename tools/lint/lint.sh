@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# House rules that a compiler does not check: layers, sizes, getenv, formatting. Prints what breaks them; exit status 1 then.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+status=0
+say() { echo "lint: $*" >&2; status=1; }
+
+# Layers: which folders a folder's files may include (docs/overview.md).
+declare -A allowed=(
+  [base]="base"
+  [target]="base target"
+  [memory]="base target memory"
+  [ir]="base target ir"
+  [artifact]="base target artifact"
+  [planner]="base target memory ir planner"
+  [compiler]="base target memory ir planner artifact compiler"
+  [devices]="base target memory artifact devices"
+  [executor]="base target memory artifact devices executor"
+  [toolkit]="base target memory ir planner artifact compiler devices executor toolkit"
+  [tools]="base target memory ir planner artifact compiler devices executor toolkit tools"
+)
+for folder in "${!allowed[@]}"; do
+  [ -d "$folder" ] || continue
+  while IFS=: read -r file line include; do
+    top=$(sed -E 's/.*"([^"\/]+)\/.*/\1/' <<<"$include")
+    case " ${allowed[$folder]} " in
+    *" $top "*) ;;
+    *) say "$file:$line: $folder may not include $top/ (allowed: ${allowed[$folder]})" ;;
+    esac
+  done < <(grep -rnE '^#include "[^"]+/' "$folder" --include='*.c' --include='*.h')
+done
+while IFS=: read -r file line include; do
+  case "$include" in
+  *'"base/'* | *'"planner/solve/'*) ;;
+  *) say "$file:$line: planner/solve may include only base/" ;;
+  esac
+done < <(grep -rnE '^#include "' planner/solve --include='*.c' --include='*.h' 2>/dev/null)
+
+# getenv only where a command line is.
+while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
+  < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit --include='*.c' | cut -d: -f1,2)
+
+# Sizes.
+while read -r count file; do
+  [ "$file" = total ] && continue
+  [ "$count" -gt 800 ] && say "$file has $count lines; 600 is the aim, 800 the limit"
+done < <(git ls-files '*.c' '*.h' | xargs wc -l)
+
+# Formatting.
+if command -v clang-format >/dev/null; then
+  unformatted=$(git ls-files '*.c' '*.h' | xargs clang-format --dry-run 2>&1 | grep -oE '^[^:]+' | sort -u)
+  for file in $unformatted; do say "$file: run clang-format -i"; done
+fi
+exit $status
