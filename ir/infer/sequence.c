@@ -1,0 +1,106 @@
+// Recurrent and spectral operations.
+#include "ir/infer/internal.h"
+
+// X (sequence, batch, input), W (directions, gates * hidden, input); with attribute layout = 1
+// batch comes first.
+berth_status berth_infer__rnn(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    berth_type weights = berth_infer__in(x, 1);
+    berth_type recurrence = berth_infer__in(x, 2);
+    bool batch_first = berth_infer__int(x, "layout", 0) != 0;
+    for (uint32_t i = 0; i < 3; ++i) {
+        BERTH_TRY(berth_infer__want_rank(x, i, 3, 3));
+        BERTH_TRY(berth_infer__want_same_dtype(x, 0, i));
+    }
+    int64_t sequence = in.rank == 3 ? in.dims[batch_first ? 1 : 0] : BERTH_DIM_UNKNOWN;
+    int64_t batch = in.rank == 3 ? in.dims[batch_first ? 0 : 1] : BERTH_DIM_UNKNOWN;
+    int64_t directions = weights.rank == 3 ? weights.dims[0] : BERTH_DIM_UNKNOWN;
+    int64_t hidden = recurrence.rank == 3 ? recurrence.dims[2] : BERTH_DIM_UNKNOWN;
+    int64_t given = berth_infer__int(x, "hidden_size", 0);
+    if (given > 0) BERTH_TRY(berth_infer__merge_dim(x, "hidden size", hidden, given, &hidden));
+    int64_t all[4] = {sequence, directions, batch, hidden};
+    int64_t all_batch_first[4] = {batch, sequence, directions, hidden};
+    int64_t last[3] = {directions, batch, hidden};
+    int64_t last_batch_first[3] = {batch, directions, hidden};
+    berth_infer__set(x, 0, in.dtype, 4, batch_first ? all_batch_first : all);
+    for (uint32_t i = 1; i < 3; ++i)
+        berth_infer__set(x, i, in.dtype, 3, batch_first ? last_batch_first : last);
+    return BERTH_OK;
+}
+
+// One number given by a constant operand, or `fallback`.
+static berth_status number(const berth_infer *x, uint32_t operand, int64_t fallback,
+                           int64_t *out_number) {
+    berth_infer_ints list;
+    *out_number = fallback;
+    if (!berth_infer__has(x, operand)) return BERTH_OK;
+    BERTH_TRY(berth_infer__ints(x, operand, &list));
+    *out_number = BERTH_DIM_UNKNOWN;
+    if (!list.known) return BERTH_OK;
+    if (list.count != 1 || list.values[0] < 0 || list.values[0] > INT32_MAX)
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                 "operand %u is not one number from 0 to 2147483647", operand);
+    *out_number = list.values[0];
+    return BERTH_OK;
+}
+
+static int64_t half_spectrum(int64_t length) {
+    return length < 0 ? BERTH_DIM_UNKNOWN : length / 2 + 1;
+}
+
+berth_status berth_infer__dft(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    int axis = 0;
+    if (in.rank < 0) {
+        berth_infer__set_unknown(x, 0, in.dtype, -1);
+        return BERTH_OK;
+    }
+    BERTH_TRY(berth_infer__want_rank(x, 0, 2, BERTH_MAX_RANK));
+    BERTH_TRY(berth_infer__axis(x, "axis", 1, in.rank, &axis));
+    if (axis == in.rank - 1)
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                 "the axis is that of real and imaginary parts");
+    BERTH_TRY(number(x, 1, in.dims[axis], &in.dims[axis]));
+    if (berth_infer__int(x, "onesided", 0)) in.dims[axis] = half_spectrum(in.dims[axis]);
+    in.dims[in.rank - 1] = 2;
+    berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__stft(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    berth_type window = berth_infer__in(x, 2);
+    int64_t step = 0;
+    int64_t length = 0;
+    BERTH_TRY(berth_infer__want_rank(x, 0, 2, 3));
+    BERTH_TRY(number(x, 1, BERTH_DIM_UNKNOWN, &step));
+    BERTH_TRY(number(x, 3, window.rank == 1 ? window.dims[0] : BERTH_DIM_UNKNOWN, &length));
+    int64_t dims[4] = {in.rank > 0 ? in.dims[0] : BERTH_DIM_UNKNOWN, BERTH_DIM_UNKNOWN, length, 2};
+    int64_t samples = in.rank > 1 ? in.dims[1] : BERTH_DIM_UNKNOWN;
+    if (step == 0) return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "the frame step is 0");
+    if (samples >= 0 && length >= 0 && length > samples)
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                 "a frame (%lld) is longer than the signal (%lld)",
+                                 (long long)length, (long long)samples);
+    if (samples >= 0 && step > 0 && length >= 0) dims[1] = (samples - length) / step + 1;
+    if (berth_infer__int(x, "onesided", 1)) dims[2] = half_spectrum(length);
+    berth_infer__set(x, 0, in.dtype, 4, dims);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__mel_weight_matrix(berth_infer *x) {
+    int64_t bins = 0;
+    int64_t length = 0;
+    BERTH_TRY(number(x, 0, 0, &bins));
+    BERTH_TRY(number(x, 1, 0, &length));
+    int64_t dims[2] = {half_spectrum(length), bins};
+    berth_infer__set(x, 0, berth_infer__dtype(x, "output_datatype", BERTH_DTYPE_F32), 2, dims);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__window(berth_infer *x) {
+    int64_t size = 0;
+    BERTH_TRY(number(x, 0, 0, &size));
+    berth_infer__set(x, 0, berth_infer__dtype(x, "output_datatype", BERTH_DTYPE_F32), 1, &size);
+    return BERTH_OK;
+}
