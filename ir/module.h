@@ -50,7 +50,8 @@ static inline int64_t berth_dim_symbol(berth_str_id name) {
 static inline berth_str_id berth_dim_symbol_name(int64_t dim) {
     return (berth_str_id)(-1 - dim);
 }
-#define BERTH_DIM_UNKNOWN ((int64_t)-2)  // the symbol "?": berth_module_create interns that name first, as id 1
+#define BERTH_DIM_UNKNOWN                                                                          \
+    ((int64_t)-2)  // the symbol "?": berth_module_create interns that name first, as id 1
 
 typedef enum berth_type_kind {
     BERTH_TYPE_UNKNOWN,

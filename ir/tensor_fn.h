@@ -51,22 +51,26 @@ typedef enum berth_expr_kind {
     BERTH_EXPR_REDUCE_ADD,  // sum of the lanes of a
 } berth_expr_kind;
 
+// clang-format off
 #define BERTH_TFN_UNARY(X)                                                                         \
     X(NEG, "neg")                                                                                  \
-    X(NOT, "not") X(BIT_NOT, "bit_not") X(ABS, "abs") X(SIGN, "sign") X(FLOOR, "floor")            \
-        X(CEIL, "ceil") X(ROUND, "round") /* half to even */ X(TRUNC, "trunc") X(SQRT, "sqrt")     \
-            X(RSQRT, "rsqrt") X(EXP, "exp") X(LOG, "log") X(SIN, "sin") X(COS, "cos")              \
-                X(TAN, "tan") X(ASIN, "asin") X(ACOS, "acos") X(ATAN, "atan") X(SINH, "sinh")      \
-                    X(COSH, "cosh") X(TANH, "tanh") X(ASINH, "asinh") X(ACOSH, "acosh")            \
-                        X(ATANH, "atanh") X(ERF, "erf") X(SIGMOID, "sigmoid") X(IS_NAN, "is_nan")  \
-                            X(IS_INF, "is_inf")
+    X(NOT, "not")                                                                                  \
+    X(BIT_NOT, "bit_not") X(ABS, "abs") X(SIGN, "sign") X(FLOOR, "floor") X(CEIL, "ceil")          \
+        X(ROUND, "round") /* half to even */ X(TRUNC, "trunc") X(SQRT, "sqrt") X(RSQRT, "rsqrt")   \
+            X(EXP, "exp") X(LOG, "log") X(SIN, "sin") X(COS, "cos") X(TAN, "tan") X(ASIN, "asin")  \
+                X(ACOS, "acos") X(ATAN, "atan") X(SINH, "sinh") X(COSH, "cosh") X(TANH, "tanh")    \
+                    X(ASINH, "asinh") X(ACOSH, "acosh") X(ATANH, "atanh") X(ERF, "erf")            \
+                        X(SIGMOID, "sigmoid") X(IS_NAN, "is_nan") X(IS_INF, "is_inf")
 #define BERTH_TFN_BINARY(X)                                                                        \
     X(ADD, "+")                                                                                    \
-    X(SUB, "-") X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero */                 \
-        X(MOD, "%") /* index: floor; integers: sign of the dividend; floats: fmod */               \
+    X(SUB, "-")                                                                                    \
+    X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero */                             \
+        X(MOD, "%")         /* index: floor; integers: sign of the dividend; floats: fmod */       \
         X(MIN, "min") X(MAX, "max") X(POW, "pow") X(ATAN2, "atan2") X(AND, "&&") X(OR, "||")       \
             X(XOR, "^^") X(BIT_AND, "&") X(BIT_OR, "|") X(BIT_XOR, "^") X(SHL, "<<") X(SHR, ">>")  \
                 X(EQ, "==") X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=")
+
+// clang-format on
 
 typedef enum berth_unary {
 #define BERTH_TFN_ENUM_(id, text) BERTH_UNARY_##id,

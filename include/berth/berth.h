@@ -1,4 +1,5 @@
-// Berth's C API in one include: load a model for a target, open it, run it. See examples/run_model.c.
+// Berth's C API in one include: load a model for a target, open it, run it. See
+// examples/run_model.c.
 //
 //   berth_status        base/status.h       every fallible call returns one; NULL = success
 //   berth_tensor        base/tensor.h       element type, shape, data

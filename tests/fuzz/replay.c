@@ -1,4 +1,5 @@
-// Replays a corpus folder through a libFuzzer entry point, so that the ordinary test run covers what fuzzing found.
+// Replays a corpus folder through a libFuzzer entry point, so that the ordinary test run covers
+// what fuzzing found.
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

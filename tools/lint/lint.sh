@@ -48,7 +48,7 @@ done < <(git ls-files '*.c' '*.h' | xargs wc -l)
 
 # Formatting.
 if command -v clang-format >/dev/null; then
-  unformatted=$(git ls-files '*.c' '*.h' | xargs clang-format --dry-run 2>&1 | grep -oE '^[^:]+' | sort -u)
+  unformatted=$(git ls-files '*.c' '*.h' | xargs clang-format --dry-run 2>&1 | grep -oE '^[^: ]+\.[ch]:[0-9]+' | cut -d: -f1 | sort -u)
   for file in $unformatted; do say "$file: run clang-format -i"; done
 fi
 exit $status
