@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Berth against ONNX Runtime on the CPU: the same models, inputs and thread count, interleaved in one run.
+
+    python3 -m pip install onnxruntime onnx numpy
+    scripts/build.sh release
+    python3 bench/compare_ort.py --models ../shared --threads 1,2 [--only GLOB] [--rounds 5] [--json FILE]
+
+For every model: R rounds of (ONNX Runtime, Berth), each a separate stretch of runs after a warm-up; the figure is the median
+over all runs. A model whose initializers are also graph inputs is given to ONNX Runtime both as shipped and with them
+removed from the inputs, and the faster counts. Prints a table, then the geometric mean of Berth's time over ONNX
+Runtime's and the largest ratio. Nothing is kept between runs but the kernel cache.
+"""
+import argparse
+import fnmatch
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIGHT = ['bvlc_alexnet', 'densenet121', 'inception_v1', 'inception_v2', 'resnet50', 'shufflenet', 'squeezenet', 'vgg19', 'zfnet512']
+
+
+def collect(shared, folder):
+    """[(name, model path, {dim: extent}, {input: file})]; generated models go to `folder`."""
+    tools, models = os.path.join(shared, 'tools'), os.path.join(shared, 'models')
+    cases = []
+    for name in ('mnist', 'mnist_quantized', 'super_resolution', 'tfl_helloworld', 'rfb320', 'rfb320_nopost'):
+        cases.append((name, os.path.join(models, name, 'model.onnx'), {'batch_size': 1, 'batch': 1, 'N': 60, 'unk__6': 60}))
+    for name in LIGHT:
+        path = os.path.join(folder, 'light_%s.onnx' % name)
+        cases.append(('light_' + name, path, {}, ['make_light_seeded.py', os.path.join(models, 'light_' + name, 'model.onnx'), path]))
+    for name, extra in (('resnet50', {'batch': 1}), ('mobilenetv2', {'batch': 1}), ('bert', {'batch': 1, 'seq': 128})):
+        path = os.path.join(folder, name + '.onnx')
+        cases.append((name, path, extra, ['make_%s.py' % name, path]))
+    return [(c[0], c[1], c[2], c[3] if len(c) > 3 else None, tools) for c in cases]
+
+
+def generate(case):
+    name, path, _, command, tools = case
+    if command and not os.path.exists(path):
+        subprocess.run(['/usr/bin/python3', os.path.join(tools, command[0])] + command[1:], check=True, stdout=subprocess.DEVNULL)
+
+
+def inputs_of(model, dims, seed=1):
+    rng, feeds, fixed = np.random.RandomState(seed), {}, {}
+    known = {i.name for i in model.graph.initializer}
+    types = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.INT64: np.int64, onnx.TensorProto.UINT8: np.uint8,
+             onnx.TensorProto.INT32: np.int32}
+    for value in model.graph.input:
+        if value.name in known:
+            continue
+        shape = []
+        for d in value.type.tensor_type.shape.dim:
+            if d.HasField('dim_value'):
+                shape.append(d.dim_value)
+            else:
+                fixed[d.dim_param] = dims.get(d.dim_param, 1)
+                shape.append(fixed[d.dim_param])
+        dtype = types[value.type.tensor_type.elem_type]
+        feeds[value.name] = rng.uniform(-1, 1, shape).astype(dtype) if dtype == np.float32 else rng.randint(0, 2, shape).astype(dtype)
+    return feeds, fixed
+
+
+def without_weight_inputs(path, folder, name):
+    """The model with its initializers taken off the graph inputs, or None when none is there."""
+    model = onnx.load(path)
+    names = {i.name for i in model.graph.initializer}
+    keep = [i for i in model.graph.input if i.name not in names]
+    if len(keep) == len(model.graph.input):
+        return None
+    del model.graph.input[:]
+    model.graph.input.extend(keep)
+    model.ir_version = max(model.ir_version, 4)
+    fixed = os.path.join(folder, name + '.fixed.onnx')
+    onnx.save(model, fixed)
+    return fixed
+
+
+def open_ort(path, threads):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+
+
+def time_ort(session, feeds, runs):
+    for _ in range(max(1, runs // 5)):
+        session.run(None, feeds)
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        session.run(None, feeds)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def time_berth(program, files, threads, runs):
+    command = [os.path.join(ROOT, 'build/release/berth'), 'run', program, '--format=json', '--quiet', '--repeat', str(runs),
+               '--warmup', str(max(1, runs // 5)), '--threads', str(threads)]
+    for name, file in files.items():
+        command += ['--input', '%s=%s' % (name, file)]
+    result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return json.loads(result.stdout)['latency_ms']['median']
+
+
+def measure(case, threads, rounds, folder):
+    name, path, dims, _, _ = case
+    generate(case)
+    model = onnx.load(path)
+    feeds, fixed = inputs_of(model, dims)
+    files = {}
+    for i, (key, array) in enumerate(feeds.items()):
+        files[key] = os.path.join(folder, 'input_%d.npy' % i)
+        np.save(files[key], array)
+    program = os.path.join(folder, name + '.berth')
+    command = [os.path.join(ROOT, 'build/release/berth'), 'build', path, '--target', 'cpu', '-o', program, '--quiet']
+    for key, value in fixed.items():
+        command += ['--dim', '%s=%d' % (key, value)]
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    build_s = time.perf_counter() - start
+    shipped = open_ort(path, threads)
+    fixed_path = without_weight_inputs(path, folder, name)
+    stripped = open_ort(fixed_path, threads) if fixed_path else None
+    once = time_ort(shipped, feeds, 1)
+    runs = int(min(200, max(3, 400 / max(once, 0.01))))
+    a, b, c = [], [], []
+    for _ in range(rounds):
+        a.append(time_ort(shipped, feeds, runs))
+        c.append(time_berth(program, files, threads, runs))
+        if stripped:
+            b.append(time_ort(stripped, feeds, runs))
+    ort_ms = min(statistics.median(a), statistics.median(b) if b else math.inf)
+    berth_ms = statistics.median(c)
+    return {'model': name, 'threads': threads, 'ort_shipped_ms': round(statistics.median(a), 4),
+            'ort_fixed_ms': round(statistics.median(b), 4) if b else None, 'berth_ms': round(berth_ms, 4),
+            'ratio': round(berth_ms / ort_ms, 4), 'build_s': round(build_s, 2)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--models', required=True, help='folder with models/ and tools/')
+    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--only', default='*', help='glob on the model name')
+    parser.add_argument('--json', help='also write the rows here, as JSON lines')
+    parser.add_argument('--work', help='folder for generated models (kept); default: a temporary one')
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.work or temporary
+        os.makedirs(folder, exist_ok=True)
+        rows = []
+        print('%-22s %7s %12s %12s %12s %8s' % ('model', 'threads', 'ORT shipped', 'ORT fixed', 'Berth ms', 'ratio'))
+        for case in collect(args.models, folder):
+            if not fnmatch.fnmatch(case[0], args.only):
+                continue
+            for threads in (int(t) for t in args.threads.split(',')):
+                try:
+                    row = measure(case, threads, args.rounds, folder)
+                except subprocess.CalledProcessError as error:
+                    print('%-22s %7d failed: %s' % (case[0], threads, error), file=sys.stderr)
+                    continue
+                rows.append(row)
+                print('%-22s %7d %12.3f %12s %12.3f %8.3f' % (row['model'], threads, row['ort_shipped_ms'],
+                      row['ort_fixed_ms'] or '-', row['berth_ms'], row['ratio']), flush=True)
+        if args.json:
+            with open(args.json, 'w') as file:
+                file.writelines(json.dumps(r) + '\n' for r in rows)
+        for threads in sorted({r['threads'] for r in rows}):
+            ratios = [r['ratio'] for r in rows if r['threads'] == threads]
+            print('threads %d: geometric mean %.3f, largest %.3f over %d models' % (
+                threads, math.exp(sum(map(math.log, ratios)) / len(ratios)), max(ratios), len(ratios)))
+
+
+if __name__ == '__main__':
+    main()
