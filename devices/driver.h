@@ -88,8 +88,8 @@ typedef struct berth_command {
         } copy;
         struct {
             berth_buffer *buffer;
-            uint64_t offset_bytes;
-            uint64_t size_bytes;  // a multiple of pattern_bytes
+            uint64_t offset_bytes;  // a multiple of pattern_bytes
+            uint64_t size_bytes;    // a multiple of pattern_bytes
             uint32_t pattern;
             uint32_t pattern_bytes;  // 1, 2 or 4
         } fill;

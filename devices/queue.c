@@ -58,9 +58,10 @@ static berth_status check_fill(const berth_device *device, const berth_command *
     uint32_t unit = command->fill.pattern_bytes;
     if (unit != 1 && unit != 2 && unit != 4)
         return BAD(INVALID_ARGUMENT, "fill: a pattern has 1, 2 or 4 bytes, not %u", unit);
-    if (command->fill.size_bytes % unit != 0)
-        return BAD(INVALID_ARGUMENT, "fill: %" PRIu64 " bytes are no multiple of the pattern's %u",
-                   command->fill.size_bytes, unit);
+    if (command->fill.size_bytes % unit != 0 || command->fill.offset_bytes % unit != 0)
+        return BAD(INVALID_ARGUMENT,
+                   "fill: %" PRIu64 " bytes at %" PRIu64 " are no multiples of the pattern's %u",
+                   command->fill.size_bytes, command->fill.offset_bytes, unit);
     return berth_devices__check_range("fill", buffer, command->fill.offset_bytes,
                                       command->fill.size_bytes);
 }

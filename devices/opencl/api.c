@@ -1,0 +1,80 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "devices/opencl/opencl.h"
+
+typedef struct symbol {
+    const char *name;
+    size_t offset_bytes;  // in opencl_api
+} symbol;
+
+static const symbol symbols[] = {
+#define SYMBOL(name) {#name, offsetof(opencl_api, name)},
+#include "devices/opencl/opencl_symbols.def"
+#undef SYMBOL
+};
+
+berth_status berth_opencl__api_load(opencl_api *out_api) {
+    static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
+    memset(out_api, 0, sizeof(*out_api));
+    berth_status status = berth_dynlib_open(names, &out_api->library);
+    if (status)
+        return berth_status_prefix(status,
+                                   "there is no OpenCL loader (Debian: ocl-icd-libopencl1, and a "
+                                   "driver such as pocl-opencl-icd)");
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); ++i) {
+        void *address = berth_dynlib_symbol(out_api->library, symbols[i].name);
+        if (!address) {
+            berth_dynlib_close(out_api->library);
+            out_api->library = NULL;
+            return berth_status_make(BERTH_UNAVAILABLE,
+                                     "libOpenCL has no %s: it is older than OpenCL 1.2",
+                                     symbols[i].name);
+        }
+        memcpy((unsigned char *)out_api + symbols[i].offset_bytes, &address, sizeof(address));
+    }
+    return BERTH_OK;
+}
+
+typedef struct error_fact {
+    cl_int error;
+    berth_code code;
+    const char *name;
+} error_fact;
+
+static const error_fact errors[] = {
+#define ERROR(name, code)                                                                          \
+    { name, BERTH_##code, #name }
+    ERROR(CL_DEVICE_NOT_FOUND, UNAVAILABLE),
+    ERROR(CL_DEVICE_NOT_AVAILABLE, UNAVAILABLE),
+    ERROR(CL_COMPILER_NOT_AVAILABLE, UNAVAILABLE),
+    ERROR(CL_MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_MEMORY),
+    ERROR(CL_OUT_OF_RESOURCES, OUT_OF_MEMORY),
+    ERROR(CL_OUT_OF_HOST_MEMORY, OUT_OF_MEMORY),
+    ERROR(CL_PROFILING_INFO_NOT_AVAILABLE, INTERNAL),
+    ERROR(CL_MEM_COPY_OVERLAP, INVALID_ARGUMENT),
+    ERROR(CL_BUILD_PROGRAM_FAILURE, INVALID_ARGUMENT),
+    ERROR(CL_MISALIGNED_SUB_BUFFER_OFFSET, INVALID_ARGUMENT),
+    ERROR(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, UNAVAILABLE),
+    ERROR(CL_INVALID_VALUE, INTERNAL),
+    ERROR(CL_INVALID_BUFFER_SIZE, OUT_OF_MEMORY),
+    ERROR(CL_INVALID_BUILD_OPTIONS, INVALID_ARGUMENT),
+    ERROR(CL_INVALID_KERNEL_NAME, NOT_FOUND),
+    ERROR(CL_INVALID_KERNEL_ARGS, INVALID_ARGUMENT),
+    ERROR(CL_INVALID_ARG_INDEX, INCOMPATIBLE),
+    ERROR(CL_INVALID_ARG_VALUE, INCOMPATIBLE),
+    ERROR(CL_INVALID_ARG_SIZE, INCOMPATIBLE),
+    ERROR(CL_INVALID_WORK_GROUP_SIZE, OUT_OF_RANGE),
+    ERROR(CL_INVALID_WORK_ITEM_SIZE, OUT_OF_RANGE),
+    ERROR(CL_INVALID_GLOBAL_WORK_SIZE, OUT_OF_RANGE),
+    ERROR(CL_INVALID_MEM_OBJECT, INTERNAL),
+#undef ERROR
+};
+
+berth_status berth_opencl__check(cl_int error, const char *what) {
+    if (error == CL_SUCCESS) return BERTH_OK;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); ++i)
+        if (errors[i].error == error)
+            return berth_status_make(errors[i].code, "%s: OpenCL says %s", what, errors[i].name);
+    return berth_status_make(BERTH_UNAVAILABLE, "%s: OpenCL error %d", what, (int)error);
+}

@@ -1,0 +1,258 @@
+// The opencl driver: every device of every platform that the loader knows, in its order. Each
+// opened device has a context of its own, so that two of them are two GPUs with separate memories.
+#include "devices/opencl/opencl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- buffers ----
+
+static berth_status make_buffer(berth_device *device, cl_mem memory, cl_int error, const char *what,
+                                berth_buffer **out_buffer) {
+    BERTH_TRY(berth_opencl__check(error, what));
+    opencl_buffer *buffer = berth_calloc(device->allocator, 1, sizeof(*buffer));
+    if (!buffer) {
+        ((opencl_device *)device)->api->clReleaseMemObject(memory);
+        return berth_status_oom();
+    }
+    buffer->memory = memory;
+    *out_buffer = &buffer->base;
+    return BERTH_OK;
+}
+
+static berth_status opencl_buffer_allocate(berth_device *base, uint32_t memory, uint64_t size_bytes,
+                                           berth_buffer **out_buffer) {
+    (void)memory;  // there is one
+    opencl_device *device = (opencl_device *)base;
+    if (size_bytes > device->max_allocation_bytes)
+        return berth_status_make(
+            BERTH_OUT_OF_MEMORY, "%s allows %" PRIu64 " bytes in one allocation, not %" PRIu64,
+            base->info.name, (uint64_t)device->max_allocation_bytes, size_bytes);
+    cl_int error = CL_SUCCESS;
+    cl_mem handle = device->api->clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                                (size_t)size_bytes, NULL, &error);
+    return make_buffer(base, handle, error, "allocate", out_buffer);
+}
+
+static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes,
+                                       uint64_t size_bytes, berth_buffer **out_view) {
+    const opencl_device *device = (const opencl_device *)root->device;
+    cl_buffer_region region = {.origin = (size_t)offset_bytes, .size = (size_t)size_bytes};
+    cl_int error = CL_SUCCESS;
+    cl_mem handle = device->api->clCreateSubBuffer(berth_opencl__memory(root), 0,
+                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+    return make_buffer(root->device, handle, error, "view", out_view);
+}
+
+static void opencl_buffer_free(berth_buffer *base) {
+    const opencl_device *device = (const opencl_device *)base->device;
+    device->api->clReleaseMemObject(berth_opencl__memory(base));
+    berth_free(device->base.allocator, base, sizeof(opencl_buffer));
+}
+
+static berth_status opencl_buffer_map(berth_buffer *buffer, uint64_t offset_bytes,
+                                      uint64_t size_bytes, bool write_only, void **out_data) {
+    const opencl_device *device = (const opencl_device *)buffer->device;
+    cl_map_flags flags = write_only ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ | CL_MAP_WRITE;
+    cl_int error = CL_SUCCESS;
+    *out_data = device->api->clEnqueueMapBuffer(device->transfer, berth_opencl__memory(buffer),
+                                                CL_TRUE, flags, (size_t)offset_bytes,
+                                                (size_t)size_bytes, 0, NULL, NULL, &error);
+    return berth_opencl__check(error, "map");
+}
+
+static berth_status opencl_buffer_unmap(berth_buffer *buffer, void *data) {
+    const opencl_device *device = (const opencl_device *)buffer->device;
+    BERTH_TRY(berth_opencl__check(device->api->clEnqueueUnmapMemObject(device->transfer,
+                                                                       berth_opencl__memory(buffer),
+                                                                       data, 0, NULL, NULL),
+                                  "unmap"));
+    return berth_opencl__check(device->api->clFinish(device->transfer), "unmap");
+}
+
+// ---- facts ----
+
+static void device_text(const opencl_api *api, cl_device_id id, cl_device_info what, char *out_text,
+                        size_t capacity) {
+    // clGetDeviceInfo fails when the text does not fit: read into a larger buffer first.
+    char text[1024] = "";
+    if (api->clGetDeviceInfo(id, what, sizeof(text), text, NULL) != CL_SUCCESS) text[0] = '\0';
+    text[sizeof(text) - 1] = '\0';
+    snprintf(out_text, capacity, "%.*s", (int)(capacity - 1), text);
+}
+
+static uint64_t device_ulong(const opencl_api *api, cl_device_id id, cl_device_info what) {
+    cl_ulong value = 0;
+    api->clGetDeviceInfo(id, what, sizeof(value), &value, NULL);
+    return value;
+}
+
+static uint32_t device_uint(const opencl_api *api, cl_device_id id, cl_device_info what) {
+    cl_uint value = 0;
+    api->clGetDeviceInfo(id, what, sizeof(value), &value, NULL);
+    return value;
+}
+
+static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
+                                       berth_device_info *out_info) {
+    const opencl_driver *driver = (const opencl_driver *)base;
+    const opencl_api *api = &driver->api;
+    cl_device_id id = driver->ordinals[ordinal].device;
+    memset(out_info, 0, sizeof(*out_info));
+    out_info->ordinal = ordinal;
+    device_text(api, id, CL_DEVICE_NAME, out_info->name, sizeof(out_info->name));
+    device_text(api, id, CL_DEVICE_VENDOR, out_info->vendor, sizeof(out_info->vendor));
+    device_text(api, id, CL_DEVICE_VERSION, out_info->driver_version,
+                sizeof(out_info->driver_version));
+    out_info->compute_units = device_uint(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    size_t group = 1;
+    api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
+    out_info->max_group_size = group;
+    out_info->local_memory_bytes = device_ulong(api, id, CL_DEVICE_LOCAL_MEM_SIZE);
+    uint32_t alignment = device_uint(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+    out_info->memory_count = 1;
+    out_info->memories[0] = (berth_memory_info){
+        .scope = "global",
+        .capacity_bytes = device_ulong(api, id, CL_DEVICE_GLOBAL_MEM_SIZE),
+        .alignment_bytes =
+            alignment > BERTH_DEFAULT_ALIGNMENT_BYTES ? alignment : BERTH_DEFAULT_ALIGNMENT_BYTES,
+    };
+    return BERTH_OK;
+}
+
+// ---- device ----
+
+static void opencl_device_destroy(berth_device *base) {
+    opencl_device *device = (opencl_device *)base;
+    if (device->transfer) device->api->clReleaseCommandQueue(device->transfer);
+    if (device->context) device->api->clReleaseContext(device->context);
+    berth_free(base->allocator, device, sizeof(*device));
+}
+
+static const berth_device_ops opencl_device_ops = {
+    .destroy = opencl_device_destroy,
+    .buffer_allocate = opencl_buffer_allocate,
+    .buffer_view = opencl_buffer_view,
+    .buffer_free = opencl_buffer_free,
+    .buffer_map = opencl_buffer_map,
+    .buffer_unmap = opencl_buffer_unmap,
+    .executable_load = berth_opencl__executable_load,
+    .executable_destroy = berth_opencl__executable_destroy,
+    .executable_find = berth_opencl__executable_find,
+    .queue_open = berth_opencl__queue_open,
+    .queue_submit = berth_host_queue_submit,
+    .queue_destroy = berth_opencl__queue_destroy,
+};
+
+static berth_status open_context(opencl_device *device, cl_platform_id platform) {
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
+    cl_int error = CL_SUCCESS;
+    device->context = device->api->clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
+    BERTH_TRY(berth_opencl__check(error, "open the device"));
+    device->transfer = device->api->clCreateCommandQueue(device->context, device->id, 0, &error);
+    return berth_opencl__check(error, "open the device");
+}
+
+static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
+                                       const berth_device_options *options,
+                                       berth_device **out_device) {
+    (void)options;  // the core keeps them; queues look at `profile`
+    const opencl_driver *driver = (const opencl_driver *)base;
+    opencl_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
+    if (!device) return berth_status_oom();
+    device->base.ops = &opencl_device_ops;
+    device->base.allocator = base->allocator;
+    device->api = &driver->api;
+    device->id = driver->ordinals[ordinal].device;
+    device->max_allocation_bytes =
+        device_ulong(&driver->api, device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    berth_status status = opencl_device_info(base, ordinal, &device->base.info);
+    if (!status) status = open_context(device, driver->ordinals[ordinal].platform);
+    if (status) {
+        opencl_device_destroy(&device->base);
+        return status;
+    }
+    *out_device = &device->base;
+    return BERTH_OK;
+}
+
+// ---- driver ----
+
+#define MAX_PLATFORMS 32
+#define MAX_DEVICES 64  // of one platform
+
+static berth_status add_platform(opencl_driver *driver, cl_platform_id platform) {
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint count = 0;
+    cl_int error =
+        driver->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &count);
+    if (error == CL_DEVICE_NOT_FOUND || count == 0) return BERTH_OK;
+    BERTH_TRY(berth_opencl__check(error, "list the devices of a platform"));
+    if (count > MAX_DEVICES) count = MAX_DEVICES;
+    size_t size = sizeof(*driver->ordinals);
+    struct opencl_ordinal *ordinals =
+        berth_resize(driver->base.allocator, driver->ordinals, driver->ordinal_count * size,
+                     (driver->ordinal_count + count) * size);
+    if (!ordinals) return berth_status_oom();
+    driver->ordinals = ordinals;
+    for (cl_uint i = 0; i < count; ++i)
+        ordinals[driver->ordinal_count++] =
+            (struct opencl_ordinal){.platform = platform, .device = ids[i]};
+    return BERTH_OK;
+}
+
+static berth_status enumerate(opencl_driver *driver) {
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint count = 0;
+    cl_int error = driver->api.clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
+    if (error != CL_SUCCESS || count == 0)
+        return berth_status_make(
+            BERTH_UNAVAILABLE,
+            "the OpenCL loader is here but no platform is installed (error "
+            "%d); Debian: pocl-opencl-icd for CPUs, or the GPU vendor's driver",
+            (int)error);
+    if (count > MAX_PLATFORMS) count = MAX_PLATFORMS;
+    for (cl_uint i = 0; i < count; ++i) BERTH_TRY(add_platform(driver, platforms[i]));
+    if (driver->ordinal_count == 0)
+        return berth_status_make(BERTH_UNAVAILABLE, "%u OpenCL platform%s, but no device", count,
+                                 count == 1 ? " is here" : "s are here");
+    return BERTH_OK;
+}
+
+static void opencl_close(berth_driver *base) {
+    opencl_driver *driver = (opencl_driver *)base;
+    berth_free(base->allocator, driver->ordinals,
+               driver->ordinal_count * sizeof(*driver->ordinals));
+    berth_dynlib_close(driver->api.library);
+    berth_free(base->allocator, driver, sizeof(*driver));
+}
+
+static berth_status opencl_open(berth_allocator allocator, berth_driver **out_driver) {
+    opencl_driver *driver = berth_calloc(allocator, 1, sizeof(*driver));
+    if (!driver) return berth_status_oom();
+    driver->base.allocator = allocator;
+    berth_status status = berth_opencl__api_load(&driver->api);
+    if (!status) status = enumerate(driver);
+    if (status) {
+        opencl_close(&driver->base);
+        return status;
+    }
+    *out_driver = &driver->base;
+    return BERTH_OK;
+}
+
+static uint32_t opencl_device_count(berth_driver *driver) {
+    return ((opencl_driver *)driver)->ordinal_count;
+}
+
+extern const berth_driver_ops berth_devices__opencl_driver;
+const berth_driver_ops berth_devices__opencl_driver = {
+    .kind = "opencl",
+    .description = "OpenCL devices of all installed platforms (libOpenCL, loaded at run time)",
+    .open = opencl_open,
+    .close = opencl_close,
+    .device_count = opencl_device_count,
+    .device_info = opencl_device_info,
+    .device_open = opencl_device_open,
+};

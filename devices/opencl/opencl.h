@@ -1,0 +1,79 @@
+// Private to devices/opencl: the vendor's functions and the driver's objects.
+#ifndef BERTH_DEVICES_OPENCL_OPENCL_H_
+#define BERTH_DEVICES_OPENCL_OPENCL_H_
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <pthread.h>
+
+#include "base/dynlib.h"
+#include "devices/host_queue.h"
+#include "devices/internal.h"
+
+// libOpenCL, loaded at run time.
+typedef struct opencl_api {
+    berth_dynlib *library;
+#define SYMBOL(name) __typeof__(&name) name;
+#include "devices/opencl/opencl_symbols.def"
+#undef SYMBOL
+} opencl_api;
+
+BERTH_MUST_USE berth_status berth_opencl__api_load(opencl_api *out_api);
+// A status for an OpenCL error code; NULL for CL_SUCCESS. `what` is what was tried.
+BERTH_MUST_USE berth_status berth_opencl__check(cl_int error, const char *what);
+
+typedef struct opencl_driver {
+    berth_driver base;
+    opencl_api api;
+    struct opencl_ordinal {
+        cl_platform_id platform;
+        cl_device_id device;
+    } * ordinals;
+    uint32_t ordinal_count;
+} opencl_driver;
+
+typedef struct opencl_device {
+    berth_device base;
+    const opencl_api *api;  // the driver's
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue transfer;  // of map and unmap
+    cl_ulong max_allocation_bytes;
+} opencl_device;
+
+typedef struct opencl_buffer {
+    berth_buffer base;
+    cl_mem memory;
+} opencl_buffer;
+
+typedef struct opencl_executable {
+    berth_executable base;
+    cl_program program;
+    // Arguments are state of a kernel object: set and enqueued under this lock, since queues of the
+    // device may use one kernel at the same time.
+    pthread_mutex_t lock;
+    cl_kernel *kernels;
+    uint32_t kernel_count;
+    uint32_t kernel_capacity;
+} opencl_executable;
+
+static inline cl_mem berth_opencl__memory(const berth_buffer *buffer) {
+    return ((const opencl_buffer *)buffer)->memory;
+}
+
+// executable.c
+BERTH_MUST_USE berth_status berth_opencl__executable_load(berth_device *device,
+                                                          const berth_executable_image *image,
+                                                          berth_executable **out_executable);
+void berth_opencl__executable_destroy(berth_executable *executable);
+BERTH_MUST_USE berth_status berth_opencl__executable_find(berth_executable *executable,
+                                                          const berth_program_kernel *kernel,
+                                                          uint32_t *out_kernel);
+BERTH_MUST_USE berth_status berth_opencl__dispatch(const opencl_device *device,
+                                                   cl_command_queue queue,
+                                                   const berth_command *command, cl_event *event);
+// queue.c
+BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue **out_queue);
+void berth_opencl__queue_destroy(berth_queue *queue);
+
+#endif  // BERTH_DEVICES_OPENCL_OPENCL_H_

@@ -1,0 +1,223 @@
+// Queues of OpenCL devices: an in-order command queue below a host queue. A submission becomes a
+// row of enqueued commands; the event of the last one (and, when profiling, of each) is what the
+// host queue's thread waits for.
+#include "base/clock.h"
+#include "devices/opencl/opencl.h"
+
+typedef struct opencl_queue {
+    berth_host_queue base;
+    cl_command_queue handle;
+} opencl_queue;
+
+// What a submission leaves behind to be finished. events[i] belongs to command i, NULL where none
+// was asked for.
+typedef struct opencl_record {
+    cl_event *events;
+    uint32_t capacity;
+    uint32_t last;             // the command whose event ends the submission, or UINT32_MAX
+    int64_t first_enqueue_ns;  // host clock around the enqueue of the first timed command
+    uint32_t first_timed;      // UINT32_MAX when none is
+} opencl_record;
+
+static const opencl_device *device_of(const berth_queue *queue) {
+    return (const opencl_device *)queue->device;
+}
+
+// Commands that touch nothing are not enqueued: OpenCL refuses empty ones.
+static bool is_empty(const berth_command *command) {
+    switch (command->kind) {
+    case BERTH_COMMAND_COPY: return command->copy.size_bytes == 0;
+    case BERTH_COMMAND_FILL: return command->fill.size_bytes == 0;
+    case BERTH_COMMAND_DISPATCH:
+        return command->dispatch.groups[0] == 0 || command->dispatch.groups[1] == 0 ||
+               command->dispatch.groups[2] == 0;
+    case BERTH_COMMAND_HOST_CALL: return false;
+    }
+    return true;
+}
+
+static berth_status enqueue_copy(const opencl_device *device, cl_command_queue queue,
+                                 const berth_command *command, cl_event *event) {
+    const opencl_api *api = device->api;
+    const berth_buffer *source = command->copy.source;
+    const berth_buffer *destination = command->copy.destination;
+    size_t from = (size_t)command->copy.source_offset_bytes;
+    size_t to = (size_t)command->copy.destination_offset_bytes;
+    size_t size = (size_t)command->copy.size_bytes;
+    cl_int error;
+    if (source->device != &device->base)
+        error =
+            api->clEnqueueWriteBuffer(queue, berth_opencl__memory(destination), CL_FALSE, to, size,
+                                      berth_devices__host_at(source, from), 0, NULL, event);
+    else if (destination->device != &device->base)
+        error = api->clEnqueueReadBuffer(queue, berth_opencl__memory(source), CL_FALSE, from, size,
+                                         berth_devices__host_at(destination, to), 0, NULL, event);
+    else
+        error = api->clEnqueueCopyBuffer(queue, berth_opencl__memory(source),
+                                         berth_opencl__memory(destination), from, to, size, 0, NULL,
+                                         event);
+    return berth_opencl__check(error, "copy");
+}
+
+static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
+                            const berth_command *command, cl_event *event) {
+    const opencl_api *api = device->api;
+    switch (command->kind) {
+    case BERTH_COMMAND_COPY: return enqueue_copy(device, queue, command, event);
+    case BERTH_COMMAND_FILL:
+        return berth_opencl__check(
+            api->clEnqueueFillBuffer(queue, berth_opencl__memory(command->fill.buffer),
+                                     &command->fill.pattern, command->fill.pattern_bytes,
+                                     (size_t)command->fill.offset_bytes,
+                                     (size_t)command->fill.size_bytes, 0, NULL, event),
+            "fill");
+    case BERTH_COMMAND_DISPATCH: return berth_opencl__dispatch(device, queue, command, event);
+    case BERTH_COMMAND_HOST_CALL:  // after all that is before it
+        BERTH_TRY(berth_opencl__check(api->clFinish(queue), "finish before a host call"));
+        return command->host_call.call(command->host_call.user);
+    }
+    return BERTH_OK;
+}
+
+static berth_status reserve_events(const opencl_device *device, opencl_record *record,
+                                   uint32_t count) {
+    if (count <= record->capacity) return BERTH_OK;
+    cl_event *events = berth_resize(device->base.allocator, record->events,
+                                    record->capacity * sizeof(*events), count * sizeof(*events));
+    if (!events) return berth_status_oom();
+    record->events = events;
+    record->capacity = count;
+    return BERTH_OK;
+}
+
+static void release_events(const opencl_device *device, opencl_record *record, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        if (record->events[i]) device->api->clReleaseEvent(record->events[i]);
+        record->events[i] = NULL;
+    }
+}
+
+static bool is_timed(const opencl_device *device, const berth_command *command) {
+    return device->base.options.profile && command->timing;
+}
+
+static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue,
+                                const berth_command *commands, uint32_t count,
+                                opencl_record *record) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_command *command = &commands[i];
+        bool timed = is_timed(device, command);
+        bool on_device = !is_empty(command) && command->kind != BERTH_COMMAND_HOST_CALL;
+        cl_event *event = on_device && (timed || i == record->last) ? &record->events[i] : NULL;
+        int64_t before_ns = timed ? berth_clock_ns() : 0;
+        berth_status status =
+            is_empty(command) ? BERTH_OK : enqueue(device, queue->handle, command, event);
+        if (status)
+            return command->label ? berth_status_prefix(status, "%s", command->label)
+                                  : berth_status_prefix(status, "commands[%u]", i);
+        if (!timed) continue;
+        int64_t after_ns = berth_clock_ns();
+        if (!on_device) {
+            *command->timing = (berth_command_timing){before_ns, after_ns};
+        } else if (record->first_timed == UINT32_MAX) {
+            record->first_timed = i;
+            record->first_enqueue_ns = before_ns + (after_ns - before_ns) / 2;
+        }
+    }
+    return berth_opencl__check(device->api->clFlush(queue->handle), "flush");
+}
+
+static berth_status opencl_queue_start(berth_queue *base, const berth_command *commands,
+                                       uint32_t count, void *user) {
+    opencl_queue *queue = (opencl_queue *)base;
+    const opencl_device *device = device_of(base);
+    opencl_record *record = user;
+    record->last = UINT32_MAX;
+    record->first_timed = UINT32_MAX;
+    BERTH_TRY(reserve_events(device, record, count));
+    for (uint32_t i = 0; i < count; ++i) {
+        record->events[i] = NULL;
+        if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
+            record->last = i;
+    }
+    berth_status status = enqueue_all(device, queue, commands, count, record);
+    if (!status) return BERTH_OK;
+    device->api->clFinish(queue->handle);  // what was enqueued before it failed
+    release_events(device, record, count);
+    return status;
+}
+
+static int64_t event_ns(const opencl_device *device, cl_event event, cl_profiling_info what) {
+    cl_ulong value = 0;
+    device->api->clGetEventProfilingInfo(event, what, sizeof(value), &value, NULL);
+    return (int64_t)value;
+}
+
+// The device has a clock of its own; a command's QUEUED time is when the host enqueued it, which
+// ties the two clocks together once per submission (the error is half the time of one enqueue).
+static void read_timings(const opencl_device *device, const berth_command *commands, uint32_t count,
+                         const opencl_record *record) {
+    if (record->first_timed == UINT32_MAX) return;
+    int64_t offset_ns =
+        record->first_enqueue_ns -
+        event_ns(device, record->events[record->first_timed], CL_PROFILING_COMMAND_QUEUED);
+    for (uint32_t i = record->first_timed; i < count; ++i) {
+        if (!record->events[i] || !is_timed(device, &commands[i])) continue;
+        commands[i].timing->start_ns =
+            offset_ns + event_ns(device, record->events[i], CL_PROFILING_COMMAND_START);
+        commands[i].timing->end_ns =
+            offset_ns + event_ns(device, record->events[i], CL_PROFILING_COMMAND_END);
+    }
+}
+
+static berth_status opencl_queue_finish(berth_queue *base, const berth_command *commands,
+                                        uint32_t count, void *user) {
+    const opencl_device *device = device_of(base);
+    opencl_record *record = user;
+    if (record->last == UINT32_MAX) return BERTH_OK;
+    cl_int error = device->api->clWaitForEvents(1, &record->events[record->last]);
+    if (error == CL_SUCCESS) read_timings(device, commands, count, record);
+    release_events(device, record, count);
+    return berth_opencl__check(error, "run commands");
+}
+
+static void opencl_record_destroy(berth_queue *queue, void *user) {
+    opencl_record *record = user;
+    berth_free(queue->device->allocator, record->events, record->capacity * sizeof(cl_event));
+}
+
+static const berth_host_queue_ops opencl_queue_ops = {
+    .start = opencl_queue_start,
+    .finish = opencl_queue_finish,
+    .record_bytes = sizeof(opencl_record),
+    .record_destroy = opencl_record_destroy,
+};
+
+berth_status berth_opencl__queue_open(berth_device *base, berth_queue **out_queue) {
+    const opencl_device *device = (const opencl_device *)base;
+    opencl_queue *queue = berth_calloc(base->allocator, 1, sizeof(*queue));
+    if (!queue) return berth_status_oom();
+    cl_command_queue_properties properties = base->options.profile ? CL_QUEUE_PROFILING_ENABLE : 0;
+    cl_int error = CL_SUCCESS;
+    queue->handle =
+        device->api->clCreateCommandQueue(device->context, device->id, properties, &error);
+    berth_status status = berth_opencl__check(error, "open a queue");
+    if (!status) {
+        status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);
+        if (status) device->api->clReleaseCommandQueue(queue->handle);
+    }
+    if (status) {
+        berth_free(base->allocator, queue, sizeof(*queue));
+        return status;
+    }
+    *out_queue = &queue->base.base;
+    return BERTH_OK;
+}
+
+void berth_opencl__queue_destroy(berth_queue *base) {
+    opencl_queue *queue = (opencl_queue *)base;
+    const opencl_device *device = device_of(base);
+    berth_host_queue_deinit(&queue->base);
+    device->api->clReleaseCommandQueue(queue->handle);
+    berth_free(device->base.allocator, queue, sizeof(*queue));
+}
