@@ -49,26 +49,41 @@ static berth_status absent(const berth_session *session, const berth_program_dev
         device->name, device->kind, ordinal, count, berth_strbuf_text(&names));
 }
 
+// One driver per kind serves all of the session's devices of that kind.
+static berth_status open_driver(berth_session *session, const char *kind,
+                                berth_driver **out_driver) {
+    for (uint32_t i = 0; i < session->driver_count; ++i) {
+        if (strcmp(berth_driver_kind(session->drivers[i]), kind) != 0) continue;
+        *out_driver = session->drivers[i];
+        return BERTH_OK;
+    }
+    BERTH_TRY(berth_driver_open(kind, session->allocator, out_driver));
+    session->drivers[session->driver_count++] = *out_driver;  // close_devices closes it
+    return BERTH_OK;
+}
+
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   uint32_t ordinal, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count; ++i) {
         berth_session_physical *other = &session->physicals[i];
-        if (!other->driver || strcmp(other->kind, device->kind) != 0 || other->ordinal != ordinal)
+        if (!other->owned || strcmp(other->kind, device->kind) != 0 || other->ordinal != ordinal)
             continue;
         *out_index = i;
         return BERTH_OK;
     }
-    berth_session_physical *physical = &session->physicals[session->physical_count];
-    *physical = (berth_session_physical){.kind = device->kind, .ordinal = ordinal};
-    berth_status status = berth_driver_open(device->kind, session->allocator, &physical->driver);
+    berth_driver *driver = NULL;
+    berth_status status = open_driver(session, device->kind, &driver);
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
-    *out_index = session->physical_count++;  // from here on close_devices knows it
-    if (ordinal >= berth_driver_device_count(physical->driver))
-        return absent(session, device, ordinal, physical->driver);
+    if (ordinal >= berth_driver_device_count(driver))
+        return absent(session, device, ordinal, driver);
     const berth_device_options options = {.thread_count = session->options.thread_count,
                                           .profile = session->options.profile};
-    status = berth_device_open(physical->driver, ordinal, &options, &physical->device);
-    return berth_status_prefix(status, "device \"%s\" of the program", device->name);
+    berth_session_physical physical = {.kind = device->kind, .ordinal = ordinal, .owned = true};
+    status = berth_device_open(driver, ordinal, &options, &physical.device);
+    if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
+    session->physicals[session->physical_count] = physical;
+    *out_index = session->physical_count++;
+    return BERTH_OK;
 }
 
 static berth_status use_callers(berth_session *session, const berth_program_device *device,
@@ -89,6 +104,7 @@ berth_status berth_executor__open_devices(berth_session *session) {
         berth_arena_new_array(session->arena, berth_session_physical, program->device_count);
     session->devices =
         berth_arena_new_array(session->arena, berth_session_device, program->device_count);
+    session->drivers = berth_arena_new_array(session->arena, berth_driver *, program->device_count);
     BERTH_TRY(check_bindings(session));
     for (uint32_t d = 0; d < program->device_count; ++d) {
         const berth_program_device *device = &program->devices[d];
@@ -111,11 +127,10 @@ void berth_executor__close_devices(berth_session *session) {
         for (uint32_t e = 0; device->executables && e < session->program->executable_count; ++e)
             berth_executable_destroy(device->executables[e]);
     }
-    for (uint32_t i = 0; i < session->physical_count; ++i) {
-        if (!session->physicals[i].driver) continue;
-        berth_device_close(session->physicals[i].device);
-        berth_driver_close(session->physicals[i].driver);
-    }
+    for (uint32_t i = 0; i < session->physical_count; ++i)
+        if (session->physicals[i].owned) berth_device_close(session->physicals[i].device);
+    for (uint32_t i = 0; i < session->driver_count; ++i) berth_driver_close(session->drivers[i]);
+    session->driver_count = 0;
     session->physical_count = 0;
 }
 

@@ -13,8 +13,8 @@
 typedef struct berth_session_physical {
     const char *kind;
     uint32_t ordinal;
-    berth_driver *driver;  // NULL when the caller owns the device
     berth_device *device;
+    bool owned;  // false: the caller's
 } berth_session_physical;
 
 // One of the program's devices.
@@ -40,6 +40,8 @@ struct berth_session {
     const berth_program *program;
     berth_session_options options;
 
+    berth_driver **drivers;
+    uint32_t driver_count;
     berth_session_physical *physicals;
     uint32_t physical_count;
     berth_session_device *devices;

@@ -124,9 +124,10 @@ Test(devices, constants_are_uploaded) {
     berth_session *session = NULL;
     assert_ok(
         berth_session_open(berth_allocator_system(), builder_finish(b, NULL), NULL, &session));
+    for (int i = 0; i < count; ++i) ((float *)berth_session_input(session, 0)->data)[i] = (float)-i;
     assert_ok(berth_session_run(session, -1));
-    for (int i = 0; i < count; ++i)
-        cr_assert_eq(((const float *)berth_session_output(session, 0)->data)[i], w[i]);
+    const float *result = berth_session_output(session, 0)->data;
+    for (int i = 0; i < count; ++i) cr_assert_eq(result[i], w[i] - (float)i);
     berth_session_close(session);
 }
 
