@@ -1,0 +1,345 @@
+// Runs the ONNX conformance models of Debian's libonnx-testdata on each device, every model in a
+// process of its own.
+//   node_models [--data FOLDER] [--target T]... [--only GLOB] [--write-table FILE] [--known FILE]
+//   [--jobs N]
+// Prints a line per model that does not pass and a summary per target. Exit status 1 when a model
+// fails that is not listed in the file of known unsupported models (tests/ops/unsupported.txt:
+// "target model reason"), or when a listed one passes. --write-table writes the table of
+// docs/operators.md, --write-known the list itself.
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "toolkit/verify.h"
+
+enum { most_models = 4096, most_targets = 4, most_text = 400 };
+
+typedef struct outcome {
+    int state;  // 0 = passes, 1 = fails, 2 = refused with a clear error
+    char text[most_text];
+} outcome;
+
+typedef struct model {
+    char *name;
+    char *path;
+    char operator_name[64];
+    outcome outcomes[most_targets];
+} model;
+
+typedef struct run {
+    const char *data;
+    const char *targets[most_targets];
+    const char *requires[most_targets];
+    int target_count;
+    const char *only;
+    const char *known;
+    const char *write_known;
+    const char *write_table;
+    const char *cache;
+    int jobs;
+    model *models;
+    int model_count;
+} run;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const model *)a)->name, ((const model *)b)->name);
+}
+
+static void list_models(run *r) {
+    DIR *folder = opendir(r->data);
+    r->models = calloc(most_models, sizeof(model));
+    if (!folder || !r->models) return;
+    for (struct dirent *entry; (entry = readdir(folder)) && r->model_count < most_models;) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/%s/model.onnx", r->data, entry->d_name);
+        if (entry->d_name[0] == '.' || access(path, R_OK) != 0) continue;
+        if (r->only && !berth_glob_match(r->only, entry->d_name)) continue;
+        model *m = &r->models[r->model_count++];
+        m->name = strdup(entry->d_name);
+        m->path = strdup(path);
+    }
+    closedir(folder);
+    qsort(r->models, (size_t)r->model_count, sizeof(model), by_name);
+}
+
+// ---- one model in a child process ---------------------------------------------------------------
+
+static outcome verify(const run *r, const model *m, int target) {
+    outcome result = {.state = 2};
+    berth_arena *arena = NULL;
+    berth_status status = berth_arena_create(berth_allocator_system(), &arena);
+    berth_verify_options options = {.compare = BERTH_COMPARE_DEFAULTS, .thread_count = 1};
+    options.model.target = r->targets[target];
+    options.model.compile.cache_folder = r->cache;
+    options.model.compile.jobs = 1;
+    options.require_device = r->requires[target];
+    result.state = 0;
+    for (int set = 0; set < 16 && !status && result.state == 0; ++set) {
+        char folder[4096];
+        snprintf(folder, sizeof(folder), "%s/%s/test_data_set_%d", r->data, m->name, set);
+        if (access(folder, R_OK) != 0) {
+            if (set == 0) status = berth_status_make(BERTH_NOT_FOUND, "no test data");
+            break;
+        }
+        berth_verify_result verified;
+        status = berth_verify_folder(arena, m->path, folder, &options, &verified);
+        if (!status && !verified.pass) {
+            result.state = 1;
+            for (uint32_t i = 0; i < verified.output_count; ++i)
+                if (!verified.outputs[i].comparison.pass)
+                    snprintf(result.text, sizeof(result.text),
+                             "output %s differs: %g, expected %g (%lld of %lld elements)",
+                             verified.outputs[i].name, verified.outputs[i].comparison.worst_got,
+                             verified.outputs[i].comparison.worst_expected,
+                             (long long)verified.outputs[i].comparison.mismatch_count,
+                             (long long)verified.outputs[i].comparison.element_count);
+        }
+    }
+    if (status) {
+        bool refused = berth_status_code(status) == BERTH_UNSUPPORTED;
+        result.state = refused ? 2 : 1;
+        snprintf(result.text, sizeof(result.text), "%s: %s",
+                 berth_code_name(berth_status_code(status)), berth_status_message(status));
+        for (char *c = result.text; *c; ++c)
+            if (*c == '\n') *c = ' ';
+        berth_status_free(status);
+    }
+    berth_arena_destroy(arena);
+    return result;
+}
+
+static bool read_fully(int fd, void *data, size_t size) {
+    char *at = data;
+    while (size > 0) {
+        ssize_t got = read(fd, at, size);
+        if (got <= 0) return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+// Operator of the model: the name of its folder says it less well than its first node.
+static void find_operator(model *m) {
+    berth_arena *arena = NULL;
+    berth_module *module = NULL;
+    snprintf(m->operator_name, sizeof(m->operator_name), "(not imported)");
+    berth_status status = berth_arena_create(berth_allocator_system(), &arena);
+    if (!status) status = berth_onnx_import(arena, m->path, NULL, &module);
+    for (uint32_t i = 0; !status && i < module->locs.count; ++i) {
+        if (!module->locs.data[i].op_type) continue;
+        snprintf(m->operator_name, sizeof(m->operator_name), "%s",
+                 berth_module_str(module, module->locs.data[i].op_type));
+        break;
+    }
+    berth_status_free(status);
+    berth_arena_destroy(arena);
+}
+
+typedef struct child {
+    pid_t pid;
+    int fd;
+    int model;
+} child;
+
+static void start(const run *r, int index, child *c) {
+    int ends[2];
+    c->pid = -1;
+    if (pipe(ends) != 0) return;
+    fflush(NULL);
+    c->pid = fork();
+    if (c->pid == 0) {
+        close(ends[0]);
+        model *m = &r->models[index];
+        find_operator(m);
+        for (int t = 0; t < r->target_count; ++t) m->outcomes[t] = verify(r, m, t);
+        ssize_t put = write(ends[1], m->operator_name, sizeof(m->operator_name));
+        put += write(ends[1], m->outcomes, sizeof(m->outcomes));
+        _exit(put > 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    c->fd = ends[0];
+    c->model = index;
+}
+
+static void finish(const run *r, child *c) {
+    model *m = &r->models[c->model];
+    bool complete = read_fully(c->fd, m->operator_name, sizeof(m->operator_name)) &&
+                    read_fully(c->fd, m->outcomes, sizeof(m->outcomes));
+    int status = 0;
+    close(c->fd);
+    waitpid(c->pid, &status, 0);
+    for (int t = 0; t < r->target_count && !complete; ++t) {
+        m->outcomes[t].state = 1;
+        snprintf(m->outcomes[t].text, most_text, "the process died (status %d)", status);
+    }
+}
+
+static void run_all(run *r) {
+    child *children = calloc((size_t)r->jobs, sizeof(child));
+    int first = 0;
+    int count = 0;
+    for (int next = 0; children && (next < r->model_count || count > 0);) {
+        while (next < r->model_count && count < r->jobs)
+            start(r, next++, &children[(first + count++) % r->jobs]);
+        finish(r, &children[first]);
+        first = (first + 1) % r->jobs;
+        count--;
+    }
+    free(children);
+}
+
+// ---- reports ------------------------------------------------------------------------------------
+
+static bool is_known(const run *r, const char *target, const char *name) {
+    if (!r->known) return false;
+    FILE *file = fopen(r->known, "r");
+    char line[1024];
+    bool found = false;
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        char held_target[128];
+        char held_name[512];
+        found = sscanf(line, "%127s %511s", held_target, held_name) == 2 &&
+                strcmp(held_target, target) == 0 && strcmp(held_name, name) == 0;
+    }
+    if (file) fclose(file);
+    return found;
+}
+
+static int report(const run *r) {
+    int bad = 0;
+    for (int t = 0; t < r->target_count; ++t) {
+        int counts[3] = {0};
+        const char *label = r->requires[t];
+        for (int i = 0; i < r->model_count; ++i) {
+            const model *m = &r->models[i];
+            counts[m->outcomes[t].state]++;
+            bool known = is_known(r, label, m->name);
+            bool passes = m->outcomes[t].state == 0;
+            if (!passes && !known) {
+                printf("%s %s %s: %s\n", m->outcomes[t].state == 1 ? "FAILS" : "REFUSED", label,
+                       m->name, m->outcomes[t].text);
+                bad++;
+            } else if (passes && known) {
+                printf("PASSES, but is listed as unsupported: %s %s\n", label, m->name);
+                bad++;
+            }
+        }
+        printf("BERTH-TABLE %s: %d of %d node models pass, %d are refused with a reason, %d fail\n",
+               label, counts[0], r->model_count, counts[2], counts[1]);
+    }
+    return bad;
+}
+
+static void write_known(const run *r) {
+    FILE *file = fopen(r->write_known, "w");
+    if (!file) return;
+    fputs("# Models of libonnx-testdata that do not pass: target, model, why. Made by node_models "
+          "--write-known.\n",
+          file);
+    for (int t = 0; t < r->target_count; ++t)
+        for (int i = 0; i < r->model_count; ++i)
+            if (r->models[i].outcomes[t].state != 0)
+                fprintf(file, "%s %s %s\n", r->requires[t], r -> models[i].name,
+                        r->models[i].outcomes[t].text);
+    fclose(file);
+}
+
+// One row per operator: how many models pass on each target, and the first reason for one that does
+// not.
+static void write_table(const run *r) {
+    FILE *file = fopen(r->write_table, "w");
+    if (!file) return;
+    fputs("# Operators\n\nWhat the ONNX conformance models of Debian's libonnx-testdata do here. "
+          "Made by\n"
+          "`build/release/tests/node_models --write-table docs/operators.md`.\n\n| operator | "
+          "models |",
+          file);
+    for (int t = 0; t < r->target_count; ++t) fprintf(file, " %s |", r->requires[t]);
+    fputs(" a reason where not all pass |\n|---|---|", file);
+    for (int t = 0; t < r->target_count; ++t) fputs("---|", file);
+    fputs("---|\n", file);
+    bool *done = calloc((size_t)r->model_count + 1, sizeof(bool));
+    for (int i = 0; done && i < r->model_count; ++i) {
+        if (done[i]) continue;
+        int total = 0;
+        int pass[most_targets] = {0};
+        const char *reason = "";
+        for (int j = i; j < r->model_count; ++j) {
+            if (strcmp(r->models[i].operator_name, r->models[j].operator_name) != 0) continue;
+            done[j] = true;
+            total++;
+            for (int t = 0; t < r->target_count; ++t) {
+                if (r->models[j].outcomes[t].state == 0)
+                    pass[t]++;
+                else if (!*reason)
+                    reason = r->models[j].outcomes[t].text;
+            }
+        }
+        fprintf(file, "| %s | %d |", r->models[i].operator_name, total);
+        for (int t = 0; t < r->target_count; ++t) fprintf(file, " %d |", pass[t]);
+        fprintf(file, " %.160s |\n", reason);
+    }
+    free(done);
+    fclose(file);
+}
+
+static const char *value_of(int argc, char **argv, int *at) {
+    if (*at + 1 >= argc) {
+        fprintf(stderr, "%s takes a value\n", argv[*at]);
+        exit(2);
+    }
+    return argv[++*at];
+}
+
+static void parse(run *r, int argc, char **argv) {
+    for (int i = 1; i < argc; ++i) {
+        if (strcmp(argv[i], "--data") == 0)
+            r->data = value_of(argc, argv, &i);
+        else if (strcmp(argv[i], "--only") == 0)
+            r->only = value_of(argc, argv, &i);
+        else if (strcmp(argv[i], "--known") == 0)
+            r->known = value_of(argc, argv, &i);
+        else if (strcmp(argv[i], "--write-known") == 0)
+            r->write_known = value_of(argc, argv, &i);
+        else if (strcmp(argv[i], "--write-table") == 0)
+            r->write_table = value_of(argc, argv, &i);
+        else if (strcmp(argv[i], "--jobs") == 0)
+            r->jobs = atoi(value_of(argc, argv, &i));
+        else if (strcmp(argv[i], "--cpu-only") == 0)
+            r->target_count = 1;
+        else {
+            fprintf(stderr, "unknown option %s\n", argv[i]);
+            exit(2);
+        }
+    }
+    if (r->jobs < 1) r->jobs = 1;
+}
+
+int main(int argc, char **argv) {
+    run r = {.data = "/usr/share/libonnx-testdata/data/node",
+             .targets = {"cpu", "opencl -host=cpu"},
+             .requires = {"cpu:0", "opencl:0"},
+             .target_count = 2,
+             .cache = getenv("BERTH_CACHE_DIR"),
+             .jobs = 2};
+    parse(&r, argc, argv);
+    list_models(&r);
+    if (r.model_count == 0) {
+        printf("BERTH-SKIPPED 1: no models in %s (Debian package libonnx-testdata)\n", r.data);
+        return 0;
+    }
+    run_all(&r);
+    if (r.write_known) write_known(&r);
+    if (r.write_table) write_table(&r);
+    int bad = report(&r);
+    for (int i = 0; i < r.model_count; ++i) {
+        free(r.models[i].name);
+        free(r.models[i].path);
+    }
+    free(r.models);
+    return bad != 0;
+}
