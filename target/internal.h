@@ -41,6 +41,7 @@ bool berth_target__is_object(berth_target__parse *parse, const json *value, cons
 // Reports members that are not in `allowed` (NULL-terminated).
 void berth_target__check_fields(berth_target__parse *parse, const json *object,
                                 const char *const *allowed, const char *what);
+bool berth_target__is_utf8(const char *text);
 bool berth_target__read_string(berth_target__parse *parse, const json *value, const char **out);
 bool berth_target__read_bool(berth_target__parse *parse, const json *value, bool *out);
 // Whole numbers may be written as reals (2.4e9) and, where `sizes` is set, as text with a unit

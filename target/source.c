@@ -84,6 +84,10 @@ berth_status berth_target__source(berth_target__parse *parse, const char *text, 
         length--;
     }
     const char *trimmed = berth_arena_strndup(parse->scratch, text, length);
+    if (!berth_target__is_utf8(trimmed)) {
+        berth_target__error(parse, path, "this text is not UTF-8");
+        return BERTH_OK;
+    }
     if (length == 0) {
         berth_target__error(
             parse, path, "the target is empty; a tag, a kind, JSON, a file or 'local' is wanted");

@@ -18,6 +18,8 @@ static const error_case cases[] = {
     {"", "", "empty"},
     {"   ", "", "empty"},
     {"opncl", "", "did you mean 'opencl'"},
+    {"cpu -model=\xff\xfe", "", "not UTF-8"},
+    {"cpu -model=\xed\xa0\x80", "", "not UTF-8"},
     {"cpu gpu", "", "not understood"},
     {"cpu,", "", "no target kind"},
     {"cpu -", "", "option name"},
@@ -211,6 +213,9 @@ Test(target_errors, options) {
     berth_target_options options = {.pins = pins};
     berth_target_diagnostics d = diagnose("opencl,cpu", &options);
     cr_expect(has_diagnostic(d, "--pin nonsense", "PATTERN=DEVICE"));
+    const char *const broken[] = {"model=\xc0\x80", NULL};
+    berth_target_options not_text = {.overrides = broken};
+    cr_expect(has_diagnostic(diagnose("cpu", &not_text), "model", "not UTF-8"));
     const char *const lost[] = {"x=npu", NULL};
     options.pins = lost;
     d = diagnose("opencl,cpu", &options);

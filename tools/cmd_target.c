@@ -1,0 +1,279 @@
+// berth target: tags, canonical JSON, diagnostics by field.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct target_command {
+    berth_cli_model cli;
+    const char *action;
+    berth_cli_strings arguments;  // behind the action
+    const char *tag_folder;
+} target_command;
+
+enum { key_tags = 0x200, key_set, key_host, key_executor, key_runtime, key_pin };
+
+static const struct argp_option options[] = {
+    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"tags", key_tags, "DIR", 0, "Folder of your own tags, VENDOR/NAME.json (default: $BERTH_TAGS)",
+     0},
+    {"set", key_set, "PATH=VALUE", 0, "Override a field, for example devices[0].target.cores=2", 0},
+    {"host", key_host, "T", 0, "Target of the host", 0},
+    {"executor", key_executor, "KIND", 0, "Executor: graph, vm or aot", 0},
+    {"runtime", key_runtime, "KIND", 0, "Runtime: hosted or bare", 0},
+    {"pin", key_pin, "PATTERN=DEVICE", 0, "A pin; may be repeated", 0},
+    {0},
+};
+
+static void take_argument(target_command *command, char *arg, struct argp_state *state) {
+    if (command->action) {
+        berth_cli_push(&command->cli, &command->arguments, arg);
+        return;
+    }
+    if (strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0 && strcmp(arg, "validate") != 0)
+        argp_error(state, "the actions are list, show and validate, not \"%s\"", arg);
+    command->action = arg;
+}
+
+static void check_arguments(const target_command *command, struct argp_state *state) {
+    if (!command->action) argp_error(state, "list, show or validate?");
+    uint32_t count = command->arguments.count;
+    if (strcmp(command->action, "list") == 0 && count > 1)
+        argp_error(state, "list takes at most one pattern");
+    if (strcmp(command->action, "show") == 0 && count != 1)
+        argp_error(state, "show takes one target");
+    if (strcmp(command->action, "validate") == 0 && count == 0)
+        argp_error(state, "validate takes one or more targets");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    target_command *command = state->input;
+    berth_cli_model *cli = &command->cli;
+    switch (key) {
+    case 'f': cli->format = arg; return 0;
+    case key_tags: command->tag_folder = arg; return 0;
+    case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
+    case key_host: cli->host = arg; return 0;
+    case key_executor: cli->executor = arg; return 0;
+    case key_runtime: cli->runtime = arg; return 0;
+    case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
+    case ARGP_KEY_ARG: take_argument(command, arg, state); return 0;
+    case ARGP_KEY_END: check_arguments(command, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+// list
+
+static berth_status list_tags(target_command *command, bool json) {
+    berth_target_tag *tags = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(berth_target_list_tags(command->cli.arena, command->tag_folder, &tags, &count));
+    const char *pattern = command->arguments.count ? command->arguments.data[0] : "*";
+    json_t *array = json ? json_array() : NULL;
+    int width = 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (berth_glob_match(pattern, tags[i].name) && (int)strlen(tags[i].name) > width)
+            width = (int)strlen(tags[i].name);
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!berth_glob_match(pattern, tags[i].name)) continue;
+        if (json)
+            json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:b}", "name", tags[i].name,
+                                                   "description", tags[i].description, "sources",
+                                                   tags[i].sources, "user", tags[i].user));
+        else
+            printf("%-*s  %s%s\n", width, tags[i].name, tags[i].description,
+                   tags[i].user ? " (yours)" : "");
+    }
+    if (json && berth_cli_print_json(array))
+        return berth_status_make(BERTH_IO, "cannot write the list");
+    return BERTH_OK;
+}
+
+// ------------------------------------------------------------------------------------------------
+// show
+
+static void show_device(const berth_multi_target *target, uint32_t index) {
+    const berth_target_device *device = &target->devices[index];
+    const berth_target *t = device->target;
+    printf("  %-12s %-7s", device->name, berth_device_kind_name(t->kind));
+    if (*t->arch) printf(" %s", t->arch);
+    if (*t->cpu) printf(" %s", t->cpu);
+    if (t->cores) printf(", %lld cores", (long long)t->cores);
+    if (t->compute_units) printf(", %lld units", (long long)t->compute_units);
+    printf(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9,
+           t->peak_flops[BERTH_DTYPE_F32] / 1e9);
+    printf(", memory %s", target->memories[device->own_memory].name);
+    if (index == target->default_device) printf(" [default]");
+    if (index == target->host) printf(" [host%s]", device->host_only ? " only" : "");
+    putchar('\n');
+}
+
+static void show_memories(const berth_multi_target *target) {
+    puts("memories:");
+    for (uint32_t i = 0; i < target->memory_count; ++i) {
+        const berth_target_memory *m = &target->memories[i];
+        char capacity[32];
+        berth_format_bytes(m->capacity_bytes, capacity);
+        printf("  %-12s %s, %s, %.4g GB/s, %llu ns, reached by", m->name, m->scope, capacity,
+               m->bandwidth_bytes_per_s / 1e9, (unsigned long long)m->latency_ns);
+        for (uint32_t d = 0; d < target->device_count; ++d)
+            if (m->reached_by >> d & 1) printf(" %s", target->devices[d].name);
+        puts(m->implied ? " (implied)" : "");
+    }
+    if (target->link_count) puts("links:");
+    for (uint32_t i = 0; i < target->link_count; ++i) {
+        const berth_target_link *l = &target->links[i];
+        printf("  %s %s %s: %.4g GB/s, %llu ns, bus %s\n", target->memories[l->from].name,
+               l->duplex ? "<=>" : "<->", target->memories[l->to].name,
+               l->bandwidth_bytes_per_s / 1e9, (unsigned long long)l->latency_ns, l->bus);
+    }
+}
+
+static void show_text(const target_command *command, const berth_multi_target *target) {
+    char hash[33];
+    berth_hash128_hex(target->hash, hash);
+    size_t length = strcspn(command->arguments.data[0], ":{ ");
+    const char *name = berth_arena_strndup(command->cli.arena, command->arguments.data[0], length);
+    berth_target_tag tag = {0};
+    if (strchr(name, '/'))  // only for its description; a file's path finds none
+        berth_status_ignore(
+            berth_target_find_tag(command->cli.arena, command->tag_folder, name, &tag));
+    if (tag.name) printf("%s: %s\nsources: %s\n", tag.name, tag.description, tag.sources);
+    printf("hash: %s\nexecutor: %s, runtime: %s\ndevices:\n", hash,
+           berth_executor_kind_name(target->executor), berth_runtime_kind_name(target->runtime));
+    for (uint32_t i = 0; i < target->device_count; ++i) show_device(target, i);
+    show_memories(target);
+    for (uint32_t i = 0; i < target->pin_count; ++i)
+        printf("pin: %s on %s\n", target->pins[i].match,
+               target->devices[target->pins[i].device].name);
+}
+
+static berth_status show(target_command *command, const berth_target_options *target_options,
+                         bool json) {
+    berth_multi_target *target = NULL;
+    BERTH_TRY(berth_target_parse(command->cli.arena, command->arguments.data[0], target_options,
+                                 &target));
+    if (json)
+        puts(berth_target_print_json(command->cli.arena, target, 2));
+    else
+        show_text(command, target);
+    return BERTH_OK;
+}
+
+// ------------------------------------------------------------------------------------------------
+// validate
+
+static void report_text(const char *text, berth_target_diagnostics diagnostics,
+                        const berth_multi_target *target) {
+    char hash[33] = "";
+    if (target) berth_hash128_hex(target->hash, hash);
+    if (target) printf("%s: valid, hash %s\n", text, hash);
+    for (uint32_t i = 0; i < diagnostics.count; ++i) {
+        const berth_target_diagnostic *d = &diagnostics.data[i];
+        printf("%s: %s%s%s\n", text, d->path, *d->path ? ": " : "", d->message);
+    }
+}
+
+static json_t *report_json(const char *text, berth_target_diagnostics diagnostics,
+                           const berth_multi_target *target) {
+    char hash[33] = "";
+    if (target) berth_hash128_hex(target->hash, hash);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < diagnostics.count; ++i)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "path", diagnostics.data[i].path,
+                                              "message", diagnostics.data[i].message));
+    return json_pack("{s:s, s:b, s:s, s:o}", "target", text, "valid", target != NULL, "hash", hash,
+                     "diagnostics", list);
+}
+
+// *out_invalid: whether any was.
+static berth_status validate(target_command *command, const berth_target_options *target_options,
+                             bool json, bool *out_invalid) {
+    json_t *reports = json ? json_array() : NULL;
+    for (uint32_t i = 0; i < command->arguments.count; ++i) {
+        const char *text = command->arguments.data[i];
+        berth_target_diagnostics diagnostics;
+        berth_multi_target *target = NULL;
+        berth_status status =
+            berth_target_validate(command->cli.arena, text, target_options, &diagnostics, &target);
+        if (status) {
+            json_decref(reports);
+            return status;
+        }
+        if (!target) *out_invalid = true;
+        if (json)
+            json_array_append_new(reports, report_json(text, diagnostics, target));
+        else
+            report_text(text, diagnostics, target);
+    }
+    if (json && berth_cli_print_json(reports))
+        return berth_status_make(BERTH_IO, "cannot write the report");
+    return BERTH_OK;
+}
+
+// ------------------------------------------------------------------------------------------------
+// command
+
+typedef struct request {
+    target_command *command;
+    bool json;
+    bool invalid;  // out: some target is not valid
+} request;
+
+// Inside berth_arena_try of the command's arena.
+static berth_status run(void *user) {
+    request *r = user;
+    target_command *command = r->command;
+    if (strcmp(command->action, "list") == 0) return list_tags(command, r->json);
+    bool local = false;
+    for (uint32_t i = 0; i < command->arguments.count; ++i)
+        local = local || strcmp(command->arguments.data[i], "local") == 0;
+    berth_machine_facts facts;
+    if (local)
+        BERTH_TRY(berth_machine_facts_local(command->cli.arena, &facts));
+    else
+        BERTH_TRY(berth_machine_facts_host(command->cli.arena, &facts));
+    berth_target_options target_options = {
+        .tag_folder = command->tag_folder,
+        .machine = &facts,
+        .overrides = command->cli.overrides.data,
+        .host = command->cli.host,
+        .executor = command->cli.executor,
+        .runtime = command->cli.runtime,
+        .pins = command->cli.pins.data,
+    };
+    if (strcmp(command->action, "show") == 0) return show(command, &target_options, r->json);
+    return validate(command, &target_options, r->json, &r->invalid);
+}
+
+int berth_cmd_target(int argc, char **argv) {
+    target_command command = {0};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    command.tag_folder = getenv("BERTH_TAGS");
+    static const struct argp argp = {
+        options,
+        parse,
+        "list [PATTERN]\nshow T\nvalidate T...",
+        "Targets: what machine a program is for."
+        "\vlist names the built-in tags and yours. show prints a target with all defaults filled "
+        "in; "
+        "with --format=json, its canonical JSON, which is a target file again. validate lists "
+        "everything that is wrong with a target, by field.\n\n"
+        "T is a tag (nvidia/jetson-nano:cuda), a short form (\"opencl -host=cpu\"), JSON, a JSON "
+        "file, "
+        "or local.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
+        NULL,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    request r = {.command = &command, .json = berth_cli_wants_json(&command.cli)};
+    int exit_status = berth_cli_finish(berth_arena_try(command.cli.arena, run, &r));
+    if (exit_status == 0 && r.invalid) exit_status = 1;
+    berth_cli_end(&command.cli);
+    return exit_status;
+}
