@@ -25,7 +25,7 @@ ATTRIBUTES = [(m[1], m[2], m[3], float(m[4]), float(m[5]), m[6]) for m in ROW.fi
 
 
 def whole_number(x):
-    return int(x) if x == int(x) else x
+    return int(x) if x == int(x) and x < 2**53 else x
 
 
 def ref(name):
