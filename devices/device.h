@@ -103,6 +103,12 @@ BERTH_MUST_USE berth_status berth_queue_submit(berth_queue *queue,
                                                const berth_submission *submission);
 BERTH_MUST_USE berth_status berth_queue_flush(berth_queue *queue);
 
+// Makes room, so that from now on submit allocates nothing while at most `submission_count` are in
+// flight with at most `command_count` commands and `point_count` waits and signals each. One counts
+// as in flight until a moment after its signals are reached. Call while the queue is idle.
+BERTH_MUST_USE berth_status berth_queue_reserve(berth_queue *queue, uint32_t submission_count,
+                                                uint32_t command_count, uint32_t point_count);
+
 // Submits `commands` and waits for them. For set-up work: it makes a semaphore each time.
 BERTH_MUST_USE berth_status berth_queue_run(berth_queue *queue, const berth_command *commands,
                                             uint32_t command_count);

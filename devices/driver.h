@@ -199,6 +199,9 @@ typedef struct berth_device_ops {
     // Never blocks on the waits. Allocates nothing through the device's allocator once warm.
     // devices/host_queue.h does it all for most drivers.
     berth_status (*queue_submit)(berth_queue *queue, const berth_submission *submission);
+    // (optional: nothing to reserve) See berth_queue_reserve.
+    berth_status (*queue_reserve)(berth_queue *queue, uint32_t submission_count,
+                                  uint32_t command_count, uint32_t point_count);
     berth_status (*queue_flush)(berth_queue *queue);  // (optional: nothing to flush)
     void (*queue_destroy)(berth_queue *queue);        // waits for submitted work
 } berth_device_ops;

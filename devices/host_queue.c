@@ -65,6 +65,24 @@ static bool entry_reserve(berth_host_queue *queue, berth_host_queue_entry *entry
     return true;
 }
 
+berth_status berth_host_queue_reserve(berth_queue *base, uint32_t submission_count,
+                                      uint32_t command_count, uint32_t point_count) {
+    berth_host_queue *queue = (berth_host_queue *)base;
+    berth_status status = BERTH_OK;
+    pthread_mutex_lock(&queue->lock);
+    berth_host_queue_entry **at = &queue->unused;
+    for (uint32_t i = 0; i < submission_count && !status; ++i, at = &(*at)->next) {
+        if (!*at) *at = entry_create(queue);
+        if (!*at || !entry_reserve(queue, *at, point_count))
+            status = berth_status_oom();
+        else if (queue->ops->record_reserve)
+            status = queue->ops->record_reserve(base, (*at)->record, command_count);
+        if (!*at) break;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
 // Copies the submission into an entry at the end of the list and keeps alive what it names.
 static berth_status append(berth_host_queue *queue, const berth_submission *submission,
                            entry_state state, berth_host_queue_entry **out_entry) {

@@ -26,6 +26,8 @@ typedef struct berth_host_queue_ops {
     // beside a later start.
     berth_status (*finish)(berth_queue *queue, const berth_command *commands, uint32_t count,
                            void *record);
+    // (optional) Makes a record ready for `count` commands, so that start allocates nothing.
+    berth_status (*record_reserve)(berth_queue *queue, void *record, uint32_t count);
     size_t record_bytes;
     void (*record_destroy)(berth_queue *queue, void *record);
 } berth_host_queue_ops;
@@ -51,6 +53,9 @@ BERTH_MUST_USE berth_status berth_host_queue_init(berth_host_queue *queue, berth
                                                   const berth_host_queue_ops *ops);
 // Waits for submitted work and ends the thread. The caller frees the struct.
 void berth_host_queue_deinit(berth_host_queue *queue);
+// A driver's queue_reserve.
+BERTH_MUST_USE berth_status berth_host_queue_reserve(berth_queue *queue, uint32_t submission_count,
+                                                     uint32_t command_count, uint32_t point_count);
 // A driver's queue_submit.
 BERTH_MUST_USE berth_status berth_host_queue_submit(berth_queue *queue,
                                                     const berth_submission *submission);

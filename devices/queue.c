@@ -148,6 +148,13 @@ berth_status berth_queue_submit(berth_queue *queue, const berth_submission *subm
     return device->ops->queue_submit(queue, submission);
 }
 
+berth_status berth_queue_reserve(berth_queue *queue, uint32_t submission_count,
+                                 uint32_t command_count, uint32_t point_count) {
+    const struct berth_device_ops *ops = queue->device->ops;
+    if (!ops->queue_reserve) return BERTH_OK;
+    return ops->queue_reserve(queue, submission_count, command_count, point_count);
+}
+
 berth_status berth_queue_flush(berth_queue *queue) {
     const berth_device_ops *ops = queue->device->ops;
     return ops->queue_flush ? ops->queue_flush(queue) : BERTH_OK;

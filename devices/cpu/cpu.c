@@ -138,6 +138,7 @@ static const berth_device_ops cpu_device_ops = {
     .executable_destroy = berth_cpu__executable_destroy,
     .executable_find = berth_cpu__executable_find,
     .queue_open = cpu_queue_open,
+    .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = cpu_queue_destroy,
 };

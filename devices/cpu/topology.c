@@ -89,7 +89,7 @@ void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_in
     snprintf(out_info->vendor, sizeof(out_info->vendor), "%s",
              text_of(topology->hwloc, "CPUVendor", ""));
     unsigned version = hwloc_get_api_version();
-    snprintf(out_info->driver_version, sizeof(out_info->driver_version), "hwloc %u.%u",
+    snprintf(out_info->driver_version, sizeof(out_info->driver_version), "hwloc API %u.%u",
              version >> 16, (version >> 8) & 0xff);
     out_info->compute_units = topology->core_count;
     out_info->max_group_size = 1;

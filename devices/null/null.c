@@ -166,6 +166,7 @@ static const berth_device_ops null_device_ops = {
     .executable_destroy = null_executable_destroy,
     .executable_find = null_executable_find,
     .queue_open = null_queue_open,
+    .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = null_queue_destroy,
 };

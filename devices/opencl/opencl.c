@@ -141,6 +141,7 @@ static const berth_device_ops opencl_device_ops = {
     .executable_destroy = berth_opencl__executable_destroy,
     .executable_find = berth_opencl__executable_find,
     .queue_open = berth_opencl__queue_open,
+    .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_opencl__queue_destroy,
 };

@@ -154,13 +154,20 @@ static int64_t event_ns(const opencl_device *device, cl_event event, cl_profilin
 }
 
 // The device has a clock of its own; a command's QUEUED time is when the host enqueued it, which
-// ties the two clocks together once per submission (the error is half the time of one enqueue).
+// ties the two clocks together once per submission (the error is half the time of one enqueue). The
+// work has ended by now, which keeps the order with what waits for it.
 static void read_timings(const opencl_device *device, const berth_command *commands, uint32_t count,
                          const opencl_record *record) {
     if (record->first_timed == UINT32_MAX) return;
     int64_t offset_ns =
         record->first_enqueue_ns -
         event_ns(device, record->events[record->first_timed], CL_PROFILING_COMMAND_QUEUED);
+    int64_t now_ns = berth_clock_ns();
+    for (uint32_t i = record->first_timed; i < count; ++i) {
+        if (!record->events[i] || !is_timed(device, &commands[i])) continue;
+        int64_t end_ns = offset_ns + event_ns(device, record->events[i], CL_PROFILING_COMMAND_END);
+        if (end_ns > now_ns) offset_ns -= end_ns - now_ns;
+    }
     for (uint32_t i = record->first_timed; i < count; ++i) {
         if (!record->events[i] || !is_timed(device, &commands[i])) continue;
         commands[i].timing->start_ns =
@@ -181,6 +188,10 @@ static berth_status opencl_queue_finish(berth_queue *base, const berth_command *
     return berth_opencl__check(error, "run commands");
 }
 
+static berth_status opencl_record_reserve(berth_queue *queue, void *user, uint32_t count) {
+    return reserve_events(device_of(queue), user, count);
+}
+
 static void opencl_record_destroy(berth_queue *queue, void *user) {
     opencl_record *record = user;
     berth_free(queue->device->allocator, record->events, record->capacity * sizeof(cl_event));
@@ -189,6 +200,7 @@ static void opencl_record_destroy(berth_queue *queue, void *user) {
 static const berth_host_queue_ops opencl_queue_ops = {
     .start = opencl_queue_start,
     .finish = opencl_queue_finish,
+    .record_reserve = opencl_record_reserve,
     .record_bytes = sizeof(opencl_record),
     .record_destroy = opencl_record_destroy,
 };

@@ -1,0 +1,121 @@
+// berth devices: what drivers and devices are here, and what is missing and why.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "devices/registry.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+static const struct argp_option options[] = {
+    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    berth_cli_model *cli = state->input;
+    switch (key) {
+    case 'f': cli->format = arg; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument \"%s\"", arg); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+// Names come from vendor libraries and need not be UTF-8.
+static json_t *text(const char *value) {
+    json_t *json = json_string(value);
+    return json ? json : json_string("(unreadable)");
+}
+
+static json_t *memory_json(const berth_memory_info *memory) {
+    return json_pack("{s:o, s:I, s:I, s:b}", "scope", text(memory->scope), "capacity_bytes",
+                     (json_int_t)memory->capacity_bytes, "alignment_bytes",
+                     (json_int_t)memory->alignment_bytes, "host_visible", memory->host_visible);
+}
+
+static json_t *device_json(const char *kind, const berth_device_info *device) {
+    json_t *memories = json_array();
+    for (uint32_t i = 0; i < device->memory_count; ++i)
+        json_array_append_new(memories, memory_json(&device->memories[i]));
+    char name[64];
+    snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "device", name, "name",
+                     text(device->name), "vendor", text(device->vendor), "driver_version",
+                     text(device->driver_version), "compute_units",
+                     (json_int_t)device->compute_units, "max_group_size",
+                     (json_int_t)device->max_group_size, "local_memory_bytes",
+                     (json_int_t)device->local_memory_bytes, "memories", memories);
+}
+
+static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
+    json_t *drivers = json_array();
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_driver_report *report = &reports[i];
+        json_t *devices = json_array();
+        for (uint32_t d = 0; d < report->device_count; ++d)
+            json_array_append_new(devices, device_json(report->kind, &report->devices[d]));
+        json_array_append_new(drivers, json_pack("{s:s, s:s, s:b, s:o, s:o}", "kind", report->kind,
+                                                 "description", report->description, "available",
+                                                 report->available, "reason", text(report->reason),
+                                                 "devices", devices));
+    }
+    return json_pack("{s:o}", "drivers", drivers);
+}
+
+static void print_device(const char *kind, const berth_device_info *device) {
+    printf("  %s:%u  %s\n", kind, device->ordinal, device->name);
+    printf("      %s%s%s, %u compute unit%s", device->vendor, *device->vendor ? ", " : "",
+           device->driver_version, device->compute_units, device->compute_units == 1 ? "" : "s");
+    char bytes[32];
+    if (device->local_memory_bytes) {
+        berth_format_bytes(device->local_memory_bytes, bytes);
+        printf(", groups of up to %llu with %s of local memory",
+               (unsigned long long)device->max_group_size, bytes);
+    }
+    printf("\n");
+    for (uint32_t i = 0; i < device->memory_count; ++i) {
+        const berth_memory_info *memory = &device->memories[i];
+        berth_format_bytes(memory->capacity_bytes, bytes);
+        printf("      memory %s: %s, aligned to %u%s\n", memory->scope,
+               memory->capacity_bytes ? bytes : "capacity unknown", memory->alignment_bytes,
+               memory->host_visible ? ", host memory" : "");
+    }
+}
+
+static void print_report(const berth_driver_report *reports, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_driver_report *report = &reports[i];
+        printf("%s: %s\n", report->kind, report->description);
+        if (!report->available) printf("  not available: %s\n", report->reason);
+        for (uint32_t d = 0; d < report->device_count; ++d)
+            print_device(report->kind, &report->devices[d]);
+    }
+}
+
+int berth_cmd_devices(int argc, char **argv) {
+    berth_cli_model cli = {0};
+    if (!berth_cli_begin(&cli)) return 1;
+    static const struct argp argp = {
+        options,
+        parse,
+        "",
+        "Shows the drivers that are built in, the devices they find on this machine, and what is "
+        "missing and why.",
+        NULL,
+        NULL,
+        NULL};
+    berth_cli_parse(&argp, argc, argv, &cli);
+    bool json = berth_cli_wants_json(&cli);
+    berth_driver_report *reports = NULL;
+    uint32_t count = 0;
+    int exit_status = berth_cli_finish(
+        berth_driver_report_all(cli.arena, berth_allocator_system(), &reports, &count));
+    if (exit_status == 0) {
+        if (json)
+            exit_status = berth_cli_print_json(report_json(reports, count));
+        else
+            print_report(reports, count);
+    }
+    berth_cli_end(&cli);
+    return exit_status;
+}
