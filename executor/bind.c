@@ -136,11 +136,26 @@ void berth_executor__close_devices(berth_session *session) {
 
 // ---- queues ----
 
+// Room for all batches of a run and the one before that is just ending.
+static berth_status reserve(const berth_session *session, uint32_t queue) {
+    uint32_t command_count = 0;
+    uint32_t wait_count = 0;
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
+        const berth_schedule_batch *batch = &session->schedule.batches[i];
+        if (batch->queue != queue) continue;
+        if (batch->step_count > command_count) command_count = batch->step_count;
+        if (batch->wait_count > wait_count) wait_count = batch->wait_count;
+    }
+    return berth_queue_reserve(session->devices[queue].queue, session->schedule.values[queue] + 1,
+                               command_count, wait_count + 2);
+}
+
 berth_status berth_executor__open_queues(berth_session *session) {
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
         berth_session_device *device = &session->devices[d];
         if (session->schedule.values[d] == 0) continue;
         BERTH_TRY(berth_queue_open(device->device, &device->queue));
+        BERTH_TRY(reserve(session, d));
         BERTH_TRY(berth_semaphore_create(session->allocator, 0, &device->semaphore));
     }
     session->submitted_runs = 0;
