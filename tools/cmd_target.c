@@ -179,41 +179,63 @@ static void report_text(const char *text, berth_target_diagnostics diagnostics,
     }
 }
 
+// Arguments need not be UTF-8, JSON must be.
+static json_t *json_text(const char *text) {
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
 static json_t *report_json(const char *text, berth_target_diagnostics diagnostics,
                            const berth_multi_target *target) {
     char hash[33] = "";
     if (target) berth_hash128_hex(target->hash, hash);
     json_t *list = json_array();
     for (uint32_t i = 0; i < diagnostics.count; ++i)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "path", diagnostics.data[i].path,
-                                              "message", diagnostics.data[i].message));
-    return json_pack("{s:s, s:b, s:s, s:o}", "target", text, "valid", target != NULL, "hash", hash,
-                     "diagnostics", list);
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o}", "path", json_text(diagnostics.data[i].path),
+                                        "message", json_text(diagnostics.data[i].message)));
+    return json_pack("{s:o, s:b, s:s, s:o}", "target", json_text(text), "valid", target != NULL,
+                     "hash", hash, "diagnostics", list);
+}
+
+// What is not about the text (no such file or tag, no device facts) is one diagnostic more, so that
+// the other targets get their turn. Only out-of-memory ends it all.
+static berth_status validate_one(target_command *command,
+                                 const berth_target_options *target_options, const char *text,
+                                 berth_target_diagnostics *out_diagnostics,
+                                 berth_multi_target **out_target) {
+    berth_status status = berth_target_validate(command->cli.arena, text, target_options,
+                                                out_diagnostics, out_target);
+    if (!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    berth_target_diagnostic *one = berth_arena_new(command->cli.arena, berth_target_diagnostic);
+    one->path = "";
+    one->message = berth_arena_strdup(command->cli.arena, berth_status_message(status));
+    berth_status_free(status);
+    *out_diagnostics = (berth_target_diagnostics){one, 1};
+    return BERTH_OK;
 }
 
 // *out_invalid: whether any was.
 static berth_status validate(target_command *command, const berth_target_options *target_options,
                              bool json, bool *out_invalid) {
     json_t *reports = json ? json_array() : NULL;
+    berth_status status = BERTH_OK;
     for (uint32_t i = 0; i < command->arguments.count; ++i) {
         const char *text = command->arguments.data[i];
         berth_target_diagnostics diagnostics;
         berth_multi_target *target = NULL;
-        berth_status status =
-            berth_target_validate(command->cli.arena, text, target_options, &diagnostics, &target);
-        if (status) {
-            json_decref(reports);
-            return status;
-        }
+        BERTH_TRY_GOTO(status, validate_one(command, target_options, text, &diagnostics, &target));
         if (!target) *out_invalid = true;
         if (json)
             json_array_append_new(reports, report_json(text, diagnostics, target));
         else
             report_text(text, diagnostics, target);
     }
-    if (json && berth_cli_print_json(reports))
-        return berth_status_make(BERTH_IO, "cannot write the report");
-    return BERTH_OK;
+    if (json && berth_cli_print_json(json_incref(reports)))
+        status = berth_status_make(BERTH_IO, "cannot write the report");
+done:
+    json_decref(reports);
+    return status;
 }
 
 // ------------------------------------------------------------------------------------------------
