@@ -1,0 +1,122 @@
+// Loops over the elements of a buffer, in the order in which they lie in memory.
+#include "compiler/lower/context.h"
+
+#include <string.h>
+
+static const char *const default_names[BERTH_MAX_RANK] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"};
+
+typedef struct physical_loop {
+    int dim;
+    int64_t extent;
+    const char *name;
+    bool is_group;
+    bool is_block;
+} physical_loop;
+
+typedef struct grid_plan {
+    physical_loop loops[BERTH_MAX_RANK + BERTH_LAYOUT_MAX_BLOCKS + 1];
+    int count;
+} grid_plan;
+
+static const char *suffixed(berth_lower *c, const char *name, const char *suffix) {
+    return berth_arena_printf(c->scratch, "%s%s", name, suffix);
+}
+
+static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const berth_layout *layout,
+                            const berth_lower_grid_options *options) {
+    grid_plan plan = {0};
+    const char *const *names = options->names ? options->names : default_names;
+    for (int i = 0; i < layout->rank; ++i) {
+        int d = layout->outer[i];
+        int64_t block = layout->total_block[d];
+        int64_t extent = (info->dims[d] + block - 1) / block;
+        const char *name = block > 1 ? suffixed(c, names[d], "_o") : names[d];
+        if (d == 1 && options->groups > 1) {
+            int64_t in_group = info->dims[1] / options->groups;
+            if (in_group % block == 0) {  // a block never crosses groups
+                plan.loops[plan.count++] = (physical_loop){d, options->groups, "g", true, false};
+                extent = in_group / block;
+            }
+        }
+        plan.loops[plan.count++] = (physical_loop){d, extent, name, false, false};
+    }
+    for (int i = 0; i < layout->block_count; ++i) {
+        int d = layout->block_dim[i];
+        plan.loops[plan.count++] =
+            (physical_loop){d, layout->block_size[i], suffixed(c, names[d], "_i"), false, true};
+    }
+    return plan;
+}
+
+// Loops of more than one iteration that may be parallel: all but the innermost `serial` ones, at least one.
+static int parallel_count(const grid_plan *plan, int serial) {
+    int real = 0;
+    for (int i = 0; i < plan->count; ++i) real += plan->loops[i].extent != 1;
+    return real - serial > 1 ? real - serial : 1;
+}
+
+void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_grid_options *options,
+                              berth_lower_grid *grid) {
+    const berth_buf_info info = c->fn->bufs.data[buf];
+    berth_layout layout;
+    memset(grid, 0, sizeof(*grid));
+    berth_status status = berth_layout_parse(berth_module_str(c->module, info.layout), info.rank, &layout);
+    if (status) {
+        if (c->failure) berth_status_ignore(status);
+        else c->failure = status;
+        return;
+    }
+    grid_plan plan = plan_loops(c, &info, &layout, options);
+    int serial = (options->serial ? options->serial : 1) + layout.block_count;
+    int parallel = parallel_count(&plan, serial);
+    for (int i = 0; i < plan.count; ++i) {
+        const physical_loop loop = plan.loops[i];
+        berth_loop_kind kind = parallel > 0 ? BERTH_LOOP_PARALLEL : BERTH_LOOP_SERIAL;
+        berth_expr var = berth_lower__loop(c, loop.name, loop.extent, kind);
+        parallel -= loop.extent != 1;
+        grid->loops++;
+        if (loop.is_group) grid->group = var;
+        berth_expr before = grid->at[loop.dim];
+        grid->at[loop.dim] = before ? x_add(c, x_muli(c, before, loop.extent), var) : var;
+        bool padded = info.dims[loop.dim] % layout.total_block[loop.dim] != 0;
+        if (padded && loop.extent != 1) berth_vec_push(c->scratch, &c->lane_vars, c->fn->exprs.data[var].var);
+    }
+    for (int d = 0; d < info.rank; ++d)
+        if (info.dims[d] % layout.total_block[d] != 0)
+            c->valid = x_and(c, c->valid, x_lt(c, grid->at[d], ix(c, info.dims[d])));
+    if (options->groups > 1 && !grid->group)
+        grid->group = x_div(c, grid->at[1], ix(c, info.dims[1] / options->groups));
+}
+
+void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output, const berth_lower_grid_options *options,
+                       berth_lower_grid *grid) {
+    (void)op;
+    berth_lower__grid_buffer(c, berth_lower__buffer(c, output), options, grid);
+}
+
+void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid) {
+    berth_lower__end_loops(c, grid->loops);
+    c->lane_vars.count = 0;
+    c->valid = 0;
+}
+
+int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip, berth_expr *at) {
+    int loops = 0;
+    for (int d = 0; d < rank; ++d) {
+        if (skip >> d & 1u) continue;
+        at[d] = berth_lower__loop(c, default_names[d], dims[d], BERTH_LOOP_PARALLEL);
+        loops++;
+    }
+    return loops;
+}
+
+int berth_lower__inner(berth_lower *c, int rank, const int64_t *dims, uint32_t mask, berth_expr *at) {
+    static const char *const names[BERTH_MAX_RANK] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+    int loops = 0;
+    for (int d = 0; d < rank; ++d) {
+        if (!(mask >> d & 1u)) continue;
+        at[d] = berth_lower__loop(c, names[d], dims[d], BERTH_LOOP_SERIAL);
+        loops++;
+    }
+    return loops;
+}

@@ -1,0 +1,371 @@
+// The driver: reduction-trait operations become nests in order, everything else is inlined into them or into a nest per
+// remaining result. The value of a reduction goes through its pointwise epilogue straight to the results; where something
+// else needs it (another reduction, a reshaped result), it is kept in a workspace buffer as well.
+#include "compiler/lower/lower.h"
+
+#include <string.h>
+
+#include "compiler/lower/context.h"
+#include "compiler/lower/tfn_simplify.h"
+
+typedef struct job {
+    berth_lower c;
+    const berth_value_id *params;
+    uint32_t param_count;
+    const berth_value_id *results;
+    uint32_t result_count;
+    const berth_op_id *ops;
+    uint32_t op_count;
+    berth_buf *result_bufs;
+    bool *done;   // per result: stored
+    int8_t *memo; // per value, of one classification
+} job;
+
+static const berth_op *op_of(const berth_lower *c, berth_value_id value) {
+    berth_op_id id = c->graph->values.data[value].op;
+    return id == BERTH_NONE ? NULL : &c->graph->ops.data[id];
+}
+
+static bool is_nest(berth_op_kind kind) {
+    const berth_lower_row *row = berth_lower__row(kind);
+    return row && row->nest;
+}
+
+// ---- kernels ------------------------------------------------------------------------------------
+
+static void begin_nest(berth_lower *c) {
+    berth_vec_push(c->scratch, &c->frames, (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
+    c->memo.count = 0;
+}
+
+// One kernel is one parallel loop; statements around it get a loop of one iteration.
+static void end_nest(berth_lower *c) {
+    berth_lower_frame frame = c->frames.data[--c->frames.count];
+    if (frame.stmts.count == 0) return;
+    berth_stmt nest = frame.stmts.data[0];
+    const berth_stmt_node *node = &c->fn->stmts.data[nest];
+    bool is_loop = frame.stmts.count == 1 && node->kind == BERTH_STMT_FOR && node->loop_kind == BERTH_LOOP_PARALLEL;
+    if (!is_loop) {
+        berth_stmt body = frame.stmts.count == 1 ? nest : berth_tfn_seq(c->fn, frame.stmts.data, frame.stmts.count);
+        nest = berth_tfn_for(c->fn, berth_tfn_var(c->fn, "once"), ix(c, 1), BERTH_LOOP_PARALLEL, body);
+    }
+    berth_lower__emit(c, nest);
+}
+
+void berth_lower__next_nest(berth_lower *c) {
+    end_nest(c);
+    begin_nest(c);
+}
+
+// ---- where results of an anchor go --------------------------------------------------------------
+
+enum { none = -1, not_pointwise = -2 };  // else: the output of the anchor
+
+static bool same_dims(const berth_type *a, const berth_type *b) {
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
+}
+
+static int classify(job *j, const berth_op *anchor, berth_value_id value);
+
+static int classify_inner(job *j, const berth_op *anchor, berth_value_id value) {
+    berth_lower *c = &j->c;
+    const berth_op *op = op_of(c, value);
+    if (!op || c->bindings[value].kind == BERTH_LOWER_BUFFER) return none;
+    for (uint32_t i = 0; op == anchor && i < op->output_count; ++i)
+        if (op->outputs[i] == value) return (int)i;
+    if (is_nest(op->kind)) return not_pointwise;  // a later one
+    int found = none;
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        if (!has_in(op, i)) continue;
+        int from = classify(j, anchor, op->inputs[i]);
+        if (from == none) continue;
+        if (from == not_pointwise || (found != none && from != found)) return not_pointwise;
+        bool pointwise = berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE) &&
+                         same_dims(type_of(c, op->inputs[i]), type_of(c, value));
+        if (!pointwise) return not_pointwise;
+        found = from;
+    }
+    return found;
+}
+
+static int classify(job *j, const berth_op *anchor, berth_value_id value) {
+    if (!j->memo[value]) j->memo[value] = (int8_t)(classify_inner(j, anchor, value) + 4);
+    return j->memo[value] - 4;
+}
+
+// Whether `value` reads output values of `anchor` through inlined operations. Reuses the memo: 1 no, 2 yes.
+static bool reaches(job *j, const berth_op *anchor, berth_value_id value, berth_value_id target) {
+    if (value == target) return true;
+    const berth_op *op = op_of(&j->c, value);
+    if (!op || j->c.bindings[value].kind == BERTH_LOWER_BUFFER) return false;
+    if (is_nest(op->kind)) return false;
+    if (j->memo[value]) return j->memo[value] == 2;
+    bool found = false;
+    for (uint32_t i = 0; i < op->input_count && !found; ++i)
+        found = has_in(op, i) && reaches(j, anchor, op->inputs[i], target);
+    j->memo[value] = found ? 2 : 1;
+    return found;
+}
+
+// Is output `target` read by a later nest or by a result that is not stored yet?
+static bool needed_later(job *j, uint32_t position, berth_value_id target) {
+    const berth_op *anchor = &j->c.graph->ops.data[j->ops[position]];
+    memset(j->memo, 0, j->c.graph->values.count);
+    for (uint32_t r = 0; r < j->result_count; ++r)
+        if (!j->done[r] && reaches(j, anchor, j->results[r], target)) return true;
+    for (uint32_t p = position + 1; p < j->op_count; ++p) {
+        const berth_op *op = &j->c.graph->ops.data[j->ops[p]];
+        if (!is_nest(op->kind)) continue;
+        for (uint32_t i = 0; i < op->input_count; ++i)
+            if (has_in(op, i) && reaches(j, anchor, op->inputs[i], target)) return true;
+    }
+    return false;
+}
+
+static bool row_major(const berth_lower *c, berth_value_id value) {
+    return type_of(c, value)->layout == 0;
+}
+
+static void add_sink(berth_lower *c, uint32_t output, berth_value_id value, berth_buf buf) {
+    berth_vec_push(c->scratch, &c->sinks, (berth_lower_sink){output, value, buf});
+}
+
+// Results that the anchor may store itself.
+static void plan_results(job *j, const berth_op *anchor, const berth_lower_row *row) {
+    berth_lower *c = &j->c;
+    berth_str_id layout[2] = {0};
+    memset(j->memo, 0, c->graph->values.count);
+    for (uint32_t r = 0; r < j->result_count; ++r) {
+        berth_value_id value = j->results[r];
+        int output = j->done[r] ? none : classify(j, anchor, value);
+        if (output < 0) continue;
+        bool plain = value == anchor->outputs[output];
+        bool taken = berth_lower__wanted(c, (uint32_t)output);
+        if (row->in_buffer && (!plain || taken)) continue;
+        if (!row->any_layout && !row_major(c, value)) continue;
+        if (output < 2 && taken && layout[output] != type_of(c, value)->layout) continue;
+        if (output < 2) layout[output] = type_of(c, value)->layout;
+        add_sink(c, (uint32_t)output, value, j->result_bufs[r]);
+        j->done[r] = true;
+    }
+}
+
+static void lower_nest(job *j, uint32_t position) {
+    berth_lower *c = &j->c;
+    const berth_op *op = &c->graph->ops.data[j->ops[position]];
+    const berth_lower_row *row = berth_lower__row(op->kind);
+    c->sinks.count = 0;
+    plan_results(j, op, row);
+    BERTH_VEC(berth_lower_sink) kept = {0};
+    for (uint32_t k = 0; k < op->output_count; ++k) {
+        berth_value_id value = op->outputs[k];
+        if (!needed_later(j, position, value)) continue;
+        if (row->in_buffer && berth_lower__wanted(c, k)) {  // later nests read the result itself
+            berth_vec_push(c->scratch, &kept, (berth_lower_sink){k, value, berth_lower__buffer(c, k)});
+            continue;
+        }
+        const berth_type *type = type_of(c, value);
+        berth_dtype dtype = type->dtype;
+        berth_buf buf = berth_tfn_buffer(c->fn, "t", dtype, type->rank, type->dims, BERTH_SCOPE_WORKSPACE);
+        add_sink(c, k, value, buf);
+        berth_vec_push(c->scratch, &kept, (berth_lower_sink){k, value, buf});
+    }
+    if (c->sinks.count == 0) return;  // nobody reads it
+    begin_nest(c);
+    row->nest(c, op);
+    end_nest(c);
+    for (uint32_t i = 0; i < kept.count; ++i)
+        c->bindings[kept.data[i].value] =
+            (berth_lower_binding){.kind = BERTH_LOWER_BUFFER, .buf = kept.data[i].buf};
+    c->sinks.count = 0;
+}
+
+// A result that no anchor stored: one element after the other.
+static void lower_result(job *j, uint32_t r) {
+    berth_lower *c = &j->c;
+    berth_lower_grid grid;
+    begin_nest(c);
+    berth_lower__grid_buffer(c, j->result_bufs[r], &(berth_lower_grid_options){0}, &grid);
+    if (c->failure) return;
+    berth_expr value = berth_lower__element(c, j->results[r], grid.at);
+    if (c->failure) return;
+    if (c->valid) value = x_select(c, c->valid, value, num(c, dtype_of(c, value), 0));
+    berth_lower__put(c, j->result_bufs[r], grid.at, value);
+    berth_lower__grid_end(c, &grid);
+    end_nest(c);
+}
+
+// ---- the whole function -------------------------------------------------------------------------
+
+static bool check_type(berth_lower *c, const berth_op *op, berth_value_id value) {
+    const berth_type *type = type_of(c, value);
+    if (berth_type_is_static(type)) return true;
+    berth_strbuf text = berth_strbuf_make(c->scratch);
+    berth_type_print(c->module, c->graph->values.data[value].type, &text);
+    const char *name = berth_module_str(c->module, c->graph->values.data[value].name);
+    if (op)
+        berth_lower__fail(c, op, "value \"%s\" of type %s has no static shape", name, berth_strbuf_text(&text));
+    else
+        c->failure = berth_status_make(BERTH_UNSUPPORTED, "parameter \"%s\" of type %s has no static shape", name,
+                                       berth_strbuf_text(&text));
+    return false;
+}
+
+static bool check_op(berth_lower *c, const berth_op *op) {
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (op->outputs[i] != BERTH_NONE && !check_type(c, op, op->outputs[i])) return false;
+    if (op->kind == BERTH_OP_CONSTANT) return true;
+    if (berth_op_has(op->kind, BERTH_TRAIT_DATA_DEPENDENT)) {
+        berth_lower__fail(c, op, "its output shape is data-dependent");
+        return false;
+    }
+    const berth_lower_row *row = berth_lower__row(op->kind);
+    if (row) return true;
+    berth_lower__fail(c, op, "there is no lowering for this operation");
+    return false;
+}
+
+static void bind_params(job *j) {
+    berth_lower *c = &j->c;
+    for (uint32_t i = 0; i < j->param_count && !c->failure; ++i) {
+        const berth_value *value = &c->graph->values.data[j->params[i]];
+        if (!check_type(c, NULL, j->params[i])) return;
+        const char *name = berth_module_str(c->module, value->name);
+        if (!*name) name = berth_arena_printf(c->scratch, "x%u", i);
+        berth_buf buf = berth_tfn_param(c->fn, name, value->type, BERTH_ROLE_IN);
+        c->bindings[j->params[i]] = (berth_lower_binding){.kind = BERTH_LOWER_BUFFER, .buf = buf};
+    }
+    for (uint32_t r = 0; r < j->result_count && !c->failure; ++r) {
+        const berth_value *value = &c->graph->values.data[j->results[r]];
+        if (!check_type(c, op_of(c, j->results[r]), j->results[r])) return;
+        const char *name = berth_module_str(c->module, value->name);
+        if (!*name) name = berth_arena_printf(c->scratch, "y%u", r);
+        j->result_bufs[r] = berth_tfn_param(c->fn, name, value->type, BERTH_ROLE_OUT);
+    }
+}
+
+// The status returned is the context's `failure`.
+static berth_status run(job *j) {
+    berth_lower *c = &j->c;
+    c->bindings = berth_arena_new_array(c->scratch, berth_lower_binding, c->graph->values.count + 1);
+    j->result_bufs = berth_arena_new_array(c->scratch, berth_buf, j->result_count + 1);
+    j->done = berth_arena_new_array(c->scratch, bool, j->result_count + 1);
+    j->memo = berth_arena_new_array(c->scratch, int8_t, c->graph->values.count + 1);
+    bind_params(j);
+    for (uint32_t i = 0; i < j->op_count && !c->failure; ++i) check_op(c, &c->graph->ops.data[j->ops[i]]);
+    if (c->failure) return c->failure;
+    berth_vec_push(c->scratch, &c->frames, (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
+    for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
+        if (is_nest(c->graph->ops.data[j->ops[i]].kind)) lower_nest(j, i);
+    for (uint32_t r = 0; r < j->result_count && !c->failure; ++r)
+        if (!j->done[r]) lower_result(j, r);
+    if (c->failure) return c->failure;
+    berth_lower_frame body = c->frames.data[0];
+    c->fn->body = berth_tfn_seq(c->fn, body.stmts.data, body.stmts.count);
+    berth_tfn_simplify_body(c->fn);
+    c->fn->flops = berth_tfn_count_flops(c->fn);
+    return BERTH_OK;
+}
+
+typedef struct call {
+    berth_module *module;
+    berth_func_id primitive;
+    berth_func_id created;
+    job j;  // outlives a jump out of it, so that a pending failure is freed
+} call;
+
+static berth_status lower_function(void *user) {
+    call *request = user;
+    berth_module *module = request->module;
+    const berth_graph *graph = berth_graph_get(module, request->primitive);
+    if (!graph) return berth_status_make(BERTH_INVALID_ARGUMENT, "function %u is not a graph", request->primitive);
+    const berth_function *held = berth_module_function(module, request->primitive);
+    const berth_region *root = &graph->regions.data[0];
+    berth_loc_id loc = held->loc;
+    berth_arena *scratch = berth_arena_create_child(module->arena);
+    const char *name = berth_module_str(module, held->name);
+    request->created = berth_tfn_create(module, name, loc);
+    berth_tfn *fn = berth_tfn_get(module, request->created);
+    request->j = (job){.c = {.module = module, .graph = graph, .fn = fn, .scratch = scratch},
+                       .params = root->params.data,
+                       .param_count = root->params.count,
+                       .results = root->results.data,
+                       .result_count = root->results.count,
+                       .ops = root->ops.data,
+                       .op_count = root->ops.count};
+    berth_status status = run(&request->j);
+    berth_arena_destroy(scratch);
+    return status;
+}
+
+berth_status berth_lower_function(berth_module *module, berth_func_id primitive, berth_func_id *out_tensor_fn) {
+    *out_tensor_fn = BERTH_NONE;
+    call request = {.module = module, .primitive = primitive, .created = BERTH_NONE};
+    berth_status status = berth_arena_try(module->arena, lower_function, &request);
+    berth_status pending = request.j.c.failure;
+    if (pending && pending != status) berth_status_ignore(pending);  // memory ran out after it
+    if (status && request.created != BERTH_NONE) berth_module_function(module, request.created)->removed = true;
+    if (!status) *out_tensor_fn = request.created;
+    return status;
+}
+
+// ---- support ------------------------------------------------------------------------------------
+
+typedef struct question {
+    const berth_module *module;
+    berth_func_id function;
+    berth_op_id op;
+    berth_arena *arena;
+    const char *answer;
+    job j;
+} question;
+
+// Operands that fusion would clone into the function stay constants, all others become parameters.
+static void split_operands(const question *q, const berth_graph *graph, job *j, berth_value_id *params) {
+    const berth_op *op = &graph->ops.data[q->op];
+    const berth_op_facts *facts = berth_op_facts_get(op->kind);
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        berth_value_id value = op->inputs[i];
+        bool seen = value == BERTH_NONE;
+        for (uint32_t p = 0; p < j->param_count; ++p) seen |= params[p] == value;
+        const berth_tensor *constant = berth_graph_constant_of(q->module, graph, value);
+        bool host = i < 32 && (facts->host_operands >> i & 1u);
+        bool cloned = constant && (host || berth_tensor_element_count(constant) == 1);
+        if (!seen && !cloned) params[j->param_count++] = value;
+    }
+}
+
+// Lowers the operation alone into a copy of the module's record whose additions go to a scratch arena.
+static berth_status answer(void *user) {
+    question *q = user;
+    berth_arena *scratch = berth_arena_create_child(q->arena);
+    const berth_graph *graph = berth_graph_get(q->module, q->function);
+    const berth_op *op = &graph->ops.data[q->op];
+    berth_module *module = berth_arena_copy(scratch, q->module, sizeof(*module));
+    module->arena = scratch;
+    berth_tfn *fn = berth_arena_new(scratch, berth_tfn);
+    fn->module = module;
+    berth_vec_push(scratch, &fn->exprs, (berth_expr_node){0});
+    berth_vec_push(scratch, &fn->stmts, (berth_stmt_node){0});
+    berth_value_id *params = berth_arena_new_array(scratch, berth_value_id, op->input_count + 1);
+    q->j = (job){.c = {.module = module, .graph = graph, .fn = fn, .scratch = scratch},
+                 .params = params,
+                 .results = op->outputs,
+                 .result_count = op->output_count,
+                 .ops = &q->op,
+                 .op_count = 1};
+    split_operands(q, graph, &q->j, params);
+    berth_status status = run(&q->j);
+    if (status) q->answer = berth_arena_strdup(q->arena, berth_status_message(status));
+    berth_arena_destroy(scratch);
+    return BERTH_OK;
+}
+
+const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op, berth_arena *arena) {
+    question q = {.module = module, .function = function, .op = op, .arena = arena};
+    berth_status status = berth_arena_try(arena, answer, &q);
+    berth_status_free(q.j.c.failure);
+    if (!status) return q.answer;
+    berth_status_free(status);
+    return "out of memory";
+}

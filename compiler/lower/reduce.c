@@ -1,0 +1,230 @@
+#include "compiler/lower/families.h"
+
+// ---- reduce_* -----------------------------------------------------------------------------------
+
+// What one reduction does: start, contribution of an element, how two combine.
+static berth_expr start_value(berth_lower *c, berth_op_kind kind, berth_dtype t) {
+    if (kind == BERTH_OP_REDUCE_MAX) return berth_lower__lowest(c, t);
+    if (kind == BERTH_OP_REDUCE_MIN) return berth_lower__highest(c, t);
+    return num(c, t, kind == BERTH_OP_REDUCE_PROD ? 1 : 0);
+}
+
+static berth_expr combine(berth_lower *c, berth_op_kind kind, berth_expr acc, berth_expr x) {
+    switch (kind) {
+    case BERTH_OP_REDUCE_MAX: return x_max(c, acc, x);
+    case BERTH_OP_REDUCE_MIN: return x_min(c, acc, x);
+    case BERTH_OP_REDUCE_PROD: return x_mul(c, acc, x);
+    case BERTH_OP_REDUCE_L1: return x_add(c, acc, x_unary(c, BERTH_UNARY_ABS, x));
+    case BERTH_OP_REDUCE_L2:
+    case BERTH_OP_REDUCE_SUM_SQUARE: return x_fma(c, x, x, acc);
+    default: return x_add(c, acc, x);
+    }
+}
+
+static berth_expr finish(berth_lower *c, berth_op_kind kind, berth_expr acc, int64_t count, berth_dtype to) {
+    berth_dtype t = dtype_of(c, acc);
+    if (kind == BERTH_OP_REDUCE_MEAN && count > 0)
+        acc = x_div(c, acc, berth_dtype_is_float(t) ? num(c, t, (double)count) : berth_tfn_int(c->fn, t, count));
+    bool root = kind == BERTH_OP_REDUCE_L2;
+    bool log = kind == BERTH_OP_REDUCE_LOG_SUM;
+    if (!root && !log) return x_cast(c, to, acc);
+    berth_expr real = berth_dtype_is_float(t) ? acc : x_cast(c, BERTH_DTYPE_F64, acc);
+    return x_cast(c, to, x_unary(c, root ? BERTH_UNARY_SQRT : BERTH_UNARY_LOG, real));
+}
+
+typedef struct reduction {
+    uint32_t mask;  // reduced dimensions
+    int64_t count;  // elements per result
+    bool keepdims;
+} reduction;
+
+static reduction describe(berth_lower *c, const berth_op *op) {
+    const berth_type *x = in_type(c, op, 0);
+    bool given = false;
+    reduction r = {.keepdims = attr_int(c, op, "keepdims", 1) != 0, .count = 1};
+    r.mask = berth_lower__axes(c, op, 1, "axes", x->rank, &given);
+    if (r.mask == 0 && !attr_int(c, op, "noop_with_empty_axes", 0)) r.mask = (1u << x->rank) - 1;
+    for (int d = 0; d < x->rank; ++d)
+        if (r.mask >> d & 1u) r.count *= x->dims[d];
+    return r;
+}
+
+// Indices of the input from those of the output; reduced ones stay unset.
+static void input_indices(const reduction *r, int rank, const berth_expr *at, berth_expr *x_at) {
+    int next = 0;
+    for (int d = 0; d < rank; ++d) {
+        bool reduced = r->mask >> d & 1u;
+        if (!reduced) x_at[d] = at[next];
+        if (!reduced || r->keepdims) next++;
+    }
+}
+
+// Maximum first, so that no exponential overflows.
+static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reduction *r, berth_expr *x_at) {
+    const berth_type *x = in_type(c, op, 0);
+    berth_dtype t = out_dtype(c, op, 0);
+    if (!berth_dtype_is_float(t)) {
+        berth_lower__fail(c, op, "elements of type %s", berth_dtype_name(x->dtype));
+        return num(c, t, 0);
+    }
+    berth_buf top = berth_lower__register(c, "top", t);
+    berth_buf sum = berth_lower__register(c, "acc", t);
+    berth_lower__set(c, top, berth_lower__lowest(c, t));
+    berth_lower__set(c, sum, num(c, t, 0));
+    int loops = berth_lower__inner(c, x->rank, x->dims, r->mask, x_at);
+    berth_lower__set(c, top, x_max(c, berth_lower__get(c, top), in_at(c, op, 0, x_at)));
+    berth_lower__end_loops(c, loops);
+    berth_expr infinite = x_unary(c, BERTH_UNARY_IS_INF, berth_lower__get(c, top));
+    berth_lower__set(c, top, x_select(c, infinite, num(c, t, 0), berth_lower__get(c, top)));
+    loops = berth_lower__inner(c, x->rank, x->dims, r->mask, x_at);
+    berth_expr shifted = x_sub(c, in_at(c, op, 0, x_at), berth_lower__get(c, top));
+    berth_lower__set(c, sum, x_add(c, berth_lower__get(c, sum), x_unary(c, BERTH_UNARY_EXP, shifted)));
+    berth_lower__end_loops(c, loops);
+    return x_add(c, x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum)), berth_lower__get(c, top));
+}
+
+// Sums of integers run in i64; they wrap as those of the type itself do.
+static berth_dtype accumulator(berth_op_kind kind, berth_dtype t) {
+    if (berth_dtype_is_float(t) || kind == BERTH_OP_REDUCE_MAX || kind == BERTH_OP_REDUCE_MIN) return t;
+    return t == BERTH_DTYPE_U64 ? t : BERTH_DTYPE_I64;
+}
+
+void berth_lower__reduce(berth_lower *c, const berth_op *op) {
+    const berth_type *x = in_type(c, op, 0);
+    reduction r = describe(c, op);
+    if (c->failure) return;
+    berth_lower_grid grid;
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){0}, &grid);
+    berth_dtype t = accumulator(op->kind, out_dtype(c, op, 0));
+    berth_expr x_at[BERTH_MAX_RANK];
+    input_indices(&r, x->rank, grid.at, x_at);
+    berth_expr result;
+    if (op->kind == BERTH_OP_REDUCE_LOG_SUM_EXP) {
+        result = log_sum_exp(c, op, &r, x_at);
+    } else {
+        berth_buf acc = berth_lower__register(c, "acc", t);
+        berth_lower__set(c, acc, start_value(c, op->kind, t));
+        int loops = berth_lower__inner(c, x->rank, x->dims, r.mask, x_at);
+        berth_expr value = x_cast(c, t, in_at(c, op, 0, x_at));
+        berth_lower__set(c, acc, combine(c, op->kind, berth_lower__get(c, acc), value));
+        berth_lower__end_loops(c, loops);
+        result = finish(c, op->kind, berth_lower__get(c, acc), r.count, out_dtype(c, op, 0));
+    }
+    berth_lower__store(c, op, 0, grid.at, result);
+    berth_lower__grid_end(c, &grid);
+}
+
+// ---- arg_max, arg_min ---------------------------------------------------------------------------
+
+void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
+    const berth_type *x = in_type(c, op, 0);
+    int axis = berth_lower__axis(c, op, 0, x->rank);
+    bool last = attr_int(c, op, "select_last_index", 0) != 0;
+    reduction r = {.mask = 1u << axis, .keepdims = attr_int(c, op, "keepdims", 1) != 0};
+    if (c->failure) return;
+    berth_lower_grid grid;
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){0}, &grid);
+    berth_dtype t = in_dtype(c, op, 0);
+    berth_buf best = berth_lower__register(c, "best", t);
+    berth_buf index = berth_lower__register(c, "index", BERTH_DTYPE_I64);
+    berth_expr x_at[BERTH_MAX_RANK];
+    input_indices(&r, x->rank, grid.at, x_at);
+    x_at[axis] = ix(c, 0);
+    berth_lower__set(c, best, in_at(c, op, 0, x_at));
+    berth_lower__set(c, index, berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
+    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
+    x_at[axis] = i;
+    berth_expr value = in_at(c, op, 0, x_at);
+    berth_expr old = berth_lower__get(c, best);
+    bool maximum = op->kind == BERTH_OP_ARG_MAX;
+    berth_expr better = last ? (maximum ? x_ge(c, value, old) : x_le(c, value, old))
+                             : (maximum ? x_gt(c, value, old) : x_lt(c, value, old));
+    berth_lower__if(c, better);
+    berth_lower__set(c, best, value);
+    berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
+    berth_lower__end_loops(c, 2);
+    berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, index));
+    berth_lower__grid_end(c, &grid);
+}
+
+// ---- cum_sum ------------------------------------------------------------------------------------
+
+void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
+    const berth_type *x = in_type(c, op, 0);
+    const berth_tensor *given = berth_lower__constant(c, op, 1);
+    int axis = 0;
+    if (!given) return;
+    if (!berth_lower__check(c, op, berth_axis_resolve(berth_tensor_get_i64(given, 0), x->rank, "axis", &axis))) return;
+    bool exclusive = attr_int(c, op, "exclusive", 0) != 0;
+    bool reverse = attr_int(c, op, "reverse", 0) != 0;
+    berth_dtype t = out_dtype(c, op, 0);
+    berth_expr at[BERTH_MAX_RANK];
+    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis, at);
+    berth_buf acc = berth_lower__register(c, "acc", t);
+    berth_lower__set(c, acc, num(c, t, 0));
+    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
+    at[axis] = reverse ? x_sub(c, ix(c, x->dims[axis] - 1), i) : i;
+    berth_expr sum = x_add(c, berth_lower__get(c, acc), in_at(c, op, 0, at));
+    if (exclusive) {
+        berth_lower__store(c, op, 0, at, berth_lower__get(c, acc));
+        berth_lower__set(c, acc, sum);
+    } else {
+        berth_lower__set(c, acc, sum);
+        berth_lower__store(c, op, 0, at, berth_lower__get(c, acc));
+    }
+    berth_lower__end_loops(c, loops + 1);
+}
+
+// ---- top_k --------------------------------------------------------------------------------------
+
+// Selection: the j-th result is the best element strictly after the (j-1)-th in the order (value, then lower index).
+// O(extent * k) per row, no storage.
+static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr *at, const berth_buf *state,
+                        bool largest) {
+    berth_buf last = state[0];
+    berth_buf last_index = state[1];
+    berth_buf best = state[2];
+    berth_buf best_index = state[3];
+    berth_dtype index_type = BERTH_DTYPE_I64;
+    berth_lower__set(c, best, num(c, in_dtype(c, op, 0), 0));
+    berth_lower__set(c, best_index, berth_tfn_int(c->fn, index_type, -1));
+    berth_expr r = berth_lower__loop(c, "r", in_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);
+    at[axis] = r;
+    berth_expr i = berth_tfn_from_index(c->fn, index_type, r);
+    berth_expr x = in_at(c, op, 0, at);
+    berth_expr l = berth_lower__get(c, last);
+    berth_expr li = berth_lower__get(c, last_index);
+    berth_expr minus = berth_tfn_int(c->fn, index_type, 0);
+    berth_expr after = x_or(c, largest ? x_lt(c, x, l) : x_gt(c, x, l), x_and(c, x_eq(c, x, l), x_gt(c, i, li)));
+    berth_expr free_element = x_or(c, x_lt(c, li, minus), after);
+    berth_expr b = berth_lower__get(c, best);
+    berth_expr better = x_or(c, x_lt(c, berth_lower__get(c, best_index), minus),
+                             largest ? x_gt(c, x, b) : x_lt(c, x, b));
+    berth_lower__if(c, x_and(c, free_element, better));
+    berth_lower__set(c, best, x);
+    berth_lower__set(c, best_index, i);
+    berth_lower__end_loops(c, 2);
+    berth_lower__set(c, last, berth_lower__get(c, best));
+    berth_lower__set(c, last_index, berth_lower__get(c, best_index));
+}
+
+void berth_lower__top_k(berth_lower *c, const berth_op *op) {
+    const berth_type *x = in_type(c, op, 0);
+    int axis = berth_lower__axis(c, op, -1, x->rank);
+    if (c->failure) return;
+    bool largest = attr_int(c, op, "largest", 1) != 0;
+    berth_dtype t = in_dtype(c, op, 0);
+    berth_expr at[BERTH_MAX_RANK];
+    berth_expr out_at[BERTH_MAX_RANK];
+    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis, at);
+    berth_buf state[4] = {berth_lower__register(c, "last", t), berth_lower__register(c, "last_index", BERTH_DTYPE_I64),
+                          berth_lower__register(c, "best", t), berth_lower__register(c, "best_index", BERTH_DTYPE_I64)};
+    berth_lower__set(c, state[0], num(c, t, 0));
+    berth_lower__set(c, state[1], berth_tfn_int(c->fn, BERTH_DTYPE_I64, -1));
+    berth_expr rank = berth_lower__loop(c, "k", out_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);
+    for (int d = 0; d < x->rank; ++d) out_at[d] = d == axis ? rank : at[d];
+    select_next(c, op, axis, at, state, largest);
+    berth_lower__store(c, op, 0, out_at, berth_lower__get(c, state[2]));
+    berth_lower__store(c, op, 1, out_at, berth_lower__get(c, state[3]));
+    berth_lower__end_loops(c, loops + 1);
+}

@@ -1,0 +1,55 @@
+// Operation → lowering. A row that is missing is an operation without lowering (berth_lower_check says so).
+#include "compiler/lower/families.h"
+
+#define ELEMENT(kind, fn) [BERTH_OP_##kind] = {.element = berth_lower__##fn}
+#define GRID(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn, .any_layout = true}
+#define NEST(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn}
+#define IN_BUFFER(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn, .in_buffer = true}
+
+static const berth_lower_row rows[BERTH_OP_COUNT] = {
+    ELEMENT(RELAYOUT, same), ELEMENT(ON_DEVICE, same), ELEMENT(DEVICE_COPY, same), ELEMENT(IDENTITY, same),
+    // one operand
+    ELEMENT(ABS, unary), ELEMENT(NEG, unary), ELEMENT(SIGN, unary), ELEMENT(CEIL, unary), ELEMENT(FLOOR, unary),
+    ELEMENT(ROUND, unary), ELEMENT(SQRT, unary), ELEMENT(RECIPROCAL, unary), ELEMENT(EXP, unary), ELEMENT(LOG, unary),
+    ELEMENT(ERF, unary), ELEMENT(SIN, unary), ELEMENT(COS, unary), ELEMENT(TAN, unary), ELEMENT(ASIN, unary),
+    ELEMENT(ACOS, unary), ELEMENT(ATAN, unary), ELEMENT(SINH, unary), ELEMENT(COSH, unary), ELEMENT(TANH, unary),
+    ELEMENT(ASINH, unary), ELEMENT(ACOSH, unary), ELEMENT(ATANH, unary), ELEMENT(SIGMOID, unary),
+    ELEMENT(NOT, unary), ELEMENT(BITWISE_NOT, unary), ELEMENT(IS_NAN, unary), ELEMENT(IS_INF, is_inf),
+    ELEMENT(CAST, cast), ELEMENT(RELU, activation), ELEMENT(LEAKY_RELU, activation),
+    ELEMENT(THRESHOLDED_RELU, activation), ELEMENT(ELU, activation), ELEMENT(SELU, activation),
+    ELEMENT(CELU, activation), ELEMENT(HARD_SIGMOID, activation), ELEMENT(HARD_SWISH, activation),
+    ELEMENT(SOFTPLUS, activation), ELEMENT(SOFTSIGN, activation), ELEMENT(SHRINK, activation),
+    ELEMENT(GELU, activation), ELEMENT(MISH, activation),
+    // several operands
+    ELEMENT(ADD, binary), ELEMENT(SUB, binary), ELEMENT(MUL, binary), ELEMENT(DIV, binary), ELEMENT(POW, pow),
+    ELEMENT(MOD, mod), ELEMENT(BIT_SHIFT, binary), ELEMENT(BITWISE_AND, binary), ELEMENT(BITWISE_OR, binary),
+    ELEMENT(BITWISE_XOR, binary), ELEMENT(AND, binary), ELEMENT(OR, binary), ELEMENT(XOR, binary),
+    ELEMENT(PRELU, prelu), ELEMENT(EQUAL, binary), ELEMENT(GREATER, binary), ELEMENT(GREATER_OR_EQUAL, binary),
+    ELEMENT(LESS, binary), ELEMENT(LESS_OR_EQUAL, binary), ELEMENT(MIN, variadic), ELEMENT(MAX, variadic),
+    ELEMENT(SUM, variadic), ELEMENT(MEAN, variadic), ELEMENT(CLIP, clip), ELEMENT(WHERE, where),
+    ELEMENT(QUANTIZE_LINEAR, quantize), ELEMENT(DEQUANTIZE_LINEAR, dequantize),
+    ELEMENT(BATCH_NORMALIZATION, batch_norm),
+    // movement
+    ELEMENT(RESHAPE, reshape), ELEMENT(FLATTEN, reshape), ELEMENT(SQUEEZE, reshape), ELEMENT(UNSQUEEZE, reshape),
+    ELEMENT(TRANSPOSE, transpose), ELEMENT(EXPAND, expand), ELEMENT(TILE, tile), ELEMENT(CONCAT, concat),
+    ELEMENT(SPLIT, split), ELEMENT(SLICE, slice), ELEMENT(PAD, pad), ELEMENT(DEPTH_TO_SPACE, depth_to_space),
+    ELEMENT(SPACE_TO_DEPTH, space_to_depth), ELEMENT(REVERSE_SEQUENCE, reverse_sequence), ELEMENT(TRILU, trilu),
+    ELEMENT(EYE_LIKE, eye_like),
+    // matrices, convolutions, pools
+    GRID(MATMUL, matmul), GRID(GEMM, gemm), GRID(MATMUL_INTEGER, matmul_integer),
+    GRID(QLINEAR_MATMUL, qlinear_matmul), GRID(CONV, conv), GRID(CONV_INTEGER, conv_integer),
+    GRID(QLINEAR_CONV, qlinear_conv), GRID(CONV_TRANSPOSE, conv_transpose), GRID(MAX_POOL, max_pool),
+    GRID(AVERAGE_POOL, average_pool), GRID(LP_POOL, lp_pool), GRID(GLOBAL_MAX_POOL, global_pool),
+    GRID(GLOBAL_AVERAGE_POOL, global_pool), GRID(GLOBAL_LP_POOL, global_pool), IN_BUFFER(MAX_UNPOOL, max_unpool),
+    // rows and reductions
+    NEST(SOFTMAX, softmax), NEST(LOG_SOFTMAX, softmax), NEST(HARDMAX, hardmax), NEST(LP_NORMALIZATION, lp_norm),
+    GRID(REDUCE_SUM, reduce), GRID(REDUCE_MEAN, reduce), GRID(REDUCE_MAX, reduce), GRID(REDUCE_MIN, reduce),
+    GRID(REDUCE_PROD, reduce), GRID(REDUCE_L1, reduce), GRID(REDUCE_L2, reduce), GRID(REDUCE_LOG_SUM, reduce),
+    GRID(REDUCE_LOG_SUM_EXP, reduce), GRID(REDUCE_SUM_SQUARE, reduce), GRID(ARG_MAX, arg_reduce),
+    GRID(ARG_MIN, arg_reduce), NEST(CUM_SUM, cum_sum), NEST(TOP_K, top_k),
+};
+
+const berth_lower_row *berth_lower__row(berth_op_kind kind) {
+    const berth_lower_row *row = &rows[kind];
+    return row->element || row->nest ? row : NULL;
+}
