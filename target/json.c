@@ -51,8 +51,9 @@ berth_target__json *berth_target__json_bool(berth_arena *arena, bool boolean) {
 // ------------------------------------------------------------------------------------------------
 // reading
 
-// NULL when nested deeper than the limit.
-static berth_target__json *convert(berth_arena *arena, const json_t *source, int depth) {
+// NULL when nested deeper than the limit. Takes no references: running out of memory jumps out of
+// here.
+static berth_target__json *convert(berth_arena *arena, json_t *source, int depth) {
     if (depth > depth_limit) return NULL;
     switch (json_typeof(source)) {
     case JSON_STRING: return berth_target__json_string(arena, json_string_value(source));
@@ -74,18 +75,12 @@ static berth_target__json *convert(berth_arena *arena, const json_t *source, int
         return array;
     }
     berth_target__json *object = berth_target__json_object(arena);
-    // jansson's iterators take a non-const object although they do not change it.
-    json_t *members = json_incref((json_t *)(uintptr_t)source);
-    for (void *at = json_object_iter(members); at; at = json_object_iter_next(members, at)) {
+    for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
         berth_target__json *value = convert(arena, json_object_iter_value(at), depth + 1);
-        if (!value) {
-            object = NULL;
-            break;
-        }
+        if (!value) return NULL;
         berth_target__member member = {berth_arena_strdup(arena, json_object_iter_key(at)), value};
         berth_vec_push(arena, &object->members, member);
     }
-    json_decref(members);
     return object;
 }
 
