@@ -62,6 +62,13 @@ static berth_status open_driver(berth_session *session, const char *kind,
     return BERTH_OK;
 }
 
+// Steps on this device, or on another of its kind, which may turn out to be the same physical one.
+static bool has_steps(const berth_program *program, const berth_program_device *device) {
+    for (uint32_t i = 0; i < program->step_count; ++i)
+        if (strcmp(program->devices[program->steps[i].device].kind, device->kind) == 0) return true;
+    return false;
+}
+
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   uint32_t ordinal, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count; ++i) {
@@ -76,7 +83,9 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
     if (ordinal >= berth_driver_device_count(driver))
         return absent(session, device, ordinal, driver);
-    const berth_device_options options = {.thread_count = session->options.thread_count,
+    // A device that only holds memory (inputs and outputs for another one) needs no threads.
+    uint32_t thread_count = has_steps(session->program, device) ? session->options.thread_count : 1;
+    const berth_device_options options = {.thread_count = thread_count,
                                           .profile = session->options.profile};
     berth_session_physical physical = {.kind = device->kind, .ordinal = ordinal, .owned = true};
     status = berth_device_open(driver, ordinal, &options, &physical.device);

@@ -106,6 +106,39 @@ Test(devices, cpu_and_opencl_share_the_work) {
     cr_assert_eq(atomic_load(&counting.live_count), 0);
 }
 
+// The cpu sleeps in its first step; OpenCL's steps, submitted after it and needing nothing of it,
+// must not wait.
+Test(devices, devices_work_at_the_same_time) {
+    need_opencl(1);
+    builder *b = builder_create(arena, "parallel");
+    uint32_t cpu = builder_device(b, "cpu", 0);
+    uint32_t gpu = builder_device(b, "opencl", 0);
+    uint32_t x = builder_input(b, cpu, "x", count);
+    uint32_t y = builder_output(b, cpu, "y", count), z = builder_output(b, cpu, "z", count);
+    uint32_t x_gpu = builder_tensor(b, gpu, count), y_gpu = builder_tensor(b, gpu, count);
+    uint32_t asleep = builder_dispatch(b, cpu, "sleep", (uint32_t[]){x, z}, 2, 300);
+    builder_copy(b, gpu, x, x_gpu);
+    builder_dispatch(b, gpu, "scale", (uint32_t[]){x_gpu, y_gpu}, 2, 3);
+    uint32_t last = builder_copy(b, gpu, y_gpu, y);
+    berth_session *session = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), builder_finish(b, NULL),
+                                 &(berth_session_options){.profile = true}, &session));
+    berth_session_report report;
+    for (int run = 0; run < 2;
+         ++run) {  // the first one may be slow: the kernel is compiled for its size
+        for (int i = 0; i < count; ++i)
+            ((float *)berth_session_input(session, 0)->data)[i] = (float)i;
+        assert_ok(berth_session_run(session, -1));
+    }
+    for (int i = 0; i < count; ++i) {
+        cr_assert_eq(((const float *)berth_session_output(session, 0)->data)[i], (float)(3 * i));
+        cr_assert_eq(((const float *)berth_session_output(session, 1)->data)[i], (float)i);
+    }
+    berth_session_get_report(session, &report);
+    cr_assert_lt(report.steps[last].end_ns, report.steps[asleep].end_ns);
+    berth_session_close(session);
+}
+
 Test(devices, constants_are_uploaded) {
     need_opencl(1);
     builder *b = builder_create(arena, "upload");

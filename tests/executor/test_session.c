@@ -8,6 +8,9 @@
 
 #include <jansson.h>
 
+#include "artifact/file.h"
+#include "devices/device.h"
+#include "devices/registry.h"
 #include "executor/session.h"
 #include "tests/executor/program_builder.h"
 
@@ -325,6 +328,42 @@ Test(session, constants_are_used_in_place_or_copied) {
         berth_session_close(session);
     }
     free(memory);
+}
+
+Test(session, runs_from_a_file) {
+    char path[] = "/tmp/berth-program-XXXXXX";
+    close(mkstemp(path));
+    assert_ok(berth_program_write(make_affine(), path));
+    const berth_program *program = NULL;
+    assert_ok(berth_program_read(arena, path, &program));
+    berth_session *session = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), program, NULL, &session));
+    for (int run = 0; run < 3; ++run) run_affine(session, (float)run);
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    cr_assert_eq(report.devices[0].in_place_bytes, 400);  // in the mapped file
+    berth_session_close(session);
+    unlink(path);
+}
+
+Test(session, sessions_share_a_device_of_the_caller) {
+    berth_driver *driver = NULL;
+    berth_device *device = NULL;
+    assert_ok(berth_driver_open("cpu", berth_allocator_system(), &driver));
+    assert_ok(berth_device_open(driver, 0, &(berth_device_options){.thread_count = 2}, &device));
+    const berth_session_binding binding = {.name = "cpu:0", .device = device};
+    const berth_session_options options = {.bindings = &binding, .binding_count = 1};
+    berth_session *sessions[2];
+    berth_program *program = make_affine();
+    for (int i = 0; i < 2; ++i)
+        assert_ok(berth_session_open(berth_allocator_system(), program, &options, &sessions[i]));
+    for (int run = 0; run < 5; ++run) {
+        run_affine(sessions[0], (float)run);
+        run_affine(sessions[1], (float)run + 7);
+    }
+    for (int i = 0; i < 2; ++i) berth_session_close(sessions[i]);
+    berth_device_close(device);  // still ours
+    berth_driver_close(driver);
 }
 
 Test(session, empty_tensors_and_programs) {
