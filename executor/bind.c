@@ -159,32 +159,52 @@ static berth_status reserve(const berth_session *session, uint32_t queue) {
                                command_count, wait_count + 2);
 }
 
+// The lock is held only while the pointer changes hands: cancel may look at it from another thread.
+static berth_semaphore *exchange_semaphore(berth_session *session, uint32_t device,
+                                           berth_semaphore *semaphore) {
+    pthread_mutex_lock(&session->lock);
+    berth_semaphore *old = session->devices[device].semaphore;
+    session->devices[device].semaphore = semaphore;
+    pthread_mutex_unlock(&session->lock);
+    return old;
+}
+
 berth_status berth_executor__open_queues(berth_session *session) {
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
         berth_session_device *device = &session->devices[d];
         if (session->schedule.values[d] == 0) continue;
         BERTH_TRY(berth_queue_open(device->device, &device->queue));
         BERTH_TRY(reserve(session, d));
-        BERTH_TRY(berth_semaphore_create(session->allocator, 0, &device->semaphore));
+        berth_semaphore *semaphore = NULL;
+        BERTH_TRY(berth_semaphore_create(session->allocator, 0, &semaphore));
+        exchange_semaphore(session, d, semaphore);
     }
     session->submitted_runs = 0;
     return BERTH_OK;
 }
 
+void berth_executor__fail_timelines(berth_session *session, const char *reason) {
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        pthread_mutex_lock(&session->lock);
+        berth_semaphore *semaphore = session->devices[d].semaphore;
+        if (semaphore) berth_semaphore_retain(semaphore);
+        pthread_mutex_unlock(&session->lock);
+        if (!semaphore) continue;
+        berth_semaphore_fail(semaphore, berth_status_make(BERTH_CANCELLED, "%s", reason));
+        berth_semaphore_release(semaphore);
+    }
+}
+
 void berth_executor__close_queues(berth_session *session) {
     if (!session->devices) return;
-    for (uint32_t d = 0; d < session->program->device_count; ++d)
-        if (session->devices[d].semaphore)
-            berth_semaphore_fail(
-                session->devices[d].semaphore,
-                berth_status_make(BERTH_CANCELLED, "the session gave up this run"));
+    berth_executor__fail_timelines(session, "the session gave up this run");
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
         berth_queue_destroy(session->devices[d].queue);
         session->devices[d].queue = NULL;
     }
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
-        if (session->devices[d].semaphore) berth_semaphore_release(session->devices[d].semaphore);
-        session->devices[d].semaphore = NULL;
+        berth_semaphore *semaphore = exchange_semaphore(session, d, NULL);
+        if (semaphore) berth_semaphore_release(semaphore);
     }
 }
 

@@ -173,10 +173,8 @@ static berth_status name_failure(const berth_session *session, uint32_t batch_in
 // Queues and semaphores made anew after a failed run. The old ones go first, which waits for what
 // still runs.
 static berth_status repair(berth_session *session) {
-    pthread_mutex_lock(&session->lock);
     berth_executor__close_queues(session);
     berth_status status = berth_executor__open_queues(session);
-    pthread_mutex_unlock(&session->lock);
     if (!status) session->broken = false;
     return status;
 }
@@ -207,10 +205,5 @@ berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
 }
 
 void berth_session_cancel(berth_session *session) {
-    pthread_mutex_lock(&session->lock);
-    for (uint32_t d = 0; d < session->program->device_count; ++d)
-        if (session->devices[d].semaphore)
-            berth_semaphore_fail(session->devices[d].semaphore,
-                                 berth_status_make(BERTH_CANCELLED, "the run was cancelled"));
-    pthread_mutex_unlock(&session->lock);
+    berth_executor__fail_timelines(session, "the run was cancelled");
 }

@@ -56,8 +56,7 @@ struct berth_session {
     berth_session_batch *batches;
     berth_command_timing *timings;  // per step; NULL when not profiling
 
-    pthread_mutex_t lock;  // guards `semaphore` of the devices against cancel while a broken
-                           // session is repaired
+    pthread_mutex_t lock;  // of the `semaphore` pointers of the devices; nothing is called under it
     bool lock_made;
     bool broken;              // the last run failed: queues and semaphores must be made anew
     uint64_t submitted_runs;  // since the semaphores were made
@@ -76,6 +75,10 @@ BERTH_MUST_USE berth_status berth_executor__allocate(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__load_code(berth_session *session);
 void berth_executor__make_commands(berth_session *session);
 void berth_executor__make_reports(berth_session *session);
+
+// Fails every timeline that has not failed yet with CANCELLED: what has not begun never will.
+// Thread-safe.
+void berth_executor__fail_timelines(berth_session *session, const char *reason);
 
 // Fails every timeline, waits for what still runs and drops queues and semaphores.
 void berth_executor__close_queues(berth_session *session);
