@@ -1,0 +1,27 @@
+// Every case of cases.def: lowered and interpreted = reference interpreter.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+
+#include "tests/lower/op_case.h"
+
+#define CASE(text) text,
+static const char *const cases[] = {
+#include "tests/lower/cases.def"
+};
+#undef CASE
+
+enum { case_count = sizeof(cases) / sizeof(cases[0]) };
+
+Test(lower_ops, cases) {
+    int failed = 0;
+    for (int i = 0; i < case_count; ++i) {
+        berth_arena *arena = NULL;
+        berth_status status = berth_arena_create(berth_allocator_system(), &arena);
+        cr_assert_null(status);
+        const char *problem = op_case_run(cases[i], arena);
+        if (problem) cr_log_error("%s\n    %s", cases[i], problem);
+        failed += problem != NULL;
+        berth_arena_destroy(arena);
+    }
+    cr_expect_eq(failed, 0, "%d of %d cases differ", failed, (int)case_count);
+}
