@@ -47,7 +47,8 @@ typedef const berth_status_record *berth_status;
 BERTH_MUST_USE berth_status berth_status_make_at(berth_code code, const char *file, int line,
                                                  const char *format, ...) BERTH_PRINTF(4, 5);
 BERTH_MUST_USE berth_status berth_status_make_at_v(berth_code code, const char *file, int line,
-                                                   const char *format, va_list arguments);
+                                                   const char *format, va_list arguments)
+    BERTH_PRINTF(4, 0);
 
 // The static out-of-memory record. Never allocates.
 BERTH_MUST_USE berth_status berth_status_oom(void);
