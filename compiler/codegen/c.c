@@ -58,8 +58,9 @@ static void close_kernel(berth_c_printer *p) {
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     if (loop->loop_kind >= BERTH_LOOP_GROUP_X)
         berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "loops over work-groups in C"));
-    if (loop->loop_kind == BERTH_LOOP_SIMD) berth_strbuf_add(&p->out, "BERTH_SIMD\n");
-    if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 0 && extent <= 64)
+    if (loop->loop_kind == BERTH_LOOP_SIMD && extent != 1)
+        berth_strbuf_add(&p->out, "BERTH_SIMD\n");
+    if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1 && extent <= 64)
         berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n", (long long)extent);
     return false;
 }
@@ -104,8 +105,7 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
 }
 
 static void after_vector_let(berth_c_printer *p, const char *name, int lanes) {
-    (void)lanes;
-    berth_c_line(p, "BERTH_KEEP(%s);", name);
+    berth_c_line(p, "BERTH_KEEP_%d(%s);", lanes, name);
 }
 
 static const berth_c_language language = {

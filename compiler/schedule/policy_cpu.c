@@ -1,0 +1,49 @@
+// How loops are arranged for CPUs, from the target's vector width, registers and caches. Reductions
+// with a vectorisable output (matrix products, convolutions, pools) become register tiles;
+// elementwise nests become long flat loops; what fits neither keeps its plain loops, the outermost
+// ones in parallel.
+#include "compiler/schedule/policy_cpu.h"
+
+#include <string.h>
+
+static berth_cpu_facts facts_of(const berth_target *target) {
+    berth_cpu_facts facts = {
+        .lanes = 4, .registers = 16, .l1_bytes = target->l1_bytes, .l2_bytes = target->l2_bytes};
+    if (target->vector_bits >= 256) facts.lanes = 8;
+    if (berth_target_has_feature(target, "avx512vl") || strcmp(target->arch, "aarch64") == 0)
+        facts.registers = 32;
+    if (facts.l1_bytes == 0) facts.l1_bytes = 32 << 10;
+    if (facts.l2_bytes == 0) facts.l2_bytes = 512 << 10;
+    return facts;
+}
+
+// Iterations that depend on each other must not be told otherwise.
+static berth_stmt schedule_nest(berth_tfn *fn, berth_stmt stmt, const berth_cpu_facts *facts) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
+    berth_stmt scheduled = berth_cpu__tile_reduction(fn, &nest, facts);
+    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, &nest, facts);
+    return scheduled ? scheduled : stmt;
+}
+
+static berth_status apply(berth_tfn *fn, const berth_target *target) {
+    berth_cpu_facts facts = facts_of(target);
+    if (!fn->body) return BERTH_OK;
+    for (uint32_t b = 0; b < fn->bufs.count; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
+            if (fn->bufs.data[b].dims[d] < 0)
+                return berth_status_make(BERTH_UNSUPPORTED,
+                                         "symbolic dimensions: bind them with --dim");
+    const berth_stmt_node body = fn->stmts.data[fn->body];
+    if (body.kind != BERTH_STMT_SEQ) {
+        fn->body = schedule_nest(fn, fn->body, &facts);
+        return BERTH_OK;
+    }
+    berth_stmt *nests = berth_arena_new_array(fn->module->arena, berth_stmt, body.count + 1);
+    for (uint32_t i = 0; i < body.count; ++i)
+        nests[i] = schedule_nest(fn, fn->lists.data[body.first + i], &facts);
+    fn->body = berth_tfn_seq(fn, nests, body.count);
+    return BERTH_OK;
+}
+
+const berth_schedule_policy berth_schedule_policy_cpu = {.kind = "cpu", .apply = apply};

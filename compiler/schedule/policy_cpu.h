@@ -1,0 +1,39 @@
+// Parts of the cpu policy (private to compiler/schedule).
+#ifndef BERTH_COMPILER_SCHEDULE_POLICY_CPU_H_
+#define BERTH_COMPILER_SCHEDULE_POLICY_CPU_H_
+
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/schedule.h"
+
+typedef struct berth_cpu_facts {
+    uint16_t lanes;     // of f32 in one register
+    int64_t registers;  // vector registers
+    int64_t l1_bytes;
+    int64_t l2_bytes;
+} berth_cpu_facts;
+
+// The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c
+berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
+                                     const berth_cpu_facts *facts);
+// Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
+// loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
+berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_cpu_facts *facts);
+
+// Loads in an expression, each once.
+typedef struct berth_access {
+    berth_buf buf;
+    berth_linear at;  // position in the buffer's storage
+} berth_access;
+typedef struct berth_access_list {
+    BERTH_VEC(berth_access) items;
+} berth_access_list;
+void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
+                              berth_access_list *out);
+bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var);
+// Whether loops `loop` and loop + 1 can be one for these accesses: stepping the outer equals
+// running the inner to its end.
+bool berth_cpu__can_fuse(const berth_tfn *fn, const berth_nest *nest, int loop,
+                         const berth_access_list *accesses);
+
+#endif  // BERTH_COMPILER_SCHEDULE_POLICY_CPU_H_

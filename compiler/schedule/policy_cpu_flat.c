@@ -1,0 +1,159 @@
+#include <string.h>
+
+#include "compiler/schedule/policy_cpu.h"
+
+#define CHUNK_ELEMENTS 8192  // of work per group: some microseconds
+
+static void collect(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
+                    berth_access_list *out, bool *seen, uint32_t seen_count) {
+    if (!id || (id < seen_count && seen[id])) return;
+    if (id < seen_count) seen[id] = true;
+    const berth_expr_node node = fn->exprs.data[id];
+    if (node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT || node.kind == BERTH_EXPR_VAR)
+        return;
+    if (node.kind != BERTH_EXPR_LOAD) {
+        collect(fn, ranges, node.a, out, seen, seen_count);
+        collect(fn, ranges, node.b, out, seen, seen_count);
+        collect(fn, ranges, node.c, out, seen, seen_count);
+        return;
+    }
+    for (int i = 0; i < node.index_count; ++i)
+        collect(fn, ranges, berth_tfn_load_indices(fn, id)[i], out, seen, seen_count);
+    berth_access access = {.buf = node.load.buf};
+    access.at = berth_linear_access(fn, ranges, node.load.buf, berth_tfn_load_indices(fn, id),
+                                    node.index_count);
+    berth_vec_push(fn->module->arena, &out->items, access);
+}
+
+void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
+                              berth_access_list *out) {
+    bool *seen = berth_arena_new_array(fn->module->arena, bool, fn->exprs.count + 1);
+    collect(fn, ranges, id, out, seen, fn->exprs.count);
+}
+
+bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var) {
+    for (int i = 0; i < form->count; ++i)
+        if (berth_tfn_uses_var(fn, form->terms[i].atom, var)) return true;
+    return false;
+}
+
+bool berth_cpu__can_fuse(const berth_tfn *fn, const berth_nest *nest, int loop,
+                         const berth_access_list *accesses) {
+    berth_nest_loop a = nest->loops[loop];
+    berth_nest_loop b = nest->loops[loop + 1];
+    for (uint32_t i = 0; i < accesses->items.count; ++i) {
+        bool a_linear = false;
+        bool b_linear = false;
+        int64_t outer = berth_linear_stride(fn, &accesses->items.data[i].at, a.var, &a_linear);
+        int64_t inner = berth_linear_stride(fn, &accesses->items.data[i].at, b.var, &b_linear);
+        if (!a_linear || !b_linear || outer != inner * b.extent) return false;
+    }
+    return true;
+}
+
+// Adds the accesses of a store; false when the statement is something else.
+static bool collect_store(berth_tfn *fn, const berth_ranges *ranges, berth_stmt id,
+                          berth_access_list *out) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    if (node.kind != BERTH_STMT_STORE) return false;
+    berth_access store = {.buf = node.buf};
+    store.at = berth_linear_access(fn, ranges, node.buf, berth_tfn_store_indices(fn, id),
+                                   node.index_count);
+    berth_vec_push(fn->module->arena, &out->items, store);
+    berth_cpu__collect_loads(fn, ranges, node.value, out);
+    return true;
+}
+
+static bool collect_body(berth_tfn *fn, const berth_ranges *ranges, berth_stmt id,
+                         berth_access_list *out) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    if (node.kind != BERTH_STMT_SEQ) return collect_store(fn, ranges, id, out);
+    for (uint32_t i = 0; i < node.count; ++i)
+        if (!collect_store(fn, ranges, fn->lists.data[node.first + i], out)) return false;
+    return node.count > 0;
+}
+
+// Comparisons of indices (padding) hide from the accesses: a loop they use is not fused.
+static bool used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
+    if (!id || depth > 64) return depth > 64;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return false;
+    if (node->kind == BERTH_EXPR_LOAD) return false;
+    if (node->is_index || (node->kind == BERTH_EXPR_CAST && fn->exprs.data[node->a].is_index) ||
+        (node->kind == BERTH_EXPR_BINARY && fn->exprs.data[node->a].is_index))
+        return berth_tfn_uses_var(fn, id, var);
+    return used_in_conditions(fn, node->a, var, depth + 1) ||
+           used_in_conditions(fn, node->b, var, depth + 1) ||
+           used_in_conditions(fn, node->c, var, depth + 1);
+}
+
+static bool conditions_use(const berth_tfn *fn, berth_stmt body, berth_var var) {
+    const berth_stmt_node *node = &fn->stmts.data[body];
+    if (node->kind == BERTH_STMT_STORE) return used_in_conditions(fn, node->value, var, 0);
+    for (uint32_t i = 0; i < node->count; ++i)
+        if (conditions_use(fn, fn->lists.data[node->first + i], var)) return true;
+    return false;
+}
+
+// The last loop in chunks: c in parallel, and within a chunk a loop for the compiler's vectoriser.
+static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk) {
+    berth_nest_loop last = nest->loops[nest->count - 1];
+    berth_var c = berth_tfn_var(fn, "chunk");
+    berth_var i = berth_tfn_var(fn, "i");
+    berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, c),
+                                        berth_tfn_index(fn, chunk));
+    berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_ADD, first, berth_tfn_var_ref(fn, i));
+    berth_stmt body = berth_replace_var_stmt(fn, nest->body, last.var, at);
+    berth_expr left =
+        berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_index(fn, last.extent), first);
+    berth_expr extent = berth_tfn_index(fn, chunk);
+    if (last.extent % chunk) extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent, left);
+    nest->body = berth_tfn_for(fn, i, extent, BERTH_LOOP_SIMD, body);
+    nest->loops[nest->count - 1] =
+        (berth_nest_loop){c, (last.extent + chunk - 1) / chunk, BERTH_LOOP_PARALLEL};
+}
+
+berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
+                                 const berth_cpu_facts *facts) {
+    (void)facts;
+    berth_nest nest = *plain;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    berth_access_list accesses = {0};
+    if (!collect_body(fn, &ranges, nest.body, &accesses)) return 0;
+    for (int i = 0; i < nest.count; ++i) {
+        if (nest.loops[i].extent <= 0) return 0;
+        nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+    }
+    // From the inside outwards, as far as the accesses go on regularly.
+    while (nest.count > 1) {
+        int loop = nest.count - 2;
+        bool free = !conditions_use(fn, nest.body, nest.loops[loop].var) &&
+                    !conditions_use(fn, nest.body, nest.loops[loop + 1].var);
+        if (!free || !berth_cpu__can_fuse(fn, &nest, loop, &accesses)) break;
+        berth_status status = berth_schedule_fuse(fn, &nest, loop);
+        if (status) {
+            berth_status_ignore(status);
+            break;
+        }
+        ranges = berth_ranges_with(fn, &ranges, &nest);
+        memset(&accesses, 0, sizeof(accesses));
+        collect_body(fn, &ranges, nest.body, &accesses);
+    }
+    // Inner loops of at most a chunk stay whole; the loops around them up to a chunk are serial,
+    // the rest parallel.
+    int64_t inside = 1;
+    int last = nest.count - 1;
+    if (nest.loops[last].extent > CHUNK_ELEMENTS) {
+        chunk_last(fn, &nest, CHUNK_ELEMENTS);
+        return berth_nest_emit(fn, &nest);
+    }
+    inside = nest.loops[last].extent;
+    nest.loops[last].kind = BERTH_LOOP_SIMD;
+    for (int i = last - 1; i >= 0 && inside * nest.loops[i].extent <= CHUNK_ELEMENTS; --i) {
+        inside *= nest.loops[i].extent;
+        nest.loops[i].kind = BERTH_LOOP_SERIAL;
+    }
+    return berth_nest_emit(fn, &nest);
+}

@@ -1,0 +1,401 @@
+// Register tiles on CPUs: which loops are rows, vectors and lanes of the tile, how large it is, and
+// what runs in parallel.
+#include <string.h>
+
+#include "compiler/schedule/policy_cpu.h"
+
+#define WANTED_GROUPS 16  // so that a few threads are evenly loaded
+
+typedef struct plan {
+    berth_tfn *fn;
+    const berth_cpu_facts *facts;
+    berth_nest nest;  // the plain one
+    berth_reduction reduction;
+    berth_access_list loads;  // of the update, without the accumulator
+    berth_linear store;       // position of the first store of the epilogue
+    int vec;                  // loop of the lanes (the last one)
+    int col;                  // loop of whole vectors, -1 = the vec loop is split for them
+    int row;                  // -1 = none
+    int64_t columns;          // vectors of a tile
+    int64_t rows;
+} plan;
+
+// ---- reduction loops
+// ------------------------------------------------------------------------------------------------
+
+// The block by which an access takes a variable apart: k of (… var …) / k or % k in one of its
+// positions; 0 = none.
+static int64_t block_of(const berth_tfn *fn, const berth_linear *form, berth_var var) {
+    for (int i = 0; i < form->count; ++i) {
+        const berth_expr_node *node = &fn->exprs.data[form->terms[i].atom];
+        int64_t k = 0;
+        if (node->kind != BERTH_EXPR_BINARY ||
+            (node->op != BERTH_BINARY_DIV && node->op != BERTH_BINARY_MOD))
+            continue;
+        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k))
+            return k;
+    }
+    return 0;
+}
+
+// Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
+// ..., ic_i.
+static void split_reduction(berth_tfn *fn, berth_reduction *r, const berth_access_list *loads) {
+    for (int i = r->loops.count - 1; i >= 0; --i) {
+        int64_t block = 0;
+        for (uint32_t k = 0; k < loads->items.count && !block; ++k)
+            block = block_of(fn, &loads->items.data[k].at, r->loops.loops[i].var);
+        if (block <= 1 || r->loops.loops[i].extent % block || r->loops.loops[i].extent == block)
+            continue;
+        if (berth_status_code(berth_schedule_split(fn, &r->loops, i, block)) != BERTH_CODE_OK)
+            continue;
+        // Sums are taken in another order from here on; that is what a reduction allows.
+        berth_nest_loop inner = r->loops.loops[i + 1];
+        for (int k = i + 1; k + 1 < r->loops.count; ++k) r->loops.loops[k] = r->loops.loops[k + 1];
+        r->loops.loops[r->loops.count - 1] = inner;
+    }
+    r->update = fn->stmts.data[r->loops.body].value;
+    int64_t total = 1;
+    for (int i = 0; i < r->loops.count; ++i) total *= r->loops.loops[i].extent;
+    if (total > 32) return;
+    for (int i = 0; i < r->loops.count; ++i) r->loops.loops[i].kind = BERTH_LOOP_UNROLL;
+}
+
+// ---- analysis
+// -------------------------------------------------------------------------------------------------------
+
+static void collect_accesses(plan *p) {
+    berth_ranges ranges = berth_ranges_collect(p->fn);
+    ranges = berth_ranges_with(p->fn, &ranges, &p->nest);
+    ranges = berth_ranges_with(p->fn, &ranges, &p->reduction.loops);
+    berth_access_list all = {0};
+    berth_cpu__collect_loads(p->fn, &ranges, p->reduction.update, &all);
+    memset(&p->loads, 0, sizeof(p->loads));
+    for (uint32_t i = 0; i < all.items.count; ++i)
+        if (all.items.data[i].buf != p->reduction.acc)
+            berth_vec_push(p->fn->module->arena, &p->loads.items, all.items.data[i]);
+    berth_stmt store = p->reduction.epilogue[0];
+    const berth_stmt_node node = p->fn->stmts.data[store];
+    p->store = berth_linear_access(p->fn, &ranges, node.buf, berth_tfn_store_indices(p->fn, store),
+                                   node.index_count);
+}
+
+static bool load_uses(const plan *p, uint32_t load, int loop) {
+    return berth_linear_uses(p->fn, &p->loads.items.data[load].at, p->nest.loops[loop].var);
+}
+
+// Loads that move with the lanes ("weights") and those that do not ("broadcast").
+static bool is_vector(const plan *p, uint32_t load) {
+    return load_uses(p, load, p->vec);
+}
+
+// A loop of whole vectors beside the lanes: broadcasts stay, weights move.
+static bool serves_as_column(const plan *p, int loop) {
+    bool any = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        if (!is_vector(p, i) && load_uses(p, i, loop)) return false;
+        any |= is_vector(p, i) && load_uses(p, i, loop);
+    }
+    return any;
+}
+
+// A loop of rows: some loads stay (to be used again), others move.
+static bool serves_as_row(const plan *p, int loop) {
+    bool stays = p->loads.items.count == 1;
+    bool moves = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        *(load_uses(p, i, loop) ? &moves : &stays) = true;
+    return stays && moves;
+}
+
+// Whether the lanes are next to each other wherever they are loaded or stored: stride 1 or 0 within
+// one vector.
+static bool lanes_are_contiguous(const plan *p) {
+    bool linear = false;
+    berth_var var = p->nest.loops[p->vec].var;
+    if (berth_linear_stride(p->fn, &p->store, var, &linear) != 1 || !linear) return false;
+    bool any = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
+        int64_t block = linear ? 0 : block_of(p->fn, &p->loads.items.data[i].at, var);
+        if (linear && stride != 0 && stride != 1) return false;
+        if (!linear && (block == 0 || block % p->facts->lanes)) return false;
+        any |= !linear || stride == 1;
+        if (p->fn->bufs.data[p->loads.items.data[i].buf].dtype != BERTH_DTYPE_F32) return false;
+    }
+    return any;
+}
+
+// ---- choice
+// ---------------------------------------------------------------------------------------------------------
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+// Rows that fit beside the columns: accumulators, one register per column of weights, one for a
+// broadcast.
+static int64_t row_limit(const plan *p, int64_t columns) {
+    int64_t limit = (p->facts->registers - 1 - columns) / columns;
+    return limit < 1 ? 1 : limit > 14 ? 14 : limit;
+}
+
+static void fuse_rows(plan *p) {
+    while (p->row > 0 && p->row - 1 != p->col) {
+        berth_access_list accesses = p->loads;
+        berth_access store = {.buf = 0, .at = p->store};
+        memset(&accesses, 0, sizeof(accesses));
+        for (uint32_t i = 0; i < p->loads.items.count; ++i)
+            berth_vec_push(p->fn->module->arena, &accesses.items, p->loads.items.data[i]);
+        berth_vec_push(p->fn->module->arena, &accesses.items, store);
+        if (!serves_as_row(p, p->row - 1) ||
+            !berth_cpu__can_fuse(p->fn, &p->nest, p->row - 1, &accesses))
+            return;
+        p->nest.loops[p->row].kind = p->nest.loops[p->row - 1].kind;
+        berth_status status = berth_schedule_fuse(p->fn, &p->nest, p->row - 1);
+        if (status) {
+            berth_status_ignore(status);
+            return;
+        }
+        p->row--;
+        p->vec--;
+        if (p->col > p->row) p->col--;
+        berth_reduction_parse(p->fn, p->nest.body, &p->reduction);
+        collect_accesses(p);
+    }
+}
+
+static bool choose_loops(plan *p) {
+    p->vec = p->nest.count - 1;
+    p->col = p->row = -1;
+    int64_t lanes = p->facts->lanes;
+    if (p->nest.loops[p->vec].extent < lanes || !lanes_are_contiguous(p)) return false;
+    if (p->nest.loops[p->vec].extent == lanes)
+        for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
+            if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
+    for (int i = p->vec - 1; i >= 0 && p->row < 0; --i)
+        if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i)) p->row = i;
+    if (p->row >= 0) fuse_rows(p);
+    return true;
+}
+
+static void choose_sizes(plan *p) {
+    int64_t vectors =
+        p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->facts->lanes;
+    p->columns = vectors >= 2 ? 2 : 1;
+    if (p->col >= 0 && vectors % 2) p->columns = 1;  // an odd number of blocks
+    bool all_vectors = true;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) all_vectors &= is_vector(p, i);
+    if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
+    p->rows = 1;
+    if (p->row < 0) return;
+    int64_t extent = p->nest.loops[p->row].extent;
+    int64_t limit = row_limit(p, p->columns);
+    if (all_vectors && limit > 7) limit = 7;
+    p->rows = ceil_div(extent, ceil_div(extent, limit));
+}
+
+// ---- building
+// -------------------------------------------------------------------------------------------------------
+
+// Nests share the loops around the tile; each is the tile of one kind (whole or rest in rows and
+// columns).
+static berth_stmt tile_body(plan *p, berth_nest nest, int tile_loops, int64_t valid) {
+    uint16_t lanes = p->facts->lanes;
+    berth_status status = berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    return nest.body;
+}
+
+typedef struct shape {
+    int64_t full;  // whole tiles along a loop
+    int64_t rest;  // iterations behind them
+} shape;
+
+// The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
+// column, lane] loops (row only when there is one); its body is the reduction.
+static berth_stmt row_tiles(plan *p, berth_nest inner, int64_t valid, berth_var tile_var,
+                            int64_t chunk, shape rows) {
+    berth_tfn *fn = p->fn;
+    int loops = inner.count;
+    berth_nest whole = inner;
+    berth_nest rest = inner;
+    berth_stmt whole_body = 0;
+    berth_stmt rest_body = 0;
+    if (rows.rest) {
+        berth_status status = berth_schedule_peel(fn, &whole, 0, rows.full * p->rows, &rest);
+        if (status) {
+            berth_status_ignore(status);
+            return 0;
+        }
+        rest_body = tile_body(p, rest, loops, valid);
+        if (!rest_body) return 0;
+    }
+    if (rows.full == 0) return rest_body;
+    berth_status status = berth_schedule_split(fn, &whole, 0, p->rows);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    berth_var tile = whole.loops[0].var;
+    whole_body = tile_body(p, whole, loops, valid);
+    if (!whole_body) return 0;
+    // tile = chunk number * tiles of a chunk + step
+    int64_t chunks = ceil_div(rows.full, chunk);
+    berth_var step = berth_tfn_var(fn, "tile");
+    berth_expr at = berth_tfn_var_ref(fn, step);
+    if (chunks > 1 || rows.rest) {
+        berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, tile_var),
+                                            berth_tfn_index(fn, chunk));
+        at = berth_tfn_binary(fn, BERTH_BINARY_ADD, first, at);
+    }
+    whole_body = berth_replace_var_stmt(fn, whole_body, tile, at);
+    whole_body = berth_tfn_for(fn, step, berth_tfn_index(fn, chunk), BERTH_LOOP_SERIAL, whole_body);
+    if (!rest_body) return whole_body;
+    berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, berth_tfn_var_ref(fn, tile_var),
+                                           berth_tfn_index(fn, chunks));
+    return berth_tfn_if(fn, is_whole, whole_body, rest_body);
+}
+
+// Tiles that one group works through: a divisor of their number that leaves enough groups.
+static int64_t choose_chunk(int64_t tiles, int64_t other_groups) {
+    int64_t best = 1;
+    for (int64_t c = 1; c <= tiles && c <= 64; ++c)
+        if (tiles % c == 0 && (tiles / c) * other_groups >= WANTED_GROUPS) best = c;
+    return best;
+}
+
+static int64_t buffer_bytes_moved(const plan *p, bool vectors) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        if (is_vector(p, i) != vectors) continue;
+        const berth_buf_info *info = &p->fn->bufs.data[p->loads.items.data[i].buf];
+        int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype);
+        for (int d = 0; d < info->rank; ++d) size *= info->dims[d];
+        bytes += size;
+    }
+    return bytes;
+}
+
+// Columns of whole tiles and the rest, as an IF on the column loop.
+static berth_stmt column_tiles(plan *p, berth_nest inner, berth_var column_var,
+                               berth_var row_tile_var, int64_t chunk, shape columns, shape rows) {
+    berth_tfn *fn = p->fn;
+    int64_t lanes = p->facts->lanes;
+    const int at = 1;  // position of the column loop in inner
+    berth_nest whole = inner;
+    berth_nest rest = inner;
+    berth_stmt whole_body = 0;
+    berth_stmt rest_body = 0;
+    berth_status status = BERTH_OK;
+    bool by_block = p->col >= 0;
+    if (columns.rest) {
+        BERTH_TRY_GOTO(
+            status, berth_schedule_peel(fn, &whole, at,
+                                        columns.full * p->columns * (by_block ? 1 : lanes), &rest));
+        int64_t vectors = ceil_div(columns.rest, lanes);
+        int64_t computed = by_block ? columns.rest : vectors * lanes;
+        // The rest computes whole vectors; what lies behind the last column is padding of the
+        // weights.
+        rest.loops[at].extent = computed;
+        if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, lanes));
+        rest_body = row_tiles(p, rest, by_block ? 0 : columns.rest, row_tile_var, chunk, rows);
+        if (!rest_body) return 0;
+    }
+    if (columns.full == 0) return rest_body;
+    BERTH_TRY_GOTO(status,
+                   berth_schedule_split(fn, &whole, at, p->columns * (by_block ? 1 : lanes)));
+    berth_nest_loop outer = whole.loops[at];
+    memmove(&whole.loops[at], &whole.loops[at + 1], (size_t)(whole.count - at - 1) * sizeof(outer));
+    whole.count--;
+    if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &whole, at, lanes));
+    whole.body =
+        berth_replace_var_stmt(fn, whole.body, outer.var, berth_tfn_var_ref(fn, column_var));
+    whole_body = row_tiles(p, whole, 0, row_tile_var, chunk, rows);
+    if (!whole_body || !rest_body) return whole_body;
+    berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, berth_tfn_var_ref(fn, column_var),
+                                           berth_tfn_index(fn, columns.full));
+    return berth_tfn_if(fn, is_whole, whole_body, rest_body);
+done:
+    berth_status_ignore(status);
+    return 0;
+}
+
+// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
+static bool rest_is_padded(const plan *p, int64_t rest) {
+    if (rest % p->facts->lanes == 0) return true;
+    berth_var var = p->nest.loops[p->vec].var;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (is_vector(p, i) && block_of(p->fn, &p->loads.items.data[i].at, var) == 0) return false;
+    return true;
+}
+
+static berth_stmt build(plan *p) {
+    berth_tfn *fn = p->fn;
+    int64_t lanes = p->facts->lanes;
+    berth_nest outer = {0};
+    berth_nest inner = {.body = p->nest.body};
+    int64_t other_groups = 1;
+    berth_nest_loop no_row = {.extent = 1, .kind = BERTH_LOOP_SERIAL};
+    if (p->row < 0) no_row.var = berth_tfn_var(fn, "row");
+    inner.loops[inner.count++] = p->row >= 0 ? p->nest.loops[p->row] : no_row;
+    if (p->col >= 0) inner.loops[inner.count++] = p->nest.loops[p->col];
+    inner.loops[inner.count++] = p->nest.loops[p->vec];
+    shape columns = {.full = p->nest.loops[p->vec].extent / (p->columns * lanes),
+                     .rest = p->nest.loops[p->vec].extent % (p->columns * lanes)};
+    if (p->col >= 0)
+        columns = (shape){p->nest.loops[p->col].extent / p->columns,
+                          p->nest.loops[p->col].extent % p->columns};
+    if (p->col < 0 && columns.rest && !rest_is_padded(p, columns.rest)) return 0;
+    shape rows = {1, 0};
+    if (p->row >= 0)
+        rows =
+            (shape){p->nest.loops[p->row].extent / p->rows, p->nest.loops[p->row].extent % p->rows};
+    for (int i = 0; i < p->nest.count; ++i)
+        if (i != p->row && i != p->col && i != p->vec) other_groups *= p->nest.loops[i].extent;
+    int64_t column_groups = columns.full + (columns.rest > 0);
+    int64_t chunk = rows.full ? choose_chunk(rows.full, other_groups * column_groups) : 1;
+    int64_t chunks = rows.full ? rows.full / chunk + (rows.rest > 0) : 1;
+    berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), column_groups,
+                                   BERTH_LOOP_PARALLEL};
+    berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};
+    // What stays in the cache is walked in the inner loop: weights when they are small, else the
+    // rows.
+    bool columns_outside = buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
+    bool placed = false;
+    for (int i = 0; i < p->nest.count; ++i) {
+        bool in_tile = i == p->row || i == p->col || i == p->vec;
+        if (i == p->col) {
+            outer.loops[outer.count++] = column_loop;
+            placed = true;
+        }
+        if (in_tile) continue;
+        outer.loops[outer.count] = p->nest.loops[i];
+        outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
+    }
+    if (!placed && columns_outside) outer.loops[outer.count++] = column_loop;
+    if (chunks > 1) outer.loops[outer.count++] = row_loop;
+    if (!placed && !columns_outside) outer.loops[outer.count++] = column_loop;
+    outer.body = column_tiles(p, inner, column_loop.var, row_loop.var, chunk, columns, rows);
+    return outer.body ? berth_nest_emit(fn, &outer) : 0;
+}
+
+berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
+                                     const berth_cpu_facts *facts) {
+    plan p = {.fn = fn, .facts = facts, .nest = *nest};
+    if (!berth_reduction_parse(fn, nest->body, &p.reduction)) return 0;
+    if (fn->bufs.data[p.reduction.acc].dtype != BERTH_DTYPE_F32 || p.reduction.epilogue_count == 0)
+        return 0;
+    for (int i = 0; i < nest->count; ++i)
+        if (nest->loops[i].extent <= 0) return 0;
+    collect_accesses(&p);
+    split_reduction(fn, &p.reduction, &p.loads);
+    p.nest.body = berth_reduction_emit(fn, &p.reduction);
+    collect_accesses(&p);
+    if (!choose_loops(&p)) return 0;
+    choose_sizes(&p);
+    return build(&p);
+}

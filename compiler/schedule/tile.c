@@ -1,0 +1,235 @@
+// Register tiles: accumulators of a whole tile of outputs, with the reduction outermost (Goto and
+// van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication", section 4).
+#include <string.h>
+
+#include "compiler/schedule/nest.h"
+
+#define MAX_POSITIONS 64
+
+typedef struct tiler {
+    berth_tfn *fn;
+    berth_reduction reduction;
+    berth_nest_loop row;     // extent 1 when there is none
+    berth_nest_loop column;  // vectors of a row; extent 1 when there is none
+    berth_nest_loop lane;    // extent = lanes
+    bool has_row;
+    bool has_column;
+    uint16_t lanes;
+    berth_buf acc;     // vectors, [row * columns + column]
+    berth_var marker;  // stands for the accumulator while expressions are vectorised
+    BERTH_VEC(berth_stmt) out;
+} tiler;
+
+static berth_status refuse(const char *what) {
+    return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: register tile: %s", what);
+}
+
+static void emit(tiler *t, berth_stmt stmt) {
+    berth_vec_push(t->fn->module->arena, &t->out, stmt);
+}
+
+static berth_stmt take(tiler *t) {
+    berth_stmt seq = berth_tfn_seq(t->fn, t->out.data, t->out.count);
+    memset(&t->out, 0, sizeof(t->out));
+    return seq;
+}
+
+static berth_expr position(tiler *t, int64_t row, int64_t column) {
+    return berth_tfn_index(t->fn, row * t->column.extent + column);
+}
+
+static berth_expr acc_at(tiler *t, int64_t row, int64_t column) {
+    berth_expr at = position(t, row, column);
+    return berth_tfn_load(t->fn, t->acc, &at, 1);
+}
+
+// Map from the tile's variables to one position, for substitution.
+static berth_expr *position_map(tiler *t, int64_t row, int64_t column, bool with_row) {
+    berth_tfn *fn = t->fn;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
+    if (t->has_row && with_row) map[t->row.var] = berth_tfn_index(fn, row);
+    if (t->has_column) map[t->column.var] = berth_tfn_index(fn, column);
+    if (t->lanes == 1) map[t->lane.var] = berth_tfn_index(fn, 0);
+    if (with_row) map[t->marker] = acc_at(t, row, column);
+    return map;
+}
+
+static berth_expr replace_acc(berth_tfn *fn, berth_expr load, void *user) {
+    const tiler *t = user;
+    return fn->exprs.data[load].load.buf == t->reduction.acc ? berth_tfn_var_ref(fn, t->marker) : 0;
+}
+
+// The value with the accumulator as marker, in vectors when lanes > 1; 0 when it has no vector
+// form.
+static berth_expr widen(tiler *t, berth_expr id) {
+    if (t->lanes == 1) return berth_replace_loads(t->fn, id, replace_acc, t);
+    berth_expr marker = berth_tfn_var_ref(t->fn, t->marker);
+    return berth_vectorize_expr(t->fn, id, t->lane.var, t->lanes, t->reduction.acc, marker);
+}
+
+// ---- update
+// ---------------------------------------------------------------------------------------------------------
+
+// Vector loads that all rows share are loaded once.
+static berth_expr hoist_load(berth_tfn *fn, berth_expr load, void *user) {
+    tiler *t = user;
+    const berth_expr_node node = fn->exprs.data[load];
+    berth_buf_scope scope = fn->bufs.data[node.load.buf].scope;
+    if (node.lanes == 1 || scope == BERTH_SCOPE_REGISTER) return 0;
+    for (int i = 0; i < node.index_count; ++i)
+        if (berth_tfn_uses_var(fn, berth_tfn_load_indices(fn, load)[i], t->row.var)) return 0;
+    berth_var var = berth_tfn_let_var(fn, "w", (berth_dtype)node.dtype, node.lanes, false);
+    emit(t, berth_tfn_let(fn, var, load));
+    return berth_tfn_var_ref(fn, var);
+}
+
+static void emit_update(tiler *t, berth_expr update, bool hoist) {
+    berth_tfn *fn = t->fn;
+    berth_expr by_column[MAX_POSITIONS];
+    for (int64_t c = 0; c < t->column.extent; ++c) {
+        berth_expr *map = position_map(t, 0, c, false);
+        by_column[c] = berth_tfn_substitute(fn, update, map, t->marker);
+        if (hoist) by_column[c] = berth_replace_loads(fn, by_column[c], hoist_load, t);
+    }
+    for (int64_t r = 0; r < t->row.extent; ++r)
+        for (int64_t c = 0; c < t->column.extent; ++c) {
+            berth_expr *map = position_map(t, r, c, true);
+            berth_expr value = berth_tfn_substitute(fn, by_column[c], map, t->marker + 1);
+            berth_expr at = position(t, r, c);
+            emit(t, berth_tfn_store(fn, t->acc, &at, 1, value));
+        }
+}
+
+// ---- epilogue
+// -------------------------------------------------------------------------------------------------------
+
+static bool emit_vector_epilogue(tiler *t) {
+    berth_tfn *fn = t->fn;
+    berth_stmt stores[8];
+    if (t->lanes == 1) return false;
+    berth_expr marker = berth_tfn_var_ref(fn, t->marker);
+    for (int i = 0; i < t->reduction.epilogue_count; ++i) {
+        stores[i] = berth_vectorize_store(fn, t->reduction.epilogue[i], t->lane.var, t->lanes,
+                                          t->reduction.acc, marker);
+        if (!stores[i]) return false;
+    }
+    for (int64_t r = 0; r < t->row.extent; ++r)
+        for (int64_t c = 0; c < t->column.extent; ++c)
+            for (int i = 0; i < t->reduction.epilogue_count; ++i) {
+                berth_expr *map = position_map(t, r, c, true);
+                emit(t, berth_tfn_substitute_stmt(fn, stores[i], map, t->marker + 1));
+            }
+    return true;
+}
+
+typedef struct spill {
+    tiler *t;
+    berth_buf buf;
+    berth_expr at;
+} spill;
+
+static berth_expr load_spilled(berth_tfn *fn, berth_expr load, void *user) {
+    spill *s = user;
+    return fn->exprs.data[load].load.buf == s->t->reduction.acc
+               ? berth_tfn_load(fn, s->buf, &s->at, 1)
+               : 0;
+}
+
+// Accumulators go through memory, and the epilogue is a scalar loop over the columns that exist.
+static void emit_scalar_epilogue(tiler *t, int64_t valid) {
+    berth_tfn *fn = t->fn;
+    int64_t columns = t->column.extent * t->lanes;
+    int64_t dims[] = {t->row.extent * columns};
+    spill s = {.t = t};
+    s.buf = berth_tfn_buffer(fn, "tile", fn->bufs.data[t->acc].dtype, 1, dims, BERTH_SCOPE_PRIVATE);
+    emit(t, berth_tfn_alloc(fn, s.buf));
+    for (int64_t r = 0; r < t->row.extent; ++r)
+        for (int64_t c = 0; c < t->column.extent; ++c) {
+            berth_expr at = berth_tfn_index(fn, r * columns + c * t->lanes);
+            if (t->lanes > 1) at = berth_tfn_ramp(fn, at, t->lanes);
+            emit(t, berth_tfn_store(fn, s.buf, &at, 1, acc_at(t, r, c)));
+        }
+    berth_var row = berth_tfn_var(fn, "r");
+    berth_var column = berth_tfn_var(fn, "c");
+    berth_expr r = berth_tfn_var_ref(fn, row);
+    berth_expr c = berth_tfn_var_ref(fn, column);
+    berth_expr lanes = berth_tfn_index(fn, t->lanes);
+    s.at = berth_tfn_binary(fn, BERTH_BINARY_MUL, r, berth_tfn_index(fn, columns));
+    s.at = berth_tfn_binary(fn, BERTH_BINARY_ADD, s.at, c);
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
+    if (t->has_row) map[t->row.var] = r;
+    if (t->has_column) map[t->column.var] = berth_tfn_binary(fn, BERTH_BINARY_DIV, c, lanes);
+    map[t->lane.var] = t->has_column || t->lanes > 1
+                           ? berth_tfn_binary(fn, BERTH_BINARY_MOD, c, lanes)
+                           : berth_tfn_index(fn, 0);
+    berth_stmt stores[8];
+    for (int i = 0; i < t->reduction.epilogue_count; ++i) {
+        const berth_stmt_node node = fn->stmts.data[t->reduction.epilogue[i]];
+        berth_expr indices[BERTH_MAX_RANK];
+        memcpy(indices, berth_tfn_store_indices(fn, t->reduction.epilogue[i]),
+               node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_replace_loads(fn, node.value, load_spilled, &s);
+        berth_stmt store = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+        stores[i] = berth_tfn_substitute_stmt(fn, store, map, t->marker);
+    }
+    berth_stmt body = berth_tfn_seq(fn, stores, (uint32_t)t->reduction.epilogue_count);
+    body = berth_tfn_for(fn, column, berth_tfn_index(fn, valid), BERTH_LOOP_SIMD, body);
+    emit(t, berth_tfn_for(fn, row, berth_tfn_index(fn, t->row.extent), BERTH_LOOP_SERIAL, body));
+}
+
+// ---- entry
+// ----------------------------------------------------------------------------------------------------------
+
+static berth_status take_loops(tiler *t, const berth_nest *nest, int tile_loops) {
+    if (tile_loops < 1 || tile_loops > 3 || tile_loops > nest->count)
+        return refuse("one to three loops");
+    const berth_nest_loop *loops = &nest->loops[nest->count - tile_loops];
+    t->row = (berth_nest_loop){.var = BERTH_NONE, .extent = 1};
+    t->column = t->row;
+    t->has_row = tile_loops >= 2;
+    t->has_column = tile_loops == 3;
+    if (t->has_row) t->row = loops[0];
+    if (t->has_column) t->column = loops[1];
+    t->lane = loops[tile_loops - 1];
+    if (t->lane.extent != t->lanes)
+        return refuse("the last loop must have as many iterations as lanes");
+    if (t->row.extent * t->column.extent > MAX_POSITIONS || t->row.extent < 1 ||
+        t->column.extent < 1)
+        return refuse("the tile does not fit in registers");
+    return BERTH_OK;
+}
+
+berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
+                                          uint16_t lanes, int64_t valid) {
+    tiler t = {.fn = fn, .lanes = lanes};
+    if (!berth_reduction_parse(fn, nest->body, &t.reduction))
+        return refuse("the body is not a reduction");
+    if (!berth_nest_is_independent(fn, nest)) return refuse("iterations depend on each other");
+    BERTH_TRY(take_loops(&t, nest, tile_loops));
+    berth_dtype dtype = fn->bufs.data[t.reduction.acc].dtype;
+    t.marker = berth_tfn_let_var(fn, "acc", dtype, lanes, false);
+    berth_expr init = widen(&t, t.reduction.init);
+    berth_expr update = widen(&t, t.reduction.update);
+    if (!init || !update) return refuse("the reduction has no vector form");
+    int64_t dims[] = {t.row.extent * t.column.extent};
+    t.acc = berth_tfn_buffer(fn, "acc", dtype, 1, dims, BERTH_SCOPE_REGISTER);
+    fn->bufs.data[t.acc].lanes = lanes;
+    emit_update(&t, update, lanes > 1 && t.has_row && t.row.extent > 1);
+    berth_nest loops = t.reduction.loops;
+    loops.body = take(&t);
+    emit(&t, berth_tfn_alloc(fn, t.acc));
+    for (int64_t r = 0; r < t.row.extent; ++r)
+        for (int64_t c = 0; c < t.column.extent; ++c) {
+            berth_expr at = position(&t, r, c);
+            berth_expr value =
+                berth_tfn_substitute(fn, init, position_map(&t, r, c, true), t.marker + 1);
+            emit(&t, berth_tfn_store(fn, t.acc, &at, 1, value));
+        }
+    emit(&t, berth_nest_emit(fn, &loops));
+    int64_t columns = t.column.extent * lanes;
+    bool partial = valid > 0 && valid < columns;
+    if (partial || !emit_vector_epilogue(&t)) emit_scalar_epilogue(&t, partial ? valid : columns);
+    nest->body = take(&t);
+    nest->count -= tile_loops;
+    return BERTH_OK;
+}

@@ -1,0 +1,261 @@
+// Loops to vectors.
+#include <string.h>
+
+#include "compiler/schedule/nest.h"
+
+typedef struct vectorizer {
+    berth_tfn *fn;
+    berth_ranges ranges;
+    berth_var var;
+    uint16_t lanes;
+    berth_buf acc;  // loads of it become `marker`, a vector; BERTH_NONE = none
+    berth_expr marker;
+    bool failed;
+    berth_expr *done;
+    uint8_t *depends;  // 0 unknown, 1 no, 2 yes
+    uint32_t done_count;
+} vectorizer;
+
+// Whether a value differs from lane to lane.
+static bool varies(vectorizer *v, berth_expr id) {
+    if (!id) return false;
+    if (id < v->done_count && v->depends[id]) return v->depends[id] == 2;
+    const berth_expr_node node = v->fn->exprs.data[id];
+    bool found = false;
+    if (node.kind == BERTH_EXPR_VAR)
+        found = node.var == v->var;
+    else if (node.kind == BERTH_EXPR_LOAD) {
+        found = node.load.buf == v->acc;
+        for (int i = 0; i < node.index_count; ++i)
+            found = varies(v, berth_tfn_load_indices(v->fn, id)[i]) || found;
+    } else if (node.kind != BERTH_EXPR_INT && node.kind != BERTH_EXPR_FLOAT)
+        found = varies(v, node.a) || varies(v, node.b) || varies(v, node.c);
+    if (id < v->done_count) v->depends[id] = found ? 2 : 1;
+    return found;
+}
+
+static berth_expr vectorize(vectorizer *v, berth_expr id);
+
+static berth_expr fail(vectorizer *v) {
+    v->failed = true;
+    return 0;
+}
+
+// An index that grows by one from lane to lane; 0 when it does not.
+static berth_expr ramp_of(vectorizer *v, berth_expr id) {
+    berth_linear form = berth_linear_of(v->fn, &v->ranges, id);
+    bool linear = false;
+    if (berth_linear_stride(v->fn, &form, v->var, &linear) != 1 || !linear) return 0;
+    berth_expr base = berth_replace_var(v->fn, berth_linear_expr(v->fn, &form), v->var,
+                                        berth_tfn_index(v->fn, 0));
+    return berth_tfn_ramp(v->fn, base, v->lanes);
+}
+
+// Indices of an access with at most one ramp.
+static bool vector_indices(vectorizer *v, const berth_expr *indices, int count, berth_expr *out) {
+    int ramps = 0;
+    for (int i = 0; i < count; ++i) {
+        out[i] = indices[i];
+        if (!varies(v, indices[i])) continue;
+        out[i] = ramp_of(v, indices[i]);
+        if (!out[i] || ++ramps > 1) return false;
+    }
+    return true;
+}
+
+static bool has_vectors(berth_dtype dtype) {
+    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32;
+}
+
+static bool has_loads(const berth_tfn *fn, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return false;
+    if (node->kind == BERTH_EXPR_LOAD)
+        return fn->bufs.data[node->load.buf].scope != BERTH_SCOPE_REGISTER;
+    return has_loads(fn, node->a) || has_loads(fn, node->b) || has_loads(fn, node->c);
+}
+
+static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node) {
+    berth_expr old[BERTH_MAX_RANK];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(old, berth_tfn_load_indices(v->fn, id), node.index_count * sizeof(berth_expr));
+    if (!has_vectors((berth_dtype)node.dtype) || v->fn->bufs.data[node.load.buf].lanes > 1)
+        return fail(v);
+    if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
+    return berth_tfn_load(v->fn, node.load.buf, indices, node.index_count);
+}
+
+static bool unary_has_vectors(berth_unary op, berth_dtype from) {
+    if (op == BERTH_UNARY_NEG || op == BERTH_UNARY_NOT) return true;
+    if (from != BERTH_DTYPE_F32) return false;
+    switch (op) {
+    case BERTH_UNARY_ABS:
+    case BERTH_UNARY_SIGN:
+    case BERTH_UNARY_FLOOR:
+    case BERTH_UNARY_CEIL:
+    case BERTH_UNARY_ROUND:
+    case BERTH_UNARY_TRUNC:
+    case BERTH_UNARY_SQRT:
+    case BERTH_UNARY_RSQRT:
+    case BERTH_UNARY_EXP:
+    case BERTH_UNARY_LOG:
+    case BERTH_UNARY_TANH:
+    case BERTH_UNARY_ERF:
+    case BERTH_UNARY_SIGMOID:
+    case BERTH_UNARY_IS_NAN: return true;
+    default: return false;
+    }
+}
+
+static bool binary_has_vectors(berth_binary op, berth_dtype from) {
+    if (op >= BERTH_BINARY_EQ || op == BERTH_BINARY_AND || op == BERTH_BINARY_OR ||
+        op == BERTH_BINARY_XOR)
+        return true;
+    if (op == BERTH_BINARY_ADD || op == BERTH_BINARY_SUB || op == BERTH_BINARY_MUL ||
+        op == BERTH_BINARY_MIN || op == BERTH_BINARY_MAX)
+        return true;
+    if (op == BERTH_BINARY_DIV) return from == BERTH_DTYPE_F32;
+    return op == BERTH_BINARY_POW && from == BERTH_DTYPE_F32;
+}
+
+static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
+    berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
+    bool logic = from == BERTH_DTYPE_BOOL;
+    if (v->fn->exprs.data[node.a].is_index || !(has_vectors(from) || logic)) return fail(v);
+    if (!binary_has_vectors((berth_binary)node.op, from) || (logic && node.op >= BERTH_BINARY_EQ))
+        return fail(v);
+    berth_expr a = vectorize(v, node.a);
+    berth_expr b = vectorize(v, node.b);
+    return v->failed ? 0 : berth_tfn_binary(v->fn, (berth_binary)node.op, a, b);
+}
+
+static berth_expr vector_select(vectorizer *v, berth_expr_node node) {
+    bool by_lane = varies(v, node.a);
+    if (by_lane && (has_loads(v->fn, node.b) || has_loads(v->fn, node.c))) return fail(v);
+    berth_expr condition = by_lane ? vectorize(v, node.a) : node.a;
+    berth_expr b = vectorize(v, node.b);
+    berth_expr c = vectorize(v, node.c);
+    return v->failed ? 0 : berth_tfn_select(v->fn, condition, b, c);
+}
+
+static berth_expr vector_cast(vectorizer *v, berth_expr_node node) {
+    berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
+    if (v->fn->exprs.data[node.a].is_index || node.is_index) return fail(v);
+    if (!has_vectors(from) || !has_vectors((berth_dtype)node.dtype)) return fail(v);
+    berth_expr a = vectorize(v, node.a);
+    return v->failed ? 0 : berth_tfn_cast(v->fn, (berth_dtype)node.dtype, a);
+}
+
+static berth_expr vectorize_node(vectorizer *v, berth_expr id) {
+    const berth_expr_node node = v->fn->exprs.data[id];
+    if (!varies(v, id)) return id;
+    if (node.kind == BERTH_EXPR_LOAD && node.load.buf == v->acc) return v->marker;
+    if (node.is_index || node.lanes > 1) return fail(v);
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_LOAD: return vector_load(v, id, node);
+    case BERTH_EXPR_BINARY: return vector_binary(v, node);
+    case BERTH_EXPR_SELECT: return vector_select(v, node);
+    case BERTH_EXPR_CAST: return vector_cast(v, node);
+    case BERTH_EXPR_UNARY: {
+        if (!unary_has_vectors((berth_unary)node.op, (berth_dtype)v->fn->exprs.data[node.a].dtype))
+            return fail(v);
+        berth_expr a = vectorize(v, node.a);
+        return v->failed ? 0 : berth_tfn_unary(v->fn, (berth_unary)node.op, a);
+    }
+    case BERTH_EXPR_FMA: {
+        berth_expr a = vectorize(v, node.a);
+        berth_expr b = vectorize(v, node.b);
+        berth_expr c = vectorize(v, node.c);
+        return v->failed ? 0 : berth_tfn_fma(v->fn, a, b, c);
+    }
+    default: return fail(v);
+    }
+}
+
+static berth_expr vectorize(vectorizer *v, berth_expr id) {
+    if (v->failed || !id) return 0;
+    if (id < v->done_count && v->done[id]) return v->done[id];
+    berth_expr result = vectorize_node(v, id);
+    if (id < v->done_count) v->done[id] = result;
+    return result;
+}
+
+static vectorizer start(berth_tfn *fn, berth_var var, uint16_t lanes, berth_buf acc,
+                        berth_expr marker) {
+    return (vectorizer){
+        .fn = fn,
+        .ranges = berth_ranges_collect(fn),
+        .var = var,
+        .lanes = lanes,
+        .acc = acc,
+        .marker = marker,
+        .depends = berth_arena_new_array(fn->module->arena, uint8_t, fn->exprs.count),
+        .done = berth_arena_new_array(fn->module->arena, berth_expr, fn->exprs.count),
+        .done_count = fn->exprs.count};
+}
+
+// Ranges come from the loops of the function; a variable that is not in them yet gets [0, lanes).
+static void know_var(vectorizer *v) {
+    berth_range *ranges = berth_arena_copy(v->fn->module->arena, v->ranges.of_var,
+                                           (v->fn->vars.count + 1) * sizeof(*ranges));
+    ranges[v->var] = (berth_range){0, v->lanes - 1};
+    v->ranges.of_var = ranges;
+}
+
+berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
+                                berth_buf acc, berth_expr marker) {
+    vectorizer v = start(fn, var, lanes, acc, marker);
+    know_var(&v);
+    berth_expr result = vectorize(&v, id);
+    return v.failed ? 0 : result;
+}
+
+berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
+                                 berth_buf acc, berth_expr marker) {
+    const berth_stmt_node node = fn->stmts.data[store];
+    if (node.kind != BERTH_STMT_STORE || !has_vectors(fn->bufs.data[node.buf].dtype)) return 0;
+    vectorizer v = start(fn, var, lanes, acc, marker);
+    know_var(&v);
+    berth_expr old[BERTH_MAX_RANK];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(old, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
+    if (!vector_indices(&v, old, node.index_count, indices)) return 0;
+    bool moves = false;
+    for (int i = 0; i < node.index_count; ++i) moves |= indices[i] != old[i];
+    if (!moves) return 0;  // every lane would write the same element
+    berth_expr value = vectorize(&v, node.value);
+    if (v.failed) return 0;
+    return berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+}
+
+berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
+    if (nest->count == 0)
+        return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: no loop to vectorise");
+    berth_nest_loop last = nest->loops[nest->count - 1];
+    if (last.extent < 2 || last.extent > 64)
+        return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: %lld lanes",
+                                 (long long)last.extent);
+    berth_stmt items[64];
+    uint32_t count = 1;
+    const berth_stmt_node body = fn->stmts.data[nest->body];
+    if (body.kind == BERTH_STMT_SEQ) count = body.count;
+    if (count > 64)
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "schedule: too many statements in a vector loop");
+    if (!berth_nest_is_independent(fn, nest))
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "schedule: iterations depend on each other");
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_stmt store =
+            body.kind == BERTH_STMT_SEQ ? fn->lists.data[body.first + i] : nest->body;
+        items[i] = berth_vectorize_store(fn, store, last.var, (uint16_t)last.extent, BERTH_NONE, 0);
+        if (!items[i])
+            return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                     "schedule: a statement that has no vector form");
+    }
+    nest->body = berth_tfn_seq(fn, items, count);
+    nest->count--;
+    return BERTH_OK;
+}
