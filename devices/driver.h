@@ -49,6 +49,7 @@ typedef struct berth_device_info {
     char driver_version[128];
     uint32_t ordinal;  // physical index within the driver
     uint32_t compute_units;
+    bool is_cpu;  // the processor itself behind another interface (PoCL)
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
     uint32_t memory_count;

@@ -106,6 +106,7 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
     device_text(api, id, CL_DEVICE_VERSION, out_info->driver_version,
                 sizeof(out_info->driver_version));
     out_info->compute_units = device_uint(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
+    out_info->is_cpu = (device_ulong(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     size_t group = 1;
     api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
     out_info->max_group_size = group;
