@@ -1,0 +1,172 @@
+// The berth command as a user runs it: exit status, messages, JSON.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define DIGITS "examples/digits/digits.onnx"
+
+typedef struct result {
+    int exit_status;
+    char out[1 << 16];
+    char err[1 << 14];
+} result;
+
+static void read_file(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "rb");
+    size_t got = file ? fread(text, 1, size - 1, file) : 0;
+    text[got] = 0;
+    if (file) fclose(file);
+}
+
+// Runs "berth ARGUMENTS" through the shell from the project's root.
+static result berth(const char *arguments) {
+    static result r;
+    char folder[] = "/tmp/berth-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    char command[4096];
+    char out[64];
+    char err[64];
+    snprintf(out, sizeof(out), "%s/out", folder);
+    snprintf(err, sizeof(err), "%s/err", folder);
+    snprintf(command, sizeof(command), "%s %s >%s 2>%s </dev/null", BERTH_COMMAND, arguments, out,
+             err);
+    int status = system(command);
+    r.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    read_file(out, r.out, sizeof(r.out));
+    read_file(err, r.err, sizeof(r.err));
+    remove(out);
+    remove(err);
+    remove(folder);
+    return r;
+}
+
+static void expect_error(const char *arguments, int exit_status, const char *message) {
+    result r = berth(arguments);
+    cr_assert_eq(r.exit_status, exit_status, "%s: exit status %d\n%s", arguments, r.exit_status,
+                 r.err);
+    cr_assert(strstr(r.err, message), "%s: no \"%s\" in: %s", arguments, message, r.err);
+    cr_assert_str_empty(r.out, "results on stdout in spite of an error");
+}
+
+Test(command, usage) {
+    expect_error("", 2, "Usage: berth COMMAND");
+    expect_error("rnu model.onnx", 2, "did you mean \"run\"?");
+    expect_error("run", 2, "which model?");
+    expect_error("run a b", 2, "only one model");
+    expect_error("run " DIGITS " --repeat 0", 2, "--repeat takes a number");
+    expect_error("run " DIGITS " --format=xml", 2, "--format takes text or json");
+    expect_error("verify " DIGITS, 2, "Give --data DIR");
+    expect_error("run " DIGITS " --no-such-option", 2, "unrecognized option");
+    cr_assert_eq(berth("--help").exit_status, 0);
+    cr_assert_eq(berth("--version").exit_status, 0);
+    static const char *const commands[] = {"run", "verify",  "plan",   "build", "inspect",
+                                           "opt", "devices", "target", "cache"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
+        char arguments[64];
+        snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);
+        result r = berth(arguments);
+        cr_assert_eq(r.exit_status, 0, "%s", arguments);
+        cr_assert(strstr(r.out, "Usage: berth "), "%s: %s", arguments, r.out);
+    }
+}
+
+Test(command, bad_models) {
+    expect_error("inspect no-such-file.onnx", 1, "no-such-file.onnx");
+    expect_error("inspect /", 1, "not a regular file");
+    expect_error("inspect README.md", 1, "README.md");
+    expect_error("inspect /dev/null", 1, "/dev/null");
+}
+
+Test(command, bad_targets_and_pins) {
+    expect_error("plan " DIGITS " --dim batch=1 --target nowhere/board", 1, "nowhere/board");
+    expect_error("plan " DIGITS " --dim batch=1 --pin nothing=cpu:0", 1, "matches no operation");
+    expect_error("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
+    expect_error("plan " DIGITS, 1, "--dim");
+    expect_error("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
+    expect_error("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
+    expect_error("run " DIGITS " --dim batch=1 --input picture=examples/digits/test_images.npy", 1,
+                 "picture");
+}
+
+Test(command, inspect_json) {
+    result r = berth("inspect " DIGITS " --format=json");
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    json_error_t error;
+    json_t *json = json_loads(r.out, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    cr_assert_eq(json_integer_value(json_object_get(json_object_get(json, "operators"), "Conv")),
+                 2);
+    cr_assert_eq(json_integer_value(json_object_get(json, "weight_bytes")),
+                 6090 * 4);  // see examples/digits/README.md
+    json_t *input = json_array_get(json_object_get(json, "inputs"), 0);
+    cr_assert_str_eq(json_string_value(json_object_get(input, "name")), "image");
+    cr_assert_str_eq(json_string_value(json_array_get(json_object_get(input, "shape"), 0)),
+                     "batch");
+    json_decref(json);
+}
+
+Test(command, plan_json_says_where_and_why) {
+    result r = berth("plan " DIGITS
+                     " --target cpu,opencl --pin op:Conv=opencl:0 --dim batch=4 --format=json");
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    json_error_t error;
+    json_t *json = json_loads(r.out, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    json_t *operations = json_object_get(json, "operations");
+    size_t on_opencl = 0;
+    size_t index;
+    json_t *operation;
+    json_array_foreach(operations, index, operation) {
+        bool conv = strcmp(json_string_value(json_object_get(operation, "op")), "Conv") == 0;
+        bool opencl =
+            strcmp(json_string_value(json_object_get(operation, "device")), "opencl:0") == 0;
+        cr_assert_eq(conv, opencl);
+        cr_assert(strlen(json_string_value(json_object_get(operation, "reason"))) > 0);
+        on_opencl += opencl;
+    }
+    cr_assert_eq(on_opencl, 2);
+    cr_assert_eq(json_array_size(json_object_get(json, "copies")), 4,
+                 "image and pool1 there, c1 and c2 back");
+    json_decref(json);
+}
+
+static double top_value(const char *text) {
+    json_error_t error;
+    json_t *json = json_loads(text, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    json_t *top = json_object_get(json_array_get(json_object_get(json, "outputs"), 0), "top");
+    double value = json_real_value(json_object_get(json_array_get(top, 0), "value"));
+    json_t *latency = json_object_get(json, "latency_ms");
+    cr_assert(json_real_value(json_object_get(latency, "median")) > 0);
+    cr_assert(json_object_get(json_object_get(json_object_get(json, "devices"), "cpu:0"),
+                              "memory_bytes"));
+    json_decref(json);
+    return value;
+}
+
+// A built program gives what the model gives, without a compiler (PATH is empty and the cache is
+// off).
+Test(command, build_then_run_without_a_compiler) {
+    char folder[] = "/tmp/berth-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    char arguments[512];
+    snprintf(arguments, sizeof(arguments),
+             "build " DIGITS " --dim batch=4 --target cpu -o %s/digits.berth", folder);
+    result r = berth(arguments);
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    r = berth("run " DIGITS " --dim batch=4 --target cpu --format=json");
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    double expected = top_value(r.out);
+    snprintf(arguments, sizeof(arguments),
+             "run %s/digits.berth --format=json --no-cache --repeat 3", folder);
+    setenv("PATH", "/nonexistent", 1);
+    r = berth(arguments);
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    cr_assert_float_eq(top_value(r.out), expected, 1e-6);
+    snprintf(arguments, sizeof(arguments), "%s/digits.berth", folder);
+    remove(arguments);
+    remove(folder);
+}

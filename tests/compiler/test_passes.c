@@ -1,0 +1,249 @@
+// Graph passes keep what a function computes: before and after are run by the reference
+// interpreter.
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "compiler/passes/fold.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/passes/simplify.h"
+#include "ir/eval.h"
+#include "ir/graph.h"
+#include "ir/pass.h"
+
+typedef struct fixture {
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id main;
+    uint64_t seed;
+} fixture;
+
+static void check(berth_status status) {
+    cr_assert_null(status, "%s", berth_status_message(status));
+}
+
+static fixture begin(void) {
+    fixture f = {.seed = 7};
+    check(berth_arena_create(berth_allocator_system(), &f.arena));
+    f.module = berth_module_create(f.arena, "test");
+    f.main = berth_graph_create(f.module, "main", 0);
+    return f;
+}
+
+static berth_value_id input(fixture *f, int rank, const int64_t *dims) {
+    return berth_graph_add_param(f->module, f->main, "x",
+                                 berth_type_tensor(f->module, BERTH_DTYPE_F32, rank, dims));
+}
+
+// A random constant with values in [low, high).
+static berth_value_id constant(fixture *f, int rank, const int64_t *dims, double low, double high) {
+    berth_tensor tensor = berth_tensor_create(f->arena, BERTH_DTYPE_F32, rank, dims);
+    berth_tensor_fill_random(&tensor, f->seed++);
+    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i)
+        berth_tensor_set_f64(&tensor, i,
+                             low + (berth_tensor_get_f64(&tensor, i) + 1) / 2 * (high - low));
+    return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
+}
+
+static berth_value_id scalar(fixture *f, double value) {
+    berth_tensor tensor = berth_tensor_create(f->arena, BERTH_DTYPE_F32, 0, NULL);
+    berth_tensor_set_f64(&tensor, 0, value);
+    return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
+}
+
+static berth_value_id op(fixture *f, berth_op_kind kind, const berth_value_id *inputs,
+                         uint32_t count) {
+    return berth_graph_op1(f->module, f->main, kind, inputs, count, 0);
+}
+
+static berth_tensor run(fixture *f, const berth_tensor *x) {
+    berth_tensor y;
+    check(berth_eval_function(f->module, f->main, x, 1, &y, 1, f->arena));
+    return y;
+}
+
+static uint32_t count_kind(const fixture *f, berth_op_kind kind) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->ops.count; ++i)
+        count += graph->ops.data[i].region != BERTH_NONE && graph->ops.data[i].kind == kind;
+    return count;
+}
+
+typedef struct job {
+    fixture *f;
+    berth_status (*body)(fixture *f);
+} job;
+
+static berth_status run_job(void *user) {
+    job *j = user;
+    return j->body(j->f);
+}
+
+static void within(fixture *f, berth_status (*body)(fixture *f)) {
+    job j = {f, body};
+    check(berth_arena_try(f->arena, run_job, &j));
+}
+
+static berth_status simplify_body(fixture *f) {
+    BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
+    BERTH_TRY(berth_simplify(f->module, f->main));
+    return berth_module_verify(f->module);
+}
+
+static berth_status fuse_body(fixture *f) {
+    BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
+    BERTH_TRY(berth_fuse(f->module, f->main, true));
+    return berth_module_verify(f->module);
+}
+
+// Runs x through the function before and after `pass` and compares.
+static void expect_same(fixture *f, int rank, const int64_t *dims,
+                        berth_status (*pass)(fixture *f)) {
+    berth_tensor x = berth_tensor_create(f->arena, BERTH_DTYPE_F32, rank, dims);
+    berth_tensor_fill_random(&x, 99);
+    berth_tensor before = run(f, &x);
+    within(f, pass);
+    berth_tensor after = run(f, &x);
+    cr_assert(berth_tensor_same_shape(&before, &after));
+    for (int64_t i = 0; i < berth_tensor_element_count(&before); ++i) {
+        double expected = berth_tensor_get_f64(&before, i);
+        cr_assert(fabs(expected - berth_tensor_get_f64(&after, i)) <= 1e-5 + 1e-5 * fabs(expected),
+                  "element %lld: %g, %g", (long long)i, expected, berth_tensor_get_f64(&after, i));
+    }
+}
+
+static const int64_t image_dims[] = {1, 3, 5, 6};
+
+static berth_value_id conv_then_batch_norm(fixture *f) {
+    berth_value_id x = input(f, 4, image_dims);
+    berth_value_id w = constant(f, 4, (int64_t[]){4, 3, 3, 3}, -1, 1);
+    berth_value_id y = op(f, BERTH_OP_CONV, (berth_value_id[]){x, w}, 2);
+    berth_value_id inputs[5] = {y};
+    for (int i = 1; i < 5; ++i)
+        inputs[i] = constant(f, 1, (int64_t[]){4}, i == 4 ? 0.5 : -1, i == 4 ? 2 : 1);
+    return op(f, BERTH_OP_BATCH_NORMALIZATION, inputs, 5);
+}
+
+Test(passes, batch_norm_folds_into_convolution) {
+    fixture f = begin();
+    berth_value_id y = conv_then_batch_norm(&f);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 4, image_dims, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_BATCH_NORMALIZATION), 0);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CONV), 1);
+    cr_assert_eq(count_kind(&f, BERTH_OP_ADD), 0);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, batch_norm_of_a_shared_convolution_stays_apart) {
+    fixture f = begin();
+    berth_value_id y = conv_then_batch_norm(&f);
+    const berth_graph *graph = berth_graph_get(f.module, f.main);
+    berth_value_id conv = graph->ops.data[graph->values.data[y].op].inputs[0];
+    berth_value_id z = op(&f, BERTH_OP_ADD, (berth_value_id[]){y, conv}, 2);
+    berth_graph_set_results(f.module, f.main, &z, 1);
+    expect_same(&f, 4, image_dims, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_MUL), 1);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, channel_arithmetic_folds_into_convolution) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 4, image_dims);
+    berth_value_id w = constant(&f, 4, (int64_t[]){4, 3, 1, 1}, -1, 1);
+    berth_value_id y = op(&f, BERTH_OP_CONV, (berth_value_id[]){x, w}, 2);
+    y = op(&f, BERTH_OP_MUL, (berth_value_id[]){y, constant(&f, 3, (int64_t[]){4, 1, 1}, 0.5, 2)},
+           2);
+    y = op(&f, BERTH_OP_ADD, (berth_value_id[]){constant(&f, 4, (int64_t[]){1, 4, 1, 1}, -1, 1), y},
+           2);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 4, image_dims, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_MUL) + count_kind(&f, BERTH_OP_ADD), 0);
+    berth_arena_destroy(f.arena);
+}
+
+// A constant over the width is not one per channel.
+Test(passes, width_arithmetic_does_not_fold) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 4, (int64_t[]){1, 3, 5, 4});
+    berth_value_id w = constant(&f, 4, (int64_t[]){4, 3, 1, 1}, -1, 1);
+    berth_value_id y = op(&f, BERTH_OP_CONV, (berth_value_id[]){x, w}, 2);
+    y = op(&f, BERTH_OP_MUL, (berth_value_id[]){y, constant(&f, 1, (int64_t[]){4}, 0.5, 2)}, 2);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 4, (int64_t[]){1, 3, 5, 4}, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_MUL), 1);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, gemm_becomes_matmul) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 2, (int64_t[]){3, 7});
+    berth_value_id inputs[] = {x, constant(&f, 2, (int64_t[]){5, 7}, -1, 1),
+                               constant(&f, 1, (int64_t[]){5}, -1, 1)};
+    berth_value_id y = op(&f, BERTH_OP_GEMM, inputs, 3);
+    berth_graph *graph = berth_graph_get(f.module, f.main);
+    berth_attrs *attrs = &graph->ops.data[graph->values.data[y].op].attrs;
+    berth_attrs_set_int(f.module, attrs, "transB", 1);
+    berth_attrs_set_float(f.module, attrs, "alpha", 0.5);
+    berth_attrs_set_float(f.module, attrs, "beta", 2);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 2, (int64_t[]){3, 7}, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_GEMM), 0);
+    cr_assert_eq(count_kind(&f, BERTH_OP_MATMUL), 1);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, arithmetic_by_constants) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
+    berth_value_id y = op(&f, BERTH_OP_POW, (berth_value_id[]){x, scalar(&f, 2)}, 2);
+    y = op(&f, BERTH_OP_DIV, (berth_value_id[]){y, scalar(&f, 8)}, 2);
+    y = op(&f, BERTH_OP_DIV, (berth_value_id[]){y, scalar(&f, 3)}, 2);
+    y = op(&f, BERTH_OP_SUM, (berth_value_id[]){y, x, x}, 3);
+    y = op(&f, BERTH_OP_IDENTITY, &y, 1);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 2, (int64_t[]){4, 5}, simplify_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_POW), 0);
+    cr_assert_eq(count_kind(&f, BERTH_OP_DIV), 1, "only the division by 3 stays");
+    cr_assert_eq(count_kind(&f, BERTH_OP_IDENTITY), 0);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, epilogue_fuses_with_its_producer) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 4, image_dims);
+    berth_value_id w = constant(&f, 4, (int64_t[]){4, 3, 3, 3}, -1, 1);
+    berth_value_id y = op(&f, BERTH_OP_CONV, (berth_value_id[]){x, w}, 2);
+    y = op(&f, BERTH_OP_RELU, &y, 1);
+    y = op(&f, BERTH_OP_ADD, (berth_value_id[]){y, scalar(&f, 3)}, 2);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 4, image_dims, fuse_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 1);
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, a_value_used_twice_is_not_fused_away) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
+    berth_value_id y = op(&f, BERTH_OP_EXP, &x, 1);
+    berth_value_id a = op(&f, BERTH_OP_NEG, &y, 1);
+    berth_value_id b = op(&f, BERTH_OP_ABS, &y, 1);
+    berth_value_id z = op(&f, BERTH_OP_MUL, (berth_value_id[]){a, b}, 2);
+    berth_graph_set_results(f.module, f.main, &z, 1);
+    expect_same(&f, 2, (int64_t[]){4, 5}, fuse_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 3,
+                 "exp; one side; the other side with the product");
+    berth_arena_destroy(f.arena);
+}
+
+Test(passes, a_broadcast_result_is_not_an_epilogue) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 2, (int64_t[]){1, 5});
+    berth_value_id y = op(&f, BERTH_OP_EXP, &x, 1);
+    berth_value_id z =
+        op(&f, BERTH_OP_ADD, (berth_value_id[]){y, constant(&f, 2, (int64_t[]){4, 5}, 0, 1)}, 2);
+    berth_graph_set_results(f.module, f.main, &z, 1);
+    expect_same(&f, 2, (int64_t[]){1, 5}, fuse_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 2);
+    berth_arena_destroy(f.arena);
+}
