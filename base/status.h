@@ -46,7 +46,6 @@ typedef const berth_status_record *berth_status;
 #define berth_status_make(code, ...) berth_status_make_at((code), __FILE__, __LINE__, __VA_ARGS__)
 BERTH_MUST_USE berth_status berth_status_make_at(berth_code code, const char *file, int line,
                                                  const char *format, ...) BERTH_PRINTF(4, 5);
-__attribute__((format(printf, 4, 0)))
 BERTH_MUST_USE berth_status berth_status_make_at_v(berth_code code, const char *file, int line,
                                                    const char *format, va_list arguments)
     BERTH_PRINTF(4, 0);
