@@ -11,15 +11,17 @@
 
 struct berth_dynlib {
     void *handle;
+    int fd;  // of a library in memory, else -1
 };
 
-static berth_status wrap(void *handle, berth_dynlib **out_library) {
+static berth_status wrap(void *handle, int fd, berth_dynlib **out_library) {
     berth_dynlib *library = malloc(sizeof(*library));
     if (!library) {
         dlclose(handle);
         return berth_status_oom();
     }
     library->handle = handle;
+    library->fd = fd;
     *out_library = library;
     return BERTH_OK;
 }
@@ -29,7 +31,7 @@ berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_libr
     char reasons[512] = "";
     for (; *names; ++names) {
         void *handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
-        if (handle) return wrap(handle, out_library);
+        if (handle) return wrap(handle, -1, out_library);
         const char *reason = dlerror();
         size_t used = strlen(reasons);
         snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "",
@@ -63,11 +65,13 @@ berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes, const
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         const char *reason = handle ? NULL : dlerror();
-        status = handle ? wrap(handle, out_library)
+        status = handle ? wrap(handle, fd, out_library)
                         : berth_status_make(BERTH_UNAVAILABLE, "cannot load library %s: %s", label,
                                             reason ? reason : "unknown reason");
     }
-    close(fd);
+    // The file stays open as long as the library: the loader takes an equal path for the same
+    // library, so the number must not be used again.
+    if (status) close(fd);
     return status;
 }
 
@@ -78,5 +82,6 @@ void *berth_dynlib_symbol(berth_dynlib *library, const char *name) {
 void berth_dynlib_close(berth_dynlib *library) {
     if (!library) return;
     dlclose(library->handle);
+    if (library->fd >= 0) close(library->fd);
     free(library);
 }
