@@ -1,180 +1,230 @@
 #include "compiler/passes/fold.h"
 
-#include <string.h>
-
 #include "ir/eval.h"
 #include "ir/infer.h"
+
+#define DEFAULT_MAX_RESULT_BYTES ((uint64_t)64 << 20)
 
 typedef struct folder {
     berth_module *module;
     berth_func_id function;
-    uint64_t size_limit_bytes;
-    BERTH_VEC(berth_value_id) map;  // value → what replaces it
-    bool replaced;
+    berth_graph *graph;
+    uint64_t max_result_bytes;
+    BERTH_VEC(berth_value_id) map;  // replacements so far, by value
 } folder;
 
-static berth_graph *graph_of(const folder *f) {
-    return berth_graph_get(f->module, f->function);
-}
+// ---- replacements ----
 
-static void extend(folder *f) {
-    while (f->map.count < graph_of(f)->values.count) {
-        berth_value_id next = f->map.count;
-        berth_vec_push(f->module->arena, &f->map, next);
-    }
+static void extend_map(folder *f) {
+    while (f->map.count < f->graph->values.count)
+        berth_vec_push(f->module->arena, &f->map, f->map.count);
 }
 
 static berth_value_id resolve(folder *f, berth_value_id value) {
-    if (value == BERTH_NONE) return value;
-    extend(f);
-    while (f->map.data[value] != value) value = f->map.data[value];
+    extend_map(f);
+    while (value != BERTH_NONE && f->map.data[value] != value) value = f->map.data[value];
     return value;
 }
 
 static void replace(folder *f, berth_value_id from, berth_value_id to) {
-    extend(f);
-    f->map.data[from] = to;
-    f->replaced = true;
+    extend_map(f);
+    to = resolve(f, to);
+    if (from != to) f->map.data[from] = to;
 }
 
-static void replace_by_constant(folder *f, berth_op_id id, uint32_t output,
-                                const berth_tensor *tensor) {
-    berth_op op = graph_of(f)->ops.data[id];
-    berth_value_id value = berth_graph_insert_constant(f->module, f->function, id, tensor, op.loc);
-    graph_of(f)->values.data[value].name = graph_of(f)->values.data[op.outputs[output]].name;
-    replace(f, op.outputs[output], value);
+// ---- constants ----
+
+static const berth_tensor *constant_of(const folder *f, berth_value_id value) {
+    return value == BERTH_NONE ? NULL : berth_graph_constant_of(f->module, f->graph, value);
 }
 
-// shape_of and size_of need the type only.
-static bool fold_shape(folder *f, berth_op_id id) {
-    berth_op op = graph_of(f)->ops.data[id];
-    if (op.kind != BERTH_OP_SHAPE_OF && op.kind != BERTH_OP_SIZE_OF) return false;
-    const berth_type *type = berth_type_get(f->module, graph_of(f)->values.data[op.inputs[0]].type);
-    if (!berth_type_is_static(type)) return false;
-    int64_t count = 1;
-    for (int i = 0; i < type->rank; ++i) count *= type->dims[i];
-    berth_tensor result;
-    if (op.kind == BERTH_OP_SIZE_OF) {
-        result = berth_tensor_create(f->module->arena, BERTH_DTYPE_I64, 0, NULL);
-        ((int64_t *)result.data)[0] = count;
-    } else {
-        int64_t start = berth_attrs_int(f->module, &op.attrs, "start", 0);
-        int64_t end = berth_attrs_int(f->module, &op.attrs, "end", type->rank);
-        if (start < 0) start += type->rank;
-        if (end < 0) end += type->rank;
-        if (start < 0) start = 0;
-        if (end > type->rank) end = type->rank;
-        int64_t length = end > start ? end - start : 0;
-        result = berth_tensor_create(f->module->arena, BERTH_DTYPE_I64, 1, &length);
-        for (int64_t i = 0; i < length; ++i) ((int64_t *)result.data)[i] = type->dims[start + i];
-    }
-    replace_by_constant(f, id, 0, &result);
+// Turns a one-result operation into a constant where it stands.
+static void become_constant(folder *f, berth_op_id id, const berth_tensor *tensor) {
+    berth_op *op = &f->graph->ops.data[id];
+    const berth_tensor *held = berth_arena_copy(f->module->arena, tensor, sizeof(*tensor));
+    op->kind = BERTH_OP_CONSTANT;
+    op->input_count = 0;
+    op->attrs.items.count = 0;
+    berth_attrs_set(f->module, &op->attrs, "value",
+                    (berth_attr){.kind = BERTH_ATTR_TENSOR, .tensor = held});
+    f->graph->values.data[op->outputs[0]].type =
+        berth_type_tensor(f->module, tensor->dtype, tensor->rank, tensor->dims);
+}
+
+static bool all_constant(const folder *f, const berth_op *op) {
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE && !constant_of(f, op->inputs[i])) return false;
     return true;
 }
 
-static bool may_evaluate(const folder *f, const berth_op *op) {
-    if (op->region_count > 0 || !berth_eval_supports(op->kind)) return false;
-    if (berth_op_has(op->kind, BERTH_TRAIT_RANDOM) || berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE))
-        return false;
-    uint64_t given = f->size_limit_bytes;
+// Results must not be much larger than what they come from: a constant is stored, an operation is
+// not.
+static bool small_enough(const folder *f, const berth_op *op) {
+    uint64_t read = 0;
+    uint64_t written = 0;
     for (uint32_t i = 0; i < op->input_count; ++i) {
-        if (op->inputs[i] == BERTH_NONE) continue;
-        const berth_tensor *constant =
-            berth_graph_constant_of(f->module, graph_of(f), op->inputs[i]);
-        if (!constant ||
-            berth_type_get(f->module, graph_of(f)->values.data[op->inputs[i]].type)->layout)
-            return false;
-        if (berth_tensor_size_bytes(constant) > given) given = berth_tensor_size_bytes(constant);
+        const berth_tensor *tensor = constant_of(f, op->inputs[i]);
+        if (tensor) read += berth_tensor_size_bytes(tensor);
     }
     for (uint32_t i = 0; i < op->output_count; ++i) {
-        berth_type_id type = graph_of(f)->values.data[op->outputs[i]].type;
-        if (berth_type_is_static(berth_type_get(f->module, type)) &&
-            berth_type_size_bytes(f->module, type) > given)
-            return false;
+        berth_type_id type = f->graph->values.data[op->outputs[i]].type;
+        if (berth_type_is_static(berth_type_get(f->module, type)))
+            written += berth_type_size_bytes(f->module, type);
     }
+    return written <= f->max_result_bytes || written <= read;
+}
+
+static bool foldable(const folder *f, const berth_op *op) {
+    uint32_t never = BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_RANDOM;
+    return !berth_op_has(op->kind, never) && berth_eval_supports(op->kind) &&
+           op->output_count > 0 && all_constant(f, op) && small_enough(f, op);
+}
+
+// Sets *out_kept when the operation stays (the interpreter does not know this form of it).
+static berth_status evaluate(folder *f, berth_op_id id, bool *out_kept) {
+    berth_arena *arena = f->module->arena;
+    const berth_op *op = &f->graph->ops.data[id];
+    berth_tensor *inputs = berth_arena_new_array(arena, berth_tensor, op->input_count + 1);
+    berth_tensor *outputs = berth_arena_new_array(arena, berth_tensor, op->output_count);
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE) inputs[i] = *constant_of(f, op->inputs[i]);
+    berth_status status = berth_eval_op(f->module, f->function, id, inputs, outputs, arena);
+    *out_kept = berth_status_code(status) == BERTH_UNSUPPORTED;
+    if (*out_kept) {
+        berth_status_free(status);
+        return BERTH_OK;
+    }
+    BERTH_TRY(status);
+    if (op->output_count == 1) {
+        become_constant(f, id, &outputs[0]);
+        *out_kept = true;
+        return BERTH_OK;
+    }
+    berth_op copy = *op;
+    for (uint32_t i = 0; i < copy.output_count; ++i) {
+        berth_value_id value =
+            berth_graph_constant(f->module, f->function, copy.region, &outputs[i], copy.loc);
+        f->graph->values.data[value].name = f->graph->values.data[copy.outputs[i]].name;
+        replace(f, copy.outputs[i], value);
+    }
+    return BERTH_OK;
+}
+
+// shape_of and size_of need only the operand's type.
+static bool fold_shape(folder *f, berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    if (op->kind != BERTH_OP_SHAPE_OF && op->kind != BERTH_OP_SIZE_OF) return false;
+    berth_type in = *berth_type_get(f->module, f->graph->values.data[op->inputs[0]].type);
+    if (!berth_type_is_static(&in)) return false;
+    berth_type out = *berth_type_get(f->module, f->graph->values.data[op->outputs[0]].type);
+    berth_tensor tensor =
+        berth_tensor_create(f->module->arena, BERTH_DTYPE_I64, out.rank, out.dims);
+    if (op->kind == BERTH_OP_SHAPE_OF) {
+        int64_t start = berth_attrs_int(f->module, &op->attrs, "start", 0);
+        if (start < 0) start += in.rank;
+        if (start < 0) start = 0;
+        for (int64_t i = 0; i < out.dims[0]; ++i)
+            berth_tensor_set_i64(&tensor, i, in.dims[start + i]);
+    } else {
+        int64_t count = 1;
+        for (int i = 0; i < in.rank; ++i) count *= in.dims[i];  // static types have checked sizes
+        berth_tensor_set_i64(&tensor, 0, count);
+    }
+    become_constant(f, id, &tensor);
     return true;
 }
 
-static berth_status evaluate(folder *f, berth_op_id id) {
-    berth_op op = graph_of(f)->ops.data[id];
-    berth_arena *arena = f->module->arena;
-    berth_tensor *inputs = berth_arena_new_array(arena, berth_tensor, op.input_count + 1);
-    berth_tensor *outputs = berth_arena_new_array(arena, berth_tensor, op.output_count + 1);
-    for (uint32_t i = 0; i < op.input_count; ++i)
-        if (op.inputs[i] != BERTH_NONE)
-            inputs[i] = *berth_graph_constant_of(f->module, graph_of(f), op.inputs[i]);
-    BERTH_TRY(berth_eval_op(f->module, f->function, id, inputs, outputs, arena));
-    for (uint32_t i = 0; i < op.output_count; ++i) replace_by_constant(f, id, i, &outputs[i]);
+// ---- regions ----
+
+static berth_status fold_ops(folder *f, berth_region_id region, const berth_op_id *ops,
+                             uint32_t count);
+
+// The region's list is made anew while its operations are visited, so that constants land before
+// their uses.
+static berth_status fold_region(folder *f, berth_region_id id) {
+    berth_region *region = &f->graph->regions.data[id];
+    uint32_t count = region->ops.count;
+    const berth_op_id *ops =
+        berth_arena_copy(f->module->arena, region->ops.data, count * sizeof(*ops));
+    region->ops.count = 0;
+    return fold_ops(f, id, ops, count);
+}
+
+static void keep(folder *f, berth_region_id region, berth_op_id op) {
+    f->graph->ops.data[op].region = region;
+    berth_vec_push(f->module->arena, &f->graph->regions.data[region].ops, op);
+}
+
+// `if` with a constant condition: the branch's operations move here, its results stand for the
+// operation's.
+static berth_status inline_branch(folder *f, berth_region_id region, berth_op_id id,
+                                  bool condition) {
+    berth_op op = f->graph->ops.data[id];
+    berth_region branch = f->graph->regions.data[op.regions[condition ? 0 : 1]];
+    berth_op_id *ops =
+        berth_arena_copy(f->module->arena, branch.ops.data, branch.ops.count * sizeof(*ops));
+    for (uint32_t r = 0; r < op.region_count; ++r)
+        f->graph->regions.data[op.regions[r]].ops.count = 0;
+    BERTH_TRY(fold_ops(f, region, ops, branch.ops.count));
+    for (uint32_t i = 0; i < op.output_count && i < branch.results.count; ++i)
+        replace(f, op.outputs[i], branch.results.data[i]);
+    for (uint32_t r = 0; r < op.region_count; ++r)
+        f->graph->regions.data[op.regions[r]].results.count = 0;
+    f->graph->ops.data[id].region = BERTH_NONE;
     return BERTH_OK;
 }
 
-static berth_status fold_region(folder *f, berth_region_id region);
-
-// An `if` whose condition is known: the branch's operations move in front of it.
-static berth_status fold_if(folder *f, berth_op_id id, bool *out_folded) {
-    berth_op op = graph_of(f)->ops.data[id];
-    const berth_tensor *condition =
-        op.kind == BERTH_OP_IF ? berth_graph_constant_of(f->module, graph_of(f), op.inputs[0])
-                               : NULL;
-    *out_folded = condition && op.region_count == 2 && berth_tensor_element_count(condition) == 1;
-    if (!*out_folded) return BERTH_OK;
-    berth_region_id branch_id = op.regions[berth_tensor_get_i64(condition, 0) ? 0 : 1];
-    BERTH_TRY(fold_region(f, branch_id));
-    berth_graph *graph = graph_of(f);
-    berth_region *parent = &graph->regions.data[op.region];
-    berth_region *branch = &graph->regions.data[branch_id];
-    BERTH_VEC(berth_op_id) merged = {0};
-    for (uint32_t i = 0; i < parent->ops.count; ++i) {
-        if (parent->ops.data[i] == id)
-            for (uint32_t j = 0; j < branch->ops.count; ++j) {
-                graph->ops.data[branch->ops.data[j]].region = op.region;
-                berth_vec_push(f->module->arena, &merged, branch->ops.data[j]);
-            }
-        berth_vec_push(f->module->arena, &merged, parent->ops.data[i]);
+static berth_status fold_with_regions(folder *f, berth_region_id region, berth_op_id id) {
+    const berth_tensor *condition = NULL;
+    if (f->graph->ops.data[id].kind == BERTH_OP_IF)
+        condition = constant_of(f, f->graph->ops.data[id].inputs[0]);
+    if (condition && berth_tensor_element_count(condition) == 1 &&
+        f->graph->ops.data[id].region_count == 2)
+        return inline_branch(f, region, id, berth_tensor_get_i64(condition, 0) != 0);
+    BERTH_TRY(berth_infer_op(f->module, f->function, id));  // types of the regions' parameters
+    for (uint32_t r = 0; r < f->graph->ops.data[id].region_count; ++r)
+        BERTH_TRY(fold_region(f, f->graph->ops.data[id].regions[r]));
+    keep(f, region, id);
+    for (uint32_t r = 0; r < f->graph->ops.data[id].region_count; ++r) {
+        berth_region *held = &f->graph->regions.data[f->graph->ops.data[id].regions[r]];
+        for (uint32_t i = 0; i < held->results.count; ++i)
+            held->results.data[i] = resolve(f, held->results.data[i]);
     }
-    parent->ops.data = merged.data;
-    parent->ops.count = merged.count;
-    parent->ops.capacity = merged.capacity;
-    for (uint32_t i = 0; i < op.output_count; ++i)
-        replace(f, op.outputs[i], resolve(f, branch->results.data[i]));
-    branch->ops.count = 0;
-    branch->results.count = 0;
+    return berth_infer_op(f->module, f->function, id);
+}
+
+static berth_status fold_op(folder *f, berth_region_id region, berth_op_id id) {
+    berth_op *op = &f->graph->ops.data[id];
+    bool kept = true;
+    for (uint32_t i = 0; i < op->input_count; ++i) op->inputs[i] = resolve(f, op->inputs[i]);
+    if (op->region_count) return fold_with_regions(f, region, id);
+    BERTH_TRY(berth_infer_op(f->module, f->function, id));
+    op->region = region;
+    if (!fold_shape(f, id) && foldable(f, op)) BERTH_TRY(evaluate(f, id, &kept));
+    if (kept)
+        keep(f, region, id);
+    else
+        f->graph->ops.data[id].region = BERTH_NONE;
     return BERTH_OK;
 }
 
-static berth_status fold_op(folder *f, berth_op_id id) {
-    berth_op *op = &graph_of(f)->ops.data[id];
-    for (uint32_t i = 0; i < op->input_count; ++i) op->inputs[i] = resolve(f, op->inputs[i]);
-    if (op->kind == BERTH_OP_CONSTANT) return BERTH_OK;
-    bool folded = false;
-    BERTH_TRY(fold_if(f, id, &folded));
-    if (folded) return BERTH_OK;
-    berth_op held = graph_of(f)->ops.data[id];
-    for (uint32_t i = 0; i < held.region_count; ++i) BERTH_TRY(fold_region(f, held.regions[i]));
-    BERTH_TRY(berth_infer_op(f->module, f->function, id));
-    if (fold_shape(f, id)) return BERTH_OK;
-    held = graph_of(f)->ops.data[id];
-    return may_evaluate(f, &held) ? evaluate(f, id) : BERTH_OK;
-}
-
-static berth_status fold_region(folder *f, berth_region_id region) {
-    uint32_t count = graph_of(f)->regions.data[region].ops.count;
-    berth_op_id *order = berth_arena_copy(
-        f->module->arena, graph_of(f)->regions.data[region].ops.data, count * sizeof(berth_op_id));
-    for (uint32_t i = 0; i < count; ++i) BERTH_TRY(fold_op(f, order[i]));
-    berth_region *held = &graph_of(f)->regions.data[region];
-    for (uint32_t i = 0; i < held->results.count; ++i)
-        held->results.data[i] = resolve(f, held->results.data[i]);
+static berth_status fold_ops(folder *f, berth_region_id region, const berth_op_id *ops,
+                             uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) BERTH_TRY(fold_op(f, region, ops[i]));
     return BERTH_OK;
 }
 
 berth_status berth_pass_fold(berth_module *module, berth_func_id function,
                              const berth_fold_options *options) {
-    folder f = {.module = module, .function = function, .size_limit_bytes = (uint64_t)64 << 20};
-    if (options && options->size_limit_bytes) f.size_limit_bytes = options->size_limit_bytes;
+    folder f = {.module = module, .function = function, .graph = berth_graph_get(module, function)};
+    if (!f.graph)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "function %u is not a graph function",
+                                 function);
+    f.max_result_bytes =
+        options && options->max_result_bytes ? options->max_result_bytes : DEFAULT_MAX_RESULT_BYTES;
     BERTH_TRY(fold_region(&f, 0));
-    extend(&f);
-    if (f.replaced) berth_graph_replace_many(graph_of(&f), f.map.data);
-    berth_graph_remove_dead(module, function);
+    extend_map(&f);
+    berth_graph_replace_many(f.graph, f.map.data);
+    if (!options || !options->keep_dead) berth_graph_remove_dead(module, function);
     return BERTH_OK;
 }

@@ -1,19 +1,22 @@
-// Type inference and constant folding in one forward pass: each operation's result types are
-// inferred, and where all its operands are constants it is evaluated (ir/eval) and replaced by its
-// result. shape_of and size_of of static types become constants; an `if` with a constant condition
-// becomes its branch.
+// Type inference and constant folding in one forward pass: each operation is inferred with what is
+// known by then, and evaluated (ir/eval) when all its operands are constants, so that shape
+// arithmetic disappears and shapes behind it become static. Shapes of static types are constants;
+// an `if` with a constant condition becomes its branch. What is dead afterwards is removed.
 #ifndef BERTH_COMPILER_PASSES_FOLD_H_
 #define BERTH_COMPILER_PASSES_FOLD_H_
 
 #include "ir/graph.h"
 
 typedef struct berth_fold_options {
-    uint64_t size_limit_bytes;  // a result larger than this and than all its operands is left to
-                                // run time; 0 = 64 MiB
+    uint64_t max_result_bytes;  // larger results stay computed, unless the operands were larger; 0
+                                // = 64 MiB
+    bool keep_dead;             // leave unused operations
 } berth_fold_options;
 
-// Errors: those of inference and evaluation, with the operation's location. Inside berth_arena_try.
-// `options` NULL = defaults. O(operations), plus the evaluated work.
+// Rewrites `function` (a graph function) in place; ids of values that remain stay. options may be
+// NULL. Inside berth_arena_try of the module's arena. O(operations + work of what is folded).
+// Errors: INVALID_ARGUMENT with the operation's location (types, shapes or constant operands that
+// do not fit).
 BERTH_MUST_USE berth_status berth_pass_fold(berth_module *module, berth_func_id function,
                                             const berth_fold_options *options);
 

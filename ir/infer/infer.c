@@ -171,7 +171,8 @@ static berth_status check_arity(const berth_infer *x) {
     if (outputs < facts->min_outputs || (facts->max_outputs >= 0 && outputs > facts->max_outputs))
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "%s has %d results, expected %d to %d",
                                  facts->name, outputs, facts->min_outputs, facts->max_outputs);
-    if (x->op->kind == BERTH_OP_TUPLE || x->op->kind == BERTH_OP_CALL) return BERTH_OK;
+    if (x->op->kind == BERTH_OP_LOOP)
+        return BERTH_OK;  // trip count and condition are optional, but counted
     for (int i = 0; i < facts->min_inputs; ++i)
         if (x->op->inputs[i] == BERTH_NONE)
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "operand %d is missing", i);

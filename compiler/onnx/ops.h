@@ -1,0 +1,33 @@
+// Builders of operators, by family; the table of operators names them (private to compiler/onnx).
+#ifndef BERTH_COMPILER_ONNX_OPS_H_
+#define BERTH_COMPILER_ONNX_OPS_H_
+
+#include "compiler/onnx/importer.h"
+
+BERTH_MUST_USE berth_status onnx_build_arith(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_batch_normalization(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_cast_like(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_clip(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_constant(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_dft(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_dropout(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_grid_sample(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_group_normalization(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_if(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_loop(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_pad(onnx_call *call);
+// One operation of the same name; inputs and attributes as they are.
+BERTH_MUST_USE berth_status onnx_build_plain(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_prelu(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_quantize(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_reduce(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_resize(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_roi_align(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_scatter(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_slice(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_softmax(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_split(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_squeeze(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_top_k(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_upsample(onnx_call *call);
+#endif  // BERTH_COMPILER_ONNX_OPS_H_

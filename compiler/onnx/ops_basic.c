@@ -1,0 +1,209 @@
+// Operators that map to one operation, and those whose attributes became operands.
+#include <string.h>
+
+#include "compiler/onnx/ops.h"
+
+static berth_op_kind kind_of(const char *op_type) {
+    for (int i = 0; i < BERTH_OP_COUNT; ++i)
+        if (strcmp(berth_op_facts_get((berth_op_kind)i)->onnx, op_type) == 0)
+            return (berth_op_kind)i;
+    return BERTH_OP_COUNT;
+}
+
+static berth_status finish_as_named(onnx_call *call, const berth_value_id *inputs,
+                                    uint32_t input_count) {
+    berth_op_kind kind = kind_of(call->node->op_type);
+    if (kind == BERTH_OP_COUNT)
+        return onnx_call_fail(call, BERTH_INTERNAL, "no operation stands for this operator");
+    const berth_op_facts *facts = berth_op_facts_get(kind);
+    for (int i = 0; i < facts->min_inputs; ++i)
+        if (i >= (int)input_count || inputs[i] == BERTH_NONE)
+            return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "input %d is missing", i);
+    return onnx_call_finish(call, kind, inputs, input_count);
+}
+
+berth_status onnx_build_plain(onnx_call *call) {
+    return finish_as_named(call, call->inputs, call->input_count);
+}
+
+berth_status onnx_build_scatter(onnx_call *call) {
+    return onnx_call_finish(call, BERTH_OP_SCATTER_ELEMENTS, call->inputs, call->input_count);
+}
+
+// ---- arithmetic: broadcast by attributes before opset 7 ----
+
+// Dimensions that `value` needs behind its own, so that it lies at `axis` of a tensor of `rank`
+// dimensions.
+static berth_status align(onnx_call *call, berth_value_id value, int64_t axis, int rank,
+                          berth_value_id *out_value) {
+    int own = onnx_call_type(call, value).rank;
+    int64_t axes[BERTH_MAX_RANK];
+    *out_value = value;
+    if (rank < 0 || own < 0)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "broadcasting at an axis needs operands of known rank");
+    if (axis < 0) axis += rank;
+    int64_t behind = rank - axis - own;
+    if (axis < 0 || axis > rank || behind < 0)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
+                              "attribute axis does not place the second operand");
+    if (behind == 0 || own == 0) return BERTH_OK;
+    for (int64_t i = 0; i < behind; ++i) axes[i] = own + i;
+    berth_value_id inputs[2] = {value, onnx_call_ints(call, axes, (uint32_t)behind)};
+    return onnx_call_op1(call, BERTH_OP_UNSQUEEZE, inputs, 2, out_value);
+}
+
+berth_status onnx_build_arith(onnx_call *call) {
+    const onnx_attr *axis = onnx_call_attr(call, "axis");
+    if (call->im->opset < 7 && axis && onnx_call_int(call, "broadcast", 0) &&
+        onnx_call_has(call, 0) && onnx_call_has(call, 1))
+        BERTH_TRY(align(call, call->inputs[1], axis->i, onnx_call_type(call, call->inputs[0]).rank,
+                        &call->inputs[1]));
+    return finish_as_named(call, call->inputs, call->input_count);
+}
+
+// Before opset 7 the slope of several channels lies along dimension 1.
+berth_status onnx_build_prelu(onnx_call *call) {
+    int rank = onnx_call_has(call, 0) ? onnx_call_type(call, call->inputs[0]).rank : -1;
+    if (call->im->opset < 7 && onnx_call_has(call, 1) && rank > 1 &&
+        onnx_call_type(call, call->inputs[1]).rank == 1)
+        BERTH_TRY(align(call, call->inputs[1], 1, rank, &call->inputs[1]));
+    return finish_as_named(call, call->inputs, call->input_count);
+}
+
+// ---- attributes that became operands ----
+
+// axes: attribute before `since`.
+static berth_status with_axes(onnx_call *call, int64_t since) {
+    berth_value_id inputs[2] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE, BERTH_NONE};
+    if (call->im->opset < since)
+        inputs[1] = onnx_call_attr_operand(call, "axes");
+    else if (onnx_call_has(call, 1))
+        inputs[1] = call->inputs[1];
+    if (call->input_count > 2)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "%u inputs", call->input_count);
+    return finish_as_named(call, inputs, 2);
+}
+
+berth_status onnx_build_reduce(onnx_call *call) {
+    return with_axes(call, strcmp(call->node->op_type, "ReduceSum") == 0 ? 13 : 18);
+}
+
+berth_status onnx_build_squeeze(onnx_call *call) {
+    return with_axes(call, 13);
+}
+
+berth_status onnx_build_split(onnx_call *call) {
+    berth_value_id inputs[2] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE, BERTH_NONE};
+    int64_t parts = onnx_call_int(call, "num_outputs", call->node->outputs.count);
+    if (call->im->opset < 13)
+        inputs[1] = onnx_call_attr_operand(call, "split");
+    else if (onnx_call_has(call, 1))
+        inputs[1] = call->inputs[1];
+    if (parts != call->node->outputs.count)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
+                              "attribute num_outputs is %lld, but there are %u outputs",
+                              (long long)parts, call->node->outputs.count);
+    call->output_count =
+        call->node->outputs.count;  // the number of parts decides their size: none is trimmed
+    return finish_as_named(call, inputs, 2);
+}
+
+berth_status onnx_build_slice(onnx_call *call) {
+    if (call->im->opset >= 10) return onnx_build_plain(call);
+    berth_value_id inputs[4] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE,
+                                onnx_call_attr_operand(call, "starts"),
+                                onnx_call_attr_operand(call, "ends"),
+                                onnx_call_attr_operand(call, "axes")};
+    return finish_as_named(call, inputs, 4);
+}
+
+berth_status onnx_build_pad(onnx_call *call) {
+    if (call->im->opset >= 11) return onnx_build_plain(call);
+    berth_dtype dtype =
+        onnx_call_has(call, 0) ? onnx_call_type(call, call->inputs[0]).dtype : BERTH_DTYPE_NONE;
+    berth_value_id inputs[3] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE,
+                                onnx_call_attr_operand(call, "pads"), BERTH_NONE};
+    if (dtype != BERTH_DTYPE_NONE && onnx_call_attr(call, "value"))
+        inputs[2] = onnx_call_number(call, dtype, onnx_call_float(call, "value", 0));
+    return finish_as_named(call, inputs, 3);
+}
+
+berth_status onnx_build_clip(onnx_call *call) {
+    if (call->im->opset >= 11) return onnx_build_plain(call);
+    berth_dtype dtype =
+        onnx_call_has(call, 0) ? onnx_call_type(call, call->inputs[0]).dtype : BERTH_DTYPE_NONE;
+    berth_value_id inputs[3] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE, BERTH_NONE,
+                                BERTH_NONE};
+    if (dtype == BERTH_DTYPE_NONE) dtype = BERTH_DTYPE_F32;
+    if (onnx_call_attr(call, "min"))
+        inputs[1] = onnx_call_number(call, dtype, onnx_call_float(call, "min", 0));
+    if (onnx_call_attr(call, "max"))
+        inputs[2] = onnx_call_number(call, dtype, onnx_call_float(call, "max", 0));
+    return finish_as_named(call, inputs, 3);
+}
+
+berth_status onnx_build_top_k(onnx_call *call) {
+    if (call->im->opset >= 10) return onnx_build_plain(call);
+    int64_t k = onnx_call_int(call, "k", -1);
+    berth_value_id inputs[2] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE,
+                                onnx_call_ints(call, &k, 1)};
+    if (k < 0)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "attribute k is missing or negative");
+    call->output_count = 2;
+    return finish_as_named(call, inputs, 2);
+}
+
+// The axis became an operand in opset 20; here it is an attribute.
+berth_status onnx_build_dft(onnx_call *call) {
+    const berth_tensor *given =
+        onnx_call_has(call, 2) ? onnx_call_constant(call, call->inputs[2]) : NULL;
+    int64_t axis = onnx_call_int(call, "axis", call->im->opset >= 20 ? -2 : 1);
+    if (onnx_call_has(call, 2)) {
+        if (!given || berth_tensor_element_count(given) != 1)
+            return onnx_call_fail(call, BERTH_UNSUPPORTED, "an axis that is not constant");
+        axis = berth_tensor_get_i64(given, 0);
+    }
+    uint32_t count = call->input_count < 2 ? call->input_count : 2;
+    while (count && call->inputs[count - 1] == BERTH_NONE) count--;
+    if (!count) return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "input 0 is missing");
+    berth_op_id op = onnx_call_op(call, BERTH_OP_DFT, call->inputs, count, 1);
+    BERTH_TRY(onnx_call_copy_attrs(call, op));
+    berth_attrs_set_int(call->im->module, onnx_call_op_attrs(call, op), "axis", axis);
+    if (call->output_count) call->outputs[0] = onnx_call_result(call, op, 0);
+    return onnx_call_infer(call, op);
+}
+
+// ---- casts, quantisation ----
+
+berth_status onnx_build_cast_like(onnx_call *call) {
+    if (!onnx_call_has(call, 0) || !onnx_call_has(call, 1))
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "two inputs are needed");
+    berth_dtype to = onnx_call_type(call, call->inputs[1]).dtype;
+    if (to == BERTH_DTYPE_NONE)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "the element type of the second input is not known");
+    berth_op_id op = onnx_call_op(call, BERTH_OP_CAST, call->inputs, 1, 1);
+    berth_attrs_set(call->im->module, onnx_call_op_attrs(call, op), "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = to});
+    if (call->output_count) call->outputs[0] = onnx_call_result(call, op, 0);
+    return onnx_call_infer(call, op);
+}
+
+berth_status onnx_build_quantize(onnx_call *call) {
+    int64_t wanted = onnx_call_int(call, "output_dtype", 0);
+    if (onnx_call_int(call, "block_size", 0))
+        return onnx_call_fail(call, BERTH_UNSUPPORTED, "blocked quantisation");
+    BERTH_TRY(onnx_build_plain(call));
+    if (!wanted || !call->output_count) return BERTH_OK;
+    berth_dtype dtype = berth_dtype_from_onnx(wanted);
+    if (dtype == BERTH_DTYPE_NONE)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "attribute output_dtype is element type %lld of ONNX",
+                              (long long)wanted);
+    const berth_graph *graph = berth_graph_get(call->im->module, call->im->function);
+    berth_op_id op = graph->values.data[call->outputs[0]].op;
+    berth_attrs_set(call->im->module, onnx_call_op_attrs(call, op), "output_dtype",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
+    return onnx_call_infer(call, op);
+}

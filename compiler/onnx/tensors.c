@@ -1,0 +1,198 @@
+// Literals of the model: TensorProto and SparseTensorProto, with content in the file or beside it.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "compiler/onnx/importer.h"
+
+#define MAX_SPARSE_BYTES ((size_t)1 << 30)  // a few indices must not ask for any amount of memory
+
+// ---- external data ----
+
+// Relative, without "..", so that it names something below the model's folder.
+static berth_status check_location(const char *location) {
+    if (!*location)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "external data has no location");
+    if (location[0] == '/' || strchr(location, '\\'))
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "external data \"%s\" is not a path relative to the model's folder", location);
+    for (const char *part = location; part; part = strchr(part, '/')) {
+        if (*part == '/') part++;
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || !part[2]))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "external data \"%s\" leaves the model's folder", location);
+    }
+    return BERTH_OK;
+}
+
+// No component below the folder may be a symbolic link: it could lead anywhere.
+static berth_status check_no_links(berth_arena *scratch, const char *folder, const char *location) {
+    const char *end = location;
+    while (*end) {
+        while (*end && *end != '/') end++;
+        const char *path =
+            berth_arena_printf(scratch, "%s/%.*s", folder, (int)(end - location), location);
+        struct stat info;
+        if (lstat(path, &info) != 0)
+            return berth_status_make(BERTH_NOT_FOUND,
+                                     "external data \"%s\" is not there (looked in \"%s\")",
+                                     location, folder);
+        if (S_ISLNK(info.st_mode))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "external data \"%s\" is or goes through a symbolic link",
+                                     location);
+        while (*end == '/') end++;
+    }
+    return BERTH_OK;
+}
+
+static void unmap(void *pointer) {
+    berth_mapping *mapping = pointer;
+    berth_file_unmap(*mapping);
+}
+
+static berth_status map_external(onnx_importer *im, const char *location,
+                                 const onnx_mapped_file **out_file) {
+    for (uint32_t i = 0; i < im->mapped.count; ++i) {
+        if (strcmp(im->mapped.data[i].path, location) == 0) {
+            *out_file = &im->mapped.data[i];
+            return BERTH_OK;
+        }
+    }
+    if (!im->folder)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "external data \"%s\" in a model that is not read from a file",
+                                 location);
+    BERTH_TRY(check_location(location));
+    BERTH_TRY(check_no_links(im->scratch, im->folder, location));
+    berth_mapping *mapping = berth_arena_new(im->arena, berth_mapping);
+    berth_arena_defer(im->arena, unmap,
+                      mapping);  // before mapping: deferring may run out of memory
+    BERTH_TRY(
+        berth_file_map(berth_arena_printf(im->scratch, "%s/%s", im->folder, location), mapping));
+    berth_vec_push(im->arena, &im->mapped,
+                   (onnx_mapped_file){
+                       .path = location, .data = mapping->data, .size_bytes = mapping->size_bytes});
+    *out_file = &im->mapped.data[im->mapped.count - 1];
+    return BERTH_OK;
+}
+
+static berth_status read_external(onnx_importer *im, berth_tensor_proto *proto) {
+    berth_tensor *tensor = &proto->tensor;
+    const onnx_mapped_file *file = NULL;
+    size_t size = 0;
+    BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &size));
+    BERTH_TRY(map_external(im, proto->location ? proto->location : "", &file));
+    if (proto->length_bytes && proto->length_bytes != size)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "external data has %llu bytes, the shape needs %zu",
+                                 (unsigned long long)proto->length_bytes, size);
+    if (proto->offset_bytes > file->size_bytes || size > file->size_bytes - proto->offset_bytes)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT, "external data of %zu bytes at %llu exceeds \"%s\" (%zu bytes)",
+            size, (unsigned long long)proto->offset_bytes, proto->location, file->size_bytes);
+    if (!size) return BERTH_OK;
+    const uint8_t *data = file->data + proto->offset_bytes;
+    bool aligned = (uintptr_t)data % berth_dtype_size_bytes(tensor->dtype) == 0;
+    if (aligned) {
+        memcpy(&tensor->data, &data, sizeof(data));  // borrowed, never written
+        return BERTH_OK;
+    }
+    *tensor = berth_tensor_create(im->arena, tensor->dtype, tensor->rank, tensor->dims);
+    memcpy(tensor->data, data, size);
+    return BERTH_OK;
+}
+
+berth_status onnx_read_tensor(onnx_importer *im, const berth_wire *wire, berth_tensor *out_tensor,
+                              const char **out_name) {
+    berth_tensor_proto proto;
+    *out_tensor = (berth_tensor){0};
+    if (out_name) *out_name = "";
+    berth_status status = berth_tensor_proto_parse(im->arena, *wire, true, &proto);
+    if (!status && proto.external) status = read_external(im, &proto);
+    if (status)
+        return berth_status_prefix(status, "tensor \"%s\" in %s", proto.name ? proto.name : "",
+                                   im->file);
+    if (out_name) *out_name = proto.name ? proto.name : "";
+    *out_tensor = proto.tensor;
+    return BERTH_OK;
+}
+
+// ---- sparse tensors: made dense ----
+
+// Indices are (count, rank) coordinates or (count) linear positions.
+static berth_status scatter_sparse(const berth_tensor *values, const berth_tensor *indices,
+                                   berth_tensor *dense) {
+    int64_t count = berth_tensor_element_count(values);
+    int64_t total = berth_tensor_element_count(dense);
+    size_t size = berth_dtype_size_bytes(dense->dtype);
+    bool linear = indices->rank == 1;
+    if (indices->dtype != BERTH_DTYPE_I64 || values->rank != 1 ||
+        (indices->rank != 1 && indices->rank != 2) || indices->dims[0] != count ||
+        (!linear && indices->dims[1] != dense->rank))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a sparse tensor's indices do not fit its values and shape");
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t at = 0;
+        if (linear) {
+            at = berth_tensor_get_i64(indices, i);
+        } else {
+            for (int d = 0; d < dense->rank; ++d) {
+                int64_t coordinate = berth_tensor_get_i64(indices, i * dense->rank + d);
+                if (coordinate < 0 || coordinate >= dense->dims[d])
+                    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                             "a sparse tensor's index is out of range");
+                at = at * dense->dims[d] + coordinate;
+            }
+        }
+        if (at < 0 || at >= total)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "a sparse tensor's index is out of range");
+        memcpy((uint8_t *)dense->data + (size_t)at * size,
+               (const uint8_t *)values->data + (size_t)i * size, size);
+    }
+    return BERTH_OK;
+}
+
+berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
+                                     berth_tensor *out_tensor, const char **out_name) {
+    berth_wire cursor = *wire;
+    berth_tensor values = {0};
+    berth_tensor indices = {0};
+    int64_t dims[BERTH_MAX_RANK];
+    int rank = 0;
+    size_t size = 0;
+    *out_tensor = (berth_tensor){0};
+    if (out_name) *out_name = "";
+    for (berth_wire_field field; berth_wire_next(&cursor, &field);) {
+        berth_wire inner = berth_wire_enter(&cursor, &field);
+        if (field.number == 1) BERTH_TRY(onnx_read_tensor(im, &inner, &values, out_name));
+        if (field.number == 2) BERTH_TRY(onnx_read_tensor(im, &inner, &indices, NULL));
+        if (field.number != 3) continue;
+        uint64_t extent = field.value;
+        if (field.type == BERTH_WIRE_VARINT) {
+            if (rank == BERTH_MAX_RANK)
+                berth_wire_fail(&cursor, "a tensor has more than 8 dimensions");
+            else
+                dims[rank++] = (int64_t)extent;
+            continue;
+        }
+        while (berth_wire_varint(&inner, &extent)) {
+            if (rank == BERTH_MAX_RANK)
+                berth_wire_fail(&inner, "a tensor has more than 8 dimensions");
+            else
+                dims[rank++] = (int64_t)extent;
+        }
+        BERTH_TRY(berth_wire_status(&inner));
+    }
+    BERTH_TRY(berth_wire_status(&cursor));
+    BERTH_TRY(berth_shape_size_bytes(values.dtype, rank, dims, NULL, &size));
+    if (size > MAX_SPARSE_BYTES)
+        return berth_status_make(BERTH_UNSUPPORTED, "a sparse tensor of %zu bytes when dense",
+                                 size);
+    *out_tensor = berth_tensor_create(im->arena, values.dtype, rank, dims);
+    return scatter_sparse(&values, &indices, out_tensor);
+}

@@ -1,0 +1,203 @@
+// Types of graph inputs and outputs: symbols, and what the caller fixed (dimensions, bound inputs).
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/onnx/importer.h"
+
+static const berth_input_binding *binding_of(const onnx_importer *im, const char *name) {
+    for (uint32_t i = 0; im->options && i < im->options->input_count; ++i)
+        if (strcmp(im->options->inputs[i].name, name) == 0) return &im->options->inputs[i];
+    return NULL;
+}
+
+static const berth_dim_binding *dim_of(const onnx_importer *im, const char *name) {
+    for (uint32_t i = 0; i < im->dims.count; ++i)
+        if (strcmp(im->dims.data[i].name, name) == 0) return &im->dims.data[i];
+    return NULL;
+}
+
+static berth_status bind_dim(onnx_importer *im, const char *input, const char *name,
+                             int64_t extent) {
+    const berth_dim_binding *bound = dim_of(im, name);
+    if (!bound) {
+        berth_vec_push(im->scratch, &im->dims, (berth_dim_binding){name, extent});
+        return BERTH_OK;
+    }
+    if (bound->extent == extent) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "input \"%s\": dimension %s is %lld here and %lld elsewhere", input,
+                             name, (long long)extent, (long long)bound->extent);
+}
+
+// A bound tensor fits the declared type; its extents fix the symbols.
+static berth_status bind_input(onnx_importer *im, const onnx_value *value,
+                               const berth_tensor *tensor) {
+    berth_dtype declared = berth_dtype_from_onnx(value->element);
+    if (declared != tensor->dtype)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\" is %s, the tensor given is %s", value->name,
+                                 berth_dtype_name(declared), berth_dtype_name(tensor->dtype));
+    if (!value->has_shape) return BERTH_OK;
+    if (value->dims.count != (uint32_t)tensor->rank)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\" has %u dimensions, the tensor given %d", value->name,
+                                 value->dims.count, tensor->rank);
+    for (int i = 0; i < tensor->rank; ++i) {
+        const onnx_dim *dim = &value->dims.data[i];
+        if (dim->known && dim->extent != tensor->dims[i])
+            return berth_status_make(
+                BERTH_INVALID_ARGUMENT,
+                "input \"%s\": dimension %d is %lld, the tensor given has %lld", value->name, i,
+                (long long)dim->extent, (long long)tensor->dims[i]);
+        if (!dim->known && *dim->param)
+            BERTH_TRY(bind_dim(im, value->name, dim->param, tensor->dims[i]));
+    }
+    return BERTH_OK;
+}
+
+// "batch, width", or "none".
+static const char *list_symbols(onnx_importer *im, const onnx_graph *graph) {
+    berth_strbuf names = berth_strbuf_make(im->scratch);
+    onnx_scope seen = {0};
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        for (uint32_t d = 0; d < graph->inputs.data[i].dims.count; ++d) {
+            const onnx_dim *dim = &graph->inputs.data[i].dims.data[d];
+            berth_str_id name = berth_module_intern(im->module, dim->param);
+            if (dim->known || !*dim->param || onnx_scope_find_here(&seen, name) != BERTH_NONE)
+                continue;
+            onnx_scope_add(im->scratch, &seen, name, 0);
+            berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", dim->param);
+        }
+    }
+    return names.length ? berth_strbuf_text(&names) : "none";
+}
+
+static bool has_symbol(const onnx_graph *graph, const char *name) {
+    for (uint32_t i = 0; i < graph->inputs.count; ++i)
+        for (uint32_t d = 0; d < graph->inputs.data[i].dims.count; ++d)
+            if (!graph->inputs.data[i].dims.data[d].known &&
+                strcmp(graph->inputs.data[i].dims.data[d].param, name) == 0)
+                return true;
+    return false;
+}
+
+static const onnx_value *find_input(const onnx_graph *graph, const char *name) {
+    for (uint32_t i = 0; i < graph->inputs.count; ++i)
+        if (strcmp(graph->inputs.data[i].name, name) == 0) return &graph->inputs.data[i];
+    return NULL;
+}
+
+static berth_status no_such_input(onnx_importer *im, const onnx_graph *graph, const char *name) {
+    berth_strbuf names = berth_strbuf_make(im->scratch);
+    for (uint32_t i = 0; i < graph->inputs.count && i < 20; ++i)
+        if (onnx_scope_find_here(im->scope,
+                                 berth_module_intern(im->module, graph->inputs.data[i].name)) ==
+            BERTH_NONE)
+            berth_strbuf_addf(&names, "%s\"%s\"", names.length ? ", " : "",
+                              graph->inputs.data[i].name);
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has no input \"%s\"; its inputs are: %s",
+                             im->file, name, berth_strbuf_text(&names));
+}
+
+// Initializers must be in im->scope already: an input with an initializer is not an input.
+berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
+                               const onnx_scope *fixed) {
+    if (!im->options) return BERTH_OK;
+    for (uint32_t i = 0; i < im->options->dim_count; ++i) {
+        const berth_dim_binding *dim = &im->options->dims[i];
+        if (dim->extent < 0)
+            return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s cannot be %lld",
+                                     dim->name, (long long)dim->extent);
+        if (!has_symbol(graph, dim->name))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "%s has no symbolic dimension \"%s\"; its symbols are: %s",
+                                     im->file, dim->name, list_symbols(im, graph));
+        BERTH_TRY(bind_dim(im, "", dim->name, dim->extent));
+    }
+    for (uint32_t i = 0; i < im->options->input_count; ++i) {
+        const berth_input_binding *input = &im->options->inputs[i];
+        const onnx_value *value = find_input(graph, input->name);
+        if (!value ||
+            onnx_scope_find_here(fixed, berth_module_intern(im->module, input->name)) != BERTH_NONE)
+            return no_such_input(im, graph, input->name);
+        BERTH_TRY(bind_input(im, value, &input->tensor));
+    }
+    return BERTH_OK;
+}
+
+berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const char *what,
+                             berth_type_id *out_type) {
+    int64_t dims[BERTH_MAX_RANK];
+    *out_type = 0;
+    if (!value->is_tensor)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "%s: %s \"%s\" is not a tensor (a sequence, map or optional)",
+                                 im->file, what, value->name);
+    berth_dtype dtype = berth_dtype_from_onnx(value->element);
+    if (dtype == BERTH_DTYPE_NONE)
+        return berth_status_make(
+            BERTH_UNSUPPORTED, "%s: %s \"%s\" has element type %lld of ONNX (%s)", im->file, what,
+            value->name, (long long)value->element, value->element == 8 ? "string" : "unknown");
+    if (!value->has_shape) {
+        *out_type = berth_type_tensor(im->module, dtype, -1, NULL);
+        return BERTH_OK;
+    }
+    if (value->dims.count > BERTH_MAX_RANK)
+        return berth_status_make(BERTH_UNSUPPORTED, "%s: %s \"%s\" has %u dimensions (at most %d)",
+                                 im->file, what, value->name, value->dims.count, BERTH_MAX_RANK);
+    for (uint32_t i = 0; i < value->dims.count; ++i) {
+        const onnx_dim *dim = &value->dims.data[i];
+        const berth_dim_binding *bound = dim->known ? NULL : dim_of(im, dim->param);
+        if (dim->known && dim->extent < 0)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "%s: %s \"%s\": dimension %u is negative (%lld)", im->file,
+                                     what, value->name, i, (long long)dim->extent);
+        if (dim->known)
+            dims[i] = dim->extent;
+        else if (bound)
+            dims[i] = bound->extent;
+        else
+            dims[i] = *dim->param ? berth_dim_symbol(berth_module_intern(im->module, dim->param))
+                                  : BERTH_DIM_UNKNOWN;
+    }
+    *out_type = berth_type_tensor(im->module, dtype, (int)value->dims.count, dims);
+    const berth_type *type = berth_type_get(im->module, *out_type);
+    if (!berth_type_is_static(type)) return BERTH_OK;
+    return berth_status_prefix(berth_shape_size_bytes(dtype, type->rank, type->dims, NULL, NULL),
+                               "%s: %s \"%s\"", im->file, what, value->name);
+}
+
+berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        const onnx_value *value = &graph->inputs.data[i];
+        berth_str_id name = berth_module_intern(im->module, value->name);
+        const berth_input_binding *binding = binding_of(im, value->name);
+        berth_type_id type = 0;
+        if (onnx_scope_find_here(im->scope, name) !=
+            BERTH_NONE) {  // an initializer, or a second input of that name
+            for (uint32_t k = 0; k < i; ++k)
+                if (strcmp(graph->inputs.data[k].name, value->name) == 0)
+                    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                             "%s: input \"%s\" is declared twice", im->file,
+                                             value->name);
+            continue;
+        }
+        BERTH_TRY(onnx_value_type(im, value, "input", &type));
+        if (binding && !binding->as_constant)
+            type = berth_type_tensor(im->module, binding->tensor.dtype, binding->tensor.rank,
+                                     binding->tensor.dims);
+        berth_value_id id = 0;
+        if (binding && binding->as_constant) {
+            berth_tensor copy = berth_tensor_create(im->arena, binding->tensor.dtype,
+                                                    binding->tensor.rank, binding->tensor.dims);
+            size_t size = berth_tensor_size_bytes(&copy);
+            if (size) memcpy(copy.data, binding->tensor.data, size);
+            id = berth_graph_constant(im->module, im->function, 0, &copy, 0);
+        } else {
+            id = berth_graph_add_param(im->module, im->function, value->name, type);
+        }
+        berth_graph_get(im->module, im->function)->values.data[id].name = name;
+        onnx_scope_add(im->scratch, im->scope, name, id);
+    }
+    return BERTH_OK;
+}

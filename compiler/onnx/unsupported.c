@@ -1,0 +1,94 @@
+// Finds every operator that cannot be imported before anything is built, so that they are reported
+// together.
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/onnx/importer.h"
+
+typedef struct missing_op {
+    const char *op_type;
+    const char *domain;
+    const char *reason;
+    const char *nodes[3];  // the first ones
+    uint32_t count;
+} missing_op;
+
+typedef struct survey {
+    onnx_importer *im;
+    BERTH_VEC(missing_op) missing;
+    bool *visited;  // per model-local function
+} survey;
+
+const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node) {
+    for (uint32_t i = 0; i < im->model.functions.count; ++i) {
+        const onnx_function *function = &im->model.functions.data[i];
+        if (strcmp(function->name, node->op_type) == 0 &&
+            strcmp(function->domain, node->domain) == 0)
+            return function;
+    }
+    return NULL;
+}
+
+static void add_missing(survey *s, const onnx_node *node, const char *reason) {
+    missing_op *op = NULL;
+    for (uint32_t i = 0; i < s->missing.count && !op; ++i)
+        if (strcmp(s->missing.data[i].op_type, node->op_type) == 0 &&
+            strcmp(s->missing.data[i].domain, node->domain) == 0)
+            op = &s->missing.data[i];
+    if (!op) {
+        berth_vec_push(
+            s->im->scratch, &s->missing,
+            (missing_op){.op_type = node->op_type, .domain = node->domain, .reason = reason});
+        op = &s->missing.data[s->missing.count - 1];
+    }
+    if (op->count < 3) op->nodes[op->count] = node->name;
+    op->count++;
+}
+
+static void survey_graph(survey *s, const onnx_graph *graph, int depth);
+
+static void survey_node(survey *s, const onnx_node *node, int depth) {
+    const onnx_function *function = onnx_find_function(s->im, node);
+    if (function) {
+        uint32_t index = (uint32_t)(function - s->im->model.functions.data);
+        if (s->visited[index]) return;
+        s->visited[index] = true;
+        survey_graph(s, &function->body, depth + 1);
+        return;
+    }
+    const onnx_row *row = *node->domain ? NULL : onnx_row_find(node->op_type);
+    if (*node->domain)
+        add_missing(s, node, "not ONNX's own operator set");
+    else if (!row)
+        add_missing(s, node, "unknown operator");
+    else if (!row->build)
+        add_missing(s, node, row->attrs);
+    for (uint32_t i = 0; i < node->attrs.count; ++i)
+        if (node->attrs.data[i].graph) survey_graph(s, node->attrs.data[i].graph, depth + 1);
+}
+
+// Depth is bounded by the parser's limit on graphs and by the number of functions (each is visited
+// once).
+static void survey_graph(survey *s, const onnx_graph *graph, int depth) {
+    if (depth > 256) return;  // a chain of functions that long is refused while inlining
+    for (uint32_t i = 0; i < graph->nodes.count; ++i) survey_node(s, &graph->nodes.data[i], depth);
+}
+
+static void describe(berth_strbuf *text, const missing_op *op) {
+    berth_strbuf_addf(text, "%s%s%s%s x%u (%s; ", text->length ? ", " : "", op->domain,
+                      *op->domain ? "." : "", op->op_type, op->count, op->reason);
+    for (uint32_t i = 0; i < op->count && i < 3; ++i)
+        berth_strbuf_addf(text, "%s\"%s\"", i ? ", " : "node ", op->nodes[i]);
+    berth_strbuf_add(text, op->count > 3 ? ", ...)" : ")");
+}
+
+berth_status onnx_check_operators(onnx_importer *im) {
+    survey s = {.im = im,
+                .visited = berth_arena_new_array(im->scratch, bool, im->model.functions.count)};
+    survey_graph(&s, &im->model.graph, 0);
+    if (!s.missing.count) return BERTH_OK;
+    berth_strbuf text = berth_strbuf_make(im->scratch);
+    for (uint32_t i = 0; i < s.missing.count; ++i) describe(&text, &s.missing.data[i]);
+    return berth_status_make(BERTH_UNSUPPORTED, "%s uses operators that cannot be imported: %s",
+                             im->file, berth_strbuf_text(&text));
+}
