@@ -16,8 +16,8 @@ typedef struct folder {
 // ---- replacements ----
 
 static void extend_map(folder *f) {
-    while (f->map.count < f->graph->values.count)
-        berth_vec_push(f->module->arena, &f->map, f->map.count);
+    for (uint32_t i = f->map.count; i < f->graph->values.count; ++i)
+        berth_vec_push(f->module->arena, &f->map, i);
 }
 
 static berth_value_id resolve(folder *f, berth_value_id value) {
