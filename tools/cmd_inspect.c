@@ -68,6 +68,7 @@ static facts gather(const berth_module *module, berth_arena *arena) {
     for (uint32_t i = 0; i < module->locs.count; ++i) {
         const berth_loc *loc = &module->locs.data[i];
         if (!loc->op_type || loc->part_count) continue;
+        if (strcmp(berth_module_str(module, loc->op_type), "initializer") == 0) continue;
         uint32_t at = 0;
         while (at < f.op_kinds && names[at] != loc->op_type) at++;
         if (at == f.op_kinds) names[f.op_kinds++] = loc->op_type;
