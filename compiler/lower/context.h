@@ -126,6 +126,10 @@ void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output, cons
 void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_grid_options *options,
                               berth_lower_grid *grid);
 void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid);
+// For nests that make the loops of a padded dimension themselves: `index` is made of the loops `outer` and `inner` and
+// runs past `extent`. Ends with berth_lower__end_lanes.
+void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index, int64_t extent);
+void berth_lower__end_lanes(berth_lower *c);
 
 // Parallel loops over the dimensions of `dims` that are not in `skip` (a bit mask); fills those of `at`.
 int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip, berth_expr *at);

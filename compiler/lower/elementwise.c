@@ -251,17 +251,13 @@ berth_expr berth_lower__where(berth_lower *c, const berth_op *op, uint32_t outpu
 
 // ---- quantisation -------------------------------------------------------------------------------
 
-berth_expr berth_lower__quant_param(berth_lower *c, const berth_op *op, uint32_t i, int axis, int64_t block,
-                                    const berth_expr *at) {
+// Element of a scale or zero point: one, or one per index of `axis`.
+static berth_expr quant_param(berth_lower *c, const berth_op *op, uint32_t i, int axis, const berth_expr *at) {
     const berth_type *type = in_type(c, op, i);
     berth_expr mapped[BERTH_MAX_RANK];
-    for (int d = 0; d < type->rank; ++d) mapped[d] = ix(c, 0);
-    if (type->rank == 1 && type->dims[0] > 1) mapped[0] = at[axis];
-    if (type->rank > 1)
-        for (int d = 0; d < type->rank; ++d) {
-            mapped[d] = type->dims[d] == 1 ? ix(c, 0) : at[d];
-            if (d == axis && block > 0) mapped[d] = x_div(c, at[d], ix(c, block));
-        }
+    bool per_axis = type->rank == 1 && type->dims[0] > 1;
+    if (type->rank > 1) berth_lower__fail(c, op, "blocked quantisation");
+    for (int d = 0; d < type->rank; ++d) mapped[d] = per_axis ? at[axis] : ix(c, 0);
     return in_at(c, op, i, mapped);
 }
 
@@ -292,21 +288,19 @@ static int quant_axis(berth_lower *c, const berth_op *op, int rank) {
 
 berth_expr berth_lower__quantize(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
     int axis = quant_axis(c, op, out_rank(c, op));
-    int64_t block = attr_int(c, op, "block_size", 0);
     berth_expr x = in_at(c, op, 0, at);
     berth_dtype t = berth_dtype_is_float(dtype_of(c, x)) ? dtype_of(c, x) : BERTH_DTYPE_F32;
-    berth_expr scale = x_cast(c, t, berth_lower__quant_param(c, op, 1, axis, block, at));
-    berth_expr zero = has_in(op, 2) ? berth_lower__quant_param(c, op, 2, axis, block, at) : 0;
+    berth_expr scale = x_cast(c, t, quant_param(c, op, 1, axis, at));
+    berth_expr zero = has_in(op, 2) ? quant_param(c, op, 2, axis, at) : 0;
     return berth_lower__saturate(c, x_cast(c, t, x), scale, zero, out_type(c, op, output)->dtype);
 }
 
 berth_expr berth_lower__dequantize(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
     int axis = quant_axis(c, op, out_rank(c, op));
-    int64_t block = attr_int(c, op, "block_size", 0);
     berth_expr x = x_cast(c, BERTH_DTYPE_I32, in_at(c, op, 0, at));
-    berth_expr scale = berth_lower__quant_param(c, op, 1, axis, block, at);
+    berth_expr scale = quant_param(c, op, 1, axis, at);
     if (has_in(op, 2))
-        x = x_sub(c, x, x_cast(c, BERTH_DTYPE_I32, berth_lower__quant_param(c, op, 2, axis, block, at)));
+        x = x_sub(c, x, x_cast(c, BERTH_DTYPE_I32, quant_param(c, op, 2, axis, at)));
     berth_dtype t = out_dtype(c, op, output);
     return x_mul(c, x_cast(c, t, x), x_cast(c, t, scale));
 }

@@ -46,19 +46,17 @@ BERTH_LOWER_ELEMENT_(gather_nd)
 BERTH_LOWER_ELEMENT_(one_hot)
 BERTH_LOWER_ELEMENT_(constant_of_shape)
 BERTH_LOWER_ELEMENT_(range)
-BERTH_LOWER_ELEMENT_(shape_of)
 BERTH_LOWER_ELEMENT_(window)
 BERTH_LOWER_NEST_(scatter_elements)
 BERTH_LOWER_NEST_(scatter_nd)
 // resize.c, grid_sample.c
 BERTH_LOWER_ELEMENT_(resize)
 BERTH_LOWER_ELEMENT_(grid_sample)
-// matmul.c, quantized.c
+// matmul.c, linear_algebra.c
 BERTH_LOWER_NEST_(matmul)
 BERTH_LOWER_NEST_(gemm)
 BERTH_LOWER_NEST_(matmul_integer)
 BERTH_LOWER_NEST_(qlinear_matmul)
-BERTH_LOWER_NEST_(dynamic_quantize)
 BERTH_LOWER_NEST_(einsum)
 BERTH_LOWER_NEST_(det)
 // conv.c
@@ -88,6 +86,7 @@ BERTH_LOWER_NEST_(layer_norm)
 BERTH_LOWER_NEST_(instance_norm)
 BERTH_LOWER_NEST_(group_norm)
 BERTH_LOWER_NEST_(mean_variance_norm)
+BERTH_LOWER_NEST_(dynamic_quantize)
 BERTH_LOWER_NEST_(lp_norm)
 // recurrent.c
 BERTH_LOWER_NEST_(recurrent)
@@ -97,7 +96,6 @@ BERTH_LOWER_NEST_(stft)
 // winograd.c
 BERTH_LOWER_NEST_(winograd_weights)
 BERTH_LOWER_NEST_(winograd_input)
-BERTH_LOWER_NEST_(winograd_matmul)
 BERTH_LOWER_NEST_(winograd_output)
 
 #undef BERTH_LOWER_ELEMENT_
@@ -105,9 +103,6 @@ BERTH_LOWER_NEST_(winograd_output)
 
 // round(x / scale) + zero, saturated to `dtype` (quantize_linear): `value` float, scale float, `zero` i32 or 0 (none).
 berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale, berth_expr zero, berth_dtype dtype);
-// Element of a quantisation parameter (scalar, one per index of `axis`, or blocks along it) for element `at`.
-berth_expr berth_lower__quant_param(berth_lower *c, const berth_op *op, uint32_t i, int axis, int64_t block,
-                                    const berth_expr *at);
 
 // Smallest and largest value of a type; infinities for floats.
 berth_expr berth_lower__lowest(berth_lower *c, berth_dtype dtype);

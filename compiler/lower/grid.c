@@ -96,6 +96,19 @@ void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output, cons
 
 void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid) {
     berth_lower__end_loops(c, grid->loops);
+    berth_lower__end_lanes(c);
+}
+
+void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index, int64_t extent) {
+    const berth_expr parts[2] = {outer, inner};
+    for (int i = 0; i < 2; ++i) {
+        const berth_expr_node *node = berth_tfn_expr(c->fn, parts[i]);
+        if (node->kind == BERTH_EXPR_VAR) berth_vec_push(c->scratch, &c->lane_vars, node->var);
+    }
+    c->valid = x_and(c, c->valid, x_lt(c, index, ix(c, extent)));
+}
+
+void berth_lower__end_lanes(berth_lower *c) {
     c->lane_vars.count = 0;
     c->valid = 0;
 }

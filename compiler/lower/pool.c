@@ -191,7 +191,8 @@ void berth_lower__global_pool(berth_lower *c, const berth_op *op) {
     berth_lower__grid_end(c, &grid);
 }
 
-// Zeros, then every element to its place. Indices may repeat across windows: one loop after the other.
+// Zeros, then every element to its place. Indices count in the shape that the window gives, which operand output_shape may
+// exceed. They may repeat: one loop after the other.
 void berth_lower__max_unpool(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *y = out_type(c, op, 0);
@@ -201,12 +202,20 @@ void berth_lower__max_unpool(berth_lower *c, const berth_op *op) {
     berth_lower__put(c, out, at, num(c, out_dtype(c, op, 0), 0));
     berth_lower__end_loops(c, loops);
     berth_lower__next_nest(c);
+    berth_window w;
+    if (!describe(c, op, &w)) return;
+    int64_t dims[BERTH_MAX_RANK] = {x->dims[0], x->dims[1]};
+    for (int i = 0; i < w.spatial; ++i) dims[2 + i] = w.output[i];
     int64_t count = 1;
-    for (int d = 0; d < y->rank; ++d) count *= y->dims[d];
+    for (int d = 0; d < x->rank; ++d) count *= dims[d];
     loops = berth_lower__inner(c, x->rank, x->dims, ~0u, at);
     berth_expr flat = berth_lower__data_index(c, in_at(c, op, 1, at), count);
     berth_expr to[BERTH_MAX_RANK];
-    berth_lower__delinearise(c, y->rank, y->dims, flat, to);
+    berth_expr inside = 0;
+    berth_lower__delinearise(c, x->rank, dims, flat, to);
+    for (int d = 0; d < x->rank; ++d)
+        if (dims[d] > y->dims[d]) inside = x_and(c, inside, x_lt(c, to[d], ix(c, y->dims[d])));
+    berth_lower__if(c, inside);
     berth_lower__put(c, out, to, in_at(c, op, 0, at));
-    berth_lower__end_loops(c, loops);
+    berth_lower__end_loops(c, loops + 1);
 }

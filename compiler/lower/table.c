@@ -41,6 +41,18 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     GRID(QLINEAR_CONV, qlinear_conv), GRID(CONV_TRANSPOSE, conv_transpose), GRID(MAX_POOL, max_pool),
     GRID(AVERAGE_POOL, average_pool), GRID(LP_POOL, lp_pool), GRID(GLOBAL_MAX_POOL, global_pool),
     GRID(GLOBAL_AVERAGE_POOL, global_pool), GRID(GLOBAL_LP_POOL, global_pool), IN_BUFFER(MAX_UNPOOL, max_unpool),
+    // addressing by data, generated values
+    ELEMENT(GATHER, gather), ELEMENT(GATHER_ELEMENTS, gather_elements), ELEMENT(GATHER_ND, gather_nd),
+    ELEMENT(ONE_HOT, one_hot), ELEMENT(CONSTANT_OF_SHAPE, constant_of_shape), ELEMENT(RANGE, range),
+    ELEMENT(HANN_WINDOW, window), ELEMENT(HAMMING_WINDOW, window), ELEMENT(BLACKMAN_WINDOW, window),
+    IN_BUFFER(SCATTER_ELEMENTS, scatter_elements), IN_BUFFER(SCATTER_ND, scatter_nd),
+    // normalisations
+    GRID(LRN, lrn), NEST(INSTANCE_NORMALIZATION, instance_norm), NEST(LAYER_NORMALIZATION, layer_norm),
+    NEST(GROUP_NORMALIZATION, group_norm), NEST(MEAN_VARIANCE_NORMALIZATION, mean_variance_norm),
+    NEST(DYNAMIC_QUANTIZE_LINEAR, dynamic_quantize),
+    // Winograd convolution
+    NEST(WINOGRAD_WEIGHTS, winograd_weights), NEST(WINOGRAD_INPUT, winograd_input), GRID(WINOGRAD_MATMUL, matmul),
+    GRID(WINOGRAD_OUTPUT, winograd_output),
     // rows and reductions
     NEST(SOFTMAX, softmax), NEST(LOG_SOFTMAX, softmax), NEST(HARDMAX, hardmax), NEST(LP_NORMALIZATION, lp_norm),
     GRID(REDUCE_SUM, reduce), GRID(REDUCE_MEAN, reduce), GRID(REDUCE_MAX, reduce), GRID(REDUCE_MIN, reduce),
