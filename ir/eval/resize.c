@@ -20,18 +20,20 @@ typedef struct resize {
     double cubic_a, extrapolation;
 } resize;
 
+// As in ONNX's reference and its test data, the formulas use the length before rounding
+// (in * scale), which differs from `out` when the scale is given.
 static double source_coordinate(const resize *r, const resize_axis *a, int64_t i) {
-    double x = (double)i, in = (double)a->in, out = (double)a->out;
+    double x = (double)i, in = (double)a->in, length = in * a->scale;
     const char *how = r->coordinates;
-    if (strcmp(how, "align_corners") == 0) return a->out == 1 ? 0 : x * (in - 1) / (out - 1);
+    if (strcmp(how, "align_corners") == 0) return i == 0 ? 0 : x * (in - 1) / (length - 1);
     if (strcmp(how, "asymmetric") == 0) return x / a->scale;
     if (strcmp(how, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / a->scale;
-    if (strcmp(how, "pytorch_half_pixel") == 0 && a->out <= 1) return 0;
+    if (strcmp(how, "pytorch_half_pixel") == 0 && length <= 1) return 0;
     if (strcmp(how, "half_pixel_symmetric") == 0)
-        return in / 2 * (1 - out / (a->scale * in)) + (x + 0.5) / a->scale - 0.5;
+        return in / 2 * (1 - (double)a->out / length) + (x + 0.5) / a->scale - 0.5;
     if (r->crop)
-        return a->out > 1 ? a->roi_start * (in - 1) +
-                                x * (a->roi_end - a->roi_start) * (in - 1) / (out - 1)
+        return length > 1 ? a->roi_start * (in - 1) +
+                                x * (a->roi_end - a->roi_start) * (in - 1) / (length - 1)
                           : 0.5 * (a->roi_start + a->roi_end) * (in - 1);
     return (x + 0.5) / a->scale - 0.5;
 }

@@ -86,6 +86,9 @@ berth_status berth_eval__winograd_input(berth_eval_context *ctx) {
     if (pads && pad_count != 4)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "pads has %u entries, not 4", pad_count);
     if (!pads) pads = none;
+    for (int i = 0; i < 4; ++i)
+        if (pads[i] < 0 || pads[i] > INT32_MAX)
+            return berth_status_make(BERTH_OUT_OF_RANGE, "pads[%d] is %lld", i, (long long)pads[i]);
     int64_t h = x->dims[2], w = x->dims[3], channels = x->dims[1];
     int64_t out_h = h + pads[0] + pads[2] - 2, out_w = w + pads[1] + pads[3] - 2;
     if (out_h < 1 || out_w < 1)
