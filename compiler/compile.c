@@ -6,6 +6,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/layout.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/pipeline.h"
 
@@ -86,6 +87,14 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     return BERTH_OK;
 }
 
+static berth_status run_layout(berth_module *module, berth_pass_context *context) {
+    const berth_compile_options *options = pipeline_of(context)->options;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    if (options->no_layouts) return BERTH_OK;
+    return berth_pass_layout_cpu(module, main, options->target);
+}
+
 static berth_status run_fuse(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
@@ -133,6 +142,8 @@ static const berth_pass pass_simplify = {"simplify",
                                          run_simplify, "fold-constants"};
 static const berth_pass pass_plan = {"plan-devices", "decide devices, insert copies", run_plan,
                                      NULL};
+static const berth_pass pass_layout = {"layout", "layouts of activations and weights per device",
+                                       run_layout, "plan-devices"};
 static const berth_pass pass_fuse = {"fuse", "group operations into primitive functions", run_fuse,
                                      NULL};
 static const berth_pass pass_lower = {"lower", "primitive functions to tensor functions", run_lower,
@@ -143,9 +154,9 @@ static const berth_pass pass_schedule = {
 static const berth_pass pass_package = {
     "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
 
-static const berth_pass *const pipeline_passes[] = {&pass_names,    &pass_fold,    &pass_simplify,
-                                                    &pass_plan,     &pass_fuse,    &pass_lower,
-                                                    &pass_schedule, &pass_package, NULL};
+static const berth_pass *const pipeline_passes[] = {
+    &pass_names, &pass_fold,  &pass_simplify, &pass_plan,    &pass_layout,
+    &pass_fuse,  &pass_lower, &pass_schedule, &pass_package, NULL};
 
 const berth_pass *const *berth_compile_passes(void) {
     return pipeline_passes;

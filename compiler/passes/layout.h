@@ -1,0 +1,23 @@
+// Layouts for operations placed on CPU devices, between placement and fusion.
+//
+//   convolutions  activations in blocks of 8 channels ("aBcd8b"), weights packed in blocks of 16
+//   outputs, padding as an
+//                 operation of its own; what follows (elementwise, pools, concatenation of
+//                 channels) stays blocked, and a relayout stands where a plain tensor is needed
+//                 again
+//   matrices      constant right-hand sides in panels of 16 columns ("Ba16b")
+//
+// Constants are packed here: a constant whose value's type has a layout holds its bytes in that
+// layout. The values computed are the same; what is not understood stays plain.
+#ifndef BERTH_COMPILER_PASSES_LAYOUT_H_
+#define BERTH_COMPILER_PASSES_LAYOUT_H_
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+// Rewrites `main` in place. Inside berth_arena_try of the module's arena. O(operations + bytes of
+// constants).
+BERTH_MUST_USE berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
+                                                  const berth_multi_target *target);
+
+#endif  // BERTH_COMPILER_PASSES_LAYOUT_H_
