@@ -35,9 +35,10 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     ELEMENT(SPLIT, split), ELEMENT(SLICE, slice), ELEMENT(PAD, pad), ELEMENT(DEPTH_TO_SPACE, depth_to_space),
     ELEMENT(SPACE_TO_DEPTH, space_to_depth), ELEMENT(REVERSE_SEQUENCE, reverse_sequence), ELEMENT(TRILU, trilu),
     ELEMENT(EYE_LIKE, eye_like),
+    ELEMENT(RESIZE, resize),
     // matrices, convolutions, pools
     GRID(MATMUL, matmul), GRID(GEMM, gemm), GRID(MATMUL_INTEGER, matmul_integer),
-    GRID(QLINEAR_MATMUL, qlinear_matmul), GRID(CONV, conv), GRID(CONV_INTEGER, conv_integer),
+    GRID(QLINEAR_MATMUL, qlinear_matmul), GRID(EINSUM, einsum), NEST(DET, det), GRID(CONV, conv), GRID(CONV_INTEGER, conv_integer),
     GRID(QLINEAR_CONV, qlinear_conv), GRID(CONV_TRANSPOSE, conv_transpose), GRID(MAX_POOL, max_pool),
     GRID(AVERAGE_POOL, average_pool), GRID(LP_POOL, lp_pool), GRID(GLOBAL_MAX_POOL, global_pool),
     GRID(GLOBAL_AVERAGE_POOL, global_pool), GRID(GLOBAL_LP_POOL, global_pool), IN_BUFFER(MAX_UNPOOL, max_unpool),
