@@ -104,8 +104,9 @@ BERTH_MUST_USE berth_status berth_queue_submit(berth_queue *queue,
 BERTH_MUST_USE berth_status berth_queue_flush(berth_queue *queue);
 
 // Makes room, so that from now on submit allocates nothing while at most `submission_count` are in
-// flight with at most `command_count` commands and `point_count` waits and signals each. One counts
-// as in flight until a moment after its signals are reached. Call while the queue is idle.
+// flight with at most `command_count` commands and `point_count` waits and signals together each.
+// Without it, submit makes room as needed and keeps it. Call while the queue is idle. Errors:
+// OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_queue_reserve(berth_queue *queue, uint32_t submission_count,
                                                 uint32_t command_count, uint32_t point_count);
 

@@ -11,6 +11,7 @@ struct berth_host_queue_entry {
     berth_host_queue_entry *next;
     berth_semaphore_point *points;  // waits, then signals
     uint32_t point_capacity;
+    uint32_t command_capacity;  // of the record
     uint32_t wait_count;
     uint32_t signal_count;
     const berth_command *commands;
@@ -54,48 +55,56 @@ static berth_host_queue_entry *entry_create(berth_host_queue *queue) {
     return NULL;
 }
 
-static bool entry_reserve(berth_host_queue *queue, berth_host_queue_entry *entry, uint32_t count) {
-    if (count <= entry->point_capacity) return true;
-    berth_semaphore_point *points =
-        berth_resize(queue->allocator, entry->points, entry->point_capacity * sizeof(*points),
-                     count * sizeof(*points));
-    if (!points) return false;
-    entry->points = points;
-    entry->point_capacity = count;
-    return true;
+static berth_status grow_points(berth_host_queue *queue, berth_semaphore_point **points,
+                                uint32_t *capacity) {
+    if (queue->point_capacity <= *capacity) return BERTH_OK;
+    berth_semaphore_point *grown =
+        berth_resize(queue->allocator, *points, *capacity * sizeof(*grown),
+                     queue->point_capacity * sizeof(*grown));
+    if (!grown) return berth_status_oom();
+    *points = grown;
+    *capacity = queue->point_capacity;
+    return BERTH_OK;
 }
 
-berth_status berth_host_queue_reserve(berth_queue *base, uint32_t submission_count,
-                                      uint32_t command_count, uint32_t point_count) {
-    berth_host_queue *queue = (berth_host_queue *)base;
-    berth_status status = BERTH_OK;
-    pthread_mutex_lock(&queue->lock);
-    berth_host_queue_entry **at = &queue->unused;
-    for (uint32_t i = 0; i < submission_count && !status; ++i, at = &(*at)->next) {
-        if (!*at) *at = entry_create(queue);
-        if (!*at || !entry_reserve(queue, *at, point_count))
-            status = berth_status_oom();
-        else if (queue->ops->record_reserve)
-            status = queue->ops->record_reserve(base, (*at)->record, command_count);
-        if (!*at) break;
+// Makes the entry as large as any submission may need.
+static berth_status entry_fit(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    BERTH_TRY(grow_points(queue, &entry->points, &entry->point_capacity));
+    if (queue->command_capacity > entry->command_capacity && queue->ops->record_reserve) {
+        BERTH_TRY(queue->ops->record_reserve(&queue->base, entry->record, queue->command_capacity));
+        entry->command_capacity = queue->command_capacity;
     }
-    pthread_mutex_unlock(&queue->lock);
-    return status;
+    return BERTH_OK;
+}
+
+// Raises what every entry must hold. Entries in flight are made larger when they come back.
+static berth_status raise_capacities(berth_host_queue *queue, uint32_t point_count,
+                                     uint32_t command_count) {
+    if (point_count <= queue->point_capacity && command_count <= queue->command_capacity)
+        return BERTH_OK;
+    if (point_count > queue->point_capacity) queue->point_capacity = point_count;
+    if (command_count > queue->command_capacity) queue->command_capacity = command_count;
+    for (berth_host_queue_entry *entry = queue->unused; entry; entry = entry->next)
+        BERTH_TRY(entry_fit(queue, entry));
+    return BERTH_OK;
 }
 
 // Copies the submission into an entry at the end of the list and keeps alive what it names.
 static berth_status append(berth_host_queue *queue, const berth_submission *submission,
                            entry_state state, berth_host_queue_entry **out_entry) {
+    uint64_t point_count = (uint64_t)submission->wait_count + submission->signal_count;
+    if (point_count > UINT32_MAX) return berth_status_oom();
+    BERTH_TRY(raise_capacities(queue, (uint32_t)point_count, submission->command_count));
     berth_host_queue_entry *entry = queue->unused;
     if (entry)
         queue->unused = entry->next;
     else if (!(entry = entry_create(queue)))
         return berth_status_oom();
-    uint64_t point_count = (uint64_t)submission->wait_count + submission->signal_count;
-    if (point_count > UINT32_MAX || !entry_reserve(queue, entry, (uint32_t)point_count)) {
+    berth_status status = entry_fit(queue, entry);
+    if (status) {
         entry->next = queue->unused;
         queue->unused = entry;
-        return berth_status_oom();
+        return status;
     }
     entry->next = NULL;
     entry->wait_count = submission->wait_count;
@@ -120,18 +129,33 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     return BERTH_OK;
 }
 
-// Not under the lock; the queue's thread only. Commands first: after a signal, the caller may have
-// dropped them.
+// Not under the lock; the queue's thread only. The entry is free for the next submission before
+// anybody hears of the end of this one; so those who wait for one submission before they make the
+// next never need a second entry.
 static void complete(berth_host_queue *queue, berth_host_queue_entry *entry, berth_status status) {
+    // Commands first: after a signal, the caller may have dropped them.
     berth_devices__release_commands(entry->commands, entry->command_count);
-    signal_all(entry_signals(entry), entry->signal_count, status);
-    for (uint32_t i = 0; i < entry->wait_count + entry->signal_count; ++i)
-        berth_semaphore_release(entry->points[i].semaphore);
     pthread_mutex_lock(&queue->lock);
+    berth_semaphore_point *points = entry->points;
+    uint32_t capacity = entry->point_capacity;
+    uint32_t wait_count = entry->wait_count, signal_count = entry->signal_count;
+    entry->points = queue->spare_points;
+    entry->point_capacity = queue->spare_point_capacity;
     queue->first = entry->next;
     if (!queue->first) queue->last = NULL;
     entry->next = queue->unused;
     queue->unused = entry;
+    berth_status_ignore(entry_fit(queue, entry));  // append tries again
+    // A synchronous queue must not run and signal the next submission before this one's signals.
+    if (!queue->ops->finish) queue->starting = true;
+    pthread_mutex_unlock(&queue->lock);
+    signal_all(points + wait_count, signal_count, status);
+    for (uint32_t i = 0; i < wait_count + signal_count; ++i)
+        berth_semaphore_release(points[i].semaphore);
+    pthread_mutex_lock(&queue->lock);
+    if (!queue->ops->finish) queue->starting = false;
+    queue->spare_points = points;
+    queue->spare_point_capacity = capacity;
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -228,6 +252,28 @@ berth_status berth_host_queue_submit(berth_queue *base, const berth_submission *
     return status;
 }
 
+berth_status berth_host_queue_reserve(berth_queue *base, uint32_t submission_count,
+                                      uint32_t command_count, uint32_t point_count) {
+    berth_host_queue *queue = (berth_host_queue *)base;
+    pthread_mutex_lock(&queue->lock);
+    berth_status status = raise_capacities(queue, point_count, command_count);
+    if (!status) status = grow_points(queue, &queue->spare_points, &queue->spare_point_capacity);
+    uint32_t have = 0;
+    for (berth_host_queue_entry *entry = queue->unused; entry; entry = entry->next) ++have;
+    for (; !status && have < submission_count; ++have) {
+        berth_host_queue_entry *entry = entry_create(queue);
+        if (!entry) {
+            status = berth_status_oom();
+            break;
+        }
+        entry->next = queue->unused;
+        queue->unused = entry;
+        status = entry_fit(queue, entry);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
 // ---- the thread ----
 
 // Starts waiting entries, from the first, while their waits are ready; a synchronous queue only the
@@ -318,6 +364,8 @@ void berth_host_queue_deinit(berth_host_queue *queue) {
         entry_destroy(queue, queue->unused);
         queue->unused = next;
     }
+    berth_free(queue->allocator, queue->spare_points,
+               queue->spare_point_capacity * sizeof(*queue->spare_points));
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
 }

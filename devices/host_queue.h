@@ -26,9 +26,9 @@ typedef struct berth_host_queue_ops {
     // beside a later start.
     berth_status (*finish)(berth_queue *queue, const berth_command *commands, uint32_t count,
                            void *record);
-    // (optional) Makes a record ready for `count` commands, so that start allocates nothing.
-    berth_status (*record_reserve)(berth_queue *queue, void *record, uint32_t count);
     size_t record_bytes;
+    // (optional) Makes room in a record for a submission of command_count commands, before start.
+    berth_status (*record_reserve)(berth_queue *queue, void *record, uint32_t command_count);
     void (*record_destroy)(berth_queue *queue, void *record);
 } berth_host_queue_ops;
 
@@ -44,7 +44,11 @@ typedef struct berth_host_queue {
     pthread_cond_t changed;
     berth_host_queue_entry *first, *last;  // submissions in order
     berth_host_queue_entry *unused;
-    bool starting;  // a thread is in ops->start
+    berth_semaphore_point *spare_points;  // swapped with those of the entry that is completed
+    uint32_t spare_point_capacity;
+    uint32_t point_capacity;    // every entry is made as large as the largest submission so far,
+    uint32_t command_capacity;  // or as reserved
+    bool starting;              // a thread is in ops->start, or about to signal in order
     bool stopping;
 } berth_host_queue;
 

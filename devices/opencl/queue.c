@@ -9,8 +9,8 @@ typedef struct opencl_queue {
     cl_command_queue handle;
 } opencl_queue;
 
-// What a submission leaves behind to be finished. events[i] belongs to command i, NULL where none
-// was asked for.
+// What a submission leaves behind to be finished. When profiling, events[i] belongs to command i,
+// NULL where none was asked for.
 typedef struct opencl_record {
     cl_event *events;
     uint32_t capacity;
@@ -79,10 +79,21 @@ static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
     return BERTH_OK;
 }
 
-static berth_status reserve_events(const opencl_device *device, opencl_record *record,
-                                   uint32_t count) {
+// Without profiling, only the last command has an event, in events[0].
+static uint32_t event_count(const opencl_device *device, uint32_t command_count) {
+    return device->base.options.profile ? command_count : command_count != 0;
+}
+
+static cl_event *event_of(const opencl_device *device, const opencl_record *record,
+                          uint32_t command) {
+    return &record->events[device->base.options.profile ? command : 0];
+}
+
+static berth_status opencl_record_reserve(berth_queue *queue, void *user, uint32_t command_count) {
+    opencl_record *record = user;
+    uint32_t count = event_count(device_of(queue), command_count);
     if (count <= record->capacity) return BERTH_OK;
-    cl_event *events = berth_resize(device->base.allocator, record->events,
+    cl_event *events = berth_resize(queue->device->allocator, record->events,
                                     record->capacity * sizeof(*events), count * sizeof(*events));
     if (!events) return berth_status_oom();
     record->events = events;
@@ -90,8 +101,9 @@ static berth_status reserve_events(const opencl_device *device, opencl_record *r
     return BERTH_OK;
 }
 
-static void release_events(const opencl_device *device, opencl_record *record, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
+static void release_events(const opencl_device *device, opencl_record *record,
+                           uint32_t command_count) {
+    for (uint32_t i = 0; i < event_count(device, command_count); ++i) {
         if (record->events[i]) device->api->clReleaseEvent(record->events[i]);
         record->events[i] = NULL;
     }
@@ -108,7 +120,8 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
         const berth_command *command = &commands[i];
         bool timed = is_timed(device, command);
         bool on_device = !is_empty(command) && command->kind != BERTH_COMMAND_HOST_CALL;
-        cl_event *event = on_device && (timed || i == record->last) ? &record->events[i] : NULL;
+        cl_event *event =
+            on_device && (timed || i == record->last) ? event_of(device, record, i) : NULL;
         int64_t before_ns = timed ? berth_clock_ns() : 0;
         berth_status status =
             is_empty(command) ? BERTH_OK : enqueue(device, queue->handle, command, event);
@@ -134,9 +147,8 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
     opencl_record *record = user;
     record->last = UINT32_MAX;
     record->first_timed = UINT32_MAX;
-    BERTH_TRY(reserve_events(device, record, count));
     for (uint32_t i = 0; i < count; ++i) {
-        record->events[i] = NULL;
+        *event_of(device, record, i) = NULL;
         if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
             record->last = i;
     }
@@ -182,14 +194,10 @@ static berth_status opencl_queue_finish(berth_queue *base, const berth_command *
     const opencl_device *device = device_of(base);
     opencl_record *record = user;
     if (record->last == UINT32_MAX) return BERTH_OK;
-    cl_int error = device->api->clWaitForEvents(1, &record->events[record->last]);
+    cl_int error = device->api->clWaitForEvents(1, event_of(device, record, record->last));
     if (error == CL_SUCCESS) read_timings(device, commands, count, record);
     release_events(device, record, count);
     return berth_opencl__check(error, "run commands");
-}
-
-static berth_status opencl_record_reserve(berth_queue *queue, void *user, uint32_t count) {
-    return reserve_events(device_of(queue), user, count);
 }
 
 static void opencl_record_destroy(berth_queue *queue, void *user) {
