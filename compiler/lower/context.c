@@ -19,16 +19,19 @@ bool berth_lower__check(berth_lower *c, const berth_op *op, berth_status status)
 void berth_lower__fail(berth_lower *c, const berth_op *op, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    berth_status status = berth_status_make_at_v(BERTH_UNSUPPORTED, __FILE__, __LINE__, format, arguments);
+    berth_status status =
+        berth_status_make_at_v(BERTH_UNSUPPORTED, __FILE__, __LINE__, format, arguments);
     va_end(arguments);
     berth_lower__check(c, op, status);
 }
 
 const berth_tensor *berth_lower__constant(berth_lower *c, const berth_op *op, uint32_t operand) {
     const berth_tensor *tensor =
-        has_in(op, operand) ? berth_graph_constant_of(c->module, c->graph, op->inputs[operand]) : NULL;
+        has_in(op, operand) ? berth_graph_constant_of(c->module, c->graph, op->inputs[operand])
+                            : NULL;
     if (!tensor)
-        berth_lower__fail(c, op, "operand %u must be a constant here (its value is data-dependent)", operand);
+        berth_lower__fail(c, op, "operand %u must be a constant here (its value is data-dependent)",
+                          operand);
     return tensor;
 }
 
@@ -42,8 +45,10 @@ void berth_lower__emit(berth_lower *c, berth_stmt stmt) {
     berth_vec_push(c->scratch, &top(c)->stmts, stmt);
 }
 
-berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent, berth_loop_kind kind) {
-    berth_lower_frame frame = {.kind = BERTH_LOWER_FRAME_PLAIN, .extent = extent, .loop_kind = kind};
+berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent,
+                             berth_loop_kind kind) {
+    berth_lower_frame frame = {
+        .kind = BERTH_LOWER_FRAME_PLAIN, .extent = extent, .loop_kind = kind};
     if (extent == 1) {
         berth_vec_push(c->scratch, &c->frames, frame);
         return ix(c, 0);
@@ -69,12 +74,14 @@ void berth_lower__end(berth_lower *c) {
         for (uint32_t i = 0; i < frame.stmts.count; ++i) berth_lower__emit(c, frame.stmts.data[i]);
         return;
     }
-    berth_stmt body = frame.stmts.count == 1 ? frame.stmts.data[0]
-                                             : berth_tfn_seq(c->fn, frame.stmts.data, frame.stmts.count);
+    berth_stmt body = frame.stmts.count == 1
+                          ? frame.stmts.data[0]
+                          : berth_tfn_seq(c->fn, frame.stmts.data, frame.stmts.count);
     if (frame.kind == BERTH_LOWER_FRAME_IF)
         berth_lower__emit(c, berth_tfn_if(c->fn, frame.condition, body, 0));
     else
-        berth_lower__emit(c, berth_tfn_for(c->fn, frame.var, ix(c, frame.extent), frame.loop_kind, body));
+        berth_lower__emit(
+            c, berth_tfn_for(c->fn, frame.var, ix(c, frame.extent), frame.loop_kind, body));
 }
 
 berth_buf berth_lower__register(berth_lower *c, const char *name, berth_dtype dtype) {
@@ -83,7 +90,8 @@ berth_buf berth_lower__register(berth_lower *c, const char *name, berth_dtype dt
     return buf;
 }
 
-berth_buf berth_lower__private(berth_lower *c, const char *name, berth_dtype dtype, int rank, const int64_t *dims) {
+berth_buf berth_lower__private(berth_lower *c, const char *name, berth_dtype dtype, int rank,
+                               const int64_t *dims) {
     berth_buf buf = berth_tfn_buffer(c->fn, name, dtype, rank, dims, BERTH_SCOPE_PRIVATE);
     berth_lower__emit(c, berth_tfn_alloc(c->fn, buf));
     return buf;
@@ -112,8 +120,10 @@ static berth_expr lane_guard(berth_lower *c, berth_buf buf, const berth_expr *at
     const char *tag = berth_module_str(c->module, info.layout);
     berth_status status = berth_layout_parse(tag, info.rank, &layout);
     if (status) {
-        if (c->failure) berth_status_ignore(status);
-        else c->failure = status;
+        if (c->failure)
+            berth_status_ignore(status);
+        else
+            c->failure = status;
         return 0;
     }
     berth_ranges ranges = {c->ranges.data, c->ranges.count};
@@ -152,7 +162,8 @@ static berth_expr constant_element(berth_lower *c, const berth_op *op, const ber
     if (berth_tfn_const_value(c->fn, position, &known) && known >= 0 && known < count)
         return literal(c, tensor, known);
     if (count > max_inline_constant || count == 0) {
-        berth_lower__fail(c, op, "a constant of %lld elements inside the function: it must be a parameter",
+        berth_lower__fail(c, op,
+                          "a constant of %lld elements inside the function: it must be a parameter",
                           (long long)count);
         return num(c, berth_lower_compute_dtype(tensor->dtype), 0);
     }
@@ -226,7 +237,8 @@ berth_buf berth_lower__buffer(const berth_lower *c, uint32_t output) {
     return 0;
 }
 
-void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at, berth_expr value) {
+void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at,
+                        berth_expr value) {
     if (c->failure) return;
     berth_value_id anchor = op->outputs[output];
     const berth_type *type = type_of(c, anchor);

@@ -1,7 +1,8 @@
 // The state of one lowering and what operator families build with it. Private to compiler/lower.
 //
-// An operator is lowered either by an *element function* (the expression of one output element, given its indices: these
-// inline into each other) or by a *nest function* (loops that compute all outputs). A nest function looks like this:
+// An operator is lowered either by an *element function* (the expression of one output element,
+// given its indices: these inline into each other) or by a *nest function* (loops that compute all
+// outputs). A nest function looks like this:
 //
 //   berth_lower_grid grid;
 //   berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = names}, &grid);
@@ -13,8 +14,9 @@
 //   berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, acc));
 //   berth_lower__grid_end(c, &grid);
 //
-// f16 and bf16 values are computed in f32 (berth_lower_compute_dtype); loads and stores convert. The first problem is kept in
-// `failure`; building goes on with placeholders until the driver looks. Thread-compatible.
+// f16 and bf16 values are computed in f32 (berth_lower_compute_dtype); loads and stores convert.
+// The first problem is kept in `failure`; building goes on with placeholders until the driver
+// looks. Thread-compatible.
 #ifndef BERTH_COMPILER_LOWER_CONTEXT_H_
 #define BERTH_COMPILER_LOWER_CONTEXT_H_
 
@@ -75,9 +77,9 @@ typedef struct berth_lower {
     BERTH_VEC(berth_lower_sink) sinks;
     BERTH_VEC(berth_lower_frame) frames;
     BERTH_VEC(berth_lower_memo) memo;
-    BERTH_VEC(berth_range) ranges;    // per variable
-    BERTH_VEC(berth_var) lane_vars;   // loops of a dimension that is padded to its blocks
-    berth_expr valid;                 // inside the logical extents; 0 = always
+    BERTH_VEC(berth_range) ranges;   // per variable
+    BERTH_VEC(berth_var) lane_vars;  // loops of a dimension that is padded to its blocks
+    berth_expr valid;                // inside the logical extents; 0 = always
 } berth_lower;
 
 // ---- context.c: values, loops, stores -----------------------------------------------------------
@@ -95,13 +97,16 @@ static inline berth_dtype berth_lower_compute_dtype(berth_dtype dtype) {
 berth_expr berth_lower__element(berth_lower *c, berth_value_id value, const berth_expr *at);
 berth_expr berth_lower__load(berth_lower *c, berth_buf buf, const berth_expr *at);
 
-berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent, berth_loop_kind kind);
+berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent,
+                             berth_loop_kind kind);
 void berth_lower__if(berth_lower *c, berth_expr condition);
 void berth_lower__end(berth_lower *c);  // closes the innermost loop or if
 void berth_lower__emit(berth_lower *c, berth_stmt stmt);
 
-berth_buf berth_lower__register(berth_lower *c, const char *name, berth_dtype dtype);  // rank 0, allocated here
-berth_buf berth_lower__private(berth_lower *c, const char *name, berth_dtype dtype, int rank, const int64_t *dims);
+berth_buf berth_lower__register(berth_lower *c, const char *name,
+                                berth_dtype dtype);  // rank 0, allocated here
+berth_buf berth_lower__private(berth_lower *c, const char *name, berth_dtype dtype, int rank,
+                               const int64_t *dims);
 static inline berth_expr berth_lower__get(berth_lower *c, berth_buf scalar) {
     return berth_tfn_load(c->fn, scalar, NULL, 0);
 }
@@ -114,33 +119,38 @@ void berth_lower__put(berth_lower *c, berth_buf buf, const berth_expr *at, berth
 typedef struct berth_lower_grid_options {
     const char *const *names;  // per dimension, NULL = default; a blocked one gets "_o" and "_i"
     int serial;                // innermost loops that are not marked parallel; 0 = 1
-    int64_t groups;            // > 1: dimension 1 in two loops "g" and its name, where the layout allows it
+    int64_t groups;  // > 1: dimension 1 in two loops "g" and its name, where the layout allows it
 } berth_lower_grid_options;
 typedef struct berth_lower_grid {
     berth_expr at[BERTH_MAX_RANK];
     berth_expr group;  // index / (extent / groups) of dimension 1, with groups > 1
     int loops;
 } berth_lower_grid;
-void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output, const berth_lower_grid_options *options,
-                       berth_lower_grid *grid);
-void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_grid_options *options,
-                              berth_lower_grid *grid);
+void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output,
+                       const berth_lower_grid_options *options, berth_lower_grid *grid);
+void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
+                              const berth_lower_grid_options *options, berth_lower_grid *grid);
 void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid);
-// For nests that make the loops of a padded dimension themselves: `index` is made of the loops `outer` and `inner` and
-// runs past `extent`. Ends with berth_lower__end_lanes.
-void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index, int64_t extent);
+// For nests that make the loops of a padded dimension themselves: `index` is made of the loops
+// `outer` and `inner` and runs past `extent`. Ends with berth_lower__end_lanes.
+void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index,
+                              int64_t extent);
 void berth_lower__end_lanes(berth_lower *c);
 
-// Parallel loops over the dimensions of `dims` that are not in `skip` (a bit mask); fills those of `at`.
-int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip, berth_expr *at);
+// Parallel loops over the dimensions of `dims` that are not in `skip` (a bit mask); fills those of
+// `at`.
+int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip,
+                       berth_expr *at);
 // Serial loops over the dimensions in `mask`.
-int berth_lower__inner(berth_lower *c, int rank, const int64_t *dims, uint32_t mask, berth_expr *at);
+int berth_lower__inner(berth_lower *c, int rank, const int64_t *dims, uint32_t mask,
+                       berth_expr *at);
 static inline void berth_lower__end_loops(berth_lower *c, int count) {
     for (int i = 0; i < count; ++i) berth_lower__end(c);
 }
 
 // Stores one element of an output of the anchor: runs the epilogue and writes every sink.
-void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at, berth_expr value);
+void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at,
+                        berth_expr value);
 bool berth_lower__wanted(const berth_lower *c, uint32_t output);  // somebody reads it
 // The buffer of an output whose row asks for one (`in_buffer`).
 berth_buf berth_lower__buffer(const berth_lower *c, uint32_t output);
@@ -152,7 +162,8 @@ const berth_tensor *berth_lower__constant(berth_lower *c, const berth_op *op, ui
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-typedef berth_expr (*berth_lower_element_fn)(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at);
+typedef berth_expr (*berth_lower_element_fn)(berth_lower *c, const berth_op *op, uint32_t output,
+                                             const berth_expr *at);
 typedef void (*berth_lower_nest_fn)(berth_lower *c, const berth_op *op);
 
 typedef struct berth_lower_row {
@@ -183,16 +194,20 @@ static inline berth_dtype out_dtype(const berth_lower *c, const berth_op *op, ui
 static inline bool has_in(const berth_op *op, uint32_t i) {
     return i < op->input_count && op->inputs[i] != BERTH_NONE;
 }
-static inline berth_expr in_at(berth_lower *c, const berth_op *op, uint32_t i, const berth_expr *at) {
+static inline berth_expr in_at(berth_lower *c, const berth_op *op, uint32_t i,
+                               const berth_expr *at) {
     return berth_lower__element(c, op->inputs[i], at);
 }
-static inline int64_t attr_int(const berth_lower *c, const berth_op *op, const char *name, int64_t fallback) {
+static inline int64_t attr_int(const berth_lower *c, const berth_op *op, const char *name,
+                               int64_t fallback) {
     return berth_attrs_int(c->module, &op->attrs, name, fallback);
 }
-static inline double attr_float(const berth_lower *c, const berth_op *op, const char *name, double fallback) {
+static inline double attr_float(const berth_lower *c, const berth_op *op, const char *name,
+                                double fallback) {
     return berth_attrs_float(c->module, &op->attrs, name, fallback);
 }
-static inline const char *attr_str(const berth_lower *c, const berth_op *op, const char *name, const char *fallback) {
+static inline const char *attr_str(const berth_lower *c, const berth_op *op, const char *name,
+                                   const char *fallback) {
     return berth_attrs_string(c->module, &op->attrs, name, fallback);
 }
 
@@ -229,7 +244,8 @@ static inline berth_expr x_and(berth_lower *c, berth_expr a, berth_expr b) {
     if (!a || !b) return a ? a : b;
     return berth_tfn_binary(c->fn, BERTH_BINARY_AND, a, b);
 }
-static inline berth_expr x_select(berth_lower *c, berth_expr condition, berth_expr a, berth_expr b) {
+static inline berth_expr x_select(berth_lower *c, berth_expr condition, berth_expr a,
+                                  berth_expr b) {
     return condition ? berth_tfn_select(c->fn, condition, a, b) : a;
 }
 static inline berth_expr x_unary(berth_lower *c, berth_unary op, berth_expr a) {
@@ -256,18 +272,22 @@ static inline berth_expr x_fma(berth_lower *c, berth_expr a, berth_expr b, berth
 // ---- index maps (index_map.c) -------------------------------------------------------------------
 
 // Indices of operand `i` of `op` under broadcasting to an output of `rank` dimensions.
-void berth_lower__broadcast(berth_lower *c, berth_value_id value, int rank, const berth_expr *at, berth_expr *out_at);
+void berth_lower__broadcast(berth_lower *c, berth_value_id value, int rank, const berth_expr *at,
+                            berth_expr *out_at);
 // Element of an operand under broadcasting.
-berth_expr berth_lower__in_broadcast(berth_lower *c, const berth_op *op, uint32_t i, int rank, const berth_expr *at);
+berth_expr berth_lower__in_broadcast(berth_lower *c, const berth_op *op, uint32_t i, int rank,
+                                     const berth_expr *at);
 // Row-major position, and back.
-berth_expr berth_lower__linearise(berth_lower *c, int rank, const int64_t *dims, const berth_expr *at);
-void berth_lower__delinearise(berth_lower *c, int rank, const int64_t *dims, berth_expr position, berth_expr *out_at);
+berth_expr berth_lower__linearise(berth_lower *c, int rank, const int64_t *dims,
+                                  const berth_expr *at);
+void berth_lower__delinearise(berth_lower *c, int rank, const int64_t *dims, berth_expr position,
+                              berth_expr *out_at);
 // An index loaded from data: negative values count from the end, then clamped to [0, extent).
 berth_expr berth_lower__data_index(berth_lower *c, berth_expr loaded, int64_t extent);
-// Resolves a list of axes from an optional constant operand, else attribute `name`: a bit mask. *out_given = false when
-// there is neither.
-uint32_t berth_lower__axes(berth_lower *c, const berth_op *op, uint32_t operand, const char *name, int rank,
-                           bool *out_given);
+// Resolves a list of axes from an optional constant operand, else attribute `name`: a bit mask.
+// *out_given = false when there is neither.
+uint32_t berth_lower__axes(berth_lower *c, const berth_op *op, uint32_t operand, const char *name,
+                           int rank, bool *out_given);
 int berth_lower__axis(berth_lower *c, const berth_op *op, int64_t fallback, int rank);
 
 #endif  // BERTH_COMPILER_LOWER_CONTEXT_H_

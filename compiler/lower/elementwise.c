@@ -10,18 +10,18 @@ static bool unary_op(berth_op_kind kind, berth_unary *out_op) {
         berth_op_kind kind;
         berth_unary op;
     } map[] = {
-        {BERTH_OP_ABS, BERTH_UNARY_ABS},     {BERTH_OP_NEG, BERTH_UNARY_NEG},
-        {BERTH_OP_SIGN, BERTH_UNARY_SIGN},   {BERTH_OP_CEIL, BERTH_UNARY_CEIL},
-        {BERTH_OP_FLOOR, BERTH_UNARY_FLOOR}, {BERTH_OP_ROUND, BERTH_UNARY_ROUND},
-        {BERTH_OP_SQRT, BERTH_UNARY_SQRT},   {BERTH_OP_EXP, BERTH_UNARY_EXP},
-        {BERTH_OP_LOG, BERTH_UNARY_LOG},     {BERTH_OP_ERF, BERTH_UNARY_ERF},
-        {BERTH_OP_SIN, BERTH_UNARY_SIN},     {BERTH_OP_COS, BERTH_UNARY_COS},
-        {BERTH_OP_TAN, BERTH_UNARY_TAN},     {BERTH_OP_ASIN, BERTH_UNARY_ASIN},
-        {BERTH_OP_ACOS, BERTH_UNARY_ACOS},   {BERTH_OP_ATAN, BERTH_UNARY_ATAN},
-        {BERTH_OP_SINH, BERTH_UNARY_SINH},   {BERTH_OP_COSH, BERTH_UNARY_COSH},
-        {BERTH_OP_TANH, BERTH_UNARY_TANH},   {BERTH_OP_ASINH, BERTH_UNARY_ASINH},
-        {BERTH_OP_ACOSH, BERTH_UNARY_ACOSH}, {BERTH_OP_ATANH, BERTH_UNARY_ATANH},
-        {BERTH_OP_NOT, BERTH_UNARY_NOT},     {BERTH_OP_BITWISE_NOT, BERTH_UNARY_BIT_NOT},
+        {BERTH_OP_ABS, BERTH_UNARY_ABS},       {BERTH_OP_NEG, BERTH_UNARY_NEG},
+        {BERTH_OP_SIGN, BERTH_UNARY_SIGN},     {BERTH_OP_CEIL, BERTH_UNARY_CEIL},
+        {BERTH_OP_FLOOR, BERTH_UNARY_FLOOR},   {BERTH_OP_ROUND, BERTH_UNARY_ROUND},
+        {BERTH_OP_SQRT, BERTH_UNARY_SQRT},     {BERTH_OP_EXP, BERTH_UNARY_EXP},
+        {BERTH_OP_LOG, BERTH_UNARY_LOG},       {BERTH_OP_ERF, BERTH_UNARY_ERF},
+        {BERTH_OP_SIN, BERTH_UNARY_SIN},       {BERTH_OP_COS, BERTH_UNARY_COS},
+        {BERTH_OP_TAN, BERTH_UNARY_TAN},       {BERTH_OP_ASIN, BERTH_UNARY_ASIN},
+        {BERTH_OP_ACOS, BERTH_UNARY_ACOS},     {BERTH_OP_ATAN, BERTH_UNARY_ATAN},
+        {BERTH_OP_SINH, BERTH_UNARY_SINH},     {BERTH_OP_COSH, BERTH_UNARY_COSH},
+        {BERTH_OP_TANH, BERTH_UNARY_TANH},     {BERTH_OP_ASINH, BERTH_UNARY_ASINH},
+        {BERTH_OP_ACOSH, BERTH_UNARY_ACOSH},   {BERTH_OP_ATANH, BERTH_UNARY_ATANH},
+        {BERTH_OP_NOT, BERTH_UNARY_NOT},       {BERTH_OP_BITWISE_NOT, BERTH_UNARY_BIT_NOT},
         {BERTH_OP_IS_NAN, BERTH_UNARY_IS_NAN}, {BERTH_OP_SIGMOID, BERTH_UNARY_SIGMOID},
     };
     for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); ++i) {
@@ -32,7 +32,8 @@ static bool unary_op(berth_op_kind kind, berth_unary *out_op) {
     return false;
 }
 
-berth_expr berth_lower__unary(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__unary(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     (void)output;
     berth_unary which = BERTH_UNARY_NEG;
     berth_expr x = in_at(c, op, 0, at);
@@ -44,7 +45,8 @@ berth_expr berth_lower__unary(berth_lower *c, const berth_op *op, uint32_t outpu
 // log(1 + exp(x)) without overflow
 static berth_expr softplus(berth_lower *c, berth_expr x) {
     berth_dtype t = dtype_of(c, x);
-    berth_expr small = x_unary(c, BERTH_UNARY_EXP, x_unary(c, BERTH_UNARY_NEG, x_unary(c, BERTH_UNARY_ABS, x)));
+    berth_expr small =
+        x_unary(c, BERTH_UNARY_EXP, x_unary(c, BERTH_UNARY_NEG, x_unary(c, BERTH_UNARY_ABS, x)));
     berth_expr log = x_unary(c, BERTH_UNARY_LOG, x_add(c, num(c, t, 1), small));
     return x_add(c, x_max(c, x, num(c, t, 0)), log);
 }
@@ -64,7 +66,8 @@ static berth_expr gelu(berth_lower *c, const berth_op *op, berth_expr x) {
     if (strcmp(attr_str(c, op, "approximate", "none"), "tanh") == 0) {
         berth_expr cube = x_mul(c, x, x_mul(c, x, x));
         berth_expr sum = x_add(c, x, x_mul(c, num(c, t, 0.044715), cube));
-        inner = x_unary(c, BERTH_UNARY_TANH, x_mul(c, num(c, t, sqrt(2.0 / 3.14159265358979323846)), sum));
+        inner = x_unary(c, BERTH_UNARY_TANH,
+                        x_mul(c, num(c, t, sqrt(2.0 / 3.14159265358979323846)), sum));
     } else {
         inner = x_unary(c, BERTH_UNARY_ERF, x_mul(c, x, num(c, t, sqrt(0.5))));
     }
@@ -81,7 +84,8 @@ static berth_expr shrink(berth_lower *c, const berth_op *op, berth_expr x) {
 }
 
 // Activations with attributes; defaults of the operators' texts.
-berth_expr berth_lower__activation(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__activation(berth_lower *c, const berth_op *op, uint32_t output,
+                                   const berth_expr *at) {
     (void)output;
     berth_expr x = in_at(c, op, 0, at);
     berth_dtype t = dtype_of(c, x);
@@ -91,16 +95,19 @@ berth_expr berth_lower__activation(berth_lower *c, const berth_op *op, uint32_t 
     switch (op->kind) {
     case BERTH_OP_RELU: return x_max(c, x, zero);
     case BERTH_OP_LEAKY_RELU:
-        return x_select(c, x_lt(c, x, zero), x_mul(c, x, num(c, t, attr_float(c, op, "alpha", 0.01))), x);
+        return x_select(c, x_lt(c, x, zero),
+                        x_mul(c, x, num(c, t, attr_float(c, op, "alpha", 0.01))), x);
     case BERTH_OP_THRESHOLDED_RELU: return x_select(c, x_gt(c, x, num(c, t, alpha)), x, zero);
-    case BERTH_OP_ELU: return x_select(c, x_lt(c, x, zero), x_mul(c, num(c, t, alpha), exp_minus_one(c, x)), x);
+    case BERTH_OP_ELU:
+        return x_select(c, x_lt(c, x, zero), x_mul(c, num(c, t, alpha), exp_minus_one(c, x)), x);
     case BERTH_OP_SELU: {
         berth_expr gamma = num(c, t, attr_float(c, op, "gamma", 1.0507009873554804934193349852946));
         berth_expr a = num(c, t, attr_float(c, op, "alpha", 1.6732632423543772848170429916717));
         return x_mul(c, gamma, x_select(c, x_gt(c, x, zero), x, x_mul(c, a, exp_minus_one(c, x))));
     }
     case BERTH_OP_CELU: {
-        berth_expr below = x_mul(c, num(c, t, alpha), exp_minus_one(c, x_div(c, x, num(c, t, alpha))));
+        berth_expr below =
+            x_mul(c, num(c, t, alpha), exp_minus_one(c, x_div(c, x, num(c, t, alpha))));
         return x_add(c, x_max(c, x, zero), x_min(c, zero, below));
     }
     case BERTH_OP_HARD_SIGMOID: {
@@ -118,7 +125,8 @@ berth_expr berth_lower__activation(berth_lower *c, const berth_op *op, uint32_t 
     }
 }
 
-berth_expr berth_lower__cast(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__cast(berth_lower *c, const berth_op *op, uint32_t output,
+                             const berth_expr *at) {
     berth_expr x = in_at(c, op, 0, at);
     berth_dtype to = out_type(c, op, output)->dtype;
     berth_dtype from = dtype_of(c, x);
@@ -126,7 +134,8 @@ berth_expr berth_lower__cast(berth_lower *c, const berth_op *op, uint32_t output
     return x_cast(c, berth_lower_compute_dtype(to), x_cast(c, to, x));  // rounds to 16-bit floats
 }
 
-berth_expr berth_lower__is_inf(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__is_inf(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     (void)output;
     berth_expr x = in_at(c, op, 0, at);
     berth_expr zero = num(c, dtype_of(c, x), 0);
@@ -162,12 +171,14 @@ static berth_binary binary_op(berth_lower *c, const berth_op *op) {
     case BERTH_OP_LESS: return BERTH_BINARY_LT;
     case BERTH_OP_LESS_OR_EQUAL: return BERTH_BINARY_LE;
     case BERTH_OP_BIT_SHIFT:
-        return strcmp(attr_str(c, op, "direction", "LEFT"), "RIGHT") == 0 ? BERTH_BINARY_SHR : BERTH_BINARY_SHL;
+        return strcmp(attr_str(c, op, "direction", "LEFT"), "RIGHT") == 0 ? BERTH_BINARY_SHR
+                                                                          : BERTH_BINARY_SHL;
     default: berth_lower__fail(c, op, "not a binary operation"); return BERTH_BINARY_ADD;
     }
 }
 
-berth_expr berth_lower__binary(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__binary(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr a = berth_lower__in_broadcast(c, op, 0, rank, at);
@@ -175,7 +186,8 @@ berth_expr berth_lower__binary(berth_lower *c, const berth_op *op, uint32_t outp
     return berth_tfn_binary(c->fn, binary_op(c, op), a, b);
 }
 
-berth_expr berth_lower__pow(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__pow(berth_lower *c, const berth_op *op, uint32_t output,
+                            const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr base = berth_lower__in_broadcast(c, op, 0, rank, at);
@@ -193,21 +205,24 @@ berth_expr berth_lower__pow(berth_lower *c, const berth_op *op, uint32_t output,
     return x_cast(c, t, x_pow(c, x_cast(c, wide, base), exponent));
 }
 
-berth_expr berth_lower__mod(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__mod(berth_lower *c, const berth_op *op, uint32_t output,
+                            const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr a = berth_lower__in_broadcast(c, op, 0, rank, at);
     berth_expr b = berth_lower__in_broadcast(c, op, 1, rank, at);
     berth_dtype t = dtype_of(c, a);
     berth_expr truncated = x_mod(c, a, b);
-    if (attr_int(c, op, "fmod", 0) || (berth_dtype_is_integer(t) && !berth_dtype_is_signed(t))) return truncated;
+    if (attr_int(c, op, "fmod", 0) || (berth_dtype_is_integer(t) && !berth_dtype_is_signed(t)))
+        return truncated;
     berth_expr zero = num(c, t, 0);  // the sign of the divisor
     berth_expr signs = x_ne(c, x_lt(c, truncated, zero), x_lt(c, b, zero));
     berth_expr shift = x_and(c, x_ne(c, truncated, zero), signs);
     return x_select(c, shift, x_add(c, truncated, b), truncated);
 }
 
-berth_expr berth_lower__prelu(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__prelu(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr x = berth_lower__in_broadcast(c, op, 0, rank, at);
@@ -216,22 +231,27 @@ berth_expr berth_lower__prelu(berth_lower *c, const berth_op *op, uint32_t outpu
 }
 
 // min, max, sum, mean
-berth_expr berth_lower__variadic(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__variadic(berth_lower *c, const berth_op *op, uint32_t output,
+                                 const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr value = berth_lower__in_broadcast(c, op, 0, rank, at);
     for (uint32_t i = 1; i < op->input_count; ++i) {
         berth_expr next = berth_lower__in_broadcast(c, op, i, rank, at);
-        if (op->kind == BERTH_OP_MIN) value = x_min(c, value, next);
-        else if (op->kind == BERTH_OP_MAX) value = x_max(c, value, next);
-        else value = x_add(c, value, next);
+        if (op->kind == BERTH_OP_MIN)
+            value = x_min(c, value, next);
+        else if (op->kind == BERTH_OP_MAX)
+            value = x_max(c, value, next);
+        else
+            value = x_add(c, value, next);
     }
     if (op->kind == BERTH_OP_MEAN && op->input_count > 1)
         value = x_div(c, value, num(c, dtype_of(c, value), op->input_count));
     return value;
 }
 
-berth_expr berth_lower__clip(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__clip(berth_lower *c, const berth_op *op, uint32_t output,
+                             const berth_expr *at) {
     (void)output;
     berth_expr value = in_at(c, op, 0, at);
     berth_expr zero[BERTH_MAX_RANK];
@@ -241,7 +261,8 @@ berth_expr berth_lower__clip(berth_lower *c, const berth_op *op, uint32_t output
     return value;
 }
 
-berth_expr berth_lower__where(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__where(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     (void)output;
     int rank = out_rank(c, op);
     berth_expr condition = berth_lower__in_broadcast(c, op, 0, rank, at);
@@ -252,7 +273,8 @@ berth_expr berth_lower__where(berth_lower *c, const berth_op *op, uint32_t outpu
 // ---- quantisation -------------------------------------------------------------------------------
 
 // Element of a scale or zero point: one, or one per index of `axis`.
-static berth_expr quant_param(berth_lower *c, const berth_op *op, uint32_t i, int axis, const berth_expr *at) {
+static berth_expr quant_param(berth_lower *c, const berth_op *op, uint32_t i, int axis,
+                              const berth_expr *at) {
     const berth_type *type = in_type(c, op, i);
     berth_expr mapped[BERTH_MAX_RANK];
     bool per_axis = type->rank == 1 && type->dims[0] > 1;
@@ -268,8 +290,8 @@ static void integer_bounds(berth_dtype dtype, double *out_low, double *out_high)
     *out_high = ldexp(1, is_signed ? bits - 1 : bits) - 1;
 }
 
-berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale, berth_expr zero,
-                                 berth_dtype dtype) {
+berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale,
+                                 berth_expr zero, berth_dtype dtype) {
     double low = 0;
     double high = 0;
     integer_bounds(dtype, &low, &high);
@@ -286,7 +308,8 @@ static int quant_axis(berth_lower *c, const berth_op *op, int rank) {
     return (int)axis;
 }
 
-berth_expr berth_lower__quantize(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__quantize(berth_lower *c, const berth_op *op, uint32_t output,
+                                 const berth_expr *at) {
     int axis = quant_axis(c, op, out_rank(c, op));
     berth_expr x = in_at(c, op, 0, at);
     berth_dtype t = berth_dtype_is_float(dtype_of(c, x)) ? dtype_of(c, x) : BERTH_DTYPE_F32;
@@ -295,17 +318,18 @@ berth_expr berth_lower__quantize(berth_lower *c, const berth_op *op, uint32_t ou
     return berth_lower__saturate(c, x_cast(c, t, x), scale, zero, out_type(c, op, output)->dtype);
 }
 
-berth_expr berth_lower__dequantize(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__dequantize(berth_lower *c, const berth_op *op, uint32_t output,
+                                   const berth_expr *at) {
     int axis = quant_axis(c, op, out_rank(c, op));
     berth_expr x = x_cast(c, BERTH_DTYPE_I32, in_at(c, op, 0, at));
     berth_expr scale = quant_param(c, op, 1, axis, at);
-    if (has_in(op, 2))
-        x = x_sub(c, x, x_cast(c, BERTH_DTYPE_I32, quant_param(c, op, 2, axis, at)));
+    if (has_in(op, 2)) x = x_sub(c, x, x_cast(c, BERTH_DTYPE_I32, quant_param(c, op, 2, axis, at)));
     berth_dtype t = out_dtype(c, op, output);
     return x_mul(c, x_cast(c, t, x), x_cast(c, t, scale));
 }
 
-berth_expr berth_lower__batch_norm(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__batch_norm(berth_lower *c, const berth_op *op, uint32_t output,
+                                   const berth_expr *at) {
     (void)output;
     if (attr_int(c, op, "training_mode", 0)) berth_lower__fail(c, op, "training mode");
     berth_expr x = in_at(c, op, 0, at);

@@ -1,11 +1,13 @@
-// Element and nest functions of the operator families, for the table in table.c. Private to compiler/lower.
+// Element and nest functions of the operator families, for the table in table.c. Private to
+// compiler/lower.
 #ifndef BERTH_COMPILER_LOWER_FAMILIES_H_
 #define BERTH_COMPILER_LOWER_FAMILIES_H_
 
 #include "compiler/lower/context.h"
 
-#define BERTH_LOWER_ELEMENT_(name) \
-    berth_expr berth_lower__##name(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at);
+#define BERTH_LOWER_ELEMENT_(name)                                                                 \
+    berth_expr berth_lower__##name(berth_lower *c, const berth_op *op, uint32_t output,            \
+                                   const berth_expr *at);
 #define BERTH_LOWER_NEST_(name) void berth_lower__##name(berth_lower *c, const berth_op *op);
 
 // elementwise.c
@@ -101,8 +103,10 @@ BERTH_LOWER_NEST_(winograd_output)
 #undef BERTH_LOWER_ELEMENT_
 #undef BERTH_LOWER_NEST_
 
-// round(x / scale) + zero, saturated to `dtype` (quantize_linear): `value` float, scale float, `zero` i32 or 0 (none).
-berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale, berth_expr zero, berth_dtype dtype);
+// round(x / scale) + zero, saturated to `dtype` (quantize_linear): `value` float, scale float,
+// `zero` i32 or 0 (none).
+berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale,
+                                 berth_expr zero, berth_dtype dtype);
 
 // Smallest and largest value of a type; infinities for floats.
 berth_expr berth_lower__lowest(berth_lower *c, berth_dtype dtype);

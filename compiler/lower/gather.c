@@ -4,18 +4,21 @@
 #include <math.h>
 #include <string.h>
 
-berth_expr berth_lower__gather(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__gather(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     const berth_type *x = in_type(c, op, 0);
     int index_rank = in_type(c, op, 1)->rank;
     int axis = berth_lower__axis(c, op, 0, x->rank);
     berth_expr mapped[BERTH_MAX_RANK];
     if (c->failure) return num(c, out_dtype(c, op, output), 0);
-    for (int d = 0; d < x->rank; ++d) mapped[d] = d < axis ? at[d] : d > axis ? at[d - 1 + index_rank] : 0;
+    for (int d = 0; d < x->rank; ++d)
+        mapped[d] = d < axis ? at[d] : d > axis ? at[d - 1 + index_rank] : 0;
     mapped[axis] = berth_lower__data_index(c, in_at(c, op, 1, at + axis), x->dims[axis]);
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__gather_elements(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__gather_elements(berth_lower *c, const berth_op *op, uint32_t output,
+                                        const berth_expr *at) {
     const berth_type *x = in_type(c, op, 0);
     int axis = berth_lower__axis(c, op, 0, x->rank);
     berth_expr mapped[BERTH_MAX_RANK];
@@ -25,13 +28,15 @@ berth_expr berth_lower__gather_elements(berth_lower *c, const berth_op *op, uint
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__gather_nd(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__gather_nd(berth_lower *c, const berth_op *op, uint32_t output,
+                                  const berth_expr *at) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *indices = in_type(c, op, 1);
     int batch = (int)attr_int(c, op, "batch_dims", 0);
     int width = (int)indices->dims[indices->rank - 1];
     if (batch < 0 || batch >= indices->rank || batch + width > x->rank) {
-        berth_lower__fail(c, op, "batch_dims %d with index tuples of %d entries for rank %d", batch, width, x->rank);
+        berth_lower__fail(c, op, "batch_dims %d with index tuples of %d entries for rank %d", batch,
+                          width, x->rank);
         return num(c, out_dtype(c, op, output), 0);
     }
     berth_expr index_at[BERTH_MAX_RANK];
@@ -40,13 +45,16 @@ berth_expr berth_lower__gather_nd(berth_lower *c, const berth_op *op, uint32_t o
     for (int d = 0; d < batch; ++d) mapped[d] = at[d];
     for (int k = 0; k < width; ++k) {
         index_at[indices->rank - 1] = ix(c, k);
-        mapped[batch + k] = berth_lower__data_index(c, in_at(c, op, 1, index_at), x->dims[batch + k]);
+        mapped[batch + k] =
+            berth_lower__data_index(c, in_at(c, op, 1, index_at), x->dims[batch + k]);
     }
-    for (int d = batch + width; d < x->rank; ++d) mapped[d] = at[indices->rank - 1 + d - batch - width];
+    for (int d = batch + width; d < x->rank; ++d)
+        mapped[d] = at[indices->rank - 1 + d - batch - width];
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__one_hot(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__one_hot(berth_lower *c, const berth_op *op, uint32_t output,
+                                const berth_expr *at) {
     int rank = out_type(c, op, output)->rank;
     int axis = berth_lower__axis(c, op, -1, rank);
     berth_dtype t = BERTH_DTYPE_I64;
@@ -59,19 +67,23 @@ berth_expr berth_lower__one_hot(berth_lower *c, const berth_op *op, uint32_t out
     berth_expr zero = ix(c, 0);
     berth_expr one = ix(c, 1);
     berth_expr off = in_at(c, op, 2, &zero);
-    return x_select(c, x_eq(c, hot, berth_tfn_from_index(c->fn, t, at[axis])), in_at(c, op, 2, &one), off);
+    return x_select(c, x_eq(c, hot, berth_tfn_from_index(c->fn, t, at[axis])),
+                    in_at(c, op, 2, &one), off);
 }
 
-berth_expr berth_lower__constant_of_shape(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__constant_of_shape(berth_lower *c, const berth_op *op, uint32_t output,
+                                          const berth_expr *at) {
     (void)at;
     berth_dtype t = out_dtype(c, op, output);
     const berth_attr *value = berth_attrs_find(c->module, &op->attrs, "value");
     if (!value || value->kind != BERTH_ATTR_TENSOR) return num(c, t, 0);
-    if (berth_dtype_is_float(t)) return berth_tfn_float(c->fn, t, berth_tensor_get_f64(value->tensor, 0));
+    if (berth_dtype_is_float(t))
+        return berth_tfn_float(c->fn, t, berth_tensor_get_f64(value->tensor, 0));
     return berth_tfn_int(c->fn, t, berth_tensor_get_i64(value->tensor, 0));
 }
 
-berth_expr berth_lower__range(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__range(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     berth_dtype t = out_dtype(c, op, output);
     berth_expr start = in_at(c, op, 0, at);
     berth_expr step = in_at(c, op, 2, at);
@@ -79,7 +91,8 @@ berth_expr berth_lower__range(berth_lower *c, const berth_op *op, uint32_t outpu
 }
 
 // hann_window, hamming_window, blackman_window
-berth_expr berth_lower__window(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__window(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     const double pi = 3.14159265358979323846;
     berth_dtype t = out_dtype(c, op, output);
     int64_t size = out_type(c, op, output)->dims[0];
@@ -88,11 +101,13 @@ berth_expr berth_lower__window(berth_lower *c, const berth_op *op, uint32_t outp
         return num(c, t, 0);
     }
     int64_t period = attr_int(c, op, "periodic", 1) ? size : size - 1;
-    berth_expr phase = x_mul(c, berth_tfn_from_index(c->fn, t, at[0]), num(c, t, 2 * pi / (period ? (double)period : 1)));
+    berth_expr phase = x_mul(c, berth_tfn_from_index(c->fn, t, at[0]),
+                             num(c, t, 2 * pi / (period ? (double)period : 1)));
     double a[3] = {0.5, 0.5, 0};
     if (op->kind == BERTH_OP_HAMMING_WINDOW) a[0] = 25.0 / 46, a[1] = 21.0 / 46;
     if (op->kind == BERTH_OP_BLACKMAN_WINDOW) a[0] = 0.42, a[1] = 0.5, a[2] = 0.08;
-    berth_expr value = x_sub(c, num(c, t, a[0]), x_mul(c, num(c, t, a[1]), x_unary(c, BERTH_UNARY_COS, phase)));
+    berth_expr value =
+        x_sub(c, num(c, t, a[0]), x_mul(c, num(c, t, a[1]), x_unary(c, BERTH_UNARY_COS, phase)));
     if (a[2] == 0) return value;
     berth_expr twice = x_unary(c, BERTH_UNARY_COS, x_mul(c, num(c, t, 2), phase));
     return x_add(c, value, x_mul(c, num(c, t, a[2]), twice));
@@ -109,18 +124,25 @@ static void copy_operand(berth_lower *c, const berth_op *op, berth_buf out) {
     berth_lower__next_nest(c);
 }
 
-static void update(berth_lower *c, const berth_op *op, berth_buf out, const berth_expr *at, berth_expr value) {
+static void update(berth_lower *c, const berth_op *op, berth_buf out, const berth_expr *at,
+                   berth_expr value) {
     const char *how = attr_str(c, op, "reduction", "none");
     berth_expr old = berth_lower__load(c, out, at);
-    if (strcmp(how, "add") == 0) value = x_add(c, old, value);
-    else if (strcmp(how, "mul") == 0) value = x_mul(c, old, value);
-    else if (strcmp(how, "min") == 0) value = x_min(c, old, value);
-    else if (strcmp(how, "max") == 0) value = x_max(c, old, value);
-    else if (strcmp(how, "none") != 0) berth_lower__fail(c, op, "reduction \"%s\"", how);
+    if (strcmp(how, "add") == 0)
+        value = x_add(c, old, value);
+    else if (strcmp(how, "mul") == 0)
+        value = x_mul(c, old, value);
+    else if (strcmp(how, "min") == 0)
+        value = x_min(c, old, value);
+    else if (strcmp(how, "max") == 0)
+        value = x_max(c, old, value);
+    else if (strcmp(how, "none") != 0)
+        berth_lower__fail(c, op, "reduction \"%s\"", how);
     berth_lower__put(c, out, at, value);
 }
 
-// A copy, then the updates: lines along the axis are independent, within one they run in order (indices may repeat).
+// A copy, then the updates: lines along the axis are independent, within one they run in order
+// (indices may repeat).
 void berth_lower__scatter_elements(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *indices = in_type(c, op, 1);
@@ -147,7 +169,8 @@ void berth_lower__scatter_nd(berth_lower *c, const berth_op *op) {
     int slice_rank = x->rank - width;
     berth_buf out = berth_lower__buffer(c, 0);
     if (slice_rank < 0 || in_type(c, op, 2)->rank != tuple_rank + slice_rank) {
-        berth_lower__fail(c, op, "index tuples of %d entries with updates of rank %d", width, in_type(c, op, 2)->rank);
+        berth_lower__fail(c, op, "index tuples of %d entries with updates of rank %d", width,
+                          in_type(c, op, 2)->rank);
         return;
     }
     copy_operand(c, op, out);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const char *const default_names[BERTH_MAX_RANK] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"};
+static const char *const default_names[BERTH_MAX_RANK] = {"i0", "i1", "i2", "i3",
+                                                          "i4", "i5", "i6", "i7"};
 
 typedef struct physical_loop {
     int dim;
@@ -48,22 +49,26 @@ static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const be
     return plan;
 }
 
-// Loops of more than one iteration that may be parallel: all but the innermost `serial` ones, at least one.
+// Loops of more than one iteration that may be parallel: all but the innermost `serial` ones, at
+// least one.
 static int parallel_count(const grid_plan *plan, int serial) {
     int real = 0;
     for (int i = 0; i < plan->count; ++i) real += plan->loops[i].extent != 1;
     return real - serial > 1 ? real - serial : 1;
 }
 
-void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_grid_options *options,
-                              berth_lower_grid *grid) {
+void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
+                              const berth_lower_grid_options *options, berth_lower_grid *grid) {
     const berth_buf_info info = c->fn->bufs.data[buf];
     berth_layout layout;
     memset(grid, 0, sizeof(*grid));
-    berth_status status = berth_layout_parse(berth_module_str(c->module, info.layout), info.rank, &layout);
+    berth_status status =
+        berth_layout_parse(berth_module_str(c->module, info.layout), info.rank, &layout);
     if (status) {
-        if (c->failure) berth_status_ignore(status);
-        else c->failure = status;
+        if (c->failure)
+            berth_status_ignore(status);
+        else
+            c->failure = status;
         return;
     }
     grid_plan plan = plan_loops(c, &info, &layout, options);
@@ -79,7 +84,8 @@ void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_g
         berth_expr before = grid->at[loop.dim];
         grid->at[loop.dim] = before ? x_add(c, x_muli(c, before, loop.extent), var) : var;
         bool padded = info.dims[loop.dim] % layout.total_block[loop.dim] != 0;
-        if (padded && loop.extent != 1) berth_vec_push(c->scratch, &c->lane_vars, c->fn->exprs.data[var].var);
+        if (padded && loop.extent != 1)
+            berth_vec_push(c->scratch, &c->lane_vars, c->fn->exprs.data[var].var);
     }
     for (int d = 0; d < info.rank; ++d)
         if (info.dims[d] % layout.total_block[d] != 0)
@@ -88,8 +94,8 @@ void berth_lower__grid_buffer(berth_lower *c, berth_buf buf, const berth_lower_g
         grid->group = x_div(c, grid->at[1], ix(c, info.dims[1] / options->groups));
 }
 
-void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output, const berth_lower_grid_options *options,
-                       berth_lower_grid *grid) {
+void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output,
+                       const berth_lower_grid_options *options, berth_lower_grid *grid) {
     (void)op;
     berth_lower__grid_buffer(c, berth_lower__buffer(c, output), options, grid);
 }
@@ -99,7 +105,8 @@ void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid) {
     berth_lower__end_lanes(c);
 }
 
-void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index, int64_t extent) {
+void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index,
+                              int64_t extent) {
     const berth_expr parts[2] = {outer, inner};
     for (int i = 0; i < 2; ++i) {
         const berth_expr_node *node = berth_tfn_expr(c->fn, parts[i]);
@@ -113,7 +120,8 @@ void berth_lower__end_lanes(berth_lower *c) {
     c->valid = 0;
 }
 
-int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip, berth_expr *at) {
+int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t skip,
+                       berth_expr *at) {
     int loops = 0;
     for (int d = 0; d < rank; ++d) {
         if (skip >> d & 1u) continue;
@@ -123,8 +131,10 @@ int berth_lower__outer(berth_lower *c, int rank, const int64_t *dims, uint32_t s
     return loops;
 }
 
-int berth_lower__inner(berth_lower *c, int rank, const int64_t *dims, uint32_t mask, berth_expr *at) {
-    static const char *const names[BERTH_MAX_RANK] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+int berth_lower__inner(berth_lower *c, int rank, const int64_t *dims, uint32_t mask,
+                       berth_expr *at) {
+    static const char *const names[BERTH_MAX_RANK] = {"r0", "r1", "r2", "r3",
+                                                      "r4", "r5", "r6", "r7"};
     int loops = 0;
     for (int d = 0; d < rank; ++d) {
         if (!(mask >> d & 1u)) continue;

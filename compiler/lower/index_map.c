@@ -1,19 +1,22 @@
 #include "compiler/lower/context.h"
 #include "compiler/lower/tfn_simplify.h"
 
-void berth_lower__broadcast(berth_lower *c, berth_value_id value, int rank, const berth_expr *at, berth_expr *out_at) {
+void berth_lower__broadcast(berth_lower *c, berth_value_id value, int rank, const berth_expr *at,
+                            berth_expr *out_at) {
     const berth_type *type = type_of(c, value);
     for (int d = 0; d < type->rank; ++d)
         out_at[d] = type->dims[d] == 1 ? ix(c, 0) : at[rank - type->rank + d];
 }
 
-berth_expr berth_lower__in_broadcast(berth_lower *c, const berth_op *op, uint32_t i, int rank, const berth_expr *at) {
+berth_expr berth_lower__in_broadcast(berth_lower *c, const berth_op *op, uint32_t i, int rank,
+                                     const berth_expr *at) {
     berth_expr mapped[BERTH_MAX_RANK];
     berth_lower__broadcast(c, op->inputs[i], rank, at, mapped);
     return in_at(c, op, i, mapped);
 }
 
-berth_expr berth_lower__linearise(berth_lower *c, int rank, const int64_t *dims, const berth_expr *at) {
+berth_expr berth_lower__linearise(berth_lower *c, int rank, const int64_t *dims,
+                                  const berth_expr *at) {
     berth_expr position = 0;
     for (int d = 0; d < rank; ++d) {
         if (dims[d] == 1) continue;
@@ -22,7 +25,8 @@ berth_expr berth_lower__linearise(berth_lower *c, int rank, const int64_t *dims,
     return position ? position : ix(c, 0);
 }
 
-void berth_lower__delinearise(berth_lower *c, int rank, const int64_t *dims, berth_expr position, berth_expr *out_at) {
+void berth_lower__delinearise(berth_lower *c, int rank, const int64_t *dims, berth_expr position,
+                              berth_expr *out_at) {
     berth_ranges ranges = {c->ranges.data, c->ranges.count};
     int64_t below = 1;
     int first = 0;  // outermost dimension of more than one element needs no remainder
@@ -53,8 +57,8 @@ int berth_lower__axis(berth_lower *c, const berth_op *op, int64_t fallback, int 
     return axis;
 }
 
-uint32_t berth_lower__axes(berth_lower *c, const berth_op *op, uint32_t operand, const char *name, int rank,
-                           bool *out_given) {
+uint32_t berth_lower__axes(berth_lower *c, const berth_op *op, uint32_t operand, const char *name,
+                           int rank, bool *out_given) {
     uint32_t count = 0;
     const int64_t *listed = name ? berth_attrs_ints(c->module, &op->attrs, name, &count) : NULL;
     const berth_tensor *tensor = has_in(op, operand) ? berth_lower__constant(c, op, operand) : NULL;

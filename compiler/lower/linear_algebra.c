@@ -19,7 +19,8 @@ typedef struct einsum {
 static bool read_term(einsum *e, const char **text, int term, int rank) {
     int letters = 0;
     bool has_dots = false;
-    for (const char *s = *text; *s && *s != ',' && *s != '-'; ++s) letters += isalpha((unsigned char)*s) != 0;
+    for (const char *s = *text; *s && *s != ',' && *s != '-'; ++s)
+        letters += isalpha((unsigned char)*s) != 0;
     int extra = rank < 0 ? e->dots : rank - letters;
     int at = 0;
     for (; **text && **text != ',' && **text != '-'; ++*text) {
@@ -120,13 +121,16 @@ static berth_expr element(berth_lower *c, berth_buf a, berth_expr row, berth_exp
     return berth_lower__load(c, a, at);
 }
 
-static void set_element(berth_lower *c, berth_buf a, berth_expr row, berth_expr column, berth_expr value) {
+static void set_element(berth_lower *c, berth_buf a, berth_expr row, berth_expr column,
+                        berth_expr value) {
     berth_expr at[2] = {row, column};
     berth_lower__put(c, a, at, value);
 }
 
-// The row at or below k with the largest element of column k is swapped with row k; the sign follows.
-static void pivot(berth_lower *c, berth_buf a, berth_buf best, berth_buf where, berth_buf det, berth_expr k, int64_t n) {
+// The row at or below k with the largest element of column k is swapped with row k; the sign
+// follows.
+static void pivot(berth_lower *c, berth_buf a, berth_buf best, berth_buf where, berth_buf det,
+                  berth_expr k, int64_t n) {
     berth_dtype t = c->fn->bufs.data[a].dtype;
     berth_dtype w = BERTH_DTYPE_I64;
     berth_lower__set(c, best, num(c, t, -1));

@@ -1,6 +1,7 @@
-// The driver: reduction-trait operations become nests in order, everything else is inlined into them or into a nest per
-// remaining result. The value of a reduction goes through its pointwise epilogue straight to the results; where something
-// else needs it (another reduction, a reshaped result), it is kept in a workspace buffer as well.
+// The driver: reduction-trait operations become nests in order, everything else is inlined into
+// them or into a nest per remaining result. The value of a reduction goes through its pointwise
+// epilogue straight to the results; where something else needs it (another reduction, a reshaped
+// result), it is kept in a workspace buffer as well.
 #include "compiler/lower/lower.h"
 
 #include <string.h>
@@ -17,8 +18,8 @@ typedef struct job {
     const berth_op_id *ops;
     uint32_t op_count;
     berth_buf *result_bufs;
-    bool *done;   // per result: stored
-    int8_t *memo; // per value, of one classification
+    bool *done;    // per result: stored
+    int8_t *memo;  // per value, of one classification
 } job;
 
 static const berth_op *op_of(const berth_lower *c, berth_value_id value) {
@@ -44,10 +45,14 @@ static void end_nest(berth_lower *c) {
     if (frame.stmts.count == 0) return;
     berth_stmt nest = frame.stmts.data[0];
     const berth_stmt_node *node = &c->fn->stmts.data[nest];
-    bool is_loop = frame.stmts.count == 1 && node->kind == BERTH_STMT_FOR && node->loop_kind == BERTH_LOOP_PARALLEL;
+    bool is_loop = frame.stmts.count == 1 && node->kind == BERTH_STMT_FOR &&
+                   node->loop_kind == BERTH_LOOP_PARALLEL;
     if (!is_loop) {
-        berth_stmt body = frame.stmts.count == 1 ? nest : berth_tfn_seq(c->fn, frame.stmts.data, frame.stmts.count);
-        nest = berth_tfn_for(c->fn, berth_tfn_var(c->fn, "once"), ix(c, 1), BERTH_LOOP_PARALLEL, body);
+        berth_stmt body = frame.stmts.count == 1
+                              ? nest
+                              : berth_tfn_seq(c->fn, frame.stmts.data, frame.stmts.count);
+        nest =
+            berth_tfn_for(c->fn, berth_tfn_var(c->fn, "once"), ix(c, 1), BERTH_LOOP_PARALLEL, body);
     }
     berth_lower__emit(c, nest);
 }
@@ -62,7 +67,8 @@ void berth_lower__next_nest(berth_lower *c) {
 enum { none = -1, not_pointwise = -2 };  // else: the output of the anchor
 
 static bool same_dims(const berth_type *a, const berth_type *b) {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
+    return a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
 }
 
 static int classify(job *j, const berth_op *anchor, berth_value_id value);
@@ -93,7 +99,8 @@ static int classify(job *j, const berth_op *anchor, berth_value_id value) {
     return j->memo[value] - 4;
 }
 
-// Whether `value` reads output values of `anchor` through inlined operations. Reuses the memo: 1 no, 2 yes.
+// Whether `value` reads output values of `anchor` through inlined operations. Reuses the memo: 1
+// no, 2 yes.
 static bool reaches(job *j, const berth_op *anchor, berth_value_id value, berth_value_id target) {
     if (value == target) return true;
     const berth_op *op = op_of(&j->c, value);
@@ -161,12 +168,14 @@ static void lower_nest(job *j, uint32_t position) {
         berth_value_id value = op->outputs[k];
         if (!needed_later(j, position, value)) continue;
         if (row->in_buffer && berth_lower__wanted(c, k)) {  // later nests read the result itself
-            berth_vec_push(c->scratch, &kept, (berth_lower_sink){k, value, berth_lower__buffer(c, k)});
+            berth_vec_push(c->scratch, &kept,
+                           (berth_lower_sink){k, value, berth_lower__buffer(c, k)});
             continue;
         }
         const berth_type *type = type_of(c, value);
         berth_dtype dtype = type->dtype;
-        berth_buf buf = berth_tfn_buffer(c->fn, "t", dtype, type->rank, type->dims, BERTH_SCOPE_WORKSPACE);
+        berth_buf buf =
+            berth_tfn_buffer(c->fn, "t", dtype, type->rank, type->dims, BERTH_SCOPE_WORKSPACE);
         add_sink(c, k, value, buf);
         berth_vec_push(c->scratch, &kept, (berth_lower_sink){k, value, buf});
     }
@@ -204,10 +213,12 @@ static bool check_type(berth_lower *c, const berth_op *op, berth_value_id value)
     berth_type_print(c->module, c->graph->values.data[value].type, &text);
     const char *name = berth_module_str(c->module, c->graph->values.data[value].name);
     if (op)
-        berth_lower__fail(c, op, "value \"%s\" of type %s has no static shape", name, berth_strbuf_text(&text));
+        berth_lower__fail(c, op, "value \"%s\" of type %s has no static shape", name,
+                          berth_strbuf_text(&text));
     else
-        c->failure = berth_status_make(BERTH_UNSUPPORTED, "parameter \"%s\" of type %s has no static shape", name,
-                                       berth_strbuf_text(&text));
+        c->failure =
+            berth_status_make(BERTH_UNSUPPORTED, "parameter \"%s\" of type %s has no static shape",
+                              name, berth_strbuf_text(&text));
     return false;
 }
 
@@ -247,12 +258,14 @@ static void bind_params(job *j) {
 // The status returned is the context's `failure`.
 static berth_status run(job *j) {
     berth_lower *c = &j->c;
-    c->bindings = berth_arena_new_array(c->scratch, berth_lower_binding, c->graph->values.count + 1);
+    c->bindings =
+        berth_arena_new_array(c->scratch, berth_lower_binding, c->graph->values.count + 1);
     j->result_bufs = berth_arena_new_array(c->scratch, berth_buf, j->result_count + 1);
     j->done = berth_arena_new_array(c->scratch, bool, j->result_count + 1);
     j->memo = berth_arena_new_array(c->scratch, int8_t, c->graph->values.count + 1);
     bind_params(j);
-    for (uint32_t i = 0; i < j->op_count && !c->failure; ++i) check_op(c, &c->graph->ops.data[j->ops[i]]);
+    for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
+        check_op(c, &c->graph->ops.data[j->ops[i]]);
     if (c->failure) return c->failure;
     berth_vec_push(c->scratch, &c->frames, (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
     for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
@@ -278,7 +291,9 @@ static berth_status lower_function(void *user) {
     call *request = user;
     berth_module *module = request->module;
     const berth_graph *graph = berth_graph_get(module, request->primitive);
-    if (!graph) return berth_status_make(BERTH_INVALID_ARGUMENT, "function %u is not a graph", request->primitive);
+    if (!graph)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "function %u is not a graph",
+                                 request->primitive);
     const berth_function *held = berth_module_function(module, request->primitive);
     const berth_region *root = &graph->regions.data[0];
     berth_loc_id loc = held->loc;
@@ -298,13 +313,15 @@ static berth_status lower_function(void *user) {
     return status;
 }
 
-berth_status berth_lower_function(berth_module *module, berth_func_id primitive, berth_func_id *out_tensor_fn) {
+berth_status berth_lower_function(berth_module *module, berth_func_id primitive,
+                                  berth_func_id *out_tensor_fn) {
     *out_tensor_fn = BERTH_NONE;
     call request = {.module = module, .primitive = primitive, .created = BERTH_NONE};
     berth_status status = berth_arena_try(module->arena, lower_function, &request);
     berth_status pending = request.j.c.failure;
     if (pending && pending != status) berth_status_ignore(pending);  // memory ran out after it
-    if (status && request.created != BERTH_NONE) berth_module_function(module, request.created)->removed = true;
+    if (status && request.created != BERTH_NONE)
+        berth_module_function(module, request.created)->removed = true;
     if (!status) *out_tensor_fn = request.created;
     return status;
 }
@@ -321,7 +338,8 @@ typedef struct question {
 } question;
 
 // Operands that fusion would clone into the function stay constants, all others become parameters.
-static void split_operands(const question *q, const berth_graph *graph, job *j, berth_value_id *params) {
+static void split_operands(const question *q, const berth_graph *graph, job *j,
+                           berth_value_id *params) {
     const berth_op *op = &graph->ops.data[q->op];
     const berth_op_facts *facts = berth_op_facts_get(op->kind);
     for (uint32_t i = 0; i < op->input_count; ++i) {
@@ -335,7 +353,8 @@ static void split_operands(const question *q, const berth_graph *graph, job *j, 
     }
 }
 
-// Lowers the operation alone into a copy of the module's record whose additions go to a scratch arena.
+// Lowers the operation alone into a copy of the module's record whose additions go to a scratch
+// arena.
 static berth_status answer(void *user) {
     question *q = user;
     berth_arena *scratch = berth_arena_create_child(q->arena);
@@ -361,7 +380,8 @@ static berth_status answer(void *user) {
     return BERTH_OK;
 }
 
-const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op, berth_arena *arena) {
+const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op,
+                              berth_arena *arena) {
     question q = {.module = module, .function = function, .op = op, .arena = arena};
     berth_status status = berth_arena_try(arena, answer, &q);
     berth_status_free(q.j.c.failure);

@@ -7,7 +7,7 @@ typedef struct product {
     const berth_op *op;
     uint32_t a;  // operand numbers
     uint32_t b;
-    int rank;    // of the output
+    int rank;       // of the output
     bool a_vector;  // one-dimensional operands
     bool b_vector;
     int64_t k;
@@ -31,20 +31,21 @@ static product describe(berth_lower *c, const berth_op *op, uint32_t a, uint32_t
 }
 
 // Indices of an operand: batch dimensions broadcast, then row and column.
-static void operand_at(berth_lower *c, const berth_type *type, const berth_expr *batch, int batch_rank, berth_expr row,
-                       berth_expr column, berth_expr *out_at) {
+static void operand_at(berth_lower *c, const berth_type *type, const berth_expr *batch,
+                       int batch_rank, berth_expr row, berth_expr column, berth_expr *out_at) {
     if (type->rank == 1) {
         out_at[0] = row ? row : column;
         return;
     }
     int own = type->rank - 2;
-    for (int d = 0; d < own; ++d) out_at[d] = type->dims[d] == 1 ? ix(c, 0) : batch[batch_rank - own + d];
+    for (int d = 0; d < own; ++d)
+        out_at[d] = type->dims[d] == 1 ? ix(c, 0) : batch[batch_rank - own + d];
     out_at[own] = row;
     out_at[own + 1] = column;
 }
 
-static void product_operands(berth_lower *c, const product *p, const berth_expr *at, berth_expr k, berth_expr *x_at,
-                             berth_expr *y_at) {
+static void product_operands(berth_lower *c, const product *p, const berth_expr *at, berth_expr k,
+                             berth_expr *x_at, berth_expr *y_at) {
     int batch_rank = p->rank - !p->a_vector - !p->b_vector;
     berth_expr i = p->a_vector ? 0 : at[batch_rank];
     berth_expr j = p->b_vector ? 0 : at[p->rank - 1];
@@ -73,7 +74,8 @@ void berth_lower__matmul(berth_lower *c, const berth_op *op) {
     berth_expr x_at[BERTH_MAX_RANK];
     berth_expr y_at[BERTH_MAX_RANK];
     product_operands(c, &p, grid.at, k, x_at, y_at);
-    berth_lower__set(c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
+    berth_lower__set(
+        c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
     berth_lower__end(c);
     berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, acc));
     berth_lower__grid_end(c, &grid);
@@ -99,7 +101,8 @@ void berth_lower__gemm(berth_lower *c, const berth_op *op) {
     berth_expr k = berth_lower__loop(c, "k", a->dims[trans_a ? 0 : 1], BERTH_LOOP_SERIAL);
     berth_expr x_at[2] = {trans_a ? k : grid.at[0], trans_a ? grid.at[0] : k};
     berth_expr y_at[2] = {trans_b ? grid.at[1] : k, trans_b ? k : grid.at[1]};
-    berth_lower__set(c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
+    berth_lower__set(
+        c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
     berth_lower__end(c);
     berth_expr value = berth_lower__get(c, acc);
     if (alpha != 1) value = x_mul(c, value, num(c, t, alpha));
@@ -114,9 +117,10 @@ void berth_lower__gemm(berth_lower *c, const berth_op *op) {
 
 // ---- quantised ----------------------------------------------------------------------------------
 
-// Zero point of a row of A (scalar, [M] or [..., M, 1]) or of a column of B (scalar, [N] or [..., 1, N]), as i32.
-static berth_expr zero_point(berth_lower *c, const berth_op *op, uint32_t i, const product *p, const berth_expr *at,
-                             bool of_rows) {
+// Zero point of a row of A (scalar, [M] or [..., M, 1]) or of a column of B (scalar, [N] or [...,
+// 1, N]), as i32.
+static berth_expr zero_point(berth_lower *c, const berth_op *op, uint32_t i, const product *p,
+                             const berth_expr *at, bool of_rows) {
     const berth_type *type = in_type(c, op, i);
     berth_expr line = 0;
     if (of_rows && !p->a_vector) line = at[p->rank - 1 - !p->b_vector];
@@ -131,7 +135,8 @@ static berth_expr zero_point(berth_lower *c, const berth_op *op, uint32_t i, con
     return x_cast(c, BERTH_DTYPE_I32, in_at(c, op, i, mapped));
 }
 
-// i32 accumulator of the product of operands `a` and `b` less their zero points (`a_zero`, `b_zero`; absent = 0).
+// i32 accumulator of the product of operands `a` and `b` less their zero points (`a_zero`,
+// `b_zero`; absent = 0).
 static berth_buf integer_product(berth_lower *c, const product *p, uint32_t a_zero, uint32_t b_zero,
                                  const berth_expr *at) {
     const berth_op *op = p->op;

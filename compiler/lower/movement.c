@@ -5,14 +5,16 @@
 
 #include "compiler/lower/tfn_simplify.h"
 
-berth_expr berth_lower__same(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__same(berth_lower *c, const berth_op *op, uint32_t output,
+                             const berth_expr *at) {
     (void)output;
     return in_at(c, op, 0, at);
 }
 
-// reshape, flatten, squeeze, unsqueeze. Runs of dimensions with equal products are mapped by themselves, so that
-// dimensions that stay need no division.
-berth_expr berth_lower__reshape(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+// reshape, flatten, squeeze, unsqueeze. Runs of dimensions with equal products are mapped by
+// themselves, so that dimensions that stay need no division.
+berth_expr berth_lower__reshape(berth_lower *c, const berth_op *op, uint32_t output,
+                                const berth_expr *at) {
     const berth_type *from = in_type(c, op, 0);
     const berth_type *to = out_type(c, op, output);
     berth_expr mapped[BERTH_MAX_RANK];
@@ -27,9 +29,12 @@ berth_expr berth_lower__reshape(berth_lower *c, const berth_op *op, uint32_t out
         if (i_end < from->rank) a *= from->dims[i_end++];
         if (k_end < to->rank) b *= to->dims[k_end++];
         while (a != b) {
-            if (a < b && i_end < from->rank) a *= from->dims[i_end++];
-            else if (k_end < to->rank) b *= to->dims[k_end++];
-            else break;
+            if (a < b && i_end < from->rank)
+                a *= from->dims[i_end++];
+            else if (k_end < to->rank)
+                b *= to->dims[k_end++];
+            else
+                break;
         }
         while (i_end < from->rank && from->dims[i_end] == 1) i_end++;
         while (k_end < to->rank && to->dims[k_end] == 1) k_end++;
@@ -41,7 +46,8 @@ berth_expr berth_lower__reshape(berth_lower *c, const berth_op *op, uint32_t out
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__transpose(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__transpose(berth_lower *c, const berth_op *op, uint32_t output,
+                                  const berth_expr *at) {
     (void)output;
     int rank = in_type(c, op, 0)->rank;
     uint32_t count = 0;
@@ -62,11 +68,13 @@ berth_expr berth_lower__transpose(berth_lower *c, const berth_op *op, uint32_t o
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__expand(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__expand(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     return berth_lower__in_broadcast(c, op, 0, out_type(c, op, output)->rank, at);
 }
 
-berth_expr berth_lower__tile(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__tile(berth_lower *c, const berth_op *op, uint32_t output,
+                             const berth_expr *at) {
     const berth_type *from = in_type(c, op, 0);
     const berth_type *to = out_type(c, op, output);
     berth_expr mapped[BERTH_MAX_RANK];
@@ -78,7 +86,8 @@ berth_expr berth_lower__tile(berth_lower *c, const berth_op *op, uint32_t output
 }
 
 // A chain of selects, first operand outermost.
-berth_expr berth_lower__concat(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__concat(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     int rank = out_type(c, op, output)->rank;
     int axis = berth_lower__axis(c, op, 0, rank);
     int64_t start[2] = {out_type(c, op, output)->dims[axis], 0};
@@ -97,7 +106,8 @@ berth_expr berth_lower__concat(berth_lower *c, const berth_op *op, uint32_t outp
     return value ? value : num(c, out_dtype(c, op, output), 0);
 }
 
-berth_expr berth_lower__split(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__split(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     int rank = in_type(c, op, 0)->rank;
     int axis = berth_lower__axis(c, op, 0, rank);
     int64_t start = 0;
@@ -115,7 +125,8 @@ static int64_t clamp_start(int64_t start, int64_t extent, int64_t step) {
     return start < 0 ? 0 : start > high ? high : start;
 }
 
-berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     (void)output;
     const berth_type *from = in_type(c, op, 0);
     berth_expr mapped[BERTH_MAX_RANK];
@@ -140,8 +151,8 @@ berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t outpu
 typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT, PAD_WRAP } pad_mode;
 
 // Index of dimension d in the operand; *condition gets the part that is inside (PAD_CONSTANT).
-static berth_expr pad_index(berth_lower *c, pad_mode mode, berth_expr index, int64_t begin, int64_t end, int64_t extent,
-                            berth_expr *condition) {
+static berth_expr pad_index(berth_lower *c, pad_mode mode, berth_expr index, int64_t begin,
+                            int64_t end, int64_t extent, berth_expr *condition) {
     berth_expr zero = ix(c, 0);
     if (begin == 0 && end == 0) return index;
     berth_expr moved = x_addi(c, index, -begin);
@@ -187,14 +198,16 @@ static bool read_pads(berth_lower *c, const berth_op *op, int rank, int64_t *pad
     for (int64_t i = 0; i < count; ++i) {
         int axis = 0;
         int64_t named = axes ? berth_tensor_get_i64(axes, i) : i;
-        if (!berth_lower__check(c, op, berth_axis_resolve(named, rank, "axis", &axis))) return false;
+        if (!berth_lower__check(c, op, berth_axis_resolve(named, rank, "axis", &axis)))
+            return false;
         pads[axis] = berth_tensor_get_i64(values, i);
         pads[BERTH_MAX_RANK + axis] = berth_tensor_get_i64(values, count + i);
     }
     return true;
 }
 
-berth_expr berth_lower__pad(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__pad(berth_lower *c, const berth_op *op, uint32_t output,
+                            const berth_expr *at) {
     const berth_type *from = in_type(c, op, 0);
     berth_dtype t = out_dtype(c, op, output);
     int64_t pads[2 * BERTH_MAX_RANK];
@@ -203,7 +216,8 @@ berth_expr berth_lower__pad(berth_lower *c, const berth_op *op, uint32_t output,
     berth_expr mapped[BERTH_MAX_RANK];
     berth_expr condition = 0;
     for (int d = 0; d < from->rank; ++d)
-        mapped[d] = pad_index(c, mode, at[d], pads[d], pads[BERTH_MAX_RANK + d], from->dims[d], &condition);
+        mapped[d] =
+            pad_index(c, mode, at[d], pads[d], pads[BERTH_MAX_RANK + d], from->dims[d], &condition);
     berth_expr value = in_at(c, op, 0, mapped);
     if (!condition) return value;
     berth_expr zeros[BERTH_MAX_RANK];
@@ -214,7 +228,8 @@ berth_expr berth_lower__pad(berth_lower *c, const berth_op *op, uint32_t output,
 
 // ---- blocks of space ----------------------------------------------------------------------------
 
-berth_expr berth_lower__depth_to_space(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__depth_to_space(berth_lower *c, const berth_op *op, uint32_t output,
+                                       const berth_expr *at) {
     int64_t block = attr_int(c, op, "blocksize", 1);
     int64_t channels = out_type(c, op, output)->dims[1];
     bool crd = strcmp(attr_str(c, op, "mode", "DCR"), "CRD") == 0;
@@ -228,26 +243,30 @@ berth_expr berth_lower__depth_to_space(berth_lower *c, const berth_op *op, uint3
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__space_to_depth(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__space_to_depth(berth_lower *c, const berth_op *op, uint32_t output,
+                                       const berth_expr *at) {
     (void)output;
     int64_t block = attr_int(c, op, "blocksize", 1);
     int64_t channels = in_type(c, op, 0)->dims[1];
     berth_expr cell = x_div(c, at[1], ix(c, channels));
     berth_expr dy = x_div(c, cell, ix(c, block));
     berth_expr dx = x_mod(c, cell, ix(c, block));
-    berth_expr mapped[4] = {at[0], x_mod(c, at[1], ix(c, channels)), x_add(c, x_muli(c, at[2], block), dy),
+    berth_expr mapped[4] = {at[0], x_mod(c, at[1], ix(c, channels)),
+                            x_add(c, x_muli(c, at[2], block), dy),
                             x_add(c, x_muli(c, at[3], block), dx)};
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__reverse_sequence(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__reverse_sequence(berth_lower *c, const berth_op *op, uint32_t output,
+                                         const berth_expr *at) {
     int rank = out_type(c, op, output)->rank;
     int64_t time = attr_int(c, op, "time_axis", 0);
     int64_t batch = attr_int(c, op, "batch_axis", 1);
     berth_expr mapped[BERTH_MAX_RANK];
     memcpy(mapped, at, (size_t)rank * sizeof(*at));
     if (time < 0 || time >= rank || batch < 0 || batch >= rank || time == batch) {
-        berth_lower__fail(c, op, "time_axis %lld, batch_axis %lld", (long long)time, (long long)batch);
+        berth_lower__fail(c, op, "time_axis %lld, batch_axis %lld", (long long)time,
+                          (long long)batch);
         return in_at(c, op, 0, at);
     }
     berth_expr length = berth_tfn_to_index(c->fn, in_at(c, op, 1, &at[batch]));
@@ -256,7 +275,8 @@ berth_expr berth_lower__reverse_sequence(berth_lower *c, const berth_op *op, uin
     return in_at(c, op, 0, mapped);
 }
 
-berth_expr berth_lower__trilu(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__trilu(berth_lower *c, const berth_op *op, uint32_t output,
+                              const berth_expr *at) {
     int rank = out_type(c, op, output)->rank;
     int64_t k = 0;
     if (has_in(op, 1)) {
@@ -270,7 +290,8 @@ berth_expr berth_lower__trilu(berth_lower *c, const berth_op *op, uint32_t outpu
     return x_select(c, keep, in_at(c, op, 0, at), num(c, out_dtype(c, op, output), 0));
 }
 
-berth_expr berth_lower__eye_like(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__eye_like(berth_lower *c, const berth_op *op, uint32_t output,
+                                 const berth_expr *at) {
     berth_dtype t = out_dtype(c, op, output);
     berth_expr on = x_eq(c, x_sub(c, at[1], at[0]), ix(c, attr_int(c, op, "k", 0)));
     return x_select(c, on, num(c, t, 1), num(c, t, 0));

@@ -1,7 +1,9 @@
-// Normalisations by mean and variance: one parallel iteration per group of elements, two passes inside.
+// Normalisations by mean and variance: one parallel iteration per group of elements, two passes
+// inside.
 #include "compiler/lower/families.h"
 
-// The elements that share one mean: dimensions of `mask`, and with channels_per_group > 0 that many channels as well.
+// The elements that share one mean: dimensions of `mask`, and with channels_per_group > 0 that many
+// channels as well.
 typedef struct group {
     const berth_op *op;
     int rank;
@@ -62,7 +64,8 @@ static berth_expr normalised(berth_lower *c, const group *g) {
 
 static group describe(berth_lower *c, const berth_op *op, uint32_t mask) {
     const berth_type *x = in_type(c, op, 0);
-    return (group){.op = op, .rank = x->rank, .dims = x->dims, .mask = mask, .t = in_dtype(c, op, 0)};
+    return (group){
+        .op = op, .rank = x->rank, .dims = x->dims, .mask = mask, .t = in_dtype(c, op, 0)};
 }
 
 // Scale (operand 1) and bias (operand 2) at `parameter_at`.
@@ -152,7 +155,8 @@ static berth_expr divide_by_power(berth_lower *c, berth_expr x, berth_expr base,
 }
 
 void berth_lower__lrn(berth_lower *c, const berth_op *op) {
-    static const char *const names[BERTH_MAX_RANK] = {"n", "oc", "oh", "ow", "o4", "o5", "o6", "o7"};
+    static const char *const names[BERTH_MAX_RANK] = {"n",  "oc", "oh", "ow",
+                                                      "o4", "o5", "o6", "o7"};
     const berth_type *x = in_type(c, op, 0);
     int64_t size = attr_int(c, op, "size", 1);
     double alpha = attr_float(c, op, "alpha", 1e-4) / (double)size;
@@ -172,15 +176,16 @@ void berth_lower__lrn(berth_lower *c, const berth_op *op) {
     berth_lower__end(c);
     berth_expr base = x_mul(c, num(c, t, alpha), berth_lower__get(c, acc));
     base = x_add(c, num(c, t, attr_float(c, op, "bias", 1)), base);
-    berth_expr result = divide_by_power(c, in_at(c, op, 0, grid.at), base, attr_float(c, op, "beta", 0.75));
+    berth_expr result =
+        divide_by_power(c, in_at(c, op, 0, grid.at), base, attr_float(c, op, "beta", 0.75));
     berth_lower__store(c, op, 0, grid.at, result);
     berth_lower__grid_end(c, &grid);
 }
 
 // ---- dynamic_quantize_linear --------------------------------------------------------------------
 
-// Outputs y (u8), scale, zero point. One kernel finds the range, another quantises; the range is found again where only
-// the quantised values are wanted.
+// Outputs y (u8), scale, zero point. One kernel finds the range, another quantises; the range is
+// found again where only the quantised values are wanted.
 void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     berth_dtype t = BERTH_DTYPE_F32;
@@ -199,10 +204,12 @@ void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
     berth_lower__set(c, high, x_max(c, berth_lower__get(c, high), value));
     berth_lower__end_loops(c, loops);
     berth_expr zero = num(c, t, 0);
-    berth_expr width = x_div(c, x_sub(c, berth_lower__get(c, high), berth_lower__get(c, low)), num(c, t, 255));
+    berth_expr width =
+        x_div(c, x_sub(c, berth_lower__get(c, high), berth_lower__get(c, low)), num(c, t, 255));
     berth_lower__put(c, state[0], &first, x_select(c, x_eq(c, width, zero), num(c, t, 1), width));
     berth_expr scale = berth_tfn_load(c->fn, state[0], &first, 1);
-    berth_expr offset = x_unary(c, BERTH_UNARY_ROUND, x_sub(c, zero, x_div(c, berth_lower__get(c, low), scale)));
+    berth_expr offset =
+        x_unary(c, BERTH_UNARY_ROUND, x_sub(c, zero, x_div(c, berth_lower__get(c, low), scale)));
     berth_lower__put(c, state[1], &first, x_max(c, zero, x_min(c, num(c, t, 255), offset)));
     berth_expr shift = berth_tfn_load(c->fn, state[1], &first, 1);
     berth_lower__store(c, op, 1, NULL, scale);
@@ -210,7 +217,8 @@ void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
     if (!berth_lower__wanted(c, 0)) return;
     berth_lower__next_nest(c);
     loops = berth_lower__outer(c, x->rank, x->dims, 0, at);
-    berth_expr quantised = x_unary(c, BERTH_UNARY_ROUND, x_div(c, x_cast(c, t, in_at(c, op, 0, at)), scale));
+    berth_expr quantised =
+        x_unary(c, BERTH_UNARY_ROUND, x_div(c, x_cast(c, t, in_at(c, op, 0, at)), scale));
     quantised = x_max(c, zero, x_min(c, num(c, t, 255), x_add(c, quantised, shift)));
     berth_lower__store(c, op, 0, at, x_cast(c, BERTH_DTYPE_U8, quantised));
     berth_lower__end_loops(c, loops);

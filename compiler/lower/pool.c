@@ -18,33 +18,41 @@ berth_expr berth_lower__highest(berth_lower *c, berth_dtype dtype) {
     if (dtype == BERTH_DTYPE_BOOL) return berth_tfn_int(c->fn, dtype, 1);
     int bits = (int)berth_dtype_size_bytes(dtype) * 8;
     if (berth_dtype_is_signed(dtype)) bits -= 1;
-    return berth_tfn_int(c->fn, dtype, bits == 64 ? -1 : bits == 63 ? INT64_MAX : ((int64_t)1 << bits) - 1);
+    return berth_tfn_int(c->fn, dtype,
+                         bits == 64   ? -1
+                         : bits == 63 ? INT64_MAX
+                                      : ((int64_t)1 << bits) - 1);
 }
 
 static bool describe(berth_lower *c, const berth_op *op, berth_window *w) {
     const berth_type *x = in_type(c, op, 0);
-    return berth_lower__check(c, op, berth_window_resolve(c->module, op, x->dims, x->rank, NULL, w));
+    return berth_lower__check(c, op,
+                              berth_window_resolve(c->module, op, x->dims, x->rank, NULL, w));
 }
 
 // Serial loops over the window; indices of the input and the condition that it is inside.
-static void open_window(berth_lower *c, const berth_window *w, const berth_expr *at, berth_expr *x_at,
-                        berth_expr *condition) {
+static void open_window(berth_lower *c, const berth_window *w, const berth_expr *at,
+                        berth_expr *x_at, berth_expr *condition) {
     x_at[0] = at[0];
     x_at[1] = at[1];
     *condition = 0;
     for (int i = 0; i < w->spatial; ++i) {
-        berth_expr k = berth_lower__loop(c, kernel_names[w->spatial][i], w->kernel[i], BERTH_LOOP_SERIAL);
+        berth_expr k =
+            berth_lower__loop(c, kernel_names[w->spatial][i], w->kernel[i], BERTH_LOOP_SERIAL);
         berth_expr p = x_add(c, x_muli(c, at[2 + i], w->strides[i]), x_muli(c, k, w->dilations[i]));
         p = x_addi(c, p, -w->pads_begin[i]);
-        int64_t last = (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] - w->pads_begin[i];
+        int64_t last = (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] -
+                       w->pads_begin[i];
         if (w->pads_begin[i] > 0) *condition = x_and(c, *condition, x_ge(c, p, ix(c, 0)));
         if (last >= w->input[i]) *condition = x_and(c, *condition, x_lt(c, p, ix(c, w->input[i])));
         x_at[2 + i] = p;
     }
 }
 
-// Flat position of x_at in the input tensor; storage_order = 1 counts the last two spatial dimensions column by column.
-static berth_expr flat_index(berth_lower *c, const berth_op *op, const berth_window *w, const berth_expr *x_at) {
+// Flat position of x_at in the input tensor; storage_order = 1 counts the last two spatial
+// dimensions column by column.
+static berth_expr flat_index(berth_lower *c, const berth_op *op, const berth_window *w,
+                             const berth_expr *x_at) {
     const berth_type *x = in_type(c, op, 0);
     if (!attr_int(c, op, "storage_order", 0) || w->spatial < 2)
         return berth_lower__linearise(c, x->rank, x->dims, x_at);
@@ -80,7 +88,8 @@ void berth_lower__max_pool(berth_lower *c, const berth_op *op) {
     if (wants_index) {
         berth_lower__if(c, condition);
         berth_expr x = in_at(c, op, 0, x_at);
-        berth_expr none = x_lt(c, berth_lower__get(c, index), berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
+        berth_expr none =
+            x_lt(c, berth_lower__get(c, index), berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
         berth_lower__if(c, x_or(c, none, x_gt(c, x, berth_lower__get(c, acc))));
         berth_lower__set(c, acc, x);
         berth_expr flat = flat_index(c, op, &w, x_at);
@@ -96,8 +105,10 @@ void berth_lower__max_pool(berth_lower *c, const berth_op *op) {
     berth_lower__grid_end(c, &grid);
 }
 
-// How many of the window's positions in one dimension lie in [low, high): k with low <= o * stride - pad + k * dilation.
-static berth_expr count_inside(berth_lower *c, const berth_window *w, int i, berth_expr o, int64_t low, int64_t high) {
+// How many of the window's positions in one dimension lie in [low, high): k with low <= o * stride
+// - pad + k * dilation.
+static berth_expr count_inside(berth_lower *c, const berth_window *w, int i, berth_expr o,
+                               int64_t low, int64_t high) {
     berth_expr start = x_addi(c, x_muli(c, o, w->strides[i]), -w->pads_begin[i]);
     berth_expr dilation = ix(c, w->dilations[i]);
     int64_t round = w->dilations[i] - 1;
@@ -112,7 +123,8 @@ void berth_lower__average_pool(berth_lower *c, const berth_op *op) {
     berth_window w;
     berth_lower_grid grid;
     if (!describe(c, op, &w)) return;
-    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]}, &grid);
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]},
+                      &grid);
     berth_dtype t = out_dtype(c, op, 0);
     berth_expr x_at[BERTH_MAX_RANK];
     berth_expr condition = 0;
@@ -150,7 +162,8 @@ void berth_lower__lp_pool(berth_lower *c, const berth_op *op) {
     berth_lower_grid grid;
     if (!describe(c, op, &w)) return;
     int64_t p = attr_int(c, op, "p", 2);
-    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]}, &grid);
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]},
+                      &grid);
     berth_dtype t = out_dtype(c, op, 0);
     berth_expr x_at[BERTH_MAX_RANK];
     berth_expr condition = 0;
@@ -166,7 +179,8 @@ void berth_lower__lp_pool(berth_lower *c, const berth_op *op) {
 
 // global_max_pool, global_average_pool, global_lp_pool
 void berth_lower__global_pool(berth_lower *c, const berth_op *op) {
-    static const char *const names[BERTH_MAX_RANK] = {"n", "oc", "o2", "o3", "o4", "o5", "o6", "o7"};
+    static const char *const names[BERTH_MAX_RANK] = {"n",  "oc", "o2", "o3",
+                                                      "o4", "o5", "o6", "o7"};
     const berth_type *x = in_type(c, op, 0);
     berth_lower_grid grid;
     int64_t p = attr_int(c, op, "p", 2);
@@ -185,14 +199,15 @@ void berth_lower__global_pool(berth_lower *c, const berth_op *op) {
     berth_expr result = berth_lower__get(c, acc);
     int64_t count = 1;
     for (int d = 2; d < x->rank; ++d) count *= x->dims[d];
-    if (op->kind == BERTH_OP_GLOBAL_AVERAGE_POOL) result = x_div(c, result, num(c, t, (double)count));
+    if (op->kind == BERTH_OP_GLOBAL_AVERAGE_POOL)
+        result = x_div(c, result, num(c, t, (double)count));
     if (op->kind == BERTH_OP_GLOBAL_LP_POOL) result = root_of(c, result, p);
     berth_lower__store(c, op, 0, grid.at, result);
     berth_lower__grid_end(c, &grid);
 }
 
-// Zeros, then every element to its place. Indices count in the shape that the window gives, which operand output_shape may
-// exceed. They may repeat: one loop after the other.
+// Zeros, then every element to its place. Indices count in the shape that the window gives, which
+// operand output_shape may exceed. They may repeat: one loop after the other.
 void berth_lower__max_unpool(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *y = out_type(c, op, 0);

@@ -21,10 +21,13 @@ static berth_expr combine(berth_lower *c, berth_op_kind kind, berth_expr acc, be
     }
 }
 
-static berth_expr finish(berth_lower *c, berth_op_kind kind, berth_expr acc, int64_t count, berth_dtype to) {
+static berth_expr finish(berth_lower *c, berth_op_kind kind, berth_expr acc, int64_t count,
+                         berth_dtype to) {
     berth_dtype t = dtype_of(c, acc);
     if (kind == BERTH_OP_REDUCE_MEAN && count > 0)
-        acc = x_div(c, acc, berth_dtype_is_float(t) ? num(c, t, (double)count) : berth_tfn_int(c->fn, t, count));
+        acc = x_div(c, acc,
+                    berth_dtype_is_float(t) ? num(c, t, (double)count)
+                                            : berth_tfn_int(c->fn, t, count));
     bool root = kind == BERTH_OP_REDUCE_L2;
     bool log = kind == BERTH_OP_REDUCE_LOG_SUM;
     if (!root && !log) return x_cast(c, to, acc);
@@ -60,7 +63,8 @@ static void input_indices(const reduction *r, int rank, const berth_expr *at, be
 }
 
 // Maximum first, so that no exponential overflows.
-static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reduction *r, berth_expr *x_at) {
+static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reduction *r,
+                              berth_expr *x_at) {
     const berth_type *x = in_type(c, op, 0);
     berth_dtype t = out_dtype(c, op, 0);
     if (!berth_dtype_is_float(t)) {
@@ -78,14 +82,17 @@ static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reductio
     berth_lower__set(c, top, x_select(c, infinite, num(c, t, 0), berth_lower__get(c, top)));
     loops = berth_lower__inner(c, x->rank, x->dims, r->mask, x_at);
     berth_expr shifted = x_sub(c, in_at(c, op, 0, x_at), berth_lower__get(c, top));
-    berth_lower__set(c, sum, x_add(c, berth_lower__get(c, sum), x_unary(c, BERTH_UNARY_EXP, shifted)));
+    berth_lower__set(c, sum,
+                     x_add(c, berth_lower__get(c, sum), x_unary(c, BERTH_UNARY_EXP, shifted)));
     berth_lower__end_loops(c, loops);
-    return x_add(c, x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum)), berth_lower__get(c, top));
+    return x_add(c, x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum)),
+                 berth_lower__get(c, top));
 }
 
 // Sums of integers run in i64; they wrap as those of the type itself do.
 static berth_dtype accumulator(berth_op_kind kind, berth_dtype t) {
-    if (berth_dtype_is_float(t) || kind == BERTH_OP_REDUCE_MAX || kind == BERTH_OP_REDUCE_MIN) return t;
+    if (berth_dtype_is_float(t) || kind == BERTH_OP_REDUCE_MAX || kind == BERTH_OP_REDUCE_MIN)
+        return t;
     return t == BERTH_DTYPE_U64 ? t : BERTH_DTYPE_I64;
 }
 
@@ -154,7 +161,9 @@ void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
     const berth_tensor *given = berth_lower__constant(c, op, 1);
     int axis = 0;
     if (!given) return;
-    if (!berth_lower__check(c, op, berth_axis_resolve(berth_tensor_get_i64(given, 0), x->rank, "axis", &axis))) return;
+    if (!berth_lower__check(
+            c, op, berth_axis_resolve(berth_tensor_get_i64(given, 0), x->rank, "axis", &axis)))
+        return;
     bool exclusive = attr_int(c, op, "exclusive", 0) != 0;
     bool reverse = attr_int(c, op, "reverse", 0) != 0;
     berth_dtype t = out_dtype(c, op, 0);
@@ -177,10 +186,10 @@ void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
 
 // ---- top_k --------------------------------------------------------------------------------------
 
-// Selection: the j-th result is the best element strictly after the (j-1)-th in the order (value, then lower index).
-// O(extent * k) per row, no storage.
-static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr *at, const berth_buf *state,
-                        bool largest) {
+// Selection: the j-th result is the best element strictly after the (j-1)-th in the order (value,
+// then lower index). O(extent * k) per row, no storage.
+static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr *at,
+                        const berth_buf *state, bool largest) {
     berth_buf last = state[0];
     berth_buf last_index = state[1];
     berth_buf best = state[2];
@@ -195,7 +204,8 @@ static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr
     berth_expr l = berth_lower__get(c, last);
     berth_expr li = berth_lower__get(c, last_index);
     berth_expr minus = berth_tfn_int(c->fn, index_type, 0);
-    berth_expr after = x_or(c, largest ? x_lt(c, x, l) : x_gt(c, x, l), x_and(c, x_eq(c, x, l), x_gt(c, i, li)));
+    berth_expr after =
+        x_or(c, largest ? x_lt(c, x, l) : x_gt(c, x, l), x_and(c, x_eq(c, x, l), x_gt(c, i, li)));
     berth_expr free_element = x_or(c, x_lt(c, li, minus), after);
     berth_expr b = berth_lower__get(c, best);
     berth_expr better = x_or(c, x_lt(c, berth_lower__get(c, best_index), minus),
@@ -217,8 +227,10 @@ void berth_lower__top_k(berth_lower *c, const berth_op *op) {
     berth_expr at[BERTH_MAX_RANK];
     berth_expr out_at[BERTH_MAX_RANK];
     int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis, at);
-    berth_buf state[4] = {berth_lower__register(c, "last", t), berth_lower__register(c, "last_index", BERTH_DTYPE_I64),
-                          berth_lower__register(c, "best", t), berth_lower__register(c, "best_index", BERTH_DTYPE_I64)};
+    berth_buf state[4] = {berth_lower__register(c, "last", t),
+                          berth_lower__register(c, "last_index", BERTH_DTYPE_I64),
+                          berth_lower__register(c, "best", t),
+                          berth_lower__register(c, "best_index", BERTH_DTYPE_I64)};
     berth_lower__set(c, state[0], num(c, t, 0));
     berth_lower__set(c, state[1], berth_tfn_int(c->fn, BERTH_DTYPE_I64, -1));
     berth_expr rank = berth_lower__loop(c, "k", out_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);

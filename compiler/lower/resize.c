@@ -1,6 +1,6 @@
-// resize: every axis by itself. A source coordinate is affine in the output's index; where it is a fraction with a small
-// denominator, positions and weights are exact integer arithmetic. Cubic kernel: Keys, "Cubic convolution interpolation
-// for digital image processing", 1981.
+// resize: every axis by itself. A source coordinate is affine in the output's index; where it is a
+// fraction with a small denominator, positions and weights are exact integer arithmetic. Cubic
+// kernel: Keys, "Cubic convolution interpolation for digital image processing", 1981.
 #include "compiler/lower/families.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct axis {
     int64_t in;
     int64_t out;
     double scale;
-    double shift;   // source coordinate = (i + shift) * numerator / denominator + offset
+    double shift;  // source coordinate = (i + shift) * numerator / denominator + offset
     double numerator;
     double denominator;
     double offset;
@@ -53,7 +53,8 @@ static int listed_axes(berth_lower *c, const berth_op *op, int rank, int *axes) 
 }
 
 // sizes that keep the aspect ratio share one scale
-static void scales_from_sizes(berth_lower *c, resize *r, const berth_tensor *sizes, const int *axes, int count) {
+static void scales_from_sizes(berth_lower *c, resize *r, const berth_tensor *sizes, const int *axes,
+                              int count) {
     const char *policy = attr_str(c, r->op, "keep_aspect_ratio_policy", "stretch");
     bool larger = strcmp(policy, "not_smaller") == 0;
     double common = 0;
@@ -62,10 +63,12 @@ static void scales_from_sizes(berth_lower *c, resize *r, const berth_tensor *siz
         a->scale = berth_tensor_get_f64(sizes, i) / (double)a->in;
         if (i == 0 || (larger ? a->scale > common : a->scale < common)) common = a->scale;
     }
-    for (int i = 0; strcmp(policy, "stretch") != 0 && i < count; ++i) r->axes[axes[i]].scale = common;
+    for (int i = 0; strcmp(policy, "stretch") != 0 && i < count; ++i)
+        r->axes[axes[i]].scale = common;
 }
 
-// The affine map of one axis; the length before rounding (in * scale) takes part, as in the operator's text.
+// The affine map of one axis; the length before rounding (in * scale) takes part, as in the
+// operator's text.
 static bool place_axis(const char *how, axis *a) {
     double in = (double)a->in;
     double length = in * a->scale;
@@ -116,7 +119,8 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
     r->antialias = attr_int(c, op, "antialias", 0) != 0;
     r->cubic_a = attr_float(c, op, "cubic_coeff_a", -0.75);
     for (int d = 0; d < x->rank; ++d)
-        r->axes[d] = (axis){.in = x->dims[d], .out = out_type(c, op, 0)->dims[d], .scale = 1, .roi_end = 1};
+        r->axes[d] =
+            (axis){.in = x->dims[d], .out = out_type(c, op, 0)->dims[d], .scale = 1, .roi_end = 1};
     int count = listed_axes(c, op, x->rank, axes);
     const berth_tensor *given = sizes ? sizes : scales;
     if (c->failure) return false;
@@ -132,7 +136,8 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
         if (crop) a->roi_end = berth_tensor_get_f64(roi, i + count);
         a->active = crop || a->scale != 1 || a->in != a->out;
         if (!(a->scale > 0) || !place_axis(how, a)) {
-            berth_lower__fail(c, op, "scale %g with coordinate_transformation_mode %s", a->scale, how);
+            berth_lower__fail(c, op, "scale %g with coordinate_transformation_mode %s", a->scale,
+                              how);
             return false;
         }
     }
@@ -187,21 +192,23 @@ static berth_expr nearest_at(berth_lower *c, const resize *r, int d) {
 
 static berth_expr nearest(berth_lower *c, const resize *r) {
     berth_expr mapped[BERTH_MAX_RANK];
-    for (int d = 0; d < r->rank; ++d) mapped[d] = r->axes[d].active ? nearest_at(c, r, d) : r->at[d];
+    for (int d = 0; d < r->rank; ++d)
+        mapped[d] = r->axes[d].active ? nearest_at(c, r, d) : r->at[d];
     return in_at(c, r->op, 0, mapped);
 }
 
 // ---- linear and cubic ---------------------------------------------------------------------------
 
 // Floor of the source coordinate as an index and the rest in [0, 1).
-static void split_coordinate(berth_lower *c, const axis *a, berth_expr i, berth_dtype t, berth_expr *out_low,
-                             berth_expr *out_rest) {
+static void split_coordinate(berth_lower *c, const axis *a, berth_expr i, berth_dtype t,
+                             berth_expr *out_low, berth_expr *out_rest) {
     double slope = a->numerator / a->denominator;
     double offset = slope * a->shift + a->offset;
     for (int64_t den = 1; den <= max_denominator; ++den) {
         double p = slope * (double)den;
         double q = offset * (double)den;
-        if (fabs(p - round(p)) > 1e-9 * (double)den || fabs(q - round(q)) > 1e-9 * (double)den) continue;
+        if (fabs(p - round(p)) > 1e-9 * (double)den || fabs(q - round(q)) > 1e-9 * (double)den)
+            continue;
         berth_expr scaled = x_addi(c, x_muli(c, i, llround(p)), llround(q));
         *out_low = x_div(c, scaled, ix(c, den));
         berth_expr rest = berth_tfn_from_index(c->fn, t, x_mod(c, scaled, ix(c, den)));
@@ -226,7 +233,8 @@ static berth_expr kernel_weight(berth_lower *c, const resize *r, berth_expr dist
     berth_expr far = x_sub(c, x_mul(c, num(c, t, a), x), num(c, t, 5 * a));
     far = x_add(c, x_mul(c, far, x), num(c, t, 8 * a));
     far = x_sub(c, x_mul(c, far, x), num(c, t, 4 * a));
-    return x_select(c, x_le(c, x, num(c, t, 1)), near, x_select(c, x_lt(c, x, num(c, t, 2)), far, zero));
+    return x_select(c, x_le(c, x, num(c, t, 1)), near,
+                    x_select(c, x_lt(c, x, num(c, t, 2)), far, zero));
 }
 
 typedef struct taps {
@@ -260,13 +268,14 @@ static bool find_taps(berth_lower *c, const resize *r, int d, berth_dtype t, tap
         total = total ? x_add(c, total, weight) : weight;
     }
     bool sums_to_one = stretch == 1 && !r->exclude_outside;
-    for (int k = 0; !sums_to_one && k < count; ++k) out->weight[k] = x_div(c, out->weight[k], total);
+    for (int k = 0; !sums_to_one && k < count; ++k)
+        out->weight[k] = x_div(c, out->weight[k], total);
     return true;
 }
 
 // Weighted sum over the taps of dimensions d, d + 1, ...
-static berth_expr interpolate(berth_lower *c, const resize *r, taps *const *all, int d, berth_dtype t,
-                              berth_expr *mapped) {
+static berth_expr interpolate(berth_lower *c, const resize *r, taps *const *all, int d,
+                              berth_dtype t, berth_expr *mapped) {
     while (d < r->rank && !r->axes[d].active) {
         mapped[d] = r->at[d];
         d++;
@@ -276,12 +285,14 @@ static berth_expr interpolate(berth_lower *c, const resize *r, taps *const *all,
     for (int k = 0; k < all[d]->count; ++k) {
         mapped[d] = all[d]->index[k];
         berth_expr value = interpolate(c, r, all, d + 1, t, mapped);
-        sum = sum ? berth_tfn_fma(c->fn, all[d]->weight[k], value, sum) : x_mul(c, all[d]->weight[k], value);
+        sum = sum ? berth_tfn_fma(c->fn, all[d]->weight[k], value, sum)
+                  : x_mul(c, all[d]->weight[k], value);
     }
     return sum;
 }
 
-// tf_crop_and_resize: what lies outside the input. The coordinate is monotonous, so it is a range of indices.
+// tf_crop_and_resize: what lies outside the input. The coordinate is monotonous, so it is a range
+// of indices.
 static berth_expr inside_crop(berth_lower *c, const resize *r) {
     berth_expr inside = 0;
     for (int d = 0; d < r->rank; ++d) {
@@ -295,12 +306,14 @@ static berth_expr inside_crop(berth_lower *c, const resize *r) {
             end = i + 1;
         }
         if (!a->active) continue;
-        inside = x_and(c, inside, x_and(c, x_ge(c, r->at[d], ix(c, first)), x_lt(c, r->at[d], ix(c, end))));
+        inside = x_and(c, inside,
+                       x_and(c, x_ge(c, r->at[d], ix(c, first)), x_lt(c, r->at[d], ix(c, end))));
     }
     return inside;
 }
 
-berth_expr berth_lower__resize(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at) {
+berth_expr berth_lower__resize(berth_lower *c, const berth_op *op, uint32_t output,
+                               const berth_expr *at) {
     berth_dtype to = out_dtype(c, op, output);
     berth_dtype t = berth_dtype_is_float(to) ? to : BERTH_DTYPE_F32;
     resize r;
@@ -318,12 +331,14 @@ berth_expr berth_lower__resize(berth_lower *c, const berth_op *op, uint32_t outp
             if (!find_taps(c, &r, d, t, all[d])) return num(c, to, 0);
             products *= all[d]->count;
         }
-        if (products > max_taps) berth_lower__fail(c, op, "%lld taps per element", (long long)products);
+        if (products > max_taps)
+            berth_lower__fail(c, op, "%lld taps per element", (long long)products);
         if (c->failure) return num(c, to, 0);
         berth_expr mapped[BERTH_MAX_RANK];
         value = x_cast(c, to, interpolate(c, &r, all, 0, t, mapped));
     }
     const char *how = attr_str(c, op, "coordinate_transformation_mode", "half_pixel");
     if (strcmp(how, "tf_crop_and_resize") != 0) return value;
-    return x_select(c, inside_crop(c, &r), value, num(c, to, attr_float(c, op, "extrapolation_value", 0)));
+    return x_select(c, inside_crop(c, &r), value,
+                    num(c, to, attr_float(c, op, "extrapolation_value", 0)));
 }

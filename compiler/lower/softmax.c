@@ -1,4 +1,5 @@
-// Operators that work on one row (a line along an axis) at a time: one parallel iteration per row, serial inside.
+// Operators that work on one row (a line along an axis) at a time: one parallel iteration per row,
+// serial inside.
 #include "compiler/lower/families.h"
 
 enum { max_private_row = 16384 };  // elements kept beside a row instead of being computed twice
@@ -48,7 +49,8 @@ void berth_lower__softmax(berth_lower *c, const berth_op *op) {
     bool keep = !log && r.extent <= max_private_row;
     berth_buf line = keep ? berth_lower__private(c, "row", r.t, 1, &r.extent) : 0;
     berth_expr i = loop_row(c, &r);
-    berth_expr power = x_unary(c, BERTH_UNARY_EXP, x_sub(c, in_at(c, op, 0, r.at), berth_lower__get(c, top)));
+    berth_expr power =
+        x_unary(c, BERTH_UNARY_EXP, x_sub(c, in_at(c, op, 0, r.at), berth_lower__get(c, top)));
     if (keep) {
         berth_lower__put(c, line, &i, power);
         power = berth_tfn_load(c->fn, line, &i, 1);
@@ -60,7 +62,9 @@ void berth_lower__softmax(berth_lower *c, const berth_op *op) {
     berth_expr shifted = keep ? 0 : x_sub(c, in_at(c, op, 0, r.at), berth_lower__get(c, top));
     berth_expr total = berth_lower__get(c, sum);
     berth_expr value = log ? x_sub(c, shifted, total)
-                           : x_div(c, keep ? berth_tfn_load(c->fn, line, &i, 1) : x_unary(c, BERTH_UNARY_EXP, shifted),
+                           : x_div(c,
+                                   keep ? berth_tfn_load(c->fn, line, &i, 1)
+                                        : x_unary(c, BERTH_UNARY_EXP, shifted),
                                    total);
     berth_lower__store(c, op, 0, r.at, value);
     berth_lower__end_loops(c, r.loops + 1);
@@ -81,7 +85,8 @@ void berth_lower__hardmax(berth_lower *c, const berth_op *op) {
     berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
     berth_lower__end_loops(c, 2);
     i = loop_row(c, &r);
-    berth_expr hit = x_eq(c, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i), berth_lower__get(c, index));
+    berth_expr hit =
+        x_eq(c, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i), berth_lower__get(c, index));
     berth_lower__store(c, op, 0, r.at, x_select(c, hit, num(c, r.t, 1), num(c, r.t, 0)));
     berth_lower__end_loops(c, r.loops + 1);
 }
@@ -95,13 +100,15 @@ void berth_lower__lp_norm(berth_lower *c, const berth_op *op) {
     loop_row(c, &r);
     berth_expr x = in_at(c, op, 0, r.at);
     berth_expr old = berth_lower__get(c, sum);
-    berth_lower__set(c, sum, first ? x_add(c, old, x_unary(c, BERTH_UNARY_ABS, x)) : x_fma(c, x, x, old));
+    berth_lower__set(c, sum,
+                     first ? x_add(c, old, x_unary(c, BERTH_UNARY_ABS, x)) : x_fma(c, x, x, old));
     berth_lower__end(c);
     if (!first) berth_lower__set(c, sum, x_unary(c, BERTH_UNARY_SQRT, berth_lower__get(c, sum)));
     loop_row(c, &r);
     berth_expr norm = berth_lower__get(c, sum);
     berth_expr zero = num(c, r.t, 0);
-    berth_expr value = x_select(c, x_eq(c, norm, zero), zero, x_div(c, in_at(c, op, 0, r.at), norm));
+    berth_expr value =
+        x_select(c, x_eq(c, norm, zero), zero, x_div(c, in_at(c, op, 0, r.at), norm));
     berth_lower__store(c, op, 0, r.at, value);
     berth_lower__end_loops(c, r.loops + 1);
 }

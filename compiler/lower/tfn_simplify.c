@@ -46,7 +46,8 @@ static int decide(berth_binary op, berth_range d) {
 
 static berth_expr simplify_binary(simplifier *s, berth_expr id, berth_expr_node node) {
     berth_tfn *fn = s->fn;
-    bool of_indices = fn->exprs.data[node.a].is_index && fn->exprs.data[node.b].is_index && node.lanes == 1;
+    bool of_indices =
+        fn->exprs.data[node.a].is_index && fn->exprs.data[node.b].is_index && node.lanes == 1;
     if (of_indices && is_arithmetic(&node)) {
         berth_expr atoms = simplify_atoms(s, id);
         berth_linear form = berth_linear_of(fn, s->ranges, atoms);
@@ -102,7 +103,8 @@ static berth_expr rebuild(simplifier *s, berth_expr id, berth_expr_node node) {
     switch ((berth_expr_kind)node.kind) {
     case BERTH_EXPR_FMA: return berth_tfn_fma(fn, a, b, c);
     case BERTH_EXPR_CAST:
-        return node.is_index ? berth_tfn_to_index(fn, a) : berth_tfn_cast(fn, (berth_dtype)node.dtype, a);
+        return node.is_index ? berth_tfn_to_index(fn, a)
+                             : berth_tfn_cast(fn, (berth_dtype)node.dtype, a);
     case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(fn, a, node.lanes);
     case BERTH_EXPR_RAMP: return berth_tfn_ramp(fn, a, node.lanes);
     case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(fn, a);
@@ -132,7 +134,8 @@ static berth_expr simplify(simplifier *s, berth_expr id) {
 static simplifier make_simplifier(berth_tfn *fn, const berth_ranges *ranges) {
     return (simplifier){.fn = fn,
                         .ranges = ranges,
-                        .done = berth_arena_new_array(fn->module->arena, berth_expr, fn->exprs.count),
+                        .done =
+                            berth_arena_new_array(fn->module->arena, berth_expr, fn->exprs.count),
                         .done_count = fn->exprs.count};
 }
 
@@ -197,9 +200,11 @@ static double count_expr(counter *c, berth_expr id, berth_stmt within) {
             count += count_expr(c, berth_tfn_load_indices(c->fn, id)[i], within);
     if (node->kind < BERTH_EXPR_UNARY) return count;
     bool is_value = !node->is_index && node->dtype != BERTH_DTYPE_BOOL;
-    if (is_value && (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY)) count += node->lanes;
+    if (is_value && (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY))
+        count += node->lanes;
     if (node->kind == BERTH_EXPR_FMA) count += 2.0 * node->lanes;
-    return count + count_expr(c, node->a, within) + count_expr(c, node->b, within) + count_expr(c, node->c, within);
+    return count + count_expr(c, node->a, within) + count_expr(c, node->b, within) +
+           count_expr(c, node->c, within);
 }
 
 static double count_stmt(counter *c, berth_stmt id) {
@@ -209,13 +214,15 @@ static double count_stmt(counter *c, berth_stmt id) {
     int64_t extent = 1;
     switch ((berth_stmt_kind)node->kind) {
     case BERTH_STMT_SEQ:
-        for (uint32_t i = 0; i < node->count; ++i) count += count_stmt(c, c->fn->lists.data[node->first + i]);
+        for (uint32_t i = 0; i < node->count; ++i)
+            count += count_stmt(c, c->fn->lists.data[node->first + i]);
         return count;
     case BERTH_STMT_FOR:
         if (!berth_tfn_const_value(c->fn, node->value, &extent)) extent = 1;
         return (double)extent * count_stmt(c, node->body);
     case BERTH_STMT_IF:
-        return count_expr(c, node->value, id) + count_stmt(c, node->body) + count_stmt(c, node->other);
+        return count_expr(c, node->value, id) + count_stmt(c, node->body) +
+               count_stmt(c, node->other);
     case BERTH_STMT_STORE:
     case BERTH_STMT_LET: return count_expr(c, node->value, id);
     default: return 0;

@@ -1,6 +1,6 @@
-// Simplification of the index arithmetic of tensor functions by the ranges of their loop variables: (co * 8 + ci) / 8
-// becomes co, comparisons and selects that the ranges decide disappear. Lowering runs it once at its end; schedules run
-// it after they have split loops.
+// Simplification of the index arithmetic of tensor functions by the ranges of their loop variables:
+// (co * 8 + ci) / 8 becomes co, comparisons and selects that the ranges decide disappear. Lowering
+// runs it once at its end; schedules run it after they have split loops.
 //
 //   berth_tfn_simplify_body(fn);
 #ifndef BERTH_COMPILER_LOWER_TFN_SIMPLIFY_H_

@@ -1,5 +1,6 @@
-// Winograd convolution F(m×m, 3×3), m = 2 or 4 (Lavin and Gray 2016, section 4): the transforms, unrolled with their
-// matrices' zeros left out. Points are numbered row by row, p = i * (m + 2) + j.
+// Winograd convolution F(m×m, 3×3), m = 2 or 4 (Lavin and Gray 2016, section 4): the transforms,
+// unrolled with their matrices' zeros left out. Points are numbered row by row, p = i * (m + 2) +
+// j.
 #include "compiler/lower/families.h"
 
 enum { max_tile = 6 };
@@ -13,14 +14,24 @@ typedef struct matrix {
 static const matrix input_2 = {4, 4, {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}};
 static const matrix output_2 = {2, 4, {{1, 1, 1, 0}, {0, 1, -1, -1}}};
 static const matrix weights_2 = {4, 3, {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}};
-static const matrix input_4 = {6, 6,
-                               {{4, 0, -5, 0, 1, 0}, {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
-                                {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}}};
-static const matrix output_4 = {4, 6,
-                                {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
-static const matrix weights_4 = {6, 3,
-                                 {{1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                  {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6}, {0, 0, 1}}};
+static const matrix input_4 = {6,
+                               6,
+                               {{4, 0, -5, 0, 1, 0},
+                                {0, -4, -4, 1, 1, 0},
+                                {0, 4, -4, -1, 1, 0},
+                                {0, -2, -1, 2, 1, 0},
+                                {0, 2, -1, -2, 1, 0},
+                                {0, 4, 0, -5, 0, 1}}};
+static const matrix output_4 = {
+    4, 6, {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
+static const matrix weights_4 = {6,
+                                 3,
+                                 {{1.0 / 4, 0, 0},
+                                  {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                  {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                  {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                  {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                  {0, 0, 1}}};
 
 static int64_t tile_of(berth_lower *c, const berth_op *op) {
     int64_t m = attr_int(c, op, "tile", 0);
@@ -29,7 +40,8 @@ static int64_t tile_of(berth_lower *c, const berth_op *op) {
 }
 
 // Sum of coefficient * value, without the terms that are zero.
-static berth_expr combine(berth_lower *c, const double *coefficients, const berth_expr *values, int count) {
+static berth_expr combine(berth_lower *c, const double *coefficients, const berth_expr *values,
+                          int count) {
     berth_expr sum = 0;
     for (int i = 0; i < count; ++i) {
         double k = coefficients[i];
@@ -78,7 +90,8 @@ static berth_buf transform_rows(berth_lower *c, const matrix *left, berth_buf ti
 }
 
 // Element (i, j) of half x left^T
-static berth_expr transform_column(berth_lower *c, const matrix *left, berth_buf half, int i, int j) {
+static berth_expr transform_column(berth_lower *c, const matrix *left, berth_buf half, int i,
+                                   int j) {
     berth_expr row[max_tile];
     for (int k = 0; k < left->columns; ++k) row[k] = entry(c, half, i, k);
     return combine(c, left->at[j], row, left->columns);
@@ -115,8 +128,10 @@ void berth_lower__winograd_input(berth_lower *c, const berth_op *op) {
     uint32_t pad_count = 0;
     int64_t m = tile_of(c, op);
     const int64_t *pads = berth_attrs_ints(c->module, &op->attrs, "pads", &pad_count);
-    if (!pads) pads = no_pads;
-    else if (pad_count != 4) berth_lower__fail(c, op, "pads has %u entries, expected 4", pad_count);
+    if (!pads)
+        pads = no_pads;
+    else if (pad_count != 4)
+        berth_lower__fail(c, op, "pads has %u entries, expected 4", pad_count);
     if (c->failure) return;
     const matrix *left = m == 2 ? &input_2 : &input_4;
     berth_dtype t = out_dtype(c, op, 0);
@@ -132,7 +147,8 @@ void berth_lower__winograd_input(berth_lower *c, const berth_op *op) {
             berth_expr y = x_addi(c, x_muli(c, ty, m), i - pads[0]);
             berth_expr z = x_addi(c, x_muli(c, tx, m), j - pads[1]);
             berth_expr inside = x_and(c, x_ge(c, y, ix(c, 0)), x_lt(c, y, ix(c, x->dims[2])));
-            inside = x_and(c, inside, x_and(c, x_ge(c, z, ix(c, 0)), x_lt(c, z, ix(c, x->dims[3]))));
+            inside =
+                x_and(c, inside, x_and(c, x_ge(c, z, ix(c, 0)), x_lt(c, z, ix(c, x->dims[3]))));
             berth_expr at[4] = {n, channel, y, z};
             set_entry(c, tile, i, j, x_select(c, inside, in_at(c, op, 0, at), num(c, t, 0)));
         }
@@ -157,7 +173,8 @@ typedef struct output_tile {
 static void store_tile(berth_lower *c, const berth_op *op, const output_tile *o) {
     const berth_type *y = out_type(c, op, 0);
     berth_dtype t = out_dtype(c, op, 0);
-    berth_expr number = x_add(c, x_muli(c, x_add(c, x_muli(c, o->n, o->rows), o->ty), o->columns), o->tx);
+    berth_expr number =
+        x_add(c, x_muli(c, x_add(c, x_muli(c, o->n, o->rows), o->ty), o->columns), o->tx);
     berth_buf tile = table(c, "tile", t, o->left->columns, o->left->columns);
     for (int i = 0; i < o->left->columns; ++i)
         for (int j = 0; j < o->left->columns; ++j) {
@@ -170,7 +187,8 @@ static void store_tile(berth_lower *c, const berth_op *op, const output_tile *o)
             berth_expr at[4] = {o->n, o->channel, x_addi(c, x_muli(c, o->ty, o->m), i),
                                 x_addi(c, x_muli(c, o->tx, o->m), j)};
             berth_expr inside = 0;
-            if (y->dims[2] % o->m != 0 && i >= y->dims[2] % o->m) inside = x_lt(c, at[2], ix(c, y->dims[2]));
+            if (y->dims[2] % o->m != 0 && i >= y->dims[2] % o->m)
+                inside = x_lt(c, at[2], ix(c, y->dims[2]));
             if (y->dims[3] % o->m != 0 && j >= y->dims[3] % o->m)
                 inside = x_and(c, inside, x_lt(c, at[3], ix(c, y->dims[3])));
             berth_lower__if(c, inside);
@@ -202,7 +220,8 @@ void berth_lower__winograd_output(berth_lower *c, const berth_op *op) {
     int64_t inner = blocked ? block : y->dims[1];
     berth_expr oc_i = berth_lower__loop(c, blocked ? "oc_i" : "oc", inner, BERTH_LOOP_SERIAL);
     o.channel = x_add(c, x_muli(c, oc_o, inner), oc_i);
-    if (blocked && y->dims[1] % block != 0) berth_lower__padded_lane(c, oc_o, oc_i, o.channel, y->dims[1]);
+    if (blocked && y->dims[1] % block != 0)
+        berth_lower__padded_lane(c, oc_o, oc_i, o.channel, y->dims[1]);
     store_tile(c, op, &o);
     berth_lower__end_loops(c, 5);
     berth_lower__end_lanes(c);

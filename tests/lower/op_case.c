@@ -36,8 +36,10 @@ static const char *parse_values(const char *s, berth_tensor *tensor) {
     for (int64_t i = 0; i < count; ++i) {
         char *end = NULL;
         double value = strtod(s, &end);
-        if (berth_dtype_is_float(tensor->dtype)) berth_tensor_set_f64(tensor, i, value);
-        else berth_tensor_set_i64(tensor, i, (int64_t)value);
+        if (berth_dtype_is_float(tensor->dtype))
+            berth_tensor_set_f64(tensor, i, value);
+        else
+            berth_tensor_set_i64(tensor, i, (int64_t)value);
         s = *end == ',' ? end + 1 : end;
     }
     return s;
@@ -85,8 +87,9 @@ static void parse_attribute(const char *text, berth_module *module, berth_attrs 
     char *name = berth_arena_strndup(module->arena, text, (size_t)(equals - text));
     bool number = isdigit((unsigned char)*value) || *value == '-' || *value == '.';
     if (!number && berth_dtype_from_name(value)) {
-        berth_attrs_set(module, attrs, name,
-                        (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = berth_dtype_from_name(value)});
+        berth_attrs_set(
+            module, attrs, name,
+            (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = berth_dtype_from_name(value)});
         return;
     }
     if (!number) {
@@ -132,7 +135,8 @@ static berth_status parse(const char *text, berth_module *module, parsed *p, ber
     for (const char *s = skip_space(fields[1] ? fields[1] : ""); *s; s = skip_space(s))
         s = parse_operand(s, &p->operands[p->operand_count++], module->arena);
     char *rest = NULL;
-    for (char *word = fields[2] ? strtok_r(fields[2], " ", &rest) : NULL; word; word = strtok_r(NULL, " ", &rest))
+    for (char *word = fields[2] ? strtok_r(fields[2], " ", &rest) : NULL; word;
+         word = strtok_r(NULL, " ", &rest))
         parse_attribute(word, module, attrs);
     if (fields[3]) parse_results(fields[3], p);
     if (p->result_count == 0) p->result_count = 1;
@@ -142,10 +146,12 @@ static berth_status parse(const char *text, berth_module *module, parsed *p, ber
 static berth_type_id with_layout(berth_module *module, berth_type_id id, const char *layout) {
     berth_type type = *berth_type_get(module, id);
     if (!*layout) return id;
-    return berth_type_tensor_layout(module, type.dtype, type.rank, type.dims, berth_module_intern(module, layout));
+    return berth_type_tensor_layout(module, type.dtype, type.rank, type.dims,
+                                    berth_module_intern(module, layout));
 }
 
-static berth_status build(const char *text, berth_module *module, parsed *p, berth_func_id *out_function) {
+static berth_status build(const char *text, berth_module *module, parsed *p,
+                          berth_func_id *out_function) {
     berth_attrs attrs = {0};
     berth_value_id inputs[10];
     berth_value_id params[10];
@@ -157,11 +163,15 @@ static berth_status build(const char *text, berth_module *module, parsed *p, ber
         operand *o = &p->operands[i];
         inputs[i] = BERTH_NONE;
         if (o->absent) continue;
-        berth_type_id type = berth_type_tensor(module, o->tensor.dtype, o->tensor.rank, o->tensor.dims);
-        if (o->constant) inputs[i] = berth_graph_constant(module, f, 0, &o->tensor, loc);
-        else inputs[i] = params[param_count++] = berth_graph_add_param(module, f, "", type);
+        berth_type_id type =
+            berth_type_tensor(module, o->tensor.dtype, o->tensor.rank, o->tensor.dims);
+        if (o->constant)
+            inputs[i] = berth_graph_constant(module, f, 0, &o->tensor, loc);
+        else
+            inputs[i] = params[param_count++] = berth_graph_add_param(module, f, "", type);
     }
-    berth_op_id op = berth_graph_add_op(module, f, 0, p->kind, inputs, p->operand_count, p->result_count, loc);
+    berth_op_id op =
+        berth_graph_add_op(module, f, 0, p->kind, inputs, p->operand_count, p->result_count, loc);
     berth_graph *graph = berth_graph_get(module, f);
     graph->ops.data[op].attrs = attrs;
     BERTH_TRY(berth_infer_op(module, f, op));
@@ -188,52 +198,61 @@ berth_status op_case_build(const char *text, berth_module *module, berth_func_id
 
 // ---- comparison ---------------------------------------------------------------------------------
 
-static void *pack(const berth_module *module, berth_type_id id, const berth_tensor *tensor, berth_arena *arena) {
+static void *pack(const berth_module *module, berth_type_id id, const berth_tensor *tensor,
+                  berth_arena *arena) {
     const berth_type *type = berth_type_get(module, id);
     berth_layout layout;
-    berth_status status = berth_layout_parse(berth_module_str(module, type->layout), type->rank, &layout);
+    berth_status status =
+        berth_layout_parse(berth_module_str(module, type->layout), type->rank, &layout);
     berth_status_ignore(status);
     size_t count = (size_t)berth_layout_element_count(&layout, type->dims);
     void *physical = berth_arena_alloc(arena, count * berth_dtype_size_bytes(type->dtype) + 1);
-    if (tensor) berth_layout_pack(&layout, tensor, physical);
-    else memset(physical, 0xff, count * berth_dtype_size_bytes(type->dtype));
+    if (tensor)
+        berth_layout_pack(&layout, tensor, physical);
+    else
+        memset(physical, 0xff, count * berth_dtype_size_bytes(type->dtype));
     return physical;
 }
 
-// What lies in `physical`, and whether its padding is zero (packing the logical part again gives the same bytes).
-static const char *unpack(const berth_module *module, berth_type_id id, void *physical, berth_tensor *out,
-                          berth_arena *arena) {
+// What lies in `physical`, and whether its padding is zero (packing the logical part again gives
+// the same bytes).
+static const char *unpack(const berth_module *module, berth_type_id id, void *physical,
+                          berth_tensor *out, berth_arena *arena) {
     const berth_type *type = berth_type_get(module, id);
     berth_layout layout;
-    berth_status_ignore(berth_layout_parse(berth_module_str(module, type->layout), type->rank, &layout));
+    berth_status_ignore(
+        berth_layout_parse(berth_module_str(module, type->layout), type->rank, &layout));
     *out = berth_tensor_create(arena, type->dtype, type->rank, type->dims);
     berth_layout_unpack(&layout, physical, out);
-    size_t bytes = (size_t)berth_layout_element_count(&layout, type->dims) * berth_dtype_size_bytes(type->dtype);
+    size_t bytes = (size_t)berth_layout_element_count(&layout, type->dims) *
+                   berth_dtype_size_bytes(type->dtype);
     void *again = pack(module, id, out, arena);
     return memcmp(again, physical, bytes) == 0 ? NULL : "the padding is not zero";
 }
 
-static const char *differ(const berth_tensor *expected, const berth_tensor *got, uint32_t result, double tolerance,
-                          berth_arena *arena) {
+static const char *differ(const berth_tensor *expected, const berth_tensor *got, uint32_t result,
+                          double tolerance, berth_arena *arena) {
     char a[192];
     char b[192];
     berth_tensor_format_shape(expected, a);
     berth_tensor_format_shape(got, b);
-    if (strcmp(a, b) != 0) return berth_arena_printf(arena, "result %u: expected %s, got %s", result, a, b);
+    if (strcmp(a, b) != 0)
+        return berth_arena_printf(arena, "result %u: expected %s, got %s", result, a, b);
     for (int64_t i = 0; i < berth_tensor_element_count(expected); ++i) {
         if (!berth_dtype_is_float(expected->dtype)) {
             int64_t x = berth_tensor_get_i64(expected, i);
             int64_t y = berth_tensor_get_i64(got, i);
             if (x != y)
-                return berth_arena_printf(arena, "result %u[%lld]: expected %lld, got %lld", result, (long long)i,
-                                          (long long)x, (long long)y);
+                return berth_arena_printf(arena, "result %u[%lld]: expected %lld, got %lld", result,
+                                          (long long)i, (long long)x, (long long)y);
             continue;
         }
         double x = berth_tensor_get_f64(expected, i);
         double y = berth_tensor_get_f64(got, i);
         bool same = x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance * (1 + fabs(x));
         if (!same)
-            return berth_arena_printf(arena, "result %u[%lld]: expected %.9g, got %.9g", result, (long long)i, x, y);
+            return berth_arena_printf(arena, "result %u[%lld]: expected %.9g, got %.9g", result,
+                                      (long long)i, x, y);
     }
     return NULL;
 }
@@ -251,8 +270,9 @@ static const char *message_of(berth_status status, const char *what, berth_arena
 }
 
 // Runs the operations of the function one after the other.
-static berth_status evaluate(const berth_module *module, berth_func_id function, const berth_tensor *inputs,
-                             berth_tensor *out_results, berth_arena *arena) {
+static berth_status evaluate(const berth_module *module, berth_func_id function,
+                             const berth_tensor *inputs, berth_tensor *out_results,
+                             berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_region *root = &graph->regions.data[0];
     berth_tensor *values = berth_arena_new_array(arena, berth_tensor, graph->values.count);
@@ -264,14 +284,17 @@ static berth_status evaluate(const berth_module *module, berth_func_id function,
         for (uint32_t k = 0; k < op->input_count && k < 32; ++k)
             if (op->inputs[k] != BERTH_NONE) operands[k] = values[op->inputs[k]];
         BERTH_TRY(berth_eval_op(module, function, root->ops.data[i], operands, results, arena));
-        for (uint32_t k = 0; k < op->output_count && k < 8; ++k) values[op->outputs[k]] = results[k];
+        for (uint32_t k = 0; k < op->output_count && k < 8; ++k)
+            values[op->outputs[k]] = results[k];
     }
-    for (uint32_t r = 0; r < root->results.count; ++r) out_results[r] = values[root->results.data[r]];
+    for (uint32_t r = 0; r < root->results.count; ++r)
+        out_results[r] = values[root->results.data[r]];
     return BERTH_OK;
 }
 
-const char *compare_function(berth_module *module, berth_func_id function, const berth_tensor *given, uint64_t seed,
-                             double tolerance, berth_arena *arena) {
+const char *compare_function(berth_module *module, berth_func_id function,
+                             const berth_tensor *given, uint64_t seed, double tolerance,
+                             berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, function);
     uint32_t params = graph->regions.data[0].params.count;
     uint32_t results = graph->regions.data[0].results.count;
@@ -282,8 +305,10 @@ const char *compare_function(berth_module *module, berth_func_id function, const
         berth_type_id id = graph->values.data[graph->regions.data[0].params.data[i]].type;
         const berth_type *type = berth_type_get(module, id);
         inputs[i] = berth_tensor_create(arena, type->dtype, type->rank, type->dims);
-        if (given && given[i].dtype) inputs[i] = given[i];
-        else berth_tensor_fill_random(&inputs[i], seed + i);
+        if (given && given[i].dtype)
+            inputs[i] = given[i];
+        else
+            berth_tensor_fill_random(&inputs[i], seed + i);
         buffers[i] = pack(module, id, &inputs[i], arena);
     }
     berth_func_id lowered = BERTH_NONE;
@@ -291,8 +316,8 @@ const char *compare_function(berth_module *module, berth_func_id function, const
     if (status) return message_of(status, "lower", arena);
     graph = berth_graph_get(module, function);
     for (uint32_t r = 0; r < results; ++r)
-        buffers[params + r] =
-            pack(module, graph->values.data[graph->regions.data[0].results.data[r]].type, NULL, arena);
+        buffers[params + r] = pack(
+            module, graph->values.data[graph->regions.data[0].results.data[r]].type, NULL, arena);
     status = evaluate(module, function, inputs, expected, arena);
     if (status) return message_of(status, "eval", arena);
     status = berth_tfn_interpret(berth_tfn_get(module, lowered), buffers, arena);
@@ -301,7 +326,8 @@ const char *compare_function(berth_module *module, berth_func_id function, const
         berth_tensor got;
         berth_type_id id = graph->values.data[graph->regions.data[0].results.data[r]].type;
         const char *problem = unpack(module, id, buffers[params + r], &got, arena);
-        if (!problem) problem = differ(&expected[r], &got, r, tolerance_of(got.dtype, tolerance), arena);
+        if (!problem)
+            problem = differ(&expected[r], &got, r, tolerance_of(got.dtype, tolerance), arena);
         if (problem) return problem;
     }
     return NULL;
@@ -320,9 +346,11 @@ static const char *run_case(const char *text, berth_arena *arena) {
         if (p.operands[i].valued) given[params] = p.operands[i].tensor;
         params++;
     }
-    const char *refusal = berth_lower_check(module, function, berth_graph_get(module, function)->ops.count - 1, arena);
+    const char *refusal = berth_lower_check(
+        module, function, berth_graph_get(module, function)->ops.count - 1, arena);
     const char *problem = compare_function(module, function, given, 7, 2e-6, arena);
-    if (refusal && !problem) return berth_arena_printf(arena, "berth_lower_check refuses: %s", refusal);
+    if (refusal && !problem)
+        return berth_arena_printf(arena, "berth_lower_check refuses: %s", refusal);
     return problem;
 }
 

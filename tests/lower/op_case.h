@@ -1,10 +1,12 @@
 // One operator case as text, lowered and interpreted beside the reference interpreter.
 //
-//   "conv | f32[1,3,8,8]{aBcd8b} f32[4,3,3,3] - | pads=1,1,1,1 auto_pad=NOTSET alpha=0.5 | {aBcd8b}"
+//   "conv | f32[1,3,8,8]{aBcd8b} f32[4,3,3,3] - | pads=1,1,1,1 auto_pad=NOTSET alpha=0.5 |
+//   {aBcd8b}"
 //
-// Fields: operation | operands | attributes | results (optional; "-" = unused result, "{tag}" or "." = a result with
-// that layout). Operands: type[dims]{layout}, random values; "=a,b,..." = constant of these values; "~a,b,..." = parameter
-// with these values; "-" = left out. Attributes: integers, lists of integers, floats (with a point) or words.
+// Fields: operation | operands | attributes | results (optional; "-" = unused result, "{tag}" or
+// "." = a result with that layout). Operands: type[dims]{layout}, random values; "=a,b,..." =
+// constant of these values; "~a,b,..." = parameter with these values; "-" = left out. Attributes:
+// integers, lists of integers, floats (with a point) or words.
 #ifndef BERTH_TESTS_LOWER_OP_CASE_H_
 #define BERTH_TESTS_LOWER_OP_CASE_H_
 
@@ -16,8 +18,10 @@ const char *op_case_run(const char *text, berth_arena *arena);
 // Builds the primitive function of a case only.
 berth_status op_case_build(const char *text, berth_module *module, berth_func_id *out_function);
 
-// Lowers `function` and compares with berth_eval_op on random parameters (`seed`). Types may have layouts.
-const char *compare_function(berth_module *module, berth_func_id function, const berth_tensor *given, uint64_t seed,
-                             double tolerance, berth_arena *arena);
+// Lowers `function` and compares with berth_eval_op on random parameters (`seed`). Types may have
+// layouts.
+const char *compare_function(berth_module *module, berth_func_id function,
+                             const berth_tensor *given, uint64_t seed, double tolerance,
+                             berth_arena *arena);
 
 #endif  // BERTH_TESTS_LOWER_OP_CASE_H_

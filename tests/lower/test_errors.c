@@ -1,0 +1,85 @@
+// What cannot be lowered says why; running out of memory at any allocation leaves nothing behind.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/lower/op_case.h"
+
+static const char *refusal(const char *text, berth_arena *arena) {
+    berth_module *module = berth_module_create(arena, "case");
+    berth_func_id function = BERTH_NONE;
+    berth_func_id lowered = 0;
+    berth_status status = op_case_build(text, module, &function);
+    cr_assert_null(status, "%s: %s", text, berth_status_message(status));
+    berth_op_id op = berth_graph_get(module, function)->ops.count - 1;
+    const char *answer = berth_lower_check(module, function, op, arena);
+    status = berth_lower_function(module, function, &lowered);
+    cr_expect_eq(berth_status_code(status), BERTH_UNSUPPORTED, "%s: %s", text,
+                 berth_status_message(status));
+    cr_expect_eq(lowered, BERTH_NONE);
+    const char *message = berth_arena_strdup(arena, berth_status_message(status));
+    berth_status_free(status);
+    cr_expect(answer && strcmp(answer, message) == 0, "%s: berth_lower_check says %s", text,
+              answer ? answer : "yes");
+    return message;
+}
+
+Test(lower_errors, reasons) {
+    static const struct {
+        const char *text;
+        const char *reason;
+    } rows[] = {{"slice | f32[5,6] i64[2]~0,0 i64[2]~2,2 |", "static shape"},
+                {"cum_sum | f32[5,6] i64[]~0 |", "data-dependent"},
+                {"non_zero | f32[5,6] |", "static shape"},
+                {"compress | f32[5,6] bool[5] |", "static shape"},
+                {"batch_normalization | f32[2,3] f32[3] f32[3] f32[3] f32[3] | training_mode=1",
+                 "training mode"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        berth_arena *arena = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        const char *message = refusal(rows[i].text, arena);
+        cr_expect(strstr(message, rows[i].reason) != NULL, "%s: %s", rows[i].text, message);
+        berth_arena_destroy(arena);
+    }
+}
+
+// ---- out of memory ------------------------------------------------------------------------------
+
+typedef struct attempt {
+    const char *text;
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id function;
+} attempt;
+
+static berth_status build_attempt(void *user) {
+    attempt *a = user;
+    a->module = berth_module_create(a->arena, "case");
+    return op_case_build(a->text, a->module, &a->function);
+}
+
+Test(lower_errors, out_of_memory) {
+    static const char *const texts[] = {
+        "conv | f32[1,13,5,5]{aBcd8b} f32[11,13,3,3] f32[11] | pads=1,1,1,1 | {aBcd8b}",
+        "top_k | f32[3,8] i64[1]=3 | | . .",
+        "cum_sum | f32[5,6] i64[]~0 |",  // fails by itself
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        bool finished = false;
+        for (int64_t n = 1; n < 100000 && !finished; ++n) {
+            berth_counting_allocator counting;
+            berth_counting_allocator_init(&counting, berth_allocator_system());
+            attempt a = {.text = texts[i], .function = BERTH_NONE};
+            berth_func_id lowered = BERTH_NONE;
+            cr_assert_null(berth_arena_create(berth_counting_allocator_get(&counting), &a.arena));
+            cr_assert_null(berth_arena_try(a.arena, build_attempt, &a));
+            counting.fail_at = n;
+            berth_status status = berth_lower_function(a.module, a.function, &lowered);
+            finished = berth_status_code(status) != BERTH_OUT_OF_MEMORY;
+            cr_expect((lowered != BERTH_NONE) == (status == BERTH_OK));
+            berth_status_free(status);
+            berth_arena_destroy(a.arena);
+            cr_assert_eq(counting.live_bytes, 0, "%s, allocation %lld", texts[i], (long long)n);
+        }
+        cr_expect(finished);
+    }
+}

@@ -1,0 +1,264 @@
+// Functions of several operations: chains before and after reductions, several reductions, several
+// results.
+#include <criterion/criterion.h>
+
+#include "ir/infer.h"
+#include "tests/lower/op_case.h"
+
+// ---- building -----------------------------------------------------------------------------------
+
+typedef struct builder {
+    berth_module *module;
+    berth_func_id function;
+    uint64_t random;
+    berth_status failure;
+} builder;
+
+static uint32_t draw(builder *b, uint32_t below) {  // splitmix64
+    uint64_t z = (b->random += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) % below);
+}
+
+static berth_value_id param(builder *b, int rank, const int64_t *dims) {
+    return berth_graph_add_param(b->module, b->function, "",
+                                 berth_type_tensor(b->module, BERTH_DTYPE_F32, rank, dims));
+}
+
+static const berth_type *type_of_value(const builder *b, berth_value_id value) {
+    return berth_type_get(b->module,
+                          berth_graph_get(b->module, b->function)->values.data[value].type);
+}
+
+static berth_op_id add_op(builder *b, berth_op_kind kind, const berth_value_id *inputs,
+                          uint32_t count) {
+    berth_op_id op = berth_graph_add_op(b->module, b->function, 0, kind, inputs, count, 1, 0);
+    return op;
+}
+
+static berth_value_id finish(builder *b, berth_op_id op) {
+    berth_status status = berth_infer_op(b->module, b->function, op);
+    if (status && !b->failure)
+        b->failure = status;
+    else
+        berth_status_ignore(status);
+    return berth_graph_get(b->module, b->function)->ops.data[op].outputs[0];
+}
+
+static berth_value_id apply(builder *b, berth_op_kind kind, const berth_value_id *inputs,
+                            uint32_t count) {
+    return finish(b, add_op(b, kind, inputs, count));
+}
+
+static berth_value_id apply_ints(builder *b, berth_op_kind kind, const berth_value_id *inputs,
+                                 uint32_t count, const char *name, const int64_t *values,
+                                 uint32_t value_count) {
+    berth_op_id op = add_op(b, kind, inputs, count);
+    berth_attrs_set_ints(b->module, &berth_graph_get(b->module, b->function)->ops.data[op].attrs,
+                         name, values, value_count);
+    return finish(b, op);
+}
+
+static berth_value_id shape_constant(builder *b, int count, const int64_t *values) {
+    int64_t dim = count;
+    berth_tensor tensor = berth_tensor_create(b->module->arena, BERTH_DTYPE_I64, 1, &dim);
+    for (int i = 0; i < count; ++i) berth_tensor_set_i64(&tensor, i, values[i]);
+    return berth_graph_constant(b->module, b->function, 0, &tensor, 0);
+}
+
+// ---- random steps -------------------------------------------------------------------------------
+
+static berth_value_id elementwise(builder *b, berth_value_id x) {
+    static const berth_op_kind unary[] = {BERTH_OP_RELU, BERTH_OP_TANH, BERTH_OP_NEG,
+                                          BERTH_OP_SIGMOID, BERTH_OP_ABS};
+    static const berth_op_kind binary[] = {BERTH_OP_ADD, BERTH_OP_MUL, BERTH_OP_SUB, BERTH_OP_MAX};
+    berth_type type = *type_of_value(b, x);
+    if (draw(b, 2)) return apply(b, unary[draw(b, 5)], &x, 1);
+    for (int d = 0; d < type.rank; ++d)
+        if (draw(b, 3) == 0) type.dims[d] = 1;
+    int drop = type.rank > 0 ? (int)draw(b, 2) : 0;
+    berth_value_id other =
+        draw(b, 4) ? param(b, type.rank - drop, type.dims + drop) : x;  // sometimes x with itself
+    berth_value_id inputs[2] = {x, other};
+    if (draw(b, 2)) inputs[0] = other, inputs[1] = x;
+    return apply(b, binary[draw(b, 4)], inputs, 2);
+}
+
+static berth_value_id movement(builder *b, berth_value_id x) {
+    berth_type type = *type_of_value(b, x);
+    int64_t values[2 * BERTH_MAX_RANK] = {0};
+    int rank = type.rank;
+    switch (draw(b, 4)) {
+    case 0:
+        for (int d = 0; d < rank; ++d) values[d] = (d + 1) % rank;
+        return apply_ints(b, BERTH_OP_TRANSPOSE, &x, 1, "perm", values, (uint32_t)rank);
+    case 1:
+        for (int d = 0; d < 2 * rank; ++d) values[d] = draw(b, 2);
+        return apply(b, BERTH_OP_PAD, (berth_value_id[]){x, shape_constant(b, 2 * rank, values)},
+                     2);
+    case 2: {  // swaps the extents of the first two dimensions
+        for (int d = 0; d < rank; ++d) values[d] = type.dims[d];
+        values[0] = type.dims[1];
+        values[1] = type.dims[0];
+        return apply(b, BERTH_OP_RESHAPE, (berth_value_id[]){x, shape_constant(b, rank, values)},
+                     2);
+    }
+    default: {
+        berth_value_id both[2] = {x, x};
+        berth_op_id op = add_op(b, BERTH_OP_CONCAT, both, 2);
+        berth_attrs_set_int(b->module, &berth_graph_get(b->module, b->function)->ops.data[op].attrs,
+                            "axis", draw(b, (uint32_t)rank));
+        return finish(b, op);
+    }
+    }
+}
+
+static berth_value_id convolve(builder *b, berth_value_id x) {
+    const berth_type type = *type_of_value(b, x);
+    int64_t dims[4] = {1 + draw(b, 6), type.dims[1], 2, 2};
+    int64_t pads[4] = {1, draw(b, 2), 0, 1};
+    berth_value_id weights = param(b, 4, dims);
+    if (draw(b, 2)) weights = elementwise(b, weights);
+    berth_value_id bias = param(b, 1, dims);
+    berth_value_id inputs[3] = {x, weights, bias};
+    return apply_ints(b, BERTH_OP_CONV, inputs, 2 + draw(b, 2), "pads", pads, 4);
+}
+
+static berth_value_id anchor(builder *b, berth_value_id x) {
+    const berth_type type = *type_of_value(b, x);
+    int64_t kernel[2] = {2, 2};
+    int64_t matrix[2] = {type.dims[3], 1 + draw(b, 5)};
+    switch (draw(b, 6)) {
+    case 0: return convolve(b, x);
+    case 1: return apply(b, BERTH_OP_MATMUL, (berth_value_id[]){x, param(b, 2, matrix)}, 2);
+    case 2: return apply(b, BERTH_OP_SOFTMAX, &x, 1);
+    case 3: return apply_ints(b, BERTH_OP_MAX_POOL, &x, 1, "kernel_shape", kernel, 2);
+    case 4: return apply(b, BERTH_OP_GLOBAL_AVERAGE_POOL, &x, 1);
+    default: {
+        int64_t axis = draw(b, 4);
+        return apply(b, BERTH_OP_REDUCE_SUM, (berth_value_id[]){x, shape_constant(b, 1, &axis)}, 2);
+    }
+    }
+}
+
+static berth_value_id steps(builder *b, berth_value_id x, uint32_t most, bool move) {
+    for (uint32_t n = draw(b, most + 1); n > 0; --n)
+        x = move && draw(b, 3) == 0 ? movement(b, x) : elementwise(b, x);
+    return x;
+}
+
+static const char *random_function(uint64_t seed, berth_arena *arena) {
+    builder b = {.module = berth_module_create(arena, "fusion"), .random = seed};
+    b.function = berth_graph_create(b.module, "primitive", 0);
+    int64_t dims[4] = {1 + draw(&b, 2), 2 + draw(&b, 3), 3 + draw(&b, 3), 3 + draw(&b, 3)};
+    berth_value_id x = steps(&b, param(&b, 4, dims), 3, true);
+    uint32_t anchors = draw(&b, 3);
+    berth_value_id middle = x;
+    for (uint32_t i = 0; i < anchors; ++i) {
+        const berth_type *type = type_of_value(&b, x);
+        if (type->dims[2] < 3 || type->dims[3] < 3) break;
+        middle = anchor(&b, x);
+        x = steps(&b, middle, 3, i + 1 < anchors || draw(&b, 3) == 0);
+    }
+    berth_value_id results[2] = {x, middle};
+    berth_graph_set_results(b.module, b.function, results, 1 + draw(&b, 2));
+    if (b.failure) return berth_arena_printf(arena, "build: %s", berth_status_message(b.failure));
+    return compare_function(b.module, b.function, NULL, seed, 2e-5, arena);
+}
+
+typedef struct request {
+    uint64_t seed;
+    berth_arena *arena;
+    const char *problem;
+} request;
+
+static berth_status run(void *user) {
+    request *r = user;
+    r->problem = random_function(r->seed, r->arena);
+    return BERTH_OK;
+}
+
+Test(lower_fusion, random_functions) {
+    int failed = 0;
+    for (uint64_t seed = 1; seed <= 600; ++seed) {
+        berth_arena *arena = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        request r = {seed, arena, NULL};
+        cr_assert_null(berth_arena_try(arena, run, &r));
+        if (r.problem) cr_log_error("seed %llu: %s", (unsigned long long)seed, r.problem);
+        failed += r.problem != NULL;
+        berth_arena_destroy(arena);
+    }
+    cr_expect_eq(failed, 0, "%d random functions differ", failed);
+}
+
+// ---- by hand ------------------------------------------------------------------------------------
+
+// Number of kernels of a function that the callback builds.
+static uint32_t kernels_of(void (*make)(builder *b), berth_arena *arena, const char **out_problem) {
+    builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
+    b.function = berth_graph_create(b.module, "primitive", 0);
+    make(&b);
+    *out_problem = b.failure ? berth_status_message(b.failure)
+                             : compare_function(b.module, b.function, NULL, 3, 2e-6, arena);
+    berth_func_id lowered = BERTH_NONE;
+    berth_status status = berth_lower_function(b.module, b.function, &lowered);
+    cr_assert_null(status);
+    const berth_tfn *fn = berth_tfn_get(b.module, lowered);
+    return fn->stmts.data[fn->body].count;
+}
+
+static void conv_residual_relu(builder *b) {
+    int64_t x[4] = {1, 3, 5, 5};
+    int64_t w[4] = {4, 3, 3, 3};
+    int64_t y[4] = {1, 4, 3, 3};
+    berth_value_id inputs[3] = {param(b, 4, x), param(b, 4, w), param(b, 1, w)};
+    berth_value_id sum[2] = {apply(b, BERTH_OP_CONV, inputs, 3), param(b, 4, y)};
+    berth_value_id value = apply(b, BERTH_OP_ADD, sum, 2);
+    value = apply(b, BERTH_OP_RELU, &value, 1);
+    berth_graph_set_results(b->module, b->function, &value, 1);
+}
+
+static void softmax_of_product(builder *b) {
+    int64_t dims[2] = {5, 5};
+    berth_value_id inputs[2] = {param(b, 2, dims), param(b, 2, dims)};
+    berth_value_id product = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    berth_value_id value = apply(b, BERTH_OP_SOFTMAX, &product, 1);
+    berth_graph_set_results(b->module, b->function, &value, 1);
+}
+
+static void value_and_epilogue(builder *b) {
+    int64_t dims[2] = {5, 5};
+    berth_value_id inputs[2] = {param(b, 2, dims), param(b, 2, dims)};
+    berth_value_id product = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    berth_value_id results[3] = {product, apply(b, BERTH_OP_RELU, &product, 1), product};
+    berth_graph_set_results(b->module, b->function, results, 3);
+}
+
+static void parameter_as_result(builder *b) {
+    int64_t dims[2] = {2, 3};
+    berth_value_id results[2] = {param(b, 2, dims), BERTH_NONE};
+    results[1] = apply(b, BERTH_OP_NEG, &results[0], 1);
+    berth_graph_set_results(b->module, b->function, results, 2);
+}
+
+Test(lower_fusion, kernel_counts) {
+    static const struct {
+        const char *name;
+        void (*make)(builder *b);
+        uint32_t kernels;
+    } rows[] = {{"conv, residual, relu", conv_residual_relu, 1},
+                {"softmax of a product", softmax_of_product, 2},
+                {"value and epilogue", value_and_epilogue, 1},
+                {"parameter as a result", parameter_as_result, 2}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        berth_arena *arena = NULL;
+        const char *problem = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        cr_expect_eq(kernels_of(rows[i].make, arena, &problem), rows[i].kernels, "%s",
+                     rows[i].name);
+        cr_expect_null(problem, "%s: %s", rows[i].name, problem);
+        berth_arena_destroy(arena);
+    }
+}
