@@ -36,9 +36,13 @@ static void set_layout(pass *p, berth_value_id value, berth_str_id layout) {
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
 }
 
+// Processor cores, also behind OpenCL (where no work-items run in step beside each other).
 static bool on_cpu(const pass *p, berth_op_id id) {
     uint32_t device = berth_plan_device_of(p->module, p->target, graph_of(p)->ops.data[id].device);
-    return device != BERTH_NO_INDEX && p->target->devices[device].target->kind == BERTH_DEVICE_CPU;
+    if (device == BERTH_NO_INDEX) return false;
+    const berth_target *target = p->target->devices[device].target;
+    return target->kind == BERTH_DEVICE_CPU ||
+           (target->kind == BERTH_DEVICE_OPENCL && target->subgroup_size == 1);
 }
 
 static bool is_f32(const pass *p, berth_value_id value, int rank) {

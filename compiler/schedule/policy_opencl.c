@@ -1,9 +1,53 @@
-// Policy for opencl devices: parallel loops become work-items (the printer's flat grid).
-#include "compiler/schedule/schedule.h"
+// How loops are arranged for OpenCL devices, from the target's attributes. On processor cores (one
+// work-item at a time: subgroup_size 1) the cpu's register tiles and flat loops serve, one
+// work-group each; elsewhere every iteration of the parallel loops is a work-item.
+#include "compiler/schedule/policy_cpu.h"
+#include "compiler/schedule/work_groups.h"
+
+typedef struct opencl_facts {
+    bool on_cores;
+    berth_cpu_facts cores;  // on_cores
+} opencl_facts;
+
+static opencl_facts facts_of(const berth_target *target) {
+    opencl_facts facts = {.on_cores = target->subgroup_size == 1};
+    facts.cores = (berth_cpu_facts){.lanes = target->vector_bits >= 256 ? 8 : 4,
+                                    .registers = target->vector_bits >= 512 ? 32 : 16,
+                                    .l1_bytes = 32 << 10,
+                                    .l2_bytes = 512 << 10};
+    if (facts.on_cores && target->l1_bytes > 0) facts.cores.l1_bytes = target->l1_bytes;
+    if (facts.on_cores && target->l2_bytes > 0) facts.cores.l2_bytes = target->l2_bytes;
+    return facts;
+}
+
+// Iterations that depend on each other must not be told otherwise.
+static berth_stmt schedule_nest(berth_tfn *fn, berth_stmt stmt, const opencl_facts *facts) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
+    berth_stmt scheduled = 0;
+    if (!facts->on_cores) return stmt;
+    scheduled = berth_cpu__tile_reduction(fn, &nest, &facts->cores);
+    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, &nest, &facts->cores);
+    return scheduled ? berth_work_groups(fn, scheduled) : stmt;
+}
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    (void)fn;
-    (void)target;
+    opencl_facts facts = facts_of(target);
+    if (!fn->body) return BERTH_OK;
+    for (uint32_t b = 0; b < fn->bufs.count; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
+            if (fn->bufs.data[b].dims[d] < 0)
+                return berth_status_make(BERTH_UNSUPPORTED,
+                                         "symbolic dimensions: bind them with --dim");
+    const berth_stmt_node body = fn->stmts.data[fn->body];
+    if (body.kind != BERTH_STMT_SEQ) {
+        fn->body = schedule_nest(fn, fn->body, &facts);
+        return BERTH_OK;
+    }
+    berth_stmt *nests = berth_arena_new_array(fn->module->arena, berth_stmt, body.count + 1);
+    for (uint32_t i = 0; i < body.count; ++i)
+        nests[i] = schedule_nest(fn, fn->lists.data[body.first + i], &facts);
+    fn->body = berth_tfn_seq(fn, nests, body.count);
     return BERTH_OK;
 }
 
