@@ -1,0 +1,121 @@
+// The least capacity: a search over capacities between what is proven impossible and what was
+// found.
+#include <string.h>
+
+#include "base/clock.h"
+#include "memory/exact_private.h"
+
+typedef struct minimize_call {
+    berth_arena *arena;
+    berth_arena *scratch;
+    const berth_memory_interval *intervals;
+    uint32_t count;
+    berth_memory_budget *budget;
+    uint64_t *offsets;  // in: a solution of height `best`; out: the best found
+    uint64_t lower_bound;
+    uint64_t best;
+} minimize_call;
+
+static uint64_t height_of(const minimize_call *call, const uint64_t *offsets) {
+    uint64_t height = 0;
+    for (uint32_t i = 0; i < call->count; ++i) {
+        uint64_t end = offsets[i] + call->intervals[i].size_bytes;
+        if (end > height) height = end;
+    }
+    return height;
+}
+
+// Least height above `height` that some solution can have: a multiple of its part's unit plus a
+// size.
+static uint64_t next_height(const minimize_call *call, const uint64_t *units, uint64_t height) {
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < call->count; ++i) {
+        uint64_t size = call->intervals[i].size_bytes;
+        uint64_t candidate =
+            size > height ? size : ((height - size) / units[i] + 1) * units[i] + size;
+        if (candidate < next) next = candidate;
+    }
+    return next;
+}
+
+static bool budget_left(const berth_memory_budget *budget) {
+    if (budget->node_limit && budget->nodes >= budget->node_limit) return false;
+    return !budget->deadline_ns || berth_clock_ns() < budget->deadline_ns;
+}
+
+typedef struct attempt {
+    uint64_t target;
+    uint64_t nodes;
+    int64_t time_ns;
+} attempt;
+
+static berth_status try_target(minimize_call *call, attempt a, uint64_t *candidate,
+                               const uint64_t *units, berth_memory_verdict *out_verdict) {
+    berth_memory_budget *budget = call->budget;
+    berth_memory_budget own = {.node_limit = a.nodes, .deadline_ns = budget->deadline_ns};
+    if (budget->node_limit && budget->node_limit - budget->nodes < own.node_limit)
+        own.node_limit = budget->node_limit - budget->nodes;
+    BERTH_TRY(berth_memory_exact_fit(call->scratch, call->intervals, call->count, a.target, &own,
+                                     candidate, out_verdict));
+    budget->nodes += own.nodes;
+    if (*out_verdict == BERTH_MEMORY_FITS) {
+        memcpy(call->offsets, candidate, call->count * sizeof(*candidate));
+        call->best = height_of(call, candidate);
+    } else if (*out_verdict == BERTH_MEMORY_CANNOT_FIT) {
+        call->lower_bound = next_height(call, units, a.target);
+    }
+    return BERTH_OK;
+}
+
+// Each round: the lower bound itself (often it can be reached), then the middle between it and the
+// best, until that is decided or the round's nodes are spent; then more nodes.
+static berth_status minimize_rounds(minimize_call *call) {
+    uint64_t *units = berth_arena_new_array(call->scratch, uint64_t, call->count);
+    uint64_t *candidate = berth_arena_new_array(call->scratch, uint64_t, call->count);
+    berth_memory__exact_units(call->scratch, call->intervals, call->count, units);
+    berth_memory_peak peak = berth_memory_live_peak(call->scratch, call->intervals, call->count);
+    call->lower_bound = next_height(call, units, peak.size_bytes - 1);
+    uint64_t nodes = 64 * (uint64_t)call->count + 1024;
+    while (call->lower_bound < call->best && budget_left(call->budget)) {
+        berth_memory_verdict verdict = BERTH_MEMORY_UNKNOWN;
+        attempt a = {.target = call->lower_bound, .nodes = nodes};
+        BERTH_TRY(try_target(call, a, candidate, units, &verdict));
+        // No target below `floor` is tried again in this round.
+        uint64_t floor =
+            call->lower_bound > a.target ? call->lower_bound : next_height(call, units, a.target);
+        while (floor < call->best && budget_left(call->budget)) {
+            a.target = floor + (call->best - floor) / 2;
+            BERTH_TRY(try_target(call, a, candidate, units, &verdict));
+            if (verdict != BERTH_MEMORY_FITS) floor = next_height(call, units, a.target);
+            if (floor < call->lower_bound) floor = call->lower_bound;
+        }
+        nodes *= 4;
+    }
+    return BERTH_OK;
+}
+
+static berth_status minimize_body(void *user) {
+    minimize_call *call = user;
+    call->scratch = berth_arena_create_child(call->arena);
+    berth_status status = minimize_rounds(call);
+    berth_arena_destroy(call->scratch);
+    return status;
+}
+
+berth_status berth_memory_exact_minimize(berth_arena *arena, const berth_memory_interval *intervals,
+                                         uint32_t count, berth_memory_budget *budget,
+                                         uint64_t *offsets, uint64_t *out_height,
+                                         uint64_t *out_lower_bound) {
+    *out_height = *out_lower_bound = 0;
+    if (count == 0) return BERTH_OK;
+    minimize_call call = {.arena = arena,
+                          .intervals = intervals,
+                          .count = count,
+                          .budget = budget,
+                          .offsets = offsets};
+    call.best = height_of(&call, offsets);
+    berth_status status = berth_arena_try(arena, minimize_body, &call);
+    *out_height = call.best;
+    *out_lower_bound = call.lower_bound;
+    return status;
+}
