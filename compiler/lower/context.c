@@ -45,20 +45,30 @@ void berth_lower__emit(berth_lower *c, berth_stmt stmt) {
     berth_vec_push(c->scratch, &top(c)->stmts, stmt);
 }
 
-berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent,
-                             berth_loop_kind kind) {
-    berth_lower_frame frame = {
-        .kind = BERTH_LOWER_FRAME_PLAIN, .extent = extent, .loop_kind = kind};
-    if (extent == 1) {
-        berth_vec_push(c->scratch, &c->frames, frame);
-        return ix(c, 0);
-    }
-    frame.kind = BERTH_LOWER_FRAME_FOR;
+static berth_expr open_loop(berth_lower *c, const char *name, berth_expr extent, berth_range range,
+                            berth_loop_kind kind) {
+    berth_lower_frame frame = {.kind = BERTH_LOWER_FRAME_FOR, .extent = extent, .loop_kind = kind};
     frame.var = berth_tfn_var(c->fn, name);
     berth_vec_push(c->scratch, &c->frames, frame);
     while (c->ranges.count < frame.var) berth_vec_push(c->scratch, &c->ranges, BERTH_RANGE_UNKNOWN);
-    berth_vec_push(c->scratch, &c->ranges, (berth_range){0, extent > 0 ? extent - 1 : 0});
+    berth_vec_push(c->scratch, &c->ranges, range);
     return berth_tfn_var_ref(c->fn, frame.var);
+}
+
+berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent,
+                             berth_loop_kind kind) {
+    if (extent == 1) {
+        berth_vec_push(c->scratch, &c->frames,
+                       (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
+        return ix(c, 0);
+    }
+    berth_range range = {0, extent > 0 ? extent - 1 : 0};
+    return open_loop(c, name, ix(c, extent), range, kind);
+}
+
+berth_expr berth_lower__loop_to(berth_lower *c, const char *name, berth_expr extent) {
+    return open_loop(c, name, extent, (berth_range){0, BERTH_RANGE_UNKNOWN.high},
+                     BERTH_LOOP_SERIAL);
 }
 
 void berth_lower__if(berth_lower *c, berth_expr condition) {
@@ -80,8 +90,7 @@ void berth_lower__end(berth_lower *c) {
     if (frame.kind == BERTH_LOWER_FRAME_IF)
         berth_lower__emit(c, berth_tfn_if(c->fn, frame.condition, body, 0));
     else
-        berth_lower__emit(
-            c, berth_tfn_for(c->fn, frame.var, ix(c, frame.extent), frame.loop_kind, body));
+        berth_lower__emit(c, berth_tfn_for(c->fn, frame.var, frame.extent, frame.loop_kind, body));
 }
 
 berth_buf berth_lower__register(berth_lower *c, const char *name, berth_dtype dtype) {

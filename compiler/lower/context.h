@@ -54,7 +54,7 @@ typedef enum berth_lower_frame_kind {
 typedef struct berth_lower_frame {
     berth_lower_frame_kind kind;
     berth_var var;
-    int64_t extent;
+    berth_expr extent;
     berth_loop_kind loop_kind;
     berth_expr condition;
     BERTH_VEC(berth_stmt) stmts;
@@ -99,6 +99,8 @@ berth_expr berth_lower__load(berth_lower *c, berth_buf buf, const berth_expr *at
 
 berth_expr berth_lower__loop(berth_lower *c, const char *name, int64_t extent,
                              berth_loop_kind kind);
+// A serial loop whose extent is known only when it runs.
+berth_expr berth_lower__loop_to(berth_lower *c, const char *name, berth_expr extent);
 void berth_lower__if(berth_lower *c, berth_expr condition);
 void berth_lower__end(berth_lower *c);  // closes the innermost loop or if
 void berth_lower__emit(berth_lower *c, berth_stmt stmt);

@@ -51,7 +51,7 @@ BERTH_LOWER_ELEMENT_(range)
 BERTH_LOWER_ELEMENT_(window)
 BERTH_LOWER_NEST_(scatter_elements)
 BERTH_LOWER_NEST_(scatter_nd)
-// resize.c, grid_sample.c
+// resize.c, sample.c
 BERTH_LOWER_ELEMENT_(resize)
 BERTH_LOWER_ELEMENT_(grid_sample)
 // matmul.c, linear_algebra.c
@@ -72,7 +72,7 @@ BERTH_LOWER_NEST_(average_pool)
 BERTH_LOWER_NEST_(lp_pool)
 BERTH_LOWER_NEST_(global_pool)
 BERTH_LOWER_NEST_(max_unpool)
-// roi.c
+// sample.c
 BERTH_LOWER_NEST_(max_roi_pool)
 BERTH_LOWER_NEST_(roi_align)
 // reduce.c

@@ -101,8 +101,9 @@ berth_expr berth_lower__window(berth_lower *c, const berth_op *op, uint32_t outp
         return num(c, t, 0);
     }
     int64_t period = attr_int(c, op, "periodic", 1) ? size : size - 1;
-    berth_expr phase = x_mul(c, berth_tfn_from_index(c->fn, t, at[0]),
-                             num(c, t, 2 * pi / (period ? (double)period : 1)));
+    berth_expr phase = num(c, t, pi);  // a symmetric window of one element
+    if (period > 0)
+        phase = x_mul(c, berth_tfn_from_index(c->fn, t, at[0]), num(c, t, 2 * pi / (double)period));
     double a[3] = {0.5, 0.5, 0};
     if (op->kind == BERTH_OP_HAMMING_WINDOW) a[0] = 25.0 / 46, a[1] = 21.0 / 46;
     if (op->kind == BERTH_OP_BLACKMAN_WINDOW) a[0] = 0.42, a[1] = 0.5, a[2] = 0.08;

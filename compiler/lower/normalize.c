@@ -212,8 +212,8 @@ void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
         x_unary(c, BERTH_UNARY_ROUND, x_sub(c, zero, x_div(c, berth_lower__get(c, low), scale)));
     berth_lower__put(c, state[1], &first, x_max(c, zero, x_min(c, num(c, t, 255), offset)));
     berth_expr shift = berth_tfn_load(c->fn, state[1], &first, 1);
-    berth_lower__store(c, op, 1, NULL, scale);
-    berth_lower__store(c, op, 2, NULL, x_cast(c, BERTH_DTYPE_U8, shift));
+    berth_lower__store(c, op, 1, at, scale);
+    berth_lower__store(c, op, 2, at, x_cast(c, BERTH_DTYPE_U8, shift));
     if (!berth_lower__wanted(c, 0)) return;
     berth_lower__next_nest(c);
     loops = berth_lower__outer(c, x->rank, x->dims, 0, at);

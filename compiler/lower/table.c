@@ -139,6 +139,15 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     NEST(GROUP_NORMALIZATION, group_norm),
     NEST(MEAN_VARIANCE_NORMALIZATION, mean_variance_norm),
     NEST(DYNAMIC_QUANTIZE_LINEAR, dynamic_quantize),
+    // sampling, recurrent, spectral
+    ELEMENT(GRID_SAMPLE, grid_sample),
+    GRID(ROI_ALIGN, roi_align),
+    GRID(MAX_ROI_POOL, max_roi_pool),
+    NEST(RNN, recurrent),
+    NEST(GRU, recurrent),
+    NEST(LSTM, recurrent),
+    NEST(DFT, dft),
+    NEST(STFT, stft),
     // Winograd convolution
     NEST(WINOGRAD_WEIGHTS, winograd_weights),
     NEST(WINOGRAD_INPUT, winograd_input),

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "compiler/lower/context.h"
 #include "tests/lower/op_case.h"
 
 static const char *refusal(const char *text, berth_arena *arena) {
@@ -39,6 +40,22 @@ Test(lower_errors, reasons) {
         const char *message = refusal(rows[i].text, arena);
         cr_expect(strstr(message, rows[i].reason) != NULL, "%s: %s", rows[i].text, message);
         berth_arena_destroy(arena);
+    }
+}
+
+// Operations that compute something and have no lowering, each with the reason.
+static bool may_lack_lowering(berth_op_kind kind) {
+    if (berth_op_has(kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST)) return true;  // not kernels
+    if (berth_op_has(kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;  // no static result shape
+    return kind == BERTH_OP_MEL_WEIGHT_MATRIX;  // all its operands are constants: always folded
+}
+
+Test(lower_errors, every_operation_has_a_row) {
+    for (int kind = 0; kind < BERTH_OP_COUNT; ++kind) {
+        bool expected = !may_lack_lowering((berth_op_kind)kind);
+        if (expected)
+            cr_expect_not_null(berth_lower__row((berth_op_kind)kind), "%s has no lowering",
+                               berth_op_facts_get((berth_op_kind)kind)->name);
     }
 }
 
