@@ -17,5 +17,8 @@ BERTH_MUST_USE berth_status berth_dynlib_open_memory(const void *data, size_t si
 // The symbol's address, or NULL.
 void *berth_dynlib_symbol(berth_dynlib *library, const char *name);
 void berth_dynlib_close(berth_dynlib *library);  // NULL is fine
+// Lets go of the library but leaves it loaded: for vendor libraries with threads or exit handlers
+// of their own, whose code must not go away. NULL is fine.
+void berth_dynlib_abandon(berth_dynlib *library);
 
 #endif  // BERTH_BASE_DYNLIB_H_

@@ -11,6 +11,7 @@
 #include "devices/internal.h"
 
 #define NULL_ALIGNMENT_BYTES 128
+#define NULL_CAPACITY_BYTES ((uint64_t)1 << 30)
 
 typedef struct null_device {
     berth_device base;
@@ -203,6 +204,7 @@ static berth_status null_device_info(berth_driver *driver, uint32_t ordinal,
         .max_group_size = 1,
         .memory_count = 1,
         .memories = {{.scope = "global",
+                      .capacity_bytes = NULL_CAPACITY_BYTES,
                       .alignment_bytes = NULL_ALIGNMENT_BYTES,
                       .host_visible = true}},
     };

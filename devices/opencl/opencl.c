@@ -226,7 +226,7 @@ static void opencl_close(berth_driver *base) {
     opencl_driver *driver = (opencl_driver *)base;
     berth_free(base->allocator, driver->ordinals,
                driver->ordinal_count * sizeof(*driver->ordinals));
-    berth_dynlib_close(driver->api.library);
+    berth_dynlib_abandon(driver->api.library);  // platforms keep threads of their own
     berth_free(base->allocator, driver, sizeof(*driver));
 }
 

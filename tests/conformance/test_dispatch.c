@@ -122,6 +122,26 @@ CONFORMANCE(dispatch, runs_on_two_queues) {
     }
 }
 
+// A driver that runs no kernels says so when a dispatch is carried out, and its queue works on.
+CONFORMANCE(dispatch, says_when_unsupported) {
+    load_kernels(f);
+    uint32_t add_one = find_kernel(f, "add_one", 1, 1);
+    berth_buffer *buffer = make_buffer(f->devices[0], COUNT * sizeof(int32_t));
+    int64_t constants[] = {COUNT};
+    berth_command commands[] = {fill_command(buffer, 0, COUNT * sizeof(int32_t), 7, 4),
+                                dispatch_command(f, add_one, &buffer, 1, constants, 1, COUNT)};
+    bool runs = !conformance_find(f->row->unsupported, "dispatch__runs");
+    berth_status status = berth_queue_run(f->queues[0], commands, 2);
+    cr_assert_eq(berth_status_code(status), runs ? BERTH_CODE_OK : BERTH_UNSUPPORTED, "%s",
+                 berth_status_message(status));
+    berth_status_free(status);
+    int32_t back[COUNT];
+    read_buffer(buffer, back, sizeof(back));
+    cr_assert_eq(back[COUNT - 1], runs ? 8 : 7);
+    check_ok(berth_queue_run(f->queues[0], commands, 1));
+    berth_buffer_free(buffer);
+}
+
 CONFORMANCE(dispatch, bad_arguments) {
     load_kernels(f);
     uint32_t scale = find_kernel(f, "scale", 2, 2);
