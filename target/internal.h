@@ -73,6 +73,8 @@ json *berth_target__short_form(berth_target__parse *parse, const char *text, boo
                                const char *path);
 // machine.c: this machine's CPU, and `local`.
 json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine);
+json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts *machine,
+                                   const berth_machine_device *device);
 json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts *machine);
 // override.c: "PATH=VALUE".
 void berth_target__override(berth_target__parse *parse, json *root, const char *text);

@@ -185,6 +185,14 @@ static void put_int(berth_arena *arena, json *object, const char *key, int64_t v
     if (value > 0) berth_target__json_set(arena, object, key, berth_target__json_int(arena, value));
 }
 
+static void put_features(berth_arena *arena, json *object, const berth_machine_facts *machine) {
+    json *features = berth_target__json_array(arena);
+    for (uint32_t i = 0; i < machine->features.count; ++i)
+        berth_target__json_push(arena, features,
+                                berth_target__json_string(arena, machine->features.data[i]));
+    if (features->items.count) berth_target__json_set(arena, object, "features", features);
+}
+
 json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine) {
     json *object = berth_target__json_object(arena);
     put_text(arena, object, "kind", "cpu");
@@ -199,19 +207,22 @@ json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *m
     put_int(arena, object, "l3_bytes", machine->l3_bytes);
     put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
     put_int(arena, object, "memory_capacity_bytes", machine->memory_capacity_bytes);
-    json *features = berth_target__json_array(arena);
-    for (uint32_t i = 0; i < machine->features.count; ++i)
-        berth_target__json_push(arena, features,
-                                berth_target__json_string(arena, machine->features.data[i]));
-    if (features->items.count) berth_target__json_set(arena, object, "features", features);
+    put_features(arena, object, machine);
     return object;
 }
 
-static json *device_json(berth_arena *arena, const berth_machine_device *device) {
+json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts *machine,
+                                   const berth_machine_device *device) {
     json *object = berth_target__json_object(arena);
     put_text(arena, object, "kind", berth_device_kind_name(device->kind));
     put_text(arena, object, "model", device->model);
     put_text(arena, object, "arch", device->arch);
+    if (*device->arch && strcmp(device->arch, machine->arch) == 0) {  // the processor's own cores
+        put_int(arena, object, "l1_bytes", machine->l1_bytes);
+        put_int(arena, object, "l2_bytes", machine->l2_bytes);
+        put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
+        put_features(arena, object, machine);
+    }
     put_int(arena, object, "compute_units", device->compute_units);
     put_int(arena, object, "clock_hz", device->clock_hz);
     put_int(arena, object, "subgroup_size", device->subgroup_size);
@@ -234,7 +245,8 @@ json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts 
     json *devices = berth_target__json_array(arena);
     push_device(arena, devices, berth_target__machine_cpu(arena, machine));
     for (uint32_t i = 0; i < machine->device_count; ++i)
-        push_device(arena, devices, device_json(arena, &machine->devices[i]));
+        push_device(arena, devices,
+                    berth_target__machine_device(arena, machine, &machine->devices[i]));
     json *multi = berth_target__json_object(arena);
     put_text(arena, multi, "kind", "multi");
     put_text(arena, multi, "name", "local");

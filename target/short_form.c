@@ -16,6 +16,7 @@ typedef struct reader {
     const char *at;
     const char *path;
     bool resolve;
+    uint32_t devices_of_kind[16];  // read so far
 } reader;
 
 static void skip_spaces(reader *r) {
@@ -170,6 +171,25 @@ static json *resolve_cpu(reader *r, json *given) {
     return berth_target__json_merge(r->parse->scratch, resolved, given);
 }
 
+// `opencl` means this machine's (the second one its second), where its drivers were asked and
+// nothing says otherwise.
+static json *resolve_device(reader *r, json *given, berth_device_kind kind) {
+    const berth_machine_facts *machine = r->parse->options->machine;
+    uint32_t skip = kind < 16 ? r->devices_of_kind[kind]++ : 0;
+    if (!r->resolve || !machine || berth_target__json_get(given, "arch") ||
+        berth_target__json_get(given, "model"))
+        return given;
+    for (uint32_t i = 0; i < machine->device_count; ++i) {
+        if (machine->devices[i].kind != kind || skip-- > 0) continue;
+        json *resolved =
+            berth_target__machine_device(r->parse->scratch, machine, &machine->devices[i]);
+        // What is free at the moment (PoCL says that) is no property of the device.
+        berth_target__json_set(r->parse->scratch, resolved, "memory_capacity_bytes", NULL);
+        return berth_target__json_merge(r->parse->scratch, resolved, given);
+    }
+    return given;
+}
+
 static json *read_device(reader *r) {
     berth_target__parse *parse = r->parse;
     skip_spaces(r);
@@ -197,7 +217,8 @@ static json *read_device(reader *r) {
         }
         if (!read_option(r, object)) return NULL;
     }
-    return strcmp(word, "cpu") == 0 ? resolve_cpu(r, object) : object;
+    berth_device_kind kind = berth_device_kind_from_name(word);
+    return kind == BERTH_DEVICE_CPU ? resolve_cpu(r, object) : resolve_device(r, object, kind);
 }
 
 // A device other than a CPU, alone or with its like, is driven by this machine's CPU.
@@ -211,7 +232,7 @@ static void imply_host(reader *r, json *first, bool has_cpu) {
 json *berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
                                const char *path) {
     berth_arena *arena = parse->scratch;
-    reader r = {parse, text, path, resolve};
+    reader r = {.parse = parse, .at = text, .path = path, .resolve = resolve};
     json *devices = berth_target__json_array(arena);
     json *first = NULL;
     bool has_cpu = false;

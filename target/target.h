@@ -203,7 +203,7 @@ typedef struct berth_machine_device {
     bool shares_host_memory;
 } berth_machine_device;
 
-// Facts about the machine that `cpu` in a short form and `local` stand for. Figures of 0 (and "")
+// Facts about the machine that `cpu` and `opencl` in a short form and `local` stand for. Figures of 0 (and "")
 // are unknown.
 typedef struct berth_machine_facts {
     const char *cpu_model;  // "Intel(R) Xeon(R) ..."

@@ -40,7 +40,7 @@ static berth_status add_driver_devices(berth_arena *arena, const char *kind,
         devices[facts->device_count++] = (berth_machine_device){
             .kind = berth_device_kind_from_name(kind),
             .model = berth_arena_strdup(arena, info.name),
-            .arch = "",
+            .arch = info.is_cpu ? facts->arch : "",
             .compute_units = info.compute_units,
             .max_group_size = (int64_t)info.max_group_size,
             .local_memory_bytes = (int64_t)info.local_memory_bytes,
@@ -64,18 +64,22 @@ berth_status berth_machine_facts_local(berth_arena *arena, berth_machine_facts *
 
 // ---- loading ------------------------------------------------------------------------------------
 
-// Drivers are only asked where the text needs to know about them: opening one takes time.
+// Tags and JSON take nothing from this machine; of the short forms only those with other devices.
 static bool needs_devices(const char *target) {
-    return strncmp(target, "local", 5) == 0;
+    if (strncmp(target, "local", 5) == 0) return true;
+    return strncmp(target, "opencl", 6) == 0 || strstr(target, ",opencl");
+}
+
+berth_status berth_machine_facts_for(berth_arena *arena, const char *target,
+                                     berth_machine_facts *out_facts) {
+    return needs_devices(target) ? berth_machine_facts_local(arena, out_facts)
+                                 : berth_machine_facts_host(arena, out_facts);
 }
 
 static berth_status parse_target(berth_model *model, const berth_model_options *options) {
     const char *text = options->target ? options->target : "cpu";
     berth_machine_facts facts;
-    if (needs_devices(text))
-        BERTH_TRY(berth_machine_facts_local(model->arena, &facts));
-    else
-        BERTH_TRY(berth_machine_facts_host(model->arena, &facts));
+    BERTH_TRY(berth_machine_facts_for(model->arena, text, &facts));
     berth_target_options target_options = options->target_options;
     target_options.machine = &facts;
     return berth_target_parse(model->arena, text, &target_options, &model->target);

@@ -38,5 +38,8 @@ const berth_multi_target *berth_model_target(const berth_model *model);
 // Facts about this machine for target parsing: CPU, and the devices that drivers find.
 BERTH_MUST_USE berth_status berth_machine_facts_local(berth_arena *arena,
                                                       berth_machine_facts *out_facts);
+// The same, asking drivers only where the text of a target needs them: opening one takes time.
+BERTH_MUST_USE berth_status berth_machine_facts_for(berth_arena *arena, const char *target,
+                                                    berth_machine_facts *out_facts);
 
 #endif  // BERTH_TOOLKIT_MODEL_H_

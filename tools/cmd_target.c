@@ -252,14 +252,10 @@ static berth_status run(void *user) {
     request *r = user;
     target_command *command = r->command;
     if (strcmp(command->action, "list") == 0) return list_tags(command, r->json);
-    bool local = false;
-    for (uint32_t i = 0; i < command->arguments.count; ++i)
-        local = local || strcmp(command->arguments.data[i], "local") == 0;
     berth_machine_facts facts;
-    if (local)
-        BERTH_TRY(berth_machine_facts_local(command->cli.arena, &facts));
-    else
-        BERTH_TRY(berth_machine_facts_host(command->cli.arena, &facts));
+    BERTH_TRY(berth_machine_facts_host(command->cli.arena, &facts));
+    for (uint32_t i = 0; i < command->arguments.count && facts.device_count == 0; ++i)
+        BERTH_TRY(berth_machine_facts_for(command->cli.arena, command->arguments.data[i], &facts));
     berth_target_options target_options = {
         .tag_folder = command->tag_folder,
         .machine = &facts,

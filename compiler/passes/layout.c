@@ -83,6 +83,13 @@ static berth_value_id relayout(pass *p, berth_value_id value, berth_str_id layou
     berth_attrs attrs = {0};
     berth_attrs_set_string(p->module, &attrs, "layout", berth_module_str(p->module, layout));
     graph_of(p)->ops.data[made].attrs = attrs;
+    berth_graph *graph = graph_of(p);
+    berth_op_id producer = graph->values.data[value].op;
+    if (graph->ops.data[like].kind == BERTH_OP_DEVICE_COPY && producer != BERTH_NONE) {
+        // Before the copy, on the device that it copies from.
+        graph->ops.data[made].device = graph->ops.data[producer].device;
+        graph->values.data[result].device = graph->values.data[value].device;
+    }
     return result;
 }
 
