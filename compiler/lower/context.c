@@ -226,7 +226,10 @@ berth_expr berth_lower__element(berth_lower *c, berth_value_id value, const bert
     if (c->failure) return num(c, berth_lower_compute_dtype(type->dtype), 0);
     if (binding->kind == BERTH_LOWER_BUFFER) return berth_lower__load(c, binding->buf, at);
     if (binding->kind == BERTH_LOWER_INLINE) return inline_element(c, value, at);
-    if (same_indices(c, binding->at, at, type->rank)) return binding->expr;
+    bool here = true;
+    for (int d = 0; d < type->rank; ++d)
+        here &= type->dims[d] == 1 || same_index(c, binding->at[d], at[d]);
+    if (here) return binding->expr;
     const berth_op *op = &c->graph->ops.data[c->graph->values.data[value].op];
     berth_lower__fail(c, op, "its epilogue reads another element of it");
     return num(c, berth_lower_compute_dtype(type->dtype), 0);
@@ -261,8 +264,12 @@ void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, con
         if (sink.output != output) continue;
         berth_expr result = berth_lower__element(c, sink.value, at);
         if (c->failure) return;
-        if (c->valid) result = x_select(c, c->valid, result, num(c, dtype_of(c, result), 0));
+        bool padded = c->fn->bufs.data[sink.buf].layout != 0;
+        if (c->valid && padded)
+            result = x_select(c, c->valid, result, num(c, dtype_of(c, result), 0));
+        berth_lower__if(c, padded ? 0 : c->valid);
         berth_lower__put(c, sink.buf, at, result);
+        berth_lower__end(c);
     }
     c->memo.count = memo_count;  // elements of the epilogue belong to this store
     c->bindings[anchor].kind = BERTH_LOWER_INLINE;

@@ -2,7 +2,7 @@
 // serial inside.
 #include "compiler/lower/families.h"
 
-enum { max_private_row = 16384 };  // elements kept beside a row instead of being computed twice
+enum { max_private_row = 1024 };  // elements kept beside a row instead of being computed twice
 
 typedef struct row {
     const berth_op *op;

@@ -148,6 +148,18 @@ static berth_value_id steps(builder *b, berth_value_id x, uint32_t most, bool mo
     return x;
 }
 
+// Parameters and results in channel blocks, some of them.
+static void random_layouts(builder *b, const berth_value_id *values, uint32_t count) {
+    static const char *const tags[] = {"aBcd8b", "aBcd4b", "acdb"};
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_type type = *type_of_value(b, values[i]);
+        if (type.rank != 4 || draw(b, 2)) continue;
+        berth_str_id tag = berth_module_intern(b->module, tags[draw(b, 3)]);
+        berth_graph_get(b->module, b->function)->values.data[values[i]].type =
+            berth_type_tensor_layout(b->module, type.dtype, type.rank, type.dims, tag);
+    }
+}
+
 static const char *random_function(uint64_t seed, berth_arena *arena) {
     builder b = {.module = berth_module_create(arena, "fusion"), .random = seed};
     b.function = berth_graph_create(b.module, "primitive", 0);
@@ -163,6 +175,11 @@ static const char *random_function(uint64_t seed, berth_arena *arena) {
     }
     berth_value_id results[2] = {x, middle};
     berth_graph_set_results(b.module, b.function, results, 1 + draw(&b, 2));
+    const berth_region *root = &berth_graph_get(b.module, b.function)->regions.data[0];
+    if (draw(&b, 2)) {
+        random_layouts(&b, root->params.data, root->params.count);
+        random_layouts(&b, root->results.data, root->results.count);
+    }
     if (b.failure) return berth_arena_printf(arena, "build: %s", berth_status_message(b.failure));
     return compare_function(b.module, b.function, NULL, seed, 2e-5, arena);
 }
