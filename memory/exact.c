@@ -81,9 +81,16 @@ static exact_search *make_search(fit_call *call, berth_arena *arena, const exact
         .offsets = berth_arena_new_array(arena, int64_t, n),
         .run_end = berth_arena_new_array(arena, uint32_t, part->clique_count),
         .cover = berth_arena_new_array(arena, int32_t, (size_t)part->clique_count + 1),
-        .sorted = berth_arena_new_array(arena, int64_t, 2 * n),
+        .sorted = berth_arena_new_array(arena, exact_sorted, n),
+        .order = berth_arena_new_array(arena, uint32_t, n),
+        .slot = berth_arena_new_array(arena, uint32_t, n),
+        .above = berth_arena_new_array(arena, int64_t, part->clique_count),
+        .low = berth_arena_new_array(arena, int64_t, part->clique_count),
+        .hanging = berth_arena_new_array(arena, exact_hanging, n),
+        .is_hanging = berth_arena_new_array(arena, bool, n),
         .deadline_ns = call->budget->deadline_ns,
     };
+    for (uint32_t i = 0; i < part->item_count; ++i) search->order[i] = i;
     berth_memory__exact_grow_table(search, FIRST_TABLE);
     return search;
 }

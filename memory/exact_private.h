@@ -61,6 +61,16 @@ typedef enum exact_rule {
 
 typedef enum exact_outcome { EXACT_FOUND, EXACT_FAILED, EXACT_STOPPED } exact_outcome;
 
+typedef struct exact_hanging {
+    uint32_t item;
+    int64_t offset;
+} exact_hanging;
+
+typedef struct exact_sorted {
+    int64_t lowest;
+    uint32_t item;
+} exact_sorted;
+
 typedef struct exact_search {
     const exact_part *part;
     berth_arena *arena;
@@ -74,9 +84,15 @@ typedef struct exact_search {
     uint64_t nodes;       // in all
     int64_t deadline_ns;  // 0 = none
     bool out_of_time;
-    uint32_t *run_end;  // [cliques] scratch
-    int32_t *cover;     // [cliques + 1] scratch
-    int64_t *sorted;    // [2 * items] scratch
+    uint32_t *run_end;       // [cliques] scratch
+    int32_t *cover;          // [cliques + 1] scratch
+    exact_sorted *sorted;    // [items] scratch
+    uint32_t *order;         // [items] all items, as they were sorted last
+    uint32_t *slot;          // [items] scratch
+    int64_t *above;          // [cliques] scratch
+    int64_t *low;            // [cliques] scratch
+    exact_hanging *hanging;  // [items] scratch
+    bool *is_hanging;        // [items] scratch, false between uses
     exact_rule rule;
 } exact_search;
 

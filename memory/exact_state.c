@@ -34,11 +34,11 @@ void berth_memory__exact_place(exact_search *search, exact_frame *frame, uint32_
 // Lowest end of an unplaced item that `item` could rest on, outside of `clique` (UINT32_MAX:
 // anywhere).
 static int64_t next_support(const exact_part *part, const exact_frame *frame, uint32_t item,
-                            uint32_t clique) {
+                            uint32_t clique, const bool *except) {
     int64_t support = INT64_MAX / 2;
     for (uint32_t k = part->neighbor_begin[item]; k < part->neighbor_begin[item + 1]; ++k) {
         uint32_t other = part->neighbors[k];
-        if (frame->lowest[other] == EXACT_PLACED) continue;
+        if (frame->lowest[other] == EXACT_PLACED || (except && except[other])) continue;
         const exact_item *o = &part->items[other];
         if (o->first <= clique && clique < o->end) continue;
         int64_t end = frame->lowest[other] + o->size;
@@ -66,7 +66,7 @@ bool berth_memory__exact_leave_gap(exact_search *search, exact_frame *frame, uin
         uint32_t item = part->members[k];
         int64_t lowest = frame->lowest[item];
         if (lowest == EXACT_PLACED) continue;
-        if (lowest == floor) lowest = next_support(part, frame, item, clique);
+        if (lowest == floor) lowest = next_support(part, frame, item, clique, NULL);
         if (lowest < next) next = lowest;
     }
     if (next + frame->rest[clique] > part->capacity) return false;
@@ -81,11 +81,6 @@ void berth_memory__exact_find_runs(exact_search *search, const exact_frame *fram
         run_end[c - 1] = frame->floor[c - 1] == frame->floor[c] ? run_end[c] : c;
 }
 
-static bool is_flat(const exact_search *search, const exact_frame *frame, uint32_t item) {
-    const exact_item *it = &search->part->items[item];
-    return frame->floor[it->first] == frame->lowest[item] && search->run_end[it->first] >= it->end;
-}
-
 static bool is_supported(const exact_part *part, const exact_frame *frame, uint32_t item) {
     const exact_item *it = &part->items[item];
     for (uint32_t c = it->first; c < it->end; ++c)
@@ -93,28 +88,97 @@ static bool is_supported(const exact_part *part, const exact_frame *frame, uint3
     return false;
 }
 
-// Items released at their lowest offsets, one after another: where does the last end at the
-// earliest?
-static bool clique_fits(exact_search *search, const exact_frame *frame, uint32_t clique) {
+// Sorts the unplaced items of cliques [begin, end) by lowest offset, greatest first. The order
+// changes little from one node to the next: it starts from that of the last call, in O(n +
+// inversions).
+static uint32_t sort_items(exact_search *search, const exact_frame *frame, uint32_t begin,
+                           uint32_t end) {
     const exact_part *part = search->part;
-    int64_t *sorted = search->sorted;
+    exact_sorted *sorted = search->sorted;
+    uint32_t first = part->item_begin[begin];
+    uint32_t last = part->item_begin[end];
     uint32_t count = 0;
-    for (uint32_t k = part->member_begin[clique]; k < part->member_begin[clique + 1]; ++k) {
-        uint32_t item = part->members[k];
-        int64_t lowest = frame->lowest[item];
-        if (lowest == EXACT_PLACED || lowest == frame->floor[clique]) continue;
+    for (uint32_t k = 0; k < part->item_count; ++k) {
+        uint32_t item = search->order[k];
+        if (item < first || item >= last || frame->lowest[item] == EXACT_PLACED) continue;
+        search->slot[count] = k;
+        exact_sorted entry = {frame->lowest[item], item};
         uint32_t at = count++;
-        for (; at > 0 && sorted[2 * at - 2] < lowest; --at) {
-            sorted[2 * at] = sorted[2 * at - 2];
-            sorted[2 * at + 1] = sorted[2 * at - 1];
-        }
-        sorted[2 * at] = lowest;
-        sorted[2 * at + 1] = part->items[item].size;
+        for (; at > 0 && sorted[at - 1].lowest < entry.lowest; --at) sorted[at] = sorted[at - 1];
+        sorted[at] = entry;
     }
-    int64_t above = 0;  // sizes of the items released latest
-    for (uint32_t i = 0; i < count; ++i) {
-        above += sorted[2 * i + 1];
-        if (sorted[2 * i] + above > part->capacity) return false;
+    for (uint32_t k = 0; k < count; ++k) search->order[search->slot[k]] = sorted[k].item;
+    return count;
+}
+
+// Goes through the items from the latest lowest offset to the earliest. All items of a clique whose
+// lowest offset is at least t must fit between t and the capacity. Leaves in search->low the least
+// lowest offset of each clique.
+static bool cliques_fit(exact_search *search, const exact_frame *frame, uint32_t begin,
+                        uint32_t end) {
+    const exact_part *part = search->part;
+    int64_t *above = search->above;
+    int64_t *low = search->low;
+    memset(above + begin, 0, (end - begin) * sizeof(*above));
+    uint32_t count = sort_items(search, frame, begin, end);
+    for (uint32_t k = 0; k < count; ++k) {
+        const exact_item *item = &part->items[search->sorted[k].item];
+        int64_t lowest = search->sorted[k].lowest;
+        int64_t most = 0;
+        for (uint32_t c = item->first; c < item->end; ++c) {
+            above[c] += item->size;
+            low[c] = lowest;
+            most = above[c] > most ? above[c] : most;
+        }
+        if (lowest + most > part->capacity) return false;
+    }
+    return true;
+}
+
+// Items that could be placed now but would rest on nothing: each rests, if at all, on another
+// unplaced item. Returns how many there are (in search->hanging).
+static uint32_t find_hanging(exact_search *search, const exact_frame *frame, uint32_t begin,
+                             uint32_t end) {
+    const exact_part *part = search->part;
+    uint32_t count = 0;
+    for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i)
+        if (frame->lowest[i] != EXACT_PLACED && !is_supported(part, frame, i))
+            search->hanging[count++] = (exact_hanging){.item = i};
+    return count;
+}
+
+static bool live_together(const exact_item *a, const exact_item *b) {
+    return a->first < b->end && b->first < a->end;
+}
+
+// Raises the hanging items to the lowest end they can rest on. They may rest on each other, but not
+// in a circle: the lowest settles first, as in Dijkstra's shortest paths. O(hanging * (neighbours +
+// hanging)).
+static bool raise_hanging(exact_search *search, exact_frame *frame, uint32_t count, bool *changed) {
+    const exact_part *part = search->part;
+    exact_hanging *hanging = search->hanging;
+    for (uint32_t h = 0; h < count; ++h) search->is_hanging[hanging[h].item] = true;
+    for (uint32_t h = 0; h < count; ++h)
+        hanging[h].offset =
+            next_support(part, frame, hanging[h].item, UINT32_MAX, search->is_hanging);
+    for (uint32_t h = 0; h < count; ++h) search->is_hanging[hanging[h].item] = false;
+    for (uint32_t h = 0; h < count; ++h)
+        if (hanging[h].offset < frame->lowest[hanging[h].item])
+            hanging[h].offset = frame->lowest[hanging[h].item];
+    for (; count > 0; --count) {
+        uint32_t low = 0;
+        for (uint32_t h = 1; h < count; ++h)
+            if (hanging[h].offset < hanging[low].offset) low = h;
+        uint32_t item = hanging[low].item;
+        *changed |= frame->lowest[item] < hanging[low].offset;
+        if (!raise(part, frame, item, hanging[low].offset)) return false;
+        hanging[low] = hanging[count - 1];
+        int64_t top = frame->lowest[item] + part->items[item].size;
+        for (uint32_t h = 0; h + 1 < count; ++h)
+            if (hanging[h].offset > top &&
+                live_together(&part->items[item], &part->items[hanging[h].item]))
+                hanging[h].offset =
+                    top > frame->lowest[hanging[h].item] ? top : frame->lowest[hanging[h].item];
     }
     return true;
 }
@@ -122,31 +186,18 @@ static bool clique_fits(exact_search *search, const exact_frame *frame, uint32_t
 bool berth_memory__exact_propagate(exact_search *search, exact_frame *frame, uint32_t begin,
                                    uint32_t end) {
     const exact_part *part = search->part;
+    for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i)
+        if (frame->lowest[i] > part->items[i].latest) return false;
     for (bool changed = true; changed;) {
+        uint32_t hanging = find_hanging(search, frame, begin, end);
         changed = false;
-        berth_memory__exact_find_runs(search, frame, begin, end);
-        for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i) {
-            if (frame->lowest[i] == EXACT_PLACED) continue;
-            if (frame->lowest[i] > part->items[i].latest) return false;
-            if (!is_flat(search, frame, i) || is_supported(part, frame, i)) continue;
-            if (!raise(part, frame, i, next_support(part, frame, i, UINT32_MAX))) return false;
-            changed = true;
-        }
+        if (!raise_hanging(search, frame, hanging, &changed)) return false;
+        if (!cliques_fit(search, frame, begin, end)) return false;
         for (uint32_t c = begin; c < end; ++c) {
-            if (frame->rest[c] == 0) continue;
-            if (frame->floor[c] + frame->rest[c] > part->capacity) return false;
-            int64_t lowest = INT64_MAX;
-            for (uint32_t k = part->member_begin[c]; k < part->member_begin[c + 1]; ++k) {
-                int64_t value = frame->lowest[part->members[k]];
-                if (value != EXACT_PLACED && value < lowest) lowest = value;
-                if (lowest == frame->floor[c]) break;
-            }
-            if (lowest == frame->floor[c]) continue;
-            if (!raise_clique(part, frame, c, lowest)) return false;
+            if (frame->rest[c] == 0 || search->low[c] <= frame->floor[c]) continue;
+            if (!raise_clique(part, frame, c, search->low[c])) return false;
             changed = true;
         }
     }
-    for (uint32_t c = begin; c < end; ++c)
-        if (frame->rest[c] != 0 && !clique_fits(search, frame, c)) return false;
     return true;
 }

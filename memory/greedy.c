@@ -1,5 +1,6 @@
-// First-fit heuristics. By size with gaps: Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net
-// Inference", section 5 (they take the smallest gap; here the lowest, which leaves more in one piece above).
+// First-fit heuristics. By size with gaps: Pisarchyk and Lee 2020, "Efficient Memory Management for
+// Deep Neural Net Inference", section 5 (they take the smallest gap; here the lowest, which leaves
+// more in one piece above).
 #include "memory/greedy.h"
 
 #include <stdlib.h>
@@ -60,15 +61,18 @@ static uint32_t count_below(const int64_t *sorted, uint32_t count, int64_t limit
     uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (sorted[middle] < limit) low = middle + 1;
-        else high = middle;
+        if (sorted[middle] < limit)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
 
-// Intervals live together with each: those that start before it ends, less those that end before it starts. O(n log n)
-static uint64_t count_conflicts(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
-                                double *out_conflicts) {
+// Intervals live together with each: those that start before it ends, less those that end before it
+// starts. O(n log n)
+static uint64_t count_conflicts(berth_arena *scratch, const berth_memory_interval *intervals,
+                                uint32_t count, double *out_conflicts) {
     int64_t *starts = berth_arena_new_array(scratch, int64_t, count);
     int64_t *ends = berth_arena_new_array(scratch, int64_t, count);
     for (uint32_t i = 0; i < count; ++i) {
@@ -80,7 +84,9 @@ static uint64_t count_conflicts(berth_arena *scratch, const berth_memory_interva
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t started = count_below(starts, count, intervals[i].upper);
-        uint32_t ended = intervals[i].lower == INT64_MAX ? count : count_below(ends, count, intervals[i].lower + 1);
+        uint32_t ended = intervals[i].lower == INT64_MAX
+                             ? count
+                             : count_below(ends, count, intervals[i].lower + 1);
         uint32_t conflicts = started - ended - 1;
         if (out_conflicts) out_conflicts[i] = conflicts;
         total += conflicts;
@@ -88,14 +94,16 @@ static uint64_t count_conflicts(berth_arena *scratch, const berth_memory_interva
     return total / 2;
 }
 
-static double *measure_all(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
-                           greedy_measure measure) {
+static double *measure_all(berth_arena *scratch, const berth_memory_interval *intervals,
+                           uint32_t count, greedy_measure measure) {
     double *values = berth_arena_new_array(scratch, double, count);
     if (measure == GREEDY_CONFLICTS) (void)count_conflicts(scratch, intervals, count, values);
     for (uint32_t i = 0; i < count && measure != GREEDY_CONFLICTS; ++i) {
         double duration = (double)intervals[i].upper - (double)intervals[i].lower;
         double size = (double)intervals[i].size_bytes;
-        values[i] = measure == GREEDY_SIZE ? size : measure == GREEDY_AREA ? size * duration : duration;
+        values[i] = measure == GREEDY_SIZE   ? size
+                    : measure == GREEDY_AREA ? size * duration
+                                             : duration;
     }
     return values;
 }
@@ -109,15 +117,16 @@ static uint32_t *sort_by(berth_arena *scratch, const double *measure, uint32_t c
     return order;
 }
 
-// Segment tree over cliques: highest end of what is placed. Range maximum and range raise, O(log n) each.
+// Segment tree over cliques: highest end of what is placed. Range maximum and range raise, O(log n)
+// each.
 typedef struct height_tree {
     uint32_t leaves;   // power of two
     uint64_t *most;    // [2 * leaves] of the node's range
     uint64_t *raised;  // [2 * leaves] what the whole range was raised to
 } height_tree;
 
-static uint64_t tree_max(const height_tree *tree, uint32_t node, uint32_t low, uint32_t high, uint32_t first,
-                         uint32_t end) {
+static uint64_t tree_max(const height_tree *tree, uint32_t node, uint32_t low, uint32_t high,
+                         uint32_t first, uint32_t end) {
     if (end <= low || high <= first) return 0;
     if (first <= low && high <= end) return tree->most[node];
     uint32_t middle = low + (high - low) / 2;
@@ -127,8 +136,8 @@ static uint64_t tree_max(const height_tree *tree, uint32_t node, uint32_t low, u
     return most > tree->raised[node] ? most : tree->raised[node];
 }
 
-static void tree_raise(height_tree *tree, uint32_t node, uint32_t low, uint32_t high, uint32_t first, uint32_t end,
-                       uint64_t height) {
+static void tree_raise(height_tree *tree, uint32_t node, uint32_t low, uint32_t high,
+                       uint32_t first, uint32_t end, uint64_t height) {
     if (end <= low || high <= first) return;
     if (height > tree->most[node]) tree->most[node] = height;
     if (first <= low && high <= end) {
@@ -174,7 +183,8 @@ typedef struct conflict_lists {
     uint32_t *others;
 } conflict_lists;
 
-static conflict_lists list_conflicts(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count) {
+static conflict_lists list_conflicts(berth_arena *scratch, const berth_memory_interval *intervals,
+                                     uint32_t count) {
     double *conflicts = berth_arena_new_array(scratch, double, count);
     double *starts = berth_arena_new_array(scratch, double, count);
     (void)count_conflicts(scratch, intervals, count, conflicts);
@@ -213,8 +223,8 @@ static uint64_t lowest_gap(const taken *sorted, uint32_t count, uint64_t size, u
     return offset;
 }
 
-static uint64_t fill_gaps(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
-                          const uint32_t *order, uint64_t *out_offsets) {
+static uint64_t fill_gaps(berth_arena *scratch, const berth_memory_interval *intervals,
+                          uint32_t count, const uint32_t *order, uint64_t *out_offsets) {
     conflict_lists lists = list_conflicts(scratch, intervals, count);
     taken *around = berth_arena_new_array(scratch, taken, count);
     bool *placed = berth_arena_new_array(scratch, bool, count);
@@ -225,10 +235,12 @@ static uint64_t fill_gaps(berth_arena *scratch, const berth_memory_interval *int
         for (uint32_t l = lists.begin[i]; l < lists.begin[i + 1]; ++l) {
             uint32_t other = lists.others[l];
             if (placed[other])
-                around[found++] = (taken){out_offsets[other], out_offsets[other] + intervals[other].size_bytes};
+                around[found++] =
+                    (taken){out_offsets[other], out_offsets[other] + intervals[other].size_bytes};
         }
         qsort(around, found, sizeof(*around), compare_taken);
-        out_offsets[i] = lowest_gap(around, found, intervals[i].size_bytes, intervals[i].alignment_bytes);
+        out_offsets[i] =
+            lowest_gap(around, found, intervals[i].size_bytes, intervals[i].alignment_bytes);
         placed[i] = true;
         uint64_t end = out_offsets[i] + intervals[i].size_bytes;
         if (end > height) height = end;
@@ -236,8 +248,8 @@ static uint64_t fill_gaps(berth_arena *scratch, const berth_memory_interval *int
     return height;
 }
 
-uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *intervals, uint32_t count,
-                             uint32_t heuristic, uint64_t *out_offsets) {
+uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *intervals,
+                             uint32_t count, uint32_t heuristic, uint64_t *out_offsets) {
     if (heuristic >= heuristic_count) return UINT64_MAX;
     berth_arena *scratch = berth_arena_create_child(arena);
     uint64_t height = UINT64_MAX;
@@ -248,23 +260,28 @@ uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *in
     } else if (method == METHOD_STACK) {
         height = stack(scratch, intervals, count, sort_by(scratch, measure, count), out_offsets);
     } else if (count_conflicts(scratch, intervals, count, NULL) <= BERTH_MEMORY_GREEDY_PAIR_LIMIT) {
-        height = fill_gaps(scratch, intervals, count, sort_by(scratch, measure, count), out_offsets);
+        height =
+            fill_gaps(scratch, intervals, count, sort_by(scratch, measure, count), out_offsets);
     }
     berth_arena_destroy(scratch);
     return height;
 }
 
-uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interval *intervals, uint32_t count,
-                                  uint64_t *out_offsets, const char **out_name) {
+uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interval *intervals,
+                                  uint32_t count, uint64_t *out_offsets, const char **out_name) {
     berth_arena *scratch = berth_arena_create_child(arena);
     uint64_t *offsets = berth_arena_new_array(scratch, uint64_t, count);
     uint64_t bound = berth_memory_live_peak(scratch, intervals, count).size_bytes;
     uint64_t best = UINT64_MAX;
     *out_name = "";
     for (uint32_t h = 0; h < heuristic_count && best > bound; ++h) {
-        // Stacking is below the others in quality; of the fast ones only by size, for a result in any case.
-        bool slow = heuristics[h].method == METHOD_STACK || heuristics[h].measure == GREEDY_DURATION;
-        if (count > BERTH_MEMORY_GREEDY_FAST_COUNT && slow && h > 1 && heuristics[h].method != METHOD_SKYLINE) continue;
+        // Stacking is below the others in quality; of the fast ones only by size, for a result in
+        // any case.
+        bool slow =
+            heuristics[h].method == METHOD_STACK || heuristics[h].measure == GREEDY_DURATION;
+        if (count > BERTH_MEMORY_GREEDY_FAST_COUNT && slow && h > 1 &&
+            heuristics[h].method != METHOD_SKYLINE)
+            continue;
         uint64_t height = berth_memory_greedy(scratch, intervals, count, h, offsets);
         if (height >= best) continue;
         best = height;

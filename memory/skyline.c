@@ -1,8 +1,9 @@
-// Skyline heuristic: the lowest part of the skyline (tops over time) takes the unplaced interval with the greatest
-// measure among those that are live only there; when there is none, the part rises to its lower neighbour. After the
-// best-fit heuristic of Sekiyama, Imai, Negishi, Imai and Doi 2018 ("Profile-guided memory optimization for deep neural
-// networks", arXiv 1804.10001, section 4), which takes the longest. The interval to take is found in a k-d tree over
-// (first clique, last clique) with the greatest measure in every node.
+// Skyline heuristic: the lowest part of the skyline (tops over time) takes the unplaced interval
+// with the greatest measure among those that are live only there; when there is none, the part
+// rises to its lower neighbour. After the best-fit heuristic of Sekiyama, Imai, Negishi, Imai and
+// Doi 2018 ("Profile-guided memory optimization for deep neural networks", arXiv 1804.10001,
+// section 4), which takes the longest. The interval to take is found in a k-d tree over (first
+// clique, last clique) with the greatest measure in every node.
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@
 typedef struct tree_node {
     uint32_t low_first, high_first;  // bounds of first cliques below this node
     uint32_t low_end, high_end;
-    uint32_t best;    // unplaced interval of the greatest measure; NONE
+    uint32_t best;  // unplaced interval of the greatest measure; NONE
     uint32_t parent;
 } tree_node;
 
@@ -22,10 +23,10 @@ enum { LEAF_SIZE = 8 };
 typedef struct interval_tree {
     const berth_memory_cliques *cliques;
     const double *measure;
-    uint32_t *order;     // intervals, leaf by leaf
-    uint32_t *leaf_of;   // node of each interval
+    uint32_t *order;    // intervals, leaf by leaf
+    uint32_t *leaf_of;  // node of each interval
     bool *placed;
-    tree_node *nodes;    // heap order: children of n are 2n + 1 and 2n + 2
+    tree_node *nodes;  // heap order: children of n are 2n + 1 and 2n + 2
     uint32_t node_count;
     uint32_t first_leaf;
 } interval_tree;
@@ -45,7 +46,8 @@ static bool before(keyed a, keyed b) {
     return a.key != b.key ? a.key < b.key : a.index < b.index;
 }
 
-// Quickselect (Hoare): puts the `nth` smallest at its place. The pivot is the middle one, O(n) on what comes up here.
+// Quickselect (Hoare): puts the `nth` smallest at its place. The pivot is the middle one, O(n) on
+// what comes up here.
 static void select_nth(keyed *items, uint32_t count, uint32_t nth) {
     uint32_t low = 0;
     uint32_t high = count;
@@ -57,8 +59,10 @@ static void select_nth(keyed *items, uint32_t count, uint32_t nth) {
             if (before(items[i], pivot)) swap(&items[i], &items[split++]);
         swap(&items[split], &items[high - 1]);
         if (split == nth) return;
-        if (split < nth) low = split + 1;
-        else high = split;
+        if (split < nth)
+            low = split + 1;
+        else
+            high = split;
     }
 }
 
@@ -68,7 +72,8 @@ static uint32_t better(const interval_tree *tree, uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static void build_leaf(interval_tree *tree, uint32_t node, const keyed *items, uint32_t at, uint32_t count) {
+static void build_leaf(interval_tree *tree, uint32_t node, const keyed *items, uint32_t at,
+                       uint32_t count) {
     tree_node *n = &tree->nodes[node];
     *n = (tree_node){UINT32_MAX, 0, UINT32_MAX, 0, NONE, node == 0 ? NONE : (node - 1) / 2};
     for (uint32_t i = 0; i < count; ++i) {
@@ -128,8 +133,8 @@ static void build(interval_tree *tree, keyed *items, range *ranges, uint32_t cou
 }
 
 // Unplaced interval of the greatest measure inside cliques [begin, end), if better than `best`.
-static uint32_t find_best(const interval_tree *tree, const range *leaf_ranges, uint32_t node, uint32_t begin,
-                          uint32_t end, uint32_t best) {
+static uint32_t find_best(const interval_tree *tree, const range *leaf_ranges, uint32_t node,
+                          uint32_t begin, uint32_t end, uint32_t best) {
     const tree_node *n = &tree->nodes[node];
     if (n->best == NONE || n->high_first < begin || n->low_end > end) return best;
     if (better(tree, best, n->best) == best) return best;
@@ -141,7 +146,9 @@ static uint32_t find_best(const interval_tree *tree, const range *leaf_ranges, u
     range r = leaf_ranges[node];
     for (uint32_t i = r.at; i < r.at + r.count; ++i) {
         uint32_t index = tree->order[i];
-        if (tree->placed[index] || tree->cliques->first[index] < begin || tree->cliques->end[index] > end) continue;
+        if (tree->placed[index] || tree->cliques->first[index] < begin ||
+            tree->cliques->end[index] > end)
+            continue;
         best = better(tree, best, index);
     }
     return best;
@@ -159,7 +166,8 @@ static void remove_interval(interval_tree *tree, const range *leaf_ranges, uint3
     while (node != 0) {
         node = (node - 1) / 2;
         if (tree->nodes[node].best != index) return;
-        tree->nodes[node].best = better(tree, tree->nodes[2 * node + 1].best, tree->nodes[2 * node + 2].best);
+        tree->nodes[node].best =
+            better(tree, tree->nodes[2 * node + 1].best, tree->nodes[2 * node + 2].best);
     }
 }
 
@@ -199,7 +207,8 @@ static void heap_fix(skyline *sky, uint32_t at) {
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child >= sky->heap_count) break;
-        if (child + 1 < sky->heap_count && lower(sky, sky->heap[child + 1], sky->heap[child])) ++child;
+        if (child + 1 < sky->heap_count && lower(sky, sky->heap[child + 1], sky->heap[child]))
+            ++child;
         if (!lower(sky, sky->heap[child], id)) break;
         heap_put(sky, at, sky->heap[child]);
         at = child;
@@ -209,8 +218,10 @@ static void heap_fix(skyline *sky, uint32_t at) {
 
 static uint32_t add_segment(skyline *sky, segment value) {
     uint32_t id = sky->free_list;
-    if (id != NONE) sky->free_list = sky->segments[id].after;
-    else id = sky->used++;
+    if (id != NONE)
+        sky->free_list = sky->segments[id].after;
+    else
+        id = sky->used++;
     sky->segments[id] = value;
     if (value.before != NONE) sky->segments[value.before].after = id;
     if (value.after != NONE) sky->segments[value.after].before = id;
@@ -250,7 +261,8 @@ static void raise_lowest(skyline *sky, uint32_t id) {
     segment *s = &sky->segments[id];
     uint64_t height = UINT64_MAX;
     if (s->before != NONE) height = sky->segments[s->before].height;
-    if (s->after != NONE && sky->segments[s->after].height < height) height = sky->segments[s->after].height;
+    if (s->after != NONE && sky->segments[s->after].height < height)
+        height = sky->segments[s->after].height;
     s->height = height;
     merge_with_neighbors(sky, id);
 }
@@ -258,7 +270,8 @@ static void raise_lowest(skyline *sky, uint32_t id) {
 // Covers [first, end) of segment `id` up to `height`.
 static void cover(skyline *sky, uint32_t id, uint32_t first, uint32_t end, uint64_t height) {
     segment old = sky->segments[id];
-    if (old.begin < first) add_segment(sky, (segment){old.begin, first, old.height, old.before, id, 0});
+    if (old.begin < first)
+        add_segment(sky, (segment){old.begin, first, old.height, old.before, id, 0});
     if (end < old.end) add_segment(sky, (segment){end, old.end, old.height, id, old.after, 0});
     segment *s = &sky->segments[id];
     s->begin = first;
@@ -267,8 +280,8 @@ static void cover(skyline *sky, uint32_t id, uint32_t first, uint32_t end, uint6
     merge_with_neighbors(sky, id);
 }
 
-uint64_t berth_memory__skyline(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
-                               const double *measure, uint64_t *out_offsets) {
+uint64_t berth_memory__skyline(berth_arena *scratch, const berth_memory_interval *intervals,
+                               uint32_t count, const double *measure, uint64_t *out_offsets) {
     if (count == 0) return 0;
     berth_memory_cliques cliques = berth_memory_find_cliques(scratch, intervals, count);
     interval_tree tree = {.cliques = &cliques, .measure = measure};
