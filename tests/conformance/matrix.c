@@ -32,6 +32,7 @@ static int group_of(matrix *m, const char *test) {
 static void count_test(matrix *m, int driver, const struct criterion_test_stats *stats) {
     const conformance_driver *row = &conformance_drivers[driver];
     const char *name = stats->test->name;
+    if (stats->test->data->disabled) return;  // filtered out
     cell *at = &m->cells[group_of(m, name)][driver];
     if (stats->test_status == CR_STATUS_SKIPPED) {
         if (conformance_find(row->unsupported, name))

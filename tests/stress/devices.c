@@ -8,6 +8,8 @@
 
 #include "devices/cpu/thread_pool.h"
 #include "devices/device.h"
+#include "devices/host_queue.h"
+#include "devices/internal.h"
 #include "devices/registry.h"
 
 static void check(bool condition, const char *what) {
@@ -189,6 +191,95 @@ static void stress_queues(uint64_t rounds) {
     berth_driver_close(driver);
 }
 
+// ---- an asynchronous driver's queue, whose "device" works when it is waited for ----
+
+static berth_status begin_fills(berth_queue *queue, const berth_command *commands, uint32_t count,
+                                void *record) {
+    (void)queue;
+    (void)commands;
+    *(uint32_t *)record = count;
+    return BERTH_OK;
+}
+
+static berth_status finish_fills(berth_queue *queue, const berth_command *commands, uint32_t count,
+                                 void *record) {
+    (void)queue;
+    check(*(uint32_t *)record == count, "a record of another submission");
+    for (uint32_t i = 0; i < count; ++i) berth_devices__host_fill(&commands[i]);
+    return BERTH_OK;
+}
+
+static const berth_host_queue_ops lazy_ops = {
+    .start = begin_fills, .finish = finish_fills, .record_bytes = sizeof(uint32_t)};
+
+typedef struct filler {
+    berth_queue *queue;
+    berth_semaphore *line, *gate;
+    berth_buffer *buffer;
+    uint64_t rounds;
+    pthread_t thread;
+} filler;
+
+// Chains over one semaphore of its own; every seventh submission also waits for the host's gate.
+static void *send_fills(void *user) {
+    filler *w = user;
+    berth_command *fills = calloc(w->rounds, sizeof(*fills));
+    check(fills != NULL, "no memory");
+    for (uint64_t step = 0; step < w->rounds; ++step) {
+        fills[step] = (berth_command){.kind = BERTH_COMMAND_FILL,
+                                      .fill = {.buffer = w->buffer,
+                                               .size_bytes = 64,
+                                               .pattern = (uint32_t)step,
+                                               .pattern_bytes = 4}};
+        berth_semaphore_point waits[] = {{w->line, step}, {w->gate, step}};
+        berth_semaphore_point signal = {w->line, step + 1};
+        berth_submission submission = {.waits = waits,
+                                       .wait_count = step % 7 == 0 ? 2 : 1,
+                                       .commands = &fills[step],
+                                       .command_count = 1,
+                                       .signals = &signal,
+                                       .signal_count = 1};
+        check_ok(berth_host_queue_submit(w->queue, &submission), "submit");
+        if (step % 50 == 49) check_ok(berth_semaphore_wait(w->line, step, -1), "wait");
+    }
+    check_ok(berth_semaphore_wait(w->line, w->rounds, -1), "wait");
+    check(*(uint32_t *)berth_buffer_host(w->buffer) == w->rounds - 1, "fills out of order");
+    free(fills);
+    return NULL;
+}
+
+static void stress_asynchronous_queue(uint64_t rounds) {
+    berth_driver *driver = NULL;
+    berth_device *device = NULL;
+    berth_semaphore *gate = NULL;
+    check_ok(berth_driver_open("null", berth_allocator_system(), &driver), "driver");
+    check_ok(berth_device_open(driver, 0, NULL, &device), "device");
+    check_ok(berth_semaphore_create(berth_allocator_system(), 0, &gate), "semaphore");
+    static berth_host_queue queue;
+    check_ok(berth_host_queue_init(&queue, device, &lazy_ops), "queue");
+    filler fillers[2];
+    for (int i = 0; i < 2; ++i) {
+        fillers[i] = (filler){.queue = &queue.base, .gate = gate, .rounds = rounds};
+        check_ok(berth_buffer_allocate(device, 0, 64, &fillers[i].buffer), "buffer");
+        check_ok(berth_semaphore_create(berth_allocator_system(), 0, &fillers[i].line), "line");
+    }
+    for (int i = 0; i < 2; ++i)
+        check(pthread_create(&fillers[i].thread, NULL, send_fills, &fillers[i]) == 0, "thread");
+    for (uint64_t step = 1; step < rounds; ++step) {
+        check_ok(berth_semaphore_signal(gate, step), "gate");
+        if (step % 40 == 0) usleep(100);
+    }
+    for (int i = 0; i < 2; ++i) {
+        pthread_join(fillers[i].thread, NULL);
+        berth_buffer_free(fillers[i].buffer);
+        berth_semaphore_release(fillers[i].line);
+    }
+    berth_host_queue_deinit(&queue);
+    berth_semaphore_release(gate);
+    berth_device_close(device);
+    berth_driver_close(driver);
+}
+
 int main(void) {
     for (uint32_t threads = 1; threads <= 4; ++threads) {
         stress_pool(threads, 20000, 2000);
@@ -196,6 +287,7 @@ int main(void) {
     }
     stress_semaphores(2000);
     stress_queues(6000);
+    stress_asynchronous_queue(3000);
     puts("stress_devices: ok");
     return 0;
 }
