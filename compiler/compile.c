@@ -70,6 +70,31 @@ static berth_status run_simplify(berth_module *module, berth_pass_context *conte
     return berth_simplify(module, main);
 }
 
+// Every operation's result becomes an output, named by its node, before anything is fused.
+static berth_status run_expose(berth_module *module, berth_pass_context *context) {
+    if (!pipeline_of(context)->options->expose_values) return BERTH_OK;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    berth_graph *graph = berth_graph_get(module, main);
+    berth_region *root = &graph->regions.data[0];
+    BERTH_VEC(berth_str_id) names = {0};
+    root->results.count = 0;
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) continue;
+        for (uint32_t j = 0; j < op->output_count; ++j) {
+            const char *where = berth_loc_describe(module, op->loc, module->arena);
+            const char *name = berth_arena_printf(module->arena, "%s, result %u", where, j);
+            berth_vec_push(module->arena, &root->results, op->outputs[j]);
+            berth_vec_push(module->arena, &names, berth_module_intern(module, name));
+        }
+    }
+    berth_attrs_set(
+        module, &berth_module_function(module, main)->attrs, "output_names",
+        (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = names.count, .strings = names.data});
+    return BERTH_OK;
+}
+
 static berth_status run_plan(berth_module *module, berth_pass_context *context) {
     berth_pipeline *pipeline = pipeline_of(context);
     const berth_compile_options *options = pipeline->options;
@@ -140,6 +165,8 @@ static const berth_pass pass_fold = {"fold-constants", "infer types, evaluate wh
 static const berth_pass pass_simplify = {"simplify",
                                          "device-neutral rewrites (batch norm into conv, ...)",
                                          run_simplify, "fold-constants"};
+static const berth_pass pass_expose = {
+    "expose-values", "make every result an output, where asked for", run_expose, "simplify"};
 static const berth_pass pass_plan = {"plan-devices", "decide devices, insert copies", run_plan,
                                      NULL};
 static const berth_pass pass_layout = {"layout", "layouts of activations and weights per device",
@@ -155,7 +182,7 @@ static const berth_pass pass_package = {
     "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
 
 static const berth_pass *const pipeline_passes[] = {
-    &pass_names, &pass_fold,  &pass_simplify, &pass_plan,    &pass_layout,
+    &pass_names, &pass_fold,  &pass_simplify, &pass_expose,  &pass_plan, &pass_layout,
     &pass_fuse,  &pass_lower, &pass_schedule, &pass_package, NULL};
 
 const berth_pass *const *berth_compile_passes(void) {

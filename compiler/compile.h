@@ -27,7 +27,9 @@ typedef struct berth_compile_options {
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
 
-    bool plan_only;  // plan placement and memory; the program's code images stay empty
+    bool expose_values;  // every operation's result becomes an output too (finding where results
+                         // differ)
+    bool plan_only;      // plan placement and memory; the program's code images stay empty
 
     berth_log log;
     void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);

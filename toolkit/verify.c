@@ -186,3 +186,83 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
     berth_model_destroy(model);
     return status;
 }
+
+// ---- operation by operation ---------------------------------------------------------------------
+
+typedef struct per_op_job {
+    verify_job side[2];  // the target, the reference
+    uint32_t compared;
+} per_op_job;
+
+static berth_status compare_sessions(per_op_job *job, berth_session *const sessions[2]) {
+    const berth_program *program = berth_model_program(job->side[0].model);
+    berth_verify_result *result = job->side[0].result;
+    result->pass = true;
+    for (uint32_t i = 0; i < program->output_count && result->pass; ++i) {
+        berth_comparison comparison;
+        BERTH_TRY(berth_compare(berth_session_output(sessions[0], i),
+                                berth_session_output(sessions[1], i),
+                                &job->side[0].options->compare, &comparison));
+        job->compared++;
+        if (comparison.pass) continue;
+        result->pass = false;
+        result->output_count = 1;
+        result->outputs = berth_arena_new(job->side[0].arena, berth_verify_output);
+        result->outputs[0].name = berth_arena_strdup(job->side[0].arena, program->outputs[i].name);
+        result->outputs[0].comparison = comparison;
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_both(void *user) {
+    per_op_job *job = user;
+    berth_session *sessions[2] = {NULL, NULL};
+    berth_status status = BERTH_OK;
+    for (int i = 0; i < 2 && !status; ++i) {
+        berth_session_options options = {.thread_count = job->side[i].options->thread_count};
+        status =
+            berth_session_open(berth_allocator_system(), berth_model_program(job->side[i].model),
+                               &options, &sessions[i]);
+        if (!status) status = feed(&job->side[i], sessions[i]);
+        if (!status) status = berth_session_run(sessions[i], -1);
+    }
+    if (!status && berth_model_program(job->side[0].model)->output_count !=
+                       berth_model_program(job->side[1].model)->output_count)
+        status =
+            berth_status_make(BERTH_INTERNAL, "the two programs keep different numbers of results");
+    if (!status) status = compare_sessions(job, sessions);
+    berth_session_close(sessions[0]);
+    berth_session_close(sessions[1]);
+    return status;
+}
+
+berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, const char *folder,
+                                 const char *reference_target, const berth_verify_options *options,
+                                 berth_verify_result *out_result, uint32_t *out_compared) {
+    *out_result = (berth_verify_result){.folder = folder};
+    *out_compared = 0;
+    berth_test_data data;
+    BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    berth_model_options model_options = options->model;
+    model_options.import.inputs = data.inputs;
+    model_options.import.input_count = data.input_count;
+    model_options.compile.expose_values = true;
+    berth_model *models[2] = {NULL, NULL};
+    berth_status status = berth_model_load(model_path, &model_options, &models[0]);
+    model_options.target = reference_target;
+    model_options.target_options =
+        (berth_target_options){.tag_folder = model_options.target_options.tag_folder};
+    if (!status) status = berth_model_load(model_path, &model_options, &models[1]);
+    per_op_job job = {0};
+    for (int i = 0; i < 2; ++i)
+        job.side[i] = (verify_job){.arena = arena,
+                                   .data = &data,
+                                   .options = options,
+                                   .model = models[i],
+                                   .result = out_result};
+    if (!status) status = berth_arena_try(arena, run_both, &job);
+    *out_compared = job.compared;
+    berth_model_destroy(models[0]);
+    berth_model_destroy(models[1]);
+    return status;
+}

@@ -48,6 +48,16 @@ BERTH_MUST_USE berth_status berth_verify_folder(berth_arena *arena, const char *
                                                 const berth_verify_options *options,
                                                 berth_verify_result *out_result);
 
+// Runs the model on options->model.target and on `reference_target` with every operation's result
+// kept, and compares them in order: out_result->outputs[0] is then the first result that differs
+// (output_count 0 and pass = true when none does). `out_compared` = number of results compared.
+// Inputs come from `folder`. Errors: as berth_verify_folder.
+BERTH_MUST_USE berth_status berth_verify_per_op(berth_arena *arena, const char *model_path,
+                                                const char *folder, const char *reference_target,
+                                                const berth_verify_options *options,
+                                                berth_verify_result *out_result,
+                                                uint32_t *out_compared);
+
 // Errors: UNAVAILABLE when an operation of the program runs on another device than `device` (names
 // the first ones). Operations that only the host does (shapes) are exempt.
 BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *device);

@@ -13,9 +13,19 @@ typedef struct verify_command {
     const char *require;
     double rtol, atol;
     uint32_t threads;
+    const char *against;  // reference target of --per-op
+    bool per_op;
 } verify_command;
 
-enum { key_data = 'd', key_require = 0x200, key_rtol, key_atol, key_threads };
+enum {
+    key_data = 'd',
+    key_require = 0x200,
+    key_rtol,
+    key_atol,
+    key_threads,
+    key_against,
+    key_per_op
+};
 
 static const struct argp_option options[] = {
     {"data", key_data, "DIR", 0,
@@ -24,6 +34,9 @@ static const struct argp_option options[] = {
     {"rtol", key_rtol, "R", 0, "Relative tolerance (default 1e-3)", 0},
     {"atol", key_atol, "A", 0, "Absolute tolerance (default 1e-5 of the largest expected value)",
      0},
+    {"against", key_against, "T", 0, "With --per-op: the target to compare with (default: cpu)", 0},
+    {"per-op", key_per_op, NULL, 0,
+     "Find the first operation whose result on the target differs from the one on --against", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
     {0},
 };
@@ -43,6 +56,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_data: berth_cli_push(&command->cli, &command->folders, arg); return 0;
     case key_require: command->require = arg; return 0;
+    case key_against: command->against = arg; return 0;
+    case key_per_op: command->per_op = true; return 0;
     case key_rtol: command->rtol = parse_tolerance(state, "--rtol", arg); return 0;
     case key_atol: command->atol = parse_tolerance(state, "--atol", arg); return 0;
     case key_threads:
