@@ -107,6 +107,11 @@ static void add_step(berth_packager *p, berth_program_step step, uint32_t bindin
     berth_vec_push(p->arena, &p->steps, step);
 }
 
+// A kernel over an empty tensor has nothing to do.
+static bool is_empty(const berth_kernel_source *kernel) {
+    return kernel->groups[0] == 0 || kernel->groups[1] == 0 || kernel->groups[2] == 0;
+}
+
 // One dispatch per kernel of the unit. Buffers are parameters (operands, then results) or
 // workspace.
 static berth_status add_call(berth_packager *p, berth_op_id id) {
@@ -122,6 +127,7 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
             *tensor_slot(p, op.outputs[i], berth_packager__owner(p, device));
     for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
         const berth_kernel_source *kernel = &unit->code.kernels[k];
+        if (is_empty(kernel)) continue;
         uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, kernel->buffer_count);
         for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
             berth_buf buf = kernel->buffers[i];
@@ -326,7 +332,7 @@ static void add_kernels(berth_packager *p) {
                                            .scratch_bytes = source->scratch_bytes,
                                            .flops = source->flops,
                                            .bytes = source->bytes};
-            memcpy(kernel.groups, source->groups, sizeof(kernel.groups));
+            for (int i = 0; i < 3; ++i) kernel.groups[i] = is_empty(source) ? 1 : source->groups[i];
             memcpy(kernel.group_size, source->group_size, sizeof(kernel.group_size));
             berth_vec_push(p->arena, &p->kernels, kernel);
         }

@@ -17,18 +17,32 @@ typedef struct data_job {
 
 typedef struct io_names {
     const char **inputs;
-    bool *shape_operand;  // per input: the host reads it as a shape, axis or size somewhere
+    bool *shape_operand;        // per input: the host reads it as a shape, axis or size somewhere
+    berth_dtype *input_dtypes;  // NONE = not known
+    berth_dtype *output_dtypes;
     uint32_t input_count;
     const char **outputs;
     uint32_t output_count;
 } io_names;
 
+static void allocate_names(berth_arena *arena, io_names *names) {
+    names->inputs = berth_arena_new_array(arena, const char *, names->input_count);
+    names->shape_operand = berth_arena_new_array(arena, bool, names->input_count);
+    names->input_dtypes = berth_arena_new_array(arena, berth_dtype, names->input_count);
+    names->outputs = berth_arena_new_array(arena, const char *, names->output_count);
+    names->output_dtypes = berth_arena_new_array(arena, berth_dtype, names->output_count);
+}
+
+// ONNX's own test data holds bf16 as uint16.
+static void read_as(berth_tensor *tensor, berth_dtype wanted) {
+    if (wanted == BERTH_DTYPE_BF16 && tensor->dtype == BERTH_DTYPE_U16)
+        tensor->dtype = BERTH_DTYPE_BF16;
+}
+
 static void program_names(const berth_program *program, berth_arena *arena, io_names *names) {
     names->input_count = program->input_count;
     names->output_count = program->output_count;
-    names->inputs = berth_arena_new_array(arena, const char *, program->input_count);
-    names->shape_operand = berth_arena_new_array(arena, bool, program->input_count);
-    names->outputs = berth_arena_new_array(arena, const char *, program->output_count);
+    allocate_names(arena, names);
     for (uint32_t i = 0; i < program->input_count; ++i) names->inputs[i] = program->inputs[i].name;
     for (uint32_t i = 0; i < program->output_count; ++i)
         names->outputs[i] = program->outputs[i].name;
@@ -44,21 +58,27 @@ static bool feeds_host_operand(const berth_graph *graph, berth_value_id value) {
     return false;
 }
 
+static berth_dtype value_dtype(const berth_module *module, const berth_graph *graph,
+                               berth_value_id value) {
+    return berth_type_get(module, graph->values.data[value].type)->dtype;
+}
+
 static void module_names(const berth_module *module, berth_arena *arena, io_names *names) {
     const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
     const berth_region *root = &graph->regions.data[0];
     names->input_count = root->params.count;
     names->output_count = root->results.count;
-    names->inputs = berth_arena_new_array(arena, const char *, root->params.count);
-    names->shape_operand = berth_arena_new_array(arena, bool, root->params.count);
-    names->outputs = berth_arena_new_array(arena, const char *, root->results.count);
+    allocate_names(arena, names);
     for (uint32_t i = 0; i < root->params.count; ++i) {
         names->inputs[i] = berth_module_str(module, graph->values.data[root->params.data[i]].name);
         names->shape_operand[i] = feeds_host_operand(graph, root->params.data[i]);
+        names->input_dtypes[i] = value_dtype(module, graph, root->params.data[i]);
     }
-    for (uint32_t i = 0; i < root->results.count; ++i)
+    for (uint32_t i = 0; i < root->results.count; ++i) {
         names->outputs[i] =
             berth_module_str(module, graph->values.data[root->results.data[i]].name);
+        names->output_dtypes[i] = value_dtype(module, graph, root->results.data[i]);
+    }
 }
 
 static berth_status read_names(data_job *job, io_names *names) {
@@ -83,6 +103,7 @@ static berth_status read_data(void *user) {
     for (uint32_t i = 0; i < names.input_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, i);
         BERTH_TRY(berth_tensor_file_read(job->arena, path, &inputs[i].tensor, NULL));
+        read_as(&inputs[i].tensor, names.input_dtypes[i]);
         inputs[i].name = names.inputs[i];
         inputs[i].as_constant = names.shape_operand[i];
     }
@@ -90,6 +111,7 @@ static berth_status read_data(void *user) {
     for (uint32_t i = 0; i < names.output_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/output_%u.pb", job->folder, i);
         BERTH_TRY(berth_tensor_file_read(job->arena, path, &outputs[i], NULL));
+        read_as(&outputs[i], names.output_dtypes[i]);
     }
     *job->data = (berth_test_data){.inputs = inputs,
                                    .input_count = names.input_count,
