@@ -59,7 +59,9 @@ static void collect(matrix *m, const struct criterion_global_stats *stats) {
 
 static void format_cell(const cell *at, char out[MAX_NAME]) {
     int done = at->passed + at->failed;
-    if (at->failed)
+    if (done + at->unavailable + at->unsupported + at->expected == 0)
+        snprintf(out, MAX_NAME, "-");
+    else if (at->failed)
         snprintf(out, MAX_NAME, "%d of %d FAIL", at->failed, done);
     else if (at->unavailable)
         snprintf(out, MAX_NAME, "unavailable");
