@@ -1,10 +1,12 @@
 #include "tests/lower/op_case.h"
 
+#include <criterion/criterion.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/schedule/schedule.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
 #include "ir/tfn_interp.h"
@@ -293,8 +295,8 @@ static berth_status evaluate(const berth_module *module, berth_func_id function,
 }
 
 const char *compare_function(berth_module *module, berth_func_id function,
-                             const berth_tensor *given, uint64_t seed, double tolerance,
-                             berth_arena *arena) {
+                             const berth_tensor *given, const berth_target *target, uint64_t seed,
+                             double tolerance, berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, function);
     uint32_t params = graph->regions.data[0].params.count;
     uint32_t results = graph->regions.data[0].results.count;
@@ -314,6 +316,8 @@ const char *compare_function(berth_module *module, berth_func_id function,
     berth_func_id lowered = BERTH_NONE;
     berth_status status = berth_lower_function(module, function, &lowered);
     if (status) return message_of(status, "lower", arena);
+    status = target ? berth_schedule_apply(berth_tfn_get(module, lowered), target) : NULL;
+    if (status) return message_of(status, "schedule", arena);
     graph = berth_graph_get(module, function);
     for (uint32_t r = 0; r < results; ++r)
         buffers[params + r] = pack(
@@ -333,7 +337,7 @@ const char *compare_function(berth_module *module, berth_func_id function,
     return NULL;
 }
 
-static const char *run_case(const char *text, berth_arena *arena) {
+static const char *run_case(const char *text, const berth_target *target, berth_arena *arena) {
     berth_module *module = berth_module_create(arena, "case");
     berth_func_id function = BERTH_NONE;
     parsed p;
@@ -348,7 +352,7 @@ static const char *run_case(const char *text, berth_arena *arena) {
     }
     const char *refusal = berth_lower_check(
         module, function, berth_graph_get(module, function)->ops.count - 1, arena);
-    const char *problem = compare_function(module, function, given, 7, 2e-6, arena);
+    const char *problem = compare_function(module, function, given, target, 7, 1e-5, arena);
     if (refusal && !problem)
         return berth_arena_printf(arena, "berth_lower_check refuses: %s", refusal);
     return problem;
@@ -356,18 +360,29 @@ static const char *run_case(const char *text, berth_arena *arena) {
 
 typedef struct run_request {
     const char *text;
+    const berth_target *target;
     berth_arena *arena;
     const char *problem;
 } run_request;
 
 static berth_status run_body(void *user) {
     run_request *r = user;
-    r->problem = run_case(r->text, r->arena);
+    r->problem = run_case(r->text, r->target, r->arena);
     return BERTH_OK;
 }
 
-const char *op_case_run(const char *text, berth_arena *arena) {
-    run_request r = {text, arena, NULL};
+const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena) {
+    run_request r = {text, target, arena, NULL};
     berth_status status = berth_arena_try(arena, run_body, &r);
     return status ? message_of(status, "memory", arena) : r.problem;
+}
+
+void with_target(const char *text, void (*body)(const berth_target *target)) {
+    berth_arena *arena = NULL;
+    berth_multi_target *target = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = berth_target_parse(arena, text, NULL, &target);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    body(target->devices[target->default_device].target);
+    berth_arena_destroy(arena);
 }

@@ -11,9 +11,11 @@
 #define BERTH_TESTS_LOWER_OP_CASE_H_
 
 #include "compiler/lower/lower.h"
+#include "target/target.h"
 
 // NULL when the lowered function computes what berth_eval_op does; else what differs, in `arena`.
-const char *op_case_run(const char *text, berth_arena *arena);
+//   target: when not NULL, the function is scheduled for it before it runs
+const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena);
 
 // Builds the primitive function of a case only.
 berth_status op_case_build(const char *text, berth_module *module, berth_func_id *out_function);
@@ -21,7 +23,10 @@ berth_status op_case_build(const char *text, berth_module *module, berth_func_id
 // Lowers `function` and compares with berth_eval_op on random parameters (`seed`). Types may have
 // layouts.
 const char *compare_function(berth_module *module, berth_func_id function,
-                             const berth_tensor *given, uint64_t seed, double tolerance,
-                             berth_arena *arena);
+                             const berth_tensor *given, const berth_target *target, uint64_t seed,
+                             double tolerance, berth_arena *arena);
+
+// Calls body with the default device of a target in short form.
+void with_target(const char *text, void (*body)(const berth_target *target));
 
 #endif  // BERTH_TESTS_LOWER_OP_CASE_H_

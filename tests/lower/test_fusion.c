@@ -160,7 +160,7 @@ static void random_layouts(builder *b, const berth_value_id *values, uint32_t co
     }
 }
 
-static const char *random_function(uint64_t seed, berth_arena *arena) {
+static const char *random_function(uint64_t seed, const berth_target *target, berth_arena *arena) {
     builder b = {.module = berth_module_create(arena, "fusion"), .random = seed};
     b.function = berth_graph_create(b.module, "primitive", 0);
     int64_t dims[4] = {1 + draw(&b, 2), 2 + draw(&b, 3), 3 + draw(&b, 3), 3 + draw(&b, 3)};
@@ -181,33 +181,43 @@ static const char *random_function(uint64_t seed, berth_arena *arena) {
         random_layouts(&b, root->results.data, root->results.count);
     }
     if (b.failure) return berth_arena_printf(arena, "build: %s", berth_status_message(b.failure));
-    return compare_function(b.module, b.function, NULL, seed, 2e-5, arena);
+    return compare_function(b.module, b.function, NULL, target, seed, 2e-5, arena);
 }
 
 typedef struct request {
     uint64_t seed;
+    const berth_target *target;
     berth_arena *arena;
     const char *problem;
 } request;
 
 static berth_status run(void *user) {
     request *r = user;
-    r->problem = random_function(r->seed, r->arena);
+    r->problem = random_function(r->seed, r->target, r->arena);
     return BERTH_OK;
 }
 
-Test(lower_fusion, random_functions) {
+static void run_seeds(const berth_target *target) {
     int failed = 0;
     for (uint64_t seed = 1; seed <= 600; ++seed) {
         berth_arena *arena = NULL;
         cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
-        request r = {seed, arena, NULL};
+        request r = {seed, target, arena, NULL};
         cr_assert_null(berth_arena_try(arena, run, &r));
         if (r.problem) cr_log_error("seed %llu: %s", (unsigned long long)seed, r.problem);
         failed += r.problem != NULL;
         berth_arena_destroy(arena);
     }
     cr_expect_eq(failed, 0, "%d random functions differ", failed);
+}
+
+Test(lower_fusion, random_functions) {
+    run_seeds(NULL);
+}
+
+Test(lower_fusion, random_functions_scheduled) {
+    with_target("cpu", run_seeds);
+    with_target("opencl", run_seeds);
 }
 
 // ---- by hand ------------------------------------------------------------------------------------
@@ -218,7 +228,7 @@ static uint32_t kernels_of(void (*make)(builder *b), berth_arena *arena, const c
     b.function = berth_graph_create(b.module, "primitive", 0);
     make(&b);
     *out_problem = b.failure ? berth_status_message(b.failure)
-                             : compare_function(b.module, b.function, NULL, 3, 2e-6, arena);
+                             : compare_function(b.module, b.function, NULL, NULL, 3, 2e-6, arena);
     berth_func_id lowered = BERTH_NONE;
     berth_status status = berth_lower_function(b.module, b.function, &lowered);
     cr_assert_null(status);

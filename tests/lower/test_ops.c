@@ -1,6 +1,5 @@
 // Every case of cases.def: lowered and interpreted = reference interpreter.
 #include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 
 #include "tests/lower/op_case.h"
 
@@ -12,16 +11,27 @@ static const char *const cases[] = {
 
 enum { case_count = sizeof(cases) / sizeof(cases[0]) };
 
-Test(lower_ops, cases) {
+static void run_cases(const berth_target *target) {
     int failed = 0;
     for (int i = 0; i < case_count; ++i) {
         berth_arena *arena = NULL;
         berth_status status = berth_arena_create(berth_allocator_system(), &arena);
         cr_assert_null(status);
-        const char *problem = op_case_run(cases[i], arena);
+        const char *problem = op_case_run(cases[i], target, arena);
         if (problem) cr_log_error("%s\n    %s", cases[i], problem);
         failed += problem != NULL;
         berth_arena_destroy(arena);
     }
     cr_expect_eq(failed, 0, "%d of %d cases differ", failed, (int)case_count);
+}
+
+Test(lower_ops, plain) {
+    run_cases(NULL);
+}
+
+// The same after the schedules of every target family.
+Test(lower_ops, scheduled) {
+    with_target("cpu", run_cases);
+    with_target("cpu -vector_bits=512", run_cases);
+    with_target("opencl", run_cases);
 }
