@@ -52,6 +52,7 @@ typedef struct berth_device_info {
     bool is_cpu;  // the processor itself behind another interface (PoCL)
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
+    uint64_t cache_bytes[3];  // data caches of level 1 to 3 that one core uses; 0 = none or unknown
     uint32_t memory_count;
     berth_memory_info memories[BERTH_DEVICE_MAX_MEMORIES];
 } berth_device_info;

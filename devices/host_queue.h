@@ -28,6 +28,7 @@ typedef struct berth_host_queue_ops {
                            void *record);
     size_t record_bytes;
     // (optional) Makes room in a record for a submission of command_count commands, before start.
+    // Under the queue's lock: allocates and does nothing else.
     berth_status (*record_reserve)(berth_queue *queue, void *record, uint32_t command_count);
     void (*record_destroy)(berth_queue *queue, void *record);
 } berth_host_queue_ops;

@@ -39,12 +39,14 @@ static json_t *device_json(const char *kind, const berth_device_info *device) {
         json_array_append_new(memories, memory_json(&device->memories[i]));
     char name[64];
     snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
-    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "device", name, "name",
-                     text(device->name), "vendor", text(device->vendor), "driver_version",
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:o}", "device", name,
+                     "name", text(device->name), "vendor", text(device->vendor), "driver_version",
                      text(device->driver_version), "compute_units",
                      (json_int_t)device->compute_units, "max_group_size",
                      (json_int_t)device->max_group_size, "local_memory_bytes",
-                     (json_int_t)device->local_memory_bytes, "memories", memories);
+                     (json_int_t)device->local_memory_bytes, "cache_bytes",
+                     (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
+                     (json_int_t)device->cache_bytes[2], "memories", memories);
 }
 
 static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
@@ -73,6 +75,12 @@ static void print_device(const char *kind, const berth_device_info *device) {
                (unsigned long long)device->max_group_size, bytes);
     }
     printf("\n");
+    for (int level = 0; level < 3; ++level) {
+        if (!device->cache_bytes[level]) continue;
+        berth_format_bytes(device->cache_bytes[level], bytes);
+        printf("%s L%d %s", level ? "," : "      caches of a core:", level + 1, bytes);
+    }
+    if (device->cache_bytes[0]) printf("\n");
     for (uint32_t i = 0; i < device->memory_count; ++i) {
         const berth_memory_info *memory = &device->memories[i];
         berth_format_bytes(memory->capacity_bytes, bytes);

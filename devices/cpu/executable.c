@@ -5,8 +5,8 @@
 
 // A dispatch whose estimate is below this runs on the calling thread alone: handing work to a
 // sleeping thread costs more. The rates are those of one slow core.
-#define SERIAL_LIMIT_NS 3000.0
-#define SERIAL_FLOPS_PER_NS 8.0
+#define SERIAL_LIMIT_NS 2000.0
+#define SERIAL_FLOPS_PER_NS 2.0
 #define SERIAL_BYTES_PER_NS 8.0
 
 #define SCRATCH_ALIGNMENT_BYTES 64

@@ -81,6 +81,16 @@ static void describe_memory(const berth_cpu_topology *topology, uint32_t index,
     memory->host_visible = true;
 }
 
+// Sizes as the first core sees them.
+static void describe_caches(const berth_cpu_topology *topology, berth_device_info *info) {
+    hwloc_obj_t object = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PU, 0);
+    for (; object; object = object->parent) {
+        if (!hwloc_obj_type_is_dcache(object->type)) continue;
+        unsigned level = object->attr->cache.depth;
+        if (level >= 1 && level <= 3) info->cache_bytes[level - 1] = object->attr->cache.size;
+    }
+}
+
 void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_info *out_info) {
     memset(out_info, 0, sizeof(*out_info));
     snprintf(out_info->name, sizeof(out_info->name), "%.100s (%u core%s)",
@@ -93,6 +103,7 @@ void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_in
              version >> 16, (version >> 8) & 0xff);
     out_info->compute_units = topology->core_count;
     out_info->max_group_size = 1;
+    describe_caches(topology, out_info);
     out_info->memory_count = topology->node_count;
     for (uint32_t i = 0; i < topology->node_count; ++i)
         describe_memory(topology, i, &out_info->memories[i]);

@@ -4,7 +4,7 @@
 #include "tests/conformance/conformance.h"
 
 Test(numa, one_memory_per_node, .timeout = 60) {
-    setenv("HWLOC_SYNTHETIC", "numa:3 core:2 pu:2", 1);
+    setenv("HWLOC_SYNTHETIC", "numa:3 l3:1(size=8MiB) core:2 l1:1(size=32KiB) pu:2", 1);
     berth_counting_allocator counting;
     berth_counting_allocator_init(&counting, berth_allocator_system());
     berth_driver *driver = NULL;
@@ -15,6 +15,9 @@ Test(numa, one_memory_per_node, .timeout = 60) {
     cr_assert_eq(info->compute_units, 6, "cores, not hardware threads");
     static const char *const scopes[] = {"global", "numa:1", "numa:2"};
     cr_assert_eq(info->memory_count, 3);
+    cr_assert_eq(info->cache_bytes[0], 32 << 10);
+    cr_assert_eq(info->cache_bytes[1], 0);
+    cr_assert_eq(info->cache_bytes[2], 8 << 20);
     for (uint32_t i = 0; i < 3; ++i) {
         uint32_t memory = UINT32_MAX;
         cr_assert_str_eq(info->memories[i].scope, scopes[i]);
