@@ -49,9 +49,8 @@ const char *berth_strbuf_text(const berth_strbuf *buffer) {
     return buffer->data ? buffer->data : "";
 }
 
-// Length of the UTF-8 sequence at `text`, or 0 when it is not one (overlong, surrogate, beyond
-// U+10FFFF, cut off).
-static size_t utf8_length(const unsigned char *text) {
+size_t berth_utf8_length(const char *bytes) {
+    const unsigned char *text = (const unsigned char *)bytes;
     if (text[0] < 0x80) return 1;
     size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
     if (text[0] < 0xc2 || text[0] > 0xf4) return 0;
@@ -66,7 +65,7 @@ static size_t utf8_length(const unsigned char *text) {
 void berth_strbuf_add_json(berth_strbuf *buffer, const char *text) {
     berth_strbuf_add(buffer, "\"");
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        size_t length = utf8_length(at);
+        size_t length = berth_utf8_length((const char *)at);
         if (length == 0)
             berth_strbuf_add(buffer, "\\ufffd");
         else if (*at == '"' || *at == '\\')

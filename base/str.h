@@ -23,6 +23,10 @@ void berth_strbuf_add_n(berth_strbuf *buffer, const char *text, size_t length);
 void berth_strbuf_addf(berth_strbuf *buffer, const char *format, ...) BERTH_PRINTF(2, 3);
 const char *berth_strbuf_text(const berth_strbuf *buffer);
 
+// Bytes of the UTF-8 sequence at `bytes` (NUL-terminated), or 0 when it is not one (overlong,
+// surrogate, beyond U+10FFFF, cut off).
+size_t berth_utf8_length(const char *bytes);
+
 // Adds `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void berth_strbuf_add_json(berth_strbuf *buffer, const char *text);
 

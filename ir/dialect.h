@@ -1,31 +1,49 @@
 // A dialect: the hooks through which generic code (printer, parser, verifier, JSON) handles a kind
-// of function body. The built-in ones are const structs in their own files; a vendor registers
-// another through berth_dialect_registry.
+// of function body. The built-in ones are const structs in dialect.c; a vendor hands further ones
+// to the parsers in a berth_dialect_registry (docs/ir.md).
 #ifndef BERTH_IR_DIALECT_H_
 #define BERTH_IR_DIALECT_H_
 
 #include "ir/module.h"
 
-struct berth_doc;
-struct berth_text_parser;
+struct berth_text_printer;  // ir/text/printer.h
+struct berth_text_parser;   // ir/text/parser.h
+struct berth_json_writer;   // ir/json/writer.h
+struct berth_json_reader;   // ir/json/reader.h
 struct json_t;
+struct berth_equal;  // ir/equal.h
 
 struct berth_dialect {
     const char *name;  // keyword in the text form: "graph", "tensor", "external"
     // Checks the body; the first problem is reported with its location.
     berth_status (*verify)(const berth_module *module, berth_func_id function);
-    // Text form: signature and body behind "graph @name".
-    void (*print)(const berth_module *module, berth_func_id function, struct berth_doc *doc);
-    berth_status (*parse)(struct berth_text_parser *parser, berth_module *module,
-                          berth_func_id function);
-    // JSON form.
-    struct json_t *(*to_json)(const berth_module *module, berth_func_id function);
-    berth_status (*from_json)(const struct json_t *json, berth_module *module,
+    // Text form: everything behind "graph @name", without the function's attributes and location,
+    // which come behind what print_signature writes. Either may be NULL.
+    void (*print_signature)(struct berth_text_printer *printer, berth_func_id function);
+    void (*print_body)(struct berth_text_printer *printer, berth_func_id function);
+    // The other way round, in the same order. parse_signature sets the function's body.
+    berth_status (*parse_signature)(struct berth_text_parser *parser, berth_func_id function);
+    berth_status (*parse_body)(struct berth_text_parser *parser, berth_func_id function);
+    // JSON form: fills `object`, reads it. from_json sets the function's body.
+    void (*to_json)(struct berth_json_writer *writer, berth_func_id function,
+                    struct json_t *object);
+    berth_status (*from_json)(struct berth_json_reader *reader, const struct json_t *object,
                               berth_func_id function);
+    // True when the bodies are equal; otherwise says why through berth_equal_differ.
+    bool (*equal)(struct berth_equal *state, berth_func_id a, berth_func_id b);
 };
 
 extern const berth_dialect berth_dialect_graph;     // body: berth_graph
 extern const berth_dialect berth_dialect_tensor;    // body: berth_tfn
 extern const berth_dialect berth_dialect_external;  // body: berth_external
+
+// What parsers know beyond the built-in dialects. Both lists end in NULL and may be NULL.
+typedef struct berth_dialect_registry {
+    const berth_dialect *const *dialects;
+    const berth_opaque_ops *const *opaque_ops;  // a value of an unknown kind is carried as text
+} berth_dialect_registry;
+
+// NULL when there is none of that name.
+const berth_dialect *berth_dialect_find(const berth_dialect_registry *registry, const char *name);
 
 #endif  // BERTH_IR_DIALECT_H_

@@ -26,9 +26,14 @@ bool berth_op_kind_from_name(const char *name, berth_op_kind *out_kind) {
     return false;
 }
 
-berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc) {
+berth_graph *berth_graph_new_body(berth_module *module) {
     berth_graph *graph = berth_arena_new(module->arena, berth_graph);
     berth_vec_push(module->arena, &graph->regions, (berth_region){.parent = BERTH_NONE});
+    return graph;
+}
+
+berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc) {
+    berth_graph *graph = berth_graph_new_body(module);
     return berth_module_add_function(module, name, &berth_dialect_graph, graph, loc);
 }
 

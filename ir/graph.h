@@ -90,6 +90,8 @@ typedef struct berth_graph {
 
 // Creates a graph function with an empty root region.
 berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc);
+// Only the body, for a function that exists (readers of modules).
+berth_graph *berth_graph_new_body(berth_module *module);
 berth_graph *berth_graph_get(const berth_module *module,
                              berth_func_id function);  // NULL for other dialects
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/layout.h"
+#include "ir/text/literal.h"
 #include "target/virtual_device.h"
 
 berth_module *berth_module_create(berth_arena *arena, const char *name) {
@@ -156,23 +157,31 @@ static void print_fields(const berth_module *module, const berth_type_id *fields
     berth_strbuf_add(buffer, ")");
 }
 
-static void print_tensor(const berth_module *module, const berth_type *type, berth_strbuf *buffer) {
-    berth_strbuf_add(buffer, type->dtype == BERTH_DTYPE_NONE ? "?" : berth_dtype_name(type->dtype));
-    if (type->rank < 0) {
-        berth_strbuf_add(buffer, "[*]");
-        return;
-    }
-    berth_strbuf_add(buffer, "[");
+static void print_dims(const berth_module *module, const berth_type *type, berth_strbuf *buffer) {
     for (int i = 0; i < type->rank; ++i) {
         if (i) berth_strbuf_add(buffer, ",");
-        if (berth_dim_is_symbol(type->dims[i]))
-            berth_strbuf_add(buffer,
-                             berth_module_str(module, berth_dim_symbol_name(type->dims[i])));
+        if (type->dims[i] == BERTH_DIM_UNKNOWN)
+            berth_strbuf_add(buffer, "?");
+        else if (berth_dim_is_symbol(type->dims[i]))
+            berth_text__add_name(buffer,
+                                 berth_module_str(module, berth_dim_symbol_name(type->dims[i])));
         else
             berth_strbuf_addf(buffer, "%lld", (long long)type->dims[i]);
     }
+}
+
+static void print_tensor(const berth_module *module, const berth_type *type, berth_strbuf *buffer) {
+    berth_strbuf_add(buffer, type->dtype == BERTH_DTYPE_NONE ? "?" : berth_dtype_name(type->dtype));
+    berth_strbuf_add(buffer, "[");
+    if (type->rank < 0)
+        berth_strbuf_add(buffer, "*");
+    else
+        print_dims(module, type, buffer);
     berth_strbuf_add(buffer, "]");
-    if (type->layout) berth_strbuf_addf(buffer, "{%s}", berth_module_str(module, type->layout));
+    if (!type->layout) return;
+    berth_strbuf_add(buffer, "{");
+    berth_text__add_name(buffer, berth_module_str(module, type->layout));
+    berth_strbuf_add(buffer, "}");
 }
 
 void berth_type_print(const berth_module *module, berth_type_id id, berth_strbuf *buffer) {

@@ -190,7 +190,8 @@ const berth_type *berth_type_get(const berth_module *module,
 bool berth_type_is_static(const berth_type *type);   // tensor with known dtype, rank and extents
 // Bytes of a static tensor type, with the padding of its layout.
 uint64_t berth_type_size_bytes(const berth_module *module, berth_type_id id);
-// "f32[1,64,56,56]{aBcd8b}", "(f32[2], i64[])", "?" into `buffer`.
+// "f32[1,N,56,56]{aBcd8b}", "f32[*]" (rank not known), "(f32[2], i64[])", "?" into `buffer`.
+// Symbols and layouts that are no plain names are in quotes.
 void berth_type_print(const berth_module *module, berth_type_id id, berth_strbuf *buffer);
 
 berth_loc_id berth_loc_node(berth_module *module, const char *file, const char *node,

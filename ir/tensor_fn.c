@@ -6,12 +6,17 @@
 
 #include "ir/dialect.h"
 
-berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc) {
+berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc) {
     berth_tfn *fn = berth_arena_new(module->arena, berth_tfn);
     fn->module = module;
     fn->loc = loc;
     berth_vec_push(module->arena, &fn->exprs, (berth_expr_node){0});
     berth_vec_push(module->arena, &fn->stmts, (berth_stmt_node){0});
+    return fn;
+}
+
+berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc) {
+    berth_tfn *fn = berth_tfn_new_body(module, loc);
     return berth_module_add_function(module, name, &berth_dialect_tensor, fn, loc);
 }
 

@@ -191,6 +191,8 @@ typedef struct berth_tfn {
 } berth_tfn;
 
 berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc);
+// Only the body, for a function that exists (readers of modules).
+berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc);
 berth_tfn *berth_tfn_get(const berth_module *module,
                          berth_func_id function);  // NULL for other dialects
 

@@ -1,0 +1,200 @@
+#include "ir/doc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef enum node_kind { TEXT, LINE, SOFT_LINE, HARD_LINE, OPEN, CLOSE, INDENT } node_kind;
+
+typedef struct node {
+    node_kind kind;
+    int value;      // OPEN, INDENT: columns; CLOSE: the same, taken back
+    size_t start;   // TEXT: in `text`
+    size_t length;  // TEXT
+} node;
+
+struct berth_doc {
+    berth_arena *arena;
+    berth_strbuf text;
+    BERTH_VEC(node) nodes;
+    BERTH_VEC(int) open;  // indentation of the groups that are open
+};
+
+berth_doc *berth_doc_create(berth_arena *arena) {
+    berth_doc *doc = berth_arena_new(arena, berth_doc);
+    doc->arena = arena;
+    doc->text = berth_strbuf_make(arena);
+    return doc;
+}
+
+static void push(berth_doc *doc, node_kind kind, int value) {
+    berth_vec_push(doc->arena, &doc->nodes, (node){.kind = kind, .value = value});
+}
+
+// Makes the text added since `start` a node, or a part of the text node before it.
+static void push_text(berth_doc *doc, size_t start) {
+    size_t length = doc->text.length - start;
+    node *last = doc->nodes.count ? &doc->nodes.data[doc->nodes.count - 1] : NULL;
+    if (last && last->kind == TEXT) {
+        last->length += length;
+        return;
+    }
+    berth_vec_push(doc->arena, &doc->nodes, (node){.kind = TEXT, .start = start, .length = length});
+}
+
+void berth_doc_text(berth_doc *doc, const char *text) {
+    size_t start = doc->text.length;
+    berth_strbuf_add(&doc->text, text);
+    push_text(doc, start);
+}
+
+void berth_doc_textf(berth_doc *doc, const char *format, ...) {
+    va_list arguments;
+    char small[128];
+    va_start(arguments, format);
+    int length = vsnprintf(small, sizeof(small), format, arguments);
+    va_end(arguments);
+    if (length < 0) return;
+    if ((size_t)length < sizeof(small)) {
+        berth_doc_text(doc, small);
+        return;
+    }
+    char *text = berth_arena_alloc(doc->arena, (size_t)length + 1);
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    berth_doc_text(doc, text);
+}
+
+void berth_doc_line(berth_doc *doc) {
+    push(doc, LINE, 0);
+}
+
+void berth_doc_soft_line(berth_doc *doc) {
+    push(doc, SOFT_LINE, 0);
+}
+
+void berth_doc_hard_line(berth_doc *doc) {
+    push(doc, HARD_LINE, 0);
+}
+
+void berth_doc_open(berth_doc *doc, int indent) {
+    push(doc, OPEN, indent);
+    berth_vec_push(doc->arena, &doc->open, indent);
+}
+
+void berth_doc_close(berth_doc *doc) {
+    int indent = doc->open.count ? doc->open.data[--doc->open.count] : 0;
+    push(doc, CLOSE, indent);
+}
+
+void berth_doc_indent(berth_doc *doc, int columns) {
+    push(doc, INDENT, columns);
+}
+
+// ---- layout -------------------------------------------------------------------------------------
+
+typedef struct layout {
+    const berth_doc *doc;
+    int64_t *flat_end;    // per node: width of nodes [0, i) on one line
+    uint32_t *next_line;  // per node: first line break at or after it
+    uint32_t *group_end;  // per OPEN: its CLOSE; the OPEN itself when it holds a hard line break
+} layout;
+
+static int64_t flat_width(const node *n) {
+    return n->kind == TEXT ? (int64_t)n->length : n->kind == LINE;
+}
+
+static bool is_line(node_kind kind) {
+    return kind == LINE || kind == SOFT_LINE || kind == HARD_LINE;
+}
+
+static layout measure(const berth_doc *doc, berth_arena *scratch) {
+    uint32_t count = doc->nodes.count;
+    layout l = {.doc = doc,
+                .flat_end = berth_arena_new_array(scratch, int64_t, count + 1),
+                .next_line = berth_arena_new_array(scratch, uint32_t, count + 1),
+                .group_end = berth_arena_new_array(scratch, uint32_t, count + 1)};
+    uint32_t *opens = berth_arena_new_array(scratch, uint32_t, count + 1);
+    uint32_t depth = 0;
+    uint32_t hard_before = 0;  // index after the last hard line break
+    for (uint32_t i = 0; i < count; ++i) {
+        const node *n = &doc->nodes.data[i];
+        l.flat_end[i + 1] = l.flat_end[i] + flat_width(n);
+        if (n->kind == HARD_LINE) hard_before = i + 1;
+        if (n->kind == OPEN) {
+            l.group_end[i] = count;
+            opens[depth++] = i;
+        }
+        if (n->kind == CLOSE && depth) {
+            uint32_t open = opens[--depth];
+            l.group_end[open] = hard_before > open ? open : i;
+        }
+    }
+    l.next_line[count] = count;
+    for (uint32_t i = count; i-- > 0;)
+        l.next_line[i] = is_line(doc->nodes.data[i].kind) ? i : l.next_line[i + 1];
+    return l;
+}
+
+// The group and the text behind it up to where a line may break end within the width.
+static bool fits(const layout *l, uint32_t open, int64_t column, int width) {
+    uint32_t end = l->group_end[open];
+    if (end == open) return false;
+    return column + l->flat_end[l->next_line[end]] - l->flat_end[open] <= width;
+}
+
+typedef struct renderer {
+    berth_strbuf *out;
+    int64_t column;
+    int indent;
+    bool line_start;  // the indentation is still to be written
+} renderer;
+
+static void break_line(renderer *r) {
+    berth_strbuf_add(r->out, "\n");
+    r->line_start = true;
+}
+
+static void put(renderer *r, const char *text, size_t length) {
+    if (length == 0) return;
+    if (r->line_start) {
+        for (int i = 0; i < r->indent; ++i) berth_strbuf_add_n(r->out, " ", 1);
+        r->column = r->indent;
+        r->line_start = false;
+    }
+    berth_strbuf_add_n(r->out, text, length);
+    r->column += (int64_t)length;
+}
+
+void berth_doc_render(const berth_doc *doc, int width, berth_strbuf *out) {
+    berth_arena *scratch = berth_arena_create_child(out->arena);
+    layout l = measure(doc, scratch);
+    renderer r = {.out = out};
+    uint32_t flat_until = 0;  // inside a group that is on one line
+    for (uint32_t i = 0; i < doc->nodes.count; ++i) {
+        const node *n = &doc->nodes.data[i];
+        bool flat = i < flat_until;
+        switch (n->kind) {
+        case TEXT: put(&r, berth_strbuf_text(&doc->text) + n->start, n->length); break;
+        case LINE:
+            if (flat)
+                put(&r, " ", 1);
+            else
+                break_line(&r);
+            break;
+        case SOFT_LINE:
+            if (!flat) break_line(&r);
+            break;
+        case HARD_LINE: break_line(&r); break;
+        case OPEN:
+            if (!flat && fits(&l, i, r.line_start ? r.indent : r.column, width))
+                flat_until = l.group_end[i];
+            r.indent += n->value;
+            break;
+        case CLOSE: r.indent -= n->value; break;
+        case INDENT: r.indent += n->value; break;
+        }
+    }
+    berth_arena_destroy(scratch);
+}
