@@ -19,9 +19,7 @@ static const struct {
     {"devices", berth_cmd_devices, "show drivers and devices of this machine"},
     {"target", berth_cmd_target, "list, show and validate targets"},
     {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
-#ifdef BERTH_WITH_MEMORY_COMMAND
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
-#endif
 #ifdef BERTH_WITH_PLACE_COMMAND
     {"place", berth_cmd_place, "solve device placement problems"},
 #endif

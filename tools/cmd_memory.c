@@ -1,0 +1,306 @@
+// berth memory: static memory allocation problems in CSV, without a model.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "memory/plot.h"
+#include "memory/solve.h"
+#include "memory/validator.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct memory_command {
+    berth_cli_model cli;
+    const char *action;
+    const char *file;
+    berth_cli_strings capacities;  // BYTES or POOL=BYTES
+    bool minimize;
+    int64_t time_budget_ns;
+    uint64_t node_budget;
+    const char *output;
+
+    berth_memory_problem *problem;
+    uint64_t *capacities_bytes;  // [pool_count]
+} memory_command;
+
+enum { key_time = 0x300, key_nodes };
+
+static const struct argp_option options[] = {
+    {"capacity", 'c', "BYTES", 0,
+     "Fit into this many bytes (also 512K, 1MiB; POOL=BYTES for one pool; may be repeated)", 0},
+    {"minimize", 'm', NULL, 0, "Find the least capacity (the default without --capacity)", 0},
+    {"time-budget", key_time, "TIME", 0,
+     "Stop searching after this time, such as 500ms, 60s, 2m (default: 60s)", 0},
+    {"nodes", key_nodes, "N", 0, "Stop searching after this many nodes: the same answer every time",
+     0},
+    {"output", 'o', "FILE", 0,
+     "solve: the rows with an offset column (CSV); plot: the picture (SVG). - is stdout", 0},
+    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {0},
+};
+
+static bool parse_time(const char *text, int64_t *out_ns) {
+    char *end = NULL;
+    if (*text < '0' || *text > '9') return false;
+    double value = strtod(text, &end);
+    double unit = strcmp(end, "ms") == 0           ? 1e6
+                  : strcmp(end, "s") == 0 || !*end ? 1e9
+                  : strcmp(end, "m") == 0          ? 6e10
+                                                   : 0;
+    if (unit == 0 || !(value > 0) || !(value * unit < 9e17)) return false;
+    *out_ns = (int64_t)(value * unit);
+    return true;
+}
+
+static void take_argument(memory_command *command, const char *arg, struct argp_state *state) {
+    if (command->file) argp_error(state, "only one file");
+    if (command->action) {
+        command->file = arg;
+        return;
+    }
+    if (strcmp(arg, "solve") != 0 && strcmp(arg, "plot") != 0 && strcmp(arg, "check") != 0)
+        argp_error(state, "the actions are solve, plot and check, not \"%s\"", arg);
+    command->action = arg;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    memory_command *command = state->input;
+    switch (key) {
+    case 'c': berth_cli_push(&command->cli, &command->capacities, arg); return 0;
+    case 'm': command->minimize = true; return 0;
+    case 'o': command->output = arg; return 0;
+    case 'f': command->cli.format = arg; return 0;
+    case key_time:
+        if (!parse_time(arg, &command->time_budget_ns))
+            argp_error(state, "--time-budget takes a time such as 500ms, 60s or 2m, not \"%s\"",
+                       arg);
+        return 0;
+    case key_nodes:
+        if (!berth_cli_parse_u64(arg, &command->node_budget) || command->node_budget == 0)
+            argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
+        return 0;
+    case ARGP_KEY_ARG: take_argument(command, arg, state); return 0;
+    case ARGP_KEY_END:
+        if (!command->action) argp_error(state, "solve, plot or check?");
+        if (!command->file) argp_error(state, "%s takes a CSV file", command->action);
+        if (command->minimize && command->capacities.count)
+            argp_error(state, "either --capacity or --minimize");
+        if (command->node_budget && command->time_budget_ns)
+            argp_error(state, "either --time-budget or --nodes");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+// --capacity BYTES holds for all pools, POOL=BYTES for one.
+static berth_status resolve_capacities(memory_command *command) {
+    const berth_memory_problem *problem = command->problem;
+    command->capacities_bytes =
+        berth_arena_new_array(command->cli.arena, uint64_t, problem->pool_count);
+    for (uint32_t i = 0; i < command->capacities.count; ++i) {
+        const char *text = command->capacities.data[i];
+        const char *equals = strrchr(text, '=');
+        uint64_t bytes = 0;
+        if (!berth_cli_parse_bytes(equals ? equals + 1 : text, &bytes) || bytes == 0)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "--capacity \"%s\": not a number of bytes from 1", text);
+        bool found = false;
+        for (uint32_t p = 0; p < problem->pool_count; ++p) {
+            const char *name = problem->pool_names[p];
+            if (equals &&
+                (strlen(name) != (size_t)(equals - text) || memcmp(name, text, strlen(name)) != 0))
+                continue;
+            command->capacities_bytes[p] = bytes;
+            found = true;
+        }
+        if (!found)
+            return berth_status_make(BERTH_NOT_FOUND,
+                                     "--capacity \"%s\": the file has no such pool", text);
+    }
+    return BERTH_OK;
+}
+
+static const char *verdict_name(berth_memory_verdict verdict) {
+    return verdict == BERTH_MEMORY_FITS         ? "fits"
+           : verdict == BERTH_MEMORY_CANNOT_FIT ? "cannot fit"
+                                                : "unknown";
+}
+
+typedef struct totals {
+    uint64_t height_bytes, lower_bound_bytes;
+    bool fits, proven;
+} totals;
+
+static totals sum_pools(const berth_memory_problem *problem,
+                        const berth_memory_solution *solution) {
+    totals t = {0, 0, true, true};
+    for (uint32_t p = 0; p < problem->pool_count; ++p) {
+        t.height_bytes += solution->pools[p].height_bytes;
+        t.lower_bound_bytes += solution->pools[p].lower_bound_bytes;
+        t.fits &= solution->pools[p].verdict == BERTH_MEMORY_FITS;
+        t.proven &= solution->pools[p].proven;
+    }
+    return t;
+}
+
+static json_t *pool_json(const char *name, const berth_memory_pool_solution *pool) {
+    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b, s:s}", "pool", name, "verdict",
+                             verdict_name(pool->verdict), "height", (json_int_t)pool->height_bytes,
+                             "lower_bound", (json_int_t)pool->lower_bound_bytes, "proven",
+                             pool->proven, "strategy", pool->strategy);
+    if (json && pool->capacity_bytes)
+        json_object_set_new(json, "capacity", json_integer((json_int_t)pool->capacity_bytes));
+    return json;
+}
+
+static int print_json(const memory_command *command, const berth_memory_solution *solution,
+                      double seconds) {
+    const berth_memory_problem *problem = command->problem;
+    totals t = sum_pools(problem, solution);
+    json_t *pools = json_array();
+    for (uint32_t p = 0; p < problem->pool_count; ++p)
+        json_array_append_new(pools, pool_json(problem->pool_names[p], &solution->pools[p]));
+    json_t *json =
+        json_pack("{s:b, s:I, s:I, s:b, s:f, s:I, s:i, s:o}", "fits", t.fits, "height",
+                  (json_int_t)t.height_bytes, "lower_bound", (json_int_t)t.lower_bound_bytes,
+                  "proven", t.proven, "seconds", seconds, "nodes", (json_int_t)solution->nodes,
+                  "buffers", (int)problem->buffer_count, "pools", pools);
+    return berth_cli_print_json(json);
+}
+
+static void print_text(const memory_command *command, const berth_memory_solution *solution,
+                       double seconds) {
+    const berth_memory_problem *problem = command->problem;
+    for (uint32_t p = 0; p < problem->pool_count; ++p) {
+        const berth_memory_pool_solution *pool = &solution->pools[p];
+        if (problem->has_pool) printf("pool \"%s\": ", problem->pool_names[p]);
+        if (pool->capacity_bytes)
+            printf("%s %llu bytes%s; ",
+                   pool->verdict == BERTH_MEMORY_FITS ? "fits in"
+                   : pool->proven                     ? "cannot fit in"
+                                                      : "not known to fit in",
+                   (unsigned long long)pool->capacity_bytes,
+                   pool->proven && pool->verdict == BERTH_MEMORY_CANNOT_FIT ? " (proven)" : "");
+        printf("height %llu, lower bound %llu%s, found by %s\n",
+               (unsigned long long)pool->height_bytes, (unsigned long long)pool->lower_bound_bytes,
+               pool->height_bytes == pool->lower_bound_bytes ? " (optimal)" : "", pool->strategy);
+    }
+    printf("%u buffers, %llu nodes, %.3f s\n", problem->buffer_count,
+           (unsigned long long)solution->nodes, seconds);
+}
+
+static berth_status write_solution(const memory_command *command,
+                                   const berth_memory_solution *solution) {
+    berth_strbuf csv = berth_strbuf_make(command->cli.arena);
+    berth_memory_problem_write(command->problem, solution->offsets, &csv);
+    return berth_file_write(command->output, berth_strbuf_text(&csv), csv.length);
+}
+
+static berth_status run_solver(memory_command *command, berth_memory_solution *solution,
+                               double *out_seconds) {
+    int64_t start_ns = berth_clock_ns();
+    int64_t budget_ns =
+        command->time_budget_ns ? command->time_budget_ns : (int64_t)60 * 1000000000;
+    berth_memory_solve_options solve_options = {
+        .capacities_bytes = command->capacities_bytes,
+        .node_limit = command->node_budget,
+        .deadline_ns = command->node_budget ? 0 : start_ns + budget_ns};
+    BERTH_TRY(berth_memory_solve(command->cli.arena, command->problem, &solve_options, solution));
+    *out_seconds = (double)(berth_clock_ns() - start_ns) * 1e-9;
+    // Whatever found it, it is checked: against the capacities where it is said to fit.
+    uint64_t *limits =
+        berth_arena_new_array(command->cli.arena, uint64_t, command->problem->pool_count);
+    for (uint32_t p = 0; p < command->problem->pool_count; ++p)
+        if (solution->pools[p].verdict == BERTH_MEMORY_FITS)
+            limits[p] = command->capacities_bytes[p];
+    return berth_status_prefix(berth_memory_validate(command->cli.arena, command->problem,
+                                                     solution->offsets, limits, NULL),
+                               "the solver's result is wrong, please report this");
+}
+
+static berth_status solve(memory_command *command, bool json, int *out_exit) {
+    berth_memory_solution solution;
+    double seconds = 0;
+    BERTH_TRY(run_solver(command, &solution, &seconds));
+    bool fits = sum_pools(command->problem, &solution).fits;
+    if (fits && command->output) BERTH_TRY(write_solution(command, &solution));
+    *out_exit = fits ? 0 : 1;
+    if (json) {
+        if (print_json(command, &solution, seconds) != 0) *out_exit = 1;
+    } else {
+        print_text(command, &solution, seconds);
+    }
+    return BERTH_OK;
+}
+
+static berth_status plot(memory_command *command) {
+    berth_memory_solution solution = {.offsets = command->problem->offsets};
+    double seconds = 0;
+    if (!solution.offsets) BERTH_TRY(run_solver(command, &solution, &seconds));
+    berth_strbuf svg = berth_strbuf_make(command->cli.arena);
+    berth_memory_plot_options plot_options = {.capacity_bytes = command->capacities_bytes,
+                                              .title = command->file};
+    berth_memory_plot(command->problem, solution.offsets, &plot_options, &svg);
+    return berth_file_write(command->output ? command->output : "-", berth_strbuf_text(&svg),
+                            svg.length);
+}
+
+static berth_status check(memory_command *command) {
+    if (!command->problem->offsets)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has no offset column", command->file);
+    const berth_memory_problem *problem = command->problem;
+    uint64_t *heights = berth_arena_new_array(command->cli.arena, uint64_t, problem->pool_count);
+    BERTH_TRY(berth_memory_validate(command->cli.arena, problem, problem->offsets,
+                                    command->capacities_bytes, heights));
+    for (uint32_t p = 0; p < problem->pool_count; ++p)
+        printf(
+            "pool \"%s\": valid, height %llu, lower bound %llu\n", problem->pool_names[p],
+            (unsigned long long)heights[p],
+            (unsigned long long)berth_memory_validate_lower_bound(command->cli.arena, problem, p));
+    return BERTH_OK;
+}
+
+typedef struct action_call {
+    memory_command *command;
+    int exit_status;
+} action_call;
+
+static berth_status run_action(void *user) {
+    action_call *call = user;
+    memory_command *command = call->command;
+    bool json = berth_cli_wants_json(&command->cli);
+    BERTH_TRY(berth_memory_problem_read(command->cli.arena, command->file, &command->problem));
+    BERTH_TRY(resolve_capacities(command));
+    if (strcmp(command->action, "plot") == 0) return plot(command);
+    if (strcmp(command->action, "check") == 0) return check(command);
+    return solve(command, json, &call->exit_status);
+}
+
+int berth_cmd_memory(int argc, char **argv) {
+    memory_command command = {0};
+    if (!berth_cli_begin(&command.cli)) return 1;
+    static const struct argp argp = {options,
+                                     parse,
+                                     "solve|plot|check FILE.csv",
+                                     "Places buffers with known lifetimes in memory.\v"
+                                     "FILE.csv has a header with the columns id, lower, upper and "
+                                     "size, and optionally alignment, pool and offset. A "
+                                     "buffer is live from lower to just before upper. solve prints "
+                                     "the height of a solution, a proven lower bound and "
+                                     "whether the answer is proven; with several pools, the sums. "
+                                     "plot draws the file's offsets, or those that solve "
+                                     "finds. check verifies the file's offsets.\n\n"
+                                     "Exit status: 0 done, 1 it does not fit (or not within the "
+                                     "budget) or could not be done, 2 wrong usage.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
+    berth_cli_parse(&argp, argc, argv, &command);
+    action_call call = {&command, 0};
+    berth_status status = berth_arena_try(command.cli.arena, run_action, &call);
+    int exit_status = status ? berth_cli_finish(status) : call.exit_status;
+    berth_cli_end(&command.cli);
+    return exit_status;
+}
