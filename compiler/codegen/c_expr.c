@@ -225,28 +225,53 @@ static const char *temporary(berth_c_printer *p, berth_dtype dtype, int lanes, c
     return name;
 }
 
+// One lane of an index.
+static berth_expr lane_index(berth_c_printer *p, berth_expr id, int lane) {
+    const berth_expr_node node = *node_of(p, id);
+    if (node.lanes == 1) return id;
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_RAMP:
+        return berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, lane));
+    case BERTH_EXPR_BROADCAST: return node.a;
+    case BERTH_EXPR_BINARY:
+        return berth_tfn_binary(p->fn, (berth_binary)node.op, lane_index(p, node.a, lane),
+                                lane_index(p, node.b, lane));
+    case BERTH_EXPR_UNARY:
+        return berth_tfn_unary(p->fn, (berth_unary)node.op, lane_index(p, node.a, lane));
+    case BERTH_EXPR_SELECT:
+        return berth_tfn_select(p->fn, lane_index(p, node.a, lane), lane_index(p, node.b, lane),
+                                lane_index(p, node.c, lane));
+    default:
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "vector index of kind %d", node.kind));
+        return berth_tfn_index(p->fn, 0);
+    }
+}
+
+static berth_linear lane_access(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                                int count, int lane) {
+    berth_expr moved[BERTH_MAX_RANK];
+    for (int d = 0; d < count; ++d) moved[d] = lane_index(p, indices[d], lane);
+    return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
+}
+
+static bool same_terms(const berth_c_printer *p, const berth_linear *a, const berth_linear *b) {
+    if (a->count != b->count) return false;
+    for (int i = 0; i < a->count; ++i)
+        if (a->terms[i].coefficient != b->terms[i].coefficient ||
+            !berth_tfn_expr_equal(p->fn, a->terms[i].atom, b->terms[i].atom))
+            return false;
+    return true;
+}
+
 // Whether the lanes of an access follow each other in memory with a constant step.
 static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                       int lanes, int64_t *out_step) {
-    berth_linear forms[2];
-    berth_expr moved[BERTH_MAX_RANK];
     *out_step = 0;
-    forms[0] = berth_linear_access(p->fn, &p->ranges, buf, indices, count);
+    berth_linear first = lane_access(p, buf, indices, count, 0);
     for (int l = 1; l < lanes; ++l) {
-        for (int d = 0; d < count; ++d) {
-            const berth_expr_node node = *node_of(p, indices[d]);
-            moved[d] =
-                node.kind == BERTH_EXPR_RAMP
-                    ? berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, l))
-                    : indices[d];
-        }
-        forms[1] = berth_linear_access(p->fn, &p->ranges, buf, moved, count);
-        if (forms[1].count != forms[0].count) return false;
-        for (int i = 0; i < forms[0].count; ++i)
-            if (forms[0].terms[i].coefficient != forms[1].terms[i].coefficient ||
-                !berth_tfn_expr_equal(p->fn, forms[0].terms[i].atom, forms[1].terms[i].atom))
-                return false;
-        int64_t step = forms[1].constant - forms[0].constant;
+        berth_linear at = lane_access(p, buf, indices, count, l);
+        if (!same_terms(p, &first, &at)) return false;
+        int64_t step = at.constant - first.constant;
         if (l == 1) *out_step = step;
         if (step != *out_step * l) return false;
     }
@@ -255,19 +280,12 @@ static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indic
 
 static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
                                int count, int lane) {
-    berth_expr moved[BERTH_MAX_RANK];
-    for (int d = 0; d < count; ++d) {
-        const berth_expr_node node = *node_of(p, indices[d]);
-        moved[d] = node.kind == BERTH_EXPR_RAMP ? berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a,
-                                                                   berth_tfn_index(p->fn, lane))
-                                                : indices[d];
-    }
-    return linear_text(p, berth_linear_access(p->fn, &p->ranges, buf, moved, count));
+    return linear_text(p, lane_access(p, buf, indices, count, lane));
 }
 
 static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
     for (int d = 0; d < count; ++d)
-        if (node_of(p, indices[d])->kind == BERTH_EXPR_RAMP) return true;
+        if (node_of(p, indices[d])->lanes > 1) return true;
     return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/schedule/policy_cpu.h"
 
+#define MAX_SCALARS 56    // accumulators of a tile without vectors
 #define WANTED_GROUPS 16  // so that a few threads are evenly loaded
 
 typedef struct plan {
@@ -140,28 +141,31 @@ static int64_t row_limit(const plan *p, int64_t columns) {
     return limit < 1 ? 1 : limit > 14 ? 14 : limit;
 }
 
+// Loops `loop` and loop + 1 become one where every access of the nest goes on regularly.
+static bool try_fuse(plan *p, int loop) {
+    berth_access_list accesses = {0};
+    berth_access store = {.buf = 0, .at = p->store};
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        berth_vec_push(p->fn->module->arena, &accesses.items, p->loads.items.data[i]);
+    berth_vec_push(p->fn->module->arena, &accesses.items, store);
+    if (!berth_cpu__can_fuse(p->fn, &p->nest, loop, &accesses)) return false;
+    p->nest.loops[loop + 1].kind = p->nest.loops[loop].kind;
+    berth_status status = berth_schedule_fuse(p->fn, &p->nest, loop);
+    if (status) {
+        berth_status_ignore(status);
+        return false;
+    }
+    berth_reduction_parse(p->fn, p->nest.body, &p->reduction);
+    collect_accesses(p);
+    return true;
+}
+
 static void fuse_rows(plan *p) {
-    while (p->row > 0 && p->row - 1 != p->col) {
-        berth_access_list accesses = p->loads;
-        berth_access store = {.buf = 0, .at = p->store};
-        memset(&accesses, 0, sizeof(accesses));
-        for (uint32_t i = 0; i < p->loads.items.count; ++i)
-            berth_vec_push(p->fn->module->arena, &accesses.items, p->loads.items.data[i]);
-        berth_vec_push(p->fn->module->arena, &accesses.items, store);
-        if (!serves_as_row(p, p->row - 1) ||
-            !berth_cpu__can_fuse(p->fn, &p->nest, p->row - 1, &accesses))
-            return;
-        p->nest.loops[p->row].kind = p->nest.loops[p->row - 1].kind;
-        berth_status status = berth_schedule_fuse(p->fn, &p->nest, p->row - 1);
-        if (status) {
-            berth_status_ignore(status);
-            return;
-        }
+    while (p->row > 0 && p->row - 1 != p->col && serves_as_row(p, p->row - 1) &&
+           try_fuse(p, p->row - 1)) {
         p->row--;
         p->vec--;
         if (p->col > p->row) p->col--;
-        berth_reduction_parse(p->fn, p->nest.body, &p->reduction);
-        collect_accesses(p);
     }
 }
 
@@ -169,6 +173,7 @@ static bool choose_loops(plan *p) {
     p->vec = p->nest.count - 1;
     p->col = p->row = -1;
     int64_t lanes = p->facts->lanes;
+    while (p->vec > 0 && try_fuse(p, p->vec - 1)) p->vec--;
     if (p->nest.loops[p->vec].extent < lanes || !lanes_are_contiguous(p)) return false;
     if (p->nest.loops[p->vec].extent == lanes)
         for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
@@ -179,19 +184,45 @@ static bool choose_loops(plan *p) {
     return true;
 }
 
+// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
+static bool rest_is_padded(const plan *p, int64_t rest) {
+    if (rest % p->facts->lanes == 0) return true;
+    berth_var var = p->nest.loops[p->vec].var;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (is_vector(p, i) && block_of(p->fn, &p->loads.items.data[i].at, var) == 0) return false;
+    return true;
+}
+
+// Rows a multiple of 4 KiB apart share the sets of the first-level cache: more than its ways evict
+// each other.
+static bool rows_collide(const plan *p) {
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        bool linear = false;
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at,
+                                             p->nest.loops[p->row].var, &linear);
+        if (linear && stride && stride * 4 % 4096 == 0) return true;
+    }
+    return false;
+}
+
 static void choose_sizes(plan *p) {
     int64_t vectors =
         p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->facts->lanes;
     p->columns = vectors >= 2 ? 2 : 1;
-    if (p->col >= 0 && vectors % 2) p->columns = 1;  // an odd number of blocks
     bool all_vectors = true;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) all_vectors &= is_vector(p, i);
     if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
+    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->facts->lanes);
+    bool scalar_rest = rest && !rest_is_padded(p, rest);
+    if (scalar_rest && rest >= p->facts->lanes) p->columns = 1;
+    rest %= p->facts->lanes;
     p->rows = 1;
     if (p->row < 0) return;
     int64_t extent = p->nest.loops[p->row].extent;
     int64_t limit = row_limit(p, p->columns);
     if (all_vectors && limit > 7) limit = 7;
+    if (scalar_rest && rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
+    if (rows_collide(p) && limit > 6) limit = 6;
     p->rows = ceil_div(extent, ceil_div(extent, limit));
 }
 
@@ -201,7 +232,7 @@ static void choose_sizes(plan *p) {
 // Nests share the loops around the tile; each is the tile of one kind (whole or rest in rows and
 // columns).
 static berth_stmt tile_body(plan *p, berth_nest nest, int tile_loops, int64_t valid) {
-    uint16_t lanes = p->facts->lanes;
+    uint16_t lanes = nest.loops[nest.count - 1].extent == 1 ? 1 : p->facts->lanes;
     berth_status status = berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid);
     if (status) {
         berth_status_ignore(status);
@@ -300,9 +331,12 @@ static berth_stmt column_tiles(plan *p, berth_nest inner, berth_var column_var,
         int64_t computed = by_block ? columns.rest : vectors * lanes;
         // The rest computes whole vectors; what lies behind the last column is padding of the
         // weights.
-        rest.loops[at].extent = computed;
-        if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, lanes));
-        rest_body = row_tiles(p, rest, by_block ? 0 : columns.rest, row_tile_var, chunk, rows);
+        bool scalars = !by_block && !rest_is_padded(p, columns.rest);
+        if (!scalars) rest.loops[at].extent = computed;
+        if (!by_block)
+            BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, scalars ? 1 : lanes));
+        rest_body =
+            row_tiles(p, rest, by_block || scalars ? 0 : columns.rest, row_tile_var, chunk, rows);
         if (!rest_body) return 0;
     }
     if (columns.full == 0) return rest_body;
@@ -324,15 +358,6 @@ done:
     return 0;
 }
 
-// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
-static bool rest_is_padded(const plan *p, int64_t rest) {
-    if (rest % p->facts->lanes == 0) return true;
-    berth_var var = p->nest.loops[p->vec].var;
-    for (uint32_t i = 0; i < p->loads.items.count; ++i)
-        if (is_vector(p, i) && block_of(p->fn, &p->loads.items.data[i].at, var) == 0) return false;
-    return true;
-}
-
 static berth_stmt build(plan *p) {
     berth_tfn *fn = p->fn;
     int64_t lanes = p->facts->lanes;
@@ -349,7 +374,6 @@ static berth_stmt build(plan *p) {
     if (p->col >= 0)
         columns = (shape){p->nest.loops[p->col].extent / p->columns,
                           p->nest.loops[p->col].extent % p->columns};
-    if (p->col < 0 && columns.rest && !rest_is_padded(p, columns.rest)) return 0;
     shape rows = {1, 0};
     if (p->row >= 0)
         rows =

@@ -51,22 +51,6 @@ static berth_expr ramp_of(vectorizer *v, berth_expr id) {
     return berth_tfn_ramp(v->fn, base, v->lanes);
 }
 
-// Indices of an access with at most one ramp.
-static bool vector_indices(vectorizer *v, const berth_expr *indices, int count, berth_expr *out) {
-    int ramps = 0;
-    for (int i = 0; i < count; ++i) {
-        out[i] = indices[i];
-        if (!varies(v, indices[i])) continue;
-        out[i] = ramp_of(v, indices[i]);
-        if (!out[i] || ++ramps > 1) return false;
-    }
-    return true;
-}
-
-static bool has_vectors(berth_dtype dtype) {
-    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32;
-}
-
 static bool has_loads(const berth_tfn *fn, berth_expr id) {
     const berth_expr_node *node = &fn->exprs.data[id];
     if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
@@ -75,6 +59,25 @@ static bool has_loads(const berth_tfn *fn, berth_expr id) {
     if (node->kind == BERTH_EXPR_LOAD)
         return fn->bufs.data[node->load.buf].scope != BERTH_SCOPE_REGISTER;
     return has_loads(fn, node->a) || has_loads(fn, node->b) || has_loads(fn, node->c);
+}
+
+// Indices of an access: a ramp where an index grows by one, else arithmetic on a ramp of lane
+// numbers (the lanes of two fused loops are still next to each other in memory).
+static bool vector_indices(vectorizer *v, const berth_expr *indices, int count, berth_expr *out) {
+    for (int i = 0; i < count; ++i) {
+        out[i] = indices[i];
+        if (!varies(v, indices[i])) continue;
+        out[i] = ramp_of(v, indices[i]);
+        if (out[i]) continue;
+        if (has_loads(v->fn, indices[i])) return false;
+        berth_expr lanes = berth_tfn_ramp(v->fn, berth_tfn_index(v->fn, 0), v->lanes);
+        out[i] = berth_replace_var(v->fn, indices[i], v->var, lanes);
+    }
+    return true;
+}
+
+static bool has_vectors(berth_dtype dtype) {
+    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32;
 }
 
 static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node) {
