@@ -55,7 +55,7 @@ static const char vectors[] =
     "BERTH_FN berth_f32x##N berth_min_f32x##N(berth_f32x##N a, berth_f32x##N b) { return select(b, a, (a < b) | (a != a)); } \\\n"
     "BERTH_FN berth_i32x##N berth_max_i32x##N(berth_i32x##N a, berth_i32x##N b) { return max(a, b); } \\\n"
     "BERTH_FN berth_i32x##N berth_min_i32x##N(berth_i32x##N a, berth_i32x##N b) { return min(a, b); } \\\n"
-    "BERTH_FN berth_f32x##N berth_fma_f32x##N(berth_f32x##N a, berth_f32x##N b, berth_f32x##N c) { return fma(a, b, c); } \\\n"
+    "BERTH_FN berth_f32x##N berth_fma_f32x##N(berth_f32x##N a, berth_f32x##N b, berth_f32x##N c) { return a * b + c; } \\\n"
     "BERTH_FN berth_f32x##N berth_cast_f32_i32x##N(berth_i32x##N a) { return convert_float##N(a); } \\\n"
     "BERTH_FN berth_i32x##N berth_cast_i32_f32x##N(berth_f32x##N a) { return convert_int##N##_sat_rtz(a); } \\\n"
     "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
@@ -121,6 +121,26 @@ static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_
     }
 }
 
+// Local memory is declared in the outermost scope of a kernel (OpenCL C 1.2, 6.5.2).
+static void declare_local(berth_c_printer *p, berth_stmt id) {
+    const berth_stmt_node node = p->fn->stmts.data[id];
+    if (!id) return;
+    if (node.kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node.count; ++i)
+            declare_local(p, p->fn->lists.data[node.first + i]);
+    if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
+        declare_local(p, node.body);
+        declare_local(p, node.other);
+    }
+    if (node.kind != BERTH_STMT_ALLOC) return;
+    const berth_buf_info *info = &p->fn->bufs.data[node.buf];
+    if (info->scope != BERTH_SCOPE_LOCAL) return;
+    int64_t count = 1;
+    for (int d = 0; d < info->rank; ++d) count *= info->dims[d];
+    berth_c_line(p, "__local %s b%u[%lld] __attribute__((aligned(64)));",
+                 berth_c_storage_type(p, info->dtype), node.buf, (long long)(count ? count : 1));
+}
+
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
     berth_strbuf line = berth_strbuf_make(p->arena);
@@ -135,9 +155,10 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     berth_strbuf_add(&line, ") {\n");
     berth_strbuf_add(&p->out, berth_strbuf_text(&line));
     p->depth = 1;
-    if (grid_count == 0 && has_group_loops(p->fn, p->nest))
+    if (grid_count == 0 && has_group_loops(p->fn, p->nest)) {
+        declare_local(p, p->nest);
         berth_c_line(p, "{");
-    else
+    } else
         open_flat_grid(p, grid, grid_count);
     p->depth = 2;
 }
@@ -150,10 +171,8 @@ static void close_kernel(berth_c_printer *p) {
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     const char *type = p->language->index_type;
     const char *var = berth_c_var_name(p, loop->var);
-    if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 0 && extent <= 64) {
-        berth_c_line(p, "__attribute__((opencl_unroll_hint(%lld)))", (long long)extent);
-        return false;
-    }
+    // Loops to be unrolled are left to the device's compiler: hints doubled PoCL's build time and
+    // made nothing faster.
     if (loop->loop_kind < BERTH_LOOP_GROUP_X) return false;
     bool local = loop->loop_kind >= BERTH_LOOP_LOCAL_X;
     int axis = loop->loop_kind - (local ? BERTH_LOOP_LOCAL_X : BERTH_LOOP_GROUP_X);
@@ -177,12 +196,11 @@ static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
     const berth_buf_info *info = &p->fn->bufs.data[buf];
     const char *type = info->lanes > 1 ? berth_c_value_type(p, info->dtype, info->lanes)
                                        : berth_c_storage_type(p, info->dtype);
-    const char *where = info->scope == BERTH_SCOPE_LOCAL ? "__local " : "";
+    if (info->scope == BERTH_SCOPE_LOCAL) return;  // declare_local
     if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
         berth_c_line(p, "%s b%u;", type, buf);
     else
-        berth_c_line(p, "%s%s b%u[%lld];", where, type, buf,
-                     (long long)(element_count ? element_count : 1));
+        berth_c_line(p, "%s b%u[%lld];", type, buf, (long long)(element_count ? element_count : 1));
 }
 
 // ---- vectors ------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ typedef struct berth_access_list {
 } berth_access_list;
 void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
                               berth_access_list *out);
+// Whether comparisons of indices (padding) in a value use `var`. depth: 0.
+bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
 bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var);
 // Whether loops `loop` and loop + 1 can be one for these accesses: stepping the outer equals
 // running the inner to its end.

@@ -74,7 +74,7 @@ static bool collect_body(berth_tfn *fn, const berth_ranges *ranges, berth_stmt i
 }
 
 // Comparisons of indices (padding) hide from the accesses: a loop they use is not fused.
-static bool used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
+bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
     if (!id || depth > 64) return depth > 64;
     const berth_expr_node *node = &fn->exprs.data[id];
     if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
@@ -84,14 +84,14 @@ static bool used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var
     if (node->is_index || (node->kind == BERTH_EXPR_CAST && fn->exprs.data[node->a].is_index) ||
         (node->kind == BERTH_EXPR_BINARY && fn->exprs.data[node->a].is_index))
         return berth_tfn_uses_var(fn, id, var);
-    return used_in_conditions(fn, node->a, var, depth + 1) ||
-           used_in_conditions(fn, node->b, var, depth + 1) ||
-           used_in_conditions(fn, node->c, var, depth + 1);
+    return berth_cpu__used_in_conditions(fn, node->a, var, depth + 1) ||
+           berth_cpu__used_in_conditions(fn, node->b, var, depth + 1) ||
+           berth_cpu__used_in_conditions(fn, node->c, var, depth + 1);
 }
 
 static bool conditions_use(const berth_tfn *fn, berth_stmt body, berth_var var) {
     const berth_stmt_node *node = &fn->stmts.data[body];
-    if (node->kind == BERTH_STMT_STORE) return used_in_conditions(fn, node->value, var, 0);
+    if (node->kind == BERTH_STMT_STORE) return berth_cpu__used_in_conditions(fn, node->value, var, 0);
     for (uint32_t i = 0; i < node->count; ++i)
         if (conditions_use(fn, fn->lists.data[node->first + i], var)) return true;
     return false;

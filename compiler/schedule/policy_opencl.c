@@ -1,12 +1,15 @@
-// How loops are arranged for OpenCL devices, from the target's attributes. On processor cores (one
-// work-item at a time: subgroup_size 1) the cpu's register tiles and flat loops serve, one
-// work-group each; elsewhere every iteration of the parallel loops is a work-item.
+// How loops are arranged for OpenCL devices, from the target's attributes. On GPUs matrix products
+// and convolutions become tiles in local memory, and everything else one work-item per element. On
+// processor cores (one work-item at a time: subgroup_size 1) local memory is ordinary memory, so
+// the cpu's register tiles and flat loops serve, one work-group each; products that those do not
+// cover go through local memory there too.
 #include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/work_groups.h"
 
 typedef struct opencl_facts {
     bool on_cores;
     berth_cpu_facts cores;  // on_cores
+    berth_local_tile_limits limits;
 } opencl_facts;
 
 static opencl_facts facts_of(const berth_target *target) {
@@ -17,6 +20,20 @@ static opencl_facts facts_of(const berth_target *target) {
                                     .l2_bytes = 512 << 10};
     if (facts.on_cores && target->l1_bytes > 0) facts.cores.l1_bytes = target->l1_bytes;
     if (facts.on_cores && target->l2_bytes > 0) facts.cores.l2_bytes = target->l2_bytes;
+    // GPUs: 64 x 64 outputs by 16 x 8 work-items. Cores: as many accumulators as registers allow,
+    // and few work-items, since each costs a switch at every barrier.
+    facts.limits = (berth_local_tile_limits){.lanes = 4,
+                                             .rows = 8,
+                                             .group_columns = 16,
+                                             .group_rows = 8,
+                                             .group_size = target->max_group_size,
+                                             .local_memory_bytes = target->local_memory_bytes};
+    if (facts.on_cores) {
+        facts.limits.lanes = facts.cores.lanes;
+        facts.limits.rows = facts.cores.registers - 4;
+        facts.limits.group_columns = 8;
+        facts.limits.group_rows = 4;
+    }
     return facts;
 }
 
@@ -25,9 +42,11 @@ static berth_stmt schedule_nest(berth_tfn *fn, berth_stmt stmt, const opencl_fac
     berth_nest nest;
     if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
     berth_stmt scheduled = 0;
-    if (!facts->on_cores) return stmt;
-    scheduled = berth_cpu__tile_reduction(fn, &nest, &facts->cores);
-    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, &nest, &facts->cores);
+    if (facts->on_cores) scheduled = berth_cpu__tile_reduction(fn, &nest, &facts->cores);
+    if (scheduled) return berth_work_groups(fn, scheduled);
+    scheduled = berth_local_tile(fn, &nest, &facts->limits);
+    if (scheduled || !facts->on_cores) return scheduled ? scheduled : stmt;
+    scheduled = berth_cpu__flat_loops(fn, &nest, &facts->cores);
     return scheduled ? berth_work_groups(fn, scheduled) : stmt;
 }
 

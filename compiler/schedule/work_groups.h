@@ -10,4 +10,24 @@
 // fused outwards). `stmt` itself when there are none.
 berth_stmt berth_work_groups(berth_tfn *fn, berth_stmt stmt);
 
+typedef struct berth_local_tile_limits {
+    uint16_t lanes;              // of the vectors that a work-item computes with
+    int64_t rows;                // most rows of vectors of a work-item (accumulators)
+    int64_t group_columns;       // most work-items of a group along columns
+    int64_t group_rows;          // and along rows
+    int64_t group_size;          // most work-items of a group
+    int64_t local_memory_bytes;  // of a group
+} berth_local_tile_limits;
+
+// A reduction of the form acc += x * y, where some output loops move only x and others only y
+// (matrix products, convolutions), as tiles: a group computes a block of rows and columns; for each
+// block of the sum its work-items stage the operands in local memory, wait for each other, and
+// update a register tile each. Rows and columns behind the last are computed from clamped indices
+// and not stored; what lies behind the end of the sum is staged as zeros. 0 when the nest has no
+// such form or is too small.
+//   See V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008),
+//   section 5. O(rows of a tile) statements.
+berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
+                            const berth_local_tile_limits *limits);
+
 #endif  // BERTH_COMPILER_SCHEDULE_WORK_GROUPS_H_

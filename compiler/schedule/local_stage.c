@@ -1,0 +1,195 @@
+// Staging of operands in local memory. Every work-item loads the same columns in all steps, so that
+// where they lie is known before the loop; items beside each other load what lies beside each
+// other.
+#include "compiler/schedule/local_tile.h"
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static berth_expr zero(const berth_local_plan *p) {
+    return berth_tfn_const(p->fn, p->fn->bufs.data[p->acc].dtype, 0);
+}
+
+// `condition` (0 = always) around a statement.
+static berth_stmt guard(const berth_local_plan *p, berth_expr condition, berth_stmt body,
+                        berth_stmt other) {
+    return condition ? berth_tfn_if(p->fn, condition, body, other) : body;
+}
+
+static berth_expr both(const berth_local_plan *p, berth_expr a, berth_expr b) {
+    if (!a || !b) return a ? a : b;
+    return berth_tfn_binary(p->fn, BERTH_BINARY_AND, a, b);
+}
+
+// i * step + item, the loop over i, and the guard that ends it.
+typedef struct share {
+    berth_var var;
+    int64_t count;
+    berth_expr at;
+    berth_expr inside;  // 0 = always
+} share;
+
+static share share_of(berth_local_plan *p, int64_t extent, berth_var item, int64_t items) {
+    share s = {.var = berth_tfn_var(p->fn, "i"), .count = ceil_div(extent, items)};
+    s.at = berth_local__add(p, berth_local__scale(p, berth_local__ref(p, s.var), items),
+                            berth_local__ref(p, item));
+    if (extent % items) s.inside = berth_local__less(p, s.at, extent);
+    return s;
+}
+
+static berth_stmt share_loop(const berth_local_plan *p, const share *s, berth_stmt body) {
+    berth_stmt guarded = guard(p, s->inside, body, 0);
+    return berth_tfn_for(p->fn, s->var, berth_tfn_index(p->fn, s->count), BERTH_LOOP_SERIAL,
+                         guarded);
+}
+
+// Index into the sum; *out_inside = 0 where all steps are whole.
+static berth_expr sum_index(const berth_local_plan *p, berth_var step, berth_expr k,
+                            berth_expr *out_inside) {
+    berth_expr at =
+        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, step), p->depth), k);
+    *out_inside = p->sum.extent % p->depth ? berth_local__less(p, at, p->sum.extent) : 0;
+    return at;
+}
+
+// ---- columns
+// ----------------------------------------------------------------------------------------------------
+
+// True when a condition that holds in the first and last lane holds in between: comparisons of
+// forms linear in the lane, all of which must hold.
+static bool is_convex(const berth_local_plan *p, berth_expr id) {
+    const berth_expr_node node = p->fn->exprs.data[id];
+    if (node.kind != BERTH_EXPR_BINARY) return false;
+    if (node.op == BERTH_BINARY_AND) return is_convex(p, node.a) && is_convex(p, node.b);
+    bool ordered = node.op == BERTH_BINARY_LT || node.op == BERTH_BINARY_LE ||
+                   node.op == BERTH_BINARY_GT || node.op == BERTH_BINARY_GE;
+    if (!ordered || !p->fn->exprs.data[node.a].is_index) return false;
+    berth_ranges ranges = berth_ranges_collect(p->fn);
+    for (int side = 0; side < 2; ++side) {
+        bool linear = false;
+        berth_linear form = berth_linear_of(p->fn, &ranges, side ? node.b : node.a);
+        (void)berth_linear_stride(p->fn, &form, p->lane, &linear);
+        if (!linear) return false;
+    }
+    return true;
+}
+
+static berth_expr at_lane(const berth_local_plan *p, berth_expr id, int64_t lane) {
+    return berth_replace_var(p->fn, id, p->lane, berth_tfn_index(p->fn, lane));
+}
+
+// The whole vector in one load, and the condition for that (0 = always); 0 when it has no such
+// form.
+static berth_expr vector_value(const berth_local_plan *p, berth_expr value,
+                               berth_expr *out_condition) {
+    const berth_expr_node node = p->fn->exprs.data[value];
+    *out_condition = 0;
+    if (p->lanes == 1) return 0;
+    if (node.kind == BERTH_EXPR_SELECT && berth_tfn_uses_var(p->fn, node.a, p->lane)) {
+        if (!is_convex(p, node.a)) return 0;
+        *out_condition = both(p, at_lane(p, node.a, 0), at_lane(p, node.a, (int64_t)p->lanes - 1));
+        value = node.b;
+    }
+    if (berth_local__is_ragged(p)) {
+        int64_t last = p->columns.loops[p->columns.count - 1].extent - p->lanes;
+        *out_condition =
+            both(p, *out_condition, berth_local__less(p, berth_local__column_block(p), last + 1));
+    }
+    return berth_vectorize_expr(p->fn, value, p->lane, p->lanes, BERTH_NONE, 0);
+}
+
+// Lane by lane; behind the last column the last one again.
+static berth_stmt scalar_columns(const berth_local_plan *p, const berth_expr *sum_map,
+                                 uint32_t sum_count, berth_expr k) {
+    berth_tfn *fn = p->fn;
+    const berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
+    berth_var lane = berth_tfn_var(fn, "lane");
+    berth_expr at = p->lanes > 1 ? berth_local__ref(p, lane) : berth_tfn_index(fn, 0);
+    berth_expr *map = berth_local__map(p);
+    berth_expr column = berth_local__add(p, berth_local__column_block(p), at);
+    if (berth_local__is_ragged(p)) column = berth_local__clamp(p, column, last->extent);
+    map[last->var] = column;
+    for (uint32_t v = 0; v < sum_count; ++v)
+        if (sum_map[v]) map[v] = sum_map[v];
+    berth_expr value = berth_tfn_substitute(fn, p->column_value, map, fn->vars.count);
+    berth_expr place =
+        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes), at);
+    berth_stmt store = berth_tfn_store(fn, p->column_tile, (berth_expr[]){k, place}, 2, value);
+    if (p->lanes == 1) return store;
+    return berth_tfn_for(fn, lane, berth_tfn_index(fn, p->lanes), BERTH_LOOP_SERIAL, store);
+}
+
+static void stage_columns(berth_local_plan *p, berth_var step) {
+    berth_tfn *fn = p->fn;
+    share ks = share_of(p, p->depth, p->item_y, p->local_y);
+    berth_expr inside = 0;
+    berth_expr k = sum_index(p, step, ks.at, &inside);
+    uint32_t count = fn->vars.count;
+    berth_expr *map = berth_local__map(p);
+    berth_expr *sum_map = berth_arena_new_array(fn->module->arena, berth_expr, count + 1);
+    berth_local__split_index(p, &p->sum, k, map);
+    berth_local__split_index(p, &p->sum, k, sum_map);
+    berth_expr value = berth_tfn_substitute(fn, p->column_value, map, count);
+    berth_expr column = berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes);
+    if (p->lanes > 1) column = berth_tfn_ramp(fn, column, p->lanes);
+    berth_expr at[] = {ks.at, column};
+    berth_expr condition = 0;
+    berth_expr vector = vector_value(p, value, &condition);
+    berth_stmt body = 0;
+    if (!vector || condition) body = scalar_columns(p, sum_map, count, ks.at);
+    if (vector)
+        body = guard(p, condition, berth_tfn_store(fn, p->column_tile, at, 2, vector), body);
+    berth_expr nothing = zero(p);
+    if (p->lanes > 1) nothing = berth_tfn_broadcast(fn, nothing, p->lanes);
+    body = guard(p, inside, body, inside ? berth_tfn_store(fn, p->column_tile, at, 2, nothing) : 0);
+    berth_local__emit(p, share_loop(p, &ks, body));
+}
+
+// ---- rows
+// -------------------------------------------------------------------------------------------------------
+
+// Whether the operand's elements lie beside each other along rows, not along the sum.
+static bool runs_along_rows(const berth_local_plan *p) {
+    berth_tfn *fn = p->fn;
+    const berth_expr_node node = fn->exprs.data[p->row_value];
+    if (node.kind != BERTH_EXPR_LOAD) return false;
+    berth_expr indices[BERTH_MAX_RANK];
+    for (int i = 0; i < node.index_count; ++i)
+        indices[i] = berth_tfn_load_indices(fn, p->row_value)[i];
+    berth_ranges ranges = berth_ranges_collect(fn);
+    berth_linear form = berth_linear_access(fn, &ranges, node.load.buf, indices, node.index_count);
+    bool linear = false;
+    berth_var var = p->rows.loops[p->rows.count - 1].var;
+    return berth_linear_stride(fn, &form, var, &linear) == 1 && linear;
+}
+
+static void stage_rows(berth_local_plan *p, berth_var step) {
+    berth_tfn *fn = p->fn;
+    bool along = runs_along_rows(p);
+    int64_t group_rows = p->local_y * p->tile_rows;
+    share rows = along ? share_of(p, group_rows, p->item_x, p->local_x)
+                       : share_of(p, group_rows, p->item_y, p->local_y);
+    share ks = along ? share_of(p, p->depth, p->item_y, p->local_y)
+                     : share_of(p, p->depth, p->item_x, p->local_x);
+    berth_expr inside = 0;
+    berth_expr k = sum_index(p, step, ks.at, &inside);
+    berth_expr row = berth_local__add(
+        p, berth_local__scale(p, berth_local__ref(p, p->group_y), group_rows), rows.at);
+    if (p->rows.extent % group_rows) row = berth_local__clamp(p, row, p->rows.extent);
+    uint32_t count = fn->vars.count;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, count + 1);
+    berth_local__split_index(p, &p->sum, k, map);
+    berth_local__split_index(p, &p->rows, row, map);
+    berth_expr value = berth_tfn_substitute(fn, p->row_value, map, count);
+    berth_expr at[] = {rows.at, ks.at};
+    berth_stmt body = berth_tfn_store(fn, p->row_tile, at, 2, value);
+    body = guard(p, inside, body, inside ? berth_tfn_store(fn, p->row_tile, at, 2, zero(p)) : 0);
+    body = share_loop(p, &ks, body);
+    berth_local__emit(p, share_loop(p, &rows, body));
+}
+
+void berth_local__stage(berth_local_plan *p, berth_var step) {
+    stage_columns(p, step);
+    stage_rows(p, step);
+}

@@ -1,0 +1,59 @@
+// Parts of berth_local_tile (private to compiler/schedule).
+#ifndef BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_
+#define BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_
+
+#include "compiler/schedule/work_groups.h"
+
+// Some loops of a nest as one flat index: value of loop i = index / inner_i % extent_i.
+typedef struct berth_flat_loops {
+    berth_nest_loop loops[BERTH_NEST_MAX_LOOPS];  // outermost first
+    int count;
+    int64_t extent;  // product; of the columns: the last loop counts in blocks of `lanes`
+} berth_flat_loops;
+
+typedef struct berth_local_plan {
+    berth_tfn *fn;
+    berth_nest nest;
+    berth_reduction reduction;
+    berth_expr row_value;     // operand that rows move
+    berth_expr column_value;  // operand that columns move
+    berth_flat_loops batch;   // move both or none
+    berth_flat_loops rows;
+    berth_flat_loops columns;
+    berth_flat_loops sum;
+    int64_t column_blocks;  // of the last column loop
+    uint16_t lanes;
+    int64_t tile_rows;      // of a work-item
+    int64_t local_x;        // work-items along columns
+    int64_t local_y;        // along rows
+    int64_t depth;          // of the sum, staged at once
+    berth_buf row_tile;     // [local_y * tile_rows][depth + 1]
+    berth_buf column_tile;  // [depth][local_x * lanes]
+    berth_buf acc;          // [tile_rows], vectors
+    berth_buf spill;        // [lanes], for partial vectors
+    berth_var group_y, group_x, item_y, item_x, block, lane;
+    berth_var marker;    // stands for an accumulator while the epilogue is vectorised
+    berth_expr *values;  // by variable: what column loops are in this work-item (lane at 0)
+    BERTH_VEC(berth_stmt) out;
+} berth_local_plan;
+
+// local_tile.c
+berth_expr berth_local__ref(const berth_local_plan *p, berth_var var);
+berth_expr berth_local__add(const berth_local_plan *p, berth_expr a, berth_expr b);
+berth_expr berth_local__scale(const berth_local_plan *p, berth_expr a, int64_t k);
+berth_expr berth_local__clamp(const berth_local_plan *p, berth_expr a,
+                              int64_t extent);  // min(a, extent - 1)
+berth_expr berth_local__less(const berth_local_plan *p, berth_expr a, int64_t limit);
+// Sets map[loop] for the loops of a flat index.
+void berth_local__split_index(const berth_local_plan *p, const berth_flat_loops *flat,
+                              berth_expr index, berth_expr *map);
+berth_expr *berth_local__map(const berth_local_plan *p);  // column values filled in
+void berth_local__emit(berth_local_plan *p, berth_stmt stmt);
+berth_stmt berth_local__take(berth_local_plan *p, uint32_t first);  // what was emitted since
+berth_expr berth_local__column_block(const berth_local_plan *p);    // first column of the vector
+bool berth_local__is_ragged(const berth_local_plan *p);  // vectors at the end are not whole
+
+// local_stage.c: statements of one work-item that fill its share of the two tiles.
+void berth_local__stage(berth_local_plan *p, berth_var step);
+
+#endif  // BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_
