@@ -319,13 +319,13 @@ Test(bad_input, every_allocation_may_fail) {
     graph_node1(&graph, "Add", "add", "x", "w", "h");
     graph_node1(&graph, "Mul", "mul", "h", "h", "y");
     pb model = model_of(&graph, 13);
-    berth_counting_allocator counting;
-    berth_counting_allocator_init(&counting, berth_allocator_system());
     bool done = false;
     for (int64_t at = 1; !done; ++at) {
         cr_assert_lt(at, 10000);
         berth_arena *arena = NULL;
         berth_module *module = NULL;
+        berth_counting_allocator counting;
+        berth_counting_allocator_init(&counting, berth_allocator_system());
         atomic_store(&counting.fail_at, at);
         berth_status status = berth_arena_create(berth_counting_allocator_get(&counting), &arena);
         if (!status)
