@@ -280,6 +280,96 @@ static bool convert_concat(pass *p, berth_op_id id) {
     return true;
 }
 
+// ---- integers
+// ------------------------------------------------------------------------------------
+
+// Largest sum over one output of |w - zero| (a bound of |accumulator| per unit of input), and the
+// weights less their zero points as f32. False when the zero points are not understood.
+static bool shifted_weights(pass *p, const berth_tensor *w, const berth_tensor *zero,
+                            berth_tensor *out, double *out_bound) {
+    int64_t zeros = zero ? berth_tensor_element_count(zero) : 0;
+    int64_t each = berth_tensor_element_count(w) / (w->dims[0] ? w->dims[0] : 1);
+    if (zeros > 1 && zeros != w->dims[0]) return false;
+    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, w->rank, w->dims);
+    *out_bound = 0;
+    for (int64_t o = 0; o < w->dims[0]; ++o) {
+        double sum = 0;
+        int64_t shift = zeros ? berth_tensor_get_i64(zero, zeros > 1 ? o : 0) : 0;
+        for (int64_t i = o * each; i < (o + 1) * each; ++i) {
+            double value = (double)(berth_tensor_get_i64(w, i) - shift);
+            berth_tensor_set_f64(out, i, value);
+            sum += value < 0 ? -value : value;
+        }
+        if (sum > *out_bound) *out_bound = sum;
+    }
+    return true;
+}
+
+static berth_value_id cast_to(pass *p, berth_op_id position, berth_value_id value,
+                              berth_dtype dtype) {
+    const berth_type type = *type_of(p, value);
+    berth_type_id wanted =
+        berth_type_tensor_layout(p->module, dtype, type.rank, type.dims, type.layout);
+    berth_value_id result = insert(p, position, BERTH_OP_CAST, &value, 1, wanted, position);
+    berth_attrs attrs = {0};
+    berth_attrs_set(p->module, &attrs, "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
+    graph_of(p)->ops.data[graph_of(p)->values.data[result].op].attrs = attrs;
+    return result;
+}
+
+static const berth_tensor *constant_operand(const pass *p, const berth_op *op, uint32_t i) {
+    if (i >= op->input_count || op->inputs[i] == BERTH_NONE) return NULL;
+    return berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
+}
+
+// Sums of integers below 2^24 are exact in f32, where the fast convolution is: conv_integer(x, w)
+// becomes cast(conv(cast(x) - zero, w - zero)). Larger ones stay as they are.
+static berth_status convert_conv_integer(pass *p, berth_op_id id) {
+    berth_op op = graph_of(p)->ops.data[id];
+    const berth_tensor *w = constant_operand(p, &op, 1);
+    const berth_tensor *x_zero = constant_operand(p, &op, 2);
+    const berth_tensor *w_zero = constant_operand(p, &op, 3);
+    bool known_zeros = (op.input_count < 3 || op.inputs[2] == BERTH_NONE || x_zero) &&
+                       (op.input_count < 4 || op.inputs[3] == BERTH_NONE || w_zero);
+    if (!w || w->rank != 4 || !known_zeros) return BERTH_OK;
+    if (x_zero && berth_tensor_element_count(x_zero) != 1) return BERTH_OK;
+    const berth_type x = *type_of(p, op.inputs[0]);
+    if (!berth_type_is_static(&x) || x.rank != 4 || x.layout) return BERTH_OK;
+    berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
+    double bound = 0;
+    if (!shifted_weights(p, w, w_zero, shifted, &bound)) return BERTH_OK;
+    if (bound * 255 >= 16777216.0) return BERTH_OK;  // |x - zero| <= 255 for 8-bit types
+    berth_value_id value = cast_to(p, id, op.inputs[0], BERTH_DTYPE_F32);
+    int64_t zero = x_zero ? berth_tensor_get_i64(x_zero, 0) : 0;
+    if (zero) {
+        berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
+        *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
+        berth_tensor_set_f64(scalar, 0, (double)zero);
+        berth_value_id amount = berth_graph_insert_constant(p->module, p->main, id, scalar, op.loc);
+        value = insert(p, id, BERTH_OP_SUB, (berth_value_id[]){value, amount}, 2,
+                       graph_of(p)->values.data[value].type, id);
+    }
+    berth_value_id weights = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
+    const berth_type out = *type_of(p, op.outputs[0]);
+    berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
+    berth_value_id sum =
+        insert(p, id, BERTH_OP_CONV, (berth_value_id[]){value, weights}, 2, real, id);
+    berth_op_id conv = graph_of(p)->values.data[sum].op;
+    graph_of(p)->ops.data[conv].attrs = op.attrs;
+    bool done = false;
+    BERTH_TRY(convert_conv(p, conv, &done));
+    berth_op *self = &graph_of(p)->ops.data[id];
+    berth_attrs attrs = {0};
+    berth_attrs_set(p->module, &attrs, "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = BERTH_DTYPE_I32});
+    self->kind = BERTH_OP_CAST;
+    self->input_count = 1;
+    self->inputs[0] = sum;
+    self->attrs = attrs;
+    return BERTH_OK;
+}
+
 // ---- matrices
 // -------------------------------------------------------------------------------------------------------
 
@@ -312,6 +402,11 @@ static berth_status convert(pass *p, berth_op_id id) {
     bool done = false;
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (on_cpu(p, id)) {
+        if (kind == BERTH_OP_CONV_INTEGER) {
+            make_plain(p, id);
+            BERTH_TRY(convert_conv_integer(p, id));
+            kind = graph_of(p)->ops.data[id].kind;
+        }
         if (kind == BERTH_OP_CONV)
             BERTH_TRY(convert_conv(p, id, &done));
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
