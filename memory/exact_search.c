@@ -168,7 +168,7 @@ static bool out_of_budget(exact_search *search) {
     if (search->nodes_left == 0) return true;
     search->nodes_left--;
     search->nodes++;
-    if (search->deadline_ns && (search->nodes & 255) == 0 && berth_clock_ns() > search->deadline_ns)
+    if (search->deadline_ns && (search->nodes & 63) == 0 && berth_clock_ns() > search->deadline_ns)
         search->out_of_time = true;
     return search->out_of_time;
 }
