@@ -1,11 +1,13 @@
 # Flags and helpers shared by every component.
 
 add_library(berth_flags INTERFACE)
-target_include_directories(berth_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_include_directories(berth_flags INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/berth>)
 target_compile_definitions(berth_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
-target_compile_options(berth_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
+set(berth_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
   -Wcast-qual -Wformat=2 -Werror -fno-strict-aliasing)
+target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:${berth_warnings}>")
 if(BERTH_SANITIZE)
   target_compile_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -O1)
   target_link_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE})
@@ -30,6 +32,9 @@ function(berth_component name)
     set(scope PUBLIC)
   endif()
   target_link_libraries(berth_${name} ${scope} berth_flags ${arg_LINK})
+  install(TARGETS berth_${name} EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
   foreach(dependency ${arg_DEPENDS})
     target_link_libraries(berth_${name} ${scope} berth_${dependency})
   endforeach()
