@@ -11,7 +11,8 @@ pc=$(find "$work/prefix" -name berth.pc)
 sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
 export PKG_CONFIG_PATH=$(dirname "$pc")
 cc -std=c17 examples/run_model.c $(pkg-config --cflags --libs berth) -o "$work/run_model"
-"$work/run_model" examples/digits/digits.onnx 2>&1 | grep -q -- '--dim' # refuses the symbolic dimension, clearly
+output=$("$work/run_model" examples/digits/digits.onnx 2>&1 || true)
+grep -q -- '--dim' <<<"$output" || { echo "unexpected: $output"; exit 1; } # the symbolic dimension is refused, clearly
 mkdir "$work/consumer"
 cat >"$work/consumer/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.22)
