@@ -97,23 +97,62 @@ int64_t berth_layout_offset(const berth_layout *layout, const int64_t *dims, con
     return offset;
 }
 
-// Calls for every logical index in row-major order; copies one element of `size` bytes in the
-// wanted direction.
+static void copy_element(unsigned char *physical, unsigned char *row_major, size_t size,
+                         bool pack) {
+    unsigned char *to = pack ? physical : row_major;
+    const unsigned char *from = pack ? row_major : physical;
+    if (size == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, size);
+}
+
+enum { table_entries = 40000 };  // sums of extents that fit below; 160 KB of stack
+
+// The position of an element is a sum of one term per dimension: the terms of every index. False
+// when they do not fit.
+static bool make_terms(const berth_layout *layout, const berth_tensor *tensor,
+                       uint32_t terms[table_entries], uint32_t *first) {
+    int64_t used = 0;
+    if (berth_layout_element_count(layout, tensor->dims) > UINT32_MAX) return false;
+    for (int d = 0; d < tensor->rank; ++d) {
+        if (tensor->dims[d] > table_entries - used) return false;
+        int64_t index[BERTH_MAX_RANK] = {0};
+        first[d] = (uint32_t)used;
+        for (; index[d] < tensor->dims[d]; ++index[d])
+            terms[used++] = (uint32_t)berth_layout_offset(layout, tensor->dims, index);
+    }
+    return true;
+}
+
+// Visits every logical index in row-major order; copies one element in the wanted direction.
 static void copy_elements(const berth_layout *layout, const berth_tensor *tensor,
                           unsigned char *physical, bool pack) {
     size_t size = berth_dtype_size_bytes(tensor->dtype);
     int64_t count = berth_tensor_element_count(tensor);
     int64_t index[BERTH_MAX_RANK] = {0};
     unsigned char *row_major = tensor->data;
-    for (int64_t i = 0; i < count; ++i) {
-        unsigned char *at =
-            physical + (size_t)berth_layout_offset(layout, tensor->dims, index) * size;
-        if (pack)
-            memcpy(at, row_major, size);
-        else
-            memcpy(row_major, at, size);
-        row_major += size;
-        for (int d = tensor->rank - 1; d >= 0 && ++index[d] == tensor->dims[d]; --d) index[d] = 0;
+    uint32_t terms[table_entries];
+    uint32_t first[BERTH_MAX_RANK];
+    bool fast = tensor->rank > 0 && make_terms(layout, tensor, terms, first);
+    int last = tensor->rank - 1;
+    for (int64_t i = 0; i < count;) {
+        int64_t run = 1;
+        if (fast) {
+            size_t base = 0;
+            run = tensor->dims[last];
+            for (int d = 0; d < last; ++d) base += terms[first[d] + (uint32_t)index[d]];
+            for (int64_t k = 0; k < run; ++k, row_major += size)
+                copy_element(physical + (base + terms[first[last] + (uint32_t)k]) * size, row_major,
+                             size, pack);
+            index[last] = run - 1;
+        } else {
+            size_t at = (size_t)berth_layout_offset(layout, tensor->dims, index);
+            copy_element(physical + at * size, row_major, size, pack);
+            row_major += size;
+        }
+        i += run;
+        for (int d = last; d >= 0 && ++index[d] == tensor->dims[d]; --d) index[d] = 0;
     }
 }
 

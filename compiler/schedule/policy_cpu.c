@@ -17,12 +17,40 @@ static berth_cpu_facts facts_of(const berth_target *target) {
     return facts;
 }
 
+static bool has_loops(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return false;
+    if (node->kind == BERTH_STMT_FOR) return true;
+    if (node->kind == BERTH_STMT_IF) return has_loops(fn, node->body) || has_loops(fn, node->other);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        if (has_loops(fn, fn->lists.data[node->first + i])) return true;
+    return false;
+}
+
+// Straight-line bodies over small tables (Winograd transforms): lanes along the last loop.
+static berth_stmt vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
+    if (has_loops(fn, nest.body) || nest.loops[nest.count - 1].extent % facts->lanes) return 0;
+    berth_status status = BERTH_OK;
+    if (nest.loops[nest.count - 1].extent != facts->lanes)
+        status = berth_schedule_split(fn, &nest, nest.count - 1, facts->lanes);
+    if (!status) status = berth_schedule_vectorize(fn, &nest);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    for (int i = 0; i < nest.count; ++i)
+        nest.loops[i].kind =
+            i + 1 < nest.count || nest.count == 1 ? BERTH_LOOP_PARALLEL : BERTH_LOOP_SERIAL;
+    return berth_nest_emit(fn, &nest);
+}
+
 // Iterations that depend on each other must not be told otherwise.
 static berth_stmt schedule_nest(berth_tfn *fn, berth_stmt stmt, const berth_cpu_facts *facts) {
     berth_nest nest;
     if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
     berth_stmt scheduled = berth_cpu__tile_reduction(fn, &nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, &nest, facts);
+    if (!scheduled) scheduled = vector_tables(fn, nest, facts);
     return scheduled ? scheduled : stmt;
 }
 

@@ -10,11 +10,18 @@ typedef struct vectorizer {
     uint16_t lanes;
     berth_buf acc;  // loads of it become `marker`, a vector; BERTH_NONE = none
     berth_expr marker;
+    const berth_buf *renamed;  // by buffer: its vector form, BERTH_NONE = keeps its elements; NULL
+    uint32_t renamed_count;
     bool failed;
     berth_expr *done;
     uint8_t *depends;  // 0 unknown, 1 no, 2 yes
     uint32_t done_count;
 } vectorizer;
+
+// The vector form of a local table, or BERTH_NONE.
+static berth_buf vector_form(const vectorizer *v, berth_buf buf) {
+    return v->renamed && buf < v->renamed_count ? v->renamed[buf] : BERTH_NONE;
+}
 
 // Whether a value differs from lane to lane.
 static bool varies(vectorizer *v, berth_expr id) {
@@ -25,7 +32,7 @@ static bool varies(vectorizer *v, berth_expr id) {
     if (node.kind == BERTH_EXPR_VAR)
         found = node.var == v->var;
     else if (node.kind == BERTH_EXPR_LOAD) {
-        found = node.load.buf == v->acc;
+        found = node.load.buf == v->acc || vector_form(v, node.load.buf) != BERTH_NONE;
         for (int i = 0; i < node.index_count; ++i)
             found = varies(v, berth_tfn_load_indices(v->fn, id)[i]) || found;
     } else if (node.kind != BERTH_EXPR_INT && node.kind != BERTH_EXPR_FLOAT)
@@ -84,6 +91,12 @@ static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node
     berth_expr old[BERTH_MAX_RANK];
     berth_expr indices[BERTH_MAX_RANK];
     memcpy(old, berth_tfn_load_indices(v->fn, id), node.index_count * sizeof(berth_expr));
+    berth_buf form = vector_form(v, node.load.buf);
+    if (form != BERTH_NONE) {  // a table of vectors: the same element in every lane
+        for (int i = 0; i < node.index_count; ++i)
+            if (varies(v, old[i])) return fail(v);
+        return berth_tfn_load(v->fn, form, old, node.index_count);
+    }
     if (!has_vectors((berth_dtype)node.dtype) || v->fn->bufs.data[node.load.buf].lanes > 1)
         return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
@@ -233,6 +246,73 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
     return berth_tfn_store(fn, node.buf, indices, node.index_count, value);
 }
 
+// ---- whole bodies
+// --------------------------------------------------------------------------------
+
+// Local tables of scalars get vector elements.
+static void rename_tables(berth_tfn *fn, berth_stmt id, uint16_t lanes, berth_buf *renamed,
+                          uint32_t count, bool *ok) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    if (node.kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node.count; ++i)
+            rename_tables(fn, fn->lists.data[node.first + i], lanes, renamed, count, ok);
+    if (node.kind == BERTH_STMT_IF) {
+        rename_tables(fn, node.body, lanes, renamed, count, ok);
+        if (node.other) rename_tables(fn, node.other, lanes, renamed, count, ok);
+    }
+    if (node.kind != BERTH_STMT_ALLOC) return;
+    berth_buf_info info = fn->bufs.data[node.buf];
+    if (node.buf >= count || info.scope != BERTH_SCOPE_REGISTER || info.lanes > 1 ||
+        !has_vectors(info.dtype)) {
+        *ok = false;
+        return;
+    }
+    info.lanes = lanes;
+    berth_vec_push(fn->module->arena, &fn->bufs, info);
+    renamed[node.buf] = fn->bufs.count - 1;
+}
+
+static berth_stmt vectorize_stmt(vectorizer *v, berth_stmt id);
+
+static berth_stmt vectorize_seq(vectorizer *v, berth_stmt_node node) {
+    berth_stmt *items = berth_arena_new_array(v->fn->module->arena, berth_stmt, node.count + 1);
+    for (uint32_t i = 0; i < node.count && !v->failed; ++i)
+        items[i] = vectorize_stmt(v, v->fn->lists.data[node.first + i]);
+    return v->failed ? 0 : berth_tfn_seq(v->fn, items, node.count);
+}
+
+static berth_stmt vectorize_any_store(vectorizer *v, berth_stmt id, berth_stmt_node node) {
+    berth_expr old[BERTH_MAX_RANK];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(old, berth_tfn_store_indices(v->fn, id), node.index_count * sizeof(berth_expr));
+    berth_buf form = vector_form(v, node.buf);
+    berth_expr value = vectorize(v, node.value);
+    if (v->failed) return 0;
+    bool moves = false;
+    for (int i = 0; i < node.index_count; ++i) moves |= varies(v, old[i]);
+    if (form != BERTH_NONE)
+        return moves ? fail(v) : berth_tfn_store(v->fn, form, old, node.index_count, value);
+    if (!moves || !has_vectors(v->fn->bufs.data[node.buf].dtype)) return fail(v);
+    if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
+    return berth_tfn_store(v->fn, node.buf, indices, node.index_count, value);
+}
+
+static berth_stmt vectorize_stmt(vectorizer *v, berth_stmt id) {
+    const berth_stmt_node node = v->fn->stmts.data[id];
+    switch ((berth_stmt_kind)node.kind) {
+    case BERTH_STMT_SEQ: return vectorize_seq(v, node);
+    case BERTH_STMT_ALLOC: return berth_tfn_alloc(v->fn, v->renamed[node.buf]);
+    case BERTH_STMT_STORE: return vectorize_any_store(v, id, node);
+    case BERTH_STMT_IF: {
+        if (varies(v, node.value)) return fail(v);
+        berth_stmt body = vectorize_stmt(v, node.body);
+        berth_stmt other = node.other ? vectorize_stmt(v, node.other) : 0;
+        return v->failed ? 0 : berth_tfn_if(v->fn, node.value, body, other);
+    }
+    default: return fail(v);
+    }
+}
+
 berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
     if (nest->count == 0)
         return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: no loop to vectorise");
@@ -240,25 +320,24 @@ berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
     if (last.extent < 2 || last.extent > 64)
         return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: %lld lanes",
                                  (long long)last.extent);
-    berth_stmt items[64];
-    uint32_t count = 1;
-    const berth_stmt_node body = fn->stmts.data[nest->body];
-    if (body.kind == BERTH_STMT_SEQ) count = body.count;
-    if (count > 64)
-        return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                 "schedule: too many statements in a vector loop");
     if (!berth_nest_is_independent(fn, nest))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "schedule: iterations depend on each other");
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_stmt store =
-            body.kind == BERTH_STMT_SEQ ? fn->lists.data[body.first + i] : nest->body;
-        items[i] = berth_vectorize_store(fn, store, last.var, (uint16_t)last.extent, BERTH_NONE, 0);
-        if (!items[i])
-            return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                     "schedule: a statement that has no vector form");
-    }
-    nest->body = berth_tfn_seq(fn, items, count);
+    uint32_t count = fn->bufs.count;
+    uint16_t lanes = (uint16_t)last.extent;
+    bool ok = true;
+    berth_buf *renamed = berth_arena_new_array(fn->module->arena, berth_buf, count + 1);
+    memset(renamed, 0xff, (count + 1) * sizeof(*renamed));
+    rename_tables(fn, nest->body, lanes, renamed, count, &ok);
+    vectorizer v = start(fn, last.var, lanes, BERTH_NONE, 0);
+    v.renamed = renamed;
+    v.renamed_count = count;
+    know_var(&v);
+    berth_stmt body = ok ? vectorize_stmt(&v, nest->body) : 0;
+    if (!body || v.failed)
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "schedule: a statement that has no vector form");
+    nest->body = body;
     nest->count--;
     return BERTH_OK;
 }
