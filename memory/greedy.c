@@ -27,7 +27,7 @@ static const struct {
     {"skyline area", GREEDY_AREA, METHOD_SKYLINE},
     {"skyline size", GREEDY_SIZE, METHOD_SKYLINE},
 };
-enum { heuristic_count = sizeof(heuristics) / sizeof(heuristics[0]) };
+enum { heuristic_count = sizeof(heuristics) / sizeof(heuristics[0]), FIRST_SKYLINE = 8 };
 
 uint32_t berth_memory_greedy_count(void) {
     return heuristic_count;
@@ -267,6 +267,15 @@ uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *in
     return height;
 }
 
+// Worth its time on a large problem.
+static bool is_fast(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
+                    uint32_t heuristic) {
+    if (heuristics[heuristic].method == METHOD_SKYLINE) return true;
+    return heuristics[heuristic].method == METHOD_GAPS &&
+           heuristics[heuristic].measure == GREEDY_SIZE &&
+           count_conflicts(scratch, intervals, count, NULL) <= BERTH_MEMORY_GREEDY_PAIR_LIMIT / 4;
+}
+
 uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interval *intervals,
                                   uint32_t count, uint64_t *out_offsets, const char **out_name) {
     berth_arena *scratch = berth_arena_create_child(arena);
@@ -274,13 +283,10 @@ uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interva
     uint64_t bound = berth_memory_live_peak(scratch, intervals, count).size_bytes;
     uint64_t best = UINT64_MAX;
     *out_name = "";
-    for (uint32_t h = 0; h < heuristic_count && best > bound; ++h) {
-        // Stacking is below the others in quality; of the fast ones only by size, for a result in
-        // any case.
-        bool slow =
-            heuristics[h].method == METHOD_STACK || heuristics[h].measure == GREEDY_DURATION;
-        if (count > BERTH_MEMORY_GREEDY_FAST_COUNT && slow && h > 1 &&
-            heuristics[h].method != METHOD_SKYLINE)
+    for (uint32_t k = 0; k < heuristic_count && best > bound; ++k) {
+        // The skylines come first: they are fast and good.
+        uint32_t h = (k + FIRST_SKYLINE) % heuristic_count;
+        if (count > BERTH_MEMORY_GREEDY_FAST_COUNT && !is_fast(scratch, intervals, count, h))
             continue;
         uint64_t height = berth_memory_greedy(scratch, intervals, count, h, offsets);
         if (height >= best) continue;
