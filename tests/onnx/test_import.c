@@ -1,0 +1,255 @@
+// What the importer makes of a model: parameters, constants, names, symbols, bindings, functions.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compiler/onnx/import.h"
+#include "tests/onnx/model_writer.h"
+
+#define SYMBOL(k) (INT64_MIN + (k))  // "Nk" (model_writer.h)
+
+typedef struct imported {
+    berth_arena *arena;
+    berth_module *module;
+    const berth_graph *graph;
+    berth_status status;
+} imported;
+
+static imported import_with(const pb *model, const berth_import_options *options) {
+    imported result = {.arena = NULL};
+    cr_assert(!berth_arena_create(berth_allocator_system(), &result.arena));
+    result.status = berth_onnx_import_memory(result.arena, model->data, model->size, "m.onnx", NULL,
+                                             options, &result.module);
+    if (!result.status)
+        result.graph =
+            berth_graph_get(result.module, berth_module_find_function(result.module, "main"));
+    return result;
+}
+
+static void finish(imported *result) {
+    berth_status_free(result->status);
+    berth_arena_destroy(result->arena);
+}
+
+static const berth_type *output_type(const imported *i, uint32_t index) {
+    return berth_type_get(
+        i->module, i->graph->values.data[i->graph->regions.data[0].results.data[index]].type);
+}
+
+static uint32_t count_kind(const imported *i, berth_op_kind kind) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < i->graph->regions.data[0].ops.count; ++k)
+        count += i->graph->ops.data[i->graph->regions.data[0].ops.data[k]].kind == kind;
+    return count;
+}
+
+static const int64_t four[1] = {4};
+
+Test(import, initializers_are_constants_and_borrow_the_file) {
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_input(&graph, "w", 1, four);  // as models of IR version 3 list them
+    graph_output(&graph, "y", 1, four);
+    graph_floats(&graph, "w", 4, 16);
+    graph_node1(&graph, "Add", "", "x", "w", "y");
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    cr_assert_eq(root->params.count, 1);
+    cr_expect_str_eq(berth_module_str(i.module, i.graph->values.data[root->params.data[0]].name),
+                     "x");
+    cr_expect_str_eq(berth_module_str(i.module, i.graph->values.data[root->results.data[0]].name),
+                     "y");
+    const berth_op *add = &i.graph->ops.data[root->ops.data[root->ops.count - 1]];
+    cr_expect_str_eq(berth_module_str(i.module, berth_loc_get(i.module, add->loc)->node), "Add_0");
+    const berth_tensor *w = berth_graph_constant_of(i.module, i.graph, add->inputs[1]);
+    cr_assert(w);
+    const uint8_t *data = w->data;
+    bool inside = data >= model.data && data < model.data + model.size;
+    bool aligned = false;  // raw data may lie anywhere: it is borrowed exactly when aligned
+    for (size_t at = 0; at + 16 <= model.size; ++at)
+        if (memcmp(model.data + at, data, 16) == 0)
+            aligned |= (uintptr_t)(model.data + at) % 4 == 0;
+    cr_expect_eq(inside, aligned);
+    finish(&i);
+}
+
+static pb symbolic_model(void) {
+    const int64_t dims[2] = {SYMBOL(0), 3};
+    const int64_t same[2] = {SYMBOL(0), 1};
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, dims);
+    graph_input(&graph, "z", 2, same);
+    graph_output(&graph, "y", 2, dims);
+    graph_node1(&graph, "Add", "add", "x", "z", "y");
+    return model_of(&graph, 13);
+}
+
+Test(import, symbols_survive_and_can_be_fixed) {
+    pb model = symbolic_model();
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect(berth_dim_is_symbol(output_type(&i, 0)->dims[0]));
+    cr_expect_str_eq(berth_module_str(i.module, berth_dim_symbol_name(output_type(&i, 0)->dims[0])),
+                     "N0");
+    finish(&i);
+    berth_dim_binding dim = {"N0", 60};
+    i = import_with(&model, &(berth_import_options){.dims = &dim, .dim_count = 1});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[0], 60);
+    cr_expect(berth_type_is_static(output_type(&i, 0)));
+    finish(&i);
+}
+
+static berth_input_binding binding(const char *name, berth_dtype dtype, int64_t rows,
+                                   int64_t columns) {
+    return (berth_input_binding){.name = name,
+                                 .tensor = {.dtype = dtype, .rank = 2, .dims = {rows, columns}}};
+}
+
+Test(import, bound_inputs_fix_dimensions) {
+    pb model = symbolic_model();
+    berth_input_binding x = binding("x", BERTH_DTYPE_F32, 7, 3);
+    imported i = import_with(&model, &(berth_import_options){.inputs = &x, .input_count = 1});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    cr_expect_eq(berth_type_get(i.module, i.graph->values.data[root->params.data[1]].type)->dims[0],
+                 7);
+    cr_expect_eq(output_type(&i, 0)->dims[0], 7);
+    finish(&i);
+}
+
+Test(import, wrong_bindings_are_refused) {
+    pb model = symbolic_model();
+    berth_input_binding two[2] = {binding("x", BERTH_DTYPE_F32, 7, 3),
+                                  binding("z", BERTH_DTYPE_F32, 8, 1)};
+    berth_input_binding name = binding("q", BERTH_DTYPE_F32, 7, 3);
+    berth_input_binding shape = binding("x", BERTH_DTYPE_F32, 7, 4);
+    berth_input_binding rank = binding("x", BERTH_DTYPE_F32, 7, 3);
+    berth_input_binding type = binding("x", BERTH_DTYPE_I64, 7, 3);
+    berth_dim_binding dim = {"M", 3};
+    berth_dim_binding negative = {"N0", -3};
+    rank.tensor.rank = 1;
+    const struct {
+        berth_import_options options;
+        const char *wanted;
+    } cases[] = {
+        {{.inputs = two, .input_count = 2}, "N0"},
+        {{.inputs = &name, .input_count = 1}, "\"x\""},
+        {{.inputs = &shape, .input_count = 1}, "4"},
+        {{.inputs = &rank, .input_count = 1}, "dimensions"},
+        {{.inputs = &type, .input_count = 1}, "i64"},
+        {{.dims = &dim, .dim_count = 1}, "N0"},
+        {{.dims = &negative, .dim_count = 1}, "-3"},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); ++k) {
+        imported i = import_with(&model, &cases[k].options);
+        cr_expect_eq(berth_status_code(i.status), BERTH_INVALID_ARGUMENT, "case %zu", k);
+        cr_expect(strstr(berth_status_message(i.status), cases[k].wanted), "case %zu: %s", k,
+                  berth_status_message(i.status));
+        finish(&i);
+    }
+}
+
+Test(import, an_input_bound_as_constant_is_no_parameter) {
+    pb model = symbolic_model();
+    float values[3] = {1, 2, 3};
+    berth_input_binding x = binding("x", BERTH_DTYPE_F32, 1, 3);
+    x.tensor.data = values;
+    x.as_constant = true;
+    imported i = import_with(&model, &(berth_import_options){.inputs = &x, .input_count = 1});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(i.graph->regions.data[0].params.count, 1);
+    cr_expect_eq(count_kind(&i, BERTH_OP_CONSTANT), 1);
+    cr_expect_eq(output_type(&i, 0)->dims[0], 1);
+    finish(&i);
+}
+
+// ---- older operator versions ----
+
+Test(import, attributes_become_operands) {
+    const char *inputs[] = {"x", NULL};
+    const char *outputs[] = {"y", NULL};
+    const int64_t axes[2] = {0, 2};
+    const int64_t dims[3] = {1, 4, 1};
+    pb graph = {.size = 0};
+    pb attr = attr_ints("axes", axes, 2);
+    graph_input(&graph, "x", 1, four);
+    graph_output(&graph, "y", 3, dims);
+    graph_node(&graph, "Unsqueeze", "u", inputs, outputs, &attr, 1);
+    pb model = model_of(&graph, 11);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_UNSQUEEZE), 1);
+    cr_expect_eq(output_type(&i, 0)->rank, 3);
+    cr_expect_eq(output_type(&i, 0)->dims[1], 4);
+    finish(&i);
+    model = model_of(&graph, 13);  // from 13 on the attribute is gone and the axes are missing
+    i = import_with(&model, NULL);
+    cr_expect_eq(berth_status_code(i.status), BERTH_INVALID_ARGUMENT);
+    finish(&i);
+}
+
+// Softmax before opset 13 runs over all dimensions from the axis on: as a matrix, unless the rest
+// are ones.
+Test(import, old_softmax_is_over_a_matrix) {
+    const int64_t dims[3] = {2, 3, 4};
+    const int64_t thin[3] = {2, 3, 1};
+    const char *inputs[] = {"x", NULL};
+    const char *outputs[] = {"y", NULL};
+    for (int k = 0; k < 3; ++k) {
+        pb graph = {.size = 0};
+        graph_input(&graph, "x", 3, k == 1 ? thin : dims);
+        graph_output(&graph, "y", 3, k == 1 ? thin : dims);
+        graph_node(&graph, "Softmax", "s", inputs, outputs, NULL, 0);
+        pb model = model_of(&graph, k == 2 ? 13 : 11);
+        imported i = import_with(&model, NULL);
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        cr_expect_eq(count_kind(&i, BERTH_OP_SOFTMAX), 1);
+        cr_expect_eq(count_kind(&i, BERTH_OP_FLATTEN), k == 0);
+        cr_expect_eq(count_kind(&i, BERTH_OP_RESHAPE), k == 0);
+        finish(&i);
+    }
+}
+
+// ---- functions of the model ----
+
+Test(import, functions_are_inlined) {
+    pb graph = {.size = 0};
+    pb function = {.size = 0};
+    pb body = {.size = 0};
+    pb node = {.size = 0};
+    pb opset = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_output(&graph, "y", 1, four);
+    pb_text(&node, 1, "x");
+    pb_text(&node, 2, "y");
+    pb_text(&node, 3, "caller");
+    pb_text(&node, 4, "Double");
+    pb_text(&node, 7, "own");
+    pb_message(&graph, 1, &node);
+    pb_text(&function, 1, "Double");
+    pb_text(&function, 4, "y");  // names inside are the function's own
+    pb_text(&function, 5, "x");
+    graph_node1(&body, "Add", "inner", "y", "y", "x");
+    pb_bytes(&function, 7, body.data + 2,
+             body.size - 2);  // graph.node and function.node: the same message
+    pb_text(&function, 10, "own");
+    pb_text(&opset, 1, "own");
+    pb_int(&opset, 2, 1);
+    pb model = model_of(&graph, 13);
+    pb_message(&model, 8, &opset);
+    pb_message(&model, 25, &function);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    cr_assert_eq(root->ops.count, 1);
+    const berth_op *add = &i.graph->ops.data[root->ops.data[0]];
+    cr_expect_eq(add->kind, BERTH_OP_ADD);
+    cr_expect_eq(add->inputs[0], root->params.data[0]);
+    cr_expect_str_eq(berth_module_str(i.module, berth_loc_get(i.module, add->loc)->node),
+                     "caller/inner");
+    finish(&i);
+}
