@@ -117,7 +117,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
-    return berth_pass_layout_cpu(module, main, options->target);
+    return berth_pass_layout_cpu(module, main, options->target, !options->no_winograd);
 }
 
 static berth_status run_fuse(berth_module *module, berth_pass_context *context) {

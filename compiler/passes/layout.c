@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/passes/winograd.h"
 #include "ir/layout.h"
 #include "ir/op_params.h"
 #include "planner/planner.h"
@@ -20,6 +21,7 @@ typedef struct pass {
     berth_value_id *other;
     uint32_t value_count;
     berth_str_id blocked;
+    bool winograd;
 } pass;
 
 static berth_graph *graph_of(const pass *p) {
@@ -190,6 +192,51 @@ static const char *weights_tag(const berth_window *w, int64_t inputs, int64_t ou
     return wide ? "Abcd16a" : "Abcd8a";
 }
 
+// Three operations in place of a 3 x 3 convolution: the operation itself becomes the last one.
+static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
+                          const berth_tensor *bias, const berth_window *w, int64_t m) {
+    berth_module *module = p->module;
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type out = *type_of(p, op.outputs[0]);
+    berth_value_id x = in_layout(p, op.inputs[0], p->blocked, id, id);
+    int64_t points = (m + 2) * (m + 2);
+    int64_t tiles = out.dims[0] * ((w->output[0] + m - 1) / m) * ((w->output[1] + m - 1) / m);
+    int64_t in_dims[3] = {points, tiles, weights->dims[1]};
+    int64_t weight_dims[3] = {points, weights->dims[1], weights->dims[0]};
+    int64_t sum_dims[3] = {points, tiles, weights->dims[0]};
+    berth_attrs attrs = {0};
+    berth_attrs_set_int(module, &attrs, "tile", m);
+    berth_attrs_set_ints(
+        module, &attrs, "pads",
+        (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
+    berth_value_id in = insert(p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
+                               berth_type_tensor(module, BERTH_DTYPE_F32, 3, in_dims), id);
+    graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
+    berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
+    *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
+                             .rank = 3,
+                             .data = berth_winograd_weights(weights, m, module->arena)};
+    memcpy(packed->dims, weight_dims, sizeof(weight_dims));
+    berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
+    graph_of(p)->values.data[u].type =
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
+                                 berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
+    graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
+    berth_value_id sum = insert(p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
+                                berth_type_tensor(module, BERTH_DTYPE_F32, 3, sum_dims), id);
+    berth_value_id bias_value = bias ? packed_constant(p, bias, "A8a", id) : BERTH_NONE;
+    berth_attrs last = {0};
+    berth_attrs_set_int(module, &last, "tile", m);
+    berth_attrs_set_ints(module, &last, "output_shape", out.dims, 4);
+    berth_op *self = &graph_of(p)->ops.data[id];
+    self->kind = BERTH_OP_WINOGRAD_OUTPUT;
+    self->inputs[0] = sum;
+    self->inputs[1] = bias_value;
+    self->input_count = bias ? 2 : 1;
+    self->attrs = last;
+    set_layout(p, op.outputs[0], p->blocked);
+}
+
 static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     berth_op op = graph_of(p)->ops.data[id];
     *out_done = false;
@@ -208,6 +255,12 @@ static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     bool blocked_input = false;
     const char *tag = weights_tag(&w, weights->dims[1], weights->dims[0], &blocked_input);
     if (!tag) return BERTH_OK;
+    int64_t tile = p->winograd ? berth_winograd_choose(&w, weights->dims[1], weights->dims[0]) : 0;
+    if (tile && (!bias || bias->rank == 1)) {
+        make_winograd(p, id, weights, bias, &w, tile);
+        *out_done = true;
+        return BERTH_OK;
+    }
     berth_value_id x = in_layout(p, op.inputs[0], blocked_input ? p->blocked : 0, id, id);
     x = padded_input(p, id, x, &w);
     berth_value_id packed = packed_constant(p, weights, tag, id);
@@ -358,7 +411,11 @@ static berth_status convert_conv_integer(pass *p, berth_op_id id) {
     berth_op_id conv = graph_of(p)->values.data[sum].op;
     graph_of(p)->ops.data[conv].attrs = op.attrs;
     bool done = false;
-    BERTH_TRY(convert_conv(p, conv, &done));
+    bool winograd = p->winograd;
+    p->winograd = false;  // it rounds: sums would no longer be exact
+    berth_status status = convert_conv(p, conv, &done);
+    p->winograd = winograd;
+    BERTH_TRY(status);
     berth_op *self = &graph_of(p)->ops.data[id];
     berth_attrs attrs = {0};
     berth_attrs_set(p->module, &attrs, "to",
@@ -424,12 +481,13 @@ static berth_status convert(pass *p, berth_op_id id) {
 }
 
 berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
-                                   const berth_multi_target *target) {
+                                   const berth_multi_target *target, bool winograd) {
     berth_graph *graph = berth_graph_get(module, main);
     pass p = {.module = module,
               .main = main,
               .target = target,
               .scratch = berth_arena_create_child(module->arena)};
+    p.winograd = winograd;
     p.blocked = berth_module_intern(module, BLOCKED);
     p.value_count = graph->values.count;
     p.other = berth_arena_new_array(p.scratch, berth_value_id, p.value_count + 1);

@@ -15,9 +15,10 @@
 #include "ir/graph.h"
 #include "target/target.h"
 
-// Rewrites `main` in place. Inside berth_arena_try of the module's arena. O(operations + bytes of
-// constants).
+// 3 x 3 convolutions of large maps become Winograd convolutions (winograd.h) unless `winograd` is
+// false; integer ones run in f32 where their sums are exact there. Rewrites `main` in place. Inside
+// berth_arena_try of the module's arena. O(operations + bytes of constants).
 BERTH_MUST_USE berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
-                                                  const berth_multi_target *target);
+                                                  const berth_multi_target *target, bool winograd);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_H_

@@ -1,0 +1,18 @@
+// Weights of Winograd convolutions, transformed and packed at compile time (private to
+// compiler/passes).
+#ifndef BERTH_COMPILER_PASSES_WINOGRAD_H_
+#define BERTH_COMPILER_PASSES_WINOGRAD_H_
+
+#include "ir/op_params.h"
+
+// Outputs per dimension of a tile: 4 or 2 where F(m x m, 3 x 3) pays, 0 where the direct
+// convolution is as good. F(4 x 4) needs maps that its tiles fill; its weights are 4 times as large
+// as the direct ones, so that small maps are bound by memory.
+int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t outputs);
+
+// weights f32 [o, i, 3, 3] -> points [(m+2)^2, i, o] in layout "aCb16c"
+// (BERTH_WINOGRAD_WEIGHTS_TAG), in `arena`. Lavin and Gray 2016, section 4: G g G^T. O(o * i).
+#define BERTH_WINOGRAD_WEIGHTS_TAG "aCb16c"
+float *berth_winograd_weights(const berth_tensor *weights, int64_t m, berth_arena *arena);
+
+#endif  // BERTH_COMPILER_PASSES_WINOGRAD_H_
