@@ -1,5 +1,7 @@
 #include "toolkit/plan_picture.h"
 
+#include <string.h>
+
 // Colours that differ for the common kinds of colour blindness (Okabe and Ito 2008).
 static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
                                       "#f0e442", "#0072b2", "#d55e00"};
@@ -54,7 +56,7 @@ void berth_plan_picture_dot(const berth_model *model, berth_strbuf *out) {
 enum { row_height = 44, left = 120, width = 1000, top = 40 };
 
 static void add_box(berth_strbuf *out, double x, double w, double y, const char *colour,
-                    const char *title, double time_ns) {
+                    const char *title, const char *label, double time_ns) {
     berth_strbuf_addf(
         out,
         "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"%s\" stroke=\"#333\" "
@@ -62,6 +64,12 @@ static void add_box(berth_strbuf *out, double x, double w, double y, const char 
         x, y, w < 0.6 ? 0.6 : w, row_height - 12, colour);
     add_escaped(out, title);
     berth_strbuf_addf(out, ", %.1f us</title></rect>\n", time_ns / 1e3);
+    enum { letter_width = 7 };
+    if (w < (double)(strlen(label) * letter_width)) return;
+    berth_strbuf_addf(out, "<text x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\">", x + w / 2,
+                      y + 21);
+    add_escaped(out, label);
+    berth_strbuf_add(out, "</text>\n");
 }
 
 // One row per device; operations in plan order, each as wide as its predicted time; copies in grey
@@ -92,14 +100,15 @@ void berth_plan_picture_svg(const berth_model *model, berth_strbuf *out) {
         for (; copy < plan->copy_count && plan->copies[copy].before == entry->op; ++copy) {
             const berth_plan_copy *c = &plan->copies[copy];
             add_box(out, left + at * scale, c->time_ns * scale, top + c->to * row_height, "#bbbbbb",
-                    "copy", c->time_ns);
+                    "copy", "copy", c->time_ns);
             at += c->time_ns;
         }
         const char *title = berth_arena_printf(
             out->arena, "%s (%s) on %s: %s", program->placements[i].node, program->placements[i].op,
             program->devices[entry->device].name, entry->reason);
         add_box(out, left + at * scale, entry->time_ns * scale, top + entry->device * row_height,
-                palette[entry->device % palette_size], title, entry->time_ns);
+                palette[entry->device % palette_size], title, program->placements[i].node,
+                entry->time_ns);
         at += entry->time_ns;
     }
     berth_strbuf_addf(out,
