@@ -27,6 +27,7 @@ typedef struct berth_local_plan {
     int64_t local_x;        // work-items along columns
     int64_t local_y;        // along rows
     int64_t depth;          // of the sum, staged at once
+    bool one_by_one;
     berth_buf row_tile;     // [local_y * tile_rows][depth + 1]
     berth_buf column_tile;  // [depth][local_x * lanes]
     berth_buf acc;          // [tile_rows], vectors

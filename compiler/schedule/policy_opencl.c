@@ -29,8 +29,9 @@ static opencl_facts facts_of(const berth_target *target) {
                                              .group_size = target->max_group_size,
                                              .local_memory_bytes = target->local_memory_bytes};
     if (facts.on_cores) {
+        facts.limits.one_by_one = true;
         facts.limits.lanes = facts.cores.lanes;
-        facts.limits.rows = facts.cores.registers - 4;
+        facts.limits.rows = 12;
         facts.limits.group_columns = 8;
         facts.limits.group_rows = 4;
     }

@@ -17,6 +17,7 @@ typedef struct berth_local_tile_limits {
     int64_t group_rows;          // and along rows
     int64_t group_size;          // most work-items of a group
     int64_t local_memory_bytes;  // of a group
+    bool one_by_one;             // work-items of a group run one after the other, on a core
 } berth_local_tile_limits;
 
 // A reduction of the form acc += x * y, where some output loops move only x and others only y
