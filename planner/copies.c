@@ -44,10 +44,13 @@ static berth_value_id insert_copy(copier *c, berth_value_id value, uint32_t from
     if (!alias)
         (void)berth_multi_target_route(target, target->devices[from].own_memory,
                                        target->devices[to].own_memory, size_bytes, &route);
-    berth_vec_push(
-        state->arena, &state->copies,
-        (berth_plan_copy){
-            .op = op, .from = from, .to = to, .size_bytes = size_bytes, .time_ns = route.time_ns});
+    berth_vec_push(state->arena, &state->copies,
+                   (berth_plan_copy){.op = op,
+                                     .before = before,
+                                     .from = from,
+                                     .to = to,
+                                     .size_bytes = size_bytes,
+                                     .time_ns = route.time_ns});
     return result;
 }
 
