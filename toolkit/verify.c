@@ -48,14 +48,24 @@ static void program_names(const berth_program *program, berth_arena *arena, io_n
         names->outputs[i] = program->outputs[i].name;
 }
 
-static bool feeds_host_operand(const berth_graph *graph, berth_value_id value) {
-    for (uint32_t i = 0; i < graph->ops.count; ++i) {
-        const berth_op *op = &graph->ops.data[i];
-        uint32_t host = berth_op_facts_get(op->kind)->host_operands;
-        for (uint32_t j = 0; j < op->input_count && j < 32; ++j)
-            if (op->inputs[j] == value && (host >> j & 1u)) return true;
+// Values that shapes are made from: host operands (shapes, axes, sizes), and what those are
+// computed from. Reading a value's shape is not reading the value.
+static bool *shape_values(const berth_graph *graph, berth_arena *arena) {
+    bool *shapes = berth_arena_new_array(arena, bool, graph->values.count);
+    for (uint32_t r = 0; r < graph->regions.count; ++r) {
+        const berth_region *region = &graph->regions.data[r];
+        for (uint32_t i = region->ops.count; i-- > 0;) {
+            const berth_op *op = &graph->ops.data[region->ops.data[i]];
+            uint32_t host = berth_op_facts_get(op->kind)->host_operands;
+            bool makes_shape = false;
+            for (uint32_t j = 0; j < op->output_count; ++j) makes_shape |= shapes[op->outputs[j]];
+            if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) makes_shape = false;
+            for (uint32_t j = 0; j < op->input_count; ++j)
+                if (op->inputs[j] != BERTH_NONE && (makes_shape || (j < 32 && (host >> j & 1u))))
+                    shapes[op->inputs[j]] = true;
+        }
     }
-    return false;
+    return shapes;
 }
 
 static berth_dtype value_dtype(const berth_module *module, const berth_graph *graph,
@@ -69,9 +79,10 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
     names->input_count = root->params.count;
     names->output_count = root->results.count;
     allocate_names(arena, names);
+    const bool *shapes = shape_values(graph, arena);
     for (uint32_t i = 0; i < root->params.count; ++i) {
         names->inputs[i] = berth_module_str(module, graph->values.data[root->params.data[i]].name);
-        names->shape_operand[i] = feeds_host_operand(graph, root->params.data[i]);
+        names->shape_operand[i] = shapes[root->params.data[i]];
         names->input_dtypes[i] = value_dtype(module, graph, root->params.data[i]);
     }
     for (uint32_t i = 0; i < root->results.count; ++i) {
