@@ -150,7 +150,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     NEST(STFT, stft),
     // Winograd convolution
     NEST(WINOGRAD_WEIGHTS, winograd_weights),
-    NEST(WINOGRAD_INPUT, winograd_input),
+    GRID(WINOGRAD_INPUT, winograd_input),
     GRID(WINOGRAD_MATMUL, matmul),
     GRID(WINOGRAD_OUTPUT, winograd_output),
     // rows and reductions

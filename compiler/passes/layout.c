@@ -204,13 +204,18 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     int64_t in_dims[3] = {points, tiles, weights->dims[1]};
     int64_t weight_dims[3] = {points, weights->dims[1], weights->dims[0]};
     int64_t sum_dims[3] = {points, tiles, weights->dims[0]};
+    // Points a multiple of 4 KiB apart would share the sets of the caches: then tile by tile.
+    bool collide =
+        tiles >= 64 && (tiles * in_dims[2] % 1024 == 0 || tiles * sum_dims[2] % 1024 == 0);
+    berth_str_id by_tile = collide ? berth_module_intern(module, "bac") : 0;
     berth_attrs attrs = {0};
     berth_attrs_set_int(module, &attrs, "tile", m);
     berth_attrs_set_ints(
         module, &attrs, "pads",
         (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
-    berth_value_id in = insert(p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
-                               berth_type_tensor(module, BERTH_DTYPE_F32, 3, in_dims), id);
+    berth_value_id in =
+        insert(p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
+               berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
     graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
     berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
     *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
@@ -222,8 +227,9 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
                                  berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
     graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
-    berth_value_id sum = insert(p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
-                                berth_type_tensor(module, BERTH_DTYPE_F32, 3, sum_dims), id);
+    berth_value_id sum =
+        insert(p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
+               berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
     berth_value_id bias_value = bias ? packed_constant(p, bias, "A8a", id) : BERTH_NONE;
     berth_attrs last = {0};
     berth_attrs_set_int(module, &last, "tile", m);
