@@ -95,14 +95,15 @@ static exact_search *make_search(fit_call *call, berth_arena *arena, const exact
     return search;
 }
 
-// One restart. Sets *out_verdict when it decides.
-static exact_outcome restart(fit_call *call, exact_search *search, uint32_t number,
+// One restart. The direction changes from one round to the next.
+static exact_outcome restart(fit_call *call, exact_search *search, uint32_t round, uint32_t number,
                              uint64_t node_limit) {
     berth_memory_budget *budget = call->budget;
     uint64_t left = budget->node_limit ? budget->node_limit - budget->nodes : UINT64_MAX;
     rank_items(search->arena, search->part, call->intervals,
                orders[number / EXACT_RULES % order_count], search->rank);
     search->rule = (exact_rule)(number % EXACT_RULES);
+    search->from_end = round % 2 == 1;
     search->nodes_left = node_limit < left ? node_limit : left;
     uint64_t before = search->nodes;
     exact_outcome outcome = berth_memory__exact_run(search);
@@ -119,7 +120,7 @@ static berth_memory_verdict fit_part(fit_call *call, berth_arena *arena, const e
         for (uint32_t number = 0; number < EXACT_RULES * order_count; ++number) {
             if (search->out_of_time || (budget->node_limit && budget->nodes >= budget->node_limit))
                 return BERTH_MEMORY_UNKNOWN;
-            exact_outcome outcome = restart(call, search, number, limit);
+            exact_outcome outcome = restart(call, search, round, number, limit);
             if (outcome == EXACT_FAILED) return BERTH_MEMORY_CANNOT_FIT;
             if (outcome == EXACT_STOPPED) continue;
             for (uint32_t i = 0; i < part->item_count; ++i)

@@ -94,6 +94,7 @@ typedef struct exact_search {
     exact_hanging *hanging;  // [items] scratch
     bool *is_hanging;        // [items] scratch, false between uses
     exact_rule rule;
+    bool from_end;  // of equal cliques the last
 } exact_search;
 
 // Splits a problem into independent parts, in units, with everything the search looks up. O(pairs

@@ -118,7 +118,7 @@ static uint32_t choose_clique(exact_search *search, const exact_frame *frame, ui
             if (frame->rest[c] == 0) continue;
             int64_t slack = part->capacity - frame->floor[c] - frame->rest[c];
             int64_t score = rule_score(search->rule, frame->floor[c], slack, search->cover[c]);
-            if (score >= best_score) continue;
+            if (score > best_score || (score == best_score && !search->from_end)) continue;
             best_score = score;
             best = c;
         }
