@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "ir/tensor_fn.h"
+#include "ir/equal.h"
 #include "ir/text/hooks.h"
-#include "ir/text/printer.h"
 
 const berth_dialect berth_dialect_graph = {
     .name = "graph",
@@ -12,24 +11,23 @@ const berth_dialect berth_dialect_graph = {
     .print_body = berth_text__print_graph_body,
     .parse_signature = berth_text__parse_graph_signature,
     .parse_body = berth_text__parse_graph_body,
+    .equal = berth_equal__graphs,
 };
-
-// The text of tensor functions cannot be read yet.
-static void print_tfn(struct berth_text_printer *p, berth_func_id function) {
-    berth_strbuf out = berth_strbuf_make(p->scratch);
-    berth_tfn_print(berth_tfn_get(p->module, function), &out);
-    berth_doc_text(p->doc, berth_strbuf_text(&out));
-}
 
 const berth_dialect berth_dialect_tensor = {
     .name = "tensor",
-    .print_signature = print_tfn,
+    .print_signature = berth_text__print_tfn_signature,
+    .print_body = berth_text__print_tfn_body,
+    .parse_signature = berth_text__parse_tfn_signature,
+    .parse_body = berth_text__parse_tfn_body,
+    .equal = berth_equal__tfns,
 };
 
 const berth_dialect berth_dialect_external = {
     .name = "external",
     .print_signature = berth_text__print_external_signature,
     .parse_signature = berth_text__parse_external_signature,
+    .equal = berth_equal__externals,
 };
 
 const berth_dialect *berth_dialect_find(const berth_dialect_registry *registry, const char *name) {

@@ -157,31 +157,28 @@ static void print_fields(const berth_module *module, const berth_type_id *fields
     berth_strbuf_add(buffer, ")");
 }
 
-static void print_dims(const berth_module *module, const berth_type *type, berth_strbuf *buffer) {
-    for (int i = 0; i < type->rank; ++i) {
+void berth_shape_print(const berth_module *module, int rank, const int64_t *dims,
+                       berth_str_id layout, berth_strbuf *buffer) {
+    berth_strbuf_add(buffer, rank < 0 ? "[*" : "[");
+    for (int i = 0; i < rank; ++i) {
         if (i) berth_strbuf_add(buffer, ",");
-        if (type->dims[i] == BERTH_DIM_UNKNOWN)
+        if (dims[i] == BERTH_DIM_UNKNOWN)
             berth_strbuf_add(buffer, "?");
-        else if (berth_dim_is_symbol(type->dims[i]))
-            berth_text__add_name(buffer,
-                                 berth_module_str(module, berth_dim_symbol_name(type->dims[i])));
+        else if (berth_dim_is_symbol(dims[i]))
+            berth_text__add_name(buffer, berth_module_str(module, berth_dim_symbol_name(dims[i])));
         else
-            berth_strbuf_addf(buffer, "%lld", (long long)type->dims[i]);
+            berth_strbuf_addf(buffer, "%lld", (long long)dims[i]);
     }
+    berth_strbuf_add(buffer, "]");
+    if (!layout) return;
+    berth_strbuf_add(buffer, "{");
+    berth_text__add_name(buffer, berth_module_str(module, layout));
+    berth_strbuf_add(buffer, "}");
 }
 
 static void print_tensor(const berth_module *module, const berth_type *type, berth_strbuf *buffer) {
     berth_strbuf_add(buffer, type->dtype == BERTH_DTYPE_NONE ? "?" : berth_dtype_name(type->dtype));
-    berth_strbuf_add(buffer, "[");
-    if (type->rank < 0)
-        berth_strbuf_add(buffer, "*");
-    else
-        print_dims(module, type, buffer);
-    berth_strbuf_add(buffer, "]");
-    if (!type->layout) return;
-    berth_strbuf_add(buffer, "{");
-    berth_text__add_name(buffer, berth_module_str(module, type->layout));
-    berth_strbuf_add(buffer, "}");
+    berth_shape_print(module, type->rank, type->dims, type->layout, buffer);
 }
 
 void berth_type_print(const berth_module *module, berth_type_id id, berth_strbuf *buffer) {

@@ -193,6 +193,9 @@ uint64_t berth_type_size_bytes(const berth_module *module, berth_type_id id);
 // "f32[1,N,56,56]{aBcd8b}", "f32[*]" (rank not known), "(f32[2], i64[])", "?" into `buffer`.
 // Symbols and layouts that are no plain names are in quotes.
 void berth_type_print(const berth_module *module, berth_type_id id, berth_strbuf *buffer);
+// The "[1,N,56,56]{aBcd8b}" of it.
+void berth_shape_print(const berth_module *module, int rank, const int64_t *dims,
+                       berth_str_id layout, berth_strbuf *buffer);
 
 berth_loc_id berth_loc_node(berth_module *module, const char *file, const char *node,
                             const char *op_type);

@@ -134,6 +134,10 @@ void berth_text_print_loc(berth_text_printer *p, berth_loc_id loc) {
     if (number) berth_doc_textf(p->doc, " #%u", number);
 }
 
+bool berth_text__same_loc(berth_text_printer *p, berth_loc_id a, berth_loc_id b) {
+    return a == b || loc_number(p, a) == loc_number(p, b);
+}
+
 void berth_text__print_locations(berth_text_printer *p, berth_strbuf *out) {
     if (p->options.no_locations) return;
     berth_strbuf_add(out, "\nlocations {\n");

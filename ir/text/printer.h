@@ -53,6 +53,9 @@ void berth_text_print_data(berth_text_printer *printer, const void *data, size_t
                            bool is_text);
 void berth_text_print_function_ref(berth_text_printer *printer, berth_func_id function);
 
+// Whether two locations print as the same one.
+bool berth_text__same_loc(berth_text_printer *printer, berth_loc_id a, berth_loc_id b);
+
 // text.c: the state for one module or function; the scratch arena must outlive it.
 berth_text_printer berth_text__printer_make(const berth_module *module, berth_arena *scratch,
                                             const berth_text_options *options);

@@ -1,0 +1,85 @@
+#include "tests/ir/round_trip.h"
+
+#include <string.h>
+
+#include "ir/equal.h"
+#include "ir/graph.h"
+#include "ir/pass.h"
+#include "ir/text.h"
+
+typedef struct printing {
+    const berth_module *module;
+    berth_strbuf out;
+} printing;
+
+static berth_status print_body(void *user) {
+    printing *p = user;
+    return berth_module_to_text(p->module, NULL, &p->out);
+}
+
+static const char *message(berth_arena *arena, const char *what, berth_status status) {
+    const char *text = berth_arena_printf(arena, "%s: %s", what, berth_status_message(status));
+    berth_status_free(status);
+    return text;
+}
+
+// What differs between two texts: the line.
+static const char *text_difference(berth_arena *arena, const char *a, const char *b) {
+    size_t at = 0;
+    size_t line = 0;
+    for (; a[at] && a[at] == b[at]; ++at)
+        if (a[at] == '\n') line = at + 1;
+    return berth_arena_printf(arena, "printed again: '%.*s' became '%.*s'",
+                              (int)strcspn(a + line, "\n"), a + line, (int)strcspn(b + line, "\n"),
+                              b + line);
+}
+
+static const char *compare(berth_arena *arena, const char *form, const berth_module *a,
+                           const berth_module *b, bool verify) {
+    bool equal = false;
+    const char *why = NULL;
+    berth_status status = berth_module_equal(a, b, &equal, &why);
+    if (status) return message(arena, "equal", status);
+    if (!equal) return berth_arena_printf(arena, "%s: %s", form, why);
+    if (!verify) return NULL;
+    status = berth_module_verify(b);
+    return status ? message(arena, "verify", status) : NULL;
+}
+
+static const char *text_round_trip(const berth_module *module, berth_arena *arena, bool verify) {
+    printing first = {module, berth_strbuf_make(arena)};
+    berth_status status = berth_arena_try(arena, print_body, &first);
+    if (status) return message(arena, "print", status);
+    berth_module *again = NULL;
+    status =
+        berth_module_parse(arena, berth_strbuf_text(&first.out), first.out.length, "text", &again);
+    if (status) return message(arena, "parse", status);
+    const char *problem = compare(arena, "text", module, again, verify);
+    if (problem) return problem;
+    printing second = {again, berth_strbuf_make(arena)};
+    status = berth_arena_try(arena, print_body, &second);
+    if (status) return message(arena, "print again", status);
+    if (first.out.length == second.out.length &&
+        memcmp(first.out.data, second.out.data, first.out.length) == 0)
+        return NULL;
+    return text_difference(arena, first.out.data, second.out.data);
+}
+
+const char *round_trip(const berth_module *module, berth_arena *arena, bool verify) {
+    return text_round_trip(module, arena, verify);
+}
+
+uint64_t literal_bytes(const berth_module *module) {
+    uint64_t total = 0;
+    for (uint32_t f = 0; f < module->functions.count; ++f) {
+        const berth_graph *graph = berth_graph_get(module, f);
+        if (!graph || module->functions.data[f].removed) continue;
+        for (uint32_t i = 0; i < graph->ops.count; ++i) {
+            const berth_op *op = &graph->ops.data[i];
+            for (uint32_t a = 0; op->region != BERTH_NONE && a < op->attrs.items.count; ++a)
+                if (op->attrs.items.data[a].kind == BERTH_ATTR_TENSOR)
+                    total += berth_tensor_size_bytes(op->attrs.items.data[a].tensor);
+        }
+    }
+    return total;
+}
