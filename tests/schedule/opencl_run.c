@@ -1,0 +1,92 @@
+#include "tests/schedule/opencl_run.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/device.h"
+#include "devices/registry.h"
+
+bool opencl_is_here(void) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
+    bool here = !status && berth_driver_device_count(driver) > 0;
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    if (!here && required && strstr(required, "opencl"))
+        cr_assert_fail("OpenCL is required: %s", status ? berth_status_message(status) : "none");
+    berth_driver_close(driver);
+    berth_status_free(status);
+    return here;
+}
+
+typedef struct runner {
+    bench_case *c;
+    berth_driver *driver;
+    berth_device *device;
+    berth_queue *queue;
+    berth_executable *executable;
+    berth_buffer *buffers[SUPPORT_MAX_BUFFERS];
+} runner;
+
+static berth_status copy(runner *r, berth_buf b, bool back) {
+    size_t bytes = (size_t)r->c->element_counts[b] * 4;
+    void *mapped = NULL;
+    BERTH_TRY(berth_buffer_map(r->buffers[b], 0, bytes, !back, &mapped));
+    memcpy(back ? r->c->buffers[b] : mapped, back ? mapped : r->c->buffers[b], bytes);
+    return berth_buffer_unmap(r->buffers[b], mapped);
+}
+
+static berth_status dispatch(runner *r, const berth_kernel_source *kernel) {
+    berth_buffer *bound[SUPPORT_MAX_BUFFERS];
+    for (uint32_t i = 0; i < kernel->buffer_count; ++i) bound[i] = r->buffers[kernel->buffers[i]];
+    berth_program_kernel facts = {.entry = kernel->entry, .binding_count = kernel->buffer_count};
+    berth_command command = {.kind = BERTH_COMMAND_DISPATCH,
+                             .dispatch = {.executable = r->executable,
+                                          .buffers = bound,
+                                          .buffer_count = kernel->buffer_count}};
+    memcpy(command.dispatch.groups, kernel->groups, sizeof(kernel->groups));
+    memcpy(command.dispatch.group_size, kernel->group_size, sizeof(kernel->group_size));
+    BERTH_TRY(berth_executable_find(r->executable, &facts, &command.dispatch.kernel));
+    return berth_queue_run(r->queue, &command, 1);
+}
+
+static berth_status run(runner *r) {
+    bench_case *c = r->c;
+    berth_codegen_result code;
+    BERTH_TRY(berth_codegen_opencl.print(c->fn, "k", c->arena, &code));
+    const char *source =
+        berth_arena_printf(c->arena, "%s%s", berth_codegen_opencl.preamble(c->arena), code.source);
+    BERTH_TRY(berth_driver_open("opencl", berth_allocator_system(), &r->driver));
+    BERTH_TRY(berth_device_open(r->driver, 0, NULL, &r->device));
+    BERTH_TRY(berth_queue_open(r->device, &r->queue));
+    berth_executable_image image = {.device_kind = "opencl",
+                                    .format = berth_codegen_opencl.format,
+                                    .options = "",
+                                    .data = source,
+                                    .size_bytes = strlen(source) + 1};
+    BERTH_TRY(berth_executable_load(r->device, &image, &r->executable));
+    for (berth_buf b = 0; b < c->fn->param_count; ++b) {
+        uint64_t bytes = (uint64_t)c->element_counts[b] * 4;
+        if (c->fn->bufs.data[b].role != BERTH_ROLE_IN) {
+            c->buffers[b] = berth_arena_alloc_aligned(c->arena, bytes, 128);
+            memset(c->buffers[b], 0xff, bytes);
+        }
+        BERTH_TRY(berth_buffer_allocate(r->device, 0, bytes, &r->buffers[b]));
+        BERTH_TRY(copy(r, b, false));
+    }
+    for (uint32_t k = 0; k < code.kernel_count; ++k) BERTH_TRY(dispatch(r, &code.kernels[k]));
+    for (berth_buf b = 0; b < c->fn->param_count; ++b)
+        if (c->fn->bufs.data[b].role != BERTH_ROLE_IN) BERTH_TRY(copy(r, b, true));
+    return BERTH_OK;
+}
+
+berth_status opencl_run(bench_case *c) {
+    runner r = {.c = c};
+    berth_status status = run(&r);
+    for (int b = 0; b < SUPPORT_MAX_BUFFERS; ++b) berth_buffer_free(r.buffers[b]);
+    berth_executable_destroy(r.executable);
+    berth_queue_destroy(r.queue);
+    berth_device_close(r.device);
+    berth_driver_close(r.driver);
+    return status;
+}
