@@ -67,6 +67,15 @@ static void list_models(run *r) {
 
 // ---- one model in a child process ---------------------------------------------------------------
 
+// The model's path says nothing in a list by model, and differs between machines.
+static void drop_path(char *text, const char *path) {
+    size_t length = strlen(path);
+    for (char *at = text; (at = strstr(at, path));) {
+        memcpy(at, "it", 2);
+        memmove(at + 2, at + length, strlen(at + length) + 1);
+    }
+}
+
 static outcome verify(const run *r, const model *m, int target) {
     outcome result = {.state = 2};
     berth_arena *arena = NULL;
@@ -105,6 +114,7 @@ static outcome verify(const run *r, const model *m, int target) {
                  berth_code_name(berth_status_code(status)), berth_status_message(status));
         for (char *c = result.text; *c; ++c)
             if (*c == '\n') *c = ' ';
+        drop_path(result.text, m->path);
         berth_status_free(status);
     }
     berth_arena_destroy(arena);
@@ -126,7 +136,9 @@ static bool read_fully(int fd, void *data, size_t size) {
 static void find_operator(model *m) {
     berth_arena *arena = NULL;
     berth_module *module = NULL;
-    snprintf(m->operator_name, sizeof(m->operator_name), "(not imported)");
+    // A model that is not imported goes under the first word of its name.
+    const char *word = strncmp(m->name, "test_", 5) == 0 ? m->name + 5 : m->name;
+    snprintf(m->operator_name, sizeof(m->operator_name), "(%.*s)", (int)strcspn(word, "_"), word);
     berth_status status = berth_arena_create(berth_allocator_system(), &arena);
     if (!status) status = berth_onnx_import(arena, m->path, NULL, &module);
     for (uint32_t i = 0; !status && i < module->locs.count; ++i) {
@@ -248,6 +260,11 @@ static void write_known(const run *r) {
     fclose(file);
 }
 
+static int by_operator(const void *a, const void *b) {
+    int order = strcmp(((const model *)a)->operator_name, ((const model *)b)->operator_name);
+    return order ? order : by_name(a, b);
+}
+
 // One row per operator: how many models pass on each target, and the first reason for one that does
 // not.
 static void write_table(const run *r) {
@@ -263,6 +280,7 @@ static void write_table(const run *r) {
     for (int t = 0; t < r->target_count; ++t) fputs("---|", file);
     fputs("---|\n", file);
     bool *done = calloc((size_t)r->model_count + 1, sizeof(bool));
+    qsort(r->models, (size_t)r->model_count, sizeof(model), by_operator);
     for (int i = 0; done && i < r->model_count; ++i) {
         if (done[i]) continue;
         int total = 0;
