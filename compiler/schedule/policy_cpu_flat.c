@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 
 #define CHUNK_ELEMENTS 8192  // of work per group: some microseconds
@@ -91,7 +92,8 @@ bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var
 
 static bool conditions_use(const berth_tfn *fn, berth_stmt body, berth_var var) {
     const berth_stmt_node *node = &fn->stmts.data[body];
-    if (node->kind == BERTH_STMT_STORE) return berth_cpu__used_in_conditions(fn, node->value, var, 0);
+    if (node->kind == BERTH_STMT_STORE)
+        return berth_cpu__used_in_conditions(fn, node->value, var, 0);
     for (uint32_t i = 0; i < node->count; ++i)
         if (conditions_use(fn, fn->lists.data[node->first + i], var)) return true;
     return false;
@@ -115,6 +117,133 @@ static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk) {
         (berth_nest_loop){c, (last.extent + chunk - 1) / chunk, BERTH_LOOP_PARALLEL};
 }
 
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b > 0);
+}
+
+// Narrows [low, high] to the iterations of `var` in which the comparisons of indices in `id` hold
+// (a conjunction; what is not understood narrows nothing).
+static void narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
+                   int64_t *low, int64_t *high) {
+    const berth_expr_node node = fn->exprs.data[id];
+    if (node.kind != BERTH_EXPR_BINARY) return;
+    if (node.op == BERTH_BINARY_AND) {
+        narrow(fn, ranges, node.a, var, low, high);
+        narrow(fn, ranges, node.b, var, low, high);
+        return;
+    }
+    if ((node.op != BERTH_BINARY_GE && node.op != BERTH_BINARY_LT) ||
+        !fn->exprs.data[node.a].is_index)
+        return;
+    berth_expr difference = berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b);
+    berth_linear form = berth_linear_of(fn, ranges, difference);
+    bool linear = false;
+    int64_t step = berth_linear_stride(fn, &form, var, &linear);
+    if (!linear || step <= 0) return;
+    berth_linear rest = {.constant = form.constant};
+    for (int i = 0; i < form.count; ++i) {
+        const berth_expr_node *atom = &fn->exprs.data[form.terms[i].atom];
+        if (atom->kind != BERTH_EXPR_VAR || atom->var != var)
+            rest.terms[rest.count++] = form.terms[i];
+    }
+    berth_range range = berth_linear_range(fn, ranges, &rest);
+    if (node.op == BERTH_BINARY_GE) {  // step * v + rest >= 0
+        int64_t first = ceil_div(-range.low, step);
+        if (first > *low) *low = first;
+    } else {  // step * v + rest < 0
+        int64_t past = ceil_div(-range.high, step);
+        if (past - 1 < *high) *high = past - 1;
+    }
+}
+
+// Conditions of the selects of a value.
+static void narrow_value(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
+                         int64_t *low, int64_t *high) {
+    const berth_expr_node node = fn->exprs.data[id];
+    if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
+        node.kind == BERTH_EXPR_VAR || node.kind == BERTH_EXPR_LOAD)
+        return;
+    if (node.kind == BERTH_EXPR_SELECT) narrow(fn, ranges, node.a, var, low, high);
+    narrow_value(fn, ranges, node.b, var, low, high);
+    if (node.kind != BERTH_EXPR_SELECT) narrow_value(fn, ranges, node.a, var, low, high);
+    narrow_value(fn, ranges, node.c, var, low, high);
+}
+
+static void fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
+    berth_access_list accesses = {0};
+    collect_body(fn, ranges, nest->body, &accesses);
+    // From the inside outwards, as far as the accesses go on regularly.
+    while (nest->count > 1) {
+        int loop = nest->count - 2;
+        bool free = !conditions_use(fn, nest->body, nest->loops[loop].var) &&
+                    !conditions_use(fn, nest->body, nest->loops[loop + 1].var);
+        if (!free || !berth_cpu__can_fuse(fn, nest, loop, &accesses)) break;
+        berth_status status = berth_schedule_fuse(fn, nest, loop);
+        if (status) {
+            berth_status_ignore(status);
+            break;
+        }
+        *ranges = berth_ranges_with(fn, ranges, nest);
+        memset(&accesses, 0, sizeof(accesses));
+        collect_body(fn, ranges, nest->body, &accesses);
+    }
+}
+
+// One part of a loop with a border: its conditions decided where the part allows it.
+static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges) {
+    ranges = berth_ranges_with(fn, &ranges, &part);
+    const berth_stmt_node node = fn->stmts.data[part.body];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_store_indices(fn, part.body), node.index_count * sizeof(berth_expr));
+    berth_expr value = berth_tfn_simplify(fn, node.value, &ranges);
+    part.body = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
+    fuse_inwards(fn, &part, &ranges);
+    part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
+    return berth_nest_emit(fn, &part);
+}
+
+// Padding: the innermost loop with a condition in three parts, so that the middle one has none. The
+// loops inside it go along. False when there is nothing to take apart.
+static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
+    const berth_stmt_node node = fn->stmts.data[nest->body];
+    if (node.kind != BERTH_STMT_STORE) return false;
+    int at = nest->count - 1;
+    while (at >= 0 && !berth_cpu__used_in_conditions(fn, node.value, nest->loops[at].var, 0)) at--;
+    if (at < 0) return false;
+    int64_t extent = nest->loops[at].extent;
+    int64_t low = 0;
+    int64_t high = extent - 1;
+    narrow_value(fn, ranges, node.value, nest->loops[at].var, &low, &high);
+    if ((low == 0 && high == extent - 1) || high - low < 8) return false;
+    berth_nest inner = {.body = nest->body};
+    for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
+    berth_nest middle;
+    berth_nest last;
+    berth_status status = berth_schedule_peel(fn, &inner, 0, low, &middle);
+    if (!status) status = berth_schedule_peel(fn, &middle, 0, high - low + 1, &last);
+    if (status) {
+        berth_status_ignore(status);
+        return false;
+    }
+    berth_stmt parts[3];
+    uint32_t count = 0;
+    if (low > 0) parts[count++] = border_part(fn, inner, *ranges);
+    parts[count++] = border_part(fn, middle, *ranges);
+    if (high < extent - 1) parts[count++] = border_part(fn, last, *ranges);
+    nest->body = berth_tfn_seq(fn, parts, count);
+    nest->count = at;
+    return true;
+}
+
+// Loops from `last` outwards are serial as long as they make at most a chunk of work together.
+static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside) {
+    for (int i = last; i >= 0 && inside * nest->loops[i].extent <= CHUNK_ELEMENTS; --i) {
+        inside *= nest->loops[i].extent;
+        nest->loops[i].kind = BERTH_LOOP_SERIAL;
+    }
+}
+
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
     (void)facts;
@@ -122,38 +251,26 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     berth_ranges ranges = berth_ranges_collect(fn);
     berth_access_list accesses = {0};
     if (!collect_body(fn, &ranges, nest.body, &accesses)) return 0;
+    int64_t total = 1;
     for (int i = 0; i < nest.count; ++i) {
         if (nest.loops[i].extent <= 0) return 0;
         nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+        total *= nest.loops[i].extent;
     }
-    // From the inside outwards, as far as the accesses go on regularly.
-    while (nest.count > 1) {
-        int loop = nest.count - 2;
-        bool free = !conditions_use(fn, nest.body, nest.loops[loop].var) &&
-                    !conditions_use(fn, nest.body, nest.loops[loop + 1].var);
-        if (!free || !berth_cpu__can_fuse(fn, &nest, loop, &accesses)) break;
-        berth_status status = berth_schedule_fuse(fn, &nest, loop);
-        if (status) {
-            berth_status_ignore(status);
-            break;
-        }
-        ranges = berth_ranges_with(fn, &ranges, &nest);
-        memset(&accesses, 0, sizeof(accesses));
-        collect_body(fn, &ranges, nest.body, &accesses);
+    if (peel_borders(fn, &nest, &ranges)) {
+        int64_t inside = total;
+        for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
+        keep_chunks_serial(&nest, nest.count - 1, inside);
+        return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
-    // Inner loops of at most a chunk stay whole; the loops around them up to a chunk are serial,
-    // the rest parallel.
-    int64_t inside = 1;
+    fuse_inwards(fn, &nest, &ranges);
+    // Inner loops of at most a chunk stay whole; the loops around them are serial up to a chunk.
     int last = nest.count - 1;
     if (nest.loops[last].extent > CHUNK_ELEMENTS) {
         chunk_last(fn, &nest, CHUNK_ELEMENTS);
         return berth_nest_emit(fn, &nest);
     }
-    inside = nest.loops[last].extent;
     nest.loops[last].kind = BERTH_LOOP_SIMD;
-    for (int i = last - 1; i >= 0 && inside * nest.loops[i].extent <= CHUNK_ELEMENTS; --i) {
-        inside *= nest.loops[i].extent;
-        nest.loops[i].kind = BERTH_LOOP_SERIAL;
-    }
+    keep_chunks_serial(&nest, last - 1, nest.loops[last].extent);
     return berth_nest_emit(fn, &nest);
 }
