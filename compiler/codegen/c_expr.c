@@ -631,17 +631,17 @@ void berth_c_end_statement(berth_c_printer *p) {
 static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, const char *value) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];
     const char *name = berth_c_buffer_name(p, buf);
-    const char *type = info->lanes > 1 ? "" : berth_c_storage_type(p, info->dtype);
     if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
         berth_c_line(p, "%s = %s;", name, value);
     else if (info->dtype == BERTH_DTYPE_F16)
         berth_c_line(p, "%s[%s] = berth_f32_to_f16(%s);", name, offset, value);
     else if (info->dtype == BERTH_DTYPE_BF16)
         berth_c_line(p, "%s[%s] = berth_f32_to_bf16(%s);", name, offset, value);
-    else if (berth_dtype_is_float(info->dtype))
+    else if (berth_dtype_is_float(info->dtype) || info->lanes > 1)
         berth_c_line(p, "%s[%s] = %s;", name, offset, value);
     else
-        berth_c_line(p, "%s[%s] = (%s)%s;", name, offset, type, value);
+        berth_c_line(p, "%s[%s] = (%s)%s;", name, offset, berth_c_storage_type(p, info->dtype),
+                     value);
 }
 
 static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,

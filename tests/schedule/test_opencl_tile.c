@@ -167,6 +167,64 @@ ParameterizedTest(int *index, opencl_tile, conv, .timeout = 120) {
     support_case_destroy(&c);
 }
 
+// Integers: y[i, j] = sum of (x[i, k] - 3) * w[k, j], all i32.
+Test(opencl_tile, integer_products, .timeout = 120) {
+    enum { M = 21, K = 37, N = 18 };
+    bench_case c = support_case_create();
+    berth_tfn *fn = c.fn;
+    const int64_t dims[3][2] = {{M, K}, {K, N}, {M, N}};
+    const int64_t extents[] = {M, N, K};
+    for (int b = 0; b < 3; ++b) {
+        berth_type_id type = berth_type_tensor(c.module, BERTH_DTYPE_I32, 2, dims[b]);
+        berth_tfn_param(fn,
+                        b == 0   ? "x"
+                        : b == 1 ? "w"
+                                 : "y",
+                        type, b == 2 ? BERTH_ROLE_OUT : BERTH_ROLE_IN);
+        c.element_counts[b] = dims[b][0] * dims[b][1];
+        int32_t *data = berth_arena_alloc_aligned(c.arena, (size_t)c.element_counts[b] * 4, 128);
+        for (int64_t i = 0; i < c.element_counts[b]; ++i)
+            data[i] = b == 2 ? -1 : (int32_t)(i * 37 % 251) - 100;
+        c.buffers[b] = data;
+    }
+    berth_buf acc = berth_tfn_buffer(fn, "acc", BERTH_DTYPE_I32, 0, NULL, BERTH_SCOPE_REGISTER);
+    berth_var v[3] = {berth_tfn_var(fn, "i"), berth_tfn_var(fn, "j"), berth_tfn_var(fn, "k")};
+    berth_expr at[3];
+    for (int i = 0; i < 3; ++i) at[i] = berth_tfn_var_ref(fn, v[i]);
+    berth_expr x = berth_tfn_binary(fn, BERTH_BINARY_SUB,
+                                    berth_tfn_load(fn, 0, (berth_expr[]){at[0], at[2]}, 2),
+                                    berth_tfn_int(fn, BERTH_DTYPE_I32, 3));
+    berth_expr w = berth_tfn_load(fn, 1, (berth_expr[]){at[2], at[1]}, 2);
+    berth_expr sum = berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_load(fn, acc, NULL, 0),
+                                      berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w));
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc),
+                          berth_tfn_store(fn, acc, NULL, 0, berth_tfn_int(fn, BERTH_DTYPE_I32, 0)),
+                          berth_tfn_for(fn, v[2], berth_tfn_index(fn, K), BERTH_LOOP_SERIAL,
+                                        berth_tfn_store(fn, acc, NULL, 0, sum)),
+                          berth_tfn_store(fn, 2, at, 2, berth_tfn_load(fn, acc, NULL, 0))};
+    berth_stmt body = berth_tfn_seq(fn, items, 4);
+    for (int i = 1; i >= 0; --i)
+        body = berth_tfn_for(fn, v[i], berth_tfn_index(fn, extents[i]), BERTH_LOOP_PARALLEL, body);
+    fn->body = berth_tfn_seq(fn, &body, 1);
+    berth_status status = berth_schedule_apply(fn, support_target(c.arena, targets[0]));
+    cr_assert(!status, "%s", berth_status_message(status));
+    const int32_t *a = c.buffers[0];
+    const int32_t *b = c.buffers[1];
+    for (int run = 0; run < (opencl_is_here() ? 2 : 1); ++run) {
+        status = run ? opencl_run(&c) : berth_tfn_interpret(fn, c.buffers, c.arena);
+        cr_assert(!status, "%s", berth_status_message(status));
+        const int32_t *y = c.buffers[2];
+        for (int i = 0; i < M; ++i)
+            for (int j = 0; j < N; ++j) {
+                int32_t expected = 0;
+                for (int k = 0; k < K; ++k) expected += (a[i * K + k] - 3) * b[k * N + j];
+                cr_assert_eq(y[i * N + j], expected, "[%d, %d] %s", i, j,
+                             run ? "on the device" : "interpreted");
+            }
+    }
+    support_case_destroy(&c);
+}
+
 // Blocked layouts, as the layout pass gives them to cores.
 Test(opencl_tile, blocked_layouts_on_cores, .timeout = 120) {
     static const conv_shape shapes[] = {
