@@ -7,7 +7,7 @@
 
 #include "memory/exact_private.h"
 
-enum { ORDER_KEYS = 3, FIRST_TABLE = 1 << 12, LARGEST_TABLE = 1 << 20 };
+enum { PLAIN_ROUNDS = 2, ORDER_KEYS = 3, FIRST_TABLE = 1 << 12, LARGEST_TABLE = 1 << 20 };
 
 typedef struct order_entry {
     double keys[ORDER_KEYS];  // descending
@@ -38,8 +38,18 @@ static double order_key(char letter, const exact_item *item, const berth_memory_
     }
 }
 
+static uint64_t random_word(uint64_t *state) {  // xorshift64* (Vigna 2016)
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1Du;
+}
+
+// Orders items by the keys, greatest first. Every key is multiplied with a random factor of the
+// item from 1 - noise / 2 to 1 + noise / 2: restarts that differ.
 static void rank_items(berth_arena *arena, const exact_part *part,
-                       const berth_memory_interval *intervals, const char *order, uint32_t *rank) {
+                       const berth_memory_interval *intervals, const char *order, double noise,
+                       uint64_t state, uint32_t *rank) {
     berth_arena *scratch = berth_arena_create_child(arena);
     order_entry *entries = berth_arena_new_array(scratch, order_entry, part->item_count);
     int64_t *live = berth_arena_new_array(scratch, int64_t, part->clique_count);
@@ -51,9 +61,10 @@ static void rank_items(berth_arena *arena, const exact_part *part,
         int64_t most = 0;
         for (uint32_t c = item->first; c < item->end; ++c)
             if (live[c] > most) most = live[c];
+        double factor = 1 + noise * ((double)(random_word(&state) >> 11) * 0x1p-53 - 0.5);
         entries[i].item = i;
         for (int k = 0; k < ORDER_KEYS; ++k)
-            entries[i].keys[k] = order_key(order[k], item, &intervals[item->source], most);
+            entries[i].keys[k] = factor * order_key(order[k], item, &intervals[item->source], most);
     }
     qsort(entries, part->item_count, sizeof(*entries), compare_entries);
     for (uint32_t i = 0; i < part->item_count; ++i) rank[entries[i].item] = i;
@@ -101,7 +112,8 @@ static exact_outcome restart(fit_call *call, exact_search *search, uint32_t roun
     berth_memory_budget *budget = call->budget;
     uint64_t left = budget->node_limit ? budget->node_limit - budget->nodes : UINT64_MAX;
     rank_items(search->arena, search->part, call->intervals,
-               orders[number / EXACT_RULES % order_count], search->rank);
+               orders[number / EXACT_RULES % order_count], round < PLAIN_ROUNDS ? 0 : 1.0,
+               ((uint64_t)round << 32) + number + 1, search->rank);
     search->rule = (exact_rule)(number % EXACT_RULES);
     search->from_end = round % 2 == 1;
     search->nodes_left = node_limit < left ? node_limit : left;

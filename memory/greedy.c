@@ -268,26 +268,26 @@ uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *in
 }
 
 // Worth its time on a large problem.
-static bool is_fast(berth_arena *scratch, const berth_memory_interval *intervals, uint32_t count,
-                    uint32_t heuristic) {
+static bool is_fast(uint32_t heuristic, uint64_t pairs) {
     if (heuristics[heuristic].method == METHOD_SKYLINE) return true;
     return heuristics[heuristic].method == METHOD_GAPS &&
            heuristics[heuristic].measure == GREEDY_SIZE &&
-           count_conflicts(scratch, intervals, count, NULL) <= BERTH_MEMORY_GREEDY_PAIR_LIMIT / 4;
+           pairs <= BERTH_MEMORY_GREEDY_PAIR_LIMIT / 4;
 }
 
 uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interval *intervals,
                                   uint32_t count, uint64_t *out_offsets, const char **out_name) {
     berth_arena *scratch = berth_arena_create_child(arena);
     uint64_t *offsets = berth_arena_new_array(scratch, uint64_t, count);
-    uint64_t bound = berth_memory_live_peak(scratch, intervals, count).size_bytes;
+    uint64_t bound = berth_memory_lower_bound(scratch, intervals, count);
+    uint64_t pairs = count_conflicts(scratch, intervals, count, NULL);
+    bool large = count > BERTH_MEMORY_GREEDY_FAST_COUNT || pairs > BERTH_MEMORY_GREEDY_FAST_PAIRS;
     uint64_t best = UINT64_MAX;
     *out_name = "";
     for (uint32_t k = 0; k < heuristic_count && best > bound; ++k) {
         // The skylines come first: they are fast and good.
         uint32_t h = (k + FIRST_SKYLINE) % heuristic_count;
-        if (count > BERTH_MEMORY_GREEDY_FAST_COUNT && !is_fast(scratch, intervals, count, h))
-            continue;
+        if (large && !is_fast(h, pairs)) continue;
         uint64_t height = berth_memory_greedy(scratch, intervals, count, h, offsets);
         if (height >= best) continue;
         best = height;

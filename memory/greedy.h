@@ -32,12 +32,14 @@ uint64_t berth_memory_greedy(berth_arena *arena, const berth_memory_interval *in
 
 #define BERTH_MEMORY_GREEDY_PAIR_LIMIT ((uint64_t)1 << 23)
 
-// The lowest of all heuristics (the first of equals); stops early when one reaches the largest live
-// sum. For more than BERTH_MEMORY_GREEDY_FAST_COUNT intervals only the fast ones: the skylines,
-// and "size gaps" up to a quarter of the limit of pairs. *out_name is its name.
+// The lowest of all heuristics (the first of equals); stops early when one reaches the lower
+// bound. For more than BERTH_MEMORY_GREEDY_FAST_COUNT intervals or FAST_PAIRS pairs live together
+// only the fast ones: the skylines, and "size gaps" up to a quarter of the limit of pairs.
+// *out_name is its name.
 uint64_t berth_memory_greedy_best(berth_arena *arena, const berth_memory_interval *intervals,
                                   uint32_t count, uint64_t *out_offsets, const char **out_name);
 
 #define BERTH_MEMORY_GREEDY_FAST_COUNT 20000
+#define BERTH_MEMORY_GREEDY_FAST_PAIRS ((uint64_t)1 << 18)
 
 #endif  // BERTH_MEMORY_GREEDY_H_

@@ -84,3 +84,50 @@ berth_memory_cliques berth_memory_find_cliques(berth_arena *arena,
     berth_arena_destroy(scratch);
     return cliques;
 }
+
+uint64_t berth_memory_membership(const berth_memory_cliques *cliques, uint32_t interval_count) {
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < interval_count; ++i) members += cliques->end[i] - cliques->first[i];
+    return members;
+}
+
+// Above it the padding of the topmost interval is taken to be as large as it can be.
+#define MEMBER_LIMIT ((uint64_t)1 << 24)
+
+static uint64_t rounded_bound(berth_arena *scratch, const berth_memory_interval *intervals,
+                              uint32_t count, uint64_t least) {
+    berth_memory_cliques cliques = berth_memory_find_cliques(scratch, intervals, count);
+    bool exact = berth_memory_membership(&cliques, count) <= MEMBER_LIMIT;
+    uint64_t *change = berth_arena_new_array(scratch, uint64_t, (size_t)cliques.count + 1);
+    uint64_t *padding = berth_arena_new_array(scratch, uint64_t, cliques.count);
+    for (uint32_t i = 0; i < count; ++i) {
+        uint64_t rounded = berth_memory_align_up(intervals[i].size_bytes, least);
+        uint64_t own = rounded - intervals[i].size_bytes;
+        change[cliques.first[i]] += rounded;
+        change[cliques.end[i]] -= rounded;  // wraps, and is summed back below
+        uint32_t end = exact ? cliques.end[i] : cliques.first[i];
+        for (uint32_t c = cliques.first[i]; c < end; ++c)
+            if (own > padding[c]) padding[c] = own;
+    }
+    uint64_t live = 0;
+    uint64_t bound = 0;
+    for (uint32_t c = 0; c < cliques.count; ++c) {
+        live += change[c];
+        uint64_t own = exact ? padding[c] : least - 1;
+        if (live > own && live - own > bound) bound = live - own;
+    }
+    return bound;
+}
+
+uint64_t berth_memory_lower_bound(berth_arena *arena, const berth_memory_interval *intervals,
+                                  uint32_t count) {
+    uint64_t bound = berth_memory_live_peak(arena, intervals, count).size_bytes;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < count; ++i)
+        if (intervals[i].alignment_bytes < least) least = intervals[i].alignment_bytes;
+    if (count == 0 || least == 1) return bound;
+    berth_arena *scratch = berth_arena_create_child(arena);
+    uint64_t rounded = rounded_bound(scratch, intervals, count, least);
+    berth_arena_destroy(scratch);
+    return rounded > bound ? rounded : bound;
+}

@@ -73,8 +73,8 @@ static berth_status minimize_rounds(minimize_call *call) {
     uint64_t *units = berth_arena_new_array(call->scratch, uint64_t, call->count);
     uint64_t *candidate = berth_arena_new_array(call->scratch, uint64_t, call->count);
     berth_memory__exact_units(call->scratch, call->intervals, call->count, units);
-    berth_memory_peak peak = berth_memory_live_peak(call->scratch, call->intervals, call->count);
-    call->lower_bound = next_height(call, units, peak.size_bytes - 1);
+    uint64_t bound = berth_memory_lower_bound(call->scratch, call->intervals, call->count);
+    call->lower_bound = next_height(call, units, bound - 1);
     uint64_t nodes = 4 * (uint64_t)call->count + 64;
     while (call->lower_bound < call->best && budget_left(call->budget)) {
         berth_memory_verdict verdict = BERTH_MEMORY_UNKNOWN;

@@ -48,6 +48,16 @@ static pool_problem collect(berth_arena *scratch, const berth_memory_plan_buffer
     return p;
 }
 
+// A node looks at every interval in every clique it is in; too few nodes to place everything once
+// are no use.
+static uint64_t default_nodes(berth_arena *scratch, const pool_problem *p) {
+    berth_memory_cliques cliques = berth_memory_find_cliques(scratch, p->intervals, p->count);
+    uint64_t work = berth_memory_membership(&cliques, p->count) + p->count;
+    uint64_t nodes = BERTH_MEMORY_PLAN_DEFAULT_WORK / work;
+    if (nodes > BERTH_MEMORY_PLAN_DEFAULT_NODES) nodes = BERTH_MEMORY_PLAN_DEFAULT_NODES;
+    return nodes < p->count / 4 ? 0 : nodes;
+}
+
 static berth_status solve_pool(berth_arena *scratch, const berth_memory_plan_buffer *buffers,
                                uint32_t buffer_count, uint32_t index, uint64_t node_budget,
                                berth_memory_plan_pool *pool, uint64_t *out_offsets) {
@@ -59,14 +69,15 @@ static berth_status solve_pool(berth_arena *scratch, const berth_memory_plan_buf
                                  "pool %u of the memory plan: the sum of sizes is above %llu",
                                  index, (unsigned long long)BERTH_MEMORY_TOTAL_LIMIT_BYTES);
     berth_memory_peak peak = berth_memory_live_peak(scratch, p.intervals, p.count);
-    pool->live_bytes = pool->lower_bound_bytes = peak.size_bytes;
+    pool->live_bytes = peak.size_bytes;
+    pool->lower_bound_bytes = berth_memory_lower_bound(scratch, p.intervals, p.count);
     pool->peak_step = (uint32_t)peak.time;
     pool->peak_bytes =
         berth_memory_greedy_best(scratch, p.intervals, p.count, p.offsets, &pool->strategy);
-    if (pool->peak_bytes > pool->lower_bound_bytes) {
+    uint64_t nodes = node_budget ? node_budget : default_nodes(scratch, &p);
+    if (pool->peak_bytes > pool->lower_bound_bytes && nodes > 0) {
         uint64_t greedy_bytes = pool->peak_bytes;
-        berth_memory_budget budget = {.node_limit = node_budget ? node_budget
-                                                                : BERTH_MEMORY_PLAN_DEFAULT_NODES};
+        berth_memory_budget budget = {.node_limit = nodes};
         BERTH_TRY(berth_memory_exact_minimize(scratch, p.intervals, p.count, &budget, p.offsets,
                                               &pool->peak_bytes, &pool->lower_bound_bytes));
         if (pool->peak_bytes < greedy_bytes) pool->strategy = "exact search";

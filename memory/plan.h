@@ -29,9 +29,11 @@ typedef struct berth_memory_plan_pool {
     const char *strategy;        // out: what found the plan (static text)
 } berth_memory_plan_pool;
 
-// Search nodes that node_budget 0 stands for: a few milliseconds for a thousand buffers, spent only
-// when the heuristics do not reach the lower bound.
+// What node_budget 0 stands for: about ten milliseconds of search, spent only when the heuristics
+// do not reach the lower bound. At most so many nodes, and fewer (or none) where a node costs more:
+// its cost grows with the buffers times the steps they live.
 #define BERTH_MEMORY_PLAN_DEFAULT_NODES 2000
+#define BERTH_MEMORY_PLAN_DEFAULT_WORK ((uint64_t)8 << 20)
 
 // Sets out_offsets[i] for every buffer: buffers of one pool whose lifetimes overlap do not overlap
 // in memory. The heuristics of memory/greedy.h, then the exact search of memory/exact.h.

@@ -61,7 +61,7 @@ static berth_status solve_pool(solve_call *call, berth_arena *scratch, uint32_t 
     berth_memory_pool_solution *pool = &call->out->pools[index];
     pool->capacity_bytes =
         call->options->capacities_bytes ? call->options->capacities_bytes[index] : 0;
-    pool->lower_bound_bytes = berth_memory_live_peak(scratch, intervals, count).size_bytes;
+    pool->lower_bound_bytes = berth_memory_lower_bound(scratch, intervals, count);
     pool->height_bytes =
         berth_memory_greedy_best(scratch, intervals, count, offsets, &pool->strategy);
     if (pool->capacity_bytes)

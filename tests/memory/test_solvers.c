@@ -47,6 +47,7 @@ Test(memory_solvers, exact_is_brute_force) {
             const berth_memory_interval *intervals = problem->intervals;
             uint32_t n = problem->buffer_count;
             uint64_t optimum = brute_force_height(intervals, n);
+            cr_assert_leq(berth_memory_lower_bound(arena, intervals, n), optimum);
             uint64_t offsets[8];
             berth_memory_verdict verdict;
             berth_memory_budget budget = {.node_limit = 1000000};
