@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/equal.h"
+#include "ir/json/hooks.h"
 #include "ir/text/hooks.h"
 
 const berth_dialect berth_dialect_graph = {
@@ -12,6 +13,8 @@ const berth_dialect berth_dialect_graph = {
     .parse_signature = berth_text__parse_graph_signature,
     .parse_body = berth_text__parse_graph_body,
     .equal = berth_equal__graphs,
+    .to_json = berth_json__write_graph,
+    .from_json = berth_json__read_graph,
 };
 
 const berth_dialect berth_dialect_tensor = {
@@ -21,6 +24,8 @@ const berth_dialect berth_dialect_tensor = {
     .parse_signature = berth_text__parse_tfn_signature,
     .parse_body = berth_text__parse_tfn_body,
     .equal = berth_equal__tfns,
+    .to_json = berth_json__write_tfn,
+    .from_json = berth_json__read_tfn,
 };
 
 const berth_dialect berth_dialect_external = {
@@ -28,6 +33,8 @@ const berth_dialect berth_dialect_external = {
     .print_signature = berth_text__print_external_signature,
     .parse_signature = berth_text__parse_external_signature,
     .equal = berth_equal__externals,
+    .to_json = berth_json__write_external,
+    .from_json = berth_json__read_external,
 };
 
 const berth_dialect *berth_dialect_find(const berth_dialect_registry *registry, const char *name) {

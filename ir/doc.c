@@ -4,7 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum node_kind { TEXT, LINE, SOFT_LINE, HARD_LINE, OPEN, CLOSE, INDENT } node_kind;
+typedef enum node_kind {
+    TEXT,
+    LINE,
+    SOFT_LINE,
+    FILL_LINE,
+    HARD_LINE,
+    OPEN,
+    CLOSE,
+    INDENT
+} node_kind;
 
 typedef struct node {
     node_kind kind;
@@ -74,6 +83,10 @@ void berth_doc_soft_line(berth_doc *doc) {
     push(doc, SOFT_LINE, 0);
 }
 
+void berth_doc_fill_line(berth_doc *doc) {
+    push(doc, FILL_LINE, 0);
+}
+
 void berth_doc_hard_line(berth_doc *doc) {
     push(doc, HARD_LINE, 0);
 }
@@ -102,11 +115,11 @@ typedef struct layout {
 } layout;
 
 static int64_t flat_width(const node *n) {
-    return n->kind == TEXT ? (int64_t)n->length : n->kind == LINE;
+    return n->kind == TEXT ? (int64_t)n->length : n->kind == LINE || n->kind == FILL_LINE;
 }
 
 static bool is_line(node_kind kind) {
-    return kind == LINE || kind == SOFT_LINE || kind == HARD_LINE;
+    return kind == LINE || kind == SOFT_LINE || kind == FILL_LINE || kind == HARD_LINE;
 }
 
 static layout measure(const berth_doc *doc, berth_arena *scratch) {
@@ -148,19 +161,21 @@ typedef struct renderer {
     berth_strbuf *out;
     int64_t column;
     int indent;
+    int line_indent;  // of the line at hand
     bool line_start;  // the indentation is still to be written
 } renderer;
 
 static void break_line(renderer *r) {
     berth_strbuf_add(r->out, "\n");
     r->line_start = true;
+    r->line_indent = r->indent;
+    r->column = r->indent;
 }
 
 static void put(renderer *r, const char *text, size_t length) {
     if (length == 0) return;
     if (r->line_start) {
-        for (int i = 0; i < r->indent; ++i) berth_strbuf_add_n(r->out, " ", 1);
-        r->column = r->indent;
+        for (int i = 0; i < r->line_indent; ++i) berth_strbuf_add_n(r->out, " ", 1);
         r->line_start = false;
     }
     berth_strbuf_add_n(r->out, text, length);
@@ -186,10 +201,15 @@ void berth_doc_render(const berth_doc *doc, int width, berth_strbuf *out) {
         case SOFT_LINE:
             if (!flat) break_line(&r);
             break;
+        case FILL_LINE:
+            if (flat || r.column + l.flat_end[l.next_line[i + 1]] - l.flat_end[i] <= width)
+                put(&r, " ", 1);
+            else
+                break_line(&r);
+            break;
         case HARD_LINE: break_line(&r); break;
         case OPEN:
-            if (!flat && fits(&l, i, r.line_start ? r.indent : r.column, width))
-                flat_until = l.group_end[i];
+            if (!flat && fits(&l, i, r.column, width)) flat_until = l.group_end[i];
             r.indent += n->value;
             break;
         case CLOSE: r.indent -= n->value; break;

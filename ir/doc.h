@@ -26,11 +26,13 @@ void berth_doc_text(berth_doc *doc, const char *text);  // copied; no line break
 void berth_doc_textf(berth_doc *doc, const char *format, ...) BERTH_PRINTF(2, 3);
 void berth_doc_line(berth_doc *doc);       // a space, or a line break when the group is broken
 void berth_doc_soft_line(berth_doc *doc);  // nothing, or a line break
+// A space; in a broken group a line break when what follows up to the next break does not fit.
+void berth_doc_fill_line(berth_doc *doc);
 void berth_doc_hard_line(berth_doc *doc);  // a line break; breaks every group around it
-// Groups nest; everything between open and close is indented by `indent` more columns.
+// Groups nest; lines broken between open and close are indented by `indent` more columns.
 void berth_doc_open(berth_doc *doc, int indent);
 void berth_doc_close(berth_doc *doc);
-// Indents what follows by `columns` more (or less, when negative).
+// Indents lines that follow by `columns` more (or less, when negative).
 void berth_doc_indent(berth_doc *doc, int columns);
 
 // Appends the document's text with lines of at most `width` bytes where groups allow that.

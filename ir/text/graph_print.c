@@ -35,7 +35,7 @@ static void print_definition(graph_printer *g, berth_value_id id) {
 static void separate(graph_printer *g, bool again) {
     if (!again) return;
     berth_doc_text(g->p->doc, ",");
-    berth_doc_line(g->p->doc);
+    berth_doc_fill_line(g->p->doc);
 }
 
 static void print_uses(graph_printer *g, const berth_value_id *values, uint32_t count) {
@@ -64,7 +64,8 @@ static void print_params(graph_printer *g, const berth_region *region) {
 
 static void print_result_types(graph_printer *g, const berth_op *op) {
     if (op->output_count == 0) return;
-    berth_doc_text(g->p->doc, ": ");
+    berth_doc_text(g->p->doc, ":");
+    berth_doc_fill_line(g->p->doc);
     berth_doc_open(g->p->doc, 4);
     for (uint32_t i = 0; i < op->output_count; ++i) {
         const berth_value *value = &g->graph->values.data[op->outputs[i]];
@@ -110,6 +111,7 @@ static void print_regions(graph_printer *g, const berth_op *op) {
 
 static void print_op(graph_printer *g, const berth_op *op) {
     berth_doc_hard_line(g->p->doc);
+    berth_doc_open(g->p->doc, 4);
     for (uint32_t i = 0; i < op->output_count; ++i) {
         berth_doc_text(g->p->doc, i ? ", " : "");
         print_definition(g, op->outputs[i]);
@@ -124,6 +126,7 @@ static void print_op(graph_printer *g, const berth_op *op) {
     berth_text_print_on_device(g->p, op->device);
     print_result_types(g, op);
     berth_text_print_loc(g->p, op->loc);
+    berth_doc_close(g->p->doc);
     print_regions(g, op);
 }
 

@@ -84,7 +84,9 @@ static const char *device_name(berth_text_printer *p, berth_device_id device) {
 }
 
 void berth_text_print_on_device(berth_text_printer *p, berth_device_id device) {
-    if (device) berth_doc_textf(p->doc, " on %s", device_name(p, device));
+    if (!device) return;
+    berth_doc_fill_line(p->doc);
+    berth_doc_textf(p->doc, "on %s", device_name(p, device));
 }
 
 void berth_text_print_function_ref(berth_text_printer *p, berth_func_id id) {
@@ -221,11 +223,11 @@ static bool print_elements(berth_text_printer *p, const berth_tensor *tensor) {
     for (int64_t i = 0; i < count; ++i)
         if (!berth_text__format_element(tensor, i, text[i])) return false;
     berth_doc_text(p->doc, "(");
-    berth_doc_open(p->doc, 4);
+    berth_doc_open(p->doc, 0);
     for (int64_t i = 0; i < count; ++i) {
         if (i) {
             berth_doc_text(p->doc, ",");
-            berth_doc_line(p->doc);
+            berth_doc_fill_line(p->doc);
         }
         berth_doc_text(p->doc, text[i]);
     }
@@ -257,11 +259,11 @@ static void print_list(berth_text_printer *p, const berth_attr *attr) {
     if (attr->count == 0 && attr->kind != BERTH_ATTR_INTS)
         berth_doc_text(p->doc, attr->kind == BERTH_ATTR_FLOATS ? "floats " : "strings ");
     berth_doc_text(p->doc, "[");
-    berth_doc_open(p->doc, 4);
+    berth_doc_open(p->doc, 0);
     for (uint32_t i = 0; i < attr->count; ++i) {
         if (i) {
             berth_doc_text(p->doc, ",");
-            berth_doc_line(p->doc);
+            berth_doc_fill_line(p->doc);
         }
         if (attr->kind == BERTH_ATTR_INTS)
             berth_doc_textf(p->doc, "%lld", (long long)attr->ints[i]);
@@ -318,7 +320,7 @@ void berth_text_print_attrs(berth_text_printer *p, const berth_attrs *attrs, uin
     for (uint32_t i = first; i < attrs->items.count; ++i) {
         if (i > first) {
             berth_doc_text(p->doc, ",");
-            berth_doc_line(p->doc);
+            berth_doc_fill_line(p->doc);
         }
         berth_text_print_name(p, berth_module_str(p->module, attrs->items.data[i].name));
         berth_doc_text(p->doc, " = ");

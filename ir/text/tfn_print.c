@@ -76,7 +76,9 @@ static void print_buf(tfn_printer *t, berth_buf buf) {
 
 // ---- expressions --------------------------------------------------------------------------------
 
-static void print_expr(tfn_printer *t, berth_expr id, int precedence);
+// `strength` is twice the precedence of the operator around it, and one more on its right side; an
+// expression of a weaker operator needs parentheses. 0 = none around it.
+static void print_expr(tfn_printer *t, berth_expr id, int strength);
 
 static void print_arguments(tfn_printer *t, const berth_expr *arguments, int count) {
     berth_doc_open(t->p->doc, 4);
@@ -109,11 +111,11 @@ static void print_binary(tfn_printer *t, const berth_expr_node *node) {
         print_call(t, berth_binary_name(op), (berth_expr[]){node->a, node->b}, 2);
         return;
     }
-    int precedence = berth_binary_precedence(op);
-    print_expr(t, node->a, precedence);
+    int strength = 2 * berth_binary_precedence(op);
+    print_expr(t, node->a, strength);
     berth_doc_textf(t->p->doc, " %s", berth_binary_name(op));
-    berth_doc_line(t->p->doc);
-    print_expr(t, node->b, precedence + 1);
+    berth_doc_fill_line(t->p->doc);
+    print_expr(t, node->b, strength + 1);
 }
 
 static void print_wide(tfn_printer *t, const char *name, const berth_expr_node *node) {
@@ -155,7 +157,7 @@ static void print_node(tfn_printer *t, berth_expr id, const berth_expr_node *nod
 }
 
 // The node itself, with its type where that is not the one that follows from its parts.
-static void print_whole(tfn_printer *t, berth_expr id, int precedence) {
+static void print_whole(tfn_printer *t, berth_expr id, int strength) {
     const berth_expr_node *node = &t->fn->exprs.data[id];
     const berth_expr *indices =
         node->kind == BERTH_EXPR_LOAD ? berth_tfn_load_indices(t->fn, id) : NULL;
@@ -163,16 +165,14 @@ static void print_whole(tfn_printer *t, berth_expr id, int precedence) {
     bool typed = node->kind != BERTH_EXPR_NONE &&
                  !berth_tfn_type_equal(type, berth_tfn_derive_type(t->fn, node, indices));
     bool infix = node->kind == BERTH_EXPR_BINARY && berth_binary_is_infix((berth_binary)node->op);
-    bool closed = infix && (typed || berth_binary_precedence((berth_binary)node->op) < precedence);
-    if (closed) {
-        berth_doc_text(t->p->doc, "(");
-        berth_doc_open(t->p->doc, 4);
-    }
+    int own = infix ? 2 * berth_binary_precedence((berth_binary)node->op) : 0;
+    bool closed = infix && (typed || own < strength);
+    bool chained = infix && !closed && own == strength;  // a + b in a + b + c: one group
+    if (closed) berth_doc_text(t->p->doc, "(");
+    if (infix && !chained) berth_doc_open(t->p->doc, 4);
     print_node(t, id, node);
-    if (closed) {
-        berth_doc_close(t->p->doc);
-        berth_doc_text(t->p->doc, ")");
-    }
+    if (infix && !chained) berth_doc_close(t->p->doc);
+    if (closed) berth_doc_text(t->p->doc, ")");
     if (typed) {
         char text[24];
         berth_tfn_type_format(type, text);
@@ -180,11 +180,11 @@ static void print_whole(tfn_printer *t, berth_expr id, int precedence) {
     }
 }
 
-static void print_expr(tfn_printer *t, berth_expr id, int precedence) {
+static void print_expr(tfn_printer *t, berth_expr id, int strength) {
     if (t->stamp[id] == t->current && t->number[id])
         berth_doc_textf(t->p->doc, "$%u", t->number[id] - 1);
     else
-        print_whole(t, id, precedence);
+        print_whole(t, id, strength);
 }
 
 // ---- sharing ------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ static void print_signature(tfn_printer *t) {
     for (uint32_t i = 0; i < t->fn->param_count; ++i) {
         if (i) {
             berth_doc_text(t->p->doc, ",");
-            berth_doc_line(t->p->doc);
+            berth_doc_fill_line(t->p->doc);
         }
         print_buf_declaration(t, i);
     }

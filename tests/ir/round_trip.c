@@ -4,6 +4,7 @@
 
 #include "ir/equal.h"
 #include "ir/graph.h"
+#include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"
 
@@ -65,8 +66,24 @@ static const char *text_round_trip(const berth_module *module, berth_arena *aren
     return text_difference(arena, first.out.data, second.out.data);
 }
 
+static const char *json_round_trip(const berth_module *module, berth_arena *arena, bool verify) {
+    const char *first = NULL;
+    const char *second = NULL;
+    berth_module *again = NULL;
+    berth_status status = berth_module_to_json_text(arena, module, 1, &first);
+    if (status) return message(arena, "write", status);
+    status = berth_module_from_json_text(arena, first, strlen(first), "json", NULL, &again);
+    if (status) return message(arena, "read", status);
+    const char *problem = compare(arena, "JSON", module, again, verify);
+    if (problem) return problem;
+    status = berth_module_to_json_text(arena, again, 1, &second);
+    if (status) return message(arena, "write again", status);
+    return strcmp(first, second) == 0 ? NULL : text_difference(arena, first, second);
+}
+
 const char *round_trip(const berth_module *module, berth_arena *arena, bool verify) {
-    return text_round_trip(module, arena, verify);
+    const char *problem = text_round_trip(module, arena, verify);
+    return problem ? problem : json_round_trip(module, arena, verify);
 }
 
 uint64_t literal_bytes(const berth_module *module) {
