@@ -23,10 +23,10 @@ typedef struct berth_local_plan {
     berth_flat_loops sum;
     int64_t column_blocks;  // of the last column loop
     uint16_t lanes;
-    int64_t tile_rows;      // of a work-item
-    int64_t local_x;        // work-items along columns
-    int64_t local_y;        // along rows
-    int64_t depth;          // of the sum, staged at once
+    int64_t tile_rows;  // of a work-item
+    int64_t local_x;    // work-items along columns
+    int64_t local_y;    // along rows
+    int64_t depth;      // of the sum, staged at once
     bool one_by_one;
     berth_buf row_tile;     // [local_y * tile_rows][depth + 1]
     berth_buf column_tile;  // [depth][local_x * lanes]
