@@ -60,6 +60,11 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
         berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "loops over work-groups in C"));
     if (loop->loop_kind == BERTH_LOOP_SIMD && extent != 1)
         berth_strbuf_add(&p->out, "BERTH_SIMD\n");
+    // A register tile is unrolled enough: more copies would keep too many loads in registers.
+    const berth_stmt_node *body = &p->fn->stmts.data[loop->body];
+    if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > 1 && body->kind == BERTH_STMT_SEQ &&
+        body->count >= 12)
+        berth_strbuf_add(&p->out, "BERTH_UNROLL(1)\n");
     if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1 && extent <= 64)
         berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n", (long long)extent);
     return false;

@@ -3,6 +3,10 @@
 
 // clang-format off
 static const char part1[] =
+    "#if defined(__GNUC__) && !defined(__clang__)\n"
+    "/* Values carried from one iteration to the next push accumulators out of registers. */\n"
+    "#pragma GCC optimize(\"no-predictive-commoning\")\n"
+    "#endif\n"
     "#include <stdint.h>\n"
     "#if defined(__clang__)\n"
     "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
