@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "artifact/file_form.h"
 #include "base/file.h"
@@ -363,6 +364,8 @@ berth_status berth_program_file_check(berth_allocator allocator, const char *pat
 
 bool berth_program_file_is(const char *path) {
     char magic[sizeof(((berth_file_header *)0)->magic)];
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;  // opening a FIFO blocks
     FILE *file = fopen(path, "rb");
     if (!file) return false;
     size_t got = fread(magic, 1, sizeof(magic), file);

@@ -15,7 +15,7 @@ static berth_status io_error(const char *what, const char *path) {
 }
 
 static berth_status open_regular(const char *path, int *out_fd, size_t *out_size_bytes) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block here
     if (fd < 0) return io_error("open", path);
     struct stat info;
     if (fstat(fd, &info) != 0) {

@@ -39,19 +39,40 @@ static berth_status run_keep_names(berth_module *module, berth_pass_context *con
     return BERTH_OK;
 }
 
+static berth_status not_static(const berth_module *module, berth_type_id type, const char *what,
+                               const char *advice) {
+    berth_strbuf text = berth_strbuf_make(module->arena);
+    berth_type_print(module, type, &text);
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has the type %s: %s", what,
+                             berth_strbuf_text(&text), advice);
+}
+
+// Shapes must be known. Control flow is left to the pass that refuses it by name.
 static berth_status check_static(const berth_module *module, berth_func_id main) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
     for (uint32_t i = 0; i < root->params.count; ++i) {
         const berth_value *value = &graph->values.data[root->params.data[i]];
         if (berth_type_is_static(berth_type_get(module, value->type))) continue;
-        berth_strbuf text = berth_strbuf_make(module->arena);
-        berth_type_print(module, value->type, &text);
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "input \"%s\" has the type %s: fix its symbolic dimensions with "
-                                 "--dim NAME=EXTENT or by "
-                                 "giving the input",
-                                 berth_module_str(module, value->name), berth_strbuf_text(&text));
+        const char *what = berth_arena_printf(module->arena, "input \"%s\"",
+                                              berth_module_str(module, value->name));
+        return not_static(
+            module, value->type, what,
+            "fix its symbolic dimensions with --dim NAME=EXTENT or by giving the input");
+    }
+    for (uint32_t i = 0; i < root->ops.count; ++i)
+        if (graph->ops.data[root->ops.data[i]].region_count > 0) return BERTH_OK;
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        for (uint32_t j = 0; j < op->output_count; ++j) {
+            berth_type_id type = graph->values.data[op->outputs[j]].type;
+            if (berth_type_is_static(berth_type_get(module, type))) continue;
+            const char *what =
+                berth_arena_printf(module->arena, "output %u of %s", j,
+                                   berth_loc_describe(module, op->loc, module->arena));
+            return not_static(module, type, what,
+                              "shapes that depend on the values of inputs are not supported yet");
+        }
     }
     return BERTH_OK;
 }
@@ -105,7 +126,8 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .cost = berth_cost_model_analytic(options->target),
                                        .strategy = options->strategy,
                                        .objective = options->objective,
-                                       .node_budget = options->node_budget};
+                                       .node_budget = options->node_budget,
+                                       .host_bound = true};
     BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
@@ -215,6 +237,19 @@ static berth_status run_job(void *user) {
 berth_status berth_compile(berth_module *module, const berth_compile_options *options,
                            berth_compile_result *out_result) {
     *out_result = (berth_compile_result){0};
+    const berth_multi_target *target = options->target;
+    if (!options->plan_only && target->executor != BERTH_EXECUTOR_GRAPH)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "the target asks for executor \"%s\", which this version does not "
+                                 "have; it has \"%s\"",
+                                 berth_executor_kind_name(target->executor),
+                                 berth_executor_kind_name(BERTH_EXECUTOR_GRAPH));
+    if (!options->plan_only && target->runtime != BERTH_RUNTIME_HOSTED)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "the target asks for runtime \"%s\", which this version does not "
+                                 "have; it has \"%s\"",
+                                 berth_runtime_kind_name(target->runtime),
+                                 berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
     job j = {.module = module, .passes = pipeline_passes, .options = options, .result = out_result};
     while (pipeline_passes[j.pass_count]) j.pass_count++;
     return berth_arena_try(module->arena, run_job, &j);

@@ -17,6 +17,8 @@
 #include "base/log.h"
 #include "target/target.h"
 
+#define BERTH_CACHE_LIMIT_BYTES (UINT64_C(1) << 30)  // unless another limit is given
+
 typedef struct berth_toolchain_options {
     const berth_target *target;  // kind cpu: instruction set flags
     const char *c_compiler;   // name or path; NULL = the first of cc, gcc, clang on `search_path`

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "compiler/toolchain.h"
 
-#define DEFAULT_LIMIT_BYTES (UINT64_C(1) << 30)
 #define TRAILER_BYTES sizeof(berth_hash128)
 
 // A folder that others can write could hand us anybody's code.
@@ -144,7 +143,7 @@ static bool remove_entry(const char *folder, const entry *e) {
 }
 
 void berth_cache__evict(const char *folder, uint64_t limit_bytes) {
-    if (limit_bytes == 0) limit_bytes = DEFAULT_LIMIT_BYTES;
+    if (limit_bytes == 0) limit_bytes = BERTH_CACHE_LIMIT_BYTES;
     uint32_t count = 0;
     entry *entries = list_entries(folder, &count);
     uint64_t total = 0;

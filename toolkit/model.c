@@ -85,8 +85,28 @@ static berth_status parse_target(berth_model *model, const berth_model_options *
     return berth_target_parse(model->arena, text, &target_options, &model->target);
 }
 
+// What is decided when a program is built cannot be changed when it runs.
+static berth_status refuse_build_options(const char *path, const berth_model_options *options) {
+    const berth_target_options *target = &options->target_options;
+    const char *option = options->import.dim_count   ? "--dim"
+                         : options->compile.strategy ? "--strategy"
+                         : options->target           ? NULL  // compared as a whole
+                         : target->pins              ? "--pin"
+                         : target->overrides         ? "--set"
+                         : target->host              ? "--host"
+                         : target->executor          ? "--executor"
+                         : target->runtime           ? "--runtime"
+                                                     : NULL;
+    if (!option) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "\"%s\" is a built program: %s has no effect on it any more; build it "
+                             "again with that option",
+                             path, option);
+}
+
 static berth_status open_program(berth_model *model, const char *path,
                                  const berth_model_options *options) {
+    BERTH_TRY(refuse_build_options(path, options));
     BERTH_TRY(berth_program_read(model->arena, path, &model->program));
     if (!options->target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options));

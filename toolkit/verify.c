@@ -274,6 +274,11 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
                                  berth_verify_result *out_result, uint32_t *out_compared) {
     *out_result = (berth_verify_result){.folder = folder};
     *out_compared = 0;
+    if (berth_program_file_is(model_path))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a built program, which keeps no results between its "
+                                 "operations: give the model",
+                                 model_path);
     berth_test_data data;
     BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
     berth_model_options model_options = options->model;

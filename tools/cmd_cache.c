@@ -63,12 +63,13 @@ int berth_cmd_cache(int argc, char **argv) {
         char bytes[32];
         berth_format_bytes(stats.size_bytes, bytes);
         if (json)
-            exit_status = berth_cli_print_json(json_pack(
-                "{s:s, s:i, s:I, s:b}", "folder", folder, "entries", (int)stats.entry_count,
-                "size_bytes", (json_int_t)stats.size_bytes, "cleared", clear));
+            exit_status = berth_cli_print_json(
+                json_pack("{s:s, s:i, s:I, s:I, s:b}", "folder", folder, "entries",
+                          (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes,
+                          "limit_bytes", (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear));
         else
             printf("%s: %u kernels, %s%s\n", folder, stats.entry_count, bytes,
-                   clear ? ", removed" : "");
+                   clear ? ", removed" : " of at most 1 GiB");
     }
     berth_cli_end(&command.cli);
     return exit_status;

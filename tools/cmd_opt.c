@@ -1,7 +1,12 @@
 // berth opt: runs compiler passes and prints the module.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "artifact/file.h"
+#include "base/file.h"
+#include "ir/json.h"
+#include "ir/pass.h"
 #include "ir/text.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -12,6 +17,7 @@ typedef struct opt_command {
     const char *passes;       // comma-separated; NULL = none
     const char *print_after;  // a pass's name, or "all"
     bool timing;
+    bool json;
 } opt_command;
 
 enum { key_passes = 0x200, key_print_after, key_timing };
@@ -23,6 +29,13 @@ static const struct argp_option options[] = {
     {"timing", key_timing, NULL, 0, "Print the time of every pass on standard error", 0},
     {0},
 };
+
+static bool known_pass(const char *name) {
+    if (!name || strcmp(name, "all") == 0) return true;
+    for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
+        if (strcmp((*pass)->name, name) == 0) return true;
+    return false;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
@@ -37,15 +50,27 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case ARGP_KEY_END:
         if (!command->model) argp_error(state, "which model?");
+        if (!known_pass(command->print_after))
+            argp_error(state, "--print-after: there is no pass \"%s\"", command->print_after);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static void print_module(const berth_module *module, berth_arena *arena) {
-    berth_strbuf text = berth_strbuf_make(arena);
+static berth_status write_module(void *user) {
+    const berth_module *module = user;
+    berth_strbuf text = berth_strbuf_make(module->arena);
     berth_module_print(module, &text);
     fputs(berth_strbuf_text(&text), stdout);
+    return BERTH_OK;
+}
+
+static berth_status print_module(const opt_command *command, berth_module *module) {
+    if (!command->json) return berth_arena_try(module->arena, write_module, module);
+    const char *text = NULL;
+    BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));
+    puts(text);
+    return BERTH_OK;
 }
 
 static void after_pass(void *user, const berth_pass *pass, const berth_module *module,
@@ -55,8 +80,48 @@ static void after_pass(void *user, const berth_pass *pass, const berth_module *m
     if (!command->print_after) return;
     if (strcmp(command->print_after, "all") != 0 && strcmp(command->print_after, pass->name) != 0)
         return;
-    printf("// after %s\n", pass->name);
-    print_module(module, command->cli.arena);
+    berth_strbuf text = berth_strbuf_make(command->cli.arena);
+    berth_module_print(module, &text);
+    printf("// after %s\n%s", pass->name, berth_strbuf_text(&text));
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+typedef enum model_form { form_onnx, form_text, form_json } model_form;
+
+// ONNX files begin with a small binary field; text with a word or a comment, JSON with a brace.
+static model_form form_of(const char *text, size_t length) {
+    if (length > 0 && text[0] == '{') return form_json;
+    static const char *const starts[] = {"module", "graph", "//"};
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); ++i) {
+        size_t wanted = strlen(starts[i]);
+        if (length >= wanted && memcmp(text, starts[i], wanted) == 0) return form_text;
+    }
+    return form_onnx;
+}
+
+static berth_status read_module(opt_command *command, const berth_import_options *import,
+                                berth_module **out_module) {
+    berth_arena *arena = command->cli.arena;
+    const char *path = command->model;
+    if (berth_program_file_is(path))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a built program, which holds no module: give the model",
+                                 path);
+    berth_mapping mapping;
+    BERTH_TRY(berth_file_map(path, &mapping));
+    const char *text = (const char *)mapping.data;
+    model_form form = form_of(text, mapping.size_bytes);
+    berth_status status = BERTH_OK;
+    if (form == form_json)
+        status =
+            berth_module_from_json_text(arena, text, mapping.size_bytes, path, NULL, out_module);
+    if (form == form_text)
+        status = berth_module_parse(arena, text, mapping.size_bytes, path, out_module);
+    berth_file_unmap(mapping);
+    if (form == form_onnx) return berth_onnx_import(arena, path, import, out_module);
+    if (!status) status = berth_module_verify(*out_module);
+    return status;
 }
 
 // The names in --passes, NULL-terminated.
@@ -86,7 +151,7 @@ static berth_status optimise(opt_command *command) {
     BERTH_TRY(berth_target_parse(arena, command->cli.target ? command->cli.target : "cpu",
                                  &model_options.target_options, &target));
     berth_module *module = NULL;
-    BERTH_TRY(berth_onnx_import(arena, command->model, &model_options.import, &module));
+    BERTH_TRY(read_module(command, &model_options.import, &module));
     berth_pass_instrument instrument = {after_pass, command};
     berth_compile_options compile = model_options.compile;
     compile.target = target;
@@ -96,8 +161,7 @@ static berth_status optimise(opt_command *command) {
     compile.plan_only = true;
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
-    print_module(module, arena);
-    return BERTH_OK;
+    return print_module(command, module);
 }
 
 int berth_cmd_opt(int argc, char **argv) {
@@ -108,13 +172,20 @@ int berth_cmd_opt(int argc, char **argv) {
         options,
         parse,
         "MODEL",
-        "Imports MODEL, runs compiler passes and prints the module.\vThe passes, in the order of "
-        "the pipeline: keep-names, fold-constants, simplify, plan-devices, layout, fuse, lower, "
+        "Reads MODEL (an ONNX file, or a module as text or JSON, as this command prints it), runs "
+        "compiler passes and prints the module.\vThe passes, in the order of "
+        "the pipeline: keep-names, fold-constants, simplify, expose-values, plan-devices, layout, "
+        "fuse, lower, "
         "schedule, package.",
         children,
         NULL,
         NULL};
     berth_cli_parse(&argp, argc, argv, &command);
+    command.json = berth_cli_wants_json(&command.cli);
+    if (command.json && command.print_after) {
+        fputs("berth opt: --print-after prints text; leave --format=json out\n", stderr);
+        exit(2);
+    }
     int exit_status = berth_cli_finish(optimise(&command));
     berth_cli_end(&command.cli);
     return exit_status;

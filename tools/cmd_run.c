@@ -148,8 +148,9 @@ static berth_status write_outputs(run_state *s) {
 
 typedef struct tensor_summary {
     double least, most;
-    int64_t top[5];
+    int64_t top[5];  // NaN is never among them
     int top_count;
+    int64_t nan_count;
 } tensor_summary;
 
 static tensor_summary summarise(const berth_tensor *tensor) {
@@ -157,6 +158,10 @@ static tensor_summary summarise(const berth_tensor *tensor) {
     int64_t count = berth_tensor_element_count(tensor);
     for (int64_t i = 0; i < count; ++i) {
         double value = berth_tensor_get_f64(tensor, i);
+        if (isnan(value)) {
+            summary.nan_count++;
+            continue;
+        }
         if (value < summary.least) summary.least = value;
         if (value > summary.most) summary.most = value;
         int at = summary.top_count;
@@ -187,6 +192,7 @@ static void print_output(const run_state *s, uint32_t index) {
     for (int i = 0; i < summary.top_count; ++i)
         printf(" [%lld]=%.6g", (long long)summary.top[i],
                berth_tensor_get_f64(tensor, summary.top[i]));
+    if (summary.nan_count) printf(", %lld NaN", (long long)summary.nan_count);
     putchar('\n');
 }
 
@@ -215,13 +221,16 @@ static json_t *output_json(const run_state *s, uint32_t index) {
     for (int d = 0; d < tensor->rank; ++d)
         json_array_append_new(dims, json_integer(tensor->dims[d]));
     json_t *top = json_array();
-    for (int i = 0; i < summary.top_count; ++i)
+    for (int i = 0; i < summary.top_count; ++i) {
+        double value = berth_tensor_get_f64(tensor, summary.top[i]);  // JSON has no infinity: null
         json_array_append_new(top,
-                              json_pack("{s:I, s:f}", "index", (json_int_t)summary.top[i], "value",
-                                        berth_tensor_get_f64(tensor, summary.top[i])));
+                              json_pack("{s:I, s:o}", "index", (json_int_t)summary.top[i], "value",
+                                        isfinite(value) ? json_real(value) : json_null()));
+    }
     json_t *json =
         json_pack("{s:s, s:s, s:o, s:o}", "name", berth_session_output_name(s->session, index),
                   "dtype", berth_dtype_name(tensor->dtype), "shape", dims, "top", top);
+    if (summary.nan_count) json_object_set_new(json, "nan", json_integer(summary.nan_count));
     if (isfinite(summary.least) && isfinite(summary.most)) {
         json_object_set_new(json, "min", json_real(summary.least));
         json_object_set_new(json, "max", json_real(summary.most));

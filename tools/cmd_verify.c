@@ -1,4 +1,5 @@
 // berth verify: results on a target against expected ones.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -66,29 +67,38 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->threads = (uint32_t)number;
         return 0;
     case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
+        if (command->model)  // --data DIR DIR...
+            berth_cli_push(&command->cli, &command->folders, arg);
+        else
+            command->model = arg;
         return 0;
     case ARGP_KEY_END:
         if (!command->model) argp_error(state, "which model?");
         if (command->folders.count == 0)
             argp_error(state, "which expected results? Give --data DIR");
+        if (command->against && !command->per_op)
+            argp_error(state, "--against only means something with --per-op");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
+}
+
+// JSON has no infinity and no NaN: null.
+static json_t *number_json(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 static json_t *result_json(const berth_verify_result *result) {
     json_t *outputs = json_array();
     for (uint32_t i = 0; i < result->output_count; ++i) {
         const berth_comparison *c = &result->outputs[i].comparison;
-        json_array_append_new(outputs, json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "name",
-                                                 result->outputs[i].name, "pass", c->pass,
-                                                 "max_absolute_error", c->max_absolute_error,
-                                                 "max_relative_error", c->max_relative_error,
-                                                 "rtol", c->rtol, "atol", c->atol, "elements",
-                                                 (json_int_t)c->element_count, "mismatches",
-                                                 (json_int_t)c->mismatch_count));
+        json_array_append_new(
+            outputs,
+            json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:I, s:I}", "name", result->outputs[i].name,
+                      "pass", c->pass, "max_absolute_error", number_json(c->max_absolute_error),
+                      "max_relative_error", number_json(c->max_relative_error), "rtol",
+                      number_json(c->rtol), "atol", number_json(c->atol), "elements",
+                      (json_int_t)c->element_count, "mismatches", (json_int_t)c->mismatch_count));
     }
     return json_pack("{s:s, s:b, s:o}", "data", result->folder, "pass", result->pass, "outputs",
                      outputs);
@@ -108,6 +118,30 @@ static void print_result(const berth_verify_result *result) {
     }
 }
 
+static berth_status per_op(verify_command *command, const char *folder,
+                           const berth_verify_options *verify, bool *out_pass, json_t *results) {
+    const char *against = command->against ? command->against : "cpu";
+    berth_verify_result result;
+    uint32_t compared = 0;
+    BERTH_TRY(berth_verify_per_op(command->cli.arena, command->model, folder, against, verify,
+                                  &result, &compared));
+    *out_pass &= result.pass;
+    if (results) {
+        json_t *json = result_json(&result);
+        json_object_set_new(json, "against", json_string(against));
+        json_object_set_new(json, "compared", json_integer(compared));
+        json_array_append_new(results, json);
+        return BERTH_OK;
+    }
+    if (result.pass)
+        printf("%s: %u results agree with %s\n", folder, compared, against);
+    else
+        printf("%s: %u results agree with %s, then the first that differs:\n", folder, compared - 1,
+               against);
+    print_result(&result);
+    return BERTH_OK;
+}
+
 static berth_status verify_all(verify_command *command, bool *out_pass, json_t *results) {
     berth_verify_options verify = {.compare = {.rtol = command->rtol, .atol = command->atol},
                                    .thread_count = command->threads,
@@ -115,6 +149,10 @@ static berth_status verify_all(verify_command *command, bool *out_pass, json_t *
     BERTH_TRY(berth_cli_model_options(&command->cli, false, &verify.model));
     *out_pass = true;
     for (uint32_t i = 0; i < command->folders.count; ++i) {
+        if (command->per_op) {
+            BERTH_TRY(per_op(command, command->folders.data[i], &verify, out_pass, results));
+            continue;
+        }
         berth_verify_result result;
         BERTH_TRY(berth_verify_folder(command->cli.arena, command->model, command->folders.data[i],
                                       &verify, &result));

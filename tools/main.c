@@ -37,6 +37,14 @@ static void print_help(FILE *out) {
           out);
 }
 
+// Results that did not reach stdout (a full disk) are a failure.
+static int flush_results(int exit_status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
+    if (exit_status == 0)
+        fputs("berth: error: cannot write the result to standard output\n", stderr);
+    return exit_status ? exit_status : 1;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
@@ -53,7 +61,8 @@ int main(int argc, char **argv) {
     }
     const char *names[command_count + 1] = {NULL};
     for (int i = 0; i < command_count; ++i) {
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return flush_results(commands[i].run(argc - 1, argv + 1));
         names[i] = commands[i].name;
     }
     const char *close = berth_closest(argv[1], names);

@@ -217,7 +217,9 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, bool fuse) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         if (op->region_count > 0) {
             berth_status status =
-                berth_status_make(BERTH_UNSUPPORTED, "%s: control flow needs the vm executor",
+                berth_status_make(BERTH_UNSUPPORTED,
+                                  "%s: control flow is not supported yet (it needs the vm "
+                                  "executor, which this version does not have)",
                                   berth_loc_describe(module, op->loc, f.scratch));
             berth_arena_destroy(f.scratch);
             return status;
