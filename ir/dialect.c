@@ -5,6 +5,7 @@
 #include "ir/equal.h"
 #include "ir/json/hooks.h"
 #include "ir/text/hooks.h"
+#include "ir/verify_tfn.h"
 
 const berth_dialect berth_dialect_graph = {
     .name = "graph",
@@ -26,6 +27,7 @@ const berth_dialect berth_dialect_tensor = {
     .equal = berth_equal__tfns,
     .to_json = berth_json__write_tfn,
     .from_json = berth_json__read_tfn,
+    .verify = berth_verify__tfn,
 };
 
 const berth_dialect berth_dialect_external = {
@@ -35,6 +37,7 @@ const berth_dialect berth_dialect_external = {
     .equal = berth_equal__externals,
     .to_json = berth_json__write_external,
     .from_json = berth_json__read_external,
+    .verify = berth_verify__external,
 };
 
 const berth_dialect *berth_dialect_find(const berth_dialect_registry *registry, const char *name) {

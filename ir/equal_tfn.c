@@ -49,11 +49,14 @@ static bool equal_indices(tfns *t, const berth_expr *a, const berth_expr *b, uin
     return true;
 }
 
+static bool same_double(double a, double b) {
+    return (a != a && b != b) || memcmp(&a, &b, sizeof(a)) == 0;
+}
+
 static bool equal_leaves(tfns *t, const berth_expr_node *x, const berth_expr_node *y) {
     switch ((berth_expr_kind)x->kind) {
     case BERTH_EXPR_INT: return x->i == y->i;
-    case BERTH_EXPR_FLOAT:
-        return (x->f != x->f && y->f != y->f) || memcmp(&x->f, &y->f, sizeof(x->f)) == 0;
+    case BERTH_EXPR_FLOAT: return same_double(x->f, y->f);
     case BERTH_EXPR_VAR: return x->var < t->a->vars.count && t->var_to_b[x->var] == y->var;
     default: return true;
     }
@@ -159,8 +162,7 @@ bool berth_equal__tfns(berth_equal *e, berth_func_id a, berth_func_id b) {
     t.met = berth_arena_new_array(e->scratch, berth_expr, t.a->exprs.count);
     memset(t.var_to_b, 0xff, t.a->vars.count * sizeof(uint32_t));
     memset(t.buf_to_b, 0xff, t.a->bufs.count * sizeof(uint32_t));
-    if (memcmp(&t.a->flops, &t.b->flops, sizeof(double)) != 0)
-        return berth_equal_differ(e, "flops");
+    if (!same_double(t.a->flops, t.b->flops)) return berth_equal_differ(e, "flops");
     if (!berth_equal_locs(e, t.a->loc, t.b->loc))
         return berth_equal_differ(e, "location of the body");
     return equal_declared(&t) && equal_stmts(&t, t.a->body, t.b->body);

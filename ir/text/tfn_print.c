@@ -1,4 +1,5 @@
 // Text of tensor functions, as in the example of tensor_fn.h.
+#include <math.h>
 #include <string.h>
 
 #include "ir/tensor_fn_type.h"
@@ -392,7 +393,7 @@ static void print_signature(tfn_printer *t) {
     }
     berth_doc_close(t->p->doc);
     berth_doc_text(t->p->doc, ")");
-    if (t->fn->flops == 0) return;
+    if (t->fn->flops == 0 && !signbit(t->fn->flops)) return;
     char text[40];
     berth_text__format_float(t->fn->flops, text);
     berth_doc_textf(t->p->doc, " flops %s", text);
