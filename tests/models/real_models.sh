@@ -12,37 +12,46 @@ if [ ! -d $shared/models ]; then
 fi
 work=${BERTH_MODEL_FOLDER:-build/models}
 mkdir -p "$work"
-failed=0
-ran=0
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+count=0
 
-# check NAME MODEL EXTRA... : every target; the random splits are seeded by the model's name, so they are the same each time.
-check() {
-  local name=$1 model=$2
-  shift 2
-  local targets=("cpu" "opencl -host=cpu")
-  local split
-  for split in 1 2; do targets+=("split $split"); done
-  for target in "${targets[@]}"; do
-    local options=(--target "$target")
-    case $target in
-    "opencl"*) options+=(--require opencl:0) ;;
-    "split "*)
-      options=(--target cpu,opencl)
-      local ops
-      ops=$("$berth" inspect "$model" --format=json | python3 -c '
+# verify NAME TARGET MODEL EXTRA...: one verification, its verdict in a file of its own.
+verify() {
+  local file=$1 name=$2 target=$3 model=$4
+  shift 4
+  local options=(--target "$target")
+  case $target in
+  "opencl"*) options+=(--require opencl:0) ;;
+  "split "*) # operators drawn by a generator seeded by the model's name: the same split each time
+    options=(--target cpu,opencl)
+    local ops
+    ops=$("$berth" inspect "$model" --format=json | python3 -c '
 import json, random, sys
 ops = sorted(json.load(sys.stdin)["operators"])
 r = random.Random("'"$name $target"'")
 drop = {"Constant", "Shape", "ConstantOfShape"}
 print("\n".join(o for o in ops if o not in drop and r.random() < 0.5))')
-      for op in $ops; do options+=(--pin "op:$op=opencl:0"); done
-      ;;
-    esac
-    ran=$((ran + 1))
-    if ! output=$("$berth" verify "$model" "$@" "${options[@]}" --quiet 2>&1); then
-      failed=$((failed + 1))
-      echo "FAILS $name on $target: $(echo "$output" | tail -n 2 | tr '\n' ' ')"
-    fi
+    for op in $ops; do options+=(--pin "op:$op=opencl:0"); done
+    ;;
+  esac
+  if output=$("$berth" verify "$model" "$@" "${options[@]}" --quiet 2>&1); then
+    echo pass >"$file"
+  else
+    echo "FAILS $name on $target: $(echo "$output" | tail -n 2 | tr '\n' ' ')" >"$file"
+  fi
+}
+
+# check SPLITS NAME MODEL EXTRA...: every target, as many at once as there are cores.
+check() {
+  local splits=$1 name=$2 model=$3 split target
+  shift 3
+  local targets=("cpu" "opencl -host=cpu")
+  for split in $(seq "$splits"); do targets+=("split $split"); done
+  for target in "${targets[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+    count=$((count + 1))
+    verify "$results/$count" "$name" "$target" "$model" "$@" &
   done
 }
 
@@ -50,7 +59,7 @@ models=$shared/models
 for name in mnist mnist_quantized tfl_helloworld super_resolution rfb320 rfb320_nopost; do
   data=()
   for folder in $models/$name/test_data_set_*; do data+=(--data "$folder"); done
-  check $name $models/$name/model.onnx "${data[@]}"
+  check 2 $name $models/$name/model.onnx "${data[@]}"
 done
 light="bvlc_alexnet densenet121 inception_v1 inception_v2 resnet50 shufflenet squeezenet vgg19 zfnet512"
 [ "$which" = small ] && light="squeezenet shufflenet"
@@ -61,7 +70,10 @@ for name in $light; do
   mkdir -p "$data"
   cp $models/light_seeded_input_0.pb "$data/input_0.pb"
   cp $models/light_$name/seeded/output_0.pb "$data/output_0.pb"
-  check "light_$name" "$model" --data "$data"
+  check 1 "light_$name" "$model" --data "$data"
 done
-echo "BERTH-TABLE real models: $((ran - failed)) of $ran verifications pass"
-[ $failed -eq 0 ]
+wait
+grep -h FAILS "$results"/* || true
+passed=$(cat "$results"/* | grep -c '^pass')
+echo "BERTH-TABLE real models: $passed of $count verifications pass"
+[ "$passed" -eq "$count" ]
