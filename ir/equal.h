@@ -20,7 +20,7 @@ typedef struct berth_equal {
     const berth_module *b;
     berth_arena *scratch;
     berth_loc_id *met_locs;  // per location of a: equal one of b, found last
-    const char *place;  // "@main"
+    const char *place;       // "@main"
     const char *why;
     berth_status status;
 } berth_equal;

@@ -196,7 +196,7 @@ berth_hash128 berth_tfn_hash(const berth_tfn *fn) {
     put(&h, fn->param_count);
     for (uint32_t i = 0; i < fn->bufs.count; ++i) {
         const berth_buf_info *buf = &fn->bufs.data[i];
-        put(&h, buf->dtype | buf->lanes << 8 | (int64_t)buf->scope << 24 |
+        put(&h, (int64_t)buf->dtype | (int64_t)buf->lanes << 8 | (int64_t)buf->scope << 24 |
                     (int64_t)buf->role << 28 | (int64_t)buf->rank << 32);
         for (int d = 0; d < buf->rank; ++d) put(&h, buf->dims[d]);
         berth_strbuf_add(&h.text, berth_module_str(fn->module, buf->layout));

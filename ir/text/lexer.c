@@ -166,10 +166,12 @@ berth_token berth_lexer_next(berth_lexer *x) {
     } else if (c == '#' && at_hash(x)) {
         token.kind = BERTH_TOKEN_LOC;
         token.number = UINT32_MAX;
-        token.length = 33;
-        x->offset += token.length;
+        token.text++;
+        token.length = 32;
+        x->offset += 33;
     } else if ((c == '#' || c == '$') && is_digit(next)) {
         x->offset++;
+        token.text++;
         token.kind = c == '#' ? BERTH_TOKEN_LOC : BERTH_TOKEN_SHARED;
         if (lex_uint(x, &token, &token.number))
             token.length = (size_t)(x->text + x->offset - token.text);

@@ -1,6 +1,5 @@
 // The text form: every construct, and the positions of errors.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ir/graph.h"
@@ -41,8 +40,79 @@ Test(text, hand_written) {
                      "}\n"
                      "graph @other(%x: f32[N,4]) { %y = relu(%x) return %y }\n");
     const char *text = print(module);
-    fprintf(stderr, "%s", text);
     berth_module *again = parse(arena, text);
     cr_assert_str_eq(print(again), text);
     berth_arena_destroy(arena);
+}
+
+static void expect_error(const char *text, const char *message) {
+    berth_arena *arena = new_arena();
+    berth_module *module = NULL;
+    berth_status status = berth_module_parse(arena, text, strlen(text), "t", &module);
+    cr_assert(status, "no error for: %s", text);
+    cr_assert_null(module);
+    cr_expect_str_eq(berth_status_message(status), message);
+    cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+    berth_status_free(status);
+    berth_arena_destroy(arena);
+}
+
+#define IN_MAIN(body) "module \"m\"\ngraph @main(%x: f32[2]) {\n" body "\n}\n"
+#define IN_TENSOR(body) "module \"m\"\ntensor @f(%x: f32[2] in, %y: f32[2] out) {\n" body "\n}\n"
+
+Test(text, error_positions) {
+    expect_error("", "t:1:1: expected 'module', found the end of the text");
+    expect_error("module x", "t:1:8: expected a string, found 'x'");
+    expect_error("module \"m\"\nother @f() {}",
+                 "t:2:1: expected a dialect (graph, tensor, external), found 'other'");
+    expect_error("module \"m\" {a = 1",
+                 "t:1:18: expected a closing bracket, found the end of the text");
+    expect_error("module \"m\" {a = 1, a = 2}", "t:1:20: expected a new attribute, found a again");
+    expect_error("module \"m",
+                 "t:1:8: expected a token, found a string that does not end on its line");
+    expect_error(IN_MAIN("  return %y"), "t:3:10: expected a value defined before, found %y");
+    expect_error(IN_MAIN("  %x = relu(%x) return %x"),
+                 "t:3:3: expected a new name, found %x again");
+    expect_error(IN_MAIN("  %y = relu(%x, %x) return %y"),
+                 "t:3:3: expected 1 operands of relu, found 2");
+    expect_error(IN_MAIN("  %y = rellu(%x) return %y"),
+                 "t:3:8: expected an operation, found 'rellu'");
+    expect_error(IN_MAIN("  %y = relu(%x): f33[2] return %y"),
+                 "t:3:18: expected a type, found 'f33'");
+    expect_error(IN_MAIN("  %y = call @g(%x) return %y"),
+                 "t:3:13: expected the name of a function of this module, found '@g'");
+    expect_error(IN_MAIN("  %w = constant() {value = f32[3] (1, 2)} return %w"),
+                 "t:3:35: expected 3 elements, found 2");
+    expect_error(IN_MAIN("  %w = constant() {value = i8[1] (300)} return %w"),
+                 "t:3:34: expected elements of type i8, found 300");
+    expect_error(IN_MAIN("  %y = relu(%x) #1 return %y"),
+                 "t:3:17: expected a number of the section `locations`, found '#1'");
+    expect_error(IN_MAIN("  %w = constant() {value = f32[99] meta(m)} return %w"),
+                 "t:3:41: expected a name of the section `meta`, found 'm'");
+    expect_error(IN_TENSOR("  %y[%i] = 0.0"), "t:3:6: expected a value defined before, found %i");
+    expect_error(IN_TENSOR("  for %i on 2 {}"), "t:3:10: expected 'in', found 'on'");
+    expect_error(IN_TENSOR("  %y[0] = 1 +"), "t:4:1: expected an expression, found '}'");
+}
+
+// What the verifier refuses although it parses.
+static void expect_invalid(const char *text, const char *part) {
+    berth_arena *arena = new_arena();
+    berth_module *module = parse(arena, text);
+    berth_status status = berth_module_verify(module);
+    cr_assert(status, "verifies: %s", text);
+    cr_expect(strstr(berth_status_message(status), part), "%s", berth_status_message(status));
+    berth_status_free(status);
+    berth_arena_destroy(arena);
+}
+
+Test(text, verifier) {
+    expect_invalid(IN_TENSOR("  %x[0] = 0.0"), "a store to the input \"x\"");
+    expect_invalid(IN_TENSOR("  %y[0, 1] = 0.0"), "of 1 dimensions is accessed with 2 indices");
+    expect_invalid(IN_TENSOR("  %y[0] = 0.0:f64"), "a store of f64 to \"y\", which takes f32");
+    expect_invalid(IN_TENSOR("  %y[0] = %x[0] + 1"), "operands of + are f32 and index");
+    expect_invalid(IN_TENSOR("  %y[0.0] = %x[0]"), "is no index expression");
+    expect_invalid(IN_TENSOR("  if %x[0] { barrier }"), "the condition of an if is no bool");
+    expect_invalid(IN_TENSOR("  for %i in %x[0] { barrier }"), "the extent of a loop is no index");
+    expect_invalid(IN_TENSOR("  group.x %i in 2 { group.x %j in 2 { barrier } }"),
+                   "two nested loops over group.x");
 }
