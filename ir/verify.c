@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/dialect.h"
+#include "ir/external.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
 
@@ -35,6 +36,110 @@ static berth_status check_arity(const checker *c, berth_op_id id) {
     return BERTH_OK;
 }
 
+// ---- rules of single operations -----------------------------------------------------------------
+
+static const berth_type *type_of(const checker *c, berth_value_id value) {
+    return berth_type_get(c->module, c->graph->values.data[value].type);
+}
+
+static berth_status check_constant(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    const berth_attr *value = berth_attrs_find(c->module, &op->attrs, "value");
+    if (!value || value->kind != BERTH_ATTR_TENSOR)
+        return problem(c, id, "a constant has no literal in its attribute value");
+    const berth_type *type = type_of(c, op->outputs[0]);
+    if (type->kind == BERTH_TYPE_UNKNOWN) return BERTH_OK;
+    bool same = type->kind == BERTH_TYPE_TENSOR && type->dtype == value->tensor->dtype &&
+                type->rank == value->tensor->rank;
+    for (int i = 0; same && i < type->rank; ++i) same = type->dims[i] == value->tensor->dims[i];
+    return same ? BERTH_OK : problem(c, id, "the type of a constant is not that of its literal");
+}
+
+// Numbers of arguments and results of what is called; false when the dialect does not tell.
+static bool signature(const checker *c, berth_func_id callee, uint32_t *out_params,
+                      uint32_t *out_results) {
+    const berth_graph *graph = berth_graph_get(c->module, callee);
+    const berth_external *external = berth_external_get(c->module, callee);
+    if (graph) {
+        *out_params = graph->regions.data[0].params.count;
+        *out_results = graph->regions.data[0].results.count;
+    } else if (external) {
+        const berth_type *type = berth_type_get(c->module, external->type);
+        *out_params = type->param_count;
+        *out_results = type->field_count - type->param_count;
+    }
+    return graph || external;
+}
+
+static berth_status check_callee(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    const berth_attr *callee = berth_attrs_find(c->module, &op->attrs, "callee");
+    uint32_t params = 0;
+    uint32_t results = 0;
+    if (!callee || callee->kind != BERTH_ATTR_FUNCTION)
+        return problem(c, id, "the attribute callee (a function) is missing");
+    const berth_function *function = berth_module_function(c->module, callee->function);
+    if (!function || function->removed) return problem(c, id, "its callee does not exist");
+    if (op->kind == BERTH_OP_FUNC_REF || !signature(c, callee->function, &params, &results))
+        return BERTH_OK;
+    if (params == op->input_count && results == op->output_count) return BERTH_OK;
+    return problem(c, id,
+                   berth_arena_printf(c->arena,
+                                      "@%s takes %u arguments and has %u results, not "
+                                      "%u and %u",
+                                      berth_module_str(c->module, function->name), params, results,
+                                      op->input_count, op->output_count));
+}
+
+static berth_status check_tuple_get(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    if (op->inputs[0] == BERTH_NONE) return problem(c, id, "its tuple is left out");
+    const berth_type *type = type_of(c, op->inputs[0]);
+    int64_t index = berth_attrs_int(c->module, &op->attrs, "index", 0);
+    if (type->kind == BERTH_TYPE_UNKNOWN) return BERTH_OK;
+    if (type->kind != BERTH_TYPE_TUPLE) return problem(c, id, "its operand is no tuple");
+    return index >= 0 && index < type->field_count
+               ? BERTH_OK
+               : problem(c, id, "its index is not that of a field of the tuple");
+}
+
+static berth_status check_regions_of(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    uint32_t wanted = op->kind == BERTH_OP_IF ? 2 : op->kind == BERTH_OP_LOOP ? 1 : 0;
+    if (op->region_count != wanted)
+        return problem(
+            c, id,
+            berth_arena_printf(c->arena, "it has %u regions, not %u", op->region_count, wanted));
+    for (uint32_t i = 0; i < wanted; ++i) {
+        const berth_region *region = &c->graph->regions.data[op->regions[i]];
+        bool loop = op->kind == BERTH_OP_LOOP;  // the condition comes first among its results
+        if (region->parent != id) return problem(c, id, "a region does not name it as its parent");
+        if (region->results.count != op->output_count + loop)
+            return problem(c, id, "a region has another number of results");
+        if (region->params.count != (loop ? op->input_count : 0))
+            return problem(c, id, "a region has another number of parameters");
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_rules(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    const berth_attr *device = berth_attrs_find(c->module, &op->attrs, "device");
+    BERTH_TRY(check_regions_of(c, id));
+    switch (op->kind) {
+    case BERTH_OP_CONSTANT: return check_constant(c, id);
+    case BERTH_OP_CALL:
+    case BERTH_OP_FUNC_REF: return check_callee(c, id);
+    case BERTH_OP_TUPLE_GET: return check_tuple_get(c, id);
+    case BERTH_OP_ON_DEVICE:
+    case BERTH_OP_DEVICE_COPY:
+        return !device || device->kind == BERTH_ATTR_DEVICE
+                   ? BERTH_OK
+                   : problem(c, id, "its attribute device is no device");
+    default: return BERTH_OK;
+    }
+}
+
 static berth_status check_region(checker *c, berth_region_id region_id);
 
 static berth_status check_op(checker *c, berth_op_id id, berth_region_id region) {
@@ -49,6 +154,7 @@ static berth_status check_op(checker *c, berth_op_id id, berth_region_id region)
             return problem(
                 c, id, berth_arena_printf(c->arena, "operand %u is used before it is defined", i));
     }
+    BERTH_TRY(check_rules(c, id));
     for (uint32_t i = 0; i < op->region_count; ++i) BERTH_TRY(check_region(c, op->regions[i]));
     for (uint32_t i = 0; i < op->output_count; ++i) {
         const berth_value *value = &c->graph->values.data[op->outputs[i]];
@@ -70,6 +176,13 @@ static berth_status check_region(checker *c, berth_region_id region_id) {
             return problem(
                 c, region->parent,
                 berth_arena_printf(c->arena, "result %u is not defined in its region", i));
+    }
+    if (region_id == 0) return BERTH_OK;
+    // Outside, its values cannot be seen.
+    for (uint32_t i = 0; i < region->params.count; ++i) c->defined[region->params.data[i]] = false;
+    for (uint32_t i = 0; i < region->ops.count; ++i) {
+        const berth_op *op = &c->graph->ops.data[region->ops.data[i]];
+        for (uint32_t j = 0; j < op->output_count; ++j) c->defined[op->outputs[j]] = false;
     }
     return BERTH_OK;
 }

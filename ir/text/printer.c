@@ -107,9 +107,9 @@ static uint32_t loc_number(berth_text_printer *p, berth_loc_id id) {
     const berth_loc *loc = berth_loc_get(p->module, id);
     berth_strbuf out = berth_strbuf_make(p->scratch);
     const char *file = berth_module_str(p->module, loc->file);
-    if (*file || loc->line) {
+    if (*file || loc->line || loc->column) {
         berth_text__add_string(&out, file, strlen(file));
-        if (loc->line) berth_strbuf_addf(&out, ":%u:%u", loc->line, loc->column);
+        if (loc->line || loc->column) berth_strbuf_addf(&out, ":%u:%u", loc->line, loc->column);
     }
     const struct {
         const char *word;
