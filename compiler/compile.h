@@ -21,7 +21,8 @@ typedef struct berth_compile_options {
 
     const char *cache_folder;    // compiled kernels; NULL = no cache
     uint64_t cache_limit_bytes;  // 0 = 1 GiB
-    const char *c_compiler;      // NULL = cc on PATH
+    const char *c_compiler;      // NULL = the first of cc, gcc, clang on search_path
+    const char *search_path;     // folders separated by ':'; NULL = /usr/local/bin:/usr/bin:/bin
     uint32_t jobs;               // compilers at once; 0 = as many as cores
     bool no_fusion;
     bool no_layouts;   // keep every tensor row-major

@@ -43,6 +43,7 @@ static berth_status compile_c(image_builder *b, uint32_t first) {
                                          .c_compiler = options->c_compiler,
                                          .cache_folder = options->cache_folder,
                                          .cache_limit_bytes = options->cache_limit_bytes,
+                                         .search_path = options->search_path,
                                          .jobs = options->jobs,
                                          .log = options->log,
                                          .progress = options->progress ? report_progress : NULL,

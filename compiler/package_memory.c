@@ -59,7 +59,9 @@ static const char *describe_peak(const berth_packager *p, uint32_t owner, uint32
         below = p->tensors.data[best].size_bytes;
         char bytes[32];
         berth_format_bytes(below, bytes);
-        berth_strbuf_addf(&text, "%s%s (%s)", shown ? ", " : "", p->tensors.data[best].name, bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", shown ? ", " : "",
+                          *p->tensors.data[best].name ? p->tensors.data[best].name : "unnamed",
+                          bytes);
     }
     return berth_strbuf_text(&text);
 }

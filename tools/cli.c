@@ -250,6 +250,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
     const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
     out->compile = (berth_compile_options){.strategy = cli->strategy,
                                            .cache_folder = cli->no_cache ? NULL : cache,
+                                           .search_path = getenv("PATH"),
                                            .jobs = cli->jobs,
                                            .no_fusion = cli->no_fusion,
                                            .no_layouts = cli->no_layouts,

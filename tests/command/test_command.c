@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define DIGITS "examples/digits/digits.onnx"
@@ -78,6 +79,61 @@ Test(command, bad_models) {
     expect_error("inspect /", 1, "not a regular file");
     expect_error("inspect README.md", 1, "README.md");
     expect_error("inspect /dev/null", 1, "/dev/null");
+    char folder[] = "/tmp/berth-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    char arguments[128];
+    snprintf(arguments, sizeof(arguments), "%s/pipe", folder);
+    cr_assert_eq(mkfifo(arguments, 0600), 0);
+    snprintf(arguments, sizeof(arguments), "run %s/pipe", folder);  // must not wait for a writer
+    expect_error(arguments, 1, "not a regular file");
+    snprintf(arguments, sizeof(arguments), "opt %s/pipe", folder);
+    expect_error(arguments, 1, "not a regular file");
+    remove(arguments + strlen("opt "));
+    remove(folder);
+}
+
+Test(command, parts_that_are_not_there) {
+    expect_error("run " DIGITS " --dim batch=1 --executor vm", 1, "executor \"vm\"");
+    expect_error("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
+    expect_error("run " DIGITS " --dim batch=1 --strategy none", 1, "unknown strategy");
+    expect_error("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
+    expect_error("opt " DIGITS " --passes nothing", 1, "unknown pass");
+    expect_error("verify " DIGITS " --data . --against cpu", 2, "--per-op");
+    expect_error("verify " DIGITS " --data no-such-folder", 1, "no-such-folder");
+}
+
+Test(command, no_compiler) {
+    setenv("PATH", "/nonexistent", 1);
+    expect_error("run " DIGITS " --dim batch=1 --no-cache", 1, "no C compiler");
+}
+
+// Results that do not fit on the disk are a failure, in both forms.
+Test(command, full_output) {
+    static const char *const commands[] = {"inspect " DIGITS, "inspect " DIGITS " --format=json",
+                                           "plan " DIGITS " --dim batch=1", "target list"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
+        char command[1024];
+        snprintf(command, sizeof(command), "%s %s >/dev/full 2>/dev/null", BERTH_COMMAND,
+                 commands[i]);
+        int status = system(command);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%s", commands[i]);
+    }
+}
+
+// Both forms of the module, read back, print as the same bytes.
+Test(command, opt_reads_what_it_prints) {
+    char folder[] = "/tmp/berth-test-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    char command[2048];
+    snprintf(command, sizeof(command),
+             "cd %s && B=%s && $B opt $OLDPWD/" DIGITS
+             " --passes keep-names,fold-constants,simplify >a && "
+             "$B opt a >b && cmp a b && $B opt a --format=json >c && $B opt c >d && cmp a d && "
+             "test -s a && rm -f a b c d",
+             folder, BERTH_COMMAND);
+    int status = system(command);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "see %s", folder);
+    remove(folder);
 }
 
 Test(command, bad_targets_and_pins) {
@@ -147,8 +203,8 @@ static double top_value(const char *text) {
     return value;
 }
 
-// A built program gives what the model gives, without a compiler (PATH is empty and the cache is
-// off).
+// A built program gives what the model gives, without a compiler (none is on PATH, and the cache is
+// off; test no_compiler shows that this keeps models from running).
 Test(command, build_then_run_without_a_compiler) {
     char folder[] = "/tmp/berth-test-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
@@ -166,6 +222,15 @@ Test(command, build_then_run_without_a_compiler) {
     r = berth(arguments);
     cr_assert_eq(r.exit_status, 0, "%s", r.err);
     cr_assert_float_eq(top_value(r.out), expected, 1e-6);
+    static const char *const decided[] = {"--dim batch=2", "--pin op:Conv=cpu:0", "--strategy x",
+                                          "--set devices=1"};
+    for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); ++i) {
+        snprintf(arguments, sizeof(arguments), "run %s/digits.berth %s", folder, decided[i]);
+        expect_error(arguments, 1, "build it again");
+    }
+    snprintf(arguments, sizeof(arguments), "verify %s/digits.berth --per-op --data %s", folder,
+             folder);
+    expect_error(arguments, 1, "give the model");
     snprintf(arguments, sizeof(arguments), "%s/digits.berth", folder);
     remove(arguments);
     remove(folder);
