@@ -133,8 +133,11 @@ int berth_cmd_plan(int argc, char **argv) {
         NULL};
     berth_cli_parse(&argp, argc, argv, &command);
     const char *format = command.cli.format;
-    if (!format || (strcmp(format, "dot") != 0 && strcmp(format, "svg") != 0))
-        (void)berth_cli_wants_json(&command.cli);
+    if (format && strcmp(format, "text") != 0 && strcmp(format, "json") != 0 &&
+        strcmp(format, "dot") != 0 && strcmp(format, "svg") != 0) {
+        fprintf(stderr, "berth: --format takes text, json, dot or svg, not \"%s\"\n", format);
+        exit(2);
+    }
     berth_model_options model_options;
     berth_model *model = NULL;
     berth_status status = berth_cli_model_options(&command.cli, true, &model_options);

@@ -59,6 +59,7 @@ Test(command, usage) {
     expect_error("run a b", 2, "only one model");
     expect_error("run " DIGITS " --repeat 0", 2, "--repeat takes a number");
     expect_error("run " DIGITS " --format=xml", 2, "--format takes text or json");
+    expect_error("plan " DIGITS " --format=xml", 2, "--format takes text, json, dot or svg");
     expect_error("verify " DIGITS, 2, "Give --data DIR");
     expect_error("run " DIGITS " --no-such-option", 2, "unrecognized option");
     cr_assert_eq(berth("--help").exit_status, 0);
