@@ -126,7 +126,8 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .cost = berth_cost_model_analytic(options->target),
                                        .strategy = options->strategy,
                                        .objective = options->objective,
-                                       .node_budget = options->node_budget};
+                                       .node_budget = options->node_budget,
+                                       .host_bound = true};
     BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);

@@ -1,4 +1,5 @@
-// Stage 1: pins of the configuration and the command line.
+// Stage 2: pins of the configuration and the command line, as constraints. A pin says where an
+// operation runs, not where its neighbours do: its edges to them are left out of the soft phase.
 #include <string.h>
 
 #include "planner/stages.h"
@@ -23,26 +24,46 @@ static bool matches_folded(const berth_module *module, const char *match) {
     return false;
 }
 
+// "pin 2 on the command line", "pins[0]".
+static const char *pin_name(const berth_planner_state *state, uint32_t index) {
+    const berth_target_pin *pins = state->options->target->pins;
+    uint32_t number = 1;
+    if (strncmp(pins[index].source, "--pin", 5) != 0) return pins[index].source;
+    for (uint32_t i = 0; i < index; ++i) number += strncmp(pins[i].source, "--pin", 5) == 0;
+    return berth_arena_printf(state->arena, "pin %u on the command line", number);
+}
+
+// Pins hold operations that compute; copies and annotations carry the locations of others.
+static bool pinnable(const berth_op *op) {
+    return !berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE) || op->kind == BERTH_OP_CALL ||
+           op->kind == BERTH_OP_CALL_VALUE;
+}
+
 static berth_status apply(berth_planner_state *state, uint32_t index) {
     const berth_multi_target *target = state->options->target;
     const berth_target_pin *pin = &target->pins[index];
-    const berth_graph *graph = berth_graph_get(state->module, state->function);
+    berth_planner_function *f = &state->functions[state->main];
+    const char *reason =
+        berth_arena_printf(state->arena, "pinned: %s=%s (%s)", pin->match,
+                           target->devices[pin->device].name, pin_name(state, index));
     bool matched = false;
-    for (uint32_t i = 0; i < graph->ops.count; ++i) {
-        const berth_op *op = &graph->ops.data[i];
-        if (op->region == BERTH_NONE || op->kind == BERTH_OP_CONSTANT) continue;
-        if (!loc_matches(state->module, op->loc, pin->match)) continue;
+    for (uint32_t k = 0; k < f->order_count; ++k) {
+        berth_op_id id = f->order[k];
+        const berth_op *op = &f->graph->ops.data[id];
+        if (!pinnable(op) || !loc_matches(state->module, op->loc, pin->match)) continue;
         matched = true;
-        if (state->device[i] != BERTH_NO_INDEX) continue;
-        state->device[i] = pin->device;
-        state->reason[i] = berth_arena_printf(state->arena, "pinned: %s=%s (%s)", pin->match,
-                                              target->devices[pin->device].name, pin->source);
+        if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) continue;
+        f->loose[id] = true;
+        if (!op->device) f->reason[id] = reason;
+        BERTH_TRY(berth_constraints_fix(state->constraints, f->op[id],
+                                        berth_planner__device_id(state, pin->device),
+                                        (berth_constraint_reason){reason, op->loc}));
     }
     if (matched) return BERTH_OK;
     if (!matches_folded(state->module, pin->match))
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
-            "%s: pattern \"%s\" matches no operation of the model; `berth plan` lists them",
+            "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",
             pin->source, pin->match);
     berth_vec_push(
         state->arena, &state->warnings,

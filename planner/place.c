@@ -1,71 +1,211 @@
-// Stage 3: placement. The `default` strategy: what is free goes to the default device where that
-// can run it, else to the first listed device that can, else to the host.
+// Stage 3: placement. What operators cannot do, soft edges in source order, then defaults.
 #include <string.h>
 
 #include "planner/stages.h"
 
-static const char *unsupported(const berth_planner_state *state, berth_op_id op, uint32_t device) {
+static const char *unsupported(const berth_planner_state *state, berth_func_id function,
+                               berth_op_id op, uint32_t device) {
     const berth_cost_model *cost = &state->options->cost;
     if (!cost->unsupported) return NULL;
-    return cost->unsupported(cost->user, state->module, state->function, op, device, state->arena);
+    return cost->unsupported(cost->user, state->module, function, op, device, state->arena);
 }
 
-// The first device, in order of preference, that can run the operation; BERTH_NO_INDEX when none
-// can.
-static uint32_t first_able(berth_planner_state *state, berth_op_id op,
-                           const char **out_default_problem) {
+static bool computes(const berth_op *op) {
+    return !berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST);
+}
+
+// Devices that can run the operation, and why the default one cannot (NULL = it can).
+static uint64_t able_devices(const berth_planner_state *state, berth_func_id function,
+                             berth_op_id id, const char **out_problem) {
     const berth_multi_target *target = state->options->target;
-    *out_default_problem = unsupported(state, op, target->default_device);
-    if (!*out_default_problem) return target->default_device;
-    for (uint32_t d = 0; d < target->device_count; ++d)
-        if (d != target->default_device && !unsupported(state, op, d)) return d;
-    return BERTH_NO_INDEX;
+    uint64_t able = 0;
+    *out_problem = NULL;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        const char *problem = unsupported(state, function, id, d);
+        if (!problem) able |= (uint64_t)1 << d;
+        if (problem && d == target->default_device) *out_problem = problem;
+    }
+    return able;
 }
 
-static void note_failure(berth_planner_state *state, berth_op_id id, const char *problem,
-                         berth_strbuf *failures) {
-    const berth_op *op = &berth_graph_get(state->module, state->function)->ops.data[id];
-    berth_strbuf_addf(failures, "\n  %s: %s",
-                      berth_loc_describe(state->module, op->loc, state->arena), problem);
-}
-
-static void place_one(berth_planner_state *state, berth_op_id id, berth_strbuf *failures) {
+// An operation that the default device cannot run goes to the first that can, alone.
+static berth_status support_one(berth_planner_state *state, berth_func_id function,
+                                berth_op_id id) {
+    berth_planner_function *f = &state->functions[function];
     const berth_multi_target *target = state->options->target;
-    const berth_op *op = &berth_graph_get(state->module, state->function)->ops.data[id];
-    if (state->device[id] != BERTH_NO_INDEX) {
-        const char *problem = unsupported(state, id, state->device[id]);
-        if (problem) note_failure(state, id, problem, failures);
-        return;
-    }
-    if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) {
-        state->device[id] = target->host;
-        state->reason[id] = "host operation: reads shapes, not data";
-        state->host_operation[id] = true;
-        return;
-    }
     const char *problem = NULL;
-    uint32_t device = first_able(state, id, &problem);
-    if (device == BERTH_NO_INDEX) {
-        note_failure(state, id, problem, failures);
-        return;
+    uint64_t able = able_devices(state, function, id, &problem);
+    if (able) {
+        uint32_t root = berth_constraints_find(state->constraints, f->op[id]);
+        state->constraints->nodes.data[root].allowed &= able;
     }
-    state->device[id] = device;
-    state->reason[id] =
-        problem ? berth_arena_printf(state->arena, "%s cannot: %s",
-                                     target->devices[target->default_device].name, problem)
-                : "default device";
+    if (!problem || berth_planner__device_of(state, f->op[id]) != BERTH_NO_INDEX) return BERTH_OK;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (!(able >> d & 1)) continue;
+        f->loose[id] = true;
+        f->reason[id] = berth_arena_printf(state->arena, "%s cannot: %s",
+                                           target->devices[target->default_device].name, problem);
+        return berth_constraints_fix(
+            state->constraints, f->op[id], berth_planner__device_id(state, d),
+            (berth_constraint_reason){f->reason[id], f->graph->ops.data[id].loc});
+    }
+    return BERTH_OK;  // check_support lists it
+}
+
+berth_status berth_planner__support(berth_planner_state *state) {
+    if (!state->options->cost.unsupported) return BERTH_OK;
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
+            if (computes(&f->graph->ops.data[f->order[k]]))
+                BERTH_TRY(support_one(state, i, f->order[k]));
+    }
+    return BERTH_OK;
+}
+
+// ---- soft edges ---------------------------------------------------------------------------------
+
+static bool loose_value(const berth_planner_function *f, berth_value_id value) {
+    berth_op_id op = f->graph->values.data[value].op;
+    return op != BERTH_NONE && f->loose[op];
+}
+
+static berth_device_id with_scope(const berth_planner_state *state, berth_device_id id,
+                                  const char *scope) {
+    berth_virtual_device device = berth_virtual_device_get(state->module->devices, id);
+    device.memory_scope = scope;
+    return berth_virtual_device_intern(state->module->devices, device);
+}
+
+// A value in a scope of the device where a lowered call runs: what one side knows of the device
+// goes to the other, and the scope to the value.
+static void soft_scope(berth_planner_state *state, uint32_t value, uint32_t op, const char *scope,
+                       berth_constraint_reason reason) {
+    berth_constraints *c = state->constraints;
+    berth_virtual_device_table *devices = state->module->devices;
+    if (!scope) {
+        berth_device_id known = berth_constraints_device(c, value);
+        if (!berth_virtual_device_get(devices, known).memory_scope) {
+            (void)berth_constraints_soft(c, value, op, reason);
+            return;
+        }
+    }
+    berth_device_id here = berth_constraints_device(c, op), there = 0, joined = 0;
+    if (scope) here = with_scope(state, here, scope);
+    there = berth_constraints_device(c, value);
+    if (!berth_virtual_device_join_ids(devices, here, there, &joined)) return;
+    berth_status status = berth_constraints_fix(c, value, joined, reason);
+    if (!status) status = berth_constraints_fix(c, op, with_scope(state, joined, NULL), reason);
+    berth_status_free(status);  // joined above: only functions could disagree, and these are none
+}
+
+static void soft_use(berth_planner_state *state, const berth_planner_function *f, berth_use u,
+                     berth_value_id value, bool loose, berth_loc_id loc) {
+    berth_constraint_reason reason = {u.reason, loc};
+    if (value == BERTH_NONE || berth_planner__is_constant(f->graph, value)) return;
+    if (loose || loose_value(f, value)) return;
+    if (u.kind == BERTH_USE_SOFT)
+        (void)berth_constraints_soft(state->constraints, f->value[value], u.node, reason);
+    if (u.kind == BERTH_USE_LOWERED) soft_scope(state, f->value[value], u.node, u.scope, reason);
+}
+
+static void soft_op(berth_planner_state *state, berth_func_id function, berth_op_id id) {
+    const berth_planner_function *f = &state->functions[function];
+    const berth_op *op = &f->graph->ops.data[id];
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        soft_use(state, f, berth_planner__operand(state, function, op, id, i), op->inputs[i],
+                 f->loose[id], op->loc);
+    for (uint32_t r = 0; r < op->region_count; ++r) {
+        const berth_region *region = &f->graph->regions.data[op->regions[r]];
+        for (uint32_t i = 0; i < region->results.count; ++i)
+            soft_use(state, f, berth_planner__result(state, function, op->regions[r], i),
+                     region->results.data[i], false, op->loc);
+    }
+    if (op->kind != BERTH_OP_CALL) return;
+    for (uint32_t i = 0; i < op->output_count; ++i) {
+        const char *scope = berth_planner__scope(state, op, op->input_count + i);
+        if (scope)
+            soft_scope(state, f->value[op->outputs[i]], f->op[id], scope,
+                       (berth_constraint_reason){"result of a lowered function", op->loc});
+    }
+}
+
+// ---- defaults -----------------------------------------------------------------------------------
+
+static void default_scoped(berth_planner_state *state, const berth_planner_function *f,
+                           berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    if (op->kind != BERTH_OP_CALL) return;
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (berth_planner__scope(state, op, op->input_count + i))
+            berth_constraints_default(state->constraints, f->value[op->outputs[i]],
+                                      berth_constraints_device(state->constraints, f->op[id]));
+}
+
+static void defaults(berth_planner_state *state) {
+    berth_constraints *c = state->constraints;
+    uint32_t count = state->module->functions.count;
+    berth_device_id device =
+        berth_planner__device_id(state, state->options->target->default_device);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t r = 0; f->graph && r < f->graph->regions.data[0].results.count; ++r)
+            berth_constraints_default(c, f->result[r], device);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        if (!f->graph) continue;
+        const berth_region *root = &f->graph->regions.data[0];
+        berth_device_id result = device;
+        // Parameters bound to the host go nowhere with the result: copies are made at the border.
+        bool border = state->options->host_bound && i == state->main;
+        if (root->results.count && !border) result = berth_constraints_device(c, f->result[0]);
+        for (uint32_t p = 0; p < root->params.count; ++p)
+            berth_constraints_default(c, f->value[root->params.data[p]],
+                                      with_scope(state, result, NULL));
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t k = 0; f->graph && k < f->order_count; ++k) {
+            const berth_op *op = &f->graph->ops.data[f->order[k]];
+            if (op->kind == BERTH_OP_ON_DEVICE)
+                berth_constraints_default(c, f->value[op->outputs[0]],
+                                          berth_constraints_device(c, f->extra[f->order[k]]));
+            default_scoped(state, f, f->order[k]);
+        }
+    }
+    for (uint32_t n = 0; n < c->nodes.count; ++n)
+        if (c->nodes.data[n].parent == n && c->nodes.data[n].function == BERTH_NONE)
+            berth_constraints_default(c, n, device);
+}
+
+static berth_status check_support(const berth_planner_state *state) {
+    berth_strbuf failures = berth_strbuf_make(state->arena);
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t k = 0; f->graph && k < f->order_count; ++k) {
+            const berth_op *op = &f->graph->ops.data[f->order[k]];
+            if (!computes(op)) continue;
+            uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
+            const char *problem = device == BERTH_NO_INDEX
+                                      ? "its device is not one of the target's"
+                                      : unsupported(state, i, f->order[k], device);
+            if (problem)
+                berth_strbuf_addf(&failures, "\n  %s: %s",
+                                  berth_loc_describe(state->module, op->loc, state->arena),
+                                  problem);
+        }
+    }
+    if (!failures.length) return BERTH_OK;
+    return berth_status_make(BERTH_UNSUPPORTED, "no device of the target can run:%s",
+                             berth_strbuf_text(&failures));
 }
 
 berth_status berth_planner__place(berth_planner_state *state) {
-    const berth_graph *graph = berth_graph_get(state->module, state->function);
-    berth_strbuf failures = berth_strbuf_make(state->arena);
-    for (uint32_t i = 0; i < graph->ops.count; ++i) {
-        const berth_op *op = &graph->ops.data[i];
-        if (op->region == BERTH_NONE || op->kind == BERTH_OP_CONSTANT) continue;
-        place_one(state, i, &failures);
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t k = 0; f->graph && k < f->order_count; ++k) soft_op(state, i, f->order[k]);
     }
-    if (failures.length)
-        return berth_status_make(BERTH_UNSUPPORTED, "no device of the target can run:%s",
-                                 berth_strbuf_text(&failures));
-    return BERTH_OK;
+    defaults(state);
+    return check_support(state);
 }

@@ -1,6 +1,6 @@
 // The planner: decides on which device of a MultiTarget every operation of a module runs, and
-// inserts the copies. Numbered stages, one visible pipeline (planner.c): 1 pins · 2 constraints · 3
-// placement (a strategy) · 4 copies.
+// inserts the copies. Numbered stages, one visible pipeline (planner.c): 1 nodes · 2 hard
+// constraints, pins, operators' support · 3 placement (a strategy) · 4 copies.
 //
 // After it, every operation's and value's `device` attribute is set, device_copy operations mark
 // every change of device, and running it again changes nothing. docs/planner.md explains it with
@@ -28,6 +28,9 @@ typedef struct berth_plan_options {
     const char *strategy;   // NULL = "default"; see berth_plan_strategies
     const char *objective;  // NULL = "latency"
     uint64_t node_budget;   // search nodes; 0 = the strategy's default
+    // Parameters and results of `main` are in host memory, whatever the rules say: copies are
+    // inserted at the borders. For execution.
+    bool host_bound;
 } berth_plan_options;
 
 // Where one operation of `main` went and why.

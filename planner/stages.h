@@ -2,23 +2,75 @@
 #ifndef BERTH_PLANNER_STAGES_H_
 #define BERTH_PLANNER_STAGES_H_
 
+#include "planner/constraints.h"
 #include "planner/planner.h"
+
+// Nodes of the constraint system for one function; NULL arrays for what is no graph.
+typedef struct berth_planner_function {
+    berth_graph *graph;  // NULL: not planned
+    uint32_t *value;     // per value
+    uint32_t *op;        // per operation
+    uint32_t *extra;   // per operation: the device an on_device or device_copy names, the function
+                       // that a call_value calls; BERTH_NONE for others
+    uint32_t *result;  // per result of the function
+    uint32_t self;     // the function as a value
+    const char **reason;  // per operation: why it is where it is; NULL = follows from others
+    bool *loose;          // per operation: where it runs says nothing about its neighbours
+    berth_op_id *order;   // all operations, those of regions behind their owner
+    uint32_t order_count;
+} berth_planner_function;
 
 typedef struct berth_planner_state {
     berth_module *module;
-    berth_func_id function;
+    berth_func_id main;
     const berth_plan_options *options;
     berth_arena *arena;
-    uint32_t *device;      // per operation: device of the target, BERTH_NO_INDEX = free
-    const char **reason;   // per operation
-    bool *host_operation;  // per operation
+    berth_constraints *constraints;
+    berth_planner_function *functions;  // per function of the module
+    uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
     BERTH_VEC(berth_plan_copy) copies;
 } berth_planner_state;
 
-// 1 pins (pins.c): fixes the devices of pinned operations; the first pin that matches decides.
+// What a use of a value demands of its place.
+typedef enum berth_use_kind {
+    BERTH_USE_FREE,     // any place will do (reads metadata, or is no tensor)
+    BERTH_USE_HARD,     // `node`
+    BERTH_USE_SOFT,     // `node`, a copy may be made
+    BERTH_USE_LOWERED,  // the device of `node`, in `scope`
+} berth_use_kind;
+
+typedef struct berth_use {
+    berth_use_kind kind;
+    uint32_t node;
+    const char *scope;
+    const char *reason;
+} berth_use;
+
+berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id function,
+                                 const berth_op *op, berth_op_id id, uint32_t operand);
+berth_use berth_planner__result(const berth_planner_state *state, berth_func_id function,
+                                berth_region_id region, uint32_t result);
+bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value);
+bool berth_planner__is_function(const berth_planner_state *state, const berth_graph *graph,
+                                berth_value_id value);
+berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device);
+// Device of the target that a node stands on; BERTH_NO_INDEX = not decided.
+uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t node);
+// What a lowered function demands of a parameter, NULL = nothing.
+const char *berth_planner__scope(const berth_planner_state *state, const berth_op *op,
+                                 uint32_t param);
+berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op);
+
+// 0 projections (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
+void berth_planner__project(berth_module *module);
+// 1 nodes (nodes.c): one per value, operation and result.
+void berth_planner__nodes(berth_planner_state *state);
+// 2 hard constraints (rules.c), pins (pins.c) and what operators cannot do (place.c).
+berth_status berth_planner__hard(berth_planner_state *state);
 berth_status berth_planner__pins(berth_planner_state *state);
-// 3 placement (place.c): gives every free operation a device.
+berth_status berth_planner__support(berth_planner_state *state);
+// 3 placement (place.c): soft edges in source order, then defaults.
 berth_status berth_planner__place(berth_planner_state *state);
 // 4 copies (copies.c): inserts device_copy operations and records devices.
 berth_status berth_planner__copies(berth_planner_state *state);

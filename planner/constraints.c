@@ -1,0 +1,170 @@
+#include "planner/constraints.h"
+
+#include <string.h>
+
+berth_constraints *berth_constraints_create(const berth_module *module, berth_arena *arena) {
+    berth_constraints *c = berth_arena_new(arena, berth_constraints);
+    c->module = module;
+    c->arena = arena;
+    return c;
+}
+
+uint32_t berth_constraints_node(berth_constraints *c) {
+    uint32_t id = c->nodes.count;
+    berth_constraint_node node = {.parent = id,
+                                  .function = BERTH_NONE,
+                                  .allowed = UINT64_MAX,
+                                  .proof = BERTH_NONE,
+                                  .proof_edge = BERTH_NONE,
+                                  .size = 1};
+    for (int i = 0; i < BERTH_CONSTRAINT_PARTS; ++i) node.source[i] = BERTH_NONE;
+    berth_vec_push(c->arena, &c->nodes, node);
+    return id;
+}
+
+uint32_t berth_constraints_function(berth_constraints *c, const uint32_t *nodes,
+                                    uint32_t param_count, uint32_t count) {
+    uint32_t id = berth_constraints_node(c);
+    berth_constraint_function function = {
+        .nodes = berth_arena_copy(c->arena, nodes, count * sizeof(*nodes)),
+        .param_count = param_count,
+        .count = count};
+    berth_vec_push(c->arena, &c->functions, function);
+    c->nodes.data[id].function = c->functions.count - 1;
+    return id;
+}
+
+uint32_t berth_constraints_find(const berth_constraints *c, uint32_t node) {
+    while (c->nodes.data[node].parent != node) node = c->nodes.data[node].parent;
+    return node;
+}
+
+berth_device_id berth_constraints_device(const berth_constraints *c, uint32_t node) {
+    return c->nodes.data[berth_constraints_find(c, node)].device;
+}
+
+static void later(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason) {
+    berth_vec_push(c->arena, &c->pending, (berth_constraint_edge){a, b, reason});
+}
+
+// What follows for functions: equal ones agree pairwise; one that is a tuple's field or has a
+// device is all in one place.
+static bool follow_functions(berth_constraints *c, uint32_t root, uint32_t other,
+                             berth_constraint_node before, berth_constraint_reason reason) {
+    berth_constraint_node *held = &c->nodes.data[root];
+    uint32_t f = before.function, g = c->nodes.data[other].function;
+    if (f == BERTH_NONE && g == BERTH_NONE) return true;
+    held->function = f != BERTH_NONE ? f : g;
+    if (f != BERTH_NONE && g != BERTH_NONE) {
+        const berth_constraint_function *x = &c->functions.data[f], *y = &c->functions.data[g];
+        if (x->param_count != y->param_count || x->count != y->count) return false;
+        for (uint32_t i = 0; i < x->count; ++i) later(c, x->nodes[i], y->nodes[i], reason);
+    }
+    bool was = before.function != BERTH_NONE && before.first_order;
+    if (!held->first_order || was) return true;
+    const berth_constraint_function *function = &c->functions.data[held->function];
+    for (uint32_t i = 0; i < function->count; ++i) later(c, function->nodes[i], root, reason);
+    return true;
+}
+
+static void take_sources(berth_constraint_node *root, const berth_constraint_node *other) {
+    for (int i = 0; i < BERTH_CONSTRAINT_PARTS; ++i)
+        if (root->source[i] == BERTH_NONE) root->source[i] = other->source[i];
+}
+
+static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
+                  bool soft) {
+    uint32_t root = berth_constraints_find(c, a), other = berth_constraints_find(c, b);
+    if (root == other) return true;
+    berth_device_id device = 0;
+    uint64_t allowed = c->nodes.data[root].allowed & c->nodes.data[other].allowed;
+    if (!berth_virtual_device_join_ids(c->module->devices, c->nodes.data[root].device,
+                                       c->nodes.data[other].device, &device))
+        return false;
+    if (soft && !allowed) return false;
+    bool turn_a = c->nodes.data[root].size < c->nodes.data[other].size;
+    if (c->nodes.data[root].rank < c->nodes.data[other].rank) {
+        uint32_t swap = root;
+        root = other;
+        other = swap;
+    }
+    berth_constraint_node *held = &c->nodes.data[root];
+    berth_constraint_node before = *held;
+    berth_vec_push(c->arena, &c->trail,
+                   (berth_constraint_trail){other, root, turn_a ? a : b, before});
+    held->device = device;
+    held->allowed = allowed;
+    held->first_order |= c->nodes.data[other].first_order;
+    held->size += c->nodes.data[other].size;
+    held->rank += held->rank == c->nodes.data[other].rank;
+    take_sources(held, &c->nodes.data[other]);
+    c->nodes.data[other].parent = root;
+    berth_vec_push(c->arena, &c->edges, (berth_constraint_edge){a, b, reason});
+    berth_constraints__prove(c, a, b, c->edges.count - 1, turn_a);
+    return follow_functions(c, root, other, before, reason);
+}
+
+// Unites a and b and all that follows; a work list, no recursion.
+static bool unite_all(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
+                      bool soft) {
+    c->pending.count = 0;
+    later(c, a, b, reason);
+    for (uint32_t i = 0; i < c->pending.count; ++i) {
+        berth_constraint_edge edge = c->pending.data[i];
+        if (unite(c, edge.a, edge.b, edge.reason, soft)) continue;
+        c->conflict = edge;
+        return false;
+    }
+    return true;
+}
+
+static void undo_to(berth_constraints *c, uint32_t mark) {
+    while (c->trail.count > mark) {
+        berth_constraint_trail last = c->trail.data[--c->trail.count];
+        // Either tree stays a proof of its class whatever its root is, so cutting is enough.
+        c->nodes.data[last.cut].proof = BERTH_NONE;
+        c->nodes.data[last.cut].proof_edge = BERTH_NONE;
+        c->nodes.data[last.child].parent = last.child;
+        uint32_t proof = c->nodes.data[last.root].proof;
+        uint32_t proof_edge = c->nodes.data[last.root].proof_edge;
+        c->nodes.data[last.root] = last.saved;
+        c->nodes.data[last.root].proof = proof;
+        c->nodes.data[last.root].proof_edge = proof_edge;
+        c->edges.count--;
+    }
+}
+
+berth_status berth_constraints_hard(berth_constraints *c, uint32_t a, uint32_t b,
+                                    berth_constraint_reason reason) {
+    bool fine = unite_all(c, a, b, reason, false);
+    c->trail.count = 0;
+    return fine ? BERTH_OK : berth_constraints__explain(c);
+}
+
+bool berth_constraints_soft(berth_constraints *c, uint32_t a, uint32_t b,
+                            berth_constraint_reason reason) {
+    c->trail.count = 0;
+    if (unite_all(c, a, b, reason, true)) return true;
+    undo_to(c, 0);
+    return false;
+}
+
+berth_status berth_constraints_fix(berth_constraints *c, uint32_t node, berth_device_id device,
+                                   berth_constraint_reason reason) {
+    if (!device) return BERTH_OK;
+    uint32_t fixed = berth_constraints_node(c);
+    berth_constraint_node *held = &c->nodes.data[fixed];
+    berth_virtual_device parts = berth_virtual_device_get(c->module->devices, device);
+    held->device = device;
+    held->first_order = true;
+    if (parts.device_type != BERTH_DEVICE_FREE) held->source[0] = fixed;
+    if (parts.virtual_id != BERTH_VIRTUAL_ID_FREE) held->source[1] = fixed;
+    if (parts.has_target) held->source[2] = fixed;
+    if (parts.memory_scope) held->source[3] = fixed;
+    return berth_constraints_hard(c, node, fixed, reason);
+}
+
+void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device) {
+    berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
+    root->device = berth_virtual_device_default_ids(c->module->devices, root->device, device);
+}

@@ -1,0 +1,106 @@
+// Stage 1: the nodes of the constraint system.
+#include "planner/stages.h"
+
+bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value) {
+    berth_op_id op = graph->values.data[value].op;
+    return op != BERTH_NONE && graph->ops.data[op].kind == BERTH_OP_CONSTANT;
+}
+
+bool berth_planner__is_function(const berth_planner_state *state, const berth_graph *graph,
+                                berth_value_id value) {
+    const berth_value *held = &graph->values.data[value];
+    if (berth_type_get(state->module, held->type)->kind == BERTH_TYPE_FUNCTION) return true;
+    return held->op != BERTH_NONE && graph->ops.data[held->op].kind == BERTH_OP_FUNC_REF;
+}
+
+berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device) {
+    return berth_virtual_device_intern(
+        state->module->devices, berth_multi_target_virtual_device(state->options->target, device));
+}
+
+uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t node) {
+    return berth_plan_device_of(state->module, state->options->target,
+                                berth_constraints_device(state->constraints, node));
+}
+
+berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op) {
+    const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
+    return callee && callee->kind == BERTH_ATTR_FUNCTION ? callee->function : BERTH_NONE;
+}
+
+// Operations in source order, those of regions behind their owner. An explicit stack: regions may
+// nest deeply.
+static void list_ops(berth_planner_state *state, berth_planner_function *f) {
+    typedef struct frame {
+        berth_region_id region;
+        uint32_t next;
+    } frame;
+    struct {
+        BERTH_VEC(frame) items;
+    } stack = {{0}};
+    f->order = berth_arena_new_array(state->arena, berth_op_id, f->graph->ops.count);
+    berth_vec_push(state->arena, &stack.items, (frame){0, 0});
+    while (stack.items.count) {
+        frame *top = &stack.items.data[stack.items.count - 1];
+        const berth_region *region = &f->graph->regions.data[top->region];
+        if (top->next == region->ops.count) {
+            stack.items.count--;
+            continue;
+        }
+        berth_op_id id = region->ops.data[top->next++];
+        f->order[f->order_count++] = id;
+        const berth_op *op = &f->graph->ops.data[id];
+        for (uint32_t i = op->region_count; i-- > 0;)
+            berth_vec_push(state->arena, &stack.items, (frame){op->regions[i], 0});
+    }
+}
+
+static uint32_t *make_nodes(berth_planner_state *state, uint32_t count) {
+    uint32_t *nodes = berth_arena_new_array(state->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < count; ++i) nodes[i] = berth_constraints_node(state->constraints);
+    return nodes;
+}
+
+static void make_function(berth_planner_state *state, berth_planner_function *f) {
+    const berth_region *root = &f->graph->regions.data[0];
+    f->value = make_nodes(state, f->graph->values.count);
+    f->op = make_nodes(state, f->graph->ops.count);
+    f->result = make_nodes(state, root->results.count);
+    f->extra = berth_arena_new_array(state->arena, uint32_t, f->graph->ops.count + 1);
+    for (uint32_t i = 0; i < f->graph->ops.count; ++i) f->extra[i] = BERTH_NONE;
+    f->reason = berth_arena_new_array(state->arena, const char *, f->graph->ops.count + 1);
+    f->loose = berth_arena_new_array(state->arena, bool, f->graph->ops.count + 1);
+    uint32_t count = root->params.count + root->results.count;
+    uint32_t *nodes = berth_arena_new_array(state->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < root->params.count; ++i) nodes[i] = f->value[root->params.data[i]];
+    for (uint32_t i = 0; i < root->results.count; ++i) nodes[root->params.count + i] = f->result[i];
+    f->self = berth_constraints_function(state->constraints, nodes, root->params.count, count);
+    list_ops(state, f);
+}
+
+static void make_callee(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    uint32_t params = op->input_count - 1, count = params + op->output_count;
+    uint32_t *nodes = make_nodes(state, count);
+    f->extra[id] = berth_constraints_function(state->constraints, nodes, params, count);
+}
+
+void berth_planner__nodes(berth_planner_state *state) {
+    berth_module *module = state->module;
+    state->functions =
+        berth_arena_new_array(state->arena, berth_planner_function, module->functions.count + 1);
+    state->host = berth_constraints_node(state->constraints);
+    for (uint32_t i = 0; i < module->functions.count; ++i) {
+        if (module->functions.data[i].removed || !berth_graph_get(module, i)) continue;
+        berth_planner_function *f = &state->functions[i];
+        f->graph = berth_graph_get(module, i);
+        make_function(state, f);
+        for (uint32_t k = 0; k < f->order_count; ++k) {
+            berth_op_id id = f->order[k];
+            berth_op_kind kind = f->graph->ops.data[id].kind;
+            if (kind == BERTH_OP_CALL_VALUE) make_callee(state, f, id);
+            if (kind == BERTH_OP_ON_DEVICE || kind == BERTH_OP_DEVICE_COPY)
+                f->extra[id] = berth_constraints_node(state->constraints);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+// Stage 2: what every kind of expression demands (the table in docs/planner.md).
+#include "ir/tensor_fn.h"
+#include "planner/stages.h"
+
+static berth_use use(berth_use_kind kind, uint32_t node, const char *reason) {
+    return (berth_use){.kind = kind, .node = node, .reason = reason};
+}
+
+const char *berth_planner__scope(const berth_planner_state *state, const berth_op *op,
+                                 uint32_t param) {
+    const berth_tfn *fn = berth_tfn_get(state->module, berth_planner__callee(state->module, op));
+    if (!fn || param >= fn->param_count || !fn->bufs.data[param].memory_scope) return NULL;
+    return berth_module_str(state->module, fn->bufs.data[param].memory_scope);
+}
+
+static berth_use call_operand(const berth_planner_state *state, const berth_op *op, uint32_t node,
+                              uint32_t operand) {
+    berth_func_id callee = berth_planner__callee(state->module, op);
+    if (callee == BERTH_NONE) return use(BERTH_USE_FREE, node, "");
+    const berth_planner_function *g = &state->functions[callee];
+    if (!g->graph) {
+        berth_use u = use(BERTH_USE_LOWERED, node, "operand of a call of a lowered function");
+        u.scope = berth_planner__scope(state, op, operand);
+        return u;
+    }
+    const berth_region *root = &g->graph->regions.data[0];
+    if (operand >= root->params.count) return use(BERTH_USE_FREE, node, "");
+    berth_value_id param = root->params.data[operand];
+    bool function = berth_planner__is_function(state, g->graph, param);
+    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT, g->value[param],
+               "argument and parameter of a call");
+}
+
+static berth_use loop_operand(const berth_planner_state *state, const berth_planner_function *f,
+                              const berth_op *op, uint32_t operand) {
+    if (operand < 2) return use(BERTH_USE_SOFT, state->host, "the host drives loops");
+    const berth_region *body = &f->graph->regions.data[op->regions[0]];
+    if (operand >= body->params.count) return use(BERTH_USE_FREE, state->host, "");
+    return use(BERTH_USE_SOFT, f->value[body->params.data[operand]], "initial value of a loop");
+}
+
+static berth_use plain_operand(const berth_planner_state *state, const berth_planner_function *f,
+                               const berth_op *op, berth_op_id id, uint32_t operand) {
+    const berth_op_facts *facts = berth_op_facts_get(op->kind);
+    if (facts->traits & BERTH_TRAIT_HOST) return use(BERTH_USE_FREE, f->op[id], "");
+    if (operand < 32 && (facts->host_operands >> operand & 1u))
+        return use(BERTH_USE_SOFT, state->host, "the host reads shapes, axes and sizes");
+    return use(BERTH_USE_SOFT, f->op[id], "operand of an operation");
+}
+
+berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id function,
+                                 const berth_op *op, berth_op_id id, uint32_t operand) {
+    const berth_planner_function *f = &state->functions[function];
+    switch (op->kind) {
+    case BERTH_OP_CONSTANT:
+    case BERTH_OP_FUNC_REF: return use(BERTH_USE_FREE, f->op[id], "");
+    case BERTH_OP_CALL: return call_operand(state, op, f->op[id], operand);
+    case BERTH_OP_CALL_VALUE: {
+        if (operand == 0) return use(BERTH_USE_HARD, f->extra[id], "function that is called");
+        const berth_constraint_node *node = &state->constraints->nodes.data[f->extra[id]];
+        uint32_t param = state->constraints->functions.data[node->function].nodes[operand - 1];
+        bool is_function = berth_planner__is_function(state, f->graph, op->inputs[operand]);
+        return use(is_function ? BERTH_USE_HARD : BERTH_USE_SOFT, param,
+                   "argument and parameter of a call");
+    }
+    case BERTH_OP_TUPLE: return use(BERTH_USE_HARD, f->value[op->outputs[0]], "field of the tuple");
+    case BERTH_OP_TUPLE_GET:
+        return use(BERTH_USE_HARD, f->value[op->outputs[0]], "projection of the tuple");
+    case BERTH_OP_IF: return use(BERTH_USE_SOFT, state->host, "the host reads conditions");
+    case BERTH_OP_LOOP: return loop_operand(state, f, op, operand);
+    case BERTH_OP_ON_DEVICE: return use(BERTH_USE_HARD, f->extra[id], "annotated by on_device");
+    case BERTH_OP_DEVICE_COPY: return use(BERTH_USE_HARD, f->extra[id], "source of device_copy");
+    case BERTH_OP_ALLOC_TENSOR:
+        if (operand == 0)
+            return use(BERTH_USE_HARD, f->value[op->outputs[0]], "tensor in this storage");
+        return plain_operand(state, f, op, id, operand);
+    default: return plain_operand(state, f, op, id, operand);
+    }
+}
+
+berth_use berth_planner__result(const berth_planner_state *state, berth_func_id function,
+                                berth_region_id region, uint32_t result) {
+    const berth_planner_function *f = &state->functions[function];
+    berth_op_id parent = f->graph->regions.data[region].parent;
+    if (parent == BERTH_NONE)
+        return use(BERTH_USE_HARD, f->result[result], "result of the function");
+    const berth_op *op = &f->graph->ops.data[parent];
+    if (op->kind == BERTH_OP_LOOP) {
+        if (result == 0) return use(BERTH_USE_SOFT, state->host, "the host reads conditions");
+        result--;
+    }
+    if (result >= op->output_count) return use(BERTH_USE_FREE, f->op[parent], "");
+    return use(BERTH_USE_HARD, f->value[op->outputs[result]],
+               op->kind == BERTH_OP_LOOP ? "result of the loop's body" : "result of the branch");
+}
+
+// ---- hard constraints ---------------------------------------------------------------------------
+
+static berth_device_id named_device(const berth_planner_state *state, const berth_op *op,
+                                    const char *name) {
+    const berth_attr *attr = berth_attrs_find(state->module, &op->attrs, name);
+    if (attr && attr->kind == BERTH_ATTR_DEVICE) return attr->device;
+    return 0;
+}
+
+// A device that the target has, in full where it is one device for certain.
+static berth_status full_device(const berth_planner_state *state, berth_device_id id,
+                                berth_loc_id loc, berth_device_id *out_id) {
+    *out_id = id;
+    if (!id) return BERTH_OK;
+    berth_virtual_device device = berth_virtual_device_get(state->module->devices, id);
+    if (device.device_type == BERTH_DEVICE_FREE) return BERTH_OK;
+    uint32_t index = berth_multi_target_resolve(state->options->target, device);
+    if (index == BERTH_NO_INDEX)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: the target has no device %s",
+                                 berth_loc_describe(state->module, loc, state->arena),
+                                 berth_virtual_device_name(state->arena, device));
+    berth_virtual_device full = berth_multi_target_virtual_device(state->options->target, index);
+    if (device.virtual_id != BERTH_VIRTUAL_ID_FREE || device.has_target) {
+        full.memory_scope = device.memory_scope;
+        *out_id = berth_virtual_device_intern(state->module->devices, full);
+    }
+    return BERTH_OK;
+}
+
+static berth_status fix(berth_planner_state *state, uint32_t node, berth_device_id id,
+                        const char *text, berth_loc_id loc) {
+    BERTH_TRY(full_device(state, id, loc, &id));
+    return berth_constraints_fix(state->constraints, node, id,
+                                 (berth_constraint_reason){text, loc});
+}
+
+static berth_status hard(berth_planner_state *state, uint32_t a, uint32_t b, const char *text,
+                         berth_loc_id loc) {
+    return berth_constraints_hard(state->constraints, a, b, (berth_constraint_reason){text, loc});
+}
+
+static bool is_returned(const berth_graph *graph, berth_value_id value) {
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        if (root->results.data[i] == value) return true;
+    return false;
+}
+
+static berth_status annotation(berth_planner_state *state, berth_planner_function *f,
+                               berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    berth_value_id out = op->outputs[0];
+    berth_device_id device = named_device(state, op, "device");
+    if (!device) device = op->device;
+    BERTH_TRY(fix(state, f->extra[id], device, "annotation on_device", op->loc));
+    if (berth_planner__is_function(state, f->graph, op->inputs[0]))
+        return hard(state, f->value[op->inputs[0]], f->value[out], "a function is not copied",
+                    op->loc);
+    bool fixed = berth_attrs_int(state->module, &op->attrs, "fixed", 0) != 0;
+    if (!fixed && !is_returned(f->graph, out)) return BERTH_OK;
+    return hard(state, f->extra[id], f->value[out],
+                fixed ? "on_device with its context fixed" : "on_device as a function's result",
+                op->loc);
+}
+
+static berth_status call(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    const uint32_t *results = NULL;
+    uint32_t count = 0;
+    if (op->kind == BERTH_OP_CALL_VALUE) {
+        const berth_constraint_node *node = &state->constraints->nodes.data[f->extra[id]];
+        const berth_constraint_function *called =
+            &state->constraints->functions.data[node->function];
+        results = called->nodes + called->param_count;
+        count = called->count - called->param_count;
+    } else {
+        berth_func_id callee = berth_planner__callee(state->module, op);
+        if (callee != BERTH_NONE && state->functions[callee].graph) {
+            results = state->functions[callee].result;
+            count = state->functions[callee].graph->regions.data[0].results.count;
+        } else {
+            for (uint32_t i = 0; i < op->output_count; ++i) {
+                const char *scope = berth_planner__scope(state, op, op->input_count + i);
+                if (scope) continue;  // its device follows from the operation (place.c)
+                BERTH_TRY(hard(state, f->value[op->outputs[i]], f->op[id],
+                               "result of a lowered function", op->loc));
+            }
+            return BERTH_OK;
+        }
+    }
+    for (uint32_t i = 0; i < op->output_count && i < count; ++i)
+        BERTH_TRY(hard(state, f->value[op->outputs[i]], results[i], "result of a call", op->loc));
+    if (!op->output_count)
+        return fix(state, f->op[id], berth_planner__device_id(state, state->options->target->host),
+                   "the host makes calls", op->loc);
+    return hard(state, f->op[id], f->value[op->outputs[0]], "result of a call", op->loc);
+}
+
+// The operation's own domain and its results.
+static berth_status own_domain(berth_planner_state *state, berth_planner_function *f,
+                               berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    berth_device_id host = berth_planner__device_id(state, state->options->target->host);
+    switch (op->kind) {
+    case BERTH_OP_CONSTANT: return BERTH_OK;
+    case BERTH_OP_ON_DEVICE: return annotation(state, f, id);
+    case BERTH_OP_CALL:
+    case BERTH_OP_CALL_VALUE: BERTH_TRY(call(state, f, id)); break;
+    case BERTH_OP_FUNC_REF: {
+        berth_func_id callee = berth_planner__callee(state->module, op);
+        if (callee == BERTH_NONE || !state->functions[callee].graph) return BERTH_OK;
+        return hard(state, f->value[op->outputs[0]], state->functions[callee].self,
+                    "reference to the function", op->loc);
+    }
+    case BERTH_OP_IF: return fix(state, f->op[id], host, "the host drives branches", op->loc);
+    case BERTH_OP_LOOP: {
+        const berth_region *body = &f->graph->regions.data[op->regions[0]];
+        for (uint32_t i = 0; i < body->params.count; ++i) {
+            uint32_t param = f->value[body->params.data[i]];
+            if (i < 2)
+                BERTH_TRY(fix(state, param, host, "the host counts iterations", op->loc));
+            else if (i - 2 < op->output_count)
+                BERTH_TRY(hard(state, param, f->value[op->outputs[i - 2]],
+                               "carried value and result of the loop", op->loc));
+        }
+        return fix(state, f->op[id], host, "the host drives loops", op->loc);
+    }
+    case BERTH_OP_DEVICE_COPY:
+        BERTH_TRY(fix(state, f->extra[id], named_device(state, op, "source"),
+                      "source of device_copy", op->loc));
+        BERTH_TRY(
+            hard(state, f->op[id], f->value[op->outputs[0]], "result of device_copy", op->loc));
+        break;
+    default:
+        for (uint32_t i = 0; i < op->output_count; ++i)
+            BERTH_TRY(hard(state, f->op[id], f->value[op->outputs[i]], "result of the operation",
+                           op->loc));
+        if (op->kind == BERTH_OP_ALLOC_STORAGE)
+            BERTH_TRY(fix(state, f->op[id], named_device(state, op, "device"),
+                          "storage allocated here", op->loc));
+        if (!berth_op_has(op->kind, BERTH_TRAIT_HOST)) break;
+        BERTH_TRY(fix(state, f->op[id], host, "host operation: reads shapes, not data", op->loc));
+        f->reason[id] = "host operation: reads shapes, not data";
+    }
+    if (!op->device) return BERTH_OK;
+    if (!f->reason[id]) f->reason[id] = "placed by an earlier run";
+    return fix(state, f->op[id], op->device, "placed by an earlier run", op->loc);
+}
+
+static berth_status hard_use(berth_planner_state *state, const berth_planner_function *f,
+                             berth_use u, berth_value_id value, berth_loc_id loc) {
+    if (u.kind != BERTH_USE_HARD || value == BERTH_NONE) return BERTH_OK;
+    if (berth_planner__is_constant(f->graph, value)) return BERTH_OK;  // cloned where it is used
+    return hard(state, f->value[value], u.node, u.reason, loc);
+}
+
+static berth_status hard_function(berth_planner_state *state, berth_func_id function) {
+    berth_planner_function *f = &state->functions[function];
+    for (uint32_t v = 0; v < f->graph->values.count; ++v) {
+        const berth_value *value = &f->graph->values.data[v];
+        if (berth_planner__is_constant(f->graph, v)) continue;
+        if (!berth_planner__is_function(state, f->graph, v))
+            state->constraints->nodes.data[f->value[v]].first_order = true;
+        berth_loc_id loc = value->op == BERTH_NONE
+                               ? berth_module_function(state->module, function)->loc
+                               : f->graph->ops.data[value->op].loc;
+        BERTH_TRY(fix(state, f->value[v], value->device,
+                      berth_arena_printf(state->arena, "%%%s is placed here",
+                                         berth_module_str(state->module, value->name)),
+                      loc));
+    }
+    for (uint32_t k = 0; k < f->order_count; ++k) {
+        const berth_op *op = &f->graph->ops.data[f->order[k]];
+        BERTH_TRY(own_domain(state, f, f->order[k]));
+        for (uint32_t i = 0; i < op->input_count; ++i)
+            BERTH_TRY(hard_use(state, f,
+                               berth_planner__operand(state, function, op, f->order[k], i),
+                               op->inputs[i], op->loc));
+        for (uint32_t r = 0; r < op->region_count; ++r) {
+            const berth_region *region = &f->graph->regions.data[op->regions[r]];
+            for (uint32_t i = 0; i < region->results.count; ++i)
+                BERTH_TRY(hard_use(state, f,
+                                   berth_planner__result(state, function, op->regions[r], i),
+                                   region->results.data[i], op->loc));
+        }
+    }
+    const berth_region *root = &f->graph->regions.data[0];
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        BERTH_TRY(hard_use(state, f, berth_planner__result(state, function, 0, i),
+                           root->results.data[i],
+                           berth_module_function(state->module, function)->loc));
+    return BERTH_OK;
+}
+
+berth_status berth_planner__hard(berth_planner_state *state) {
+    BERTH_TRY(fix(state, state->host, berth_planner__device_id(state, state->options->target->host),
+                  "the host", 0));
+    for (uint32_t i = 0; i < state->module->functions.count; ++i)
+        if (state->functions[i].graph) BERTH_TRY(hard_function(state, i));
+    return BERTH_OK;
+}
