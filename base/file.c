@@ -58,6 +58,16 @@ void berth_file_unmap(berth_mapping mapping) {
     munmap(data.mutable_pointer, mapping.size_bytes);
 }
 
+void berth_file_drop_pages(berth_mapping mapping) {
+    if (!mapping.data) return;
+    union {
+        const void *constant;
+        void *mutable_pointer;
+    } data = {.constant = mapping.data};
+    (void)madvise(data.mutable_pointer, mapping.size_bytes,
+                  MADV_DONTNEED);  // only advice: may fail
+}
+
 static berth_status read_all(int fd, const char *path, char *data, size_t size_bytes) {
     size_t done = 0;
     while (done < size_bytes) {

@@ -18,6 +18,9 @@ typedef struct berth_mapping {
 // reason).
 BERTH_MUST_USE berth_status berth_file_map(const char *path, berth_mapping *out_mapping);
 void berth_file_unmap(berth_mapping mapping);
+// Gives the mapping's pages in memory back to the system; they are read again from the file when
+// touched.
+void berth_file_drop_pages(berth_mapping mapping);
 
 // Reads a whole file of at most `limit_bytes` into the arena, NUL-terminated behind the data.
 // Errors: NOT_FOUND, IO, OUT_OF_RANGE (larger than the limit).

@@ -20,6 +20,11 @@ berth_module *berth_module_create(berth_arena *arena, const char *name) {
     return module;
 }
 
+void berth_module_drop_source_pages(const berth_module *module) {
+    for (uint32_t i = 0; i < module->sources.count; ++i)
+        berth_file_drop_pages(module->sources.data[i]);
+}
+
 berth_str_id berth_module_intern(berth_module *module, const char *text) {
     return berth_intern(module->strings, text);
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/tensor.h"
@@ -165,12 +166,17 @@ typedef struct berth_module {
     BERTH_VEC(berth_loc) locs;
     BERTH_VEC(berth_function) functions;
     berth_attrs attrs;
+    BERTH_VEC(berth_mapping) sources;  // mapped files that constants borrow from
     berth_str_id name;
     uint32_t *type_slots;  // hash table over `types`
     uint32_t type_slot_count;
 } berth_module;
 
 berth_module *berth_module_create(berth_arena *arena, const char *name);
+
+// Drops the pages of the mapped sources from memory: after a pass has read large constants to make
+// others.
+void berth_module_drop_source_pages(const berth_module *module);
 
 berth_str_id berth_module_intern(berth_module *module, const char *text);
 const char *berth_module_str(const berth_module *module, berth_str_id id);

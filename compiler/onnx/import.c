@@ -401,6 +401,12 @@ static berth_status import_body(void *user) {
                         .file = request->name,
                         .folder = request->folder};
     berth_status status = import_mapped(&im, request);
+    if (!status && request->path)
+        berth_vec_push(request->arena, &request->module->sources,
+                       (berth_mapping){request->data, request->size_bytes});
+    for (uint32_t i = 0; !status && i < im.mapped.count; ++i)
+        berth_vec_push(request->arena, &request->module->sources,
+                       (berth_mapping){im.mapped.data[i].data, im.mapped.data[i].size_bytes});
     berth_arena_destroy(im.scratch);
     return status;
 }

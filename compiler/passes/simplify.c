@@ -342,5 +342,7 @@ berth_status berth_simplify(berth_module *module, berth_func_id main) {
         berth_rewriter_finish(&r);
         if (!r.changed) break;
     }
+    // Folding read the model's weights to make new ones; few of the old pages are needed again.
+    berth_module_drop_source_pages(module);
     return BERTH_OK;
 }
