@@ -43,7 +43,7 @@ static berth_status not_static(const berth_module *module, berth_type_id type, c
                                const char *advice) {
     berth_strbuf text = berth_strbuf_make(module->arena);
     berth_type_print(module, type, &text);
-    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has the type %s: %s", what,
+    return berth_status_make(BERTH_UNSUPPORTED, "%s has the type %s: %s", what,
                              berth_strbuf_text(&text), advice);
 }
 
@@ -219,13 +219,19 @@ typedef struct job {
     berth_compile_result *result;
 } job;
 
+#ifdef NDEBUG
+static const bool always_verify = false;
+#else
+static const bool always_verify = true;  // debug builds check the module after every pass
+#endif
+
 static berth_status run_job(void *user) {
     job *j = user;
     berth_pipeline pipeline = {.options = j->options};
     berth_pass_context context = {.log = j->options->log,
                                   .instruments = j->options->instruments,
                                   .instrument_count = j->options->instrument_count,
-                                  .verify = j->options->verify,
+                                  .verify = j->options->verify || always_verify,
                                   .stop_after = j->options->stop_after,
                                   .user = &pipeline};
     berth_status status = berth_passes_run(j->module, j->passes, j->pass_count, &context);
