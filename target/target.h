@@ -203,8 +203,8 @@ typedef struct berth_machine_device {
     bool shares_host_memory;
 } berth_machine_device;
 
-// Facts about the machine that `cpu` and `opencl` in a short form and `local` stand for. Figures of 0 (and "")
-// are unknown.
+// Facts about the machine that `cpu` and `opencl` in a short form and `local` stand for. Figures of
+// 0 (and "") are unknown.
 typedef struct berth_machine_facts {
     const char *cpu_model;  // "Intel(R) Xeon(R) ..."
     const char *arch;       // "x86_64", "aarch64"

@@ -20,9 +20,6 @@ static const struct {
     {"target", berth_cmd_target, "list, show and validate targets"},
     {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
-#ifdef BERTH_WITH_PLACE_COMMAND
-    {"place", berth_cmd_place, "solve device placement problems"},
-#endif
 };
 enum { command_count = sizeof(commands) / sizeof(commands[0]) };
 

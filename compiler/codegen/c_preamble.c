@@ -1,4 +1,5 @@
-// Text of the helper functions of generated C. The polynomials are minimax fits made for this project.
+// Text of the helper functions of generated C. The polynomials are minimax fits made for this
+// project.
 #include "compiler/codegen/c_preamble.h"
 
 // clang-format off

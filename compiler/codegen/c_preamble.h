@@ -7,9 +7,9 @@
 
 void berth_c_preamble(berth_strbuf *out);
 
-// The scalar helpers alone, for any language of the C family. The language defines before them: BERTH_FN, the intN_t types
-// and their limits, BERTH_INF_F32, BERTH_NAN_F32, BERTH_HAS_F64 where it has double, berth_float_of_bits,
-// berth_bits_of_float and the __builtin_* functions used.
+// The scalar helpers alone, for any language of the C family. The language defines before them:
+// BERTH_FN, the intN_t types and their limits, BERTH_INF_F32, BERTH_NAN_F32, BERTH_HAS_F64 where it
+// has double, berth_float_of_bits, berth_bits_of_float and the __builtin_* functions used.
 void berth_c_preamble_shared(berth_strbuf *out);
 
 #endif  // BERTH_COMPILER_CODEGEN_C_PREAMBLE_H_

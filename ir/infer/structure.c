@@ -286,13 +286,14 @@ berth_status berth_infer__loop(berth_infer *x) {
 
 // ---- Winograd convolution F(m x m, 3 x 3): tiles of t = m + 2 ----
 // weights (O, C, 3, 3) → (t * t, C, O); input (N, C, H, W) → (t * t, P, C) with P = N * tiles;
-// product (t * t, P, O); output (N, O, out_h, out_w), given by attribute output_shape. Attribute tile = m;
-// of the input also pads, as in conv.
+// product (t * t, P, O); output (N, O, out_h, out_w), given by attribute output_shape. Attribute
+// tile = m; of the input also pads, as in conv.
 
 static berth_status winograd_tile(const berth_infer *x, int64_t *out_m) {
     *out_m = berth_infer__int(x, "tile", 0);
     if (*out_m >= 1 && *out_m <= 8) return BERTH_OK;
-    return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "attribute tile is %lld", (long long)*out_m);
+    return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "attribute tile is %lld",
+                             (long long)*out_m);
 }
 
 berth_status berth_infer__winograd_weights(berth_infer *x) {
