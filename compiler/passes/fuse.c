@@ -7,6 +7,7 @@ enum { max_group_ops = 24 };
 typedef struct group {
     BERTH_VEC(berth_op_id) ops;  // in order; the last one's results are the group's
     bool has_reduction;
+    bool elementwise_only;
     bool closed;  // several results, or nothing may follow
 } group;
 
@@ -40,6 +41,14 @@ static bool moves_cheaply(berth_op_kind kind) {
            kind == BERTH_OP_RELAYOUT;
 }
 
+// Reductions that read every element of their first operand once: computing it on the way costs
+// nothing twice.
+static bool reads_once(berth_op_kind kind) {
+    return (kind >= BERTH_OP_REDUCE_SUM && kind <= BERTH_OP_REDUCE_SUM_SQUARE &&
+            kind != BERTH_OP_REDUCE_LOG_SUM_EXP) ||
+           kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -52,6 +61,7 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
         return false;
     if (graph->ops.data[producer].device != op->device) return false;
     *out_group = f->group_of[producer];
+    if (reads_once(op->kind)) return op->inputs[0] == value && g->elementwise_only;
     if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
         return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
     return moves_cheaply(op->kind) && !g->has_reduction;
@@ -72,12 +82,14 @@ static void assign(fuser *f, berth_op_id id) {
         if (better) best = candidate;
     }
     if (best == BERTH_NONE) {
-        berth_vec_push(f->scratch, &f->groups, (group){.closed = op->output_count != 1});
+        group fresh = {.closed = op->output_count != 1, .elementwise_only = true};
+        berth_vec_push(f->scratch, &f->groups, fresh);
         best = f->groups.count - 1;
     }
     group *g = &f->groups.data[best];
     berth_vec_push(f->scratch, &g->ops, id);
     g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
+    g->elementwise_only &= berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE);
     f->group_of[id] = best;
 }
 

@@ -4,9 +4,15 @@
 //
 // Rules, for operation X and the group G that makes its operand v, when v has no other use and both
 // are on one device:
-//   epilogue   X is elementwise and v has X's shape and layout: X runs on the value before it is
-//   stored movement   X moves data (transpose, slice, pad, ...) and G has no reduction: X reads
-//   through G
+//
+// - epilogue: X is elementwise and v has X's shape and layout; X runs on the value before it is
+//   stored.
+//
+// - producer: X is a reduction that reads every element once (reduce_*, global pools) and G is
+//   elementwise; G is computed as X reads it.
+//
+// - movement: X moves data (transpose, slice, pad, ...) and G has no reduction; X reads through G.
+//
 // Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are.
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_
 #define BERTH_COMPILER_PASSES_FUSE_H_

@@ -247,3 +247,28 @@ Test(passes, a_broadcast_result_is_not_an_epilogue) {
     cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 2);
     berth_arena_destroy(f.arena);
 }
+
+Test(passes, an_elementwise_producer_fuses_into_a_reduction) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 4, image_dims);
+    berth_value_id y = op(&f, BERTH_OP_ABS, &x, 1);
+    y = op(&f, BERTH_OP_SQRT, &y, 1);
+    y = op(&f, BERTH_OP_GLOBAL_AVERAGE_POOL, &y, 1);
+    y = op(&f, BERTH_OP_NEG, &y, 1);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 4, image_dims, fuse_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 1, "two producers, the pool and an epilogue");
+    berth_arena_destroy(f.arena);
+}
+
+// Softmax reads its operand more than once: what makes it is stored.
+Test(passes, a_producer_of_softmax_stays_apart) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
+    berth_value_id y = op(&f, BERTH_OP_EXP, &x, 1);
+    y = op(&f, BERTH_OP_SOFTMAX, &y, 1);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    expect_same(&f, 2, (int64_t[]){4, 5}, fuse_body);
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 2);
+    berth_arena_destroy(f.arena);
+}
