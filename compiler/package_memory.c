@@ -41,27 +41,32 @@ static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usa
 }
 
 // The tensors that are live where the plan is fullest, largest first, for messages.
+static const char *storage_name(const berth_packager *p, uint32_t storage) {
+    for (uint32_t t = 0; t < p->tensors.count; ++t)
+        if (p->storage_of.data[t] == storage && *p->tensors.data[t].name)
+            return p->tensors.data[t].name;
+    return "unnamed";
+}
+
 static const char *describe_peak(const berth_packager *p, uint32_t owner, uint32_t step) {
     enum { most = 5 };
     berth_strbuf text = berth_strbuf_make(p->arena);
-    uint64_t below = UINT64_MAX;
+    bool *listed = berth_arena_new_array(p->arena, bool, p->storages.count);
     for (int shown = 0; shown < most; ++shown) {
         uint32_t best = BERTH_NO_INDEX;
-        for (uint32_t t = 0; t < p->tensors.count; ++t) {
-            const berth_storage *s = &p->storages.data[p->storage_of.data[t]];
+        for (uint32_t i = 0; i < p->storages.count; ++i) {
+            const berth_storage *s = &p->storages.data[i];
             if (s->usage != BERTH_POOL_WORKSPACE || s->owner != owner || s->first_step > step ||
-                s->last_step < step || s->size_bytes >= below)
+                s->last_step < step || listed[i])
                 continue;
-            if (best == BERTH_NO_INDEX || s->size_bytes > p->tensors.data[best].size_bytes)
-                best = t;
+            if (best == BERTH_NO_INDEX || s->size_bytes > p->storages.data[best].size_bytes)
+                best = i;
         }
         if (best == BERTH_NO_INDEX) break;
-        below = p->tensors.data[best].size_bytes;
+        listed[best] = true;
         char bytes[32];
-        berth_format_bytes(below, bytes);
-        berth_strbuf_addf(&text, "%s%s (%s)", shown ? ", " : "",
-                          *p->tensors.data[best].name ? p->tensors.data[best].name : "unnamed",
-                          bytes);
+        berth_format_bytes(p->storages.data[best].size_bytes, bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", shown ? ", " : "", storage_name(p, best), bytes);
     }
     return berth_strbuf_text(&text);
 }

@@ -139,6 +139,29 @@ static int64_t positive(long value) {
     return value > 0 ? value : 0;
 }
 
+// Size of the data or unified cache of a level, as the kernel lists it for the first processor;
+// what sysconf says where it lists none. (In virtual machines sysconf can be far off.)
+static int64_t cache_bytes(int level, long fallback) {
+    for (int index = 0; index < 8; ++index) {
+        char path[96];
+        char line[32] = "";
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+        if (read_number(path) != level) continue;
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+        FILE *file = fopen(path, "r");
+        bool data =
+            file && fgets(line, sizeof(line), file) && strncmp(line, "Instruction", 11) != 0;
+        if (file) fclose(file);
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+        file = data ? fopen(path, "r") : NULL;
+        long long kib = 0;
+        bool read = file && fscanf(file, "%lldK", &kib) == 1 && kib > 0 && kib < 1 << 30;
+        if (file) fclose(file);
+        if (read) return kib * 1024;
+    }
+    return positive(fallback);
+}
+
 static int64_t usable_threads(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
@@ -158,9 +181,9 @@ static berth_status facts_body(void *user) {
     int64_t khz = read_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
     // "cpu MHz" is the clock of the moment: rounded, so that the target is the same every time.
     facts->clock_hz = khz > 0 ? khz * 1000 : (int64_t)(info->mhz / 100 + 0.5) * 100000000;
-    facts->l1_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_SIZE));
-    facts->l2_bytes = positive(sysconf(_SC_LEVEL2_CACHE_SIZE));
-    facts->l3_bytes = positive(sysconf(_SC_LEVEL3_CACHE_SIZE));
+    facts->l1_bytes = cache_bytes(1, sysconf(_SC_LEVEL1_DCACHE_SIZE));
+    facts->l2_bytes = cache_bytes(2, sysconf(_SC_LEVEL2_CACHE_SIZE));
+    facts->l3_bytes = cache_bytes(3, sysconf(_SC_LEVEL3_CACHE_SIZE));
     facts->cache_line_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_LINESIZE));
     facts->memory_capacity_bytes =
         positive(sysconf(_SC_PHYS_PAGES)) * positive(sysconf(_SC_PAGESIZE));
