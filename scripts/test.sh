@@ -51,6 +51,8 @@ run_ctest() {
     [ "$f" -gt 0 ] || { failed=$((failed + 1)); failures+=("ctest $preset"); }
   fi
   grep -E '^[0-9]+: (BERTH-TABLE|  driver)' "$log" | sed -E 's/^[0-9]+: //' || true
+  # The matrix of drivers and suites that the conformance program prints.
+  sed -E 's/^[0-9]+: ?//' "$log" | awk '/^ +null +cpu /{on = 1} on{print} /^buffer /{on = 0}' || true
   echo "$preset: $p passed, $f failed, $s skipped (log: $log)"
 }
 
