@@ -141,6 +141,9 @@ Test(command, bad_targets_and_pins) {
     expect_error("plan " DIGITS " --dim batch=1 --target nowhere/board", 1, "nowhere/board");
     expect_error("plan " DIGITS " --dim batch=1 --pin nothing=cpu:0", 1, "matches no operation");
     expect_error("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
+    expect_error("plan " DIGITS
+                 " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
+                 1, "pin 1 on the command line");
     expect_error("plan " DIGITS, 1, "--dim");
     expect_error("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
     expect_error("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
