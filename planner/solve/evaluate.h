@@ -1,0 +1,38 @@
+// The independent check of placements: says whether a placement keeps every limit and what it is
+// worth, straight from the definitions in problem.h. Shares no code with the strategies; every
+// answer of berth_place_solve passes through it.
+#ifndef BERTH_PLANNER_SOLVE_EVALUATE_H_
+#define BERTH_PLANNER_SOLVE_EVALUATE_H_
+
+#include "planner/solve/problem.h"
+
+typedef enum berth_place_objective {
+    BERTH_PLACE_THROUGHPUT,
+    BERTH_PLACE_LATENCY,
+    BERTH_PLACE_MEMORY,  // the largest share of its capacity (or sum of sizes) on any device
+} berth_place_objective;
+
+typedef struct berth_place_span {  // one line of a picture of a placement
+    uint32_t node;                 // BERTH_PLACE_NONE = transfers
+    uint32_t device;
+    double start, end;
+} berth_place_span;
+
+typedef struct berth_place_value {
+    double value;
+    double *device_load;  // [device_count] throughput: loads; latency: busy times; memory: bytes
+    double *node_start;   // [node_count] latency only, else NULL
+    double *node_done;    // [node_count] latency only
+} berth_place_value;
+
+// assignment: [node_count] device of each node.
+//   errors: FAILED_PRECONDITION a limit is broken (the message names the nodes and devices);
+//   OUT_OF_MEMORY
+//   ownership: the arrays live in `arena`
+BERTH_MUST_USE berth_status berth_place_evaluate(berth_arena *arena,
+                                                 const berth_place_problem *problem,
+                                                 berth_place_objective objective, bool contiguous,
+                                                 const uint32_t *assignment,
+                                                 berth_place_value *out_value);
+
+#endif  // BERTH_PLANNER_SOLVE_EVALUATE_H_

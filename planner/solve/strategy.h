@@ -1,0 +1,58 @@
+// Strategies: each a file (strategy_NAME.c, with helpers beside it) and a row in the table of
+// strategy.c. What they share (a budget, the best placement so far, the bound so far) is
+// berth_place_search.
+#ifndef BERTH_PLANNER_SOLVE_STRATEGY_H_
+#define BERTH_PLANNER_SOLVE_STRATEGY_H_
+
+#include "planner/solve/evaluate.h"
+
+typedef struct berth_place_options {
+    berth_place_objective objective;
+    bool contiguous;       // throughput only
+    const char *strategy;  // NULL = "auto"
+    uint64_t node_budget;  // search nodes (a node: about a microsecond's work); 0 = the default
+    int64_t deadline_ns;  // on berth_clock_ns; 0 = none, and the same problem gives the same answer
+} berth_place_options;
+
+#define BERTH_PLACE_DEFAULT_NODES ((uint64_t)8000000)
+
+// The state of one solve. A strategy reports every better placement it finds and every better bound
+// it proves, and returns when berth_place_spent says so.
+typedef struct berth_place_search {
+    const berth_place_problem *problem;
+    const berth_place_options *options;
+    berth_arena *arena;         // for what outlives the strategy; scratch comes from child arenas
+    uint32_t *best;             // [node_count] valid when best_value < INFINITY
+    double best_value;          // INFINITY = nothing found
+    double lower_bound;         // proven, >= 0
+    const char *best_strategy;  // static text: what found `best`
+    const char *strategy;       // running now
+    uint64_t nodes;             // used
+    uint64_t node_limit;
+    bool infeasible;  // proven: no placement keeps the limits
+} berth_place_search;
+
+typedef struct berth_place_strategy {
+    const char *name;
+    const char *doc;
+    // Whether it applies (objective, switches, size).
+    bool (*applies)(const berth_place_problem *problem, const berth_place_options *options);
+    berth_status (*run)(berth_place_search *search);
+} berth_place_strategy;
+
+// NULL-terminated table.
+const berth_place_strategy *const *berth_place_strategies(void);
+
+// Counts `nodes` search nodes; true when the budget (nodes or time) is spent. Looks at the clock
+// only where there is a deadline.
+bool berth_place_spent(berth_place_search *search, uint64_t nodes);
+
+// Offers a placement: checked and valued by berth_place_evaluate; kept when it is better than the
+// best. Returns whether it was kept. A placement that breaks a limit is dropped (INTERNAL error in
+// debug builds' asserts: strategies offer only what they believe feasible).
+bool berth_place_offer(berth_place_search *search, const uint32_t *assignment);
+
+// Raises the proven bound.
+void berth_place_bound(berth_place_search *search, double lower_bound);
+
+#endif  // BERTH_PLANNER_SOLVE_STRATEGY_H_
