@@ -148,6 +148,19 @@ bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes) {
     return false;
 }
 
+bool berth_cli_parse_time(const char *text, int64_t *out_ns) {
+    char *end = NULL;
+    if (*text < '0' || *text > '9') return false;
+    double value = strtod(text, &end);
+    double unit = strcmp(end, "ms") == 0           ? 1e6
+                  : strcmp(end, "s") == 0 || !*end ? 1e9
+                  : strcmp(end, "m") == 0          ? 6e10
+                                                   : 0;
+    if (unit == 0 || !(value > 0) || !(value * unit < 9e17)) return false;
+    *out_ns = (int64_t)(value * unit);
+    return true;
+}
+
 const char *berth_cli_cache_folder(berth_arena *arena) {
     const char *own = getenv("BERTH_CACHE_DIR");
     if (own && *own) return own;

@@ -72,6 +72,8 @@ int berth_cli_print_json(json_t *json);
 // Parses "12", "12K", "12KiB", "12M", "12GiB" into bytes. False when it is none of these.
 bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes);
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
+// Parses "500ms", "60s", "60", "2m". False when it is none of these.
+bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else
 // ~/.cache/berth; NULL = none.

@@ -1,6 +1,5 @@
 // berth memory: static memory allocation problems in CSV, without a model.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -41,19 +40,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static bool parse_time(const char *text, int64_t *out_ns) {
-    char *end = NULL;
-    if (*text < '0' || *text > '9') return false;
-    double value = strtod(text, &end);
-    double unit = strcmp(end, "ms") == 0           ? 1e6
-                  : strcmp(end, "s") == 0 || !*end ? 1e9
-                  : strcmp(end, "m") == 0          ? 6e10
-                                                   : 0;
-    if (unit == 0 || !(value > 0) || !(value * unit < 9e17)) return false;
-    *out_ns = (int64_t)(value * unit);
-    return true;
-}
-
 static void take_argument(memory_command *command, const char *arg, struct argp_state *state) {
     if (command->file) argp_error(state, "only one file");
     if (command->action) {
@@ -73,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
     case key_time:
-        if (!parse_time(arg, &command->time_budget_ns))
+        if (!berth_cli_parse_time(arg, &command->time_budget_ns))
             argp_error(state, "--time-budget takes a time such as 500ms, 60s or 2m, not \"%s\"",
                        arg);
         return 0;

@@ -13,5 +13,6 @@ int berth_cmd_verify(int argc, char **argv);
 int berth_cmd_opt(int argc, char **argv);
 int berth_cmd_cache(int argc, char **argv);
 int berth_cmd_memory(int argc, char **argv);
+int berth_cmd_place(int argc, char **argv);
 
 #endif  // BERTH_TOOLS_COMMANDS_H_

@@ -20,6 +20,7 @@ static const struct {
     {"target", berth_cmd_target, "list, show and validate targets"},
     {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
+    {"place", berth_cmd_place, "solve device placement problems"},
 };
 enum { command_count = sizeof(commands) / sizeof(commands[0]) };
 

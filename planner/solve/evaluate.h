@@ -9,7 +9,8 @@
 typedef enum berth_place_objective {
     BERTH_PLACE_THROUGHPUT,
     BERTH_PLACE_LATENCY,
-    BERTH_PLACE_MEMORY,  // the largest share of its capacity (or sum of sizes) on any device
+    BERTH_PLACE_MEMORY,  // the largest sum of sizes on any device; as a share of its capacity where
+                         // every device has one
 } berth_place_objective;
 
 typedef struct berth_place_span {  // one line of a picture of a placement
@@ -20,7 +21,8 @@ typedef struct berth_place_span {  // one line of a picture of a placement
 
 typedef struct berth_place_value {
     double value;
-    double *device_load;  // [device_count] throughput: loads; latency: busy times; memory: bytes
+    double *device_load;  // [device_count] throughput: loads; latency: busy times (of a subgraph,
+                          // with its transfers); memory: bytes
     double *node_start;   // [node_count] latency only, else NULL
     double *node_done;    // [node_count] latency only
 } berth_place_value;

@@ -21,8 +21,9 @@
 //   and writes those with a successor outside: all of S is done at once. S must be convex, and the
 //   relation between subgraphs acyclic (graph with each S contracted is acyclic).
 //   false (the planner's model): nodes run one at a time on each device (any number at a time on a
-//   concurrent kind), ordered by list scheduling; a value is copied once per device that needs
-//   it; copies run beside computation, and contend for the source's and the destination's link.
+//   concurrent kind), ordered by list scheduling; a value needed elsewhere goes to host memory once
+//   and from there to each device that needs it once; these copies run beside computation, one at a
+//   time on a device's link.
 // Hard limits: sum of sizes on a device <= capacity; times of INFINITY (unsupported); groups whole;
 // pins.
 #ifndef BERTH_PLANNER_SOLVE_PROBLEM_H_
@@ -37,6 +38,7 @@
 #define BERTH_PLACE_NONE UINT32_MAX
 #define BERTH_PLACE_NODE_LIMIT ((uint32_t)1 << 20)
 #define BERTH_PLACE_DEVICE_LIMIT 64u
+#define BERTH_PLACE_FIGURE_LIMIT 1e18  // of a time, a transfer or a size: sums stay exact enough
 
 // Devices that cannot be told apart.
 typedef struct berth_place_kind {
@@ -55,7 +57,8 @@ typedef struct berth_place_problem {
     double *transfer;         // [node_count * kind_count]
     double *size_bytes;       // [node_count]
     uint32_t *group;      // [node_count] nodes of a group share a device; dense 0..group_count-1
-    uint32_t *pin;        // [node_count] device, or BERTH_PLACE_NONE; NULL = no pins
+    uint32_t *pin;        // [node_count] device, or BERTH_PLACE_NONE; NULL = no pins; finish
+                          // gives a node's pin to its whole group
     bool *backward;       // [node_count] of a training graph: not bound by `contiguous`
     uint32_t edge_count;  // no repeated edges, no edge from a node to itself, no cycle
     uint32_t *edge_from;  // [edge_count]
@@ -80,7 +83,8 @@ typedef struct berth_place_problem {
 // Checks what the caller filled in (all pointers in `arena`), drops repeated edges and builds the
 // rest. O(nodes + edges) apart from sorting.
 //   errors: INVALID_ARGUMENT a cycle (named), an index out of range, a negative or NaN figure, a
-//   pin that contradicts its group's; OUT_OF_RANGE too many nodes or devices; OUT_OF_MEMORY
+//   pin that contradicts its group's; OUT_OF_RANGE too many nodes or devices, a figure beyond
+//   BERTH_PLACE_FIGURE_LIMIT; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_place_problem_finish(berth_arena *arena,
                                                        berth_place_problem *problem);
 

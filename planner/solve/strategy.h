@@ -16,6 +16,9 @@ typedef struct berth_place_options {
 
 #define BERTH_PLACE_DEFAULT_NODES ((uint64_t)8000000)
 
+// Values that differ by less, relatively, are equal: sums of the same figures in another order.
+#define BERTH_PLACE_EQUAL 1e-9
+
 // The state of one solve. A strategy reports every better placement it finds and every better bound
 // it proves, and returns when berth_place_spent says so.
 typedef struct berth_place_search {
@@ -28,13 +31,16 @@ typedef struct berth_place_search {
     const char *best_strategy;  // static text: what found `best`
     const char *strategy;       // running now
     uint64_t nodes;             // used
-    uint64_t node_limit;
-    bool infeasible;  // proven: no placement keeps the limits
+    uint64_t node_limit;        // of the running strategy
+    int64_t deadline_ns;        // of the running strategy; 0 = none
+    bool out_of_time;           // a deadline cut a strategy short
+    bool infeasible;            // proven: no placement keeps the limits
 } berth_place_search;
 
 typedef struct berth_place_strategy {
     const char *name;
     const char *doc;
+    uint32_t auto_percent;  // of the budget that is left, what `auto` lets it use; 0 = never
     // Whether it applies (objective, switches, size).
     bool (*applies)(const berth_place_problem *problem, const berth_place_options *options);
     berth_status (*run)(berth_place_search *search);
@@ -43,13 +49,16 @@ typedef struct berth_place_strategy {
 // NULL-terminated table.
 const berth_place_strategy *const *berth_place_strategies(void);
 
-// Counts `nodes` search nodes; true when the budget (nodes or time) is spent. Looks at the clock
-// only where there is a deadline.
+// Counts `nodes` search nodes; true when the budget (nodes or time) is spent or the best placement
+// is proven optimal. Looks at the clock only where there is a deadline.
 bool berth_place_spent(berth_place_search *search, uint64_t nodes);
 
+// Whether the best placement equals the proven bound (within BERTH_PLACE_EQUAL).
+bool berth_place_proven(const berth_place_search *search);
+
 // Offers a placement: checked and valued by berth_place_evaluate; kept when it is better than the
-// best. Returns whether it was kept. A placement that breaks a limit is dropped (INTERNAL error in
-// debug builds' asserts: strategies offer only what they believe feasible).
+// best. Returns whether it was kept. A placement that breaks a limit is dropped (and an assertion
+// fails: strategies offer only what they believe feasible).
 bool berth_place_offer(berth_place_search *search, const uint32_t *assignment);
 
 // Raises the proven bound.

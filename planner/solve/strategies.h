@@ -1,0 +1,10 @@
+// The strategies, one file each (strategy_NAME.c); strategy.c lists them in the order in which
+// `auto` runs them. Private to planner/solve.
+#ifndef BERTH_PLANNER_SOLVE_STRATEGIES_H_
+#define BERTH_PLANNER_SOLVE_STRATEGIES_H_
+
+#include "planner/solve/strategy.h"
+
+extern const berth_place_strategy berth_place__greedy;
+
+#endif  // BERTH_PLANNER_SOLVE_STRATEGIES_H_

@@ -1,0 +1,54 @@
+#include "planner/solve/strategy.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "planner/solve/strategies.h"
+
+// In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
+static const berth_place_strategy *const strategies[] = {
+    &berth_place__greedy,
+    NULL,
+};
+
+const berth_place_strategy *const *berth_place_strategies(void) {
+    return strategies;
+}
+
+bool berth_place_proven(const berth_place_search *search) {
+    return search->best_value < INFINITY &&
+           search->lower_bound >= search->best_value * (1 - BERTH_PLACE_EQUAL);
+}
+
+bool berth_place_spent(berth_place_search *search, uint64_t nodes) {
+    search->nodes += nodes;
+    if (berth_place_proven(search)) return true;
+    if (search->nodes >= search->node_limit) return true;
+    if (search->deadline_ns == 0 || berth_clock_ns() < search->deadline_ns) return false;
+    search->out_of_time = true;
+    return true;
+}
+
+bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
+    berth_arena *scratch = berth_arena_create_child(search->arena);
+    berth_place_value value;
+    berth_status status = berth_place_evaluate(scratch, search->problem, search->options->objective,
+                                               search->options->contiguous, assignment, &value);
+    bool better = !status && value.value < search->best_value;
+    assert(!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY);
+    berth_status_free(status);
+    if (better) {
+        search->best_value = value.value;
+        search->best_strategy = search->strategy;
+        memcpy(search->best, assignment, search->problem->node_count * sizeof(*assignment));
+    }
+    berth_arena_destroy(scratch);
+    return better;
+}
+
+void berth_place_bound(berth_place_search *search, double lower_bound) {
+    assert(!isnan(lower_bound));
+    if (lower_bound > search->lower_bound) search->lower_bound = lower_bound;
+}
