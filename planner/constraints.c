@@ -2,14 +2,18 @@
 
 #include <string.h>
 
-berth_constraints *berth_constraints_create(const berth_module *module, berth_arena *arena) {
+berth_constraints *berth_constraints_create(const berth_module *module,
+                                            const berth_multi_target *target, berth_arena *arena,
+                                            bool scoped) {
     berth_constraints *c = berth_arena_new(arena, berth_constraints);
     c->module = module;
+    c->target = target;
     c->arena = arena;
+    c->scoped = scoped;
     return c;
 }
 
-uint32_t berth_constraints_node(berth_constraints *c) {
+static uint32_t push_node(berth_constraints *c) {
     uint32_t id = c->nodes.count;
     berth_constraint_node node = {.parent = id,
                                   .function = BERTH_NONE,
@@ -19,6 +23,12 @@ uint32_t berth_constraints_node(berth_constraints *c) {
                                   .size = 1};
     for (int i = 0; i < BERTH_CONSTRAINT_PARTS; ++i) node.source[i] = BERTH_NONE;
     berth_vec_push(c->arena, &c->nodes, node);
+    return id;
+}
+
+uint32_t berth_constraints_node(berth_constraints *c) {
+    uint32_t id = push_node(c);
+    if (c->scoped) (void)push_node(c);
     return id;
 }
 
@@ -39,8 +49,25 @@ uint32_t berth_constraints_find(const berth_constraints *c, uint32_t node) {
     return node;
 }
 
+// Device and scope of a node, put together from the node and its twin.
 berth_device_id berth_constraints_device(const berth_constraints *c, uint32_t node) {
-    return c->nodes.data[berth_constraints_find(c, node)].device;
+    berth_device_id device = c->nodes.data[berth_constraints_find(c, node)].device, scope = 0;
+    if (c->scoped) scope = c->nodes.data[berth_constraints_find(c, node + 1)].device;
+    // The parts are disjoint, so that a join cannot fail.
+    (void)berth_virtual_device_join_ids(c->module->devices, device, scope, &device);
+    return device;
+}
+
+static berth_device_id scope_part(const berth_constraints *c, berth_device_id id) {
+    berth_virtual_device part = BERTH_VIRTUAL_DEVICE_FREE;
+    part.memory_scope = berth_virtual_device_get(c->module->devices, id).memory_scope;
+    return berth_virtual_device_intern(c->module->devices, part);
+}
+
+static berth_device_id device_part(const berth_constraints *c, berth_device_id id) {
+    berth_virtual_device part = berth_virtual_device_get(c->module->devices, id);
+    part.memory_scope = NULL;
+    return berth_virtual_device_intern(c->module->devices, part);
 }
 
 static void later(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason) {
@@ -72,6 +99,14 @@ static void take_sources(berth_constraint_node *root, const berth_constraint_nod
         if (root->source[i] == BERTH_NONE) root->source[i] = other->source[i];
 }
 
+// Whether something on `device` (perhaps partial) can be on one of the allowed devices.
+static bool may_be(const berth_constraints *c, berth_device_id device, uint64_t allowed) {
+    if (!allowed || allowed == UINT64_MAX || !device) return allowed != 0;
+    uint32_t index =
+        berth_multi_target_resolve(c->target, berth_virtual_device_get(c->module->devices, device));
+    return index == BERTH_NO_INDEX || (allowed >> index & 1);
+}
+
 static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
                   bool soft) {
     uint32_t root = berth_constraints_find(c, a), other = berth_constraints_find(c, b);
@@ -81,7 +116,7 @@ static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint
     if (!berth_virtual_device_join_ids(c->module->devices, c->nodes.data[root].device,
                                        c->nodes.data[other].device, &device))
         return false;
-    if (soft && !allowed) return false;
+    if (soft && !may_be(c, device, allowed)) return false;
     bool turn_a = c->nodes.data[root].size < c->nodes.data[other].size;
     if (c->nodes.data[root].rank < c->nodes.data[other].rank) {
         uint32_t swap = root;
@@ -104,11 +139,15 @@ static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint
     return follow_functions(c, root, other, before, reason);
 }
 
+enum { on_device = 1, on_scope = 2, on_both = 3 };
+
 // Unites a and b and all that follows; a work list, no recursion.
 static bool unite_all(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
-                      bool soft) {
+                      bool soft, int parts) {
     c->pending.count = 0;
-    later(c, a, b, reason);
+    c->trail.count = 0;
+    if (parts & on_device) later(c, a, b, reason);
+    if (c->scoped && (parts & on_scope)) later(c, a + 1, b + 1, reason);
     for (uint32_t i = 0; i < c->pending.count; ++i) {
         berth_constraint_edge edge = c->pending.data[i];
         if (unite(c, edge.a, edge.b, edge.reason, soft)) continue;
@@ -134,37 +173,73 @@ static void undo_to(berth_constraints *c, uint32_t mark) {
     }
 }
 
+static berth_status unite_hard(berth_constraints *c, uint32_t a, uint32_t b,
+                               berth_constraint_reason reason, int parts) {
+    return unite_all(c, a, b, reason, false, parts) ? BERTH_OK : berth_constraints__explain(c);
+}
+
+static bool unite_soft(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
+                       int parts) {
+    if (unite_all(c, a, b, reason, true, parts)) return true;
+    undo_to(c, 0);
+    return false;
+}
+
 berth_status berth_constraints_hard(berth_constraints *c, uint32_t a, uint32_t b,
                                     berth_constraint_reason reason) {
-    bool fine = unite_all(c, a, b, reason, false);
-    c->trail.count = 0;
-    return fine ? BERTH_OK : berth_constraints__explain(c);
+    return unite_hard(c, a, b, reason, on_both);
+}
+
+berth_status berth_constraints_hard_device(berth_constraints *c, uint32_t a, uint32_t b,
+                                           berth_constraint_reason reason) {
+    return unite_hard(c, a, b, reason, on_device);
 }
 
 bool berth_constraints_soft(berth_constraints *c, uint32_t a, uint32_t b,
                             berth_constraint_reason reason) {
-    c->trail.count = 0;
-    if (unite_all(c, a, b, reason, true)) return true;
-    undo_to(c, 0);
-    return false;
+    return unite_soft(c, a, b, reason, on_both);
+}
+
+bool berth_constraints_soft_device(berth_constraints *c, uint32_t a, uint32_t b,
+                                   berth_constraint_reason reason) {
+    return unite_soft(c, a, b, reason, on_device);
+}
+
+bool berth_constraints_soft_scope(berth_constraints *c, uint32_t a, uint32_t b,
+                                  berth_constraint_reason reason) {
+    return unite_soft(c, a, b, reason, on_scope);
 }
 
 berth_status berth_constraints_fix(berth_constraints *c, uint32_t node, berth_device_id device,
                                    berth_constraint_reason reason) {
     if (!device) return BERTH_OK;
     uint32_t fixed = berth_constraints_node(c);
+    berth_vec_push(c->arena, &c->origins, (berth_constraint_origin){fixed, reason});
     berth_constraint_node *held = &c->nodes.data[fixed];
     berth_virtual_device parts = berth_virtual_device_get(c->module->devices, device);
-    held->device = device;
+    held->device = c->scoped ? device_part(c, device) : device;
     held->first_order = true;
     if (parts.device_type != BERTH_DEVICE_FREE) held->source[0] = fixed;
     if (parts.virtual_id != BERTH_VIRTUAL_ID_FREE) held->source[1] = fixed;
     if (parts.has_target) held->source[2] = fixed;
-    if (parts.memory_scope) held->source[3] = fixed;
-    return berth_constraints_hard(c, node, fixed, reason);
+    if (c->scoped && parts.memory_scope) {
+        held[1].device = scope_part(c, device);
+        held[1].source[3] = fixed + 1;
+    }
+    int which = (held->device ? on_device : 0) | (parts.memory_scope ? on_scope : 0);
+    return unite_hard(c, node, fixed, reason, which);
 }
 
-void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device) {
+void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device,
+                               const char *why) {
+    berth_device_id both = berth_virtual_device_default_ids(
+        c->module->devices, berth_constraints_device(c, node), device);
+    if (c->scoped) {
+        c->nodes.data[berth_constraints_find(c, node + 1)].device = scope_part(c, both);
+        both = device_part(c, both);
+    }
     berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
-    root->device = berth_virtual_device_default_ids(c->module->devices, root->device, device);
+    if (root->device == both) return;
+    root->device = both;
+    if (!root->why) root->why = why;
 }

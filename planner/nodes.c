@@ -1,4 +1,5 @@
 // Stage 1: the nodes of the constraint system.
+#include "ir/tensor_fn.h"
 #include "planner/stages.h"
 
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value) {
@@ -23,14 +24,27 @@ uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t nod
                                 berth_constraints_device(state->constraints, node));
 }
 
+berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32_t device,
+                                        uint32_t scope) {
+    berth_virtual_device_table *devices = state->module->devices;
+    berth_device_id id = berth_constraints_device(state->constraints, device);
+    berth_virtual_device there = berth_virtual_device_get(devices, id);
+    there.memory_scope = NULL;
+    if (scope != BERTH_NONE) {
+        id = berth_constraints_device(state->constraints, scope);
+        there.memory_scope = berth_virtual_device_get(devices, id).memory_scope;
+    }
+    return berth_virtual_device_intern(devices, there);
+}
+
 berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op) {
     const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
     return callee && callee->kind == BERTH_ATTR_FUNCTION ? callee->function : BERTH_NONE;
 }
 
-// Operations in source order, those of regions behind their owner. An explicit stack: regions may
-// nest deeply.
-static void list_ops(berth_planner_state *state, berth_planner_function *f) {
+// An explicit stack: regions may nest deeply.
+berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_graph *graph,
+                                  uint32_t *out_count) {
     typedef struct frame {
         berth_region_id region;
         uint32_t next;
@@ -38,21 +52,24 @@ static void list_ops(berth_planner_state *state, berth_planner_function *f) {
     struct {
         BERTH_VEC(frame) items;
     } stack = {{0}};
-    f->order = berth_arena_new_array(state->arena, berth_op_id, f->graph->ops.count);
+    berth_op_id *order = berth_arena_new_array(state->arena, berth_op_id, graph->ops.count + 1);
+    uint32_t count = 0;
     berth_vec_push(state->arena, &stack.items, (frame){0, 0});
     while (stack.items.count) {
         frame *top = &stack.items.data[stack.items.count - 1];
-        const berth_region *region = &f->graph->regions.data[top->region];
+        const berth_region *region = &graph->regions.data[top->region];
         if (top->next == region->ops.count) {
             stack.items.count--;
             continue;
         }
         berth_op_id id = region->ops.data[top->next++];
-        f->order[f->order_count++] = id;
-        const berth_op *op = &f->graph->ops.data[id];
+        order[count++] = id;
+        const berth_op *op = &graph->ops.data[id];
         for (uint32_t i = op->region_count; i-- > 0;)
             berth_vec_push(state->arena, &stack.items, (frame){op->regions[i], 0});
     }
+    *out_count = count;
+    return order;
 }
 
 static uint32_t *make_nodes(berth_planner_state *state, uint32_t count) {
@@ -75,7 +92,12 @@ static void make_function(berth_planner_state *state, berth_planner_function *f)
     for (uint32_t i = 0; i < root->params.count; ++i) nodes[i] = f->value[root->params.data[i]];
     for (uint32_t i = 0; i < root->results.count; ++i) nodes[root->params.count + i] = f->result[i];
     f->self = berth_constraints_function(state->constraints, nodes, root->params.count, count);
-    list_ops(state, f);
+    f->returned = berth_arena_new_array(state->arena, bool, f->graph->values.count + 1);
+    for (uint32_t i = 0; i < root->results.count; ++i) f->returned[root->results.data[i]] = true;
+    f->order = berth_planner__order(state, f->graph, &f->order_count);
+    f->value_count = f->graph->values.count;
+    f->op_count = f->graph->ops.count;
+    f->result_count = root->results.count;
 }
 
 static void make_callee(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
@@ -91,7 +113,11 @@ void berth_planner__nodes(berth_planner_state *state) {
         berth_arena_new_array(state->arena, berth_planner_function, module->functions.count + 1);
     state->host = berth_constraints_node(state->constraints);
     for (uint32_t i = 0; i < module->functions.count; ++i) {
-        if (module->functions.data[i].removed || !berth_graph_get(module, i)) continue;
+        if (module->functions.data[i].removed) continue;
+        const berth_tfn *fn = berth_tfn_get(module, i);
+        if (fn && state->constraints->scoped)
+            state->functions[i].scope = make_nodes(state, fn->param_count);
+        if (!berth_graph_get(module, i)) continue;
         berth_planner_function *f = &state->functions[i];
         f->graph = berth_graph_get(module, i);
         make_function(state, f);

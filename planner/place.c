@@ -77,26 +77,13 @@ static berth_device_id with_scope(const berth_planner_state *state, berth_device
     return berth_virtual_device_intern(state->module->devices, device);
 }
 
-// A value in a scope of the device where a lowered call runs: what one side knows of the device
-// goes to the other, and the scope to the value.
-static void soft_scope(berth_planner_state *state, uint32_t value, uint32_t op, const char *scope,
-                       berth_constraint_reason reason) {
-    berth_constraints *c = state->constraints;
-    berth_virtual_device_table *devices = state->module->devices;
-    if (!scope) {
-        berth_device_id known = berth_constraints_device(c, value);
-        if (!berth_virtual_device_get(devices, known).memory_scope) {
-            (void)berth_constraints_soft(c, value, op, reason);
-            return;
-        }
-    }
-    berth_device_id here = berth_constraints_device(c, op), there = 0, joined = 0;
-    if (scope) here = with_scope(state, here, scope);
-    there = berth_constraints_device(c, value);
-    if (!berth_virtual_device_join_ids(devices, here, there, &joined)) return;
-    berth_status status = berth_constraints_fix(c, value, joined, reason);
-    if (!status) status = berth_constraints_fix(c, op, with_scope(state, joined, NULL), reason);
-    berth_status_free(status);  // joined above: only functions could disagree, and these are none
+// On the device of the lowered call, in the scope of its buffer. What one side knows of the scope
+// goes to the other: the first call site decides where the buffer leaves it open.
+static void soft_lowered(berth_planner_state *state, uint32_t value, berth_use u,
+                         berth_constraint_reason reason) {
+    if (!berth_constraints_soft_device(state->constraints, value, u.node, reason)) return;
+    if (u.scope != BERTH_NONE)
+        (void)berth_constraints_soft_scope(state->constraints, value, u.scope, reason);
 }
 
 static void soft_use(berth_planner_state *state, const berth_planner_function *f, berth_use u,
@@ -106,7 +93,7 @@ static void soft_use(berth_planner_state *state, const berth_planner_function *f
     if (loose || loose_value(f, value)) return;
     if (u.kind == BERTH_USE_SOFT)
         (void)berth_constraints_soft(state->constraints, f->value[value], u.node, reason);
-    if (u.kind == BERTH_USE_LOWERED) soft_scope(state, f->value[value], u.node, u.scope, reason);
+    if (u.kind == BERTH_USE_LOWERED) soft_lowered(state, f->value[value], u, reason);
 }
 
 static void soft_op(berth_planner_state *state, berth_func_id function, berth_op_id id) {
@@ -123,24 +110,15 @@ static void soft_op(berth_planner_state *state, berth_func_id function, berth_op
     }
     if (op->kind != BERTH_OP_CALL) return;
     for (uint32_t i = 0; i < op->output_count; ++i) {
-        const char *scope = berth_planner__scope(state, op, op->input_count + i);
-        if (scope)
-            soft_scope(state, f->value[op->outputs[i]], f->op[id], scope,
-                       (berth_constraint_reason){"result of a lowered function", op->loc});
+        uint32_t scope = berth_planner__scope(state, op, op->input_count + i);
+        if (scope != BERTH_NONE)
+            (void)berth_constraints_soft_scope(
+                state->constraints, f->value[op->outputs[i]], scope,
+                (berth_constraint_reason){"result of a lowered function", op->loc});
     }
 }
 
 // ---- defaults -----------------------------------------------------------------------------------
-
-static void default_scoped(berth_planner_state *state, const berth_planner_function *f,
-                           berth_op_id id) {
-    const berth_op *op = &f->graph->ops.data[id];
-    if (op->kind != BERTH_OP_CALL) return;
-    for (uint32_t i = 0; i < op->output_count; ++i)
-        if (berth_planner__scope(state, op, op->input_count + i))
-            berth_constraints_default(state->constraints, f->value[op->outputs[i]],
-                                      berth_constraints_device(state->constraints, f->op[id]));
-}
 
 static void defaults(berth_planner_state *state) {
     berth_constraints *c = state->constraints;
@@ -150,7 +128,7 @@ static void defaults(berth_planner_state *state) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t r = 0; f->graph && r < f->graph->regions.data[0].results.count; ++r)
-            berth_constraints_default(c, f->result[r], device);
+            berth_constraints_default(c, f->result[r], device, "default device");
     }
     for (uint32_t i = 0; i < count; ++i) {
         const berth_planner_function *f = &state->functions[i];
@@ -162,7 +140,8 @@ static void defaults(berth_planner_state *state) {
         if (root->results.count && !border) result = berth_constraints_device(c, f->result[0]);
         for (uint32_t p = 0; p < root->params.count; ++p)
             berth_constraints_default(c, f->value[root->params.data[p]],
-                                      with_scope(state, result, NULL));
+                                      with_scope(state, result, NULL),
+                                      "with the function's result");
     }
     for (uint32_t i = 0; i < count; ++i) {
         const berth_planner_function *f = &state->functions[i];
@@ -170,13 +149,13 @@ static void defaults(berth_planner_state *state) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
             if (op->kind == BERTH_OP_ON_DEVICE)
                 berth_constraints_default(c, f->value[op->outputs[0]],
-                                          berth_constraints_device(c, f->extra[f->order[k]]));
-            default_scoped(state, f, f->order[k]);
+                                          berth_constraints_device(c, f->extra[f->order[k]]),
+                                          "with the argument of on_device");
         }
     }
-    for (uint32_t n = 0; n < c->nodes.count; ++n)
+    for (uint32_t n = 0; n < c->nodes.count; n += c->scoped ? 2 : 1)
         if (c->nodes.data[n].parent == n && c->nodes.data[n].function == BERTH_NONE)
-            berth_constraints_default(c, n, device);
+            berth_constraints_default(c, n, device, "default device");
 }
 
 static berth_status check_support(const berth_planner_state *state) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/tensor_fn.h"
 #include "planner/stages.h"
 #include "target/virtual_device.h"
 
@@ -17,49 +18,35 @@ uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_targ
                   : BERTH_NO_INDEX;
 }
 
-static berth_plan *report(berth_planner_state *state, const berth_op_id *ops, uint32_t op_count) {
-    const berth_planner_function *f = &state->functions[state->main];
-    const berth_cost_model *cost = &state->options->cost;
-    berth_plan *plan = berth_arena_new(state->arena, berth_plan);
-    plan->strategy = "default";
-    plan->entries = berth_arena_new_array(state->arena, berth_plan_entry, op_count);
-    for (uint32_t i = 0; i < op_count; ++i) {
-        const berth_op *op = &f->graph->ops.data[ops[i]];
-        if (op->kind == BERTH_OP_CONSTANT || op->kind == BERTH_OP_DEVICE_COPY ||
-            op->kind == BERTH_OP_ON_DEVICE || op->kind == BERTH_OP_FUNC_REF)
-            continue;
-        uint32_t device = berth_planner__device_of(state, f->op[ops[i]]);
-        if (device == BERTH_NO_INDEX) continue;
-        const char *reason = f->reason[ops[i]];
-        if (!reason)
-            reason = device == state->options->target->default_device
-                         ? "default device"
-                         : "goes with what it is connected to";
-        berth_plan_entry entry = {.op = ops[i],
-                                  .loc = op->loc,
-                                  .device = device,
-                                  .reason = reason,
-                                  .host_operation = berth_op_has(op->kind, BERTH_TRAIT_HOST)};
-        if (cost->time_ns)
-            entry.time_ns = cost->time_ns(cost->user, state->module, state->main, ops[i], device);
-        plan->predicted_ns += entry.time_ns;
-        plan->entries[plan->entry_count++] = entry;
+static void after_phase(const berth_planner_state *state, const char *phase) {
+    if (state->options->after_phase) state->options->after_phase(state->options->phase_user, phase);
+}
+
+// Whether memory scopes occur, in what was read or in lowered functions.
+static bool names_scopes(const berth_module *module) {
+    for (berth_device_id id = 0; id < berth_virtual_device_count(module->devices); ++id)
+        if (berth_virtual_device_get(module->devices, id).memory_scope) return true;
+    for (uint32_t i = 0; i < module->functions.count; ++i) {
+        const berth_tfn *fn = module->functions.data[i].removed ? NULL : berth_tfn_get(module, i);
+        for (uint32_t p = 0; fn && p < fn->param_count; ++p)
+            if (fn->bufs.data[p].memory_scope) return true;
     }
-    for (uint32_t i = 0; i < state->copies.count; ++i)
-        plan->predicted_ns += state->copies.data[i].time_ns;
-    plan->copies = state->copies.data;
-    plan->copy_count = state->copies.count;
-    plan->warnings = state->warnings.data;
-    plan->warning_count = state->warnings.count;
-    return plan;
+    return false;
 }
 
 static berth_status solve(berth_planner_state *state) {
+    state->constraints = berth_constraints_create(state->module, state->options->target,
+                                                  state->arena, names_scopes(state->module));
     berth_planner__nodes(state);
+    after_phase(state, "nodes");
     BERTH_TRY(berth_planner__hard(state));
     BERTH_TRY(berth_planner__pins(state));
+    after_phase(state, "hard");
     BERTH_TRY(berth_planner__support(state));
-    return berth_planner__place(state);
+    after_phase(state, "support");
+    BERTH_TRY(berth_planner__place(state));
+    after_phase(state, "place");
+    return BERTH_OK;
 }
 
 berth_status berth_plan_module(berth_module *module, const berth_plan_options *options,
@@ -71,18 +58,18 @@ berth_status berth_plan_module(berth_module *module, const berth_plan_options *o
     berth_func_id function = berth_module_find_function(module, "main");
     if (function == BERTH_NONE || !berth_graph_get(module, function))
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
-    berth_planner_state state = {.module = module,
-                                 .main = function,
-                                 .options = options,
-                                 .arena = module->arena,
-                                 .constraints = berth_constraints_create(module, module->arena)};
+    berth_planner_state state = {
+        .module = module, .main = function, .options = options, .arena = module->arena};
     berth_planner__project(module);
+    after_phase(&state, "project");
     BERTH_TRY(solve(&state));
     const berth_region *root = &berth_graph_get(module, function)->regions.data[0];
     uint32_t op_count = root->ops.count;
     berth_op_id *ops =
         berth_arena_copy(module->arena, root->ops.data, op_count * sizeof(berth_op_id));
     BERTH_TRY(berth_planner__copies(&state));
-    *out_plan = report(&state, ops, op_count);
+    after_phase(&state, "copies");
+    *out_plan = berth_planner__report(&state, ops, op_count);
+    after_phase(&state, "report");
     return BERTH_OK;
 }

@@ -31,6 +31,9 @@ typedef struct berth_plan_options {
     // Parameters and results of `main` are in host memory, whatever the rules say: copies are
     // inserted at the borders. For execution.
     bool host_bound;
+    // (optional) Called behind every phase ("nodes", "hard", "place", ...), to measure them.
+    void (*after_phase)(void *user, const char *phase);
+    void *phase_user;
 } berth_plan_options;
 
 // Where one operation of `main` went and why.
@@ -38,7 +41,7 @@ typedef struct berth_plan_entry {
     berth_op_id op;  // as it was when planned (fusion removes it later)
     berth_loc_id loc;
     uint32_t device;     // of the target
-    const char *reason;  // "pin 1 (op:Softmax=cpu:0)", "default device", "host operation", ...
+    const char *reason;  // "pinned: ...", "default device", "with %x (operand ...): annotation ..."
     bool host_operation;
     double time_ns;  // predicted
 } berth_plan_entry;
@@ -51,16 +54,37 @@ typedef struct berth_plan_copy {
     double time_ns;
 } berth_plan_copy;
 
-// A pin that matches only what was folded away.
+// Where anything of the module is, and why: the whole plan, of all functions.
+typedef enum berth_plan_place_kind {
+    BERTH_PLAN_PARAM,   // index: among the function's parameters
+    BERTH_PLAN_OP,      // index: operation, of any region
+    BERTH_PLAN_COPY,    // index: the device_copy; from `from`
+    BERTH_PLAN_RESULT,  // index: among the function's results
+} berth_plan_place_kind;
+
+typedef struct berth_plan_place {
+    berth_func_id function;
+    berth_plan_place_kind kind;
+    uint32_t index;
+    berth_value_id value;    // parameter, first result of the operation, result; BERTH_NONE = none
+    berth_loc_id loc;        // of operations
+    berth_device_id device;  // in full; 0 = a function, which is in several places
+    berth_device_id from;    // COPY
+    uint64_t size_bytes;     // COPY: 0 = alias
+    const char *reason;
+} berth_plan_place;
+
 typedef struct berth_plan {
     berth_plan_entry *entries;  // in source order
     uint32_t entry_count;
     berth_plan_copy *copies;
     uint32_t copy_count;
+    berth_plan_place *places;  // by function, in source order
+    uint32_t place_count;
     const char *strategy;
     double predicted_ns;    // of one request
     double lower_bound_ns;  // no placement can be faster (0 = not known)
-    const char **warnings;  // pins without effect, ...
+    const char **warnings;  // pins that match only what was folded away, ...
     uint32_t warning_count;
 } berth_plan;
 

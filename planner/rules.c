@@ -3,14 +3,16 @@
 #include "planner/stages.h"
 
 static berth_use use(berth_use_kind kind, uint32_t node, const char *reason) {
-    return (berth_use){.kind = kind, .node = node, .reason = reason};
+    return (berth_use){.kind = kind, .node = node, .scope = BERTH_NONE, .reason = reason};
 }
 
-const char *berth_planner__scope(const berth_planner_state *state, const berth_op *op,
-                                 uint32_t param) {
-    const berth_tfn *fn = berth_tfn_get(state->module, berth_planner__callee(state->module, op));
-    if (!fn || param >= fn->param_count || !fn->bufs.data[param].memory_scope) return NULL;
-    return berth_module_str(state->module, fn->bufs.data[param].memory_scope);
+uint32_t berth_planner__scope(const berth_planner_state *state, const berth_op *op,
+                              uint32_t param) {
+    berth_func_id callee = berth_planner__callee(state->module, op);
+    if (op->kind != BERTH_OP_CALL || callee == BERTH_NONE || !state->functions[callee].scope)
+        return BERTH_NONE;
+    const berth_tfn *fn = berth_tfn_get(state->module, callee);
+    return param < fn->param_count ? state->functions[callee].scope[param] : BERTH_NONE;
 }
 
 static berth_use call_operand(const berth_planner_state *state, const berth_op *op, uint32_t node,
@@ -135,13 +137,6 @@ static berth_status hard(berth_planner_state *state, uint32_t a, uint32_t b, con
     return berth_constraints_hard(state->constraints, a, b, (berth_constraint_reason){text, loc});
 }
 
-static bool is_returned(const berth_graph *graph, berth_value_id value) {
-    const berth_region *root = &graph->regions.data[0];
-    for (uint32_t i = 0; i < root->results.count; ++i)
-        if (root->results.data[i] == value) return true;
-    return false;
-}
-
 static berth_status annotation(berth_planner_state *state, berth_planner_function *f,
                                berth_op_id id) {
     const berth_op *op = &f->graph->ops.data[id];
@@ -153,10 +148,40 @@ static berth_status annotation(berth_planner_state *state, berth_planner_functio
         return hard(state, f->value[op->inputs[0]], f->value[out], "a function is not copied",
                     op->loc);
     bool fixed = berth_attrs_int(state->module, &op->attrs, "fixed", 0) != 0;
-    if (!fixed && !is_returned(f->graph, out)) return BERTH_OK;
+    if (!fixed && !f->returned[out]) return BERTH_OK;
     return hard(state, f->extra[id], f->value[out],
                 fixed ? "on_device with its context fixed" : "on_device as a function's result",
                 op->loc);
+}
+
+// On the call's device; their scopes are soft (place.c).
+static berth_status lowered_results(berth_planner_state *state, const berth_planner_function *f,
+                                    berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        BERTH_TRY(berth_constraints_hard_device(
+            state->constraints, f->value[op->outputs[i]], f->op[id],
+            (berth_constraint_reason){"result of a lowered function", op->loc}));
+    return BERTH_OK;
+}
+
+// The scopes that a lowered function's buffers demand.
+static berth_status lowered_scopes(berth_planner_state *state, berth_func_id function) {
+    const berth_tfn *fn = berth_tfn_get(state->module, function);
+    const berth_function *held = berth_module_function(state->module, function);
+    for (uint32_t i = 0; i < fn->param_count; ++i) {
+        if (!fn->bufs.data[i].memory_scope) continue;
+        berth_virtual_device scope = BERTH_VIRTUAL_DEVICE_FREE;
+        scope.memory_scope = berth_module_str(state->module, fn->bufs.data[i].memory_scope);
+        const char *text =
+            berth_arena_printf(state->arena, "buffer %%%s of @%s",
+                               berth_module_str(state->module, fn->bufs.data[i].name),
+                               berth_module_str(state->module, held->name));
+        BERTH_TRY(berth_constraints_fix(state->constraints, state->functions[function].scope[i],
+                                        berth_virtual_device_intern(state->module->devices, scope),
+                                        (berth_constraint_reason){text, held->loc}));
+    }
+    return BERTH_OK;
 }
 
 static berth_status call(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
@@ -175,13 +200,7 @@ static berth_status call(berth_planner_state *state, berth_planner_function *f, 
             results = state->functions[callee].result;
             count = state->functions[callee].graph->regions.data[0].results.count;
         } else {
-            for (uint32_t i = 0; i < op->output_count; ++i) {
-                const char *scope = berth_planner__scope(state, op, op->input_count + i);
-                if (scope) continue;  // its device follows from the operation (place.c)
-                BERTH_TRY(hard(state, f->value[op->outputs[i]], f->op[id],
-                               "result of a lowered function", op->loc));
-            }
-            return BERTH_OK;
+            return lowered_results(state, f, id);
         }
     }
     for (uint32_t i = 0; i < op->output_count && i < count; ++i)
@@ -257,6 +276,7 @@ static berth_status hard_function(berth_planner_state *state, berth_func_id func
         if (berth_planner__is_constant(f->graph, v)) continue;
         if (!berth_planner__is_function(state, f->graph, v))
             state->constraints->nodes.data[f->value[v]].first_order = true;
+        if (!value->device) continue;
         berth_loc_id loc = value->op == BERTH_NONE
                                ? berth_module_function(state->module, function)->loc
                                : f->graph->ops.data[value->op].loc;
@@ -291,7 +311,9 @@ static berth_status hard_function(berth_planner_state *state, berth_func_id func
 berth_status berth_planner__hard(berth_planner_state *state) {
     BERTH_TRY(fix(state, state->host, berth_planner__device_id(state, state->options->target->host),
                   "the host", 0));
-    for (uint32_t i = 0; i < state->module->functions.count; ++i)
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         if (state->functions[i].graph) BERTH_TRY(hard_function(state, i));
+        if (state->functions[i].scope) BERTH_TRY(lowered_scopes(state, i));
+    }
     return BERTH_OK;
 }

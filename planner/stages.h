@@ -14,10 +14,13 @@ typedef struct berth_planner_function {
                        // that a call_value calls; BERTH_NONE for others
     uint32_t *result;  // per result of the function
     uint32_t self;     // the function as a value
+    uint32_t *scope;   // lowered functions: per parameter, the scope of its buffer; else NULL
+    bool *returned;    // per value: a result of the function
     const char **reason;  // per operation: why it is where it is; NULL = follows from others
     bool *loose;          // per operation: where it runs says nothing about its neighbours
     berth_op_id *order;   // all operations, those of regions behind their owner
     uint32_t order_count;
+    uint32_t value_count, op_count, result_count;  // when the nodes were made
 } berth_planner_function;
 
 typedef struct berth_planner_state {
@@ -29,7 +32,6 @@ typedef struct berth_planner_state {
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
-    BERTH_VEC(berth_plan_copy) copies;
 } berth_planner_state;
 
 // What a use of a value demands of its place.
@@ -37,13 +39,13 @@ typedef enum berth_use_kind {
     BERTH_USE_FREE,     // any place will do (reads metadata, or is no tensor)
     BERTH_USE_HARD,     // `node`
     BERTH_USE_SOFT,     // `node`, a copy may be made
-    BERTH_USE_LOWERED,  // the device of `node`, in `scope`
+    BERTH_USE_LOWERED,  // the device of `node` in the scope of the node `scope`; a copy may be made
 } berth_use_kind;
 
 typedef struct berth_use {
     berth_use_kind kind;
     uint32_t node;
-    const char *scope;
+    uint32_t scope;  // BERTH_NONE: any
     const char *reason;
 } berth_use;
 
@@ -51,17 +53,44 @@ berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id
                                  const berth_op *op, berth_op_id id, uint32_t operand);
 berth_use berth_planner__result(const berth_planner_state *state, berth_func_id function,
                                 berth_region_id region, uint32_t result);
+// All operations in source order, those of regions behind their owner.
+berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_graph *graph,
+                                  uint32_t *out_count);
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value);
 bool berth_planner__is_function(const berth_planner_state *state, const berth_graph *graph,
                                 berth_value_id value);
 berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device);
 // Device of the target that a node stands on; BERTH_NO_INDEX = not decided.
 uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t node);
-// What a lowered function demands of a parameter, NULL = nothing.
-const char *berth_planner__scope(const berth_planner_state *state, const berth_op *op,
-                                 uint32_t param);
+// The node of the scope of a lowered callee's parameter (results are parameters behind the
+// operands); BERTH_NONE where there is none.
+uint32_t berth_planner__scope(const berth_planner_state *state, const berth_op *op, uint32_t param);
+// The device of one node in the scope of another (BERTH_NONE = none).
+berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32_t device,
+                                        uint32_t scope);
 berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op);
 
+// ---- memories and routes (routes.c) ----
+// The memory where a value on this device, in its scope, lives.
+uint32_t berth_planner__memory(const berth_planner_state *state, berth_device_id id);
+// Whether a change from a to b is an alias: both reach the memory.
+bool berth_planner__shared(const berth_planner_state *state, berth_device_id a, berth_device_id b);
+// Bytes of a static tensor, of a tuple the sum of its fields; 0 where it is not known.
+uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_id type);
+// Bytes that a change from a to b moves, and the time by the cheapest route.
+uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device_id a,
+                                  berth_device_id b, berth_type_id type, double *out_time_ns);
+
+// ---- reports ----
+// Why every node is where it is: made once (reasons.c), after the defaults.
+typedef struct berth_planner_reasons berth_planner_reasons;
+berth_planner_reasons *berth_planner__reasons(const berth_planner_state *state);
+const char *berth_planner__why(const berth_planner_reasons *reasons, uint32_t node);
+// What was decided (report.c). `ops`: those of main's root region before copies were made.
+berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id *ops,
+                                  uint32_t op_count);
+
+// ---- stages ----
 // 0 projections (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
 void berth_planner__project(berth_module *module);
 // 1 nodes (nodes.c): one per value, operation and result.
