@@ -1,0 +1,244 @@
+// Every strategy against brute force on random small problems; and what berth_place_solve promises.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/solve/random_placement.h"
+
+static berth_arena *arena;
+
+static void setup(void) {
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+}
+
+static void teardown(void) {
+    berth_arena_destroy(arena);
+}
+
+TestSuite(placement_strategies, .init = setup, .fini = teardown);
+
+typedef struct setting {
+    const char *name;
+    berth_place_objective objective;
+    bool contiguous;
+    bool one_subgraph;
+} setting;
+
+static const setting settings[] = {
+    {"throughput", BERTH_PLACE_THROUGHPUT, false, true},
+    {"contiguous throughput", BERTH_PLACE_THROUGHPUT, true, true},
+    {"latency of subgraphs", BERTH_PLACE_LATENCY, false, true},
+    {"latency by list scheduling", BERTH_PLACE_LATENCY, false, false},
+    {"memory", BERTH_PLACE_MEMORY, false, true},
+};
+enum { setting_count = sizeof(settings) / sizeof(settings[0]) };
+
+static const random_shape shapes[] = {
+    {5, 5, 3, 2, 2, false, false, false}, {6, 4, 3, 2, 2, true, false, false},
+    {7, 5, 2, 3, 2, true, false, false},  {8, 4, 3, 2, 3, false, true, false},
+    {7, 6, 2, 1, 3, false, true, false},  {6, 6, 4, 3, 1, false, false, true},
+    {8, 6, 2, 2, 2, true, true, true},    {6, 6, 1, 1, 2, true, false, false},
+    {1, 1, 0, 2, 1, false, false, false},
+};
+enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), NODES = 200000 };
+
+static berth_place_problem *make(uint64_t seed, random_shape shape, bool one_subgraph) {
+    berth_place_problem *p = random_placement(arena, seed, shape);
+    p->one_subgraph = one_subgraph;
+    berth_status status = berth_place_problem_finish(arena, p);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    return p;
+}
+
+// Values and bounds are sums in any order.
+static bool below(double a, double b) {
+    return a < b - 1e-6 * (1 + b);
+}
+
+typedef struct tally {
+    int solved, optimal, proven, infeasible, not_found;
+} tally;
+
+static void check_one(const berth_place_problem *p, const setting *s, const char *strategy,
+                      double optimum, const char *where, tally *t) {
+    berth_place_options options = {.objective = s->objective,
+                                   .contiguous = s->contiguous,
+                                   .strategy = strategy,
+                                   .node_budget = NODES};
+    berth_place_answer answer;
+    berth_status status = berth_place_solve(arena, p, &options, &answer);
+    if (status) {
+        bool none = berth_status_code(status) == BERTH_FAILED_PRECONDITION;
+        cr_assert(none || berth_status_code(status) == BERTH_OUT_OF_RANGE, "%s: %s", where,
+                  berth_status_message(status));
+        if (none)
+            cr_assert_eq(optimum, INFINITY, "%s: %s, but the optimum is %g", where,
+                         berth_status_message(status), optimum);
+        *(none ? &t->infeasible : &t->not_found) += 1;
+        berth_status_free(status);
+        return;
+    }
+    double value = answer.value.value;
+    cr_assert(!below(value, optimum), "%s: %g is below the optimum %g", where, value, optimum);
+    cr_assert(!below(optimum, answer.lower_bound), "%s: the bound %g is above the optimum %g",
+              where, answer.lower_bound, optimum);
+    if (answer.proven)
+        cr_assert(!below(optimum, value), "%s: %g is not the optimum %g", where, value, optimum);
+    if (s->objective != BERTH_PLACE_LATENCY || s->one_subgraph) {
+        double literal = literal_value(p, s->objective, s->contiguous, answer.assignment);
+        cr_assert_float_eq(literal, value, 1e-9, "%s: said %g, is %g", where, value, literal);
+    }
+    cr_assert(answer.reproducible);
+    t->solved++;
+    t->proven += answer.proven;
+    t->optimal += !below(optimum, value);
+}
+
+static void check_strategy(const setting *s, const berth_place_strategy *strategy) {
+    const char *name = strategy ? strategy->name : "auto";
+    tally t = {0};
+    int feasible = 0;
+    for (int shape = 0; shape < shape_count; ++shape) {
+        for (uint64_t seed = 1; seed <= 25; ++seed) {
+            berth_arena_destroy(arena);
+            setup();
+            const berth_place_problem *p = make(seed, shapes[shape], s->one_subgraph);
+            berth_place_options options = {.objective = s->objective, .contiguous = s->contiguous};
+            if (strategy && !strategy->applies(p, &options)) continue;
+            double optimum = brute_force_placement(arena, p, s->objective, s->contiguous);
+            const char *where = berth_arena_printf(arena, "%s, %s, shape %d, seed %d", name,
+                                                   s->name, shape, (int)seed);
+            feasible += optimum < INFINITY;
+            check_one(p, s, name, optimum, where, &t);
+        }
+    }
+    fprintf(stderr,
+            "%s, %s: %d feasible, %d solved, %d optimal, %d proven optimal, %d proven infeasible, "
+            "%d not found\n",
+            name, s->name, feasible, t.solved, t.optimal, t.proven, t.infeasible, t.not_found);
+    if (!strategy) {
+        cr_assert_geq(t.solved, feasible * 95 / 100);
+    }
+}
+
+ParameterizedTestParameters(placement_strategies, against_brute_force) {
+    static int indices[setting_count];
+    for (int i = 0; i < setting_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, setting_count);
+}
+
+ParameterizedTest(int *index, placement_strategies, against_brute_force) {
+    const setting *s = &settings[*index];
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
+        check_strategy(s, *all);
+    check_strategy(s, NULL);
+}
+
+// ------------------------------------------------------------------------------------------------
+// budgets
+
+static const random_shape large = {60, 40, 1, 2, 3, false, true, false};
+
+Test(placement_strategies, node_budgets_are_reproducible) {
+    for (int i = 0; i < setting_count; ++i) {
+        const berth_place_problem *p = make(5, large, settings[i].one_subgraph);
+        for (uint64_t nodes = 1; nodes <= 100000; nodes *= 100) {
+            berth_place_options options = {.objective = settings[i].objective,
+                                           .contiguous = settings[i].contiguous,
+                                           .node_budget = nodes};
+            berth_place_answer first;
+            berth_place_answer second;
+            cr_assert_null(berth_place_solve(arena, p, &options, &first));
+            cr_assert_null(berth_place_solve(arena, p, &options, &second));
+            cr_assert(first.reproducible);
+            cr_assert_eq(first.nodes, second.nodes);
+            cr_assert_eq(first.value.value, second.value.value);
+            cr_assert_eq(first.lower_bound, second.lower_bound);
+            cr_assert_eq(memcmp(first.assignment, second.assignment,
+                                p->node_count * sizeof(*first.assignment)),
+                         0);
+        }
+    }
+}
+
+// A deadline that has passed still gives an answer, and says that it may differ next time.
+Test(placement_strategies, deadlines_end_the_search) {
+    for (int i = 0; i < setting_count; ++i) {
+        const berth_place_problem *p = make(6, large, settings[i].one_subgraph);
+        berth_place_options options = {.objective = settings[i].objective,
+                                       .contiguous = settings[i].contiguous,
+                                       .deadline_ns = berth_clock_ns() - 1};
+        berth_place_answer answer;
+        berth_status status = berth_place_solve(arena, p, &options, &answer);
+        cr_assert_null(status, "%s: %s", settings[i].name, berth_status_message(status));
+        cr_assert(answer.proven || !answer.reproducible);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+// what is asked wrongly, and what cannot be
+
+static void expect_status(const berth_place_problem *p, berth_place_options options,
+                          berth_code code, const char *message) {
+    berth_place_answer answer;
+    berth_status status = berth_place_solve(arena, p, &options, &answer);
+    cr_assert_eq(berth_status_code(status), code, "%s", berth_status_message(status));
+    cr_assert(strstr(berth_status_message(status), message), "%s", berth_status_message(status));
+    cr_assert_null(answer.assignment);
+    berth_status_free(status);
+}
+
+Test(placement_strategies, errors) {
+    random_shape shape = {5, 5, 3, 2, 2, false, false, false};
+    berth_place_problem *p = make(1, shape, true);
+    expect_status(p, (berth_place_options){.strategy = "gredy"}, BERTH_INVALID_ARGUMENT,
+                  "unknown strategy \"gredy\" (did you mean \"greedy\"?); there are auto, greedy");
+    expect_status(p, (berth_place_options){.objective = BERTH_PLACE_LATENCY, .contiguous = true},
+                  BERTH_INVALID_ARGUMENT, "only");
+    p->size_bytes[2] = 1000;
+    p->time[2 * 2 + 1] = INFINITY;
+    expect_status(p, (berth_place_options){0}, BERTH_FAILED_PRECONDITION,
+                  "no device can hold node n2");
+}
+
+// Three nodes of 2 bytes each and two devices of 3 bytes: each fits, but not all.
+Test(placement_strategies, infeasible_together) {
+    random_shape shape = {3, 3, 0, 1, 2, false, false, false};
+    berth_place_problem *p = make(1, shape, true);
+    for (uint32_t v = 0; v < 3; ++v) {
+        p->size_bytes[v] = 2;
+        p->time[v] = 1;
+    }
+    p->kinds[0].capacity_bytes = 3;
+    berth_place_answer answer;
+    berth_place_options options = {.objective = BERTH_PLACE_THROUGHPUT};
+    berth_status status = berth_place_solve(arena, p, &options, &answer);
+    cr_assert(berth_status_code(status) == BERTH_FAILED_PRECONDITION ||
+                  berth_status_code(status) == BERTH_OUT_OF_RANGE,
+              "%s", berth_status_message(status));
+    cr_assert(strstr(berth_status_message(status), "no placement"));
+    berth_status_free(status);
+}
+
+Test(placement_strategies, no_nodes_and_no_devices) {
+    random_shape shape = {1, 1, 0, 2, 1, false, false, false};
+    berth_place_problem *p = random_placement(arena, 1, shape);
+    p->node_count = 0;
+    cr_assert_null(berth_place_problem_finish(arena, p));
+    for (int i = 0; i < setting_count; ++i) {
+        berth_place_options options = {.objective = settings[i].objective,
+                                       .contiguous = settings[i].contiguous};
+        berth_place_answer answer;
+        berth_status status = berth_place_solve(arena, p, &options, &answer);
+        cr_assert_null(status, "%s", berth_status_message(status));
+        cr_assert_eq(answer.value.value, 0);
+        cr_assert(answer.proven);
+    }
+    p = random_placement(arena, 1, shape);
+    p->kinds[0].device_count = p->kinds[1].device_count = 0;
+    cr_assert_null(berth_place_problem_finish(arena, p));
+    expect_status(p, (berth_place_options){0}, BERTH_FAILED_PRECONDITION, "no device can hold");
+}
