@@ -2,16 +2,8 @@
 // default), C = cpu:0, H = cpu:1 (the host); "@s1" a memory scope; "x>G" a copy of x to G.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <string.h>
 
-#include "ir/pass.h"
-#include "ir/text.h"
-#include "planner/planner.h"
-
-static const char *const target_json = "{\"kind\": \"multi\", \"host\": \"h\", \"devices\": ["
-                                       "{\"name\": \"g\", \"target\": {\"kind\": \"opencl\"}},"
-                                       "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}},"
-                                       "{\"name\": \"h\", \"target\": {\"kind\": \"cpu\"}}]}";
+#include "tests/planner/support.h"
 
 typedef struct planner_case {
     const char *text;
@@ -22,6 +14,9 @@ typedef struct planner_case {
 #define P2 "(%a" T ", %b" T ")"
 #define P4 "(%a" T ", %b" T ", %c" T ", %d" T ")"
 #define ON_C ") {device = cpu:0} "
+#define MM                                                                                         \
+    "tensor @mm(%A" T " in scope \"s1\", %B" T " in, %out" T                                       \
+    " out scope \"s1\") { for %i in 4 { %out[%i] = %A[%i] * %B[%i] } } "
 #define ON_G ") {device = opencl:0} "
 
 static const planner_case cases[] = {
@@ -104,94 +99,13 @@ static const planner_case cases[] = {
     {"graph @main(%a" T ", %b" T ", %c" T ") { %l = add(%a, %b) %m = on_device(%l" ON_C
      "%r = add(%b, %c) %n = on_device(%r" ON_G "%s = sub(%m, %n) return %s }",
      "@main a:C b:C c:G l:C b>G r:G l>G s:G R:G\n"},
+    // 18: the buffers of @mm demand scopes; %x is there, %z is not
+    {MM "graph @main(%x" T " on *@s1, %z" T " on *@s2, %w" T
+        ") { %o1 = call @mm(%x, %w) %o2 = call @mm(%z, %w) %o3 = call @mm(%z, %w) "
+        "return %o1, %o2, %o3 }",
+     "@main x:G@s1 z:G@s2 w:G o1:G@s1 z>G@s1 o2:G@s1 o3:G@s1 R:G@s1 R:G@s1 R:G@s1\n"},
 };
 enum { case_count = sizeof(cases) / sizeof(cases[0]) };
-
-static berth_arena *new_arena(void) {
-    berth_arena *arena = NULL;
-    cr_assert(!berth_arena_create(berth_allocator_system(), &arena));
-    return arena;
-}
-
-static void require(berth_status status) {
-    cr_assert(!status, "%s", berth_status_message(status));
-}
-
-static berth_module *parse(berth_arena *arena, const char *body) {
-    berth_module *module = NULL;
-    const char *text = berth_arena_printf(arena, "module \"m\" %s", body);
-    require(berth_module_parse(arena, text, strlen(text), "case", &module));
-    return module;
-}
-
-typedef struct job {
-    berth_module *module;
-    berth_plan_options options;
-    berth_plan *plan;
-} job;
-
-static berth_status run(void *user) {
-    job *j = user;
-    return berth_plan_module(j->module, &j->options, &j->plan);
-}
-
-static berth_status plan(berth_module *module, berth_plan **out_plan) {
-    berth_multi_target *target = NULL;
-    require(berth_target_parse(module->arena, target_json, NULL, &target));
-    job j = {.module = module, .options = {.target = target}};
-    berth_status status = berth_arena_try(module->arena, run, &j);
-    *out_plan = j.plan;
-    return status;
-}
-
-static const char *place(const berth_module *module, berth_device_id id) {
-    berth_virtual_device device = berth_virtual_device_get(module->devices, id);
-    const char *name = device.device_type == BERTH_DEVICE_OPENCL ? "G"
-                       : device.device_type != BERTH_DEVICE_CPU  ? "?"
-                       : device.virtual_id == 0                  ? "C"
-                                                                 : "H";
-    if (!device.memory_scope) return name;
-    return berth_arena_printf(module->arena, "%s@%s", name, device.memory_scope);
-}
-
-static const char *show(const berth_module *module) {
-    berth_strbuf out = berth_strbuf_make(module->arena);
-    for (uint32_t f = 0; f < module->functions.count; ++f) {
-        const berth_graph *graph = berth_graph_get(module, f);
-        if (!graph) continue;
-        const berth_region *root = &graph->regions.data[0];
-        berth_strbuf_addf(&out, "@%s",
-                          berth_module_str(module, berth_module_function(module, f)->name));
-        for (uint32_t i = 0; i < root->params.count; ++i) {
-            const berth_value *v = &graph->values.data[root->params.data[i]];
-            berth_strbuf_addf(&out, " %s:%s", berth_module_str(module, v->name),
-                              place(module, v->device));
-        }
-        for (uint32_t i = 0; i < root->ops.count; ++i) {
-            const berth_op *op = &graph->ops.data[root->ops.data[i]];
-            cr_assert_neq(op->kind, BERTH_OP_ON_DEVICE);
-            for (uint32_t k = 0; k < op->output_count; ++k) {
-                const berth_value *v = &graph->values.data[op->outputs[k]];
-                if (op->device)
-                    cr_assert_str_eq(place(module, op->device), place(module, v->device));
-                berth_strbuf_addf(&out, " %s%s%s", berth_module_str(module, v->name),
-                                  op->kind == BERTH_OP_DEVICE_COPY ? ">" : ":",
-                                  place(module, v->device));
-            }
-        }
-        for (uint32_t i = 0; i < root->results.count; ++i)
-            berth_strbuf_addf(&out, " R:%s",
-                              place(module, graph->values.data[root->results.data[i]].device));
-        berth_strbuf_add(&out, "\n");
-    }
-    return berth_strbuf_text(&out);
-}
-
-static const char *print(const berth_module *module) {
-    berth_strbuf out = berth_strbuf_make(module->arena);
-    require(berth_module_to_text(module, NULL, &out));
-    return berth_strbuf_text(&out);
-}
 
 ParameterizedTestParameters(planner, cases) {
     static int indices[case_count];
@@ -201,38 +115,31 @@ ParameterizedTestParameters(planner, cases) {
 
 ParameterizedTest(int *index, planner, cases) {
     berth_arena *arena = new_arena();
-    berth_module *module = parse(arena, cases[*index].text);
+    berth_module *module = parse_module(arena, cases[*index].text);
+    berth_plan_options options = {.target = parse_target(arena, target_gch)};
     berth_plan *made = NULL;
-    require(plan(module, &made));
-    cr_assert_str_eq(show(module), cases[*index].expected, "case %d:\n%sexpected\n%s", *index,
-                     show(module), cases[*index].expected);
-    require(berth_module_verify(module));
-    // Again, and again after print and parse: nothing changes.
-    const char *text = print(module);
-    require(plan(module, &made));
-    cr_assert_str_eq(print(module), text);
-    berth_module *again = NULL;
-    require(berth_module_parse(arena, text, strlen(text), "case", &again));
-    require(plan(again, &made));
-    cr_assert_str_eq(print(again), text);
+    require(plan_with(module, &options, &made));
+    const char *shown = show_module(module, options.target);
+    cr_assert_str_eq(shown, cases[*index].expected, "case %d:\n%sexpected\n%s", *index, shown,
+                     cases[*index].expected);
+    (void)plan_twice(module, &options);
+    cr_assert_str_eq(show_module(module, options.target), cases[*index].expected);
     berth_arena_destroy(arena);
 }
 
-// 20: both chains, with their locations.
-Test(planner, conflict_shows_both_chains) {
+// The same whatever order the planner is asked in, and as often as it is asked.
+ParameterizedTestParameters(planner, deterministic) {
+    static int indices[case_count];
+    for (int i = 0; i < case_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, case_count);
+}
+
+ParameterizedTest(int *index, planner, deterministic) {
     berth_arena *arena = new_arena();
-    berth_module *module =
-        parse(arena, "graph @main(%x" T ", %y" T ") {\n %m = on_device(%x) {device = cpu:0, fixed "
-                     "= 1}\n %n = on_device(%y) {device = opencl:0, fixed = 1}\n"
-                     " %t = tuple(%m, %n)\n return %t }");
-    berth_plan *made = NULL;
-    berth_status status = plan(module, &made);
-    cr_assert_not_null(status);
-    const char *message = berth_status_message(status);
-    cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
-    const char *const parts[] = {"cpu:0", "opencl:0", "case:2:2", "case:3:2", "case:4:2"};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
-        cr_assert_not_null(strstr(message, parts[i]), "%s in:\n%s", parts[i], message);
-    berth_status_free(status);
+    berth_plan_options options = {.target = parse_target(arena, target_gch)};
+    berth_module *a = parse_module(arena, cases[*index].text);
+    const char *text = plan_twice(a, &options);
+    berth_module *b = parse_module(arena, cases[*index].text);
+    cr_assert_str_eq(plan_twice(b, &options), text);
     berth_arena_destroy(arena);
 }
