@@ -10,6 +10,8 @@
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
 static const berth_place_strategy *const strategies[] = {
     &berth_place__greedy,
+    &berth_place__enumerate,
+    &berth_place__climb,
     NULL,
 };
 

@@ -43,7 +43,7 @@ static const random_shape shapes[] = {
     {8, 6, 2, 2, 2, true, true, true},    {6, 6, 1, 1, 2, true, false, false},
     {1, 1, 0, 2, 1, false, false, false},
 };
-enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), NODES = 200000 };
+enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), NODES = 40000 };
 
 static berth_place_problem *make(uint64_t seed, random_shape shape, bool one_subgraph) {
     berth_place_problem *p = random_placement(arena, seed, shape);
