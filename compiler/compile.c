@@ -47,13 +47,20 @@ static berth_status not_static(const berth_module *module, berth_type_id type, c
                              berth_strbuf_text(&text), advice);
 }
 
+// Tuples, functions and storage have no shape; the pass that cannot lower them refuses them by
+// name.
+static bool has_known_shape(const berth_module *module, berth_type_id id) {
+    const berth_type *type = berth_type_get(module, id);
+    return type->kind > BERTH_TYPE_TENSOR || berth_type_is_static(type);
+}
+
 // Shapes must be known. Control flow is left to the pass that refuses it by name.
 static berth_status check_static(const berth_module *module, berth_func_id main) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
     for (uint32_t i = 0; i < root->params.count; ++i) {
         const berth_value *value = &graph->values.data[root->params.data[i]];
-        if (berth_type_is_static(berth_type_get(module, value->type))) continue;
+        if (has_known_shape(module, value->type)) continue;
         const char *what = berth_arena_printf(module->arena, "input \"%s\"",
                                               berth_module_str(module, value->name));
         return not_static(
@@ -66,7 +73,7 @@ static berth_status check_static(const berth_module *module, berth_func_id main)
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         for (uint32_t j = 0; j < op->output_count; ++j) {
             berth_type_id type = graph->values.data[op->outputs[j]].type;
-            if (berth_type_is_static(berth_type_get(module, type))) continue;
+            if (has_known_shape(module, type)) continue;
             const char *what =
                 berth_arena_printf(module->arena, "output %u of %s", j,
                                    berth_loc_describe(module, op->loc, module->arena));
