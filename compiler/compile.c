@@ -152,7 +152,8 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
 static berth_status run_fuse(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_fuse(module, main, !pipeline_of(context)->options->no_fusion);
+    const berth_compile_options *options = pipeline_of(context)->options;
+    return berth_fuse(module, main, options->target, !options->no_fusion);
 }
 
 static berth_status run_lower(berth_module *module, berth_pass_context *context) {

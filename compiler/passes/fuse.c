@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "compiler/passes/producer.h"
+
 enum { max_group_ops = 24 };
 
 typedef struct group {
@@ -9,11 +11,13 @@ typedef struct group {
     bool has_reduction;
     bool elementwise_only;
     bool closed;  // several results, or nothing may follow
+    berth_producer_work work;
 } group;
 
 typedef struct fuser {
     berth_module *module;
     berth_func_id main;
+    const berth_multi_target *target;
     berth_arena *scratch;
     bool fuse;
     uint32_t *uses;      // per value
@@ -62,6 +66,9 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (graph->ops.data[producer].device != op->device) return false;
     *out_group = f->group_of[producer];
     if (reads_once(op->kind)) return op->inputs[0] == value && g->elementwise_only;
+    if (op->inputs[0] == value && g->elementwise_only &&
+        berth_producer_pays(f->module, graph, f->target, id, &g->work))
+        return true;
     if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
         return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
     return moves_cheaply(op->kind) && !g->has_reduction;
@@ -90,6 +97,7 @@ static void assign(fuser *f, berth_op_id id) {
     berth_vec_push(f->scratch, &g->ops, id);
     g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
     g->elementwise_only &= berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE);
+    if (g->elementwise_only) berth_producer_add_work(&g->work, f->module, graph, op);
     f->group_of[id] = best;
 }
 
@@ -215,10 +223,12 @@ static void drop_unlinked(berth_region *region, const berth_graph *graph) {
     region->ops.count = kept;
 }
 
-berth_status berth_fuse(berth_module *module, berth_func_id main, bool fuse) {
+berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_multi_target *target,
+                        bool fuse) {
     berth_graph *graph = berth_graph_get(module, main);
     fuser f = {.module = module,
                .main = main,
+               .target = target,
                .fuse = fuse,
                .scratch = berth_arena_create_child(module->arena)};
     f.uses = berth_graph_count_uses(graph, f.scratch);

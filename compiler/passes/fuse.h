@@ -11,6 +11,11 @@
 // - producer: X is a reduction that reads every element once (reduce_*, global pools) and G is
 //   elementwise; G is computed as X reads it.
 //
+// - operand: X is a convolution, a matrix product or a Winograd transform, v its first operand, G
+// is
+//   elementwise, and computing G inside X costs less than the memory traffic of v
+//   (passes/producer.h).
+//
 // - movement: X moves data (transpose, slice, pad, ...) and G has no reduction; X reads through G.
 //
 // Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are.
@@ -18,9 +23,12 @@
 #define BERTH_COMPILER_PASSES_FUSE_H_
 
 #include "ir/graph.h"
+#include "target/target.h"
 
-// Rewrites @main in place. With `fuse` false every operation gets a primitive function of its own.
-// Inside berth_arena_try of the module's arena. O(operations × operands).
-BERTH_MUST_USE berth_status berth_fuse(berth_module *module, berth_func_id main, bool fuse);
+// Rewrites @main in place. With `fuse` false every operation gets a primitive function of its own;
+// without a target (NULL) no operand is fused, because what it costs is not known. Inside
+// berth_arena_try of the module's arena. O(operations × operands).
+BERTH_MUST_USE berth_status berth_fuse(berth_module *module, berth_func_id main,
+                                       const berth_multi_target *target, bool fuse);
 
 #endif  // BERTH_COMPILER_PASSES_FUSE_H_

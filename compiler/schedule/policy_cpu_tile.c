@@ -2,7 +2,7 @@
 // what runs in parallel.
 #include <string.h>
 
-#include "compiler/schedule/policy_cpu.h"
+#include "compiler/schedule/cpu_panel.h"
 
 #define MAX_SCALARS 56    // accumulators of a tile without vectors
 #define WANTED_GROUPS 16  // so that a few threads are evenly loaded
@@ -19,6 +19,7 @@ typedef struct plan {
     int row;                  // -1 = none
     int64_t columns;          // vectors of a tile
     int64_t rows;
+    berth_cpu_panel panel;
 } plan;
 
 // ---- reduction loops
@@ -122,7 +123,8 @@ static bool lanes_are_contiguous(const plan *p) {
         if (linear && stride != 0 && stride != 1) return false;
         if (!linear && (block == 0 || block % p->facts->lanes)) return false;
         any |= !linear || stride == 1;
-        if (p->fn->bufs.data[p->loads.items.data[i].buf].dtype != BERTH_DTYPE_F32) return false;
+        bool of_floats = p->fn->bufs.data[p->loads.items.data[i].buf].dtype == BERTH_DTYPE_F32;
+        if (!of_floats && is_vector(p, i)) return false;
     }
     return any;
 }
@@ -358,30 +360,128 @@ done:
     return 0;
 }
 
-static berth_stmt build(plan *p) {
-    berth_tfn *fn = p->fn;
-    int64_t lanes = p->facts->lanes;
-    berth_nest outer = {0};
+// Tiles and rest of the loops that the tile has.
+static shape columns_of(const plan *p) {
+    if (p->col >= 0)
+        return (shape){p->nest.loops[p->col].extent / p->columns,
+                       p->nest.loops[p->col].extent % p->columns};
+    int64_t extent = p->nest.loops[p->vec].extent;
+    int64_t width = p->columns * p->facts->lanes;
+    return (shape){extent / width, extent % width};
+}
+
+static shape rows_of(const plan *p) {
+    if (p->row < 0) return (shape){1, 0};
+    return (shape){p->nest.loops[p->row].extent / p->rows, p->nest.loops[p->row].extent % p->rows};
+}
+
+static berth_nest tile_nest(plan *p) {
     berth_nest inner = {.body = p->nest.body};
-    int64_t other_groups = 1;
     berth_nest_loop no_row = {.extent = 1, .kind = BERTH_LOOP_SERIAL};
-    if (p->row < 0) no_row.var = berth_tfn_var(fn, "row");
+    if (p->row < 0) no_row.var = berth_tfn_var(p->fn, "row");
     inner.loops[inner.count++] = p->row >= 0 ? p->nest.loops[p->row] : no_row;
     if (p->col >= 0) inner.loops[inner.count++] = p->nest.loops[p->col];
     inner.loops[inner.count++] = p->nest.loops[p->vec];
-    shape columns = {.full = p->nest.loops[p->vec].extent / (p->columns * lanes),
-                     .rest = p->nest.loops[p->vec].extent % (p->columns * lanes)};
-    if (p->col >= 0)
-        columns = (shape){p->nest.loops[p->col].extent / p->columns,
-                          p->nest.loops[p->col].extent % p->columns};
-    shape rows = {1, 0};
-    if (p->row >= 0)
-        rows =
-            (shape){p->nest.loops[p->row].extent / p->rows, p->nest.loops[p->row].extent % p->rows};
+    return inner;
+}
+
+// The loops that are not in the tile, around it.
+static void add_outer(const plan *p, berth_nest *outer, int i) {
+    outer->loops[outer->count] = p->nest.loops[i];
+    outer->loops[outer->count++].kind = BERTH_LOOP_PARALLEL;
+}
+
+static bool in_tile(const plan *p, int loop) {
+    return loop == p->row || loop == p->col || loop == p->vec;
+}
+
+static int64_t other_groups(const plan *p) {
+    int64_t groups = 1;
     for (int i = 0; i < p->nest.count; ++i)
-        if (i != p->row && i != p->col && i != p->vec) other_groups *= p->nest.loops[i].extent;
+        if (!in_tile(p, i)) groups *= p->nest.loops[i].extent;
+    return groups;
+}
+
+// More columns, beside those of the tile: they read the panel again.
+static bool reads_panel_again(const plan *p, int loop) {
+    return !in_tile(p, loop) && !berth_tfn_uses_var(p->fn, p->panel.value, p->nest.loops[loop].var);
+}
+
+// Tiles of a panel: how many rows of tiles it holds. 0: it does not fit.
+static int64_t panel_chunk(const plan *p, shape rows) {
+    int64_t tile_bytes = p->panel.bytes_per_row * p->rows;
+    int64_t groups = 1;
+    for (int i = 0; i < p->nest.count; ++i)
+        if (!in_tile(p, i) && !reads_panel_again(p, i)) groups *= p->nest.loops[i].extent;
+    if (tile_bytes > p->facts->l2_bytes / 4 || rows.full < 1) return 0;
+    // Measured: a panel that shares the first level with the weights of a tile is fastest.
+    int64_t most = p->facts->l1_bytes / 2 / tile_bytes;
+    int64_t chunk = choose_chunk(rows.full, groups);
+    while (chunk > 1 && (chunk > most || rows.full % chunk)) chunk--;
+    return chunk;
+}
+
+// Groups of rows in parallel; each computes its panel and goes through all columns with it. 0: the
+// panel does not fit.
+static berth_stmt build_with_panel(plan *p) {
+    berth_tfn *fn = p->fn;
+    shape columns = columns_of(p);
+    shape rows = rows_of(p);
+    int64_t chunk = panel_chunk(p, rows);
+    if (chunk == 0) return 0;
+    int64_t chunks = rows.full / chunk + (rows.rest > 0);
+    berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), columns.full + (columns.rest > 0),
+                                   BERTH_LOOP_SERIAL};
+    berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};
+    int64_t dims[2] = {chunk * p->rows, p->panel.pitch};
+    berth_buf buf = berth_tfn_buffer(fn, "panel", BERTH_DTYPE_F32, 2, dims, BERTH_SCOPE_PRIVATE);
+    berth_expr first = berth_tfn_index(fn, 0);
+    if (chunks > 1)
+        first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, row_loop.var),
+                                 berth_tfn_index(fn, dims[0]));
+    berth_stmt fill = berth_cpu__panel_fill(fn, &p->panel, buf, first, dims[0]);
+    berth_expr update = berth_cpu__panel_read(fn, &p->panel, buf, first, p->reduction.update);
+    p->reduction.loops.body = berth_tfn_store(fn, p->reduction.acc, NULL, 0, update);
+    p->nest.body = berth_reduction_emit(fn, &p->reduction);
+    berth_nest outer = {0};
+    berth_nest again = {0};
+    for (int i = 0; i < p->nest.count; ++i) {
+        if (in_tile(p, i)) continue;
+        berth_nest *to = reads_panel_again(p, i) ? &again : &outer;
+        add_outer(p, to, i);
+        if (to == &again) again.loops[again.count - 1].kind = BERTH_LOOP_SERIAL;
+    }
+    again.loops[again.count++] = column_loop;
+    again.body = column_tiles(p, tile_nest(p), column_loop.var, row_loop.var, chunk, columns, rows);
+    if (!again.body) return 0;
+    berth_stmt steps[] = {berth_tfn_alloc(fn, buf), fill, berth_nest_emit(fn, &again)};
+    outer.body = berth_tfn_seq(fn, steps, 3);
+    outer.loops[outer.count++] = row_loop;
+    return berth_nest_emit(fn, &outer);
+}
+
+// Something is fused in front of the product, and several tiles of columns would compute it.
+static bool wants_panel(plan *p) {
+    if (p->row < 0) return false;
+    berth_var column = p->col >= 0 ? p->nest.loops[p->col].var : BERTH_NONE;
+    p->panel = berth_cpu__panel_of(p->fn, &p->reduction, p->nest.loops[p->row],
+                                   p->nest.loops[p->vec].var, column);
+    if (!p->panel.value) return false;
+    shape columns = columns_of(p);
+    int64_t reads = columns.full + (columns.rest > 0);
+    for (int i = 0; i < p->nest.count; ++i)
+        if (reads_panel_again(p, i)) reads *= p->nest.loops[i].extent;
+    return reads > 1;
+}
+
+static berth_stmt build(plan *p) {
+    berth_tfn *fn = p->fn;
+    berth_nest outer = {0};
+    berth_nest inner = tile_nest(p);
+    shape columns = columns_of(p);
+    shape rows = rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
-    int64_t chunk = rows.full ? choose_chunk(rows.full, other_groups * column_groups) : 1;
+    int64_t chunk = rows.full ? choose_chunk(rows.full, other_groups(p) * column_groups) : 1;
     int64_t chunks = rows.full ? rows.full / chunk + (rows.rest > 0) : 1;
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), column_groups,
                                    BERTH_LOOP_PARALLEL};
@@ -391,14 +491,11 @@ static berth_stmt build(plan *p) {
     bool columns_outside = buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
     bool placed = false;
     for (int i = 0; i < p->nest.count; ++i) {
-        bool in_tile = i == p->row || i == p->col || i == p->vec;
         if (i == p->col) {
             outer.loops[outer.count++] = column_loop;
             placed = true;
         }
-        if (in_tile) continue;
-        outer.loops[outer.count] = p->nest.loops[i];
-        outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
+        if (!in_tile(p, i)) add_outer(p, &outer, i);
     }
     if (!placed && columns_outside) outer.loops[outer.count++] = column_loop;
     if (chunks > 1) outer.loops[outer.count++] = row_loop;
@@ -421,5 +518,7 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     collect_accesses(&p);
     if (!choose_loops(&p)) return 0;
     choose_sizes(&p);
-    return build(&p);
+    plan with_panel = p;
+    berth_stmt tiles = wants_panel(&with_panel) ? build_with_panel(&with_panel) : 0;
+    return tiles ? tiles : build(&p);
 }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "compiler/compile.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/simplify.h"
@@ -92,7 +93,7 @@ static berth_status simplify_body(fixture *f) {
 
 static berth_status fuse_body(fixture *f) {
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
-    BERTH_TRY(berth_fuse(f->module, f->main, true));
+    BERTH_TRY(berth_fuse(f->module, f->main, NULL, true));
     return berth_module_verify(f->module);
 }
 
@@ -271,4 +272,70 @@ Test(passes, a_producer_of_softmax_stays_apart) {
     expect_same(&f, 2, (int64_t[]){4, 5}, fuse_body);
     cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 2);
     berth_arena_destroy(f.arena);
+}
+
+// ---- operands of convolutions -------------------------------------------------------------------
+
+typedef struct operand_row {
+    const char *target;
+    berth_op_kind producer;
+    int64_t inputs;  // channels
+    int64_t outputs;
+    int64_t kernel;
+    bool fused;
+    const char *why;
+} operand_row;
+
+// conv -> producer -> conv; the first result is an output as well, so that the producer is not its
+// epilogue.
+static void build_operand(fixture *f, const operand_row *row) {
+    int64_t image[] = {1, row->inputs, 12, 12};
+    berth_value_id w = constant(f, 4, (int64_t[]){row->inputs, row->inputs, 1, 1}, -1, 1);
+    berth_value_id y[2] = {input(f, 4, image), BERTH_NONE};
+    y[0] = op(f, BERTH_OP_CONV, (berth_value_id[]){y[0], w}, 2);
+    y[1] = op(f, row->producer, y, 1);
+    w = constant(f, 4, (int64_t[]){row->outputs, row->inputs, row->kernel, row->kernel}, -1, 1);
+    y[1] = op(f, BERTH_OP_CONV, (berth_value_id[]){y[1], w}, 2);
+    berth_graph_set_results(f->module, f->main, y, 2);
+}
+
+// Whether a primitive function holds both operations.
+static bool together(const fixture *f, berth_op_kind a, berth_op_kind b) {
+    for (uint32_t i = 0; i < f->module->functions.count; ++i) {
+        const berth_graph *graph = berth_graph_get(f->module, i);
+        bool has[2] = {false, false};
+        for (uint32_t k = 0; graph && i != f->main && k < graph->ops.count; ++k) {
+            has[0] |= graph->ops.data[k].kind == a;
+            has[1] |= graph->ops.data[k].kind == b;
+        }
+        if (has[0] && has[1]) return true;
+    }
+    return false;
+}
+
+Test(passes, operands_are_fused_where_it_pays) {
+    static const operand_row rows[] = {
+        {"cpu", BERTH_OP_RELU, 32, 32, 1, true, "one panel of rows for all columns"},
+        {"cpu", BERTH_OP_TANH, 32, 32, 1, true, "computed once, so its cost does not count"},
+        {"cpu", BERTH_OP_RELU, 32, 8, 1, false, "as much work again as the sum itself"},
+        {"cpu", BERTH_OP_RELU, 256, 512, 1, false, "512 KiB of weights, read again per panel"},
+        {"cpu", BERTH_OP_TANH, 32, 32, 3, false, "read by 6 to 9 windows"},
+        {"opencl -subgroup_size=32 -host=cpu", BERTH_OP_RELU, 32, 64, 1, true, "one work-group"},
+        {"opencl -subgroup_size=32 -host=cpu", BERTH_OP_TANH, 32, 640, 3, false,
+         "computed in 10 work-groups for up to 9 windows"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        berth_multi_target *target = NULL;
+        check(berth_target_parse(f.arena, rows[i].target, NULL, &target));
+        build_operand(&f, &rows[i]);
+        berth_compile_options options = {
+            .target = target, .stop_after = "fuse", .no_winograd = true, .verify = true};
+        berth_compile_result result;
+        check(berth_compile(f.module, &options, &result));
+        cr_expect_eq(together(&f, rows[i].producer, BERTH_OP_CONV), rows[i].fused,
+                     "row %zu: %s on %s: %s", i, rows[i].fused ? "fused" : "apart", rows[i].target,
+                     rows[i].why);
+        berth_arena_destroy(f.arena);
+    }
 }

@@ -2,6 +2,7 @@
 // results.
 #include <criterion/criterion.h>
 
+#include "compiler/schedule/schedule.h"
 #include "ir/infer.h"
 #include "tests/lower/op_case.h"
 
@@ -288,4 +289,127 @@ Test(lower_fusion, kernel_counts) {
         cr_expect_null(problem, "%s: %s", rows[i].name, problem);
         berth_arena_destroy(arena);
     }
+}
+
+// ---- elementwise operations in front of products ------------------------------------------------
+
+static void set_layout_of(builder *b, berth_value_id value, const char *tag) {
+    const berth_type type = *type_of_value(b, value);
+    berth_graph_get(b->module, b->function)->values.data[value].type = berth_type_tensor_layout(
+        b->module, type.dtype, type.rank, type.dims, berth_module_intern(b->module, tag));
+}
+
+// relu(x * scale + shift), per channel
+static berth_value_id normalised(builder *b, berth_value_id x) {
+    int64_t dims[4] = {1, type_of_value(b, x)->dims[1], 1, 1};
+    berth_value_id inputs[2] = {x, param(b, 4, dims)};
+    inputs[0] = apply(b, BERTH_OP_MUL, inputs, 2);
+    inputs[1] = param(b, 4, dims);
+    inputs[0] = apply(b, BERTH_OP_ADD, inputs, 2);
+    return apply(b, BERTH_OP_RELU, inputs, 1);
+}
+
+// In channel blocks, as on processor cores: 30 positions are tiles of rows and a rest, 40 outputs
+// are two and a half tiles of columns.
+static void pointwise_conv_blocked(builder *b) {
+    int64_t x[4] = {2, 24, 5, 6};
+    int64_t w[4] = {40, 24, 1, 1};
+    berth_value_id inputs[2] = {param(b, 4, x), param(b, 4, w)};
+    set_layout_of(b, inputs[0], "aBcd8b");
+    set_layout_of(b, inputs[1], "ABcd8b16a");
+    inputs[0] = normalised(b, inputs[0]);
+    berth_value_id y = apply(b, BERTH_OP_CONV, inputs, 2);
+    set_layout_of(b, y, "aBcd8b");
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void window_conv_blocked(builder *b) {
+    int64_t x[4] = {1, 16, 9, 8};
+    int64_t w[4] = {32, 16, 3, 3};
+    berth_value_id inputs[2] = {param(b, 4, x), param(b, 4, w)};
+    set_layout_of(b, inputs[0], "aBcd8b");
+    set_layout_of(b, inputs[1], "ABcd8b16a");
+    inputs[0] = normalised(b, inputs[0]);
+    berth_value_id y = apply(b, BERTH_OP_CONV, inputs, 2);
+    set_layout_of(b, y, "aBcd8b");
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void conv_row_major(builder *b) {
+    int64_t x[4] = {1, 6, 9, 10};
+    int64_t w[4] = {33, 6, 3, 3};
+    int64_t pads[4] = {1, 0, 1, 1};
+    berth_value_id inputs[2] = {param(b, 4, x), param(b, 4, w)};
+    inputs[0] = normalised(b, inputs[0]);
+    berth_value_id y = apply_ints(b, BERTH_OP_CONV, inputs, 2, "pads", pads, 4);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void product_of_sum(builder *b) {
+    int64_t x[2] = {37, 50};
+    int64_t w[2] = {50, 72};
+    berth_value_id inputs[2] = {param(b, 2, x), param(b, 2, x)};
+    inputs[0] = apply(b, BERTH_OP_ADD, inputs, 2);
+    inputs[0] = apply(b, BERTH_OP_TANH, inputs, 1);
+    inputs[1] = param(b, 2, w);
+    set_layout_of(b, inputs[1], "Ba16b");
+    berth_value_id y = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void winograd_of_relu(builder *b) {
+    int64_t x[4] = {1, 8, 7, 9};
+    int64_t pads[4] = {1, 1, 1, 1};
+    berth_value_id value = param(b, 4, x);
+    set_layout_of(b, value, "aBcd8b");
+    value = normalised(b, value);
+    berth_op_id op = add_op(b, BERTH_OP_WINOGRAD_INPUT, &value, 1);
+    berth_attrs *attrs = &berth_graph_get(b->module, b->function)->ops.data[op].attrs;
+    berth_attrs_set_ints(b->module, attrs, "pads", pads, 4);
+    berth_attrs_set_int(b->module, attrs, "tile", 4);
+    berth_value_id y = finish(b, op);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(builder *b);
+    bool panel;  // on processor cores
+} operand_rows[] = {{"1 x 1 convolution in blocks", pointwise_conv_blocked, true},
+                    {"3 x 3 convolution in blocks", window_conv_blocked, true},
+                    {"3 x 3 convolution, row-major", conv_row_major, false},
+                    {"product of a sum", product_of_sum, true},
+                    {"Winograd transform", winograd_of_relu, false}};
+
+static bool has_panel(const builder *b, const berth_target *target) {
+    berth_func_id lowered = BERTH_NONE;
+    cr_assert_null(berth_lower_function(b->module, b->function, &lowered));
+    berth_tfn *fn = berth_tfn_get(b->module, lowered);
+    cr_assert_null(berth_schedule_apply(fn, target));
+    for (uint32_t i = 0; i < fn->bufs.count; ++i)
+        if (strcmp(berth_module_str(b->module, fn->bufs.data[i].name), "panel") == 0) return true;
+    return false;
+}
+
+static void run_operands(const berth_target *target) {
+    bool cores = target->kind == BERTH_DEVICE_CPU || target->subgroup_size == 1;
+    for (size_t i = 0; i < sizeof(operand_rows) / sizeof(operand_rows[0]); ++i) {
+        berth_arena *arena = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
+        b.function = berth_graph_create(b.module, "primitive", 0);
+        operand_rows[i].make(&b);
+        cr_assert_null(b.failure, "%s: %s", operand_rows[i].name, berth_status_message(b.failure));
+        const char *problem = compare_function(b.module, b.function, NULL, target, 5, 2e-5, arena);
+        cr_expect_null(problem, "%s: %s", operand_rows[i].name, problem);
+        cr_expect_eq(has_panel(&b, target), cores && operand_rows[i].panel, "%s: panel",
+                     operand_rows[i].name);
+        berth_arena_destroy(arena);
+    }
+}
+
+Test(lower_fusion, operands_of_products) {
+    with_target("cpu", run_operands);
+    with_target("opencl", run_operands);
+    with_target("opencl -subgroup_size=32", run_operands);
 }
