@@ -9,10 +9,7 @@
 
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
 static const berth_place_strategy *const strategies[] = {
-    &berth_place__greedy,
-    &berth_place__enumerate,
-    &berth_place__climb,
-    NULL,
+    &berth_place__greedy, &berth_place__enumerate, &berth_place__dp, &berth_place__climb, NULL,
 };
 
 const berth_place_strategy *const *berth_place_strategies(void) {
