@@ -1,11 +1,14 @@
 // berth place: device placement problems in JSON, without a model.
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "planner/solve/plot.h"
 #include "planner/solve/problem_file.h"
-#include "planner/solve/solve.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -18,51 +21,70 @@ typedef struct place_command {
     int64_t time_budget_ns;
 
     berth_place_problem *problem;
+    berth_place_answer answer;
+    double seconds;
+    int64_t told_ns;  // last line of progress; 0 = none
 } place_command;
 
-enum { key_contiguous = 0x300, key_strategy, key_time, key_nodes, key_check };
+enum { key_contiguous = 0x300, key_strategy, key_time, key_nodes, key_check, key_quiet };
 
 static const struct argp_option options[] = {
     {"objective", 'O', "WHAT", 0,
-     "throughput (the default): smallest largest load; latency: of one sample; memory: smallest "
-     "largest sum of sizes",
+     "What is to be small: throughput (the default), the largest load of a device per sample; "
+     "latency, the time until one sample is done; memory, the largest sum of sizes on a device",
      0},
     {"contiguous", key_contiguous, NULL, 0,
-     "throughput: only placements whose devices form a pipeline", 0},
-    {"strategy", key_strategy, "NAME", 0, "How to search (default: auto)", 0},
-    {"time-budget", key_time, "TIME", 0, "Stop searching after this time, such as 500ms, 10s, 2m",
+     "throughput: only placements whose devices can be put in an order that the forward edges "
+     "follow",
      0},
+    {"strategy", key_strategy, "NAME", 0, "How to search (default: auto); listed below", 0},
+    {"time-budget", key_time, "TIME", 0,
+     "Stop searching after this time, such as 500ms, 10s, 2m (default: no limit but --nodes)", 0},
     {"nodes", key_nodes, "N", 0,
-     "Stop searching after this many nodes: the same answer every time (the default: 8000000)", 0},
-    {"check", key_check, "ANSWER.json", 0, "Evaluate this answer instead of searching", 0},
-    {"output", 'o', "FILE", 0, "Write the result here instead of stdout", 0},
-    {"format", 'f', "FORMAT", 0, "Output: text, json or svg", 0},
+     "Stop searching after this many nodes, each about a microsecond's work: the same answer every "
+     "time (default: 8000000, without --time-budget)",
+     0},
+    {"check", key_check, "ANSWER.json", 0,
+     "Do not search; check this answer (as --format json writes it) and value it", 0},
+    {"output", 'o', "FILE", 0, "Write the result here, not to stdout", 0},
+    {"format", 'f', "FORMAT", 0, "Output: text, json or svg (a picture)", 0},
+    {"quiet", key_quiet, NULL, 0, "No progress on stderr", 0},
     {0},
 };
 
 static const char *const objective_names[] = {"throughput", "latency", "memory", NULL};
 
-static bool parse_objective(const char *text, berth_place_objective *out) {
-    for (int i = 0; objective_names[i]; ++i)
-        if (strcmp(text, objective_names[i]) == 0) {
-            *out = (berth_place_objective)i;
-            return true;
-        }
+static bool find_name(const char *const *names, const char *text, int *out) {
+    for (*out = 0; names[*out]; ++*out)
+        if (strcmp(text, names[*out]) == 0) return true;
     return false;
+}
+
+static void check_arguments(place_command *command, struct argp_state *state) {
+    static const char *const formats[] = {"text", "json", "svg", NULL};
+    int index = 0;
+    if (!command->file) argp_error(state, "which problem? (a JSON file)");
+    if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
+        argp_error(state, "--contiguous is for the objective throughput");
+    if (command->cli.format && !find_name(formats, command->cli.format, &index))
+        argp_error(state, "--format takes text, json or svg, not \"%s\"", command->cli.format);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     place_command *command = state->input;
+    int index = 0;
     switch (key) {
     case 'O':
-        if (!parse_objective(arg, &command->solve.objective))
+        if (!find_name(objective_names, arg, &index))
             argp_error(state, "--objective takes throughput, latency or memory, not \"%s\"", arg);
+        command->solve.objective = (berth_place_objective)index;
         return 0;
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
     case key_contiguous: command->solve.contiguous = true; return 0;
     case key_strategy: command->solve.strategy = arg; return 0;
     case key_check: command->check = arg; return 0;
+    case key_quiet: command->cli.quiet = true; return 0;
     case key_time:
         if (!berth_cli_parse_time(arg, &command->time_budget_ns))
             argp_error(state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"",
@@ -74,76 +96,236 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
         return 0;
     case ARGP_KEY_ARG:
-        if (command->file) argp_error(state, "only one file");
+        if (command->file) argp_error(state, "only one problem");
         command->file = arg;
         return 0;
-    case ARGP_KEY_END:
-        if (!command->file) argp_error(state, "which file?");
-        if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
-            argp_error(state, "--contiguous is for the objective throughput");
-        return 0;
+    case ARGP_KEY_END: check_arguments(command, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static int print_json(const place_command *command, const berth_place_answer *answer,
-                      double seconds) {
+// ------------------------------------------------------------------------------------------------
+// results
+
+typedef struct device_row {
+    const char *name;
+    double load, bytes, capacity_bytes;
+    uint32_t nodes;
+} device_row;
+
+static device_row row_of(const place_command *command, uint32_t device) {
+    const berth_place_problem *problem = command->problem;
+    device_row row = {.name = berth_place_device_name(command->cli.arena, problem, device),
+                      .load = command->answer.value.device_load[device],
+                      .capacity_bytes =
+                          problem->kinds[problem->device_kind[device]].capacity_bytes};
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        if (command->answer.assignment[v] != device) continue;
+        row.bytes += problem->size_bytes[v];
+        row.nodes++;
+    }
+    return row;
+}
+
+static const char *objective_name(const place_command *command) {
+    return objective_names[command->solve.objective];
+}
+
+static const char *unit_of(const place_command *command) {
+    if (command->solve.objective != BERTH_PLACE_MEMORY) return "ms";
+    return command->answer.value.value <= 1 ? "of the capacity" : "bytes";
+}
+
+static void add_device_text(const place_command *command, uint32_t device, berth_strbuf *out) {
+    device_row row = row_of(command, device);
+    if (row.nodes == 0) return;
+    char size[32];
+    char load[48];
+    char capacity[32];
+    berth_format_bytes((uint64_t)row.bytes, size);
+    snprintf(load, sizeof(load), "%.5g ms", row.load);
+    bool limited = row.capacity_bytes < 1e18;
+    if (limited) berth_format_bytes((uint64_t)row.capacity_bytes, capacity);
+    berth_strbuf_addf(out, "  %-8s %-14s %10s%s%s %8u node%s\n", row.name,
+                      command->solve.objective == BERTH_PLACE_MEMORY ? "" : load, size,
+                      limited ? " of " : "", limited ? capacity : "", row.nodes,
+                      row.nodes == 1 ? "" : "s");
+}
+
+static void add_text(const place_command *command, berth_strbuf *out) {
+    const berth_place_answer *answer = &command->answer;
+    const berth_place_problem *problem = command->problem;
+    berth_strbuf_addf(out, "%s %.8g %s", objective_name(command), answer->value.value,
+                      unit_of(command));
+    if (command->check)
+        berth_strbuf_add(out, ", all limits are kept\n");
+    else if (answer->proven)
+        berth_strbuf_addf(out, ", proven optimal; found by %s\n", answer->strategy);
+    else
+        berth_strbuf_addf(out, ", lower bound %.8g, gap %.3g %%; found by %s\n",
+                          answer->lower_bound, answer->gap * 100, answer->strategy);
+    for (uint32_t d = 0; d < problem->device_count; ++d) add_device_text(command, d, out);
+    uint32_t unused = 0;
+    for (uint32_t d = 0; d < problem->device_count; ++d) unused += row_of(command, d).nodes == 0;
+    if (unused) berth_strbuf_addf(out, "  %u unused\n", unused);
+    berth_strbuf_addf(out, "%u nodes in %u groups, %u edges", problem->node_count,
+                      problem->group_count, problem->edge_count);
+    if (!command->check)
+        berth_strbuf_addf(out, "; %llu search nodes, %.3f s%s", (unsigned long long)answer->nodes,
+                          command->seconds,
+                          answer->reproducible ? "" : " (may differ next time: time ran out)");
+    berth_strbuf_add(out, "\n");
+}
+
+static json_t *devices_json(const place_command *command) {
+    json_t *devices = json_array();
+    for (uint32_t d = 0; d < command->problem->device_count; ++d) {
+        device_row row = row_of(command, d);
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:f, s:f, s:i}", "device", row.name, "load",
+                                        row.load, "bytes", row.bytes, "nodes", (int)row.nodes));
+    }
+    return devices;
+}
+
+static json_t *answer_json(const place_command *command) {
+    const berth_place_answer *answer = &command->answer;
     const berth_place_problem *problem = command->problem;
     json_t *assignment = json_object();
     for (uint32_t v = 0; v < problem->node_count; ++v)
         json_object_set_new(assignment, problem->node_names[v],
                             json_string(berth_place_device_name(command->cli.arena, problem,
                                                                 answer->assignment[v])));
-    json_t *json = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:b, s:b, s:I, s:o}", "objective",
-                             objective_names[command->solve.objective], "value",
-                             answer->value.value, "lower_bound", answer->lower_bound, "gap",
-                             answer->gap, "seconds", seconds, "strategy", answer->strategy,
-                             "proven", answer->proven, "reproducible", answer->reproducible,
-                             "nodes", (json_int_t)answer->nodes, "assignment", assignment);
-    return berth_cli_print_json(json);
+    json_t *json =
+        json_pack("{s:s, s:f, s:o, s:o}", "objective", objective_name(command), "value",
+                  answer->value.value, "devices", devices_json(command), "assignment", assignment);
+    if (command->solve.contiguous) json_object_set_new(json, "contiguous", json_true());
+    if (command->check) return json;
+    json_t *search = json_pack(
+        "{s:f, s:f, s:b, s:f, s:s, s:b, s:I}", "lower_bound", answer->lower_bound, "gap",
+        answer->gap, "proven", answer->proven, "seconds", command->seconds, "strategy",
+        answer->strategy, "reproducible", answer->reproducible, "nodes", (json_int_t)answer->nodes);
+    json_object_update(json, search);
+    json_decref(search);
+    return json;
 }
 
-static void print_text(const place_command *command, const berth_place_answer *answer,
-                       double seconds) {
-    printf("%s %g, lower bound %g%s, gap %.3g %%, found by %s; %llu nodes, %.3f s\n",
-           objective_names[command->solve.objective], answer->value.value, answer->lower_bound,
-           answer->proven ? " (optimal)" : "", answer->gap * 100, answer->strategy,
-           (unsigned long long)answer->nodes, seconds);
+static berth_status write_json(const place_command *command) {
+    json_t *json = answer_json(command);
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+    json_decref(json);
+    if (!text) return berth_status_oom();
+    berth_strbuf out = berth_strbuf_make(command->cli.arena);
+    berth_strbuf_addf(&out, "%s\n", text);
+    free(text);
+    return berth_file_write(command->output ? command->output : "-", out.data, out.length);
 }
 
-typedef struct run_call {
-    place_command *command;
-    int exit_status;
-} run_call;
+static berth_status write_result(const place_command *command) {
+    const char *format = command->cli.format ? command->cli.format : "text";
+    if (strcmp(format, "json") == 0) return write_json(command);
+    berth_strbuf out = berth_strbuf_make(command->cli.arena);
+    if (strcmp(format, "svg") == 0) {
+        const char *slash = strrchr(command->file, '/');
+        const char *title = berth_arena_printf(
+            command->cli.arena, "%s: %s %.6g %s", slash ? slash + 1 : command->file,
+            objective_name(command), command->answer.value.value, unit_of(command));
+        berth_place_plot_options plot = {.title = title};
+        berth_place_plot(command->problem, command->solve.objective, &command->answer, &plot, &out);
+    } else {
+        add_text(command, &out);
+    }
+    return berth_file_write(command->output ? command->output : "-", out.data, out.length);
+}
 
-static berth_status run_body(void *user) {
-    run_call *call = user;
-    place_command *command = call->command;
-    berth_arena *arena = command->cli.arena;
-    bool json = berth_cli_wants_json(&command->cli);
-    BERTH_TRY(berth_place_problem_read(arena, command->file, &command->problem));
+// ------------------------------------------------------------------------------------------------
+// work
+
+static void show_progress(void *user, const berth_place_search *search) {
+    place_command *command = user;
+    int64_t now_ns = berth_clock_ns();
+    if (now_ns - command->told_ns < 200000000) return;
+    command->told_ns = now_ns;
+    if (search->best_value < INFINITY)
+        fprintf(stderr, "\rberth: %s: value %.6g, bound %.6g\033[K", search->strategy,
+                search->best_value, search->lower_bound);
+    else
+        fprintf(stderr, "\rberth: %s: nothing found yet\033[K", search->strategy);
+    fflush(stderr);
+}
+
+static berth_status search(place_command *command) {
     int64_t start_ns = berth_clock_ns();
     if (command->time_budget_ns) command->solve.deadline_ns = start_ns + command->time_budget_ns;
-    berth_place_answer answer;
-    BERTH_TRY(berth_place_solve(arena, command->problem, &command->solve, &answer));
-    double seconds = (double)(berth_clock_ns() - start_ns) * 1e-9;
-    if (json)
-        call->exit_status = print_json(command, &answer, seconds);
-    else
-        print_text(command, &answer, seconds);
-    return BERTH_OK;
+    bool show = !command->cli.quiet && isatty(STDERR_FILENO);
+    if (show) {
+        command->solve.progress = show_progress;
+        command->solve.progress_user = command;
+        command->told_ns = start_ns;
+    }
+    berth_status status =
+        berth_place_solve(command->cli.arena, command->problem, &command->solve, &command->answer);
+    command->seconds = (double)(berth_clock_ns() - start_ns) * 1e-9;
+    if (show && command->told_ns != start_ns) fputs("\r\033[K", stderr);
+    return status;
+}
+
+static berth_status check(place_command *command) {
+    berth_arena *arena = command->cli.arena;
+    char *text = NULL;
+    size_t length = 0;
+    BERTH_TRY(berth_file_read(arena, command->check, (size_t)1 << 28, &text, &length));
+    BERTH_TRY(berth_place_answer_parse(arena, command->check, text, length, command->problem,
+                                       &command->answer.assignment));
+    return berth_status_prefix(
+        berth_place_evaluate(arena, command->problem, command->solve.objective,
+                             command->solve.contiguous, command->answer.assignment,
+                             &command->answer.value),
+        "%s", command->check);
+}
+
+static berth_status run_body(void *user) {
+    place_command *command = user;
+    BERTH_TRY(berth_place_problem_read(command->cli.arena, command->file, &command->problem));
+    BERTH_TRY(command->check ? check(command) : search(command));
+    return write_result(command);
+}
+
+// The end of --help: the strategies that there are.
+static char *help_filter(int key, const char *text, void *input) {
+    (void)input;
+    if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;
+    char *list = malloc(4096);
+    if (!list) return NULL;
+    int length = snprintf(list, 4096, "Strategies: auto runs those that apply, in this order.\n");
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
+        if (length > 0 && length < 4096)
+            length += snprintf(list + length, (size_t)(4096 - length), "  %-12s %s\n", (*all)->name,
+                               (*all)->doc);
+    return list;
 }
 
 int berth_cmd_place(int argc, char **argv) {
     place_command command = {0};
     if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp argp = {
-        options, parse, "PROBLEM.json", "Places the nodes of a graph on devices.", NULL,
-        NULL,    NULL};
+        options,
+        parse,
+        "PROBLEM.json",
+        "Places the nodes of a graph on devices.\v"
+        "PROBLEM.json is in the format of Tarnawski et al. (NeurIPS 2020): maxSizePerFPGA, "
+        "maxFPGAs, maxCPUs, nodes and edges; times are milliseconds. The answer has the value, a "
+        "proven lower bound (no placement is below it), the gap between them, and what runs where: "
+        "accelerators are acc0, acc1, ...; CPUs cpu0, cpu1, ... docs/placement.md says what is "
+        "computed.\n\n"
+        "Exit status: 0 done, 1 no placement keeps the limits (or none was found, or the answer "
+        "checked breaks one) or it could not be done, 2 wrong usage.",
+        NULL,
+        help_filter,
+        NULL};
     berth_cli_parse(&argp, argc, argv, &command);
-    run_call call = {&command, 0};
-    berth_status status = berth_arena_try(command.cli.arena, run_body, &call);
-    int exit_status = status ? berth_cli_finish(status) : call.exit_status;
+    berth_status status = berth_arena_try(command.cli.arena, run_body, &command);
+    int exit_status = berth_cli_finish(status);
     berth_cli_end(&command.cli);
     return exit_status;
 }

@@ -13,12 +13,6 @@ typedef enum berth_place_objective {
                          // every device has one
 } berth_place_objective;
 
-typedef struct berth_place_span {  // one line of a picture of a placement
-    uint32_t node;                 // BERTH_PLACE_NONE = transfers
-    uint32_t device;
-    double start, end;
-} berth_place_span;
-
 typedef struct berth_place_value {
     double value;
     double *device_load;  // [device_count] throughput: loads; latency: busy times (of a subgraph,

@@ -71,7 +71,9 @@ static void share_budget(berth_place_search *search, uint64_t node_limit, uint32
 }
 
 static berth_status run_strategy(berth_place_search *search, const berth_place_strategy *strategy) {
+    const berth_place_options *options = search->options;
     search->strategy = strategy->name;
+    if (options->progress) options->progress(options->progress_user, search);
     return berth_status_prefix(strategy->run(search), "strategy %s", strategy->name);
 }
 

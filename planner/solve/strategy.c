@@ -9,7 +9,10 @@
 
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
 static const berth_place_strategy *const strategies[] = {
-    &berth_place__greedy, &berth_place__enumerate, &berth_place__dp, &berth_place__climb, NULL,
+    &berth_place__greedy,
+    &berth_place__enumerate,
+    &berth_place__climb,
+    NULL,
 };
 
 const berth_place_strategy *const *berth_place_strategies(void) {
@@ -30,6 +33,11 @@ bool berth_place_spent(berth_place_search *search, uint64_t nodes) {
     return true;
 }
 
+static void tell(const berth_place_search *search) {
+    if (search->options->progress)
+        search->options->progress(search->options->progress_user, search);
+}
+
 bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
     berth_arena *scratch = berth_arena_create_child(search->arena);
     berth_place_value value;
@@ -42,6 +50,7 @@ bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
         search->best_value = value.value;
         search->best_strategy = search->strategy;
         memcpy(search->best, assignment, search->problem->node_count * sizeof(*assignment));
+        tell(search);
     }
     berth_arena_destroy(scratch);
     return better;
@@ -49,5 +58,7 @@ bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
 
 void berth_place_bound(berth_place_search *search, double lower_bound) {
     assert(!isnan(lower_bound));
-    if (lower_bound > search->lower_bound) search->lower_bound = lower_bound;
+    if (!(lower_bound > search->lower_bound)) return;
+    search->lower_bound = lower_bound;
+    tell(search);
 }

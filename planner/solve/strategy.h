@@ -6,12 +6,17 @@
 
 #include "planner/solve/evaluate.h"
 
+typedef struct berth_place_search berth_place_search;
+
 typedef struct berth_place_options {
     berth_place_objective objective;
     bool contiguous;       // throughput only
     const char *strategy;  // NULL = "auto"
     uint64_t node_budget;  // search nodes (a node: about a microsecond's work); 0 = the default
     int64_t deadline_ns;  // on berth_clock_ns; 0 = none, and the same problem gives the same answer
+    // (optional) Called when a strategy starts and when the value or the bound gets better.
+    void (*progress)(void *user, const berth_place_search *search);
+    void *progress_user;
 } berth_place_options;
 
 #define BERTH_PLACE_DEFAULT_NODES ((uint64_t)8000000)
@@ -21,7 +26,7 @@ typedef struct berth_place_options {
 
 // The state of one solve. A strategy reports every better placement it finds and every better bound
 // it proves, and returns when berth_place_spent says so.
-typedef struct berth_place_search {
+struct berth_place_search {
     const berth_place_problem *problem;
     const berth_place_options *options;
     berth_arena *arena;         // for what outlives the strategy; scratch comes from child arenas
@@ -35,7 +40,7 @@ typedef struct berth_place_search {
     int64_t deadline_ns;        // of the running strategy; 0 = none
     bool out_of_time;           // a deadline cut a strategy short
     bool infeasible;            // proven: no placement keeps the limits
-} berth_place_search;
+};
 
 typedef struct berth_place_strategy {
     const char *name;
