@@ -1,0 +1,33 @@
+// Placements whose subgraphs are intervals of one topological order, by dynamic programming.
+// Private to planner/solve.
+#ifndef BERTH_PLANNER_SOLVE_LATENCY_INTERVALS_H_
+#define BERTH_PLANNER_SOLVE_LATENCY_INTERVALS_H_
+
+#include "planner/solve/latency_model.h"
+#include "planner/solve/strategy.h"
+
+// Groups that depend on each other in a circle make one unit; the graph of the units has no cycle.
+typedef struct berth_solve__units {
+    berth_place_problem *graph;  // nodes are units; only the lists of the graph are meaningful
+    uint32_t *start;             // [unit_count + 1] into nodes
+    uint32_t *nodes;             // [node_count] of each unit, predecessors first
+    uint32_t *unit;              // [node_count]
+} berth_solve__units;
+
+BERTH_MUST_USE berth_status berth_solve__units_build(berth_arena *arena,
+                                                     const berth_place_problem *problem,
+                                                     berth_solve__units *out_units);
+
+// Cuts an order of the units into intervals on devices with one subgraph and plain units between:
+// for every prefix and every number of devices used of each kind, the placement whose completions
+// plus shortest ways to the end are smallest is kept, and lengthened exactly. Not optimal where
+// branches compete (a single placement is kept for each state), exact on a chain.
+// O(units * states * (units + nodes + edges)). Spends budget.
+//   order:      [unit_count] topological
+//   assignment: [node_count] out; a start for other searches, not checked
+//   returns:    false when there is none, or too many states, or the budget is spent
+bool berth_solve__latency_intervals(berth_place_search *search, const berth_solve__latency *latency,
+                                    const berth_solve__units *units, const uint32_t *order,
+                                    uint32_t *assignment);
+
+#endif  // BERTH_PLANNER_SOLVE_LATENCY_INTERVALS_H_

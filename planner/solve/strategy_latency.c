@@ -1,0 +1,140 @@
+// Latency of one sample in the published model: cuts of several topological orders into intervals
+// (latency_intervals.h), then simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983) of the best
+// one, in rounds that get longer and begin at different heats. Always the same random numbers.
+#include <math.h>
+#include <string.h>
+
+#include "planner/solve/latency_intervals.h"
+#include "planner/solve/latency_moves.h"
+#include "planner/solve/strategies.h"
+
+typedef struct annealing {
+    berth_place_search *search;
+    berth_solve__latency *latency;
+    berth_solve__latency_moves *moves;
+    double value, cost;  // of the state
+    double best;         // found so far by this strategy
+    uint64_t step_nodes;
+} annealing;
+
+enum { ORDERS = 32, FIRST_STEPS = 100000, SPENT_EVERY = 16 };
+static const double COOLING = 0.02;  // last heat over first
+
+static double cost_of(const annealing *state, double value) {
+    // Ties (most changes leave the value as it is) go to placements whose parts are done early.
+    return value * (1 + 1e-3) + 1e-3 * state->latency->spread / state->latency->problem->node_count;
+}
+
+static void note_value(annealing *state) {
+    if (state->value >= state->best) return;
+    state->best = state->value;
+    if (state->value < state->search->best_value * (1 - BERTH_PLACE_EQUAL))
+        (void)berth_place_offer(state->search, state->latency->device);
+}
+
+static void anneal(annealing *state, double hot, double cold, uint64_t steps) {
+    berth_solve__latency *latency = state->latency;
+    static const uint32_t sorts[] = {0, 0, 0, 1, 1, 2, 2, 3, 3, 4};
+    bool stale = true;
+    double heat = hot;
+    for (uint64_t step = 0; step < steps; ++step) {
+        if (step % SPENT_EVERY == 0 &&
+            berth_place_spent(state->search, SPENT_EVERY * state->step_nodes))
+            return;
+        if (step % SPENT_EVERY == 0) heat = hot * pow(cold / hot, (double)step / (double)steps);
+        if (stale) {
+            berth_solve__latency_begin(latency);
+            (void)berth_solve__latency_value(latency, INFINITY);
+            berth_solve__latency_moves_look(state->moves);
+            stale = false;
+        }
+        double most = state->cost - heat * log(1 - berth_solve__random_unit(&state->moves->random));
+        uint32_t sort = sorts[berth_solve__random_below(&state->moves->random, 10)];
+        double value = INFINITY;
+        if (berth_solve__latency_moves_make(state->moves, sort) && latency->change_count > 0)
+            value = berth_solve__latency_value(latency, most);
+        double cost = isinf(value) ? INFINITY : cost_of(state, value);
+        if (!(cost <= most)) {
+            berth_solve__latency_undo(latency);
+            continue;
+        }
+        state->value = value;
+        state->cost = cost;
+        stale = true;
+        note_value(state);
+    }
+}
+
+static bool applies(const berth_place_problem *problem, const berth_place_options *options) {
+    return options->objective == BERTH_PLACE_LATENCY && problem->one_subgraph;
+}
+
+static bool start_plain(berth_place_search *search, berth_solve__latency *latency) {
+    const berth_place_problem *problem = search->problem;
+    berth_solve__latency_begin(latency);
+    for (uint32_t g = 0; g < problem->group_count; ++g) {
+        bool placed = false;
+        for (uint32_t d = problem->device_count; d-- > 0 && !placed;)
+            placed = !latency->single[d] && berth_solve__latency_move(latency, g, d);
+        if (!placed) return false;
+    }
+    return true;
+}
+
+// Starts from an assignment; false when it breaks a limit.
+static bool start_from(annealing *state, const uint32_t *assignment) {
+    if (!berth_solve__latency_set(state->latency, assignment)) return false;
+    state->value = berth_solve__latency_value(state->latency, INFINITY);
+    if (isinf(state->value)) return false;
+    state->cost = cost_of(state, state->value);
+    note_value(state);
+    return true;
+}
+
+static berth_status run_body(annealing *state, berth_arena *scratch) {
+    berth_place_search *search = state->search;
+    const berth_place_problem *problem = search->problem;
+    berth_solve__units units;
+    BERTH_TRY(berth_solve__units_build(scratch, problem, &units));
+    uint32_t *order = berth_arena_new_array(scratch, uint32_t, units.graph->node_count);
+    uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
+    if (start_plain(search, state->latency)) {
+        memcpy(assignment, state->latency->device, problem->node_count * sizeof(*assignment));
+        (void)start_from(state, assignment);
+    }
+    for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
+        berth_solve__latency_order(scratch, units.graph, &state->moves->random, i, order);
+        if (berth_solve__latency_intervals(search, state->latency, &units, order, assignment))
+            (void)start_from(state, assignment);
+    }
+    static const double heats[] = {0.01, 0.03, 0.003, 0.1};
+    uint64_t steps = FIRST_STEPS;
+    for (uint32_t round = 0; search->best_value < INFINITY && !berth_place_spent(search, 1);) {
+        memcpy(assignment, search->best, problem->node_count * sizeof(*assignment));
+        if (!start_from(state, assignment)) break;
+        double hot = state->value * heats[round++ % 4];
+        anneal(state, hot, hot * COOLING, steps);
+        steps += steps / 2;
+    }
+    return BERTH_OK;
+}
+
+static berth_status run(berth_place_search *search) {
+    const berth_place_problem *problem = search->problem;
+    berth_arena *scratch = berth_arena_create_child(search->arena);
+    annealing state = {.search = search, .best = INFINITY};
+    state.latency = berth_solve__latency_create(scratch, problem);
+    state.moves = berth_solve__latency_moves_create(scratch, state.latency, 88172645463325252u);
+    state.step_nodes = 1 + (problem->node_count + problem->edge_count) / 256;
+    berth_status status = run_body(&state, scratch);
+    berth_arena_destroy(scratch);
+    return status;
+}
+
+const berth_place_strategy berth_place__latency = {
+    .name = "latency",
+    .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
+    .auto_percent = 70,
+    .applies = applies,
+    .run = run,
+};
