@@ -134,6 +134,9 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .strategy = options->strategy,
                                        .objective = options->objective,
                                        .node_budget = options->node_budget,
+                                       .time_budget_ns = options->time_budget_ns,
+                                       .reserve_bytes = options->reserve_bytes,
+                                       .explain = options->plan_only,
                                        .host_bound = true};
     BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)

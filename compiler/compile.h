@@ -15,9 +15,11 @@
 
 typedef struct berth_compile_options {
     const berth_multi_target *target;
-    const char *strategy;   // NULL = "default"
-    const char *objective;  // NULL = "latency"
-    uint64_t node_budget;
+    const char *strategy;           // of placement; NULL = "default"
+    const char *objective;          // NULL = "latency"
+    uint64_t node_budget;           // search nodes; 0 = the planner's default
+    int64_t time_budget_ns;         // 0 = none: the same plan every time
+    const uint64_t *reserve_bytes;  // per device of the target, kept free of constants; NULL = none
 
     const char *cache_folder;    // compiled kernels; NULL = no cache
     uint64_t cache_limit_bytes;  // 0 = 1 GiB

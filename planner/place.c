@@ -28,39 +28,43 @@ static uint64_t able_devices(const berth_planner_state *state, berth_func_id fun
     return able;
 }
 
+static void support_one(berth_planner_state *state, berth_func_id function, berth_op_id id) {
+    berth_planner_function *f = &state->functions[function];
+    f->able[id] = able_devices(state, function, id, &f->cannot[id]);
+    uint32_t root = berth_constraints_find(state->constraints, f->op[id]);
+    if (f->able[id]) state->constraints->nodes.data[root].allowed &= f->able[id];
+}
+
+berth_status berth_planner__support(berth_planner_state *state) {
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
+        berth_planner_function *f = &state->functions[i];
+        if (!state->options->cost.unsupported || !f->graph) continue;
+        f->able = berth_arena_new_array(state->arena, uint64_t, f->op_count + 1);
+        f->cannot = berth_arena_new_array(state->arena, const char *, f->op_count + 1);
+        for (uint32_t k = 0; k < f->order_count; ++k)
+            if (computes(&f->graph->ops.data[f->order[k]])) support_one(state, i, f->order[k]);
+    }
+    return BERTH_OK;
+}
+
 // An operation that the default device cannot run goes to the first that can, alone.
-static berth_status support_one(berth_planner_state *state, berth_func_id function,
-                                berth_op_id id) {
+static berth_status place_unable(berth_planner_state *state, berth_func_id function,
+                                 berth_op_id id) {
     berth_planner_function *f = &state->functions[function];
     const berth_multi_target *target = state->options->target;
-    const char *problem = NULL;
-    uint64_t able = able_devices(state, function, id, &problem);
-    if (able) {
-        uint32_t root = berth_constraints_find(state->constraints, f->op[id]);
-        state->constraints->nodes.data[root].allowed &= able;
-    }
-    if (!problem || berth_planner__device_of(state, f->op[id]) != BERTH_NO_INDEX) return BERTH_OK;
+    if (!f->cannot || !f->cannot[id]) return BERTH_OK;
+    if (berth_planner__device_of(state, f->op[id]) != BERTH_NO_INDEX) return BERTH_OK;
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!(able >> d & 1)) continue;
+        if (!(f->able[id] >> d & 1)) continue;
         f->loose[id] = true;
-        f->reason[id] = berth_arena_printf(state->arena, "%s cannot: %s",
-                                           target->devices[target->default_device].name, problem);
+        f->reason[id] =
+            berth_arena_printf(state->arena, "%s cannot: %s",
+                               target->devices[target->default_device].name, f->cannot[id]);
         return berth_constraints_fix(
             state->constraints, f->op[id], berth_planner__device_id(state, d),
             (berth_constraint_reason){f->reason[id], f->graph->ops.data[id].loc});
     }
     return BERTH_OK;  // check_support lists it
-}
-
-berth_status berth_planner__support(berth_planner_state *state) {
-    if (!state->options->cost.unsupported) return BERTH_OK;
-    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
-        const berth_planner_function *f = &state->functions[i];
-        for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
-            if (computes(&f->graph->ops.data[f->order[k]]))
-                BERTH_TRY(support_one(state, i, f->order[k]));
-    }
-    return BERTH_OK;
 }
 
 // ---- soft edges ---------------------------------------------------------------------------------
@@ -181,6 +185,11 @@ static berth_status check_support(const berth_planner_state *state) {
 }
 
 berth_status berth_planner__place(berth_planner_state *state) {
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
+        const berth_planner_function *f = &state->functions[i];
+        for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
+            BERTH_TRY(place_unable(state, i, f->order[k]));
+    }
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k) soft_op(state, i, f->order[k]);

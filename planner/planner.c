@@ -1,15 +1,8 @@
 #include "planner/planner.h"
 
-#include <string.h>
-
 #include "ir/tensor_fn.h"
 #include "planner/stages.h"
 #include "target/virtual_device.h"
-
-const char *const *berth_plan_strategies(void) {
-    static const char *const names[] = {"default", NULL};
-    return names;
-}
 
 uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_target *target,
                               berth_device_id device) {
@@ -34,7 +27,7 @@ static bool names_scopes(const berth_module *module) {
     return false;
 }
 
-static berth_status solve(berth_planner_state *state) {
+berth_status berth_planner__constrain(berth_planner_state *state) {
     state->constraints = berth_constraints_create(state->module, state->options->target,
                                                   state->arena, names_scopes(state->module));
     berth_planner__nodes(state);
@@ -44,6 +37,13 @@ static berth_status solve(berth_planner_state *state) {
     after_phase(state, "hard");
     BERTH_TRY(berth_planner__support(state));
     after_phase(state, "support");
+    return BERTH_OK;
+}
+
+static berth_status solve(berth_planner_state *state) {
+    BERTH_TRY(berth_planner__constrain(state));
+    BERTH_TRY(berth_planner__choose(state));
+    after_phase(state, "choose");
     BERTH_TRY(berth_planner__place(state));
     after_phase(state, "place");
     return BERTH_OK;
@@ -52,9 +52,6 @@ static berth_status solve(berth_planner_state *state) {
 berth_status berth_plan_module(berth_module *module, const berth_plan_options *options,
                                berth_plan **out_plan) {
     *out_plan = NULL;
-    if (options->strategy && strcmp(options->strategy, "default") != 0)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "unknown strategy \"%s\"; known: default",
-                                 options->strategy);
     berth_func_id function = berth_module_find_function(module, "main");
     if (function == BERTH_NONE || !berth_graph_get(module, function))
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
@@ -69,7 +66,10 @@ berth_status berth_plan_module(berth_module *module, const berth_plan_options *o
         berth_arena_copy(module->arena, root->ops.data, op_count * sizeof(berth_op_id));
     BERTH_TRY(berth_planner__copies(&state));
     after_phase(&state, "copies");
-    *out_plan = berth_planner__report(&state, ops, op_count);
+    berth_plan *plan = berth_planner__report(&state, ops, op_count);
     after_phase(&state, "report");
+    BERTH_TRY(berth_planner__value(&state, plan));
+    after_phase(&state, "value");
+    *out_plan = plan;
     return BERTH_OK;
 }

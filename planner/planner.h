@@ -25,9 +25,12 @@ typedef struct berth_cost_model {
 typedef struct berth_plan_options {
     const berth_multi_target *target;  // its pins included
     berth_cost_model cost;
-    const char *strategy;   // NULL = "default"; see berth_plan_strategies
-    const char *objective;  // NULL = "latency"
-    uint64_t node_budget;   // search nodes; 0 = the strategy's default
+    const char *strategy;           // NULL = "default"; see berth_plan_strategy_at
+    const char *objective;          // NULL = "latency"; "throughput", "memory"
+    uint64_t node_budget;           // search nodes; 0 = BERTH_PLAN_DEFAULT_NODES
+    int64_t time_budget_ns;         // 0 = none, and the same module gives the same plan
+    const uint64_t *reserve_bytes;  // per device: kept free of constants; NULL = nothing
+    bool explain;                   // fill berth_plan_entry.rejected
     // Parameters and results of `main` are in host memory, whatever the rules say: copies are
     // inserted at the borders. For execution.
     bool host_bound;
@@ -36,6 +39,20 @@ typedef struct berth_plan_options {
     void *phase_user;
 } berth_plan_options;
 
+// Search nodes of a plan by default: well below a second for models of a few hundred operations.
+#define BERTH_PLAN_DEFAULT_NODES ((uint64_t)300000)
+// Modules with more operations are placed by the rules, without prediction of their overlap.
+#define BERTH_PLAN_SEARCH_LIMIT 20000u
+
+// A device that an operation is not on.
+typedef struct berth_plan_rejected {
+    uint32_t device;  // of the target
+    const char
+        *reason;   // "unsupported: ...", "pinned: ...", "capacity: ...", "+0.31 ms: copies ..."
+    double delta;  // what the plan's value would rise by (see berth_plan.unit); < 0: it would
+                   // be better there; NAN = not possible or not known
+} berth_plan_rejected;
+
 // Where one operation of `main` went and why.
 typedef struct berth_plan_entry {
     berth_op_id op;  // as it was when planned (fusion removes it later)
@@ -43,7 +60,9 @@ typedef struct berth_plan_entry {
     uint32_t device;     // of the target
     const char *reason;  // "pinned: ...", "default device", "with %x (operand ...): annotation ..."
     bool host_operation;
-    double time_ns;  // predicted
+    double time_ns;                 // predicted
+    berth_plan_rejected *rejected;  // the other devices, in order; NULL unless asked for
+    uint32_t rejected_count;
 } berth_plan_entry;
 
 typedef struct berth_plan_copy {
@@ -81,9 +100,22 @@ typedef struct berth_plan {
     uint32_t copy_count;
     berth_plan_place *places;  // by function, in source order
     uint32_t place_count;
-    const char *strategy;
-    double predicted_ns;    // of one request
-    double lower_bound_ns;  // no placement can be faster (0 = not known)
+    const char *strategy;  // "auto"
+    const char *found_by;  // what found the placement: "heft", "default", ...
+    double predicted_ns;   // of one request, copies beside computation; where `valued` is not set,
+                           // the sum of all operations and copies
+
+    // The placement as the solver values it (planner/placement.h), the same for every strategy.
+    bool valued;            // false: no cost model, or too large a module
+    const char *objective;  // "latency", "throughput", "memory"
+    const char *unit;       // of value and bound: "ns", "bytes" or "of capacity"
+    double value;
+    double lower_bound;  // proven: no placement is below it, in the model
+    double gap;          // (value - lower_bound) / value; 0 = optimal in the model
+    bool proven;         // optimal in the model
+    bool reproducible;   // false: the time budget ended the search
+    uint64_t search_nodes;
+    const char *note;       // what was left out, NULL = nothing
     const char **warnings;  // pins that match only what was folded away, ...
     uint32_t warning_count;
 } berth_plan;
@@ -96,8 +128,8 @@ BERTH_MUST_USE berth_status berth_plan_module(berth_module *module,
                                               const berth_plan_options *options,
                                               berth_plan **out_plan);
 
-// Names of the strategies, NULL-terminated.
-const char *const *berth_plan_strategies(void);
+// The strategies: name and one line about each; false behind the last.
+bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **out_doc);
 
 // Device of the target that an operation was placed on (after planning), or BERTH_NO_INDEX.
 uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_target *target,

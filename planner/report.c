@@ -163,7 +163,6 @@ berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id 
                                   uint32_t op_count) {
     reporter r = {.state = state, .reasons = berth_planner__reasons(state)};
     berth_plan *plan = berth_arena_new(state->arena, berth_plan);
-    plan->strategy = "default";
     list_entries(state, r.reasons, ops, op_count, plan);
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         r.function = i;

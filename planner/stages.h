@@ -18,10 +18,14 @@ typedef struct berth_planner_function {
     bool *returned;    // per value: a result of the function
     const char **reason;  // per operation: why it is where it is; NULL = follows from others
     bool *loose;          // per operation: where it runs says nothing about its neighbours
+    uint64_t *able;       // per operation: bit d = devices[d] can run it
+    const char **cannot;  // per operation: why the default device cannot run it; NULL = it can
     berth_op_id *order;   // all operations, those of regions behind their owner
     uint32_t order_count;
     uint32_t value_count, op_count, result_count;  // when the nodes were made
 } berth_planner_function;
+
+typedef struct berth_planner_choice berth_planner_choice;
 
 typedef struct berth_planner_state {
     berth_module *module;
@@ -32,6 +36,7 @@ typedef struct berth_planner_state {
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
+    berth_planner_choice *choice;  // strategy.c; NULL = placed by the rules, without a prediction
 } berth_planner_state;
 
 // What a use of a value demands of its place.
@@ -99,9 +104,16 @@ void berth_planner__nodes(berth_planner_state *state);
 berth_status berth_planner__hard(berth_planner_state *state);
 berth_status berth_planner__pins(berth_planner_state *state);
 berth_status berth_planner__support(berth_planner_state *state);
-// 3 placement (place.c): soft edges in source order, then defaults.
+// All of 1 and 2 (planner.c).
+berth_status berth_planner__constrain(berth_planner_state *state);
+// 3 placement: what a strategy decides (strategy.c), then the rules (place.c): what the default
+// device cannot run, soft edges in source order, defaults.
+berth_status berth_planner__choose(berth_planner_state *state);
 berth_status berth_planner__place(berth_planner_state *state);
 // 4 copies (copies.c): inserts device_copy operations and records devices.
 berth_status berth_planner__copies(berth_planner_state *state);
+
+// 5 what the strategies' model says of the result (strategy.c, rejected.c).
+berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan);
 
 #endif  // BERTH_PLANNER_STAGES_H_

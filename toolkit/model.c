@@ -88,15 +88,18 @@ static berth_status parse_target(berth_model *model, const berth_model_options *
 // What is decided when a program is built cannot be changed when it runs.
 static berth_status refuse_build_options(const char *path, const berth_model_options *options) {
     const berth_target_options *target = &options->target_options;
-    const char *option = options->import.dim_count   ? "--dim"
-                         : options->compile.strategy ? "--strategy"
-                         : options->target           ? NULL  // compared as a whole
-                         : target->pins              ? "--pin"
-                         : target->overrides         ? "--set"
-                         : target->host              ? "--host"
-                         : target->executor          ? "--executor"
-                         : target->runtime           ? "--runtime"
-                                                     : NULL;
+    const char *option = options->import.dim_count         ? "--dim"
+                         : options->compile.strategy       ? "--strategy"
+                         : options->compile.objective      ? "--objective"
+                         : options->compile.node_budget    ? "--nodes"
+                         : options->compile.time_budget_ns ? "--time-budget"
+                         : options->target                 ? NULL  // compared as a whole
+                         : target->pins                    ? "--pin"
+                         : target->overrides               ? "--set"
+                         : target->host                    ? "--host"
+                         : target->executor                ? "--executor"
+                         : target->runtime                 ? "--runtime"
+                                                           : NULL;
     if (!option) return BERTH_OK;
     return berth_status_make(BERTH_INVALID_ARGUMENT,
                              "\"%s\" is a built program: %s has no effect on it any more; build it "

@@ -72,12 +72,20 @@ static void add_box(berth_strbuf *out, double x, double w, double y, const char 
     berth_strbuf_add(out, "</text>\n");
 }
 
+// Everything one after the other, as the picture draws it.
+static double drawn_ns(const berth_plan *plan) {
+    double total = 0;
+    for (uint32_t i = 0; i < plan->entry_count; ++i) total += plan->entries[i].time_ns;
+    for (uint32_t i = 0; i < plan->copy_count; ++i) total += plan->copies[i].time_ns;
+    return total > 0 ? total : 1;
+}
+
 // One row per device; operations in plan order, each as wide as its predicted time; copies in grey
 // on the receiving row.
 void berth_plan_picture_svg(const berth_model *model, berth_strbuf *out) {
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
-    double total = plan->predicted_ns > 0 ? plan->predicted_ns : 1;
+    double total = drawn_ns(plan);
     double scale = width / total;
     uint32_t height = top + program->device_count * row_height + 40;
     berth_strbuf_addf(out,

@@ -19,6 +19,9 @@ enum {
     key_dim,
     key_input,
     key_strategy,
+    key_objective,
+    key_nodes,
+    key_time_budget,
     key_cache_dir,
     key_no_cache,
     key_no_fusion,
@@ -43,7 +46,16 @@ static const struct argp_option options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0, "Fix a symbolic dimension of the model; may be repeated", 2},
     {"input", key_input, "NAME=FILE", 0,
      "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
-    {"strategy", key_strategy, "NAME", 0, "Placement strategy", 2},
+    {"strategy", key_strategy, "NAME", 0,
+     "Placement strategy (default: default); \"list\" shows them", 2},
+    {"objective", key_objective, "WHAT", 0,
+     "What placement minimises: latency (of one request; the default), throughput (the largest "
+     "load of a device), memory (the largest share of constants)",
+     2},
+    {"nodes", key_nodes, "N", 0,
+     "Search nodes of the placement: the same plan every time (default: 300000)", 2},
+    {"time-budget", key_time_budget, "TIME", 0,
+     "Time of the placement's search instead, such as 500ms, 10s: plans may differ", 2},
     {"cache-dir", key_cache_dir, "DIR", 0,
      "Folder of compiled kernels (default: $BERTH_CACHE_DIR or ~/.cache/berth)", 3},
     {"no-cache", key_no_cache, NULL, 0, "Compile every kernel anew", 3},
@@ -60,6 +72,13 @@ void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *i
     list->data = berth_arena_grow(cli->arena, list->data, list->count * sizeof(*list->data),
                                   (list->count + 2) * sizeof(*list->data));
     list->data[list->count++] = item;
+}
+
+static _Noreturn void list_strategies(void) {
+    const char *name = NULL, *doc = NULL;
+    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
+        printf("%-12s %s\n", name, doc);
+    exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -80,7 +99,20 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         if (!strchr(arg, '=')) argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(cli, &cli->inputs, arg);
         return 0;
-    case key_strategy: cli->strategy = arg; return 0;
+    case key_strategy:
+        if (strcmp(arg, "list") == 0) list_strategies();
+        cli->strategy = arg;
+        return 0;
+    case key_objective: cli->objective = arg; return 0;
+    case key_nodes:
+        if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
+            argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
+        return 0;
+    case key_time_budget:
+        if (!berth_cli_parse_time(arg, &cli->time_budget_ns))
+            argp_error(state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"",
+                       arg);
+        return 0;
     case key_cache_dir: cli->cache_folder = arg; return 0;
     case key_no_cache: cli->no_cache = true; return 0;
     case key_no_fusion: cli->no_fusion = true; return 0;
@@ -262,6 +294,9 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
     bool show = !cli->quiet && isatty(STDERR_FILENO);
     const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
     out->compile = (berth_compile_options){.strategy = cli->strategy,
+                                           .objective = cli->objective,
+                                           .node_budget = cli->node_budget,
+                                           .time_budget_ns = cli->time_budget_ns,
                                            .cache_folder = cli->no_cache ? NULL : cache,
                                            .search_path = getenv("PATH"),
                                            .jobs = cli->jobs,

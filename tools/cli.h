@@ -29,6 +29,9 @@ typedef struct berth_cli_model {
     berth_cli_strings dims;    // NAME=EXTENT
     berth_cli_strings inputs;  // NAME=FILE
     const char *strategy;
+    const char *objective;
+    uint64_t node_budget;
+    int64_t time_budget_ns;
     const char *cache_folder;
     bool no_cache;
     bool no_fusion;

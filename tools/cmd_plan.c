@@ -1,4 +1,5 @@
 // berth plan: where every operation would run and why, copies, memory, predicted time.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,24 @@
 typedef struct plan_command {
     berth_cli_model cli;
     const char *model;
+    bool why;
 } plan_command;
+
+enum { key_why = 0x500 };
+
+static const struct argp_option plan_options[] = {
+    {"why", key_why, NULL, 0,
+     "For every operation also the devices it is not on: the reason, and what the plan would lose "
+     "(in --format=json always)",
+     0},
+    {0},
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     plan_command *command = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_why: command->why = true; return 0;
     case ARGP_KEY_ARG:
         if (command->model) argp_error(state, "only one model");
         command->model = arg;
@@ -32,7 +45,43 @@ static const char *usage_name(berth_pool_usage usage) {
     return names[usage];
 }
 
-static void print_text(const berth_model *model, berth_arena *arena) {
+// The plan's value in the words' unit: times in ms.
+static double shown(const berth_plan *plan, double value) {
+    return strcmp(plan->unit, "ns") == 0 ? value / 1e6 : value;
+}
+
+static const char *shown_unit(const berth_plan *plan) {
+    return strcmp(plan->unit, "ns") == 0 ? "ms" : plan->unit;
+}
+
+static void print_rejected(const berth_multi_target *target, const berth_plan_entry *entry) {
+    for (uint32_t i = 0; i < entry->rejected_count; ++i)
+        printf("%12s not %s: %s\n", "", target->devices[entry->rejected[i].device].name,
+               entry->rejected[i].reason);
+}
+
+static void print_value(const berth_plan *plan) {
+    static const char *const what[][2] = {{"latency", "latency of one request"},
+                                          {"throughput", "largest load of a device per request"},
+                                          {"memory", "largest constants of a device"}};
+    printf("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
+    if (plan->note) printf("note         %s\n", plan->note);
+    if (!plan->valued) return;
+    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); ++i)
+        if (strcmp(plan->objective, what[i][0]) == 0)
+            printf("objective    %s: %.4g %s, ", what[i][1], shown(plan, plan->value),
+                   shown_unit(plan));
+    if (plan->proven)
+        printf("proven optimal in the model");
+    else
+        printf("lower bound %.4g, gap %.3g %%", shown(plan, plan->lower_bound), plan->gap * 100);
+    printf("; found by %s, %llu search nodes%s\n", plan->found_by,
+           (unsigned long long)plan->search_nodes,
+           plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
+}
+
+static void print_text(const plan_command *command, const berth_model *model) {
+    berth_arena *arena = command->cli.arena;
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
     const berth_multi_target *target = berth_model_target(model);
@@ -42,6 +91,7 @@ static void print_text(const berth_model *model, berth_arena *arena) {
         const berth_program_placement *p = &program->placements[i];
         printf("%-12s %-24s %-40s %9.1f us  %s\n", program->devices[p->device].name, p->op, p->node,
                plan->entries[i].time_ns / 1e3, p->reason);
+        if (command->why) print_rejected(target, &plan->entries[i]);
     }
     for (uint32_t i = 0; i < plan->copy_count; ++i) {
         char bytes[32];
@@ -61,7 +111,35 @@ static void print_text(const berth_model *model, berth_arena *arena) {
                program->devices[pool->device].name, pool->scope, usage_name(pool->usage), bytes,
                bound);
     }
-    printf("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
+    print_value(plan);
+}
+
+static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *target,
+                             const berth_plan_entry *entry) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < entry->rejected_count; ++i) {
+        const berth_plan_rejected *r = &entry->rejected[i];
+        json_t *item =
+            json_pack("{s:s, s:s}", "device", target->devices[r->device].name, "reason", r->reason);
+        if (!isnan(r->delta)) json_object_set_new(item, "delta", json_real(shown(plan, r->delta)));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *value_json(const berth_plan *plan) {
+    json_t *json =
+        json_pack("{s:s, s:s, s:s?, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
+                  "note", plan->note, "reproducible", (int)plan->reproducible, "search_nodes",
+                  (json_int_t)plan->search_nodes);
+    if (!plan->valued) return json;
+    json_t *value =
+        json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", shown_unit(plan), "value",
+                  shown(plan, plan->value), "lower_bound", shown(plan, plan->lower_bound), "gap",
+                  plan->gap, "proven", (int)plan->proven);
+    json_object_update(json, value);
+    json_decref(value);
+    return json;
 }
 
 static json_t *plan_json(const berth_model *model) {
@@ -71,11 +149,12 @@ static json_t *plan_json(const berth_model *model) {
     json_t *operations = json_array();
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *p = &program->placements[i];
-        json_array_append_new(operations,
-                              json_pack("{s:s, s:s, s:s, s:s, s:f, s:b}", "node", p->node, "op",
-                                        p->op, "device", program->devices[p->device].name, "reason",
-                                        p->reason, "time_us", plan->entries[i].time_ns / 1e3,
-                                        "host_operation", (int)p->host_operation));
+        json_array_append_new(
+            operations,
+            json_pack("{s:s, s:s, s:s, s:s, s:f, s:b, s:o}", "node", p->node, "op", p->op, "device",
+                      program->devices[p->device].name, "reason", p->reason, "time_us",
+                      plan->entries[i].time_ns / 1e3, "host_operation", (int)p->host_operation,
+                      "rejected", rejected_json(plan, target, &plan->entries[i])));
     }
     json_t *copies = json_array();
     for (uint32_t i = 0; i < plan->copy_count; ++i)
@@ -97,6 +176,7 @@ static json_t *plan_json(const berth_model *model) {
     json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:f}", "model", program->name, "strategy",
                              plan->strategy, "operations", operations, "copies", copies, "memory",
                              memory, "predicted_ms", plan->predicted_ns / 1e6);
+    json_object_set_new(json, "objective", value_json(plan));
     json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
     return json;
 }
@@ -105,7 +185,7 @@ static int print_plan(const plan_command *command, const berth_model *model) {
     const char *format = command->cli.format ? command->cli.format : "text";
     if (strcmp(format, "json") == 0) return berth_cli_print_json(plan_json(model));
     if (strcmp(format, "text") == 0) {
-        print_text(model, command->cli.arena);
+        print_text(command, model);
         return 0;
     }
     berth_strbuf text = berth_strbuf_make(command->cli.arena);
@@ -122,7 +202,7 @@ int berth_cmd_plan(int argc, char **argv) {
     if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
-        NULL,
+        plan_options,
         parse,
         "MODEL",
         "Shows on which device every operation of MODEL would run and why, the copies between "

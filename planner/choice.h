@@ -1,0 +1,23 @@
+// What a strategy made of @main's placement problem: handed from strategy.c to rejected.c. Private
+// to planner/.
+#ifndef BERTH_PLANNER_CHOICE_H_
+#define BERTH_PLANNER_CHOICE_H_
+
+#include "planner/placement.h"
+
+struct berth_planner_choice {
+    berth_arena *arena;  // scratch: the placement and what is below
+    berth_placement *placement;
+    berth_place_objective objective;
+    const char *found_by;
+    double lower_bound;  // in the problem's unit
+    bool reproducible;
+    uint64_t search_nodes;
+    const char *note;  // NULL = nothing was left out
+};
+
+// Fills the rejected devices of the plan's entries. `assignment`: of the finished plan.
+void berth_planner__reject(const berth_planner_state *state, const uint32_t *assignment,
+                           berth_plan *plan);
+
+#endif  // BERTH_PLANNER_CHOICE_H_

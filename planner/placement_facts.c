@@ -1,0 +1,278 @@
+// Times, transfers, groups, kinds and capacities of @main's placement problem, and the way back to
+// the constraint system.
+#include <math.h>
+#include <string.h>
+
+#include "planner/placement.h"
+
+static const double ns_per_ms = 1e6;
+
+typedef struct facts {
+    berth_placement *placement;
+    const berth_planner_state *state;
+    const berth_planner_function *f;
+    const berth_multi_target *target;
+    berth_arena *arena;
+    double *function_ms;  // [functions * devices] of called graph functions; NULL = none is called
+    double **time;        // [devices][nodes] before identical devices are one kind
+    double **transfer;    // [devices][nodes]
+} facts;
+
+uint32_t berth_planner__placement_class(const berth_planner_state *state,
+                                        const berth_placement_node *node) {
+    const berth_planner_function *f = &state->functions[state->main];
+    if (node->border) return BERTH_NONE;
+    switch (node->sort) {
+    case BERTH_PLACEMENT_OP: return f->op[node->index];
+    case BERTH_PLACEMENT_VALUE: return f->value[node->index];
+    case BERTH_PLACEMENT_RESULT: return f->result[node->index];
+    case BERTH_PLACEMENT_HOST_READ: return state->host;
+    }
+    return BERTH_NONE;
+}
+
+// ---- times --------------------------------------------------------------------------------------
+
+// What the planner itself takes no time for.
+static bool takes_no_time(const berth_op *op) {
+    return berth_op_has(op->kind, BERTH_TRAIT_HOST) ||
+           (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE) && op->kind != BERTH_OP_CALL &&
+            op->kind != BERTH_OP_CALL_VALUE);
+}
+
+static double op_ms(const facts *c, berth_func_id function, berth_op_id id, uint32_t device) {
+    const berth_cost_model *cost = &c->state->options->cost;
+    const berth_op *op = &c->state->functions[function].graph->ops.data[id];
+    if (takes_no_time(op)) return 0;
+    if (op->kind == BERTH_OP_CALL && c->function_ms) {
+        berth_func_id callee = berth_planner__callee(c->state->module, op);
+        if (callee != BERTH_NONE && c->state->functions[callee].graph)
+            return c->function_ms[(size_t)callee * c->target->device_count + device];
+    }
+    if (!cost->time_ns) return 0;
+    double ns = cost->time_ns(cost->user, c->state->module, function, id, device);
+    return ns >= 0 && ns / ns_per_ms <= BERTH_PLACE_FIGURE_LIMIT ? ns / ns_per_ms : 0;
+}
+
+static bool calls_functions(const facts *c) {
+    for (uint32_t k = 0; k < c->f->order_count; ++k)
+        if (c->f->graph->ops.data[c->f->order[k]].kind == BERTH_OP_CALL) return true;
+    return false;
+}
+
+// Sums over the operations of every function, to a limited depth of calls.
+static void time_functions(facts *c) {
+    enum { depth = 4 };
+    uint32_t functions = c->state->module->functions.count, devices = c->target->device_count;
+    if (!calls_functions(c)) return;
+    c->function_ms = berth_arena_new_array(c->arena, double, (size_t)functions *devices);
+    for (int round = 0; round < depth; ++round) {
+        double *next = berth_arena_new_array(c->arena, double, (size_t)functions *devices);
+        for (uint32_t i = 0; i < functions; ++i) {
+            const berth_planner_function *f = &c->state->functions[i];
+            for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
+                for (uint32_t d = 0; d < devices; ++d)
+                    next[(size_t)i * devices + d] += op_ms(c, i, f->order[k], d);
+        }
+        memcpy(c->function_ms, next, (size_t)functions * devices * sizeof(double));
+    }
+}
+
+static bool is_computation(const facts *c, const berth_placement_node *node) {
+    return node->sort == BERTH_PLACEMENT_OP && !takes_no_time(&c->f->graph->ops.data[node->index]);
+}
+
+static double node_ms(const facts *c, const berth_placement_node *node, uint32_t device) {
+    if (!is_computation(c, node)) return 0;
+    uint32_t root = berth_constraints_find(c->state->constraints,
+                                           berth_planner__placement_class(c->state, node));
+    if (!(c->state->constraints->nodes.data[root].allowed >> device & 1)) return INFINITY;
+    if (c->target->devices[device].host_only) return INFINITY;
+    return op_ms(c, c->state->main, node->index, device);
+}
+
+// Between the device's own memory and the host's, over the cheapest route.
+static double transfer_ms(const facts *c, double bytes, uint32_t device) {
+    berth_target_route route = {0};
+    const berth_target_device *devices = c->target->devices;
+    uint32_t host = c->target->host;
+    if (berth_multi_target_share_memory(c->target, device, host, NULL)) return 0;
+    if (!berth_multi_target_route(c->target, devices[device].own_memory, devices[host].own_memory,
+                                  (uint64_t)bytes, &route))
+        return BERTH_PLACE_FIGURE_LIMIT;
+    return fmin(route.time_ns / ns_per_ms, BERTH_PLACE_FIGURE_LIMIT);
+}
+
+static void fill_columns(facts *c) {
+    uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
+    c->time = berth_arena_new_array(c->arena, double *, devices);
+    c->transfer = berth_arena_new_array(c->arena, double *, devices);
+    for (uint32_t d = 0; d < devices; ++d) {
+        c->time[d] = berth_arena_new_array(c->arena, double, nodes);
+        c->transfer[d] = berth_arena_new_array(c->arena, double, nodes);
+        for (uint32_t v = 0; v < nodes; ++v) {
+            const berth_placement_node *node = &c->placement->nodes[v];
+            c->time[d][v] = node_ms(c, node, d);
+            c->transfer[d][v] = transfer_ms(c, node->bytes, d);
+        }
+    }
+}
+
+// ---- kinds --------------------------------------------------------------------------------------
+
+static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
+    size_t bytes = c->placement->problem.node_count * sizeof(double);
+    const berth_target_device *x = &c->target->devices[a], *y = &c->target->devices[b];
+    return x->host_only == y->host_only && memcmp(c->time[a], c->time[b], bytes) == 0 &&
+           memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
+           c->target->memories[x->own_memory].budget_bytes ==
+               c->target->memories[y->own_memory].budget_bytes;
+}
+
+static void fill_kinds(facts *c) {
+    berth_placement *out = c->placement;
+    berth_place_problem *problem = &out->problem;
+    uint32_t devices = c->target->device_count, placed = 0;
+    bool *done = berth_arena_new_array(c->arena, bool, devices);
+    problem->kinds = berth_arena_new_array(c->arena, berth_place_kind, devices);
+    out->target_device = berth_arena_new_array(c->arena, uint32_t, devices);
+    out->solver_device = berth_arena_new_array(c->arena, uint32_t, devices);
+    for (uint32_t a = 0; a < devices; ++a) {
+        if (done[a]) continue;
+        berth_place_kind *kind = &problem->kinds[problem->kind_count++];
+        kind->name = c->target->devices[a].name;
+        kind->capacity_bytes = INFINITY;
+        for (uint32_t b = a; b < devices; ++b) {
+            if (done[b] || (b != a && !same_kind(c, a, b))) continue;
+            done[b] = true;
+            kind->device_count++;
+            out->target_device[placed] = b;
+            out->solver_device[b] = placed++;
+        }
+    }
+    size_t cells = (size_t)problem->node_count * problem->kind_count;
+    problem->time = berth_arena_new_array(c->arena, double, cells);
+    problem->transfer = berth_arena_new_array(c->arena, double, cells);
+    uint32_t device = 0;
+    for (uint32_t k = 0; k < problem->kind_count; ++k) {
+        const double *time = c->time[out->target_device[device]];
+        const double *transfer = c->transfer[out->target_device[device]];
+        for (uint32_t v = 0; v < problem->node_count; ++v) {
+            problem->time[(size_t)v * problem->kind_count + k] = time[v];
+            problem->transfer[(size_t)v * problem->kind_count + k] = transfer[v];
+        }
+        device += problem->kinds[k].device_count;
+    }
+}
+
+void berth_planner__placement_capacity(berth_placement *placement, bool with_values,
+                                       const uint64_t *reserve_bytes) {
+    const berth_multi_target *target = placement->state->options->target;
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < placement->problem.kind_count; ++k) {
+        berth_place_kind *kind = &placement->problem.kinds[k];
+        kind->capacity_bytes = INFINITY;
+        for (uint32_t i = 0; i < kind->device_count; ++i) {
+            uint32_t d = placement->target_device[at++];
+            uint64_t budget = target->memories[target->devices[d].own_memory].budget_bytes;
+            if (budget == 0) continue;
+            double capacity = (double)budget - (with_values ? placement->live_bytes : 0) -
+                              (reserve_bytes ? (double)reserve_bytes[d] : 0);
+            kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));
+        }
+    }
+}
+
+// ---- groups and pins ----------------------------------------------------------------------------
+
+static void fill_groups(facts *c) {
+    berth_place_problem *problem = &c->placement->problem;
+    const berth_constraints *constraints = c->state->constraints;
+    uint32_t *group_of = berth_arena_new_array(c->arena, uint32_t, constraints->nodes.count + 1);
+    memset(group_of, 0xff, (constraints->nodes.count + 1) * sizeof(uint32_t));
+    problem->group = berth_arena_new_array(c->arena, uint32_t, problem->node_count);
+    problem->pin = berth_arena_new_array(c->arena, uint32_t, problem->node_count);
+    uint32_t groups = 0;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        uint32_t class = berth_planner__placement_class(c->state, &c->placement->nodes[v]);
+        problem->pin[v] = BERTH_PLACE_NONE;
+        if (class == BERTH_NONE) {
+            problem->group[v] = groups++;
+            problem->pin[v] = c->placement->solver_device[c->target->host];
+            continue;
+        }
+        uint32_t root = berth_constraints_find(constraints, class);
+        if (group_of[root] == BERTH_NONE) group_of[root] = groups++;
+        problem->group[v] = group_of[root];
+        uint32_t device = berth_planner__device_of(c->state, class);
+        if (device != BERTH_NO_INDEX) problem->pin[v] = c->placement->solver_device[device];
+    }
+    problem->group_count = groups;
+}
+
+// A group that no device can hold: unsupported operations, or pins of what is unsupported.
+static bool some_group_is_impossible(facts *c) {
+    const berth_place_problem *problem = &c->placement->problem;
+    uint64_t *able = berth_arena_new_array(c->arena, uint64_t, problem->group_count);
+    for (uint32_t g = 0; g < problem->group_count; ++g) able[g] = UINT64_MAX;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        uint64_t here = 0;
+        for (uint32_t d = 0; d < c->target->device_count; ++d)
+            if (c->time[d][v] < INFINITY && (problem->pin[v] == BERTH_PLACE_NONE ||
+                                             problem->pin[v] == c->placement->solver_device[d]))
+                here |= (uint64_t)1 << d;
+        able[problem->group[v]] &= here;
+    }
+    for (uint32_t g = 0; g < problem->group_count; ++g)
+        if (able[g] == 0) return true;
+    return false;
+}
+
+void berth_planner__placement_facts(berth_placement *placement, berth_arena *arena) {
+    const berth_planner_state *state = placement->state;
+    facts c = {.placement = placement,
+               .state = state,
+               .f = &state->functions[state->main],
+               .target = state->options->target,
+               .arena = arena};
+    time_functions(&c);
+    fill_columns(&c);
+    fill_kinds(&c);
+    fill_groups(&c);
+    placement->impossible = some_group_is_impossible(&c);
+}
+
+// ---- the way back -------------------------------------------------------------------------------
+
+bool berth_planner__placement_read(const berth_placement *placement,
+                                   const berth_planner_state *state, uint32_t *out_assignment) {
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
+        const berth_placement_node *node = &placement->nodes[v];
+        uint32_t class = berth_planner__placement_class(state, node);
+        uint32_t device = class == BERTH_NONE ? state->options->target->host
+                                              : berth_planner__device_of(state, class);
+        if (device == BERTH_NO_INDEX) return false;
+        out_assignment[v] = placement->solver_device[device];
+    }
+    return true;
+}
+
+berth_status berth_planner__placement_fix(const berth_placement *placement,
+                                          berth_planner_state *state, const uint32_t *assignment,
+                                          const char *reason) {
+    berth_planner_function *f = &state->functions[state->main];
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
+        const berth_placement_node *node = &placement->nodes[v];
+        uint32_t class = berth_planner__placement_class(state, node);
+        if (class == BERTH_NONE || placement->problem.pin[v] != BERTH_PLACE_NONE) continue;
+        bool is_op = node->sort == BERTH_PLACEMENT_OP;
+        if (is_op && !f->reason[node->index]) f->reason[node->index] = reason;
+        if (berth_planner__device_of(state, class) != BERTH_NO_INDEX) continue;
+        uint32_t device = placement->target_device[assignment[v]];
+        berth_loc_id loc = is_op ? f->graph->ops.data[node->index].loc : 0;
+        BERTH_TRY(berth_constraints_fix(state->constraints, class,
+                                        berth_planner__device_id(state, device),
+                                        (berth_constraint_reason){reason, loc}));
+    }
+    return BERTH_OK;
+}

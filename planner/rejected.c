@@ -1,0 +1,243 @@
+// For every operation the devices that it is not on: why, and what the plan's value would be if the
+// operation (with all that must share its device) moved there and nothing else did. One evaluation
+// of the plan per group and device where that is affordable; in large modules only the group's own
+// time and copies.
+#include <math.h>
+#include <string.h>
+
+#include "planner/choice.h"
+
+// Evaluations times nodes; about a second.
+static const double work_limit = 4e6;
+
+typedef struct rejecter {
+    const berth_planner_state *state;
+    const berth_planner_choice *choice;
+    const berth_place_problem *problem;  // without pins and capacities
+    berth_place_problem relaxed;
+    bool share;   // the value is a share of capacities
+    double unit;  // of the plan's value per the problem's
+    double value;
+    uint32_t *assignment;  // [node_count] scratch: one group moved
+    const uint32_t *placed;
+    double *used_bytes;     // [device_count]
+    double *capacity;       // [device_count]
+    bool exact;             // evaluations are affordable
+    uint32_t *stamp;        // [node_count]
+    uint32_t now;           // last stamp
+    double *delta;          // [group_count * device_count] once known
+    const char **sentence;  // [group_count * device_count] NULL = not yet made
+} rejecter;
+
+static double time_of(const rejecter *r, uint32_t node, uint32_t device) {
+    return r->problem
+        ->time[(size_t)node * r->problem->kind_count + r->problem->device_kind[device]];
+}
+
+static double transfer_of(const rejecter *r, uint32_t node, uint32_t device) {
+    return r->problem
+        ->transfer[(size_t)node * r->problem->kind_count + r->problem->device_kind[device]];
+}
+
+// The copies of one node's value: to host memory once, from there to each device once.
+static double copies_of(const rejecter *r, uint32_t node) {
+    const berth_place_problem *problem = r->problem;
+    uint64_t seen = 0;
+    double total = 0;
+    uint32_t home = r->assignment[node];
+    for (uint32_t i = problem->succ_start[node]; i < problem->succ_start[node + 1]; ++i) {
+        uint32_t device = r->assignment[problem->succ[i]];
+        if (device == home || (seen >> device & 1)) continue;
+        if (!seen) total += transfer_of(r, node, home);
+        seen |= (uint64_t)1 << device;
+        total += transfer_of(r, node, device);
+    }
+    return total;
+}
+
+// All copies of values that a group makes or reads.
+static double copies_around(rejecter *r, uint32_t group) {
+    const berth_place_problem *problem = r->problem;
+    double total = 0;
+    r->now++;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i) {
+        uint32_t v = problem->group_nodes[i];
+        if (r->stamp[v] != r->now) total += copies_of(r, v);
+        r->stamp[v] = r->now;
+        for (uint32_t k = problem->pred_start[v]; k < problem->pred_start[v + 1]; ++k) {
+            uint32_t u = problem->pred[k];
+            if (r->stamp[u] != r->now) total += copies_of(r, u);
+            r->stamp[u] = r->now;
+        }
+    }
+    return total;
+}
+
+static void move(rejecter *r, uint32_t group, uint32_t device) {
+    const berth_place_problem *problem = r->problem;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
+        r->assignment[problem->group_nodes[i]] = device;
+}
+
+static double group_ms(const rejecter *r, uint32_t group, uint32_t device) {
+    const berth_place_problem *problem = r->problem;
+    double total = 0;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
+        total += time_of(r, problem->group_nodes[i], device);
+    return total;
+}
+
+static double group_bytes(const rejecter *r, uint32_t group) {
+    const berth_place_problem *problem = r->problem;
+    double total = 0;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
+        total += problem->size_bytes[problem->group_nodes[i]];
+    return total;
+}
+
+static const char *in_unit(const rejecter *r, double value) {
+    char bytes[32];
+    if (r->choice->objective != BERTH_PLACE_MEMORY)
+        return berth_arena_printf(r->state->arena, "%+.4g ms", value);
+    if (r->share)
+        return berth_arena_printf(r->state->arena, "%+.2f %% of the capacity", value * 100);
+    berth_format_bytes((uint64_t)fabs(value), bytes);
+    return berth_arena_printf(r->state->arena, "%s%s", value < 0 ? "-" : "+", bytes);
+}
+
+// The group's move: value, and the words for it.
+static const char *weigh(rejecter *r, uint32_t group, uint32_t device, double *out_delta) {
+    uint32_t home = r->placed[r->problem->group_nodes[r->problem->group_start[group]]];
+    double own = group_ms(r, group, device) - group_ms(r, group, home);
+    double copies = -copies_around(r, group);
+    move(r, group, device);
+    copies += copies_around(r, group);
+    *out_delta = own + copies;
+    if (r->exact) {
+        berth_arena *scratch = berth_arena_create_child(r->choice->arena);
+        berth_place_value value;
+        berth_status status = berth_place_evaluate(scratch, &r->relaxed, r->choice->objective,
+                                                   false, r->assignment, &value);
+        *out_delta = status ? NAN : value.value - r->value;
+        berth_status_free(status);
+        berth_arena_destroy(scratch);
+    }
+    move(r, group, home);
+    const char *total = in_unit(r, *out_delta);
+    if (!r->exact)
+        return berth_arena_printf(r->state->arena,
+                                  "%+.4g ms by itself: computing %+.4g ms, copies %+.4g ms",
+                                  *out_delta, own, copies);
+    return berth_arena_printf(r->state->arena, "%s: computing %+.4g ms, copies %+.4g ms", total,
+                              own, copies);
+}
+
+static const char *unsupported(const rejecter *r, berth_op_id op, uint32_t device) {
+    const berth_planner_state *state = r->state;
+    const berth_planner_function *f = &state->functions[state->main];
+    const berth_cost_model *cost = &state->options->cost;
+    if (!f->able || (f->able[op] >> device & 1)) return NULL;
+    const char *why =
+        cost->unsupported(cost->user, state->module, state->main, op, device, state->arena);
+    return berth_arena_printf(state->arena, "unsupported: %s", why ? why : "not by this device");
+}
+
+static bool whole_group_runs(const rejecter *r, uint32_t group, uint32_t device) {
+    const berth_place_problem *problem = r->problem;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
+        if (time_of(r, problem->group_nodes[i], device) == INFINITY) return false;
+    return true;
+}
+
+static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, uint32_t node,
+                                  uint32_t target_device) {
+    uint32_t group = r->problem->group[node];
+    uint32_t device = r->choice->placement->solver_device[target_device];
+    berth_plan_rejected out = {.device = target_device, .delta = NAN};
+    if (entry->host_operation) {
+        out.reason = "the host does it";
+        return out;
+    }
+    out.reason = unsupported(r, entry->op, target_device);
+    if (out.reason) return out;
+    if (!whole_group_runs(r, group, device)) {
+        out.reason = r->state->options->target->devices[target_device].host_only
+                         ? "unsupported: it only drives other devices"
+                         : "unsupported: by what must share the operation's device";
+        return out;
+    }
+    size_t cell = (size_t)group * r->problem->device_count + device;
+    if (!r->sentence[cell]) r->sentence[cell] = weigh(r, group, device, &r->delta[cell]);
+    out.delta = r->delta[cell] * r->unit;
+    out.reason = r->sentence[cell];
+    double over = r->used_bytes[device] + group_bytes(r, group) - r->capacity[device];
+    if (r->problem->pin[node] != BERTH_PLACE_NONE) {
+        out.reason = berth_arena_printf(r->state->arena, "%s; %s", entry->reason, out.reason);
+    } else if (over > 0) {
+        char bytes[32];
+        berth_format_bytes((uint64_t)over, bytes);
+        out.delta = NAN;
+        out.reason = berth_arena_printf(
+            r->state->arena, "capacity: constants would need %s more than it has", bytes);
+    }
+    return out;
+}
+
+static void fill_capacities(rejecter *r) {
+    const berth_place_problem *problem = r->problem;
+    r->used_bytes = berth_arena_new_array(r->choice->arena, double, problem->device_count);
+    r->capacity = berth_arena_new_array(r->choice->arena, double, problem->device_count);
+    berth_planner__placement_capacity(r->choice->placement, false, NULL);
+    for (uint32_t v = 0; v < problem->node_count; ++v)
+        r->used_bytes[r->placed[v]] += problem->size_bytes[v];
+    for (uint32_t d = 0; d < problem->device_count; ++d)
+        r->capacity[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
+}
+
+// Pins are for the words only: what a pin costs is worth knowing.
+static void relax(rejecter *r) {
+    static const double widening = 1 << 20;
+    r->relaxed = *r->problem;
+    r->relaxed.pin = NULL;
+    r->relaxed.kinds = berth_arena_copy(r->choice->arena, r->problem->kinds,
+                                        r->problem->kind_count * sizeof(*r->relaxed.kinds));
+    bool memory = r->choice->objective == BERTH_PLACE_MEMORY;
+    if (memory) return;
+    for (uint32_t k = 0; k < r->problem->kind_count; ++k)
+        r->relaxed.kinds[k].capacity_bytes *= widening;
+}
+
+void berth_planner__reject(const berth_planner_state *state, const uint32_t *assignment,
+                           berth_plan *plan) {
+    const berth_planner_choice *choice = state->choice;
+    const berth_place_problem *problem = &choice->placement->problem;
+    berth_arena *arena = choice->arena;
+    bool memory = choice->objective == BERTH_PLACE_MEMORY;
+    size_t cells = (size_t)problem->group_count * problem->device_count;
+    rejecter r = {.state = state,
+                  .choice = choice,
+                  .problem = problem,
+                  .share = strcmp(plan->unit, "of capacity") == 0,
+                  .unit = memory ? 1 : 1e6,
+                  .value = plan->value / (memory ? 1 : 1e6),
+                  .placed = assignment,
+                  .exact = (double)cells * problem->node_count <= work_limit};
+    r.assignment = berth_arena_copy(arena, assignment, problem->node_count * sizeof(uint32_t));
+    r.stamp = berth_arena_new_array(arena, uint32_t, problem->node_count);
+    r.delta = berth_arena_new_array(arena, double, cells);
+    r.sentence = berth_arena_new_array(arena, const char *, cells);
+    fill_capacities(&r);
+    relax(&r);
+    if (!r.exact && !plan->note)
+        plan->note = "a large module: cost differences are those of an operation by itself";
+    for (uint32_t i = 0; i < plan->entry_count; ++i) {
+        berth_plan_entry *entry = &plan->entries[i];
+        uint32_t node = choice->placement->node_of_op[entry->op];
+        if (node == BERTH_NONE) continue;
+        uint32_t devices = state->options->target->device_count;
+        entry->rejected = berth_arena_new_array(state->arena, berth_plan_rejected, devices);
+        for (uint32_t d = 0; d < devices; ++d)
+            if (d != entry->device)
+                entry->rejected[entry->rejected_count++] = reject(&r, entry, node, d);
+    }
+}

@@ -1,0 +1,306 @@
+// Stage 3, first part: the strategy. `default` leaves everything to the rules (place.c); the others
+// solve the placement problem of @main (placement.h) and decide its free classes, so that the rules
+// only complete what the problem does not hold (called functions, annotations' contexts). Every
+// plan is then valued in the same problem.
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "planner/choice.h"
+#include "planner/solve/solve.h"
+
+enum { strategy_limit = 32 };
+
+// Search nodes for the bound of a placement that another strategy made.
+static const uint64_t bound_nodes = 20000;
+
+bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **out_doc) {
+    static const struct {
+        const char *name, *doc;
+    } own[] = {{"default",
+                "the rules: everything on the default device where it can run, with what "
+                "it is connected to"},
+               {"auto", "the best of the rules and all strategies below that apply, within the "
+                        "budget, with the best bound"}};
+    enum { own_count = sizeof(own) / sizeof(own[0]) };
+    if (index < own_count) {
+        *out_name = own[index].name;
+        *out_doc = own[index].doc;
+        return true;
+    }
+    const berth_place_strategy *const *all = berth_place_strategies();
+    for (uint32_t i = 0; i < index - own_count; ++i)
+        if (!all[i]) return false;
+    if (!all[index - own_count]) return false;
+    *out_name = all[index - own_count]->name;
+    *out_doc = all[index - own_count]->doc;
+    return true;
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+static const char *strategy_of(const berth_planner_state *state) {
+    return state->options->strategy ? state->options->strategy : "default";
+}
+
+static const char *objective_of(const berth_planner_state *state) {
+    return state->options->objective ? state->options->objective : "latency";
+}
+
+static bool by_rules(const berth_planner_state *state) {
+    return strcmp(strategy_of(state), "default") == 0;
+}
+
+static berth_status check_name(const berth_planner_state *state, const char *what,
+                               const char *given, const char *const *known) {
+    berth_strbuf list = berth_strbuf_make(state->arena);
+    for (uint32_t i = 0; known[i]; ++i) {
+        if (strcmp(given, known[i]) == 0) return BERTH_OK;
+        berth_strbuf_addf(&list, "%s%s", i ? ", " : "", known[i]);
+    }
+    const char *close = berth_closest(given, known);
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "unknown %s \"%s\"%s%s%s; there are %s", what,
+                             given, close ? " (did you mean \"" : "", close ? close : "",
+                             close ? "\"?)" : "", berth_strbuf_text(&list));
+}
+
+static berth_status read_options(const berth_planner_state *state,
+                                 berth_place_objective *out_objective) {
+    static const char *const objectives[] = {"latency", "throughput", "memory", NULL};
+    static const berth_place_objective values[] = {BERTH_PLACE_LATENCY, BERTH_PLACE_THROUGHPUT,
+                                                   BERTH_PLACE_MEMORY};
+    const char *names[strategy_limit] = {0}, *doc = NULL;
+    for (uint32_t i = 0; i + 1 < strategy_limit; ++i)
+        if (!berth_plan_strategy_at(i, &names[i], &doc)) break;
+    BERTH_TRY(check_name(state, "strategy", strategy_of(state), names));
+    *out_objective = BERTH_PLACE_LATENCY;
+    BERTH_TRY(check_name(state, "objective", objective_of(state), objectives));
+    for (uint32_t i = 0; objectives[i]; ++i)
+        if (strcmp(objective_of(state), objectives[i]) == 0) *out_objective = values[i];
+    return BERTH_OK;
+}
+
+// ---- solving ------------------------------------------------------------------------------------
+
+static berth_status build(berth_planner_state *state, berth_placement **out_placement) {
+    berth_status status =
+        berth_planner__placement_build(state, state->choice->arena, out_placement);
+    if (!status) return BERTH_OK;
+    bool too_large = berth_status_code(status) == BERTH_OUT_OF_RANGE;
+    *out_placement = NULL;
+    if (!too_large) return status;
+    berth_status_free(status);
+    return BERTH_OK;
+}
+
+// What the rules alone would make of the module; false where they fail.
+static berth_status rules_start(const berth_planner_state *state, uint32_t *out_assignment,
+                                bool *out_found) {
+    const berth_placement *placement = state->choice->placement;
+    berth_plan_options options = *state->options;
+    options.after_phase = NULL;
+    options.strategy = NULL;
+    berth_planner_state rules = {.module = state->module,
+                                 .main = state->main,
+                                 .options = &options,
+                                 .arena = state->choice->arena};
+    *out_found = false;
+    BERTH_TRY(berth_planner__constrain(&rules));
+    berth_status status = berth_planner__place(&rules);
+    if (!status) *out_found = berth_planner__placement_read(placement, &rules, out_assignment);
+    bool memory = status && berth_status_code(status) == BERTH_OUT_OF_MEMORY;
+    if (memory) return status;
+    berth_status_free(status);
+    return BERTH_OK;
+}
+
+static bool any_capacity_binds(const berth_placement *placement) {
+    double total = 0;
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v)
+        total += placement->problem.size_bytes[v];
+    for (uint32_t k = 0; k < placement->problem.kind_count; ++k)
+        if (placement->problem.kinds[k].capacity_bytes < total) return true;
+    return false;
+}
+
+static berth_status solve(const berth_planner_state *state, const char *strategy,
+                          uint64_t node_budget, bool timed, berth_place_answer *out_answer) {
+    berth_planner_choice *choice = state->choice;
+    berth_place_options options = {.objective = choice->objective, .strategy = strategy};
+    options.node_budget = node_budget;
+    if (timed && state->options->time_budget_ns > 0) {
+        options.node_budget = state->options->node_budget;
+        options.deadline_ns = berth_clock_ns() + state->options->time_budget_ns;
+    }
+    return berth_place_solve(choice->arena, &choice->placement->problem, &options, out_answer);
+}
+
+// With room for values first; without, where that leaves no placement. The memory plan decides in
+// the end. The bound holds whatever room values need.
+static berth_status solve_with_capacity(berth_planner_state *state,
+                                        berth_place_answer *out_answer) {
+    berth_planner_choice *choice = state->choice;
+    const berth_plan_options *options = state->options;
+    bool memory = choice->objective == BERTH_PLACE_MEMORY;  // a share of all there is
+    uint64_t nodes = options->node_budget ? options->node_budget : BERTH_PLAN_DEFAULT_NODES;
+    berth_planner__placement_capacity(choice->placement, !memory, options->reserve_bytes);
+    berth_status status = solve(state, strategy_of(state), nodes, true, out_answer);
+    bool none = status && (berth_status_code(status) == BERTH_FAILED_PRECONDITION ||
+                           berth_status_code(status) == BERTH_OUT_OF_RANGE);
+    if (memory || !any_capacity_binds(choice->placement) || (status && !none)) return status;
+    berth_planner__placement_capacity(choice->placement, false, options->reserve_bytes);
+    if (none) {
+        berth_status_free(status);
+        choice->note = "what values need at once leaves no room for all constants: only constants "
+                       "were counted";
+        return solve(state, strategy_of(state), nodes, true, out_answer);
+    }
+    berth_place_answer loose;
+    berth_status bound = solve(state, "auto", bound_nodes, false, &loose);
+    out_answer->lower_bound = bound ? 0 : loose.lower_bound;
+    berth_status_free(bound);
+    return BERTH_OK;
+}
+
+static berth_status search(berth_planner_state *state) {
+    berth_planner_choice *choice = state->choice;
+    uint32_t count = choice->placement->problem.node_count;
+    uint32_t *start = berth_arena_new_array(choice->arena, uint32_t, count);
+    bool found = false;
+    BERTH_TRY(rules_start(state, start, &found));
+    berth_place_answer answer;
+    BERTH_TRY(berth_status_prefix(solve_with_capacity(state, &answer), "placement"));
+    const uint32_t *assignment = answer.assignment;
+    choice->found_by = answer.strategy;
+    choice->lower_bound = answer.lower_bound;
+    choice->reproducible = answer.reproducible;
+    choice->search_nodes = answer.nodes;
+    if (found && strcmp(strategy_of(state), "auto") == 0) {
+        berth_place_value value;
+        berth_status status = berth_place_evaluate(choice->arena, &choice->placement->problem,
+                                                   choice->objective, false, start, &value);
+        if (!status && value.value <= answer.value.value) {
+            assignment = start;
+            choice->found_by = "default";
+        }
+        berth_status_free(status);
+    }
+    const char *reason = berth_arena_printf(state->arena, "strategy %s, for %s", strategy_of(state),
+                                            objective_of(state));
+    return berth_planner__placement_fix(choice->placement, state, assignment, reason);
+}
+
+berth_status berth_planner__choose(berth_planner_state *state) {
+    berth_place_objective objective;
+    BERTH_TRY(read_options(state, &objective));
+    const berth_planner_function *f = &state->functions[state->main];
+    bool large = f->order_count > BERTH_PLAN_SEARCH_LIMIT;
+    if (large || (by_rules(state) && !state->options->cost.time_ns)) return BERTH_OK;
+    state->choice = berth_arena_new(state->arena, berth_planner_choice);
+    state->choice->arena = berth_arena_create_child(state->arena);
+    state->choice->objective = objective;
+    state->choice->found_by = "default";
+    state->choice->reproducible = true;
+    BERTH_TRY(build(state, &state->choice->placement));
+    if (!state->choice->placement) {
+        state->choice = NULL;
+        return BERTH_OK;
+    }
+    // Where a group has no device at all the rules say which operations are to blame.
+    if (by_rules(state) || state->choice->placement->impossible) return BERTH_OK;
+    return search(state);
+}
+
+// ---- the finished plan --------------------------------------------------------------------------
+
+// Largest shares are of capacities; elsewhere a plan that exceeds a memory has a value, too: that
+// error is the memory plan's.
+static void widen_capacities(berth_placement *placement, double factor) {
+    for (uint32_t k = 0; k < placement->problem.kind_count; ++k)
+        placement->problem.kinds[k].capacity_bytes *= factor;
+}
+
+// A bound for what the rules placed: a short run of everything.
+static void bound_rules(berth_planner_state *state) {
+    berth_planner_choice *choice = state->choice;
+    berth_place_answer answer;
+    berth_planner__placement_capacity(choice->placement, false, NULL);
+    berth_status status = solve(state, "auto", bound_nodes, false, &answer);
+    if (!status) {
+        choice->lower_bound = answer.lower_bound;
+        choice->search_nodes = answer.nodes;
+    }
+    berth_status_free(status);
+}
+
+static berth_status evaluate(const berth_planner_state *state, const uint32_t *assignment,
+                             berth_place_objective objective, double *out_value) {
+    berth_planner_choice *choice = state->choice;
+    berth_place_value value;
+    BERTH_TRY(berth_place_evaluate(choice->arena, &choice->placement->problem, objective, false,
+                                   assignment, &value));
+    *out_value = value.value;
+    return BERTH_OK;
+}
+
+static berth_status fill_value(berth_planner_state *state, const uint32_t *assignment,
+                               berth_plan *plan) {
+    static const double widening = 1 << 20;
+    berth_planner_choice *choice = state->choice;
+    const berth_place_problem *problem = &choice->placement->problem;
+    double latency_ms = 0, value = 0;
+    bool memory = choice->objective == BERTH_PLACE_MEMORY, share = memory;
+    berth_planner__placement_capacity(choice->placement, false, NULL);
+    for (uint32_t k = 0; k < problem->kind_count; ++k)
+        share &= problem->kinds[k].capacity_bytes < INFINITY;
+    widen_capacities(choice->placement, widening);
+    BERTH_TRY(evaluate(state, assignment, choice->objective, &value));
+    BERTH_TRY(evaluate(state, assignment, BERTH_PLACE_LATENCY, &latency_ms));
+    if (share) value *= widening;
+    double unit = memory ? 1 : 1e6;
+    double bound = fmin(choice->lower_bound, value);
+    plan->unit = !memory ? "ns" : share ? "of capacity" : "bytes";
+    plan->value = value * unit;
+    plan->proven = bound >= value * (1 - BERTH_PLACE_EQUAL);
+    plan->lower_bound = plan->proven ? plan->value : bound * unit;
+    plan->gap = plan->proven ? 0 : (value - bound) / value;
+    plan->predicted_ns = latency_ms * 1e6;
+    plan->valued = true;
+    return BERTH_OK;
+}
+
+static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
+    berth_planner_choice *choice = state->choice;
+    const berth_placement *placement = choice->placement;
+    uint32_t *assignment =
+        berth_arena_new_array(choice->arena, uint32_t, placement->problem.node_count);
+    if (!berth_planner__placement_read(placement, state, assignment)) return BERTH_OK;
+    if (by_rules(state)) bound_rules(state);
+    BERTH_TRY(berth_status_prefix(fill_value(state, assignment, plan), "the finished plan"));
+    plan->found_by = choice->found_by;
+    plan->reproducible = choice->reproducible;
+    plan->search_nodes = choice->search_nodes;
+    plan->note = choice->note;
+    if (state->options->explain) berth_planner__reject(state, assignment, plan);
+    return BERTH_OK;
+}
+
+berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan) {
+    plan->strategy = berth_arena_strdup(state->arena, strategy_of(state));
+    plan->objective = berth_arena_strdup(state->arena, objective_of(state));
+    plan->found_by = "default";
+    plan->unit = "ns";
+    plan->reproducible = true;
+    if (!state->choice) {
+        if (!by_rules(state))
+            plan->note = berth_arena_printf(
+                state->arena,
+                "more than %u operations: placed by the rules, the prediction is a plain sum",
+                BERTH_PLAN_SEARCH_LIMIT);
+        return BERTH_OK;
+    }
+    berth_status status = value_choice(state, plan);
+    berth_arena_destroy(state->choice->arena);
+    state->choice = NULL;
+    return status;
+}
