@@ -284,7 +284,8 @@ static berth_status run(berth_place_search *search) {
         run.parts.items = berth_arena_new_array(run.arena, uint32_t, items + 1);
         run.device_of_item = berth_arena_new_array(run.arena, uint32_t, items + 1);
         run.assignment = berth_arena_new_array(run.arena, uint32_t, problem->node_count + 1);
-        berth_place_bound(search, run.chain->bound);
+        // Blocks hold what contiguity binds together: elsewhere their bound proves nothing.
+        if (search->options->contiguous) berth_place_bound(search, run.chain->bound);
         if ((items + 1) * run.chain->state_count <= ORDER_CELL_LIMIT) search_orders(&run);
         while (search_ideals(&run, is_vertex)) {
         }
