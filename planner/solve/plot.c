@@ -13,6 +13,7 @@ enum {
     MARGIN_BOTTOM = 62,
     TITLE_PX = 30,
     ROW_PX = 30,
+    UNUSED_ROW_PX = 12,
     ROW_GAP_PX = 10,
     LANE_PX = 9,  // least height of nodes that are below each other
     DEFAULT_WIDTH = 900
@@ -229,7 +230,8 @@ static void place_rows(plot *p, double top) {
     uint32_t count = p->problem->device_count;
     for (uint32_t d = 0; d < count; ++d) {
         p->top[d] = top;
-        p->height[d] = fmax(ROW_PX, (double)LANE_PX * p->lanes[d]);
+        bool used = p->answer->value.device_load[d] > 0;
+        p->height[d] = used ? fmax(ROW_PX, (double)LANE_PX * p->lanes[d]) : UNUSED_ROW_PX;
         top += p->height[d] + ROW_GAP_PX;
     }
     p->bottom = top;
@@ -271,13 +273,21 @@ static void draw_row(const plot *p, uint32_t device) {
                       nodes, nodes == 1 ? "" : "s");
 }
 
-// Marks at 1, 2 or 5 times a power of ten, at most about ten of them.
-static void draw_axis(const plot *p) {
-    double step = pow(10, floor(log10(p->most / 10)));
-    while (p->most / step > 10) {
+// 1, 2 or 5 times a power of ten (of bytes: of the unit that fits), for at most about ten marks.
+static double axis_step(const plot *p) {
+    double unit = 1;
+    while (p->objective == BERTH_PLACE_MEMORY && p->most / unit > 1024) unit *= 1024;
+    double most = p->most / unit;
+    double step = pow(10, floor(log10(most / 10)));
+    while (most / step > 10) {
         double lead = step / pow(10, floor(log10(step) + 1e-9));
         step *= lead < 1.5 || lead > 4 ? 2 : 2.5;
     }
+    return step * unit;
+}
+
+static void draw_axis(const plot *p) {
+    double step = axis_step(p);
     for (double value = 0; value <= p->most * (1 + 1e-9); value += step) {
         char text[48];
         format_value(p, value, text);
