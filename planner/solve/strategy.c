@@ -13,6 +13,7 @@ static const berth_place_strategy *const strategies[] = {
     &berth_place__enumerate,  // every objective, few placements
     &berth_place__dp,         // throughput
     &berth_place__latency,    // latency, one subgraph per device
+    &berth_place__heft,       // latency, list scheduling
     &berth_place__climb,      // what no other one knows about
     NULL,
 };
