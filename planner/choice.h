@@ -14,6 +14,7 @@ struct berth_planner_choice {
     bool reproducible;
     uint64_t search_nodes;
     const char *note;  // NULL = nothing was left out
+    bool with_values;  // capacities left room for what values need at once
 };
 
 // Fills the rejected devices of the plan's entries. `assignment`: of the finished plan.

@@ -17,10 +17,7 @@ typedef struct builder {
 } builder;
 
 static double value_bytes(const builder *b, berth_value_id value) {
-    const berth_module *module = b->state->module;
-    berth_type_id type = b->f->graph->values.data[value].type;
-    if (!berth_type_is_static(berth_type_get(module, type))) return 0;
-    return (double)berth_type_size_bytes(module, type);
+    return (double)berth_planner__size_bytes(b->state, b->f->graph->values.data[value].type);
 }
 
 // ---- nodes --------------------------------------------------------------------------------------

@@ -177,8 +177,9 @@ static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, ui
         char bytes[32];
         berth_format_bytes((uint64_t)over, bytes);
         out.delta = NAN;
-        out.reason = berth_arena_printf(
-            r->state->arena, "capacity: constants would need %s more than it has", bytes);
+        out.reason = berth_arena_printf(r->state->arena,
+                                        "capacity: its constants need %s more than is free%s",
+                                        bytes, r->choice->with_values ? " beside the values" : "");
     }
     return out;
 }
@@ -187,24 +188,23 @@ static void fill_capacities(rejecter *r) {
     const berth_place_problem *problem = r->problem;
     r->used_bytes = berth_arena_new_array(r->choice->arena, double, problem->device_count);
     r->capacity = berth_arena_new_array(r->choice->arena, double, problem->device_count);
-    berth_planner__placement_capacity(r->choice->placement, false, NULL);
+    berth_planner__placement_capacity(r->choice->placement, r->choice->with_values,
+                                      r->state->options->reserve_bytes);
     for (uint32_t v = 0; v < problem->node_count; ++v)
         r->used_bytes[r->placed[v]] += problem->size_bytes[v];
     for (uint32_t d = 0; d < problem->device_count; ++d)
         r->capacity[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
 }
 
-// Pins are for the words only: what a pin costs is worth knowing.
+// Pins and limits are for the words only: what they cost is worth knowing.
 static void relax(rejecter *r) {
-    static const double widening = 1 << 20;
     r->relaxed = *r->problem;
     r->relaxed.pin = NULL;
     r->relaxed.kinds = berth_arena_copy(r->choice->arena, r->problem->kinds,
                                         r->problem->kind_count * sizeof(*r->relaxed.kinds));
-    bool memory = r->choice->objective == BERTH_PLACE_MEMORY;
-    if (memory) return;
+    if (r->choice->objective == BERTH_PLACE_MEMORY) return;  // shares are of capacities
     for (uint32_t k = 0; k < r->problem->kind_count; ++k)
-        r->relaxed.kinds[k].capacity_bytes *= widening;
+        r->relaxed.kinds[k].capacity_bytes = INFINITY;
 }
 
 void berth_planner__reject(const berth_planner_state *state, const uint32_t *assignment,

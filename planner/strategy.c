@@ -151,6 +151,7 @@ static berth_status solve_with_capacity(berth_planner_state *state,
     berth_planner__placement_capacity(choice->placement, false, options->reserve_bytes);
     if (none) {
         berth_status_free(status);
+        choice->with_values = false;
         choice->note = "what values need at once leaves no room for all constants: only constants "
                        "were counted";
         return solve(state, strategy_of(state), nodes, true, out_answer);
@@ -159,6 +160,7 @@ static berth_status solve_with_capacity(berth_planner_state *state,
     berth_status bound = solve(state, "auto", bound_nodes, false, &loose);
     out_answer->lower_bound = bound ? 0 : loose.lower_bound;
     berth_status_free(bound);
+    berth_planner__placement_capacity(choice->placement, true, options->reserve_bytes);
     return BERTH_OK;
 }
 
@@ -201,6 +203,7 @@ berth_status berth_planner__choose(berth_planner_state *state) {
     state->choice->objective = objective;
     state->choice->found_by = "default";
     state->choice->reproducible = true;
+    state->choice->with_values = objective != BERTH_PLACE_MEMORY;
     BERTH_TRY(build(state, &state->choice->placement));
     if (!state->choice->placement) {
         state->choice = NULL;
