@@ -233,7 +233,8 @@ berth_status berth_constraints_fix(berth_constraints *c, uint32_t node, berth_de
 void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device,
                                const char *why) {
     const berth_constraint_node *held = &c->nodes.data[berth_constraints_find(c, node)];
-    if (held->function != BERTH_NONE && !held->device) return;  // in as many places as it likes
+    if (held->function != BERTH_NONE && !held->first_order)
+        return;  // in as many places as it likes
     berth_device_id both = berth_virtual_device_default_ids(
         c->module->devices, berth_constraints_device(c, node), device);
     if (c->scoped) {

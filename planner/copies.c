@@ -209,7 +209,8 @@ static void drop(copier *c, berth_op *op, berth_value_id replacement) {
 
 static void keep_copy(copier *c, berth_op_id id, berth_value_id value, berth_device_id to) {
     berth_op *op = &c->f->graph->ops.data[id];
-    berth_device_id from = berth_copier__node_device(c, c->f->extra[id]);
+    // Not always where it says: the parameter may be bound to the host.
+    berth_device_id from = berth_copier__home(c, value);
     uint32_t source = demand_stops(c, value, &from, to, op->region, id);
     if (source != c->copy[value])
         berth_vec_push(c->state->arena, &c->patches,
@@ -322,6 +323,10 @@ static void visit(copier *c) {
         berth_op_id id = c->f->order[k];
         berth_op *op = &graph->ops.data[id];
         if (op->region == BERTH_NONE) continue;
+        if (op->kind == BERTH_OP_DEVICE_COPY) {  // settled
+            op->inputs[0] = c->alias[op->inputs[0]];
+            continue;
+        }
         for (uint32_t i = 0; i < op->input_count; ++i)
             visit_use(c, berth_planner__operand(c->state, c->function, op, id, i), &op->inputs[i],
                       op->region, id, i);

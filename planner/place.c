@@ -93,7 +93,13 @@ static void soft_lowered(berth_planner_state *state, uint32_t value, berth_use u
 static void soft_use(berth_planner_state *state, const berth_planner_function *f, berth_use u,
                      berth_value_id value, bool loose, berth_loc_id loc) {
     berth_constraint_reason reason = {u.reason, loc};
-    if (value == BERTH_NONE || berth_planner__is_constant(f->graph, value)) return;
+    if (value == BERTH_NONE) return;
+    if (berth_planner__is_constant(f->graph, value)) {
+        // Cloned where it is used; one that an earlier run put somewhere says where that was.
+        if (u.kind == BERTH_USE_HARD && f->graph->values.data[value].device)
+            (void)berth_constraints_soft(state->constraints, f->value[value], u.node, reason);
+        return;
+    }
     if (loose || loose_value(f, value)) return;
     if (u.kind == BERTH_USE_SOFT)
         (void)berth_constraints_soft(state->constraints, f->value[value], u.node, reason);
@@ -158,8 +164,7 @@ static void defaults(berth_planner_state *state) {
         }
     }
     for (uint32_t n = 0; n < c->nodes.count; n += c->scoped ? 2 : 1)
-        if (c->nodes.data[n].parent == n && c->nodes.data[n].function == BERTH_NONE)
-            berth_constraints_default(c, n, device, "default device");
+        if (c->nodes.data[n].parent == n) berth_constraints_default(c, n, device, "default device");
 }
 
 static berth_status check_support(const berth_planner_state *state) {
@@ -192,7 +197,12 @@ berth_status berth_planner__place(berth_planner_state *state) {
     }
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
-        for (uint32_t k = 0; f->graph && k < f->order_count; ++k) soft_op(state, i, f->order[k]);
+        if (!f->graph) continue;
+        for (uint32_t k = 0; k < f->order_count; ++k) soft_op(state, i, f->order[k]);
+        const berth_region *root = &f->graph->regions.data[0];
+        for (uint32_t r = 0; r < root->results.count; ++r)
+            soft_use(state, f, berth_planner__result(state, i, 0, r), root->results.data[r], false,
+                     0);
     }
     defaults(state);
     return check_support(state);

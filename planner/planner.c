@@ -45,6 +45,7 @@ static berth_status solve(berth_planner_state *state) {
     BERTH_TRY(berth_planner__choose(state));
     after_phase(state, "choose");
     BERTH_TRY(berth_planner__place(state));
+    BERTH_TRY(berth_planner__resolve(state));
     after_phase(state, "place");
     return BERTH_OK;
 }

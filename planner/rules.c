@@ -273,7 +273,6 @@ static berth_status hard_function(berth_planner_state *state, berth_func_id func
     berth_planner_function *f = &state->functions[function];
     for (uint32_t v = 0; v < f->graph->values.count; ++v) {
         const berth_value *value = &f->graph->values.data[v];
-        if (berth_planner__is_constant(f->graph, v)) continue;
         if (!berth_planner__is_function(state, f->graph, v))
             state->constraints->nodes.data[f->value[v]].first_order = true;
         if (!value->device) continue;

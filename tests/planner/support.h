@@ -20,9 +20,10 @@ berth_multi_target *parse_target(berth_arena *arena, const char *text);
 berth_status plan_with(berth_module *module, const berth_plan_options *options,
                        berth_plan **out_plan);
 berth_status plan_on(berth_module *module, const char *target, berth_plan **out_plan);
-// Fails unless the module is planned, well-formed, and stays as it is when planned again, before
-// and after print and parse. Gives the text.
+// Fails unless the planned module is well-formed and stays as it is when planned again, before and
+// after print and parse. Gives the text. plan_twice plans it first.
 const char *plan_twice(berth_module *module, const berth_plan_options *options);
+const char *plan_again(berth_module *module, const berth_plan_options *options);
 
 // "@main a:G x:C {i:H p:G =p} y>G R:G": parameters, operations by their results, copies with `>`,
 // regions in braces with their results behind `=`, results. Places: the name of the target's device

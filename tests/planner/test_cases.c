@@ -122,24 +122,7 @@ ParameterizedTest(int *index, planner, cases) {
     const char *shown = show_module(module, options.target);
     cr_assert_str_eq(shown, cases[*index].expected, "case %d:\n%sexpected\n%s", *index, shown,
                      cases[*index].expected);
-    (void)plan_twice(module, &options);
+    (void)plan_again(module, &options);
     cr_assert_str_eq(show_module(module, options.target), cases[*index].expected);
-    berth_arena_destroy(arena);
-}
-
-// The same whatever order the planner is asked in, and as often as it is asked.
-ParameterizedTestParameters(planner, deterministic) {
-    static int indices[case_count];
-    for (int i = 0; i < case_count; ++i) indices[i] = i;
-    return cr_make_param_array(int, indices, case_count);
-}
-
-ParameterizedTest(int *index, planner, deterministic) {
-    berth_arena *arena = new_arena();
-    berth_plan_options options = {.target = parse_target(arena, target_gch)};
-    berth_module *a = parse_module(arena, cases[*index].text);
-    const char *text = plan_twice(a, &options);
-    berth_module *b = parse_module(arena, cases[*index].text);
-    cr_assert_str_eq(plan_twice(b, &options), text);
     berth_arena_destroy(arena);
 }

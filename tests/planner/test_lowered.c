@@ -97,7 +97,7 @@ ParameterizedTest(int *index, planner, lowered) {
     const char *shown = show_module(module, options.target);
     cr_expect_str_eq(shown, m->expected, "%s:\n%sexpected\n%s", m->what, shown, m->expected);
     cr_expect_str_eq(buffers_of(module), m->buffers, "%s: %s", m->what, buffers_of(module));
-    (void)plan_twice(module, &options);
+    (void)plan_again(module, &options);
     cr_expect_str_eq(show_module(module, options.target), m->expected, "%s", m->what);
     berth_arena_destroy(arena);
 }

@@ -176,7 +176,7 @@ ParameterizedTest(int *index, planner, structure) {
     require(plan_with(module, &options, &plan));
     const char *shown = show_module(module, options.target);
     cr_expect_str_eq(shown, m->expected, "%s:\n%sexpected\n%s", m->what, shown, m->expected);
-    (void)plan_twice(module, &options);
+    (void)plan_again(module, &options);
     cr_expect_str_eq(show_module(module, options.target), m->expected, "%s", m->what);
     berth_arena_destroy(arena);
 }
