@@ -4,6 +4,7 @@
 
 #include "compiler/cost.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/check.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/layout.h"
@@ -88,7 +89,8 @@ static berth_status run_fold(berth_module *module, berth_pass_context *context) 
     (void)context;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_pass_fold(module, main, NULL);
+    BERTH_TRY(berth_pass_fold(module, main, NULL));
+    return berth_check_declared_outputs(module, main);
 }
 
 static berth_status run_simplify(berth_module *module, berth_pass_context *context) {

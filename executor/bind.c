@@ -69,6 +69,15 @@ static bool has_steps(const berth_program *program, const berth_program_device *
     return false;
 }
 
+// Whether the program does anything with this device: one that is only listed may be absent.
+static bool is_used(const berth_program *program, uint32_t device) {
+    for (uint32_t i = 0; i < program->step_count; ++i)
+        if (program->steps[i].device == device) return true;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].device == device) return true;
+    return false;
+}
+
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   uint32_t ordinal, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count; ++i) {
@@ -119,6 +128,7 @@ berth_status berth_executor__open_devices(berth_session *session) {
         const berth_program_device *device = &program->devices[d];
         const berth_session_binding *binding = find_binding(session, device->name);
         berth_session_device *bound = &session->devices[d];
+        if (!binding && !is_used(program, d)) continue;
         if (binding && binding->device)
             BERTH_TRY(use_callers(session, device, binding->device, &bound->physical));
         else

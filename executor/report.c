@@ -26,7 +26,8 @@ void berth_executor__make_reports(berth_session *session) {
         berth_session_device_report *report = &session->device_reports[d];
         report->name = program->devices[d].name;
         report->kind = program->devices[d].kind;
-        report->physical_name = berth_device_get_info(session->devices[d].device)->name;
+        const berth_device *device = session->devices[d].device;
+        report->physical_name = device ? berth_device_get_info(device)->name : "not used";
         report->in_place_bytes = session->in_place_bytes[d];
     }
     count_memory(session);

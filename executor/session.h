@@ -38,7 +38,8 @@ typedef struct berth_session_options {
     bool profile;           // record when each step ran (about 0.1 us per step on cpu)
 } berth_session_options;
 
-// Opens a program; it is verified first. `options` NULL = defaults.
+// Opens a program; it is verified first. `options` NULL = defaults. A device of the program that no
+// step and no pool uses, and no binding names, is not opened: it may be absent.
 //   ownership: everything is allocated through `allocator`, drivers and devices included
 //   errors:    INVALID_ARGUMENT the program breaks a rule, or a binding names no device of it;
 //   UNAVAILABLE a device is

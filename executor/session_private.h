@@ -19,8 +19,8 @@ typedef struct berth_session_physical {
 
 // One of the program's devices.
 typedef struct berth_session_device {
-    uint32_t physical;  // index
-    berth_device *device;
+    uint32_t physical;               // index
+    berth_device *device;            // NULL when the program does nothing with it
     berth_queue *queue;              // NULL when no step runs on it
     berth_semaphore *semaphore;      // its timeline
     berth_executable **executables;  // by the program's executables; NULL where not needed

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "compiler/onnx/ops.h"
+#include "compiler/passes/check.h"
 
 #define MAX_CALL_DEPTH 32              // functions that call functions
 #define VALUE_ABSENT (BERTH_NONE - 1)  // in a scope: an optional argument that the call leaves out
@@ -312,6 +313,25 @@ static void set_output_names(onnx_importer *im, const onnx_graph *graph) {
         (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = graph->outputs.count, .strings = names});
 }
 
+// Declared shapes, to be compared once types are known (passes/check.h). An extent of 0 is what
+// some exporters write for "not known".
+static void set_output_dims(onnx_importer *im, const onnx_graph *graph) {
+    BERTH_VEC(int64_t) dims = {0};
+    for (uint32_t i = 0; i < graph->outputs.count; ++i) {
+        const onnx_value *output = &graph->outputs.data[i];
+        bool declared = output->is_tensor && output->has_shape;
+        int64_t rank = declared ? (int64_t)output->dims.count : -1;
+        berth_vec_push(im->scratch, &dims, rank);
+        for (uint32_t d = 0; declared && d < output->dims.count; ++d) {
+            const onnx_dim *dim = &output->dims.data[d];
+            int64_t extent = dim->known && dim->extent > 0 ? dim->extent : -1;
+            berth_vec_push(im->scratch, &dims, extent);
+        }
+    }
+    berth_attrs_set_ints(im->module, &berth_module_function(im->module, im->function)->attrs,
+                         BERTH_ATTR_OUTPUT_DIMS, dims.data, dims.count);
+}
+
 static berth_status build_main(onnx_importer *im) {
     const onnx_graph *graph = &im->model.graph;
     onnx_scope scope = {0};
@@ -332,6 +352,7 @@ static berth_status build_main(onnx_importer *im) {
                                          graph->outputs.data[i].name);
     berth_graph_set_results(im->module, im->function, results, graph->outputs.count);
     set_output_names(im, graph);
+    set_output_dims(im, graph);
     return BERTH_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/passes/fold.h"
 
+#include "compiler/passes/check.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
 
@@ -199,6 +200,7 @@ static berth_status fold_op(folder *f, berth_region_id region, berth_op_id id) {
     for (uint32_t i = 0; i < op->input_count; ++i) op->inputs[i] = resolve(f, op->inputs[i]);
     if (op->region_count) return fold_with_regions(f, region, id);
     BERTH_TRY(berth_infer_op(f->module, f->function, id));
+    BERTH_TRY(berth_check_indices(f->module, f->graph, id));
     op->region = region;
     if (!fold_shape(f, id) && foldable(f, op)) BERTH_TRY(evaluate(f, id, &kept));
     if (kept)

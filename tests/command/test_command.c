@@ -239,3 +239,65 @@ Test(command, build_then_run_without_a_compiler) {
     remove(arguments);
     remove(folder);
 }
+
+// Slices of a track follow or hold each other: what a viewer of Chrome traces needs to draw them.
+static void expect_nested(const json_t *events, json_int_t track) {
+    double open_until[16];
+    int depth = 0;
+    double last = 0;
+    size_t index;
+    const json_t *event;
+    json_array_foreach(events, index, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0 ||
+            json_integer_value(json_object_get(event, "tid")) != track)
+            continue;
+        double start = json_number_value(json_object_get(event, "ts"));
+        double end = start + json_number_value(json_object_get(event, "dur"));
+        cr_assert(start >= last, "track %d is not sorted", (int)track);
+        last = start;
+        while (depth > 0 && open_until[depth - 1] <= start + 1e-3) depth--;
+        cr_assert(depth == 0 || end <= open_until[depth - 1] + 1e-3, "slices of track %d overlap",
+                  (int)track);
+        cr_assert_lt(depth, 16);
+        open_until[depth++] = end;
+    }
+}
+
+Test(command, run_writes_a_chrome_trace) {
+    char folder[] = "/tmp/berth-test-XXXXXX";
+    char arguments[512];
+    char path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/trace.json", folder);
+    snprintf(arguments, sizeof(arguments),
+             "run " DIGITS " --dim batch=2 --target cpu --quiet --trace %s", path);
+    result r = berth(arguments);
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    json_t *trace = json_load_file(path, 0, NULL);
+    remove(path);
+    remove(folder);
+    json_t *events = json_object_get(trace, "traceEvents"), *event;
+    cr_assert(json_is_array(events));
+    json_int_t tracks = 0;
+    int slices = 0;
+    size_t index;
+    json_array_foreach(events, index, event) {
+        const char *phase = json_string_value(json_object_get(event, "ph"));
+        cr_assert(phase && (strcmp(phase, "X") == 0 || strcmp(phase, "M") == 0));
+        cr_assert(json_is_string(json_object_get(event, "name")));
+        cr_assert(json_is_integer(json_object_get(event, "pid")));
+        cr_assert(json_is_integer(json_object_get(event, "tid")));
+        json_int_t track = json_integer_value(json_object_get(event, "tid"));
+        if (track > tracks) tracks = track;
+        if (*phase == 'M') continue;
+        slices++;
+        cr_assert(json_is_string(json_object_get(event, "cat")));
+        cr_assert(json_is_number(json_object_get(event, "ts")));
+        cr_assert(json_is_number(json_object_get(event, "dur")));
+        cr_assert_geq(json_number_value(json_object_get(event, "ts")), 0);
+        cr_assert_geq(json_number_value(json_object_get(event, "dur")), 0);
+    }
+    cr_assert_geq(slices, 3, "a network of several steps, and the run");
+    for (json_int_t t = 1; t <= tracks; ++t) expect_nested(events, t);
+    json_decref(trace);
+}

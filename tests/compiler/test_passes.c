@@ -2,8 +2,10 @@
 // interpreter.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "compiler/compile.h"
+#include "compiler/passes/check.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/simplify.h"
@@ -336,6 +338,101 @@ Test(passes, operands_are_fused_where_it_pays) {
         cr_expect_eq(together(&f, rows[i].producer, BERTH_OP_CONV), rows[i].fused,
                      "row %zu: %s on %s: %s", i, rows[i].fused ? "fused" : "apart", rows[i].target,
                      rows[i].why);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// ---- what a model says about itself -------------------------------------------------------------
+
+static berth_value_id indices(fixture *f, int rank, const int64_t *dims, const int64_t *values) {
+    berth_tensor tensor = berth_tensor_create(f->arena, BERTH_DTYPE_I64, rank, dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i)
+        berth_tensor_set_i64(&tensor, i, values[i]);
+    return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
+}
+
+static berth_status fold_only(fixture *f) {
+    return berth_pass_fold(f->module, f->main, NULL);
+}
+
+static void expect_fold(fixture *f, const char *problem) {
+    job j = {f, fold_only};
+    berth_status status = berth_arena_try(f->arena, run_job, &j);
+    if (problem)
+        cr_expect(status && strstr(berth_status_message(status), problem), "%s, expected %s",
+                  status ? berth_status_message(status) : "no error", problem);
+    else
+        cr_expect_null(status, "%s", berth_status_message(status));
+    berth_status_free(status);
+}
+
+Test(passes, constant_indices_lie_in_the_data) {
+    static const struct {
+        berth_op_kind kind;
+        int64_t axis;
+        int rank;
+        int64_t dims[2];
+        int64_t values[4];
+        const char *problem;
+    } rows[] = {
+        {BERTH_OP_GATHER, 0, 1, {3}, {0, 3, -4}, NULL},
+        {BERTH_OP_GATHER, 0, 1, {3}, {0, 4, 1}, "index 4 is outside dimension 0"},
+        {BERTH_OP_GATHER, -1, 1, {2}, {0, -6}, "index -6 is outside dimension 1"},
+        {BERTH_OP_GATHER_ELEMENTS, 1, 2, {2, 2}, {0, 4, -5, 1}, NULL},
+        {BERTH_OP_GATHER_ELEMENTS, 1, 2, {2, 2}, {0, 4, 5, 1}, "which has the extent 5"},
+        {BERTH_OP_GATHER_ND, 0, 2, {2, 2}, {3, 4, -4, -5}, NULL},
+        {BERTH_OP_GATHER_ND, 0, 2, {2, 2}, {3, 4, 4, 0}, "index 4 is outside dimension 0"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        berth_value_id inputs[2] = {input(&f, 2, (int64_t[]){4, 5}), BERTH_NONE};
+        inputs[1] = indices(&f, rows[i].rank, rows[i].dims, rows[i].values);
+        berth_value_id y = op(&f, rows[i].kind, inputs, 2);
+        berth_graph *graph = berth_graph_get(f.module, f.main);
+        if (rows[i].kind != BERTH_OP_GATHER_ND)
+            berth_attrs_set_int(f.module, &graph->ops.data[graph->values.data[y].op].attrs, "axis",
+                                rows[i].axis);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        expect_fold(&f, rows[i].problem);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+static berth_status check_declared(fixture *f) {
+    BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
+    return berth_check_declared_outputs(f->module, f->main);
+}
+
+Test(passes, declared_shapes_are_the_computed_ones) {
+    static const struct {
+        int64_t declared[4];
+        uint32_t count;
+        const char *problem;
+    } rows[] = {
+        {{2, 4, 5}, 3, NULL},
+        {{2, -1, 5}, 3, NULL},
+        {{-1}, 1, NULL},
+        {{2, 4, 6}, 3, "is declared with the shape [4,6], but what is computed is f32[4,5]"},
+        {{3, 1, 4, 5}, 4, "is declared with the shape [1,4,5]"},
+        {{0}, 1, "is declared with the shape []"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
+        berth_value_id y = op(&f, BERTH_OP_RELU, &x, 1);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        berth_attrs *attrs = &berth_module_function(f.module, f.main)->attrs;
+        berth_attrs_set_ints(f.module, attrs, BERTH_ATTR_OUTPUT_DIMS, rows[i].declared,
+                             rows[i].count);
+        job j = {&f, check_declared};
+        berth_status status = berth_arena_try(f.arena, run_job, &j);
+        if (rows[i].problem)
+            cr_expect(status && strstr(berth_status_message(status), rows[i].problem), "%s",
+                      status ? berth_status_message(status) : "no error");
+        else
+            cr_expect(!status && !berth_attrs_find(f.module, attrs, BERTH_ATTR_OUTPUT_DIMS),
+                      "row %zu", i);
+        berth_status_free(status);
         berth_arena_destroy(f.arena);
     }
 }

@@ -289,8 +289,10 @@ Test(devices, a_failed_build_shows_its_log) {
 Test(devices, absent_opencl_device_says_what_is_here) {
     need_opencl(1);
     builder *b = builder_create(arena, "far");
-    builder_device(b, "cpu", 0);
-    builder_device(b, "opencl", 17);
+    uint32_t tensors[2] = {builder_input(b, builder_device(b, "cpu", 0), "x", 4), 0};
+    uint32_t far = builder_device(b, "opencl", 17);
+    tensors[1] = builder_tensor(b, far, 4);
+    builder_copy(b, far, tensors[0], tensors[1]);
     berth_session *session = NULL;
     assert_fails(
         berth_session_open(berth_allocator_system(), builder_finish(b, NULL), NULL, &session),

@@ -189,6 +189,8 @@ Test(session, writes_a_trace) {
     json_t *events = json_object_get(trace, "traceEvents"), *event;
     size_t index;
     int slices = 0, names = 0;
+    cr_assert(json_is_array(events));
+    cr_assert_str_eq(json_string_value(json_object_get(trace, "displayTimeUnit")), "ns");
     json_array_foreach(events, index, event) {
         const char *phase = json_string_value(json_object_get(event, "ph"));
         if (strcmp(phase, "M") == 0) names++;
@@ -206,7 +208,7 @@ Test(session, absent_devices_are_named) {
     berth_session *session = NULL;
     builder *b = builder_create(arena, "far");
     builder_device(b, "cpu", 0);
-    builder_device(b, "cpu", 99);
+    builder_input(b, builder_device(b, "cpu", 99), "x", 4);
     const berth_program *program = builder_finish(b, NULL);
     assert_fails(berth_session_open(berth_allocator_system(), program, NULL, &session),
                  BERTH_UNAVAILABLE,
@@ -224,10 +226,33 @@ Test(session, absent_devices_are_named) {
                                     &session),
                  BERTH_INVALID_ARGUMENT, "a binding names \"gpu\"");
     b = builder_create(arena, "warp");
-    builder_device(b, "warp", 0);
+    uint32_t x = builder_input(b, builder_device(b, "cpu", 0), "x", 4);
+    uint32_t warp = builder_device(b, "warp", 0);
+    builder_copy(b, warp, x, builder_tensor(b, warp, 4));
     assert_fails(
         berth_session_open(berth_allocator_system(), builder_finish(b, NULL), NULL, &session),
         BERTH_NOT_FOUND, "device \"warp:0\" of the program");
+}
+
+Test(session, an_unused_device_may_be_absent) {
+    berth_session *session = NULL;
+    builder *b = builder_create(arena, "spare");
+    uint32_t cpu = builder_device(b, "cpu", 0);
+    builder_device(b, "cpu", 99);
+    builder_device(b, "warp", 0);
+    uint32_t tensors[2] = {builder_input(b, cpu, "x", 4), builder_output(b, cpu, "y", 4)};
+    builder_dispatch(b, cpu, "scale", tensors, 2, 3);
+    const berth_program *program = builder_finish(b, NULL);
+    assert_ok(berth_session_open(berth_allocator_system(), program, NULL, &session));
+    float *x = berth_session_input(session, 0)->data;
+    for (int i = 0; i < 4; ++i) x[i] = (float)i;
+    assert_ok(berth_session_run(session, -1));
+    cr_assert_eq(((const float *)berth_session_output(session, 0)->data)[2], 6);
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    cr_assert_str_eq(report.devices[1].physical_name, "not used");
+    cr_assert_str_eq(report.devices[2].physical_name, "not used");
+    berth_session_close(session);
 }
 
 Test(session, broken_code_is_named) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both.
-# Usage: real_models.sh BERTH [all|small]. Counts what is not there as skipped. Exit status 1 when one fails.
+# Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both; some
+# also as for a GPU, with work-groups and tiles in local memory.
+# Usage: real_models.sh BERTH [all|small|tiny]. Counts what is not there as skipped. Exit status 1 when one fails.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 berth=$1
@@ -47,6 +48,9 @@ check() {
   local splits=$1 name=$2 model=$3 split target
   shift 3
   local targets=("cpu" "opencl -host=cpu")
+  case $name in mnist | super_resolution | rfb320 | light_squeezenet)
+    [ "$which" = tiny ] || targets+=("opencl -subgroup_size=32 -host=cpu") ;;
+  esac
   for split in $(seq "$splits"); do targets+=("split $split"); done
   for target in "${targets[@]}"; do
     while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
@@ -56,13 +60,16 @@ check() {
 }
 
 models=$shared/models
-for name in mnist mnist_quantized tfl_helloworld super_resolution rfb320 rfb320_nopost; do
+names="mnist mnist_quantized tfl_helloworld super_resolution rfb320 rfb320_nopost"
+[ "$which" = tiny ] && names="mnist mnist_quantized tfl_helloworld rfb320"
+for name in $names; do
   data=()
   for folder in $models/$name/test_data_set_*; do data+=(--data "$folder"); done
   check 2 $name $models/$name/model.onnx "${data[@]}"
 done
 light="bvlc_alexnet densenet121 inception_v1 inception_v2 resnet50 shufflenet squeezenet vgg19 zfnet512"
 [ "$which" = small ] && light="squeezenet shufflenet"
+[ "$which" = tiny ] && light=""
 for name in $light; do
   model=$work/light_$name.onnx
   [ -f "$model" ] || /usr/bin/python3 $shared/tools/make_light_seeded.py $models/light_$name/model.onnx "$model" >/dev/null
