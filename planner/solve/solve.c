@@ -105,13 +105,20 @@ static berth_status run_one(berth_place_search *search, berth_arena *scratch, co
     return run_strategy(search, *all);
 }
 
+static bool joins_auto(const berth_place_search *search, const berth_place_strategy *strategy) {
+    return strategy->auto_percent > 0 && strategy->applies(search->problem, search->options);
+}
+
+// The last one that applies has all that is left.
 static berth_status run_auto(berth_place_search *search) {
     uint64_t node_limit = search->node_limit;
+    const berth_place_strategy *const *last = NULL;
     const berth_place_strategy *const *all = berth_place_strategies();
-    for (; *all && !search->infeasible; ++all) {
-        if ((*all)->auto_percent == 0) continue;
-        if (!(*all)->applies(search->problem, search->options)) continue;
-        share_budget(search, node_limit, (*all)->auto_percent);
+    for (; *all; ++all)
+        if (joins_auto(search, *all)) last = all;
+    for (all = berth_place_strategies(); *all && !search->infeasible; ++all) {
+        if (!joins_auto(search, *all)) continue;
+        share_budget(search, node_limit, all == last ? 100 : (*all)->auto_percent);
         BERTH_TRY(run_strategy(search, *all));
         if (berth_place_proven(search)) break;
     }

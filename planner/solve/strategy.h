@@ -45,7 +45,8 @@ struct berth_place_search {
 typedef struct berth_place_strategy {
     const char *name;
     const char *doc;
-    uint32_t auto_percent;  // of the budget that is left, what `auto` lets it use; 0 = never
+    uint32_t auto_percent;  // of the budget that is left, what `auto` lets it use; 0 = never. The
+                            // last one that applies may use all
     // Whether it applies (objective, switches, size).
     bool (*applies)(const berth_place_problem *problem, const berth_place_options *options);
     berth_status (*run)(berth_place_search *search);
