@@ -164,6 +164,15 @@ static berth_status solve_with_capacity(berth_planner_state *state,
     return BERTH_OK;
 }
 
+// The bound of a short run of everything, where a strategy proves less.
+static void tighten(const berth_planner_state *state, berth_place_answer *answer) {
+    berth_place_answer other;
+    if (answer->proven) return;
+    berth_status status = solve(state, "auto", bound_nodes, false, &other);
+    if (!status) answer->lower_bound = fmax(answer->lower_bound, other.lower_bound);
+    berth_status_free(status);
+}
+
 static berth_status search(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     uint32_t count = choice->placement->problem.node_count;
@@ -172,6 +181,7 @@ static berth_status search(berth_planner_state *state) {
     BERTH_TRY(rules_start(state, start, &found));
     berth_place_answer answer;
     BERTH_TRY(berth_status_prefix(solve_with_capacity(state, &answer), "placement"));
+    if (strcmp(strategy_of(state), "auto") != 0) tighten(state, &answer);
     const uint32_t *assignment = answer.assignment;
     choice->found_by = answer.strategy;
     choice->lower_bound = answer.lower_bound;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "planner/solve/linear.h"
+#include "planner/solve/list_bound.h"
+#include "planner/solve/load_bound.h"
 #include "planner/solve/strategies.h"
 
 #define ROUNDING 1e-12  // what sums of the same figures in another order may differ by, relatively
@@ -98,6 +100,13 @@ static double memory_bound(const berth_place_problem *problem) {
     return fmax(total / all, largest_group(problem, problem->size_bytes) / largest);
 }
 
+static double weighted_loads(berth_arena *scratch, const berth_place_problem *problem) {
+    berth_place_nets *nets = berth_place__nets(scratch, problem, NULL, 0);
+    double *weight = berth_arena_new_array(scratch, double, problem->kind_count);
+    double *floors = berth_arena_new_array(scratch, double, nets->item_count);
+    return berth_place__weigh_loads(problem, nets, weight, floors);
+}
+
 static void prove_bounds(berth_place_search *search, berth_arena *scratch) {
     const berth_place_problem *problem = search->problem;
     if (search->options->objective == BERTH_PLACE_MEMORY) {
@@ -114,6 +123,10 @@ static void prove_bounds(berth_place_search *search, berth_arena *scratch) {
     double bound = search->options->objective == BERTH_PLACE_LATENCY
                        ? critical_path(scratch, problem, fastest)
                        : load_bound(problem, fastest);
+    if (search->options->objective == BERTH_PLACE_THROUGHPUT)
+        bound = fmax(bound, weighted_loads(scratch, problem));
+    else if (!problem->one_subgraph)
+        bound = fmax(bound, berth_place__list_bound(scratch, problem));
     berth_place_bound(search, bound * (1 - ROUNDING));
 }
 
