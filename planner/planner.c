@@ -60,6 +60,8 @@ berth_status berth_plan_module(berth_module *module, const berth_plan_options *o
         .module = module, .main = function, .options = options, .arena = module->arena};
     berth_planner__project(module);
     after_phase(&state, "project");
+    BERTH_TRY(berth_planner__specialise(&state));
+    after_phase(&state, "specialise");
     BERTH_TRY(solve(&state));
     const berth_region *root = &berth_graph_get(module, function)->regions.data[0];
     uint32_t op_count = root->ops.count;

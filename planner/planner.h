@@ -31,6 +31,9 @@ typedef struct berth_plan_options {
     int64_t time_budget_ns;         // 0 = none, and the same module gives the same plan
     const uint64_t *reserve_bytes;  // per device: kept free of constants; NULL = nothing
     bool explain;                   // fill berth_plan_entry.rejected
+    // Instances of one function, with the places of parameters and results that calls want, where
+    // that saves copies or where there is no plan otherwise: at most 8; 0, 1 = one signature each.
+    uint32_t max_instances;
     // Parameters and results of `main` are in host memory, whatever the rules say: copies are
     // inserted at the borders. For execution.
     bool host_bound;

@@ -98,6 +98,8 @@ berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id 
 // ---- stages ----
 // 0 projections (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
 void berth_planner__project(berth_module *module);
+// Instances of functions, where more than one are allowed (specialise.c).
+berth_status berth_planner__specialise(berth_planner_state *state);
 // 1 nodes (nodes.c): one per value, operation and result.
 void berth_planner__nodes(berth_planner_state *state);
 // 2 hard constraints (rules.c), pins (pins.c) and what operators cannot do (place.c).

@@ -55,8 +55,8 @@ static bool check_seed(uint64_t seed, bool host_bound, uint32_t instances) {
     random_planned random;
     random_planned_make(arena, seed, &random);
     berth_plan_options options = {.target = parse_target(arena, random.target),
-                                  .host_bound = host_bound};
-    (void)instances;
+                                  .host_bound = host_bound,
+                                  .max_instances = instances};
     berth_module *module = read_module(arena, random.text);
     berth_plan *plan = NULL;
     berth_status status = plan_with(module, &options, &plan);
@@ -94,4 +94,14 @@ Test(planner, random_modules) {
                 (unsigned long long)count);
     cr_assert_gt(planned * 3, count, "only %llu of %llu have a plan", (unsigned long long)planned,
                  (unsigned long long)count);
+}
+
+// With instances, at least as many have a plan.
+Test(planner, random_modules_with_instances) {
+    uint64_t count = seed_count() / 4;
+    for (uint64_t seed = 0; seed < count; ++seed) {
+        bool planned = check_seed(seed, seed % 3 == 2, 1);
+        bool specialised = check_seed(seed, seed % 3 == 2, 8);
+        cr_assert(specialised || !planned, "seed %llu", (unsigned long long)seed);
+    }
 }
