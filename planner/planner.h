@@ -88,7 +88,8 @@ typedef struct berth_plan_place {
     berth_func_id function;
     berth_plan_place_kind kind;
     uint32_t index;
-    berth_value_id value;    // parameter, first result of the operation, result; BERTH_NONE = none
+    const char *operation;   // "add"; NULL for parameters and results
+    const char *value;       // name of parameter, operation's first result, result; "" = none
     berth_loc_id loc;        // of operations
     berth_device_id device;  // in full; 0 = a function, which is in several places
     berth_device_id from;    // COPY

@@ -75,6 +75,10 @@ static const char *copy_reason(const reporter *r, const berth_op *copy) {
                               berth_virtual_device_name(r->state->arena, device));
 }
 
+static const char *value_name(const reporter *r, berth_value_id value) {
+    return berth_module_str(r->state->module, r->f->graph->values.data[value].name);
+}
+
 static void add_copy(reporter *r, berth_op_id id, berth_op_id before) {
     const berth_planner_state *state = r->state;
     const berth_multi_target *target = state->options->target;
@@ -92,7 +96,8 @@ static void add_copy(reporter *r, berth_op_id id, berth_op_id before) {
                    (berth_plan_place){.function = r->function,
                                       .kind = BERTH_PLAN_COPY,
                                       .index = id,
-                                      .value = op->outputs[0],
+                                      .operation = berth_op_facts_get(op->kind)->name,
+                                      .value = value_name(r, op->outputs[0]),
                                       .loc = op->loc,
                                       .device = op->device,
                                       .from = from,
@@ -108,7 +113,8 @@ static void add_op(reporter *r, berth_op_id id) {
         (berth_plan_place){.function = r->function,
                            .kind = BERTH_PLAN_OP,
                            .index = id,
-                           .value = op->output_count ? op->outputs[0] : BERTH_NONE,
+                           .operation = berth_op_facts_get(op->kind)->name,
+                           .value = op->output_count ? value_name(r, op->outputs[0]) : "",
                            .loc = op->loc,
                            .device = op->device,
                            .reason = planned ? op_reason(r->state, r->reasons, r->function, id)
@@ -127,7 +133,7 @@ static void add_border(reporter *r, berth_plan_place_kind kind, uint32_t index) 
         (berth_plan_place){.function = r->function,
                            .kind = kind,
                            .index = index,
-                           .value = value,
+                           .value = value_name(r, value),
                            .loc = berth_module_function(r->state->module, r->function)->loc,
                            .device = f->graph->values.data[value].device,
                            .reason = border ? "parameters and results of main are on the host"

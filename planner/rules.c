@@ -41,13 +41,21 @@ static berth_use loop_operand(const berth_planner_state *state, const berth_plan
     return use(BERTH_USE_SOFT, f->value[body->params.data[operand]], "initial value of a loop");
 }
 
+static const char *const operand_of[] = {
+#define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
+                       shape_fn)                                                                   \
+    "operand of " name,
+#include "ir/graph_ops.def"
+#undef BERTH_GRAPH_OP
+};
+
 static berth_use plain_operand(const berth_planner_state *state, const berth_planner_function *f,
                                const berth_op *op, berth_op_id id, uint32_t operand) {
     const berth_op_facts *facts = berth_op_facts_get(op->kind);
     if (facts->traits & BERTH_TRAIT_HOST) return use(BERTH_USE_FREE, f->op[id], "");
     if (operand < 32 && (facts->host_operands >> operand & 1u))
         return use(BERTH_USE_SOFT, state->host, "the host reads shapes, axes and sizes");
-    return use(BERTH_USE_SOFT, f->op[id], "operand of an operation");
+    return use(BERTH_USE_SOFT, f->op[id], operand_of[op->kind]);
 }
 
 berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id function,

@@ -1,4 +1,5 @@
 // berth opt: runs compiler passes and prints the module.
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,67 @@ static berth_status write_module(void *user) {
     return BERTH_OK;
 }
 
-static berth_status print_module(const opt_command *command, berth_module *module) {
+static json_t *place_json(const berth_module *module, const berth_plan_place *place) {
+    static const char *const kinds[] = {"parameter", "operation", "copy", "result"};
+    json_t *json =
+        json_pack("{s:s, s:s, s:I}", "function",
+                  berth_module_str(module, berth_module_function(module, place->function)->name),
+                  "kind", kinds[place->kind], "index", (json_int_t)place->index);
+    if (place->operation) json_object_set_new(json, "operation", json_string(place->operation));
+    if (*place->value) json_object_set_new(json, "value", json_string(place->value));
+    if (place->device)
+        json_object_set_new(
+            json, "device",
+            json_string(berth_virtual_device_print(module->devices, place->device)));
+    if (place->kind == BERTH_PLAN_COPY) {
+        json_object_set_new(json, "from",
+                            json_string(berth_virtual_device_print(module->devices, place->from)));
+        json_object_set_new(json, "bytes", json_integer((json_int_t)place->size_bytes));
+    }
+    json_object_set_new(json, "reason", json_string(place->reason));
+    if (place->loc)
+        json_object_set_new(json, "location",
+                            json_string(berth_loc_describe(module, place->loc, module->arena)));
+    return json;
+}
+
+typedef struct plan_writer {
+    const berth_module *module;
+    const berth_plan *plan;
+    const char *text;
+} plan_writer;
+
+// ",\n  "plan": {...}", in lines that stand as deep as the module's.
+static berth_status write_plan(void *user) {
+    plan_writer *w = user;
+    json_t *places = json_array();
+    for (uint32_t i = 0; i < w->plan->place_count; ++i)
+        json_array_append_new(places, place_json(w->module, &w->plan->places[i]));
+    json_t *json = json_pack("{s:s, s:o}", "strategy", w->plan->strategy, "places", places);
+    char *lines = json_dumps(json, JSON_INDENT(2));
+    json_decref(json);
+    if (!lines) return berth_status_oom();
+    berth_strbuf text = berth_strbuf_make(w->module->arena);
+    berth_strbuf_add(&text, ",\n  \"plan\": ");
+    for (const char *at = lines; *at; ++at)
+        berth_strbuf_addf(&text, *at == '\n' ? "%c  " : "%c", *at);
+    free(lines);
+    w->text = berth_strbuf_text(&text);
+    return BERTH_OK;
+}
+
+// The plan's reasons are one more member of the module, which readers of modules skip.
+static berth_status print_module(const opt_command *command, berth_module *module,
+                                 const berth_plan *plan) {
     if (!command->json) return berth_arena_try(module->arena, write_module, module);
     const char *text = NULL;
     BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));
-    puts(text);
+    plan_writer writer = {.module = module, .plan = plan};
+    if (plan) BERTH_TRY(berth_arena_try(module->arena, write_plan, &writer));
+    if (plan)
+        printf("%.*s%s\n}\n", (int)(strrchr(text, '}') - text - 1), text, writer.text);
+    else
+        puts(text);
     return BERTH_OK;
 }
 
@@ -161,7 +218,7 @@ static berth_status optimise(opt_command *command) {
     compile.plan_only = true;
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
-    return print_module(command, module);
+    return print_module(command, module, result.plan);
 }
 
 int berth_cmd_opt(int argc, char **argv) {
