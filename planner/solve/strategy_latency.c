@@ -134,7 +134,7 @@ static berth_status run(berth_place_search *search) {
 const berth_place_strategy berth_place__latency = {
     .name = "latency",
     .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
-    .auto_percent = 70,
+    .auto_percent = 40,
     .applies = applies,
     .run = run,
 };
