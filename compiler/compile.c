@@ -139,6 +139,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .time_budget_ns = options->time_budget_ns,
                                        .reserve_bytes = options->reserve_bytes,
                                        .explain = options->plan_only,
+                                       .max_instances = options->max_instances,
                                        .host_bound = true};
     BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)

@@ -20,6 +20,7 @@ typedef struct berth_compile_options {
     uint64_t node_budget;           // search nodes; 0 = the planner's default
     int64_t time_budget_ns;         // 0 = none: the same plan every time
     const uint64_t *reserve_bytes;  // per device of the target, kept free of constants; NULL = none
+    uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
     const char *cache_folder;    // compiled kernels; NULL = no cache
     uint64_t cache_limit_bytes;  // 0 = 1 GiB

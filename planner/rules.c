@@ -266,8 +266,8 @@ static berth_status own_domain(berth_planner_state *state, berth_planner_functio
         f->reason[id] = "host operation: reads shapes, not data";
     }
     if (!op->device) return BERTH_OK;
-    if (!f->reason[id]) f->reason[id] = "placed by an earlier run";
-    return fix(state, f->op[id], op->device, "placed by an earlier run", op->loc);
+    if (!f->reason[id]) f->reason[id] = "placed here";
+    return fix(state, f->op[id], op->device, "placed here", op->loc);
 }
 
 static berth_status hard_use(berth_planner_state *state, const berth_planner_function *f,

@@ -17,16 +17,22 @@ typedef struct opt_command {
     const char *model;
     const char *passes;       // comma-separated; NULL = none
     const char *print_after;  // a pass's name, or "all"
+    uint32_t instances;       // --instances
+    bool places;              // --places
     bool timing;
     bool json;
 } opt_command;
 
-enum { key_passes = 0x200, key_print_after, key_timing };
+enum { key_passes = 0x200, key_print_after, key_instances, key_places, key_timing };
 
 static const struct argp_option options[] = {
     {"passes", key_passes, "LIST", 0, "Passes to run, separated by commas, or all", 0},
     {"print-after", key_print_after, "PASS", 0, "Also print the module after this pass (or all)",
      0},
+    {"instances", key_instances, "N", 0,
+     "Instances of a function that planning may make, at most 8 (default: 1)", 0},
+    {"places", key_places, NULL, 0,
+     "In place of the module, print where plan-devices put everything, and why", 0},
     {"timing", key_timing, NULL, 0, "Print the time of every pass on standard error", 0},
     {0},
 };
@@ -40,10 +46,17 @@ static bool known_pass(const char *name) {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
+    uint64_t number = 0;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_passes: command->passes = arg; return 0;
     case key_print_after: command->print_after = arg; return 0;
+    case key_instances:
+        if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 8)
+            argp_error(state, "--instances takes a number from 1 to 8, not \"%s\"", arg);
+        command->instances = (uint32_t)number;
+        return 0;
+    case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
     case ARGP_KEY_ARG:
         if (command->model) argp_error(state, "only one model");
@@ -115,13 +128,51 @@ static berth_status write_plan(void *user) {
     return BERTH_OK;
 }
 
+// ---- places as text -----------------------------------------------------------------------------
+
+// "opencl:0@s1", without the target.
+static const char *short_device(const berth_module *module, berth_device_id id) {
+    if (!id) return "anywhere";
+    berth_virtual_device device = berth_virtual_device_get(module->devices, id);
+    device.has_target = false;
+    return berth_virtual_device_name(module->arena, device);
+}
+
+static void print_place(const berth_module *module, const berth_plan_place *place) {
+    static const char *const kinds[] = {"parameter", "", "copy", "result"};
+    const char *what = place->kind == BERTH_PLAN_OP ? place->operation : kinds[place->kind];
+    const char *where = short_device(module, place->device);
+    if (place->kind == BERTH_PLAN_COPY)
+        where =
+            berth_arena_printf(module->arena, "%s > %s", short_device(module, place->from), where);
+    printf("  %-10s %%%-4s %-19s %s", what, place->value, where, place->reason);
+    if (place->kind == BERTH_PLAN_COPY && place->size_bytes)
+        printf("; %llu bytes", (unsigned long long)place->size_bytes);
+    if (place->kind == BERTH_PLAN_COPY && !place->size_bytes) printf("; the memory is shared");
+    printf("\n");
+}
+
+static berth_status print_places(void *user) {
+    const plan_writer *w = user;
+    for (uint32_t i = 0; i < w->plan->place_count; ++i) {
+        const berth_plan_place *place = &w->plan->places[i];
+        if (!i || place->function != place[-1].function)
+            printf("@%s\n",
+                   berth_module_str(w->module,
+                                    berth_module_function(w->module, place->function)->name));
+        print_place(w->module, place);
+    }
+    return BERTH_OK;
+}
+
 // The plan's reasons are one more member of the module, which readers of modules skip.
 static berth_status print_module(const opt_command *command, berth_module *module,
                                  const berth_plan *plan) {
+    plan_writer writer = {.module = module, .plan = plan};
+    if (command->places && plan) return berth_arena_try(module->arena, print_places, &writer);
     if (!command->json) return berth_arena_try(module->arena, write_module, module);
     const char *text = NULL;
     BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));
-    plan_writer writer = {.module = module, .plan = plan};
     if (plan) BERTH_TRY(berth_arena_try(module->arena, write_plan, &writer));
     if (plan)
         printf("%.*s%s\n}\n", (int)(strrchr(text, '}') - text - 1), text, writer.text);
@@ -212,6 +263,7 @@ static berth_status optimise(opt_command *command) {
     berth_pass_instrument instrument = {after_pass, command};
     berth_compile_options compile = model_options.compile;
     compile.target = target;
+    compile.max_instances = command->instances;
     compile.verify = true;
     compile.instruments = &instrument;
     compile.instrument_count = 1;
@@ -219,6 +271,11 @@ static berth_status optimise(opt_command *command) {
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
     return print_module(command, module, result.plan);
+}
+
+static bool runs_planner(const opt_command *command) {
+    return command->passes &&
+           (strcmp(command->passes, "all") == 0 || strstr(command->passes, "plan-devices") != NULL);
 }
 
 int berth_cmd_opt(int argc, char **argv) {
@@ -239,6 +296,12 @@ int berth_cmd_opt(int argc, char **argv) {
         NULL};
     berth_cli_parse(&argp, argc, argv, &command);
     command.json = berth_cli_wants_json(&command.cli);
+    if (command.places && (command.json || !runs_planner(&command))) {
+        fputs("berth opt: --places prints text about plan-devices: add it to --passes, and leave "
+              "--format=json out (its member \"plan\" says the same)\n",
+              stderr);
+        exit(2);
+    }
     if (command.json && command.print_after) {
         fputs("berth opt: --print-after prints text; leave --format=json out\n", stderr);
         exit(2);

@@ -100,9 +100,9 @@ static const conflict conflicts[] = {
      "graph @main(%a" T ") {\n %n = device_copy(%a) {source = cpu:0} on opencl:0\n"
      " %m = on_device(%n) {device = cpu:0}\n %s = relu(%m)\n return %s }",
      {NULL},
-     {HEAD, "on opencl:0, because of", "placed by an earlier run, case:2:2",
-      "result of device_copy, case:2:2", "on cpu:0, because of", "annotation on_device, case:3:2",
-      MEET, "annotated by on_device, case:3:2"}},
+     {HEAD, "on opencl:0, because of", "placed here, case:2:2", "result of device_copy, case:2:2",
+      "on cpu:0, because of", "annotation on_device, case:3:2", MEET,
+      "annotated by on_device, case:3:2"}},
     {"a context that is fixed against a placed result",
      "graph @main(%a" T ") {\n %s = relu(%a)\n"
      " %m = on_device(%s) {device = cpu:0, fixed = 1}: f32[4] on opencl:0\n return %m }",
@@ -116,7 +116,7 @@ static const conflict conflicts[] = {
      {HEAD, "on cpu:0, because of", "annotation on_device, case:3:2",
       "on_device as a function's result, case:3:2", "result of the function, case:1:12",
       "result of a call, case:6:2", "result of a call, case:6:2", "on opencl:0, because of", MEET,
-      "placed by an earlier run, case:6:2"}},
+      "placed here, case:6:2"}},
     {"storage and tensor",
      "graph @main(%size: i64[], %align: i64[], %shape: i64[1]) {\n"
      " %sto = alloc_storage(%size, %align) {device = opencl:0}\n"
@@ -124,9 +124,8 @@ static const conflict conflicts[] = {
      " %t = alloc_tensor(%sto, %k, %shape) {dtype = f32} on cpu:0\n return %t }",
      {NULL},
      {HEAD, "on opencl:0, because of", "storage allocated here, case:2:2",
-      "result of the operation, case:2:2", "on cpu:0, because of",
-      "placed by an earlier run, case:4:2", "result of the operation, case:4:2", MEET,
-      "tensor in this storage, case:4:2"}},
+      "result of the operation, case:2:2", "on cpu:0, because of", "placed here, case:4:2",
+      "result of the operation, case:4:2", MEET, "tensor in this storage, case:4:2"}},
     {"a host operation elsewhere",
      "graph @main(%a" T ") {\n %s = shape_of(%a)\n %m = on_device(%s) {device = opencl:0}\n"
      " return %m }",
