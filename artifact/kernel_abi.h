@@ -32,5 +32,8 @@ typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants,
 
 // Alignment of every tensor in a pool unless the device asks for more.
 #define BERTH_DEFAULT_ALIGNMENT_BYTES 128
+// The same on cpu devices: a cache line and the widest vector, so that more parts of a value can be
+// tensors of their own.
+#define BERTH_CPU_ALIGNMENT_BYTES 64
 
 #endif  // BERTH_ARTIFACT_KERNEL_ABI_H_

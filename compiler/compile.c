@@ -5,6 +5,7 @@
 #include "compiler/cost.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/check.h"
+#include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/layout.h"
@@ -162,6 +163,13 @@ static berth_status run_fuse(berth_module *module, berth_pass_context *context) 
     return berth_fuse(module, main, options->target, !options->no_fusion);
 }
 
+static berth_status run_find_parts(berth_module *module, berth_pass_context *context) {
+    (void)context;
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pass_find_parts(module, main);
+}
+
 static berth_status run_lower(berth_module *module, berth_pass_context *context) {
     (void)context;
     berth_func_id main;
@@ -209,6 +217,8 @@ static const berth_pass pass_layout = {"layout", "layouts of activations and wei
                                        run_layout, "plan-devices"};
 static const berth_pass pass_fuse = {"fuse", "group operations into primitive functions", run_fuse,
                                      NULL};
+static const berth_pass pass_parts = {
+    "find-parts", "concatenations, splits and slices of bytes in a row", run_find_parts, "fuse"};
 static const berth_pass pass_lower = {"lower", "primitive functions to tensor functions", run_lower,
                                       NULL};
 static const berth_pass pass_schedule = {
@@ -218,8 +228,8 @@ static const berth_pass pass_package = {
     "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
 
 static const berth_pass *const pipeline_passes[] = {
-    &pass_names, &pass_fold,  &pass_simplify, &pass_expose,  &pass_plan, &pass_layout,
-    &pass_fuse,  &pass_lower, &pass_schedule, &pass_package, NULL};
+    &pass_names, &pass_fold,  &pass_simplify, &pass_expose,   &pass_plan,    &pass_layout,
+    &pass_fuse,  &pass_parts, &pass_lower,    &pass_schedule, &pass_package, NULL};
 
 const berth_pass *const *berth_compile_passes(void) {
     return pipeline_passes;
@@ -251,6 +261,7 @@ static berth_status run_job(void *user) {
     berth_status status = berth_passes_run(j->module, j->passes, j->pass_count, &context);
     j->result->plan = pipeline.plan;
     j->result->program = pipeline.program;
+    j->result->memory = pipeline.memory;
     return status;
 }
 

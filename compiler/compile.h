@@ -45,9 +45,41 @@ typedef struct berth_compile_options {
     uint32_t instrument_count;
 } berth_compile_options;
 
+// A value that is live where a pool is fullest.
+typedef struct berth_memory_value {
+    const char *name;
+    uint64_t size_bytes;
+    const char *first_step;  // names of the first and the last step that touch its bytes
+    const char *last_step;
+} berth_memory_value;
+
+typedef struct berth_memory_report_pool {
+    uint32_t pool;         // of the program, a workspace
+    const char *strategy;  // what found the offsets
+    uint64_t live_bytes;   // the largest sum of values live at one step
+    const char *peak_step;
+    const berth_memory_value *values;  // live there, largest first
+    uint32_t value_count;
+} berth_memory_report_pool;
+
+// How the intermediate values came to their memory.
+typedef struct berth_memory_report {
+    const berth_memory_report_pool *pools;
+    uint32_t pool_count;
+    // The largest live sum, over all memories: every value by itself in the order of the model;
+    // with results over operands; with parts inside wholes; in the order found.
+    uint64_t plain_bytes, in_place_bytes, views_bytes, ordered_bytes;
+    uint32_t in_place_count;     // results that take over an operand's bytes
+    uint32_t removed_steps;      // concatenations, splits and slices that need no step
+    uint64_t removed_bytes;      // that these would have copied
+    uint64_t order_bound_bytes;  // no order has a lower peak; 0: order kept, not looked at
+    uint64_t order_states;       // of the search
+} berth_memory_report;
+
 typedef struct berth_compile_result {
-    const berth_program *program;  // in the module's arena; NULL when stopped early
-    const berth_plan *plan;        // NULL before plan-devices
+    const berth_program *program;       // in the module's arena; NULL when stopped early
+    const berth_plan *plan;             // NULL before plan-devices
+    const berth_memory_report *memory;  // NULL before package
 } berth_compile_result;
 
 // Compiles @main, whose types must be static (bind symbolic dimensions at import). Rewrites the

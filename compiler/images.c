@@ -29,7 +29,9 @@ static berth_status compile_c(image_builder *b, uint32_t first) {
     BERTH_VEC(berth_toolchain_unit) sources = {0};
     BERTH_VEC(uint32_t) members = {0};
     for (uint32_t i = first; i < b->pipeline->units.count; ++i) {
-        if (units[i].executable != BERTH_NO_INDEX || target_of(b, &units[i]) != target) continue;
+        if (units[i].executable != BERTH_NO_INDEX || !units[i].used ||
+            target_of(b, &units[i]) != target)
+            continue;
         berth_vec_push(
             arena, &sources,
             (berth_toolchain_unit){.label = units[i].prefix, .source = units[i].code.source});
@@ -69,7 +71,7 @@ static void join_sources(image_builder *b, uint32_t first, const berth_codegen *
     berth_strbuf text = berth_strbuf_make(arena);
     if (codegen->preamble) berth_strbuf_add(&text, codegen->preamble(arena));
     for (uint32_t i = first; i < b->pipeline->units.count; ++i) {
-        if (units[i].executable != BERTH_NO_INDEX ||
+        if (units[i].executable != BERTH_NO_INDEX || !units[i].used ||
             !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash))
             continue;
         units[i].executable = b->images.count;
@@ -97,7 +99,8 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
                                          berth_program *program) {
     image_builder b = {.module = module, .pipeline = pipeline};
     for (uint32_t i = 0; i < pipeline->units.count; ++i) {
-        if (pipeline->units.data[i].executable != BERTH_NO_INDEX) continue;
+        if (pipeline->units.data[i].executable != BERTH_NO_INDEX || !pipeline->units.data[i].used)
+            continue;
         const berth_target *target = target_of(&b, &pipeline->units.data[i]);
         const berth_codegen *codegen = berth_codegen_find(berth_device_kind_name(target->kind));
         if (pipeline->options->plan_only)

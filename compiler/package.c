@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/passes/concat.h"
 #include "ir/layout.h"
 
 uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device) {
@@ -26,6 +27,7 @@ static uint32_t add_storage(berth_packager *p, uint32_t device, berth_pool_usage
     berth_storage storage = {.owner = berth_packager__owner(p, device),
                              .usage = usage,
                              .size_bytes = size_bytes,
+                             .into = BERTH_NO_INDEX,
                              .first_step = BERTH_NO_INDEX};
     berth_vec_push(p->arena, &p->storages, storage);
     return p->storages.count - 1;
@@ -81,12 +83,6 @@ static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint
     return BERTH_OK;
 }
 
-static void touch(berth_packager *p, uint32_t tensor, uint32_t step) {
-    berth_storage *storage = &p->storages.data[p->storage_of.data[tensor]];
-    if (storage->first_step == BERTH_NO_INDEX) storage->first_step = step;
-    storage->last_step = step;
-}
-
 // ---- steps --------------------------------------------------------------------------------------
 
 static const char *loc_names(berth_packager *p, berth_loc_id id, bool operators) {
@@ -102,9 +98,16 @@ static const char *loc_names(berth_packager *p, berth_loc_id id, bool operators)
     return berth_strbuf_text(&text);
 }
 
-static void add_step(berth_packager *p, berth_program_step step, uint32_t binding_count) {
-    for (uint32_t i = 0; i < binding_count; ++i) touch(p, step.bindings[i], p->steps.count);
+uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t step) {
+    const berth_program_step *s = &packager->steps.data[step];
+    return s->kind == BERTH_STEP_COPY ? 2 : packager->kernels.data[s->kernel].binding_count;
+}
+
+static void add_step(berth_packager *p, berth_program_step step, const bool *written,
+                     uint32_t unit) {
+    berth_step_facts facts = {.written = written, .unit = unit};
     berth_vec_push(p->arena, &p->steps, step);
+    berth_vec_push(p->arena, &p->facts, facts);
 }
 
 // A kernel over an empty tensor has nothing to do.
@@ -112,12 +115,56 @@ static bool is_empty(const berth_kernel_source *kernel) {
     return kernel->groups[0] == 0 || kernel->groups[1] == 0 || kernel->groups[2] == 0;
 }
 
+// The tensor of a buffer of a function that is called: a parameter has one already, workspace
+// between the nests gets one.
+static uint32_t buffer_tensor(berth_packager *p, const berth_unit *unit, uint32_t device,
+                              berth_buf buf, uint32_t *tensors) {
+    if (tensors[buf] != BERTH_NO_INDEX) return tensors[buf];
+    const berth_buf_info *info = &unit->fn->bufs.data[buf];
+    berth_type_id type =
+        berth_type_tensor_layout(p->module, info->dtype, info->rank, info->dims, info->layout);
+    uint64_t size_bytes = berth_type_size_bytes(p->module, type);
+    uint32_t storage = add_storage(p, device, BERTH_POOL_WORKSPACE, size_bytes);
+    tensors[buf] = add_tensor(p, "workspace", berth_type_get(p->module, type), size_bytes, storage);
+    return tensors[buf];
+}
+
+static void add_reuses(berth_packager *p, const berth_unit *unit, uint32_t kernel,
+                       const uint32_t *tensors) {
+    for (uint32_t i = 0; i < unit->in_place_count; ++i) {
+        const berth_in_place *pair = &unit->in_place[i];
+        if (pair->nest != kernel) continue;
+        berth_reuse reuse = {p->steps.count, tensors[pair->from], tensors[pair->to]};
+        berth_vec_push(p->arena, &p->reuses, reuse);
+    }
+}
+
+// A call that only puts its operands beside each other, or takes its operand apart.
+static void add_joint(berth_packager *p, const berth_op *op, const uint32_t *tensors,
+                      uint32_t first_step) {
+    const berth_attr *parts = berth_attrs_find(p->module, &op->attrs, BERTH_ATTR_PARTS_AT);
+    const berth_attr *slices = berth_attrs_find(p->module, &op->attrs, BERTH_ATTR_SLICES_AT);
+    if ((!parts && !slices) || p->steps.count == first_step) return;
+    berth_joint joint = {.first_step = first_step,
+                         .step_count = p->steps.count - first_step,
+                         .gathers = parts != NULL};
+    uint32_t count = 0;
+    joint.offsets = berth_attrs_ints(p->module, &op->attrs,
+                                     parts ? BERTH_ATTR_PARTS_AT : BERTH_ATTR_SLICES_AT, &count);
+    joint.part_count = count;
+    joint.whole = parts ? tensors[op->input_count] : tensors[0];
+    joint.parts = parts ? tensors : tensors + op->input_count;
+    berth_vec_push(p->arena, &p->joints, joint);
+}
+
 // One dispatch per kernel of the unit. Buffers are parameters (operands, then results) or
 // workspace.
 static berth_status add_call(berth_packager *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     uint32_t device = berth_plan_device_of(p->module, p->target, op.device);
-    const berth_unit *unit = &p->pipeline->units.data[p->pipeline->unit_of_op[id]];
+    uint32_t unit_index = p->pipeline->unit_of_op[id];
+    const berth_unit *unit = &p->pipeline->units.data[unit_index];
+    uint32_t first_step = p->steps.count;
     uint32_t *tensors = berth_arena_new_array(p->arena, uint32_t, unit->fn->bufs.count);
     memset(tensors, 0xff, unit->fn->bufs.count * sizeof(*tensors));
     for (uint32_t i = 0; i < op.input_count; ++i)
@@ -129,19 +176,9 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
         const berth_kernel_source *kernel = &unit->code.kernels[k];
         if (is_empty(kernel)) continue;
         uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, kernel->buffer_count);
-        for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
-            berth_buf buf = kernel->buffers[i];
-            if (tensors[buf] == BERTH_NO_INDEX) {  // workspace between the nests
-                const berth_buf_info *info = &unit->fn->bufs.data[buf];
-                berth_type_id type = berth_type_tensor_layout(p->module, info->dtype, info->rank,
-                                                              info->dims, info->layout);
-                uint64_t size_bytes = berth_type_size_bytes(p->module, type);
-                uint32_t storage = add_storage(p, device, BERTH_POOL_WORKSPACE, size_bytes);
-                tensors[buf] = add_tensor(p, "workspace", berth_type_get(p->module, type),
-                                          size_bytes, storage);
-            }
-            bindings[i] = tensors[buf];
-        }
+        for (uint32_t i = 0; i < kernel->buffer_count; ++i)
+            bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);
+        add_reuses(p, unit, k, tensors);
         add_step(p,
                  (berth_program_step){.kind = BERTH_STEP_DISPATCH,
                                       .device = device,
@@ -149,10 +186,13 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
                                       .bindings = bindings,
                                       .name = loc_names(p, op.loc, false),
                                       .op = loc_names(p, op.loc, true)},
-                 kernel->buffer_count);
+                 kernel->written, unit_index);
     }
+    add_joint(p, &op, tensors, first_step);
     return BERTH_OK;
 }
+
+static const bool writes_second[] = {false, true};
 
 static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, uint32_t from,
                      uint32_t to, const char *value_name) {
@@ -171,7 +211,7 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
                                   .bindings = bindings,
                                   .name = name,
                                   .op = "copy"},
-             2);
+             writes_second, BERTH_NO_INDEX);
 }
 
 // Where the results of an operation live: views and aliases share their operand's bytes.
@@ -326,8 +366,7 @@ static void add_kernels(berth_packager *p) {
         unit->first_kernel = p->kernels.count;
         for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
             const berth_kernel_source *source = &unit->code.kernels[k];
-            berth_program_kernel kernel = {.executable = unit->executable,
-                                           .entry = source->entry,
+            berth_program_kernel kernel = {.entry = source->entry,
                                            .binding_count = source->buffer_count,
                                            .scratch_bytes = source->scratch_bytes,
                                            .flops = source->flops,
@@ -337,6 +376,30 @@ static void add_kernels(berth_packager *p) {
             berth_vec_push(p->arena, &p->kernels, kernel);
         }
     }
+}
+
+// Compiles what the steps use, and leaves the other kernels out.
+static berth_status keep_used(berth_packager *p, berth_program *program) {
+    uint32_t *now_at = berth_arena_new_array(p->arena, uint32_t, p->kernels.count);
+    for (uint32_t i = 0; i < p->facts.count; ++i)
+        if (p->facts.data[i].unit != BERTH_NO_INDEX)
+            p->pipeline->units.data[p->facts.data[i].unit].used = true;
+    BERTH_TRY(berth_pipeline__make_images(p->module, p->pipeline, program));
+    uint32_t kept = 0;
+    for (uint32_t u = 0; u < p->pipeline->units.count; ++u) {
+        berth_unit *unit = &p->pipeline->units.data[u];
+        for (uint32_t k = 0; unit->used && k < unit->code.kernel_count; ++k) {
+            uint32_t kernel = unit->first_kernel + k;
+            now_at[kernel] = kept;
+            p->kernels.data[kept] = p->kernels.data[kernel];
+            p->kernels.data[kept++].executable = unit->executable;
+        }
+    }
+    p->kernels.count = kept;
+    for (uint32_t i = 0; i < p->steps.count; ++i)
+        if (p->steps.data[i].kind == BERTH_STEP_DISPATCH)
+            p->steps.data[i].kernel = now_at[p->steps.data[i].kernel];
+    return BERTH_OK;
 }
 
 static berth_status make_steps(berth_packager *p) {
@@ -374,12 +437,12 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline) {
     berth_arena *arena = module->arena;
     berth_program *program = berth_arena_new(arena, berth_program);
-    BERTH_TRY(berth_pipeline__make_images(module, pipeline, program));
     berth_packager packager = {.module = module,
                                .main = main,
                                .pipeline = pipeline,
                                .target = pipeline->options->target,
-                               .arena = arena};
+                               .arena = arena,
+                               .report = berth_arena_new(arena, berth_memory_report)};
     berth_packager *p = &packager;
     size_t cells = (size_t)graph_of(p)->values.count * p->target->device_count;
     p->tensor_of = berth_arena_new_array(arena, uint32_t, cells);
@@ -392,7 +455,9 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     BERTH_TRY(make_outputs(p, output_names(p), &outputs));
     program->outputs = outputs;
     program->output_count = graph_of(p)->regions.data[0].results.count;
+    BERTH_TRY(berth_packager__share_memory(p));
     BERTH_TRY(berth_packager__plan_memory(p));
+    BERTH_TRY(keep_used(p, program));
     BERTH_TRY(berth_packager__order_queues(p));
     describe_devices(p, program);
     describe_placements(p, program);
@@ -411,5 +476,6 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->step_count = p->steps.count;
     BERTH_TRY(berth_program_verify(program));
     pipeline->program = program;
+    pipeline->memory = p->report;
     return BERTH_OK;
 }

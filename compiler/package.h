@@ -1,19 +1,49 @@
 // Building a program from planned, lowered and printed functions (private to compiler/). package.c
-// makes storages, tensors and steps; package_memory.c gives them places and orders queues.
+// makes storages, tensors and steps; package_share.c lets storages share bytes, package_order.c
+// orders the steps; package_memory.c gives storages places and orders queues.
 #ifndef BERTH_COMPILER_PACKAGE_H_
 #define BERTH_COMPILER_PACKAGE_H_
 
 #include "compiler/pipeline.h"
+#include "memory/order.h"
 
 // Bytes that one or more tensors (views) live in.
 typedef struct berth_storage {
     uint32_t owner;  // device whose memory it is in (the first device that owns that memory)
     berth_pool_usage usage;
     uint64_t size_bytes;
-    uint32_t first_step, last_step;  // lifetime, inclusive (workspace)
+    uint32_t into;  // another storage that it is a part of, BERTH_NO_INDEX: none
+    uint64_t into_offset_bytes;
+    uint32_t first_step, last_step;  // lifetime with its parts, inclusive (workspace)
     uint32_t pool;
     uint64_t offset_bytes;
 } berth_storage;
+
+// What the program does not keep of a step.
+typedef struct berth_step_facts {
+    const bool *written;  // per binding
+    uint32_t unit;        // of a dispatch, BERTH_NO_INDEX for a copy
+    bool removed;
+} berth_step_facts;
+
+// Steps of one operation that only put tensors beside each other, or take them apart
+// (passes/concat.h).
+typedef struct berth_joint {
+    uint32_t first_step;
+    uint32_t step_count;
+    bool gathers;    // the whole is its result
+    uint32_t whole;  // tensors
+    const uint32_t *parts;
+    const int64_t *offsets;  // of the parts, bytes
+    uint32_t part_count;
+} berth_joint;
+
+// At `step`, tensor `to` may be written over tensor `from` (in_place.h).
+typedef struct berth_reuse {
+    uint32_t step;
+    uint32_t from;
+    uint32_t to;
+} berth_reuse;
 
 typedef struct berth_packager {
     berth_module *module;
@@ -28,19 +58,52 @@ typedef struct berth_packager {
     BERTH_VEC(berth_program_constant) constants;
     BERTH_VEC(berth_program_pool) pools;
     BERTH_VEC(berth_program_step) steps;
+    BERTH_VEC(berth_step_facts) facts;  // per step
     BERTH_VEC(berth_program_kernel) kernels;
+    BERTH_VEC(berth_joint) joints;
+    BERTH_VEC(berth_reuse) reuses;  // in order of their steps
+    berth_memory_report *report;
 } berth_packager;
+
+// Where storages live, while it is being decided: like the fields of berth_storage of these names.
+typedef struct berth_sharing {
+    uint32_t *into;
+    uint64_t *offset_bytes;
+    uint32_t *first_step, *last_step;  // of roots
+    uint32_t *own_first_step;          // of the storage alone
+} berth_sharing;
 
 // Device that owns the memory in which `device` keeps its values.
 uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device);
 
+// Alignment of tensors in the memory of `owner`.
+uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner);
+
+// Number of bindings of a step.
+uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t step);
+
+// The storage that `storage` is a part of in the end; adds where it begins there to *offset.
+uint32_t berth_packager__root(const berth_sharing *sharing, uint32_t storage, uint64_t *offset);
+
+// Lets storages be the same bytes: parts and wholes (the steps between them are removed), results
+// and operands that end there. Orders the steps of a single queue so that less is live at once.
+// Sets into, first_step and last_step of storages. Errors: INTERNAL.
+BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *packager);
+
+// package_order.c: the order of the steps that are not removed with the lowest peak
+// (out_order->nodes are steps). nodes is NULL when several queues run them: their order is kept,
+// the schedule was made for it.
+BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
+                                                       const berth_sharing *sharing,
+                                                       berth_memory_order *out_order);
+
 // Sets pool and offset of every storage and tensor, makes the pools. Errors: OUT_OF_MEMORY when a
 // memory's capacity or budget is exceeded (names the largest tensors live at the peak and the
 // smallest capacity that would do).
-berth_status berth_packager__plan_memory(berth_packager *packager);
+BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
 
 // Sets the waits of every step: a step waits for steps of other queues that write what it reads, or
 // use what it writes.
-berth_status berth_packager__order_queues(berth_packager *packager);
+BERTH_MUST_USE berth_status berth_packager__order_queues(berth_packager *packager);
 
 #endif  // BERTH_COMPILER_PACKAGE_H_

@@ -10,9 +10,12 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) / alignment * alignment;
 }
 
-static uint32_t alignment_of(const berth_packager *p, uint32_t owner) {
-    uint32_t alignment = p->target->memories[p->target->devices[owner].own_memory].alignment_bytes;
-    return alignment < BERTH_DEFAULT_ALIGNMENT_BYTES ? BERTH_DEFAULT_ALIGNMENT_BYTES : alignment;
+uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner) {
+    const berth_target_device *device = &packager->target->devices[owner];
+    uint32_t alignment = packager->target->memories[device->own_memory].alignment_bytes;
+    uint32_t least = device->target->kind == BERTH_DEVICE_CPU ? BERTH_CPU_ALIGNMENT_BYTES
+                                                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
+    return alignment < least ? least : alignment;
 }
 
 static uint32_t add_pool(berth_packager *p, uint32_t owner, berth_pool_usage usage) {
@@ -20,7 +23,7 @@ static uint32_t add_pool(berth_packager *p, uint32_t owner, berth_pool_usage usa
                                .scope =
                                    p->target->memories[p->target->devices[owner].own_memory].scope,
                                .usage = usage,
-                               .alignment_bytes = alignment_of(p, owner)};
+                               .alignment_bytes = berth_packager__alignment(p, owner)};
     berth_vec_push(p->arena, &p->pools, pool);
     return p->pools.count - 1;
 }
@@ -30,7 +33,8 @@ static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usa
     uint32_t pool = BERTH_NO_INDEX;
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *storage = &p->storages.data[i];
-        if (storage->owner != owner || storage->usage != usage) continue;
+        if (storage->owner != owner || storage->usage != usage || storage->into != BERTH_NO_INDEX)
+            continue;
         if (pool == BERTH_NO_INDEX) pool = add_pool(p, owner, usage);
         berth_program_pool *held = &p->pools.data[pool];
         storage->pool = pool;
@@ -40,64 +44,101 @@ static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usa
     }
 }
 
-// The tensors that are live where the plan is fullest, largest first, for messages.
+// ---- workspace ----------------------------------------------------------------------------------
+
+// The name of the largest tensor of a storage: the whole rather than its parts. NULL: none has a
+// name.
 static const char *storage_name(const berth_packager *p, uint32_t storage) {
-    for (uint32_t t = 0; t < p->tensors.count; ++t)
-        if (p->storage_of.data[t] == storage && *p->tensors.data[t].name)
-            return p->tensors.data[t].name;
-    return "unnamed";
+    const berth_program_tensor *best = NULL;
+    for (uint32_t t = 0; t < p->tensors.count; ++t) {
+        const berth_program_tensor *tensor = &p->tensors.data[t];
+        uint32_t root = p->storage_of.data[t];
+        while (p->storages.data[root].into != BERTH_NO_INDEX) root = p->storages.data[root].into;
+        if (root != storage || !*tensor->name) continue;
+        if (!best || tensor->size_bytes > best->size_bytes) best = tensor;
+    }
+    return best ? best->name : NULL;
 }
 
-static const char *describe_peak(const berth_packager *p, uint32_t owner, uint32_t step) {
+typedef struct workspace {
+    uint32_t owner;
+    BERTH_VEC(berth_memory_plan_buffer) buffers;
+    BERTH_VEC(uint32_t) members;  // their storages
+} workspace;
+
+// What is live where the plan is fullest, for reports and messages.
+static void report_peak(berth_packager *p, const workspace *w, const berth_memory_plan_pool *plan,
+                        uint32_t pool, berth_memory_report_pool *out) {
+    uint32_t *live = NULL;
+    uint32_t count = berth_memory_plan_live(p->arena, w->buffers.data, w->buffers.count, 0,
+                                            plan->peak_step, &live);
+    berth_memory_value *values = berth_arena_new_array(p->arena, berth_memory_value, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t storage = w->members.data[live[i]];
+        const berth_storage *s = &p->storages.data[storage];
+        const char *name = storage_name(p, storage);
+        if (!name)
+            name = berth_arena_printf(p->arena, "inside %s", p->steps.data[s->first_step].name);
+        values[i] = (berth_memory_value){.name = name,
+                                         .size_bytes = s->size_bytes,
+                                         .first_step = p->steps.data[s->first_step].name,
+                                         .last_step = p->steps.data[s->last_step].name};
+    }
+    *out = (berth_memory_report_pool){.pool = pool,
+                                      .strategy = plan->strategy,
+                                      .live_bytes = plan->live_bytes,
+                                      .peak_step = p->steps.data[plan->peak_step].name,
+                                      .values = values,
+                                      .value_count = count};
+}
+
+static const char *describe_peak(const berth_packager *p, const berth_memory_report_pool *report) {
     enum { most = 5 };
     berth_strbuf text = berth_strbuf_make(p->arena);
-    bool *listed = berth_arena_new_array(p->arena, bool, p->storages.count);
-    for (int shown = 0; shown < most; ++shown) {
-        uint32_t best = BERTH_NO_INDEX;
-        for (uint32_t i = 0; i < p->storages.count; ++i) {
-            const berth_storage *s = &p->storages.data[i];
-            if (s->usage != BERTH_POOL_WORKSPACE || s->owner != owner || s->first_step > step ||
-                s->last_step < step || listed[i])
-                continue;
-            if (best == BERTH_NO_INDEX || s->size_bytes > p->storages.data[best].size_bytes)
-                best = i;
-        }
-        if (best == BERTH_NO_INDEX) break;
-        listed[best] = true;
+    for (uint32_t i = 0; i < report->value_count && i < most; ++i) {
         char bytes[32];
-        berth_format_bytes(p->storages.data[best].size_bytes, bytes);
-        berth_strbuf_addf(&text, "%s%s (%s)", shown ? ", " : "", storage_name(p, best), bytes);
+        berth_format_bytes(report->values[i].size_bytes, bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "", report->values[i].name, bytes);
     }
     return berth_strbuf_text(&text);
 }
 
-static berth_status place_workspace(berth_packager *p, uint32_t owner) {
-    BERTH_VEC(berth_memory_plan_buffer) buffers = {0};
-    BERTH_VEC(uint32_t) members = {0};
+static void collect_workspace(berth_packager *p, workspace *w) {
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *s = &p->storages.data[i];
-        if (s->owner != owner || s->usage != BERTH_POOL_WORKSPACE) continue;
+        if (s->owner != w->owner || s->usage != BERTH_POOL_WORKSPACE || s->into != BERTH_NO_INDEX)
+            continue;
         if (s->first_step == BERTH_NO_INDEX)
             s->first_step = s->last_step = 0;  // a result that nothing touches
         berth_memory_plan_buffer buffer = {.first_use_step = s->first_step,
                                            .last_use_step = s->last_step,
                                            .size_bytes = s->size_bytes ? s->size_bytes : 1,
-                                           .alignment_bytes = alignment_of(p, owner)};
-        berth_vec_push(p->arena, &buffers, buffer);
-        berth_vec_push(p->arena, &members, i);
+                                           .alignment_bytes =
+                                               berth_packager__alignment(p, w->owner)};
+        berth_vec_push(p->arena, &w->buffers, buffer);
+        berth_vec_push(p->arena, &w->members, i);
     }
-    if (buffers.count == 0) return BERTH_OK;
+}
+
+static berth_status place_workspace(berth_packager *p, uint32_t owner,
+                                    berth_memory_report_pool *reports) {
+    workspace w = {.owner = owner};
+    collect_workspace(p, &w);
+    if (w.buffers.count == 0 || p->steps.count == 0) return BERTH_OK;
     const berth_target_memory *memory = &p->target->memories[p->target->devices[owner].own_memory];
-    uint64_t *offsets = berth_arena_new_array(p->arena, uint64_t, buffers.count);
+    uint64_t *offsets = berth_arena_new_array(p->arena, uint64_t, w.buffers.count);
     berth_memory_plan_pool plan = {0};
-    BERTH_TRY(berth_memory_plan_solve(p->arena, buffers.data, buffers.count, &plan, 1, 0, offsets));
+    BERTH_TRY(
+        berth_memory_plan_solve(p->arena, w.buffers.data, w.buffers.count, &plan, 1, 0, offsets));
     uint32_t pool = add_pool(p, owner, BERTH_POOL_WORKSPACE);
     p->pools.data[pool].size_bytes = plan.peak_bytes;
     p->pools.data[pool].lower_bound_bytes = plan.lower_bound_bytes;
-    for (uint32_t i = 0; i < members.count; ++i) {
-        p->storages.data[members.data[i]].pool = pool;
-        p->storages.data[members.data[i]].offset_bytes = offsets[i];
+    for (uint32_t i = 0; i < w.members.count; ++i) {
+        p->storages.data[w.members.data[i]].pool = pool;
+        p->storages.data[w.members.data[i]].offset_bytes = offsets[i];
     }
+    berth_memory_report_pool *report = &reports[p->report->pool_count++];
+    report_peak(p, &w, &plan, pool, report);
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
         if (p->pools.data[i].device == owner) total += p->pools.data[i].size_bytes;
@@ -112,19 +153,25 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner) {
         "memory \"%s\" needs %s (%llu bytes) for this model, of which %llu bytes are intermediate "
         "values; its limit is %s. The largest values at the peak: %s",
         memory->name, need, (unsigned long long)total, (unsigned long long)plan.peak_bytes, have,
-        describe_peak(p, owner, plan.peak_step));
+        describe_peak(p, report));
 }
 
 berth_status berth_packager__plan_memory(berth_packager *p) {
+    berth_memory_report_pool *reports =
+        berth_arena_new_array(p->arena, berth_memory_report_pool, p->target->device_count);
+    p->report->pools = reports;
     for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
         place_in_row(p, owner, BERTH_POOL_IO);
         place_in_row(p, owner, BERTH_POOL_CONSTANT);
-        BERTH_TRY(place_workspace(p, owner));
+        BERTH_TRY(place_workspace(p, owner, reports));
     }
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_storage *storage = &p->storages.data[p->storage_of.data[t]];
+        uint64_t offset = 0;
+        for (; storage->into != BERTH_NO_INDEX; storage = &p->storages.data[storage->into])
+            offset += storage->into_offset_bytes;
         p->tensors.data[t].pool = storage->pool;
-        p->tensors.data[t].offset_bytes = storage->offset_bytes;
+        p->tensors.data[t].offset_bytes = storage->offset_bytes + offset;
     }
     return BERTH_OK;
 }
@@ -141,27 +188,17 @@ typedef struct access_list {
     BERTH_VEC(access) items;
 } access_list;
 
-// The last binding of a copy and the results of a dispatch are written. A kernel's written bindings
-// are not told apart here: every binding outside constants and inputs counts as both, which can
-// only add waits between queues.
-static bool may_write(const berth_packager *p, const berth_program_step *step, uint32_t binding) {
-    if (step->kind == BERTH_STEP_COPY) return binding == 1;
-    return p->storages.data[p->storage_of.data[step->bindings[binding]]].usage !=
-           BERTH_POOL_CONSTANT;
-}
-
 static void order_step(berth_packager *p, access_list *lists, uint32_t index) {
     berth_program_step *step = &p->steps.data[index];
     uint32_t queue_count = p->target->device_count;
     uint32_t *latest =
         berth_arena_new_array(p->arena, uint32_t, queue_count);  // step + 1, 0 = none
-    uint32_t bindings =
-        step->kind == BERTH_STEP_COPY ? 2 : p->kernels.data[step->kernel].binding_count;
+    uint32_t bindings = berth_packager__binding_count(p, index);
     for (uint32_t b = 0; b < bindings; ++b) {
         const berth_program_tensor *tensor = &p->tensors.data[step->bindings[b]];
         access_list *list = &lists[tensor->pool];
         access now = {tensor->offset_bytes, tensor->offset_bytes + tensor->size_bytes, index,
-                      may_write(p, step, b)};
+                      p->facts.data[index].written[b]};
         if (p->pools.data[tensor->pool].usage == BERTH_POOL_CONSTANT) continue;
         for (uint32_t i = 0; i < list->items.count; ++i) {
             const access *before = &list->items.data[i];

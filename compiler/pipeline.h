@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
+#include "compiler/in_place.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
 typedef struct berth_unit {
@@ -12,6 +13,9 @@ typedef struct berth_unit {
         device;  // a device of the target that runs it (all with an equal target share the unit)
     const char *prefix;  // entry names start with it
     berth_codegen_result code;
+    const berth_in_place *in_place;  // results that may be written over operands
+    uint32_t in_place_count;
+    bool used;              // by a step of the program
     uint32_t executable;    // in the program
     uint32_t first_kernel;  // in the program
 } berth_unit;
@@ -22,12 +26,13 @@ typedef struct berth_pipeline {
     BERTH_VEC(berth_unit) units;
     uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
     const berth_program *program;
+    const berth_memory_report *memory;
 } berth_pipeline;
 
 // units.c: schedules and prints every distinct tensor function that main calls.
 berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main,
                                         berth_pipeline *pipeline);
-// images.c: compiles the units' sources to images (executables) of the program being built.
+// images.c: compiles the used units' sources to images (executables) of the program being built.
 berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *pipeline,
                                          berth_program *program);
 // package.c: memory plan, steps, inputs and outputs.

@@ -25,6 +25,12 @@ static uint32_t *find_slot(unit_table *table, const unit_key *key) {
     }
 }
 
+static uint32_t count_nests(const berth_tfn *fn) {
+    if (!fn->body) return 0;
+    const berth_stmt_node *body = &fn->stmts.data[fn->body];
+    return body->kind == BERTH_STMT_SEQ ? body->count : 1;
+}
+
 static berth_status make_unit(unit_table *table, berth_tfn *fn, uint32_t device, const char *name) {
     berth_arena *arena = table->module->arena;
     const berth_target *target = table->pipeline->options->target->devices[device].target;
@@ -35,10 +41,13 @@ static berth_status make_unit(unit_table *table, berth_tfn *fn, uint32_t device,
                                  kind);
     berth_unit unit = {.fn = fn, .device = device, .executable = BERTH_NO_INDEX};
     unit.prefix = berth_arena_printf(arena, "u%u", table->pipeline->units.count);
+    unit.in_place_count = berth_in_place_find(fn, &unit.in_place);
+    uint32_t nests = count_nests(fn);
     BERTH_TRY(
         berth_status_prefix(berth_schedule_apply(fn, target), "scheduling %s for %s", name, kind));
     BERTH_TRY(berth_status_prefix(codegen->print(fn, unit.prefix, arena, &unit.code),
                                   "printing %s for %s", name, kind));
+    if (unit.code.kernel_count != nests) unit.in_place_count = 0;  // pairs are numbered by nests
     berth_vec_push(arena, &table->pipeline->units, unit);
     return BERTH_OK;
 }

@@ -168,6 +168,8 @@ typedef struct berth_buf_info {
     berth_buf_scope scope;
     berth_buf_role role;
     berth_str_id memory_scope;  // demanded memory scope of a parameter ("vta.inp"), 0 = any
+    bool may_alias;  // may be the same bytes as another one (compiler/in_place.h finds out); not
+                     // part of the text and JSON forms
 } berth_buf_info;
 
 typedef struct berth_var_info {

@@ -165,6 +165,10 @@ const berth_plan *berth_model_plan(const berth_model *model) {
     return model->compiled.plan;
 }
 
+const berth_memory_report *berth_model_memory(const berth_model *model) {
+    return model->compiled.memory;
+}
+
 const berth_module *berth_model_module(const berth_model *model) {
     return model->module;
 }

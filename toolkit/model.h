@@ -29,8 +29,9 @@ BERTH_MUST_USE berth_status berth_model_load(const char *path, const berth_model
                                              berth_model **out_model);
 void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine
 
-const berth_program *berth_model_program(const berth_model *model);  // NULL when stopped early
-const berth_plan *berth_model_plan(const berth_model *model);        // NULL for program files
+const berth_program *berth_model_program(const berth_model *model);       // NULL when stopped early
+const berth_plan *berth_model_plan(const berth_model *model);             // NULL for program files
+const berth_memory_report *berth_model_memory(const berth_model *model);  // NULL for program files
 const berth_module *
 berth_model_module(const berth_model *model);  // as the pipeline left it; NULL for program files
 const berth_multi_target *berth_model_target(const berth_model *model);

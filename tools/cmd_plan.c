@@ -7,6 +7,7 @@
 #include "toolkit/plan_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+#include "tools/plan_memory.h"
 
 typedef struct plan_command {
     berth_cli_model cli;
@@ -38,11 +39,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
-}
-
-static const char *usage_name(berth_pool_usage usage) {
-    static const char *const names[] = {"workspace", "constants", "io"};
-    return names[usage];
 }
 
 // The plan's value in the words' unit: times in ms.
@@ -101,16 +97,7 @@ static void print_text(const plan_command *command, const berth_model *model) {
                plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
                plan->copies[i].time_ns / 1e3);
     }
-    for (uint32_t i = 0; i < program->pool_count; ++i) {
-        const berth_program_pool *pool = &program->pools[i];
-        char bytes[32];
-        char bound[32];
-        berth_format_bytes(pool->size_bytes, bytes);
-        berth_format_bytes(pool->lower_bound_bytes, bound);
-        printf("memory       %s, scope %s, %s: %s (lower bound %s)\n",
-               program->devices[pool->device].name, pool->scope, usage_name(pool->usage), bytes,
-               bound);
-    }
+    berth_plan_memory_print(model);
     print_value(plan);
 }
 
@@ -163,20 +150,13 @@ static json_t *plan_json(const berth_model *model) {
                                                 target->devices[plan->copies[i].to].name, "bytes",
                                                 (json_int_t)plan->copies[i].size_bytes, "time_us",
                                                 plan->copies[i].time_ns / 1e3));
-    json_t *memory = json_array();
-    for (uint32_t i = 0; i < program->pool_count; ++i) {
-        const berth_program_pool *pool = &program->pools[i];
-        json_array_append_new(
-            memory, json_pack("{s:s, s:s, s:s, s:I, s:I}", "device",
-                              program->devices[pool->device].name, "scope", pool->scope, "usage",
-                              usage_name(pool->usage), "peak_bytes", (json_int_t)pool->size_bytes,
-                              "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes));
-    }
     json_error_t error;
-    json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:f}", "model", program->name, "strategy",
-                             plan->strategy, "operations", operations, "copies", copies, "memory",
-                             memory, "predicted_ms", plan->predicted_ns / 1e6);
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:f}", "model", program->name, "strategy",
+                  plan->strategy, "operations", operations, "copies", copies, "memory",
+                  berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
     json_object_set_new(json, "objective", value_json(plan));
+    json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
     json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
     return json;
 }

@@ -25,7 +25,8 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
         berth_buf buf = kernel->buffers[i];
         const char *type = berth_c_storage_type(p, p->fn->bufs.data[buf].dtype);
         const char *constant = is_output(p->fn, buf) ? "" : "const ";
-        berth_c_line(p, "%s%s *restrict b%u = (%s%s *)buffers[%u];", constant, type, buf, constant,
+        const char *alone = p->fn->bufs.data[buf].may_alias ? "" : "restrict ";
+        berth_c_line(p, "%s%s *%sb%u = (%s%s *)buffers[%u];", constant, type, alone, buf, constant,
                      type, i);
     }
     berth_c_line(p, "for (int64_t group = begin; group < end; ++group) {");

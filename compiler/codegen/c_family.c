@@ -192,6 +192,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
 typedef struct fact_walk {
     berth_c_printer *p;
     bool *used;     // by buffer
+    bool *stored;   // by buffer
     uint8_t *seen;  // by expression, within a statement
 } fact_walk;
 
@@ -238,7 +239,7 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
         walk_expr(w, node->value);
         return walk_stmt(w, node->body) + walk_stmt(w, node->other);
     case BERTH_STMT_STORE:
-        w->used[node->buf] = true;
+        w->used[node->buf] = w->stored[node->buf] = true;
         for (int i = 0; i < node->index_count; ++i)
             walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
         return walk_expr(w, node->value);
@@ -251,18 +252,22 @@ static void collect_facts(berth_c_printer *p, berth_stmt nest, berth_kernel_sour
     const berth_tfn *fn = p->fn;
     fact_walk w = {.p = p,
                    .used = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1),
+                   .stored = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1),
                    .seen = berth_arena_new_array(p->arena, uint8_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     berth_buf *list = berth_arena_new_array(p->arena, berth_buf, fn->bufs.count + 1);
+    bool *written = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1);
     for (uint32_t b = 0; b < fn->bufs.count; ++b) {
         const berth_buf_info *info = &fn->bufs.data[b];
         bool bound = info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE;
         if (!w.used[b] || !bound) continue;
+        written[kernel->buffer_count] = w.stored[b];
         list[kernel->buffer_count++] = b;
         kernel->bytes +=
             (double)buffer_elements(p, b) * (double)berth_dtype_size_bytes(info->dtype);
     }
     kernel->buffers = list;
+    kernel->written = written;
 }
 
 // ---- kernels

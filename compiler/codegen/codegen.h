@@ -12,6 +12,7 @@ typedef struct berth_kernel_source {
     const char *entry;  // symbol name
     const berth_buf
         *buffers;  // bindings: parameters and workspace buffers the nest uses, in argument order
+    const bool *written;  // per binding
     uint32_t buffer_count;
     uint32_t groups[3];
     uint32_t group_size[3];

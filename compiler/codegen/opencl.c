@@ -149,8 +149,9 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
         berth_buf buf = kernel->buffers[i];
         const berth_buf_info *info = &p->fn->bufs.data[buf];
         bool constant = info->scope == BERTH_SCOPE_PARAM && info->role == BERTH_ROLE_IN;
-        berth_strbuf_addf(&line, "%s__global %s%s *restrict b%u", i ? ", " : "",
-                          constant ? "const " : "", berth_c_storage_type(p, info->dtype), buf);
+        berth_strbuf_addf(&line, "%s__global %s%s *%sb%u", i ? ", " : "", constant ? "const " : "",
+                          berth_c_storage_type(p, info->dtype), info->may_alias ? "" : "restrict ",
+                          buf);
     }
     berth_strbuf_add(&line, ") {\n");
     berth_strbuf_add(&p->out, berth_strbuf_text(&line));

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/passes/concat.h"
 #include "compiler/passes/producer.h"
 
 enum { max_group_ops = 24 };
@@ -89,7 +90,9 @@ static void assign(fuser *f, berth_op_id id) {
         if (better) best = candidate;
     }
     if (best == BERTH_NONE) {
-        group fresh = {.closed = op->output_count != 1, .elementwise_only = true};
+        bool alone = f->fuse && op->kind == BERTH_OP_CONCAT &&
+                     berth_concat_is_free(f->module, graph, op, f->scratch);
+        group fresh = {.closed = alone || op->output_count != 1, .elementwise_only = true};
         berth_vec_push(f->scratch, &f->groups, fresh);
         best = f->groups.count - 1;
     }

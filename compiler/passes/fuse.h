@@ -18,7 +18,8 @@
 //
 // - movement: X moves data (transpose, slice, pad, ...) and G has no reduction; X reads through G.
 //
-// Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are.
+// Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are; nor is anything
+// behind a concatenation that will need no copy (passes/concat.h).
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_
 #define BERTH_COMPILER_PASSES_FUSE_H_
 

@@ -77,7 +77,7 @@ static void describe_memory(const berth_cpu_topology *topology, uint32_t index,
     else
         snprintf(memory->scope, sizeof(memory->scope), "numa:%u", index);
     memory->capacity_bytes = node ? node->attr->numanode.local_memory : 0;
-    memory->alignment_bytes = BERTH_DEFAULT_ALIGNMENT_BYTES;
+    memory->alignment_bytes = BERTH_CPU_ALIGNMENT_BYTES;
     memory->host_visible = true;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/in_place.h"
 #include "compiler/schedule/schedule.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
@@ -294,6 +295,48 @@ static berth_status evaluate(const berth_module *module, berth_func_id function,
     return BERTH_OK;
 }
 
+typedef struct in_place_check {
+    berth_module *module;
+    berth_func_id function;
+    const berth_tfn *fn;  // lowered, scheduled
+    const berth_tensor *inputs;
+    const berth_tensor *expected;
+    uint32_t params;
+    double tolerance;
+} in_place_check;
+
+// The function again with one result written over an operand; pairs in the last nest only, so that
+// nothing reads the operand later.
+static const char *run_in_place(const in_place_check *c, const berth_in_place *pair,
+                                berth_arena *arena) {
+    const berth_stmt_node *body = &c->fn->stmts.data[c->fn->body];
+    uint32_t nests = body->kind == BERTH_STMT_SEQ ? body->count : 1;
+    if (pair->nest + 1 != nests || pair->from >= c->params || pair->to < c->params ||
+        pair->to >= c->fn->param_count)
+        return NULL;
+    const berth_region *root = &berth_graph_get(c->module, c->function)->regions.data[0];
+    const berth_graph *graph = berth_graph_get(c->module, c->function);
+    void **buffers = berth_arena_new_array(arena, void *, c->fn->param_count);
+    for (uint32_t i = 0; i < c->params; ++i)
+        buffers[i] =
+            pack(c->module, graph->values.data[root->params.data[i]].type, &c->inputs[i], arena);
+    for (uint32_t r = 0; r < root->results.count; ++r)
+        buffers[c->params + r] =
+            pack(c->module, graph->values.data[root->results.data[r]].type, NULL, arena);
+    buffers[pair->to] = buffers[pair->from];
+    berth_status status = berth_tfn_interpret(c->fn, buffers, arena);
+    if (status) return message_of(status, "interpret in place", arena);
+    uint32_t r = pair->to - c->params;
+    berth_tensor got;
+    const char *problem = unpack(c->module, graph->values.data[root->results.data[r]].type,
+                                 buffers[pair->to], &got, arena);
+    if (!problem)
+        problem = differ(&c->expected[r], &got, r, tolerance_of(got.dtype, c->tolerance), arena);
+    return problem
+               ? berth_arena_printf(arena, "result %u over operand %u: %s", r, pair->from, problem)
+               : NULL;
+}
+
 const char *compare_function(berth_module *module, berth_func_id function,
                              const berth_tensor *given, const berth_target *target, uint64_t seed,
                              double tolerance, berth_arena *arena) {
@@ -316,6 +359,8 @@ const char *compare_function(berth_module *module, berth_func_id function,
     berth_func_id lowered = BERTH_NONE;
     berth_status status = berth_lower_function(module, function, &lowered);
     if (status) return message_of(status, "lower", arena);
+    const berth_in_place *pairs = NULL;
+    uint32_t pair_count = berth_in_place_find(berth_tfn_get(module, lowered), &pairs);
     status = target ? berth_schedule_apply(berth_tfn_get(module, lowered), target) : NULL;
     if (status) return message_of(status, "schedule", arena);
     graph = berth_graph_get(module, function);
@@ -332,6 +377,12 @@ const char *compare_function(berth_module *module, berth_func_id function,
         const char *problem = unpack(module, id, buffers[params + r], &got, arena);
         if (!problem)
             problem = differ(&expected[r], &got, r, tolerance_of(got.dtype, tolerance), arena);
+        if (problem) return problem;
+    }
+    in_place_check check = {module, function, berth_tfn_get(module, lowered), inputs, expected,
+                            params, tolerance};
+    for (uint32_t i = 0; i < pair_count; ++i) {
+        const char *problem = run_in_place(&check, &pairs[i], arena);
         if (problem) return problem;
     }
     return NULL;

@@ -1,0 +1,92 @@
+// Memory in what `berth plan` shows: per pool its size, bound and what is live at the peak; and how
+// intermediate values came to share bytes.
+#include "tools/plan_memory.h"
+
+#include <stdio.h>
+
+static const char *usage_name(berth_pool_usage usage) {
+    static const char *const names[] = {"workspace", "constants", "io"};
+    return names[usage];
+}
+
+static const berth_memory_report_pool *pool_report(const berth_model *model, uint32_t pool) {
+    const berth_memory_report *memory = berth_model_memory(model);
+    for (uint32_t i = 0; i < memory->pool_count; ++i)
+        if (memory->pools[i].pool == pool) return &memory->pools[i];
+    return NULL;
+}
+
+static double gap_percent(const berth_program_pool *pool) {
+    if (pool->lower_bound_bytes == 0) return 0;
+    return 100.0 * (double)(pool->size_bytes - pool->lower_bound_bytes) /
+           (double)pool->lower_bound_bytes;
+}
+
+// Where a workspace is fullest, and how the intermediate values came to share it.
+void berth_plan_memory_print(const berth_model *model) {
+    const berth_program *program = berth_model_program(model);
+    const berth_memory_report *memory = berth_model_memory(model);
+    char bytes[4][32];
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        const berth_memory_report_pool *report = pool_report(model, i);
+        berth_format_bytes(pool->size_bytes, bytes[0]);
+        berth_format_bytes(pool->lower_bound_bytes, bytes[1]);
+        printf("memory       %s, scope %s, %s: %s (lower bound %s, gap %.2f%%)\n",
+               program->devices[pool->device].name, pool->scope, usage_name(pool->usage), bytes[0],
+               bytes[1], gap_percent(pool));
+        for (uint32_t k = 0; report && k < report->value_count; ++k) {
+            berth_format_bytes(report->values[k].size_bytes, bytes[0]);
+            if (k == 0)
+                printf("  peak       at %s, placed by %s\n", report->peak_step, report->strategy);
+            printf("  live       %-10s %s, from %s to %s\n", bytes[0], report->values[k].name,
+                   report->values[k].first_step, report->values[k].last_step);
+        }
+    }
+    berth_format_bytes(memory->plain_bytes, bytes[0]);
+    berth_format_bytes(memory->in_place_bytes, bytes[1]);
+    berth_format_bytes(memory->views_bytes, bytes[2]);
+    berth_format_bytes(memory->ordered_bytes, bytes[3]);
+    printf("live sum     %s; results over operands: %s (%u); parts in wholes: %s (%u steps less); "
+           "order: %s\n",
+           bytes[0], bytes[1], memory->in_place_count, bytes[2], memory->removed_steps, bytes[3]);
+}
+
+json_t *berth_plan_memory_json(const berth_model *model) {
+    const berth_program *program = berth_model_program(model);
+    json_t *pools = json_array();
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        const berth_memory_report_pool *report = pool_report(model, i);
+        json_t *item = json_pack(
+            "{s:s, s:s, s:s, s:I, s:I}", "device", program->devices[pool->device].name, "scope",
+            pool->scope, "usage", usage_name(pool->usage), "peak_bytes",
+            (json_int_t)pool->size_bytes, "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes);
+        json_array_append_new(pools, item);
+        if (!report) continue;
+        json_t *values = json_array();
+        for (uint32_t k = 0; k < report->value_count; ++k)
+            json_array_append_new(values,
+                                  json_pack("{s:s, s:I, s:s, s:s}", "name", report->values[k].name,
+                                            "bytes", (json_int_t)report->values[k].size_bytes,
+                                            "first_step", report->values[k].first_step, "last_step",
+                                            report->values[k].last_step));
+        json_object_set_new(item, "live_bytes", json_integer((json_int_t)report->live_bytes));
+        json_object_set_new(item, "peak_step", json_string(report->peak_step));
+        json_object_set_new(item, "strategy", json_string(report->strategy));
+        json_object_set_new(item, "peak_values", values);
+    }
+    return pools;
+}
+
+json_t *berth_plan_sharing_json(const berth_model *model) {
+    const berth_memory_report *memory = berth_model_memory(model);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plain_bytes",
+        (json_int_t)memory->plain_bytes, "in_place_bytes", (json_int_t)memory->in_place_bytes,
+        "views_bytes", (json_int_t)memory->views_bytes, "ordered_bytes",
+        (json_int_t)memory->ordered_bytes, "order_bound_bytes",
+        (json_int_t)memory->order_bound_bytes, "order_states", (json_int_t)memory->order_states,
+        "in_place_count", (json_int_t)memory->in_place_count, "removed_steps",
+        (json_int_t)memory->removed_steps, "removed_bytes", (json_int_t)memory->removed_bytes);
+}

@@ -1,0 +1,13 @@
+// The memory part of `berth plan`.
+#ifndef BERTH_TOOLS_PLAN_MEMORY_H_
+#define BERTH_TOOLS_PLAN_MEMORY_H_
+
+#include <jansson.h>
+
+#include "toolkit/model.h"
+
+void berth_plan_memory_print(const berth_model *model);
+json_t *berth_plan_memory_json(const berth_model *model);   // "memory": an array of pools
+json_t *berth_plan_sharing_json(const berth_model *model);  // "memory_sharing": an object
+
+#endif  // BERTH_TOOLS_PLAN_MEMORY_H_
