@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Berth. Usage: scripts/build.sh [release|debug|tsan|fuzz]. The command is then at build/PRESET/berth.
+# Builds Berth. Usage: scripts/build.sh [release|debug|tsan|fuzz] [TARGET...]. The command is then at build/PRESET/berth.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -10,4 +10,5 @@ release | debug | tsan | fuzz) ;;
 esac
 scripts/install_deps.sh
 cmake --preset "$preset" >/dev/null
-cmake --build "build/$preset"
+shift || true
+cmake --build "build/$preset" ${1:+--target "$@"}
