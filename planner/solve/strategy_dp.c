@@ -7,8 +7,9 @@
 #include "planner/solve/strategies.h"
 
 enum {
-    CELL_LIMIT = 400 * 1000 * 1000,  // ideals * states, 13 bytes each
-    IDEAL_LIMIT = 20 * 1000 * 1000,
+    IDEAL_BYTES = 400 * 1000 * 1000,  // memory of the program over ideals
+    CELL_BYTES = 13,                  // per ideal and state
+    LIST_BYTES = 128,                 // per ideal, apart from its set (twice, where arrays grow)
     ORDER_CELL_LIMIT = 16 * 1000 * 1000,  // (items + 1) * states
 };
 
@@ -244,8 +245,8 @@ static bool search_ideals(dp_run *run, bool *is_vertex) {
     berth_place_search *search = run->search;
     double below = limit_of(run);
     reduce(run, is_vertex, below);
-    uint32_t limit = CELL_LIMIT / run->chain->state_count;
-    if (limit > IDEAL_LIMIT) limit = IDEAL_LIMIT;
+    uint32_t set_bytes = 2 * 8 * (run->blocks->dag.count / 64 + 1);
+    uint32_t limit = IDEAL_BYTES / (LIST_BYTES + set_bytes + CELL_BYTES * run->chain->state_count);
     berth_place_ideals *ideals = berth_place__ideals(run->arena, &run->blocks->dag, limit);
     if (!ideals || berth_place_spent(search, ideals->count / 4)) return false;
     double value;
