@@ -262,6 +262,8 @@ static berth_status run_job(void *user) {
     j->result->plan = pipeline.plan;
     j->result->program = pipeline.program;
     j->result->memory = pipeline.memory;
+    j->result->over_device = pipeline.over_device;
+    j->result->over_bytes = pipeline.over_bytes;
     return status;
 }
 

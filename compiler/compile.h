@@ -19,7 +19,7 @@ typedef struct berth_compile_options {
     const char *objective;          // NULL = "latency"
     uint64_t node_budget;           // search nodes; 0 = the planner's default
     int64_t time_budget_ns;         // 0 = none: the same plan every time
-    const uint64_t *reserve_bytes;  // per device of the target, kept free of constants; NULL = none
+    const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
     const char *cache_folder;    // compiled kernels; NULL = no cache
@@ -80,6 +80,10 @@ typedef struct berth_compile_result {
     const berth_program *program;       // in the module's arena; NULL when stopped early
     const berth_plan *plan;             // NULL before plan-devices
     const berth_memory_report *memory;  // NULL before package
+    // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, and by how much (0 =
+    // not that). A search with so much more of reserve_bytes may place less there.
+    uint32_t over_device;
+    uint64_t over_bytes;
 } berth_compile_result;
 
 // Compiles @main, whose types must be static (bind symbolic dimensions at import). Rewrites the

@@ -144,6 +144,8 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
         if (p->pools.data[i].device == owner) total += p->pools.data[i].size_bytes;
     uint64_t limit = memory->budget_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
+    p->pipeline->over_device = owner;
+    p->pipeline->over_bytes = total - limit;
     char need[32];
     char have[32];
     berth_format_bytes(total, need);

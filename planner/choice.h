@@ -13,8 +13,8 @@ struct berth_planner_choice {
     double lower_bound;  // in the problem's unit
     bool reproducible;
     uint64_t search_nodes;
-    const char *note;  // NULL = nothing was left out
-    bool with_values;  // capacities left room for what values need at once
+    const char *note;         // NULL = nothing was left out
+    uint64_t *reserve_bytes;  // per device of the target: left for values
 };
 
 // Fills the rejected devices of the plan's entries. `assignment`: of the finished plan.

@@ -1,7 +1,6 @@
 // Nodes and edges of @main's placement problem.
 #include "planner/placement.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct builder {
@@ -195,25 +194,6 @@ static const char *node_name(const builder *b, const berth_placement_node *node)
     return "";
 }
 
-// Nodes are numbered in source order, a value born with its node and dead after its last reader;
-// results stay to the end.
-static double live_bytes(const builder *b) {
-    uint32_t count = b->nodes.count;
-    uint32_t *last = berth_arena_new_array(b->arena, uint32_t, count);
-    double *ends = berth_arena_new_array(b->arena, double, count + 1);
-    for (uint32_t v = 0; v < count; ++v) last[v] = v;
-    for (uint32_t e = 0; e < b->from.count; ++e)
-        if (b->to.data[e] > last[b->from.data[e]]) last[b->from.data[e]] = b->to.data[e];
-    double live = 0, most = 0;
-    for (uint32_t v = 0; v < count; ++v) {
-        live += b->nodes.data[v].bytes;
-        ends[last[v]] += b->nodes.data[v].bytes;
-        most = fmax(most, live);
-        live -= ends[v];
-    }
-    return most;
-}
-
 static void fill_problem(builder *b, berth_placement *out) {
     berth_place_problem *problem = &out->problem;
     problem->node_count = b->nodes.count;
@@ -229,7 +209,6 @@ static void fill_problem(builder *b, berth_placement *out) {
     }
     out->nodes = b->nodes.data;
     out->node_of_op = b->node_of_op;
-    out->live_bytes = live_bytes(b);
 }
 
 berth_status berth_planner__placement_build(const berth_planner_state *state, berth_arena *arena,

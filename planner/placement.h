@@ -41,7 +41,6 @@ typedef struct berth_placement {
     uint32_t *node_of_op;         // per operation of @main, BERTH_NONE = has none
     uint32_t *target_device;      // [problem.device_count] device of the target
     uint32_t *solver_device;      // per device of the target
-    double live_bytes;            // largest sum of values that live at once, in source order
     bool impossible;              // a group that no device may hold: the rules' error says why
 } berth_placement;
 
@@ -51,11 +50,14 @@ typedef struct berth_placement {
 BERTH_MUST_USE berth_status berth_planner__placement_build(const berth_planner_state *state,
                                                            berth_arena *arena,
                                                            berth_placement **out_placement);
-// Sets the capacities: each memory's budget, less what values that live at once may take in it
-// (`with_values`) and less `reserve_bytes` (per device of the target; NULL = none). Devices of one
-// kind get the smallest of theirs.
-void berth_planner__placement_capacity(berth_placement *placement, bool with_values,
-                                       const uint64_t *reserve_bytes);
+// Sets the capacities for constants: each memory's budget less `reserve_bytes` (per device of the
+// target; NULL = none). Devices of one kind get the smallest of theirs.
+void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes);
+// The most bytes of values that are on each device at once if nodes run in source order: an
+// estimate of what the memory plan will need beside constants. Not counted: room that fusion saves.
+//   out_bytes: per device of the target
+void berth_planner__placement_live(const berth_placement *placement, const uint32_t *assignment,
+                                   berth_arena *scratch, uint64_t *out_bytes);
 // Where a completely decided state puts the nodes: [node_count] devices of the solver. False when
 // a node is not on a device of the target.
 bool berth_planner__placement_read(const berth_placement *placement,

@@ -88,6 +88,10 @@ static double node_ms(const facts *c, const berth_placement_node *node, uint32_t
                                            berth_planner__placement_class(c->state, node));
     if (!(c->state->constraints->nodes.data[root].allowed >> device & 1)) return INFINITY;
     if (c->target->devices[device].host_only) return INFINITY;
+    const uint64_t *reserve_bytes = c->state->options->reserve_bytes;
+    if (reserve_bytes && reserve_bytes[device] == UINT64_MAX &&
+        berth_planner__device_of(c->state, root) != device)
+        return INFINITY;
     return op_ms(c, c->state->main, node->index, device);
 }
 
@@ -165,8 +169,9 @@ static void fill_kinds(facts *c) {
     }
 }
 
-void berth_planner__placement_capacity(berth_placement *placement, bool with_values,
-                                       const uint64_t *reserve_bytes) {
+// ---- memory -------------------------------------------------------------------------------------
+
+void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes) {
     const berth_multi_target *target = placement->state->options->target;
     uint32_t at = 0;
     for (uint32_t k = 0; k < placement->problem.kind_count; ++k) {
@@ -176,10 +181,47 @@ void berth_planner__placement_capacity(berth_placement *placement, bool with_val
             uint32_t d = placement->target_device[at++];
             uint64_t budget = target->memories[target->devices[d].own_memory].budget_bytes;
             if (budget == 0) continue;
-            double capacity = (double)budget - (with_values ? placement->live_bytes : 0) -
-                              (reserve_bytes ? (double)reserve_bytes[d] : 0);
+            double capacity = (double)budget - (reserve_bytes ? (double)reserve_bytes[d] : 0);
             kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));
         }
+    }
+}
+
+// A value is at home from its node to its last reader, and elsewhere from its first reader there
+// to its last. Nodes are numbered in source order, results last.
+void berth_planner__placement_live(const berth_placement *placement, const uint32_t *assignment,
+                                   berth_arena *scratch, uint64_t *out_bytes) {
+    const berth_place_problem *problem = &placement->problem;
+    uint32_t count = problem->node_count, devices = problem->device_count;
+    double *change = berth_arena_new_array(scratch, double, (size_t)(count + 1) * devices);
+    uint32_t *first = berth_arena_new_array(scratch, uint32_t, devices);
+    uint32_t *last = berth_arena_new_array(scratch, uint32_t, devices);
+    for (uint32_t u = 0; u < count; ++u) {
+        double bytes = placement->nodes[u].bytes;
+        uint32_t home = assignment[u], end = u;
+        for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i) {
+            uint32_t v = problem->succ[i], d = assignment[v];
+            if (last[d] == 0 || v < first[d]) first[d] = v;
+            if (v > last[d]) last[d] = v;
+            if (v > end) end = v;
+        }
+        first[home] = u < first[home] || last[home] == 0 ? u : first[home];
+        last[home] = end + 1;
+        for (uint32_t i = problem->succ_start[u]; i <= problem->succ_start[u + 1]; ++i) {
+            bool extra = i == problem->succ_start[u + 1];
+            uint32_t d = extra ? home : assignment[problem->succ[i]];
+            if (last[d] == 0) continue;
+            uint32_t gone = d == home ? end + 1 : last[d] + 1;
+            change[(size_t)first[d] * devices + d] += bytes;
+            change[(size_t)gone * devices + d] -= bytes;
+            first[d] = last[d] = 0;
+        }
+    }
+    for (uint32_t d = 0; d < devices; ++d) {
+        double live = 0, most = 0;
+        for (uint32_t v = 0; v < count; ++v)
+            most = fmax(most, live += change[(size_t)v * devices + d]);
+        out_bytes[placement->target_device[d]] = (uint64_t)most;
     }
 }
 

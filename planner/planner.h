@@ -25,12 +25,14 @@ typedef struct berth_cost_model {
 typedef struct berth_plan_options {
     const berth_multi_target *target;  // its pins included
     berth_cost_model cost;
-    const char *strategy;           // NULL = "default"; see berth_plan_strategy_at
-    const char *objective;          // NULL = "latency"; "throughput", "memory"
-    uint64_t node_budget;           // search nodes; 0 = BERTH_PLAN_DEFAULT_NODES
-    int64_t time_budget_ns;         // 0 = none, and the same module gives the same plan
-    const uint64_t *reserve_bytes;  // per device: kept free of constants; NULL = nothing
-    bool explain;                   // fill berth_plan_entry.rejected
+    const char *strategy;    // NULL = "default"; see berth_plan_strategy_at
+    const char *objective;   // NULL = "latency"; "throughput", "memory"
+    uint64_t node_budget;    // search nodes; 0 = BERTH_PLAN_DEFAULT_NODES
+    int64_t time_budget_ns;  // 0 = none, and the same module gives the same plan
+    // Per device of the target: room for values, kept free of constants; UINT64_MAX: only what is
+    // held there goes there. NULL = as estimated.
+    const uint64_t *reserve_bytes;
+    bool explain;  // fill berth_plan_entry.rejected
     // Instances of one function, with the places of parameters and results that calls want, where
     // that saves copies or where there is no plan otherwise: at most 8; 0, 1 = one signature each.
     uint32_t max_instances;

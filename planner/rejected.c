@@ -95,10 +95,17 @@ static double group_bytes(const rejecter *r, uint32_t group) {
     return total;
 }
 
+// "+0.31 ms", "-12 us".
+static const char *duration(const rejecter *r, double ms) {
+    bool small = fabs(ms) < 0.1;
+    return berth_arena_printf(r->state->arena, small ? "%+.3g us" : "%+.3g ms",
+                              small ? ms * 1e3 : ms);
+}
+
 static const char *in_unit(const rejecter *r, double value) {
     char bytes[32];
-    if (r->choice->objective != BERTH_PLACE_MEMORY)
-        return berth_arena_printf(r->state->arena, "%+.4g ms", value);
+    if (isnan(value)) return "not possible";
+    if (r->choice->objective != BERTH_PLACE_MEMORY) return duration(r, value);
     if (r->share)
         return berth_arena_printf(r->state->arena, "%+.2f %% of the capacity", value * 100);
     berth_format_bytes((uint64_t)fabs(value), bytes);
@@ -123,13 +130,9 @@ static const char *weigh(rejecter *r, uint32_t group, uint32_t device, double *o
         berth_arena_destroy(scratch);
     }
     move(r, group, home);
-    const char *total = in_unit(r, *out_delta);
-    if (!r->exact)
-        return berth_arena_printf(r->state->arena,
-                                  "%+.4g ms by itself: computing %+.4g ms, copies %+.4g ms",
-                                  *out_delta, own, copies);
-    return berth_arena_printf(r->state->arena, "%s: computing %+.4g ms, copies %+.4g ms", total,
-                              own, copies);
+    return berth_arena_printf(r->state->arena, "%s%s: computing %s, copies %s",
+                              in_unit(r, *out_delta), r->exact ? "" : " by itself",
+                              duration(r, own), duration(r, copies));
 }
 
 static const char *unsupported(const rejecter *r, berth_op_id op, uint32_t device) {
@@ -177,9 +180,9 @@ static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, ui
         char bytes[32];
         berth_format_bytes((uint64_t)over, bytes);
         out.delta = NAN;
-        out.reason = berth_arena_printf(r->state->arena,
-                                        "capacity: its constants need %s more than is free%s",
-                                        bytes, r->choice->with_values ? " beside the values" : "");
+        out.reason = berth_arena_printf(
+            r->state->arena, "capacity: its constants need %s more than is free%s", bytes,
+            r->choice->reserve_bytes[target_device] ? " beside values" : "");
     }
     return out;
 }
@@ -188,8 +191,7 @@ static void fill_capacities(rejecter *r) {
     const berth_place_problem *problem = r->problem;
     r->used_bytes = berth_arena_new_array(r->choice->arena, double, problem->device_count);
     r->capacity = berth_arena_new_array(r->choice->arena, double, problem->device_count);
-    berth_planner__placement_capacity(r->choice->placement, r->choice->with_values,
-                                      r->state->options->reserve_bytes);
+    berth_planner__placement_capacity(r->choice->placement, r->choice->reserve_bytes);
     for (uint32_t v = 0; v < problem->node_count; ++v)
         r->used_bytes[r->placed[v]] += problem->size_bytes[v];
     for (uint32_t d = 0; d < problem->device_count; ++d)

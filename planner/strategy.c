@@ -114,15 +114,6 @@ static berth_status rules_start(const berth_planner_state *state, uint32_t *out_
     return BERTH_OK;
 }
 
-static bool any_capacity_binds(const berth_placement *placement) {
-    double total = 0;
-    for (uint32_t v = 0; v < placement->problem.node_count; ++v)
-        total += placement->problem.size_bytes[v];
-    for (uint32_t k = 0; k < placement->problem.kind_count; ++k)
-        if (placement->problem.kinds[k].capacity_bytes < total) return true;
-    return false;
-}
-
 static berth_status solve(const berth_planner_state *state, const char *strategy,
                           uint64_t node_budget, bool timed, berth_place_answer *out_answer) {
     berth_planner_choice *choice = state->choice;
@@ -135,38 +126,75 @@ static berth_status solve(const berth_planner_state *state, const char *strategy
     return berth_place_solve(choice->arena, &choice->placement->problem, &options, out_answer);
 }
 
-// With room for values first; without, where that leaves no placement. The memory plan decides in
-// the end. The bound holds whatever room values need.
-static berth_status solve_with_capacity(berth_planner_state *state,
-                                        berth_place_answer *out_answer) {
+// Whether constants and values of the placement fit; makes room for the values where they do not.
+static bool values_fit(const berth_planner_state *state, const uint32_t *assignment) {
+    const berth_planner_choice *choice = state->choice;
+    const berth_placement *placement = choice->placement;
+    const berth_multi_target *target = state->options->target;
+    berth_arena *scratch = berth_arena_create_child(choice->arena);
+    double *constants = berth_arena_new_array(scratch, double, target->device_count);
+    uint64_t *live = berth_arena_new_array(scratch, uint64_t, target->device_count);
+    berth_planner__placement_live(placement, assignment, scratch, live);
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v)
+        constants[placement->target_device[assignment[v]]] += placement->problem.size_bytes[v];
+    bool fit = true;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        uint64_t budget = target->memories[target->devices[d].own_memory].budget_bytes;
+        const uint64_t *given = state->options->reserve_bytes;
+        uint64_t wanted = live[d] + (given && given[d] < budget ? given[d] : 0);
+        if (budget == 0 || constants[d] + (double)wanted <= (double)budget) continue;
+        if (wanted <= choice->reserve_bytes[d]) continue;  // asked for already
+        choice->reserve_bytes[d] = wanted;
+        fit = false;
+    }
+    berth_arena_destroy(scratch);
+    return fit;
+}
+
+static bool is_infeasible(berth_status status) {
+    return status && (berth_status_code(status) == BERTH_FAILED_PRECONDITION ||
+                      berth_status_code(status) == BERTH_OUT_OF_RANGE);
+}
+
+// Placements with more and more room for values, until the estimate of what they need fits. The
+// bound is that of the first: it holds whatever values need. The memory plan decides in the end.
+static berth_status solve_with_room(berth_planner_state *state, berth_place_answer *out_answer) {
+    enum { rounds = 4 };
     berth_planner_choice *choice = state->choice;
     const berth_plan_options *options = state->options;
-    bool memory = choice->objective == BERTH_PLACE_MEMORY;  // a share of all there is
     uint64_t nodes = options->node_budget ? options->node_budget : BERTH_PLAN_DEFAULT_NODES;
-    berth_planner__placement_capacity(choice->placement, !memory, options->reserve_bytes);
-    berth_status status = solve(state, strategy_of(state), nodes, true, out_answer);
-    bool none = status && (berth_status_code(status) == BERTH_FAILED_PRECONDITION ||
-                           berth_status_code(status) == BERTH_OUT_OF_RANGE);
-    if (memory || !any_capacity_binds(choice->placement) || (status && !none)) return status;
-    berth_planner__placement_capacity(choice->placement, false, options->reserve_bytes);
-    if (none) {
-        berth_status_free(status);
-        choice->with_values = false;
-        choice->note = "what values need at once leaves no room for all constants: only constants "
-                       "were counted";
-        return solve(state, strategy_of(state), nodes, true, out_answer);
+    for (int round = 0; round < rounds; ++round) {
+        berth_place_answer answer = {0};
+        berth_planner__placement_capacity(choice->placement, choice->reserve_bytes);
+        berth_status status = solve(state, strategy_of(state), nodes, true, &answer);
+        if (round > 0 && is_infeasible(status)) {
+            berth_status_free(status);
+            choice->note = "the memory of values is tight: the memory plan decides";
+            break;
+        }
+        BERTH_TRY(status);
+        double bound = round == 0 ? answer.lower_bound : out_answer->lower_bound;
+        bool reproducible = answer.reproducible && (round == 0 || out_answer->reproducible);
+        *out_answer = answer;
+        out_answer->lower_bound = bound;
+        out_answer->reproducible = reproducible;
+        out_answer->proven &= round == 0;
+        if (values_fit(state, answer.assignment)) break;
     }
-    berth_place_answer loose;
+    if (!options->reserve_bytes) return BERTH_OK;
+    berth_place_answer loose = {0};
+    berth_planner__placement_capacity(choice->placement, NULL);
     berth_status bound = solve(state, "auto", bound_nodes, false, &loose);
     out_answer->lower_bound = bound ? 0 : loose.lower_bound;
+    out_answer->proven = false;
     berth_status_free(bound);
-    berth_planner__placement_capacity(choice->placement, true, options->reserve_bytes);
+    berth_planner__placement_capacity(choice->placement, choice->reserve_bytes);
     return BERTH_OK;
 }
 
 // The bound of a short run of everything, where a strategy proves less.
 static void tighten(const berth_planner_state *state, berth_place_answer *answer) {
-    berth_place_answer other;
+    berth_place_answer other = {0};
     if (answer->proven) return;
     berth_status status = solve(state, "auto", bound_nodes, false, &other);
     if (!status) answer->lower_bound = fmax(answer->lower_bound, other.lower_bound);
@@ -179,8 +207,8 @@ static berth_status search(berth_planner_state *state) {
     uint32_t *start = berth_arena_new_array(choice->arena, uint32_t, count);
     bool found = false;
     BERTH_TRY(rules_start(state, start, &found));
-    berth_place_answer answer;
-    BERTH_TRY(berth_status_prefix(solve_with_capacity(state, &answer), "placement"));
+    berth_place_answer answer = {0};
+    BERTH_TRY(berth_status_prefix(solve_with_room(state, &answer), "placement"));
     if (strcmp(strategy_of(state), "auto") != 0) tighten(state, &answer);
     const uint32_t *assignment = answer.assignment;
     choice->found_by = answer.strategy;
@@ -202,6 +230,19 @@ static berth_status search(berth_planner_state *state) {
     return berth_planner__placement_fix(choice->placement, state, assignment, reason);
 }
 
+static const char *left_out(const berth_planner_state *state) {
+    const berth_multi_target *target = state->options->target;
+    berth_strbuf names = berth_strbuf_make(state->arena);
+    for (uint32_t d = 0; state->options->reserve_bytes && d < target->device_count; ++d)
+        if (state->options->reserve_bytes[d] == UINT64_MAX)
+            berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", target->devices[d].name);
+    if (!names.length) return NULL;
+    return berth_arena_printf(state->arena,
+                              "without %s, where the memory is too small for values; so is the "
+                              "bound",
+                              berth_strbuf_text(&names));
+}
+
 berth_status berth_planner__choose(berth_planner_state *state) {
     berth_place_objective objective;
     BERTH_TRY(read_options(state, &objective));
@@ -213,7 +254,12 @@ berth_status berth_planner__choose(berth_planner_state *state) {
     state->choice->objective = objective;
     state->choice->found_by = "default";
     state->choice->reproducible = true;
-    state->choice->with_values = objective != BERTH_PLACE_MEMORY;
+    state->choice->note = left_out(state);
+    state->choice->reserve_bytes =
+        berth_arena_new_array(state->choice->arena, uint64_t, state->options->target->device_count);
+    for (uint32_t d = 0; state->options->reserve_bytes && d < state->options->target->device_count;
+         ++d)
+        state->choice->reserve_bytes[d] = state->options->reserve_bytes[d];
     BERTH_TRY(build(state, &state->choice->placement));
     if (!state->choice->placement) {
         state->choice = NULL;
@@ -236,8 +282,8 @@ static void widen_capacities(berth_placement *placement, double factor) {
 // A bound for what the rules placed: a short run of everything.
 static void bound_rules(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
-    berth_place_answer answer;
-    berth_planner__placement_capacity(choice->placement, false, NULL);
+    berth_place_answer answer = {0};
+    berth_planner__placement_capacity(choice->placement, NULL);
     berth_status status = solve(state, "auto", bound_nodes, false, &answer);
     if (!status) {
         choice->lower_bound = answer.lower_bound;
@@ -263,7 +309,7 @@ static berth_status fill_value(berth_planner_state *state, const uint32_t *assig
     const berth_place_problem *problem = &choice->placement->problem;
     double latency_ms = 0, value = 0;
     bool memory = choice->objective == BERTH_PLACE_MEMORY, share = memory;
-    berth_planner__placement_capacity(choice->placement, false, NULL);
+    berth_planner__placement_capacity(choice->placement, NULL);
     for (uint32_t k = 0; k < problem->kind_count; ++k)
         share &= problem->kinds[k].capacity_bytes < INFINITY;
     widen_capacities(choice->placement, widening);

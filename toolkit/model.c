@@ -121,13 +121,46 @@ static berth_status open_program(berth_model *model, const char *path,
         path, model->program->target_json);
 }
 
+static bool places_by_search(const berth_compile_options *options) {
+    return options->strategy && strcmp(options->strategy, "default") != 0;
+}
+
+// A placement estimates what values need. Where the memory plan then exceeds a memory by so much,
+// the model is placed again with so much less room for constants there, and then, device by device,
+// with nothing there that could be elsewhere. The error of the first try is reported where that
+// does not help.
+static berth_status compile_model(berth_model *model, const char *path,
+                                  const berth_model_options *options) {
+    enum { room_attempts = 2 };
+    uint64_t reserve_bytes[BERTH_TARGET_MAX_DEVICES] = {0};
+    berth_compile_options compile = options->compile;
+    compile.target = model->target;
+    berth_status first = BERTH_OK;
+    for (int i = 0;; ++i) {
+        berth_status status =
+            berth_onnx_import(model->arena, path, &options->import, &model->module);
+        if (!status) status = berth_compile(model->module, &compile, &model->compiled);
+        if (!status) {
+            berth_status_free(first);
+            return BERTH_OK;
+        }
+        uint64_t over_bytes = model->compiled.over_bytes;
+        if (i == 0)
+            first = status;
+        else
+            berth_status_free(status);
+        if (over_bytes == 0 || !places_by_search(&compile)) return first;
+        compile.reserve_bytes = reserve_bytes;
+        uint64_t *reserve = &reserve_bytes[model->compiled.over_device];
+        if (*reserve == UINT64_MAX) return first;
+        *reserve = i < room_attempts ? *reserve + over_bytes : UINT64_MAX;
+    }
+}
+
 static berth_status load(berth_model *model, const char *path, const berth_model_options *options) {
     if (berth_program_file_is(path)) return open_program(model, path, options);
     BERTH_TRY(parse_target(model, options));
-    BERTH_TRY(berth_onnx_import(model->arena, path, &options->import, &model->module));
-    berth_compile_options compile = options->compile;
-    compile.target = model->target;
-    BERTH_TRY(berth_compile(model->module, &compile, &model->compiled));
+    BERTH_TRY(compile_model(model, path, options));
     model->program = model->compiled.program;
     return BERTH_OK;
 }

@@ -193,6 +193,62 @@ Test(command, plan_json_says_where_and_why) {
     json_decref(json);
 }
 
+#define FAST                                                                                       \
+    " --dim batch=4 --target \"opencl -peak_flops.f32=1e14 -memory_bandwidth_bytes_per_s=1e12 "    \
+    "-dispatch_ns=1 -link_bandwidth_bytes_per_s=1e12,cpu -arch=x86_64 -peak_flops.f32=1e9\" "
+
+static size_t count_on(const json_t *plan, const char *device) {
+    size_t count = 0, index;
+    json_t *operation;
+    json_array_foreach(json_object_get(plan, "operations"), index, operation) {
+        count += strcmp(json_string_value(json_object_get(operation, "device")), device) == 0;
+        json_t *rejected = json_object_get(operation, "rejected");
+        cr_assert_eq(json_array_size(rejected), 1);
+        const json_t *first = json_array_get(rejected, 0);
+        cr_assert(strlen(json_string_value(json_object_get(first, "reason"))) > 0);
+    }
+    return count;
+}
+
+static json_t *plan_json(const char *arguments) {
+    result r = berth(arguments);
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    json_error_t error;
+    json_t *json = json_loads(r.out, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    const json_t *objective = json_object_get(json, "objective");
+    double value = json_real_value(json_object_get(objective, "value"));
+    double bound = json_real_value(json_object_get(objective, "lower_bound"));
+    cr_assert(bound > 0 && bound <= value);
+    cr_assert(json_is_true(json_object_get(objective, "reproducible")));
+    return json;
+}
+
+// A device that is a hundred thousand times faster takes everything, unless its memory is too small
+// for that: then the rules fail, and a search takes what fits.
+Test(command, plan_strategies) {
+    json_t *fast = plan_json("plan " DIGITS FAST "--strategy auto --format=json");
+    size_t operations = json_array_size(json_object_get(fast, "operations"));
+    cr_assert_eq(count_on(fast, "opencl:0"), operations);
+    cr_assert(json_is_true(json_object_get(json_object_get(fast, "objective"), "proven")));
+    json_decref(fast);
+#define SMALL "--set 'budgets={\"opencl:0\":\"44KiB\"}' --format=json"
+    expect_error("plan " DIGITS FAST SMALL, 1, "needs 46.9 KiB");
+    json_t *small = plan_json("plan " DIGITS FAST "--strategy auto " SMALL);
+    cr_assert(count_on(small, "cpu:0") > 0);
+    json_decref(small);
+    result r = berth("plan --strategy list");
+    cr_assert_eq(r.exit_status, 0);
+    cr_assert(strstr(r.out, "default ") && strstr(r.out, "auto ") && strstr(r.out, "greedy "));
+    r = berth("plan " DIGITS " --target cpu --dim batch=1 --strategy auto --why");
+    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    cr_assert(strstr(r.out, "latency of one request: "));
+    expect_error("plan " DIGITS " --dim batch=1 --strategy gready", 1, "did you mean \"greedy\"?");
+    expect_error("plan " DIGITS " --dim batch=1 --objective speed", 1,
+                 "latency, throughput, memory");
+    expect_error("plan " DIGITS " --nodes 0", 2, "--nodes takes a number");
+}
+
 static double top_value(const char *text) {
     json_error_t error;
     json_t *json = json_loads(text, 0, &error);

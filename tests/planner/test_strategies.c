@@ -422,7 +422,7 @@ Test(strategies, rejected_devices_have_reasons) {
     cr_expect_str_eq(rejected_reason(module, plan, "e"), "unsupported: not in its instruction set");
     // exp and abs on the host take 5 + 11; abs on g takes 10 and two copies of 1.032.
     const char *dearer = rejected_reason(module, plan, "f");
-    cr_expect_str_eq(dearer, "+0.001064 ms: computing -0.001 ms, copies +0.002064 ms");
+    cr_expect_str_eq(dearer, "+1.06 us: computing -1 us, copies +2.06 us");
     berth_arena_destroy(arena);
 }
 
