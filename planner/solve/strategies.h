@@ -13,5 +13,6 @@ extern const berth_place_strategy berth_place__climb;
 extern const berth_place_strategy berth_place__heft;
 extern const berth_place_strategy berth_place__latency;
 extern const berth_place_strategy berth_place__latency_bound;
+extern const berth_place_strategy berth_place__latency_anneal;
 
 #endif  // BERTH_PLANNER_SOLVE_STRATEGIES_H_

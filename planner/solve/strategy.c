@@ -9,14 +9,15 @@
 
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
 static const berth_place_strategy *const strategies[] = {
-    &berth_place__greedy,         // every objective
-    &berth_place__enumerate,      // every objective, few placements
-    &berth_place__dp,             // throughput
-    &berth_place__search,     // throughput without contiguity, memory
-    &berth_place__latency,        // latency, one subgraph per device
-    &berth_place__latency_bound,  // latency, one subgraph per device: the bound
-    &berth_place__heft,           // latency, list scheduling
-    &berth_place__climb,          // what no other one knows about
+    &berth_place__greedy,          // every objective
+    &berth_place__enumerate,       // every objective, few placements
+    &berth_place__dp,              // throughput
+    &berth_place__search,          // throughput without contiguity, memory
+    &berth_place__latency,         // latency, one subgraph per device
+    &berth_place__latency_bound,   // latency, one subgraph per device: the bound
+    &berth_place__latency_anneal,  // the same, with the time that is left
+    &berth_place__heft,            // latency, list scheduling
+    &berth_place__climb,           // what no other one knows about
     NULL,
 };
 

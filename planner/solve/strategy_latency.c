@@ -91,50 +91,72 @@ static bool start_from(annealing *state, const uint32_t *assignment) {
     return true;
 }
 
-static berth_status run_body(annealing *state, berth_arena *scratch) {
+// Intervals of orders: depth first, by layers, and depth first with random turns.
+static berth_status try_orders(annealing *state, berth_arena *scratch, uint32_t *assignment) {
     berth_place_search *search = state->search;
-    const berth_place_problem *problem = search->problem;
     berth_solve__units units;
-    BERTH_TRY(berth_solve__units_build(scratch, problem, &units));
+    BERTH_TRY(berth_solve__units_build(scratch, search->problem, &units));
     uint32_t *order = berth_arena_new_array(scratch, uint32_t, units.graph->node_count);
-    uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
-    if (start_plain(search, state->latency)) {
-        memcpy(assignment, state->latency->device, problem->node_count * sizeof(*assignment));
-        (void)start_from(state, assignment);
-    }
     for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
         berth_solve__latency_order(scratch, units.graph, &state->moves->random, i, order);
         if (berth_solve__latency_intervals(search, state->latency, &units, order, assignment))
             (void)start_from(state, assignment);
     }
-    static const double heats[] = {0.01, 0.03, 0.003, 0.1};
-    uint64_t steps = FIRST_STEPS;
-    for (uint32_t round = 0; search->best_value < INFINITY && !berth_place_spent(search, 1);) {
-        memcpy(assignment, search->best, problem->node_count * sizeof(*assignment));
-        if (!start_from(state, assignment)) break;
-        double hot = state->value * heats[round++ % 4];
-        anneal(state, hot, hot * COOLING, steps);
-        steps += steps / 2;
-    }
     return BERTH_OK;
 }
 
-static berth_status run(berth_place_search *search) {
+// Rounds of annealing, each from the best placement.
+static void run_rounds(annealing *state, uint32_t *assignment) {
+    static const double heats[] = {0.01, 0.003, 0.03, 0.01, 0.1};
+    berth_place_search *search = state->search;
+    uint64_t steps = FIRST_STEPS;
+    for (uint32_t round = 0; search->best_value < INFINITY && !berth_place_spent(search, 1);) {
+        memcpy(assignment, search->best, search->problem->node_count * sizeof(*assignment));
+        if (!start_from(state, assignment)) break;
+        double hot = state->value * heats[round++ % (sizeof(heats) / sizeof(heats[0]))];
+        anneal(state, hot, hot * COOLING, steps);
+        steps += steps / 4;
+    }
+}
+
+static berth_status run_with(berth_place_search *search, bool orders, uint64_t seed) {
     const berth_place_problem *problem = search->problem;
     berth_arena *scratch = berth_arena_create_child(search->arena);
+    uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
     annealing state = {.search = search, .best = INFINITY};
     state.latency = berth_solve__latency_create(scratch, problem);
-    state.moves = berth_solve__latency_moves_create(scratch, state.latency, 88172645463325252u);
+    state.moves = berth_solve__latency_moves_create(scratch, state.latency, seed);
     state.step_nodes = 1 + (problem->node_count + problem->edge_count) / 256;
-    berth_status status = run_body(&state, scratch);
+    if (start_plain(search, state.latency)) {
+        memcpy(assignment, state.latency->device, problem->node_count * sizeof(*assignment));
+        (void)start_from(&state, assignment);
+    }
+    berth_status status = orders ? try_orders(&state, scratch, assignment) : BERTH_OK;
+    if (!status) run_rounds(&state, assignment);
     berth_arena_destroy(scratch);
     return status;
+}
+
+static berth_status run(berth_place_search *search) {
+    return run_with(search, true, 88172645463325252u);
+}
+
+static berth_status run_again(berth_place_search *search) {
+    return run_with(search, false, 2862933555777941757u);
 }
 
 const berth_place_strategy berth_place__latency = {
     .name = "latency",
     .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
-    .auto_percent = 40,
+    .auto_percent = 25,
     .applies = applies,
     .run = run,
+};
+
+const berth_place_strategy berth_place__latency_anneal = {
+    .name = "latency-anneal",
+    .doc = "annealing alone; latency with one subgraph per device",
+    .auto_percent = 100,
+    .applies = applies,
+    .run = run_again,
 };
