@@ -318,3 +318,33 @@ berth_expr berth_replace_loads(berth_tfn *fn, berth_expr id, berth_replace_load_
                        fn->exprs.count};
     return rewrite(&r, id);
 }
+
+// ---- all nests of a function --------------------------------------------------------------------
+
+static berth_stmt schedule_one(berth_tfn *fn, berth_stmt stmt, berth_schedule_nest_fn schedule,
+                               const void *user) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
+    berth_stmt scheduled = schedule(fn, &nest, user);
+    return scheduled ? scheduled : stmt;
+}
+
+berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
+                                  const void *user) {
+    if (!fn->body) return BERTH_OK;
+    for (uint32_t b = 0; b < fn->bufs.count; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
+            if (fn->bufs.data[b].dims[d] < 0)
+                return berth_status_make(BERTH_UNSUPPORTED,
+                                         "symbolic dimensions: bind them with --dim");
+    const berth_stmt_node body = fn->stmts.data[fn->body];
+    if (body.kind != BERTH_STMT_SEQ) {
+        fn->body = schedule_one(fn, fn->body, schedule, user);
+        return BERTH_OK;
+    }
+    berth_stmt *nests = berth_arena_new_array(fn->module->arena, berth_stmt, body.count + 1);
+    for (uint32_t i = 0; i < body.count; ++i)
+        nests[i] = schedule_one(fn, fn->lists.data[body.first + i], schedule, user);
+    fn->body = berth_tfn_seq(fn, nests, body.count);
+    return BERTH_OK;
+}

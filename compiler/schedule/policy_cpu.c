@@ -44,34 +44,17 @@ static berth_stmt vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_
     return berth_nest_emit(fn, &nest);
 }
 
-// Iterations that depend on each other must not be told otherwise.
-static berth_stmt schedule_nest(berth_tfn *fn, berth_stmt stmt, const berth_cpu_facts *facts) {
-    berth_nest nest;
-    if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
-    berth_stmt scheduled = berth_cpu__tile_reduction(fn, &nest, facts);
-    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, &nest, facts);
-    if (!scheduled) scheduled = vector_tables(fn, nest, facts);
-    return scheduled ? scheduled : stmt;
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    const berth_cpu_facts *facts = user;
+    berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
+    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
+    if (!scheduled) scheduled = vector_tables(fn, *nest, facts);
+    return scheduled;
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_cpu_facts facts = facts_of(target);
-    if (!fn->body) return BERTH_OK;
-    for (uint32_t b = 0; b < fn->bufs.count; ++b)
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
-            if (fn->bufs.data[b].dims[d] < 0)
-                return berth_status_make(BERTH_UNSUPPORTED,
-                                         "symbolic dimensions: bind them with --dim");
-    const berth_stmt_node body = fn->stmts.data[fn->body];
-    if (body.kind != BERTH_STMT_SEQ) {
-        fn->body = schedule_nest(fn, fn->body, &facts);
-        return BERTH_OK;
-    }
-    berth_stmt *nests = berth_arena_new_array(fn->module->arena, berth_stmt, body.count + 1);
-    for (uint32_t i = 0; i < body.count; ++i)
-        nests[i] = schedule_nest(fn, fn->lists.data[body.first + i], &facts);
-    fn->body = berth_tfn_seq(fn, nests, body.count);
-    return BERTH_OK;
+    return berth_schedule_nests(fn, schedule_nest, &facts);
 }
 
 const berth_schedule_policy berth_schedule_policy_cpu = {.kind = "cpu", .apply = apply};
