@@ -14,13 +14,32 @@ enum { strategy_limit = 32 };
 // Search nodes for the bound of a placement that another strategy made.
 static const uint64_t bound_nodes = 20000;
 
+// Whether a strategy is for problems such as the planner's at all: two devices, list scheduling.
+static bool is_for_modules(const berth_place_strategy *strategy) {
+    berth_place_kind kind = {.name = "device", .device_count = 2};
+    uint32_t group[] = {0}, pin[] = {BERTH_PLACE_NONE};
+    berth_place_problem sample = {.node_count = 1,
+                                  .group = group,
+                                  .pin = pin,
+                                  .kind_count = 1,
+                                  .kinds = &kind,
+                                  .group_count = 1,
+                                  .device_count = 2};
+    static const berth_place_objective objectives[] = {BERTH_PLACE_LATENCY, BERTH_PLACE_THROUGHPUT,
+                                                       BERTH_PLACE_MEMORY};
+    for (size_t i = 0; i < sizeof(objectives) / sizeof(objectives[0]); ++i)
+        if (strategy->applies(&sample, &(berth_place_options){.objective = objectives[i]}))
+            return true;
+    return false;
+}
+
 bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **out_doc) {
     static const struct {
         const char *name, *doc;
     } own[] = {{"default",
                 "the rules: everything on the default device where it can run, with what "
                 "it is connected to"},
-               {"auto", "the best of the rules and all strategies below that apply, within the "
+               {"auto", "the best of the rules and of all strategies below that apply, within the "
                         "budget, with the best bound"}};
     enum { own_count = sizeof(own) / sizeof(own[0]) };
     if (index < own_count) {
@@ -28,13 +47,14 @@ bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **
         *out_doc = own[index].doc;
         return true;
     }
-    const berth_place_strategy *const *all = berth_place_strategies();
-    for (uint32_t i = 0; i < index - own_count; ++i)
-        if (!all[i]) return false;
-    if (!all[index - own_count]) return false;
-    *out_name = all[index - own_count]->name;
-    *out_doc = all[index - own_count]->doc;
-    return true;
+    uint32_t at = own_count;
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all) {
+        if (!is_for_modules(*all) || at++ != index) continue;
+        *out_name = (*all)->name;
+        *out_doc = (*all)->doc;
+        return true;
+    }
+    return false;
 }
 
 // ---- options ------------------------------------------------------------------------------------
