@@ -116,7 +116,9 @@ static void make_calls(bench *b) {
     if (!ids) exit(1);
     berth_value_id values[2];
     for (uint32_t i = 0; i < functions; ++i) {
-        start_function(b, "f", values);
+        char name[16];
+        snprintf(name, sizeof(name), "f%u", i);
+        start_function(b, name, values);
         for (uint32_t k = 0; k < 100; ++k) values[k & 1] = add(b, BERTH_OP_ADD, values, 2);
         if (i % 7 == 0) values[0] = annotate(b, values[0], "cpu:0");
         berth_graph_set_results(b->module, b->function, values, 1);

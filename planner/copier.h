@@ -26,6 +26,11 @@ typedef struct berth_copier_patch {
     uint32_t held;
 } berth_copier_patch;
 
+// Devices in full, by id: found once. 0 = not yet.
+typedef struct berth_copier_devices {
+    BERTH_VEC(berth_device_id) full;
+} berth_copier_devices;
+
 typedef struct berth_copier {
     berth_planner_state *state;
     berth_func_id function;
@@ -38,6 +43,7 @@ typedef struct berth_copier {
     uint32_t *position;    // per operation: in source order
     uint32_t *owner;       // per operation made or moved: its held
     uint32_t *depth;       // per region
+    berth_copier_devices *devices;
     BERTH_VEC(berth_copier_held) held;
     BERTH_VEC(berth_copier_patch) patches;
 } berth_copier;

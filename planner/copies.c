@@ -17,14 +17,21 @@ static berth_virtual_device device_get(const copier *c, berth_device_id id) {
     return berth_virtual_device_get(c->state->module->devices, id);
 }
 
-// The device in full: kind, number and target of one of the target's devices, and the scope.
-berth_device_id berth_copier__complete(const copier *c, berth_device_id id) {
+static berth_device_id in_full(const copier *c, berth_device_id id) {
     berth_virtual_device device = device_get(c, id);
     uint32_t index = berth_multi_target_resolve(c->state->options->target, device);
     if (index == BERTH_NO_INDEX) return id;
     berth_virtual_device full = berth_multi_target_virtual_device(c->state->options->target, index);
     full.memory_scope = device.memory_scope;
     return berth_virtual_device_intern(c->state->module->devices, full);
+}
+
+// The device in full: kind, number and target of one of the target's devices, and the scope.
+berth_device_id berth_copier__complete(const copier *c, berth_device_id id) {
+    berth_copier_devices *known = c->devices;
+    while (known->full.count <= id) berth_vec_push(c->state->arena, &known->full, 0);
+    if (!known->full.data[id]) known->full.data[id] = in_full(c, id);
+    return known->full.data[id];
 }
 
 berth_device_id berth_copier__node_device(const copier *c, uint32_t node) {
@@ -378,10 +385,12 @@ static void record_scopes(berth_planner_state *state, berth_func_id function) {
 }
 
 berth_status berth_planner__copies(berth_planner_state *state) {
+    berth_copier_devices devices = {{0}};
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         if (state->functions[i].scope) record_scopes(state, i);
         if (!state->functions[i].graph) continue;
-        berth_copier c = {.state = state, .function = i, .f = &state->functions[i]};
+        berth_copier c = {
+            .state = state, .function = i, .f = &state->functions[i], .devices = &devices};
         berth_copier__find(&c);
         berth_copier__weave(&c);
     }

@@ -10,8 +10,8 @@ static const char *op_reason(const berth_planner_state *state, const berth_plann
                              berth_func_id function, berth_op_id id) {
     const berth_planner_function *f = &state->functions[function];
     if (f->graph->ops.data[id].kind == BERTH_OP_CONSTANT) return "constant, where it is used";
-    if (f->reason[id]) return f->reason[id];
-    return berth_planner__why(reasons, f->op[id]);
+    if (!f->reason[id]) f->reason[id] = berth_planner__why(reasons, f->op[id]);
+    return f->reason[id];
 }
 
 static void list_entries(const berth_planner_state *state, const berth_planner_reasons *reasons,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/graph.h"
+#include "ir/tensor_fn.h"
 #include "tests/planner/random_planned.h"
 
 typedef struct checker {
@@ -50,6 +51,13 @@ static void at(checker *c, const berth_op *op, berth_value_id value, uint32_t de
         fail(c, op, "is not where it is needed:", value);
 }
 
+// "" = any.
+static const char *scope_of(const checker *c, berth_value_id id) {
+    berth_device_id device = c->graph->values.data[id].device;
+    const char *scope = berth_virtual_device_get(c->module->devices, device).memory_scope;
+    return scope ? scope : "";
+}
+
 // ---- calls --------------------------------------------------------------------------------------
 
 static berth_func_id callee_of(const checker *c, const berth_op *op) {
@@ -71,6 +79,28 @@ static void check_callee(checker *c, const berth_op *op, berth_func_id callee, u
     for (uint32_t i = 0; i < root->results.count; ++i)
         at(c, op, op->outputs[i],
            device_index(c, graph->values.data[root->results.data[i]].device));
+}
+
+// Operands and results of a tensor function: on the call's device, in the scopes of the buffers.
+static void check_lowered(checker *c, const berth_op *op, const berth_tfn *fn) {
+    for (uint32_t i = 0; i < op->input_count + op->output_count && i < fn->param_count; ++i) {
+        berth_value_id value =
+            i < op->input_count ? op->inputs[i] : op->outputs[i - op->input_count];
+        berth_str_id demanded = fn->bufs.data[i].memory_scope;
+        at(c, op, value, device_index(c, op->device));
+        const char *scope = scope_of(c, value);
+        if (demanded && strcmp(scope, berth_module_str(c->module, demanded)) != 0)
+            fail(c, op, "is not in its buffer's scope:", value);
+    }
+}
+
+static void check_call(checker *c, const berth_op *op) {
+    berth_func_id callee = callee_of(c, op);
+    const berth_tfn *fn = berth_tfn_get(c->module, callee);
+    if (fn)
+        check_lowered(c, op, fn);
+    else
+        check_callee(c, op, callee, 0);
 }
 
 static void check_call_value(checker *c, const berth_op *op) {
@@ -98,7 +128,8 @@ static void check_copy(checker *c, const berth_op *op) {
     uint32_t from = device_index(c, source->device), to = device_index(c, op->device);
     at(c, op, op->inputs[0], from);
     at(c, op, op->outputs[0], to);
-    if (from == to) fail(c, op, "has equal ends:", op->outputs[0]);
+    bool scopes = strcmp(scope_of(c, op->inputs[0]), scope_of(c, op->outputs[0])) != 0;
+    if (from == to && !scopes) fail(c, op, "has equal ends:", op->outputs[0]);
     berth_op_id made = c->graph->values.data[op->inputs[0]].op;
     if (made != BERTH_NONE && c->graph->ops.data[made].kind == BERTH_OP_CONSTANT)
         fail(c, op, "copies a constant:", op->inputs[0]);
@@ -145,6 +176,9 @@ static void check_plain(checker *c, const berth_op *op) {
         if (facts->traits & BERTH_TRAIT_HOST) continue;  // reads no data
         bool host = i < 32 && (facts->host_operands >> i & 1);
         at(c, op, op->inputs[i], host ? c->target->host : here);
+        const char *scope = berth_virtual_device_get(c->module->devices, op->device).memory_scope;
+        if (scope && !host && strcmp(scope_of(c, op->inputs[i]), scope) != 0)
+            fail(c, op, "is not in the operation's scope:", op->inputs[i]);
     }
 }
 
@@ -153,7 +187,7 @@ static void check_op(checker *c, const berth_op *op) {
     switch (op->kind) {
     case BERTH_OP_CONSTANT: at(c, op, op->outputs[0], device_index(c, op->device)); break;
     case BERTH_OP_FUNC_REF: functions[op->outputs[0]] |= (uint64_t)1 << callee_of(c, op); break;
-    case BERTH_OP_CALL: check_callee(c, op, callee_of(c, op), 0); break;
+    case BERTH_OP_CALL: check_call(c, op); break;
     case BERTH_OP_CALL_VALUE: check_call_value(c, op); break;
     case BERTH_OP_TUPLE:
         for (uint32_t i = 0; i < op->input_count; ++i) same(c, op, op->inputs[i], op->outputs[0]);
@@ -184,7 +218,7 @@ static void check_once(checker *c) {
     for (uint32_t i = 0; i < graph->ops.count; ++i) {
         const berth_op *a = &graph->ops.data[i];
         if (a->region == BERTH_NONE || a->kind != BERTH_OP_DEVICE_COPY) continue;
-        if (place_of(c, root[a->outputs[0]]) == device_index(c, a->device))
+        if (graph->values.data[root[a->outputs[0]]].device == a->device)
             fail(c, a, "goes back to where it came from:", a->outputs[0]);
         for (uint32_t k = 0; k < i; ++k) {
             const berth_op *b = &graph->ops.data[k];
@@ -217,14 +251,16 @@ const char *planned_problem(const berth_module *module, const berth_multi_target
                  .main = berth_module_find_function(module, "main"),
                  .functions = berth_arena_new_array(module->arena, uint64_t *, count + 1)};
     for (uint32_t i = 0; i < count; ++i)
-        c.functions[i] = berth_arena_new_array(module->arena, uint64_t,
-                                               berth_graph_get(module, i)->values.count + 1);
+        if (berth_graph_get(module, i))
+            c.functions[i] = berth_arena_new_array(module->arena, uint64_t,
+                                                   berth_graph_get(module, i)->values.count + 1);
     // Callers behind callees in the text; what they hand over must be known first. Instances of
     // functions are at the end: twice is enough for what the generator makes.
     for (uint32_t round = 0; round < 2; ++round) {
         for (uint32_t i = count; i-- > 0;) {
             c.function = i;
             c.graph = berth_graph_get(module, i);
+            if (!c.graph) continue;
             for (uint32_t k = 0; k < c.graph->ops.count; ++k)
                 if (c.graph->ops.data[k].region != BERTH_NONE) check_op(&c, &c.graph->ops.data[k]);
             check_once(&c);

@@ -22,6 +22,9 @@ typedef struct random_planned {
 // two f32[4].
 void random_planned_make(berth_arena *arena, uint64_t seed, random_planned *out);
 
+// A module of calls of tensor functions; @main gives two values.
+const char *random_lowered_make(berth_arena *arena, uint64_t seed);
+
 // NULL when every use of every value in the planned module is where the module says it is, else
 // what is wrong. Knows nothing of the planner but its rules.
 const char *planned_problem(const berth_module *module, const berth_multi_target *target,

@@ -105,3 +105,34 @@ Test(planner, random_modules_with_instances) {
         cr_assert(specialised || !planned, "seed %llu", (unsigned long long)seed);
     }
 }
+
+// Calls of tensor functions with scopes: true when the module has a plan.
+static bool check_lowered_seed(uint64_t seed) {
+    berth_arena *arena = new_arena();
+    const char *text = random_lowered_make(arena, seed);
+    berth_plan_options options = {.target = parse_target(arena, target_gch),
+                                  .host_bound = seed % 3 == 2};
+    berth_module *module = read_module(arena, text);
+    berth_plan *plan = NULL;
+    berth_status status = plan_with(module, &options, &plan);
+    bool planned = !status;
+    cr_assert(planned || strstr(berth_status_message(status), "demanded twice"),
+              "seed %llu: %s\n%s", (unsigned long long)seed, berth_status_message(status), text);
+    berth_status_free(status);
+    if (planned) {
+        const char *problem = planned_problem(module, options.target, options.host_bound);
+        cr_assert_null(problem, "seed %llu: %s in\n%s\nplanned:\n%s", (unsigned long long)seed,
+                       problem, text, print_module(module));
+        (void)plan_again(module, &options);
+    }
+    berth_arena_destroy(arena);
+    return planned;
+}
+
+Test(planner, random_lowered_modules) {
+    uint64_t count = seed_count(), planned = 0;
+    for (uint64_t seed = 0; seed < count; ++seed) planned += check_lowered_seed(seed);
+    cr_log_info("%llu of %llu lowered modules have a plan", (unsigned long long)planned,
+                (unsigned long long)count);
+    cr_assert_gt(planned * 3, count);
+}

@@ -1,0 +1,59 @@
+// berth opt --format=json: the plan next to the module, as pure JSON that can be read again.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLAN_JSON                                                                                  \
+    BERTH_COMMAND " opt examples/planner/annotation.txt --passes plan-devices --target "           \
+                  "examples/planner/gpu_cpu.json --format=json"
+
+static const char *member(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+Test(command, opt_json_has_the_plan) {
+    FILE *pipe = popen(PLAN_JSON, "r");
+    cr_assert_not_null(pipe);
+    json_error_t error;
+    json_t *json = json_loadf(pipe, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    cr_assert_eq(pclose(pipe), 0);
+    json_t *places = json_object_get(json_object_get(json, "plan"), "places"), *place = NULL;
+    size_t i = 0, parameters = 0, copies = 0, operations = 0, results = 0;
+    json_array_foreach(places, i, place) {
+        const char *kind = member(place, "kind");
+        parameters += strcmp(kind, "parameter") == 0;
+        operations += strcmp(kind, "operation") == 0;
+        results += strcmp(kind, "result") == 0;
+        copies += strcmp(kind, "copy") == 0;
+        cr_expect(*member(place, "reason"), "place %zu has no reason", i);
+        cr_expect_str_eq(member(place, "function"), "main");
+        if (strcmp(kind, "copy") == 0)
+            cr_expect_eq(json_integer_value(json_object_get(place, "bytes")), 16);
+        // add is annotated; sub follows nobody.
+        if (strcmp(member(place, "operation"), "add") == 0)
+            cr_expect(strstr(member(place, "device"), "cpu:0") &&
+                      strstr(member(place, "reason"), "annotation.txt:5:3"));
+        if (strcmp(member(place, "operation"), "sub") == 0)
+            cr_expect(strstr(member(place, "device"), "opencl:0"));
+    }
+    cr_expect_eq(parameters, 3);
+    cr_expect_eq(operations, 3);
+    cr_expect_eq(copies, 3);
+    cr_expect_eq(results, 1);
+    json_decref(json);
+}
+
+Test(command, opt_json_with_a_plan_is_read_again) {
+    cr_expect_eq(system("T=$(mktemp -d) && " PLAN_JSON " >$T/a.json && " BERTH_COMMAND
+                        " opt $T/a.json --format=json >$T/b.json && " BERTH_COMMAND
+                        " opt $T/b.json --format=json | cmp - $T/b.json; R=$?; rm -r $T; exit $R"),
+                 0);
+}
+
+Test(command, opt_places_needs_the_plan) {
+    cr_expect_neq(
+        system(BERTH_COMMAND " opt examples/planner/annotation.txt --places >/dev/null 2>&1"), 0);
+}
