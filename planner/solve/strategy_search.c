@@ -105,6 +105,7 @@ static void adopt_best(searcher *s) {
 static void run_round(searcher *s, berth_arena *arena, place_round round) {
     uint32_t first = 1 + place_random_below(&s->random, 3);
     uint32_t middle = first + 1 + place_random_below(&s->random, 2);
+    round.weight_share = 1.0 / (1.0 + 4.0 * place_random_below(&s->random, 1024) / 1024);
     round.hyper = s->base;
     round.exponent_log2[0] = first;
     round.exponent_log2[1] = middle;
