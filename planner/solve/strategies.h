@@ -9,6 +9,7 @@ extern const berth_place_strategy berth_place__greedy;
 extern const berth_place_strategy berth_place__enumerate;
 extern const berth_place_strategy berth_place__dp;
 extern const berth_place_strategy berth_place__search;
+extern const berth_place_strategy berth_place__bound;
 extern const berth_place_strategy berth_place__climb;
 extern const berth_place_strategy berth_place__heft;
 extern const berth_place_strategy berth_place__latency;

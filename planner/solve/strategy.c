@@ -13,6 +13,7 @@ static const berth_place_strategy *const strategies[] = {
     &berth_place__enumerate,       // every objective, few placements
     &berth_place__dp,              // throughput
     &berth_place__search,          // throughput without contiguity, memory
+    &berth_place__bound,           // throughput: the bound
     &berth_place__latency,         // latency, one subgraph per device
     &berth_place__latency_bound,   // latency, one subgraph per device: the bound
     &berth_place__latency_anneal,  // the same, with the time that is left

@@ -1,0 +1,496 @@
+// The dynamic program of pricing.h.
+#include "planner/solve/pricing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_LIMIT = 30, LEVEL_STATE_LIMIT = 3000 };
+
+// What a decision on a level's item does to a state.
+typedef struct transition {
+    uint32_t target;  // state of the next level, or BERTH_PLACE_NONE
+    double cost;      // of nets that this makes span devices
+} transition;
+
+struct berth_place_pricing {
+    berth_arena *arena;
+    uint32_t item_count;
+    const uint32_t *order;
+    double *time;           // [item_count] by level
+    uint32_t *state_start;  // [item_count + 2] states of each level; level item_count has one
+    transition *here;       // [states]
+    transition *elsewhere;  // [states]
+    size_t cell_count;
+    uint32_t most;    // of the last pass: largest sum of prices
+    uint32_t enough;  // of the last pass
+    double *least;    // [states * (most + 1)] least load; INFINITY = none
+    uint32_t *begin;  // [states] sums with a load are in begin..end-1
+    uint32_t *end;    // [states]
+    double *rest;     // [states] most that prices less rate * loads to come can be
+    struct dense_item {
+        double density, time;
+    } * dense;  // [item_count] scratch
+    uint64_t work;
+};
+
+// ------------------------------------------------------------------------------------------------
+// order
+
+typedef struct ordering {
+    const berth_place_nets *nets;
+    uint32_t *left;   // [nets] pins not placed yet
+    bool *placed;     // [items]
+    bool *near;       // [items] shares a net with a placed item
+    uint32_t *front;  // items that are near and not placed
+    uint32_t front_count;
+    uint32_t *order;
+} ordering;
+
+static int opened_by(const ordering *o, uint32_t item) {
+    const berth_place_nets *nets = o->nets;
+    int opened = 0;
+    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+        uint32_t net = nets->inets[e];
+        uint32_t pins = nets->pin_start[net + 1] - nets->pin_start[net];
+        if (o->left[net] == 1) {
+            opened--;
+        } else if (o->left[net] == pins) {
+            opened++;
+        }
+    }
+    return opened;
+}
+
+static uint32_t choose_next(ordering *o) {
+    uint32_t best = 0;
+    int least = opened_by(o, o->front[0]);
+    for (uint32_t i = 1; i < o->front_count; ++i) {
+        int opened = opened_by(o, o->front[i]);
+        if (opened > least || (opened == least && o->front[i] > o->front[best])) continue;
+        least = opened;
+        best = i;
+    }
+    uint32_t item = o->front[best];
+    o->front[best] = o->front[--o->front_count];
+    return item;
+}
+
+// Returns the sum over positions of 2^(open nets).
+static double order_from(ordering *o, uint32_t start, double give_up) {
+    enum { EXPONENT_LIMIT = 60 };
+    const berth_place_nets *nets = o->nets;
+    uint32_t n = nets->item_count;
+    for (uint32_t t = 0; t < nets->net_count; ++t)
+        o->left[t] = nets->pin_start[t + 1] - nets->pin_start[t];
+    memset(o->placed, 0, n * sizeof(*o->placed));
+    memset(o->near, 0, n * sizeof(*o->near));
+    o->front_count = 0;
+    double sum = 0;
+    int open = 0;
+    uint32_t unseen = 0;
+    for (uint32_t position = 0; position < n && sum < give_up; ++position) {
+        uint32_t item = start;
+        if (position > 0 && o->front_count > 0) {
+            item = choose_next(o);
+        } else if (position > 0) {
+            while (o->placed[unseen]) ++unseen;
+            item = unseen;
+        }
+        open += opened_by(o, item);
+        o->placed[item] = o->near[item] = true;
+        o->order[position] = item;
+        for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+            uint32_t net = nets->inets[e];
+            o->left[net]--;
+            for (uint32_t p = nets->pin_start[net]; p < nets->pin_start[net + 1]; ++p) {
+                if (o->near[nets->pins[p]]) continue;
+                o->near[nets->pins[p]] = true;
+                o->front[o->front_count++] = nets->pins[p];
+            }
+        }
+        sum += ldexp(1, open < EXPONENT_LIMIT ? open : EXPONENT_LIMIT);
+    }
+    return sum;
+}
+
+void berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
+                                uint32_t *out_order) {
+    enum { STARTS = 64 };
+    uint32_t n = nets->item_count;
+    ordering o = {.nets = nets};
+    o.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    o.placed = berth_arena_new_array(arena, bool, (size_t)n + 1);
+    o.near = berth_arena_new_array(arena, bool, (size_t)n + 1);
+    o.front = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
+    o.order = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
+    double best = INFINITY;
+    uint32_t starts = n < STARTS ? n : STARTS;
+    for (uint32_t i = 0; i < starts; ++i) {
+        double sum = order_from(&o, (uint32_t)((uint64_t)i * n / starts), best);
+        if (sum >= best) continue;
+        best = sum;
+        memcpy(out_order, o.order, n * sizeof(*out_order));
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
+// states
+
+// Of each open net two bits: pins here, pins elsewhere.
+typedef struct builder {
+    const berth_place_problem *problem;
+    const berth_place_nets *nets;
+    uint32_t kind;
+    uint32_t *left;     // [nets]
+    bool *dropped;      // [nets] left out: costs nothing to the kind, or too many are open
+    uint32_t *slot;     // [nets] place in the key while open
+    uint32_t *open;     // [OPEN_LIMIT] net in each slot, or BERTH_PLACE_NONE
+    uint64_t *keys[2];  // [LEVEL_STATE_LIMIT] of this level and the next
+    uint32_t count[2];
+} builder;
+
+static double net_cost(const builder *b, uint32_t net) {
+    return b->nets->cost[(size_t)net * b->nets->kind_count + b->kind];
+}
+
+// Key after a decision on the item, with the cost of nets that now span devices; nets that end at
+// the item lose their bits.
+static uint64_t decide(const builder *b, uint32_t item, uint64_t key, bool here, double *out_cost) {
+    const berth_place_nets *nets = b->nets;
+    *out_cost = 0;
+    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+        uint32_t net = nets->inets[e];
+        if (b->dropped[net]) continue;
+        uint64_t both = (uint64_t)3 << (2 * b->slot[net]);
+        uint64_t before = key & both;
+        key |= (uint64_t)(here ? 1 : 2) << (2 * b->slot[net]);
+        if (before != both && (key & both) == both) *out_cost += net_cost(b, net);
+        if (b->left[net] == 0) key &= ~both;
+    }
+    return key;
+}
+
+static uint32_t find_key(builder *b, uint64_t key) {
+    uint64_t *keys = b->keys[1];
+    for (uint32_t i = 0; i < b->count[1]; ++i)
+        if (keys[i] == key) return i;
+    if (b->count[1] == LEVEL_STATE_LIMIT) return BERTH_PLACE_NONE;
+    keys[b->count[1]] = key;
+    return b->count[1]++;
+}
+
+// Opens the item's nets; those for which there is no slot are left out.
+static void open_nets(builder *b, uint32_t item) {
+    const berth_place_nets *nets = b->nets;
+    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+        uint32_t net = nets->inets[e];
+        bool first = b->left[net] == nets->pin_start[net + 1] - nets->pin_start[net];
+        b->left[net]--;
+        if (!first || b->dropped[net]) continue;
+        uint32_t slot = 0;
+        while (slot < OPEN_LIMIT && b->open[slot] != BERTH_PLACE_NONE) ++slot;
+        if (slot == OPEN_LIMIT) {
+            b->dropped[net] = true;
+            continue;
+        }
+        b->slot[net] = slot;
+        b->open[slot] = net;
+    }
+}
+
+static void close_nets(builder *b) {
+    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot)
+        if (b->open[slot] != BERTH_PLACE_NONE && b->left[b->open[slot]] == 0)
+            b->open[slot] = BERTH_PLACE_NONE;
+}
+
+// The cheapest open net.
+static uint32_t cheapest_open(const builder *b) {
+    uint32_t best = BERTH_PLACE_NONE;
+    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) {
+        uint32_t net = b->open[slot];
+        if (net == BERTH_PLACE_NONE || b->dropped[net]) continue;
+        if (best == BERTH_PLACE_NONE || net_cost(b, net) < net_cost(b, best)) best = net;
+    }
+    return best;
+}
+
+static bool may_be(const builder *b, const berth_place_sorts *sorts, uint32_t sort, uint32_t item,
+                   bool here) {
+    uint32_t pin = b->nets->pin[item];
+    bool pinned_here = pin != BERTH_PLACE_NONE && sorts->of_device[pin] == sort;
+    if (!here) return !pinned_here;  // a device with a pin is a sort by itself
+    if (pin != BERTH_PLACE_NONE && !pinned_here) return false;
+    return !isinf(b->nets->time[(size_t)item * b->nets->kind_count + b->kind]) &&
+           b->nets->size_bytes[item] <= b->problem->kinds[b->kind].capacity_bytes;
+}
+
+// All levels; false when a level has too many states, with a net to leave out in *out_drop.
+static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pricing,
+                         const berth_place_sorts *sorts, uint32_t sort, uint32_t *out_drop) {
+    uint32_t n = pricing->item_count;
+    BERTH_VEC(transition) here = {0};
+    BERTH_VEC(transition) elsewhere = {0};
+    for (uint32_t t = 0; t < b->nets->net_count; ++t)
+        b->left[t] = b->nets->pin_start[t + 1] - b->nets->pin_start[t];
+    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) b->open[slot] = BERTH_PLACE_NONE;
+    b->count[0] = 1;
+    b->keys[0][0] = 0;
+    for (uint32_t level = 0; level < n; ++level) {
+        uint32_t item = pricing->order[level];
+        open_nets(b, item);
+        b->count[1] = 0;
+        pricing->state_start[level + 1] = pricing->state_start[level] + b->count[0];
+        for (uint32_t s = 0; s < b->count[0]; ++s) {
+            transition both[2];
+            for (int i = 0; i < 2; ++i) {
+                both[i].target = BERTH_PLACE_NONE;
+                if (!may_be(b, sorts, sort, item, i == 1)) continue;
+                uint64_t key = decide(b, item, b->keys[0][s], i == 1, &both[i].cost);
+                both[i].target = find_key(b, key);
+                if (both[i].target != BERTH_PLACE_NONE) continue;
+                *out_drop = cheapest_open(b);
+                return false;
+            }
+            berth_vec_push(arena, &elsewhere, both[0]);
+            berth_vec_push(arena, &here, both[1]);
+        }
+        close_nets(b);
+        uint64_t *keys = b->keys[0];
+        b->keys[0] = b->keys[1];
+        b->keys[1] = keys;
+        b->count[0] = b->count[1];
+    }
+    pricing->state_start[n + 1] = pricing->state_start[n] + b->count[0];
+    pricing->here = here.data;
+    pricing->elsewhere = elsewhere.data;
+    return true;
+}
+
+berth_place_pricing *berth_place__pricing(berth_arena *arena, const berth_place_problem *problem,
+                                          const berth_place_nets *nets,
+                                          const berth_place_sorts *sorts, uint32_t sort,
+                                          const uint32_t *order) {
+    berth_place_pricing *pricing = berth_arena_new(arena, berth_place_pricing);
+    uint32_t n = nets->item_count;
+    uint32_t kind = sorts->kind[sort];
+    pricing->arena = arena;
+    pricing->item_count = n;
+    pricing->order = order;
+    pricing->time = berth_arena_new_array(arena, double, (size_t)n + 1);
+    for (uint32_t level = 0; level < n; ++level)
+        pricing->time[level] = nets->time[(size_t)order[level] * nets->kind_count + kind];
+    pricing->state_start = berth_arena_new_array(arena, uint32_t, (size_t)n + 2);
+    builder b = {.problem = problem, .nets = nets, .kind = kind};
+    b.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    b.dropped = berth_arena_new_array(arena, bool, (size_t)nets->net_count + 1);
+    b.slot = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    b.open = berth_arena_new_array(arena, uint32_t, OPEN_LIMIT);
+    for (int i = 0; i < 2; ++i)
+        b.keys[i] = berth_arena_new_array(arena, uint64_t, LEVEL_STATE_LIMIT);
+    for (uint32_t t = 0; t < nets->net_count; ++t) b.dropped[t] = !(net_cost(&b, t) > 0);
+    uint32_t drop;
+    while (!build_levels(arena, &b, pricing, sorts, sort, &drop)) b.dropped[drop] = true;
+    uint32_t states = pricing->state_start[n + 1];
+    pricing->begin = berth_arena_new_array(arena, uint32_t, states);
+    pricing->end = berth_arena_new_array(arena, uint32_t, states);
+    pricing->rest = berth_arena_new_array(arena, double, states);
+    return pricing;
+}
+
+uint64_t berth_place__pricing_work(const berth_place_pricing *pricing) {
+    return pricing->work;
+}
+
+uint32_t berth_place__pricing_states(const berth_place_pricing *pricing) {
+    return pricing->state_start[pricing->item_count + 1];
+}
+
+// ------------------------------------------------------------------------------------------------
+// prices
+
+typedef struct pass {
+    berth_place_pricing *pricing;
+    const double *price;
+    double limit;
+    double rate;  // prices per load
+    double enough;
+} pass;
+
+// What the levels from each state on can still bring at the rate.
+static void look_ahead(const pass *p) {
+    berth_place_pricing *pricing = p->pricing;
+    uint32_t n = pricing->item_count;
+    for (uint32_t s = pricing->state_start[n]; s < pricing->state_start[n + 1]; ++s)
+        pricing->rest[s] = 0;
+    for (uint32_t level = n; level-- > 0;) {
+        const double *next = &pricing->rest[pricing->state_start[level + 1]];
+        double gain = p->price[pricing->order[level]] - p->rate * pricing->time[level];
+        for (uint32_t s = pricing->state_start[level]; s < pricing->state_start[level + 1]; ++s) {
+            const transition *here = &pricing->here[s];
+            const transition *elsewhere = &pricing->elsewhere[s];
+            double most = -INFINITY;
+            if (elsewhere->target != BERTH_PLACE_NONE)
+                most = next[elsewhere->target] - p->rate * elsewhere->cost;
+            if (here->target != BERTH_PLACE_NONE)
+                most = fmax(most, next[here->target] + gain - p->rate * here->cost);
+            pricing->rest[s] = most;
+        }
+    }
+}
+
+// The rate at which the prices of a device are at most rate * limit + rest[0], with the least of
+// those bounds: convex in the rate.
+static void find_rate(pass *p) {
+    enum { STEPS = 20 };
+    double low = 0;
+    double high = 0;
+    for (uint32_t level = 0; level < p->pricing->item_count; ++level)
+        high += p->price[p->pricing->order[level]];
+    high = 4 * high / p->limit;
+    for (int step = 0; step < STEPS; ++step) {
+        double bound[2];
+        for (int side = 0; side < 2; ++side) {
+            p->rate = low + (high - low) * (0.4 + 0.2 * side);
+            look_ahead(p);
+            bound[side] = p->rate * p->limit + p->pricing->rest[0];
+        }
+        if (bound[0] < bound[1]) {
+            high = low + (high - low) * 0.6;
+        } else {
+            low = low + (high - low) * 0.4;
+        }
+    }
+    p->rate = (low + high) / 2;
+    look_ahead(p);
+}
+
+// Shrinks a state's sums to those that can still reach enough within the limit.
+static void trim(const pass *p, uint32_t state) {
+    berth_place_pricing *pricing = p->pricing;
+    const double *least = &pricing->least[(size_t)state * (pricing->most + 1)];
+    double rest = pricing->rest[state] + p->rate * p->limit;
+    while (pricing->begin[state] < pricing->end[state]) {
+        double load = least[pricing->begin[state]];
+        double reach = pricing->begin[state] + rest - p->rate * load;
+        if (load <= p->limit && reach >= p->enough - 1e-6 * p->enough) break;
+        pricing->begin[state]++;
+    }
+    while (pricing->begin[state] < pricing->end[state] &&
+           !(least[pricing->end[state] - 1] <= p->limit))
+        pricing->end[state]--;
+}
+
+// Hands a state's sums on along one decision.
+static void hand_on(const pass *p, uint32_t level, uint32_t state, bool here) {
+    berth_place_pricing *pricing = p->pricing;
+    const transition *t = here ? &pricing->here[state] : &pricing->elsewhere[state];
+    if (t->target == BERTH_PLACE_NONE) return;
+    uint32_t most = pricing->most;
+    uint32_t next = pricing->state_start[level + 1] + t->target;
+    double load = t->cost + (here ? pricing->time[level] : 0);
+    uint32_t worth = here ? (uint32_t)p->price[pricing->order[level]] : 0;
+    const double *from = &pricing->least[(size_t)state * (most + 1)];
+    double *to = &pricing->least[(size_t)next * (most + 1)];
+    uint32_t begin = pricing->begin[state];
+    uint32_t end = pricing->end[state];
+    uint32_t first = begin + worth < most ? begin + worth : most;
+    uint32_t last = end + worth <= most ? end + worth : most + 1;  // one behind
+    // Cells of `next` outside its range so far have not been written.
+    if (pricing->begin[next] >= pricing->end[next]) {
+        pricing->begin[next] = pricing->end[next] = first;
+    }
+    while (pricing->begin[next] > first) to[--pricing->begin[next]] = INFINITY;
+    while (pricing->end[next] < last) to[pricing->end[next]++] = INFINITY;
+    uint32_t plain = most > worth ? most - worth : 0;  // sums below stay below most
+    if (plain > end) plain = end;
+    double *shifted = to + worth;
+    uint32_t sum = begin;
+    for (; sum < plain; ++sum) {
+        double value = from[sum] + load;
+        shifted[sum] = value < shifted[sum] ? value : shifted[sum];
+    }
+    for (; sum < end; ++sum) to[most] = fmin(to[most], from[sum] + load);
+    pricing->work += end - begin;
+}
+
+static void follow_back(const pass *p, uint32_t sum, bool *out_has) {
+    berth_place_pricing *pricing = p->pricing;
+    uint32_t most = pricing->most;
+    uint32_t state = 0;
+    for (uint32_t level = pricing->item_count; level-- > 0;) {
+        uint32_t item = pricing->order[level];
+        double load =
+            pricing->least[(size_t)(pricing->state_start[level + 1] + state) * (most + 1) + sum];
+        bool found = false;
+        for (uint32_t s = pricing->state_start[level];
+             !found && s < pricing->state_start[level + 1]; ++s) {
+            const double *least = &pricing->least[(size_t)s * (most + 1)];
+            for (uint32_t here = 0; here < 2 && !found; ++here) {
+                const transition *t = here ? &pricing->here[s] : &pricing->elsewhere[s];
+                if (t->target != state) continue;
+                double added = t->cost + (here ? pricing->time[level] : 0);
+                uint32_t worth = here ? (uint32_t)p->price[item] : 0;
+                uint32_t from = sum >= worth ? sum - worth : 0;
+                uint32_t to = sum == most ? most : sum - worth;
+                if (sum < worth && sum < most) continue;
+                for (uint32_t before = from; before <= to && !found; ++before) {
+                    if (before < pricing->begin[s] || before >= pricing->end[s]) continue;
+                    if (least[before] + added != load) continue;
+                    found = true;
+                    out_has[item] = here == 1;
+                    state = s - pricing->state_start[level];
+                    sum = before;
+                }
+            }
+        }
+    }
+}
+
+double berth_place__price_roughly(berth_place_pricing *pricing, const double *price, double limit) {
+    pass p = {.pricing = pricing, .price = price, .limit = limit};
+    find_rate(&p);
+    return fmax(p.rate * limit + pricing->rest[0], 0);
+}
+
+uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, uint32_t most,
+                            double limit, uint32_t enough, bool *out_has) {
+    uint32_t n = pricing->item_count;
+    uint32_t states = pricing->state_start[n + 1];
+    pass p = {.pricing = pricing, .price = price, .limit = limit, .enough = enough};
+    size_t cells = (size_t)states * ((size_t)most + 1);
+    if (cells > pricing->cell_count) {
+        pricing->cell_count = cells + cells / 4;
+        pricing->least = berth_arena_new_array(pricing->arena, double, pricing->cell_count);
+    }
+    find_rate(&p);
+    pricing->most = most;
+    pricing->enough = enough;
+    pricing->work = states;
+    memset(pricing->begin, 0, states * sizeof(*pricing->begin));
+    memset(pricing->end, 0, states * sizeof(*pricing->end));
+    pricing->least[0] = 0;
+    pricing->end[0] = 1;
+    for (uint32_t level = 0; level < n; ++level) {
+        for (uint32_t s = pricing->state_start[level]; s < pricing->state_start[level + 1]; ++s) {
+            trim(&p, s);
+            if (pricing->begin[s] >= pricing->end[s]) continue;
+            hand_on(&p, level, s, false);
+            hand_on(&p, level, s, true);
+        }
+    }
+    uint32_t sum = berth_place__price_within(pricing, limit);
+    if (sum < enough || sum == 0) return 0;
+    follow_back(&p, sum, out_has);
+    return sum;
+}
+
+uint32_t berth_place__price_within(const berth_place_pricing *pricing, double limit) {
+    uint32_t last = pricing->state_start[pricing->item_count];
+    const double *least = &pricing->least[(size_t)last * ((size_t)pricing->most + 1)];
+    uint32_t less = pricing->enough > 0 ? pricing->enough - 1 : 0;  // smaller sums may be missing
+    for (uint32_t sum = pricing->end[last]; sum-- > pricing->begin[last] && sum > less;)
+        if (least[sum] <= limit) return sum;
+    return less;
+}
