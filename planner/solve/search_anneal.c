@@ -69,26 +69,38 @@ static bool accepts(annealing *a, double change) {
            change < a->heat * a->sum * a->chance[place_random(&a->out->random) % CHANCES];
 }
 
-static double change_of(annealing *a, uint32_t unit, uint32_t to, double *out_from,
-                        double *out_to) {
-    const place_state *state = a->state;
-    uint32_t from = state->device[unit];
-    double size = a->hyper->size[unit];
+// What a move would make of two devices.
+typedef struct outcome {
     double from_load, to_load;
-    berth_place__state_try(state, unit, to, &from_load, &to_load);
-    a->work += 4 + a->hyper->net_start[unit + 1] - a->hyper->net_start[unit];
-    *out_from = term_of(a, from, from_load, state->memory[from] - size);
-    *out_to = term_of(a, to, to_load, state->memory[to] + size);
-    return *out_from + *out_to - a->term[from] - a->term[to];
+    double from_term, to_term;
+    double change;  // of the sum of terms
+} outcome;
+
+static void value_outcome(const annealing *a, uint32_t from, uint32_t to, double moved_bytes,
+                          outcome *o) {
+    const place_state *state = a->state;
+    o->from_term = term_of(a, from, o->from_load, state->memory[from] - moved_bytes);
+    o->to_term = term_of(a, to, o->to_load, state->memory[to] + moved_bytes);
+    o->change = o->from_term + o->to_term - a->term[from] - a->term[to];
 }
 
-static void apply(annealing *a, uint32_t unit, uint32_t to, double from_term, double to_term) {
+static uint32_t degree(const annealing *a, uint32_t unit) {
+    return a->hyper->net_start[unit + 1] - a->hyper->net_start[unit];
+}
+
+static void look_at_move(annealing *a, uint32_t unit, uint32_t to, outcome *o) {
+    a->work += 4 + degree(a, unit);
+    berth_place__state_try(a->state, unit, to, &o->from_load, &o->to_load);
+    value_outcome(a, a->state->device[unit], to, a->hyper->size[unit], o);
+}
+
+static void apply(annealing *a, uint32_t unit, uint32_t to, const outcome *o) {
     uint32_t from = a->state->device[unit];
-    berth_place__state_move(a->state, unit, to);
-    a->sum += from_term + to_term - a->term[from] - a->term[to];
-    a->term[from] = from_term;
-    a->term[to] = to_term;
-    a->work += a->hyper->net_start[unit + 1] - a->hyper->net_start[unit];
+    a->work += degree(a, unit);
+    berth_place__state_put(a->state, unit, to, o->from_load, o->to_load);
+    a->sum += o->change;
+    a->term[from] = o->from_term;
+    a->term[to] = o->to_term;
 }
 
 // A device for the unit other than its own: a neighbour's, or any.
@@ -115,11 +127,62 @@ static void try_move(annealing *a) {
     uint32_t to = pick_device(a, unit);
     ++a->work;
     if ((a->hyper->allowed[unit] >> to & 1) == 0) return;
-    double from_term, to_term;
-    double change = change_of(a, unit, to, &from_term, &to_term);
-    if (!accepts(a, change)) return;
-    apply(a, unit, to, from_term, to_term);
+    outcome o;
+    look_at_move(a, unit, to, &o);
+    if (!accepts(a, o.change)) return;
+    apply(a, unit, to, &o);
     keep_if_better(a);
+}
+
+static bool share_a_net(const place_hyper *hyper, uint32_t one, uint32_t two) {
+    uint32_t i = hyper->net_start[one];
+    uint32_t j = hyper->net_start[two];
+    while (i < hyper->net_start[one + 1] && j < hyper->net_start[two + 1]) {
+        if (hyper->net[i] == hyper->net[j]) return true;
+        if (hyper->net[i] < hyper->net[j])
+            ++i;
+        else
+            ++j;
+    }
+    return false;
+}
+
+// Units without a common net change the loads independently of each other: no need to move the
+// first to know what the second does.
+static void exchange_strangers(annealing *a, uint32_t one, uint32_t two) {
+    uint32_t from = a->state->device[one];
+    uint32_t to = a->state->device[two];
+    outcome o;
+    double back_from, back_to;
+    berth_place__state_try(a->state, one, to, &o.from_load, &o.to_load);
+    berth_place__state_try(a->state, two, from, &back_to, &back_from);
+    o.from_load += back_from - a->state->load[from];
+    o.to_load += back_to - a->state->load[to];
+    a->work += 4 + degree(a, one) + degree(a, two);
+    value_outcome(a, from, to, a->hyper->size[one] - a->hyper->size[two], &o);
+    if (!accepts(a, o.change)) return;
+    berth_place__state_put(a->state, two, from, o.to_load, o.from_load);
+    apply(a, one, to, &o);
+    keep_if_better(a);
+}
+
+static void exchange_neighbours(annealing *a, uint32_t one, uint32_t two) {
+    uint32_t from = a->state->device[one];
+    uint32_t to = a->state->device[two];
+    double old_from = a->term[from], old_to = a->term[to], old_sum = a->sum;
+    outcome o;
+    look_at_move(a, one, to, &o);
+    apply(a, one, to, &o);
+    look_at_move(a, two, from, &o);
+    if (accepts(a, a->sum + o.change - old_sum)) {
+        apply(a, two, from, &o);
+        keep_if_better(a);
+        return;
+    }
+    berth_place__state_move(a->state, one, from);
+    a->term[from] = old_from;
+    a->term[to] = old_to;
+    a->sum = old_sum;
 }
 
 static void try_exchange(annealing *a) {
@@ -132,20 +195,10 @@ static void try_exchange(annealing *a) {
     if (from == to || (hyper->allowed[one] >> to & 1) == 0 ||
         (hyper->allowed[two] >> from & 1) == 0)
         return;
-    double from_term, to_term;
-    double old_from = a->term[from], old_to = a->term[to], old_sum = a->sum;
-    change_of(a, one, to, &from_term, &to_term);
-    apply(a, one, to, from_term, to_term);
-    double change = change_of(a, two, from, &to_term, &from_term);
-    if (accepts(a, a->sum + change - old_sum)) {
-        apply(a, two, from, to_term, from_term);
-        keep_if_better(a);
-        return;
-    }
-    berth_place__state_move(a->state, one, from);
-    a->term[from] = old_from;
-    a->term[to] = old_to;
-    a->sum = old_sum;
+    if (share_a_net(hyper, one, two))
+        exchange_neighbours(a, one, two);
+    else
+        exchange_strangers(a, one, two);
 }
 
 static void try_moves(annealing *a, uint64_t most) {

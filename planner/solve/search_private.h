@@ -87,6 +87,10 @@ void berth_place__state_try(const place_state *state, uint32_t unit, uint32_t to
                             double *out_from_load, double *out_to_load);
 void berth_place__state_move(place_state *state, uint32_t unit, uint32_t to);
 
+// The same with what berth_place__state_try said.
+void berth_place__state_put(place_state *state, uint32_t unit, uint32_t to, double from_load,
+                            double to_load);
+
 // Largest load; INFINITY when a capacity is exceeded.
 double berth_place__state_value(const place_state *state);
 

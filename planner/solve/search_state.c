@@ -67,11 +67,10 @@ void berth_place__state_try(const place_state *state, uint32_t unit, uint32_t to
     *out_to_load = to_load;
 }
 
-void berth_place__state_move(place_state *state, uint32_t unit, uint32_t to) {
+void berth_place__state_put(place_state *state, uint32_t unit, uint32_t to, double from_load,
+                            double to_load) {
     const place_hyper *hyper = state->hyper;
     uint32_t from = state->device[unit];
-    double from_load, to_load;
-    berth_place__state_try(state, unit, to, &from_load, &to_load);
     state->load[from] = from_load;
     state->load[to] = to_load;
     state->memory[from] -= hyper->size[unit];
@@ -83,6 +82,13 @@ void berth_place__state_move(place_state *state, uint32_t unit, uint32_t to) {
         if (--count[from] == 0) --state->span[net];
         if (count[to]++ == 0) ++state->span[net];
     }
+}
+
+void berth_place__state_move(place_state *state, uint32_t unit, uint32_t to) {
+    double from_load;
+    double to_load;
+    berth_place__state_try(state, unit, to, &from_load, &to_load);
+    berth_place__state_put(state, unit, to, from_load, to_load);
 }
 
 double berth_place__state_value(const place_state *state) {
