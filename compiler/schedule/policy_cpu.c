@@ -1,7 +1,7 @@
 // How loops are arranged for CPUs, from the target's vector width, registers and caches. Reductions
 // with a vectorisable output (matrix products, convolutions, pools) become register tiles;
-// elementwise nests become long flat loops; what fits neither keeps its plain loops, the outermost
-// ones in parallel.
+// elementwise nests become long flat loops; loops along the rows of what fits neither become
+// vectors; the rest keeps its plain loops, the outermost ones in parallel.
 #include "compiler/schedule/policy_cpu.h"
 
 #include <string.h>
@@ -49,6 +49,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
     if (!scheduled) scheduled = vector_tables(fn, *nest, facts);
+    if (!scheduled) scheduled = berth_cpu__row_lanes(fn, nest, facts);
     return scheduled;
 }
 

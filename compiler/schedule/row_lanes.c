@@ -1,0 +1,244 @@
+// Serial loops inside a nest (sums, maxima and elementwise passes along a row: softmax,
+// normalisations, reductions over the last dimension) in vectors: every lane accumulates the
+// elements that fall to it, and the lanes are put together behind the loop. Sums are taken in
+// another order from here on, which is what a reduction allows.
+#include <string.h>
+
+#include "compiler/schedule/policy_cpu.h"
+
+enum { max_stores = 8 };
+
+typedef struct row_loop {
+    berth_tfn *fn;
+    uint16_t lanes;
+    berth_stmt stores[max_stores];
+    int store_count;
+    berth_buf acc;         // register that the loop accumulates in; BERTH_NONE = none
+    berth_binary combine;  // ADD, MIN or MAX
+} row_loop;
+
+static bool reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
+    if (!id) return false;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_FLOAT:
+    case BERTH_EXPR_VAR: return false;
+    case BERTH_EXPR_LOAD:
+        if (node->load.buf == buf) return true;
+        for (int i = 0; i < node->index_count; ++i)
+            if (reads(fn, berth_tfn_load_indices(fn, id)[i], buf)) return true;
+        return false;
+    default: return reads(fn, node->a, buf) || reads(fn, node->b, buf) || reads(fn, node->c, buf);
+    }
+}
+
+static bool is_load_of(const berth_tfn *fn, berth_expr id, berth_buf buf) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    return node->kind == BERTH_EXPR_LOAD && node->load.buf == buf;
+}
+
+// acc + x, acc + x * y, min(acc, x), max(acc, x)
+static bool find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc, berth_binary *out) {
+    const berth_expr_node *node = &fn->exprs.data[value];
+    *out = BERTH_BINARY_ADD;
+    if (node->kind == BERTH_EXPR_FMA)
+        return is_load_of(fn, node->c, acc) && !reads(fn, node->a, acc) && !reads(fn, node->b, acc);
+    bool associative = node->kind == BERTH_EXPR_BINARY &&
+                       (node->op == BERTH_BINARY_ADD || node->op == BERTH_BINARY_MIN ||
+                        node->op == BERTH_BINARY_MAX);
+    if (!associative) return false;
+    *out = (berth_binary)node->op;
+    bool first = is_load_of(fn, node->a, acc);
+    berth_expr other = first ? node->b : node->a;
+    return (first || is_load_of(fn, node->b, acc)) && !reads(fn, other, acc);
+}
+
+// What the loop writes to memory it reads only where it has just written it.
+static bool same_element(const berth_tfn *fn, berth_expr id, berth_stmt store) {
+    if (!id) return true;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    const berth_stmt_node *written = &fn->stmts.data[store];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_FLOAT:
+    case BERTH_EXPR_VAR: return true;
+    case BERTH_EXPR_LOAD:
+        for (int i = 0; i < node->index_count; ++i) {
+            berth_expr index = berth_tfn_load_indices(fn, id)[i];
+            if (!same_element(fn, index, store)) return false;
+            if (node->load.buf == written->buf &&
+                !berth_tfn_expr_equal(fn, index, berth_tfn_store_indices(fn, store)[i]))
+                return false;
+        }
+        return true;
+    default:
+        return same_element(fn, node->a, store) && same_element(fn, node->b, store) &&
+               same_element(fn, node->c, store);
+    }
+}
+
+static bool take_store(row_loop *r, berth_stmt id) {
+    const berth_stmt_node node = r->fn->stmts.data[id];
+    if (node.kind != BERTH_STMT_STORE || r->store_count == max_stores) return false;
+    const berth_buf_info *info = &r->fn->bufs.data[node.buf];
+    r->stores[r->store_count++] = id;
+    if (info->dtype != BERTH_DTYPE_F32 || info->lanes > 1) return false;
+    if (info->scope != BERTH_SCOPE_REGISTER) return true;
+    if (info->rank != 0 || r->acc != BERTH_NONE) return false;
+    r->acc = node.buf;
+    return find_combine(r->fn, node.value, r->acc, &r->combine);
+}
+
+// Lanes next to each other in memory, or all at one element.
+static bool is_contiguous(const row_loop *r, berth_var var) {
+    berth_tfn *fn = r->fn;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    berth_access_list all = {0};
+    for (int i = 0; i < r->store_count; ++i) {
+        const berth_stmt_node node = fn->stmts.data[r->stores[i]];
+        berth_cpu__collect_loads(fn, &ranges, node.value, &all);
+        if (node.buf == r->acc) continue;
+        berth_access store = {.buf = node.buf};
+        store.at = berth_linear_access(fn, &ranges, node.buf,
+                                       berth_tfn_store_indices(fn, r->stores[i]), node.index_count);
+        bool linear = false;
+        if (berth_linear_stride(fn, &store.at, var, &linear) != 1 || !linear) return false;
+    }
+    for (uint32_t i = 0; i < all.items.count; ++i) {
+        bool linear = false;
+        int64_t stride = berth_linear_stride(fn, &all.items.data[i].at, var, &linear);
+        if (!linear || (stride != 0 && stride != 1)) return false;
+    }
+    return true;
+}
+
+// The loop's body as stores that may run in lanes.
+static bool parse(row_loop *r, berth_var var, berth_stmt body) {
+    const berth_stmt_node node = r->fn->stmts.data[body];
+    if (node.kind == BERTH_STMT_STORE) {
+        if (!take_store(r, body)) return false;
+    } else if (node.kind != BERTH_STMT_SEQ) {
+        return false;
+    }
+    for (uint32_t i = 0; node.kind == BERTH_STMT_SEQ && i < node.count; ++i)
+        if (!take_store(r, r->fn->lists.data[node.first + i])) return false;
+    for (int s = 0; s < r->store_count; ++s)
+        for (int i = 0; i < r->store_count; ++i) {
+            bool into_acc = r->fn->stmts.data[r->stores[s]].buf == r->acc;
+            berth_expr value = r->fn->stmts.data[r->stores[i]].value;
+            if (into_acc ? i != s && reads(r->fn, value, r->acc)
+                         : !same_element(r->fn, value, r->stores[s]))
+                return false;
+        }
+    return r->store_count > 0 && is_contiguous(r, var);
+}
+
+// The stores with `var` in lanes; the accumulator becomes element 0 of `parts`. 0: no such form.
+static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth_buf parts) {
+    berth_tfn *fn = r->fn;
+    const berth_stmt_node seq = fn->stmts.data[body];
+    berth_stmt wide[max_stores];
+    berth_var marker = berth_tfn_let_var(fn, "acc", BERTH_DTYPE_F32, r->lanes, false);
+    berth_expr zero = berth_tfn_index(fn, 0);
+    for (int i = 0; i < r->store_count; ++i) {
+        berth_stmt id = seq.kind == BERTH_STMT_SEQ ? fn->lists.data[seq.first + (uint32_t)i] : body;
+        const berth_stmt_node node = fn->stmts.data[id];
+        if (node.buf != r->acc) {
+            wide[i] = berth_vectorize_store(fn, id, var, r->lanes, BERTH_NONE, 0);
+        } else {
+            berth_expr value = berth_vectorize_expr(fn, node.value, var, r->lanes, r->acc,
+                                                    berth_tfn_var_ref(fn, marker));
+            if (!value) return 0;
+            value = berth_replace_var(fn, value, marker, berth_tfn_load(fn, parts, &zero, 1));
+            wide[i] = berth_tfn_store(fn, parts, &zero, 1, value);
+        }
+        if (!wide[i]) return 0;
+    }
+    return berth_tfn_seq(fn, wide, (uint32_t)r->store_count);
+}
+
+// acc = acc combined with every lane of `parts`.
+static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, berth_buf spill) {
+    berth_tfn *fn = r->fn;
+    berth_expr zero = berth_tfn_index(fn, 0);
+    berth_expr all = berth_tfn_ramp(fn, zero, r->lanes);
+    berth_var lane = berth_tfn_var(fn, "lane");
+    berth_expr at = berth_tfn_var_ref(fn, lane);
+    berth_expr sum = berth_tfn_binary(fn, r->combine, berth_tfn_load(fn, r->acc, NULL, 0),
+                                      berth_tfn_load(fn, spill, &at, 1));
+    berth_stmt items[] = {berth_tfn_alloc(fn, spill),
+                          berth_tfn_store(fn, spill, &all, 1, berth_tfn_load(fn, parts, &zero, 1)),
+                          berth_tfn_for(fn, lane, berth_tfn_index(fn, r->lanes), BERTH_LOOP_SERIAL,
+                                        berth_tfn_store(fn, r->acc, NULL, 0, sum))};
+    return berth_tfn_seq(fn, items, 3);
+}
+
+// A loop as whole vectors and a rest; the loop itself where that cannot be.
+static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    row_loop r = {.fn = fn, .lanes = lanes, .acc = BERTH_NONE};
+    if (extent < 2 * lanes || !parse(&r, node.var, node.body)) return id;
+    berth_nest whole = {.loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1};
+    berth_nest rest = {0};
+    berth_status status = BERTH_OK;
+    whole.body = node.body;
+    if (extent % lanes) status = berth_schedule_peel(fn, &whole, 0, extent / lanes * lanes, &rest);
+    if (!status) status = berth_schedule_split(fn, &whole, 0, lanes);
+    if (status) {
+        berth_status_ignore(status);
+        return id;
+    }
+    int64_t one = 1;
+    int64_t width = lanes;
+    berth_buf parts = berth_tfn_buffer(fn, "parts", BERTH_DTYPE_F32, 1, &one, BERTH_SCOPE_REGISTER);
+    fn->bufs.data[parts].lanes = lanes;
+    berth_buf spill =
+        berth_tfn_buffer(fn, "lanes", BERTH_DTYPE_F32, 1, &width, BERTH_SCOPE_PRIVATE);
+    whole.body = widen(&r, whole.body, whole.loops[1].var, parts);
+    whole.count = 1;
+    if (!whole.body) return id;
+    berth_stmt items[5];
+    uint32_t count = 0;
+    berth_expr zero = berth_tfn_index(fn, 0);
+    if (r.acc != BERTH_NONE) {
+        berth_expr first = r.combine == BERTH_BINARY_ADD ? berth_tfn_const(fn, BERTH_DTYPE_F32, 0)
+                                                         : berth_tfn_load(fn, r.acc, NULL, 0);
+        items[count++] = berth_tfn_alloc(fn, parts);
+        items[count++] =
+            berth_tfn_store(fn, parts, &zero, 1, berth_tfn_broadcast(fn, first, lanes));
+    }
+    items[count++] = berth_nest_emit(fn, &whole);
+    if (r.acc != BERTH_NONE) items[count++] = gather_lanes(&r, parts, spill);
+    if (rest.count) items[count++] = berth_nest_emit(fn, &rest);
+    return berth_tfn_seq(fn, items, count);
+}
+
+// Loops of constant extent, in the order of the body; what is around them stays.
+static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    int64_t extent = 0;
+    if (node.kind == BERTH_STMT_SEQ) {
+        berth_stmt *items = berth_arena_new_array(fn->module->arena, berth_stmt, node.count + 1);
+        bool changed = false;
+        for (uint32_t i = 0; i < node.count; ++i) {
+            berth_stmt old = fn->lists.data[node.first + i];
+            items[i] = rewrite(fn, old, lanes);
+            changed |= items[i] != old;
+        }
+        return changed ? berth_tfn_seq(fn, items, node.count) : id;
+    }
+    if (node.kind != BERTH_STMT_FOR || !berth_tfn_const_value(fn, node.value, &extent)) return id;
+    berth_stmt wide = widen_loop(fn, id, extent, lanes);
+    if (wide != id) return wide;
+    berth_stmt body = rewrite(fn, node.body, lanes);
+    if (body == node.body) return id;
+    return berth_tfn_for(fn, node.var, node.value, (berth_loop_kind)node.loop_kind, body);
+}
+
+berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
+                                const berth_cpu_facts *facts) {
+    berth_nest rows = *nest;
+    rows.body = rewrite(fn, nest->body, facts->lanes);
+    return rows.body == nest->body ? 0 : berth_nest_emit(fn, &rows);
+}
