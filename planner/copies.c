@@ -172,6 +172,29 @@ static uint32_t owner_of(const berth_multi_target *target, uint32_t memory) {
     return BERTH_NO_INDEX;
 }
 
+static bool nearer(const copier *c, berth_value_id a, berth_value_id b, berth_device_id to) {
+    const berth_multi_target *target = c->state->options->target;
+    berth_target_route routes[2] = {{.time_ns = 0}, {.time_ns = 0}};
+    const berth_value_id values[2] = {a, b};
+    for (int i = 0; i < 2; ++i) {
+        berth_device_id from = berth_copier__home(c, values[i]);
+        uint64_t size_bytes =
+            berth_planner__size_bytes(c->state, c->f->graph->values.data[values[i]].type);
+        if (!berth_planner__shared(c->state, from, to) &&
+            !berth_multi_target_route(target, berth_planner__memory(c->state, from),
+                                      berth_planner__memory(c->state, to), size_bytes, &routes[i]))
+            return i == 1;
+    }
+    return routes[0].time_ns < routes[1].time_ns ||
+           (routes[0].time_ns <= routes[1].time_ns && routes[0].hop_count < routes[1].hop_count);
+}
+
+// A copy's copy is made from where the value came from, if that is nearer.
+static berth_value_id source_of(const copier *c, berth_value_id value, berth_device_id to) {
+    berth_value_id root = c->root[value];
+    return root != value && nearer(c, root, value, to) ? root : value;
+}
+
 // Brings the value to the last stop of the cheapest route before `to`. Gives the held one there
 // (BERTH_NONE: the value itself) and where that is.
 static uint32_t demand_stops(copier *c, berth_value_id value, berth_device_id *from,
@@ -202,6 +225,8 @@ static uint32_t demand(copier *c, berth_value_id value, berth_device_id from, be
         berth_op_id op = c->f->graph->values.data[value].op;
         return demand_one(c, value, from, to, BERTH_NONE, c->f->graph->ops.data[op].region, op);
     }
+    value = source_of(c, value, to);
+    from = berth_copier__home(c, value);
     leave_loops(c, value, &region, &before);
     uint32_t source = demand_stops(c, value, &from, to, region, before);
     return demand_one(c, value, from, to, source, region, before);
@@ -216,6 +241,7 @@ static void drop(copier *c, berth_op *op, berth_value_id replacement) {
 
 static void keep_copy(copier *c, berth_op_id id, berth_value_id value, berth_device_id to) {
     berth_op *op = &c->f->graph->ops.data[id];
+    value = op->inputs[0] = source_of(c, value, to);
     // Not always where it says: the parameter may be bound to the host.
     berth_device_id from = berth_copier__home(c, value);
     uint32_t source = demand_stops(c, value, &from, to, op->region, id);
@@ -380,7 +406,9 @@ static void record_scopes(berth_planner_state *state, berth_func_id function) {
         berth_device_id id =
             berth_constraints_device(state->constraints, state->functions[function].scope[i]);
         const char *scope = berth_virtual_device_get(state->module->devices, id).memory_scope;
-        if (scope) fn->bufs.data[i].memory_scope = berth_module_intern(state->module, scope);
+        if (!scope || fn->bufs.data[i].memory_scope) continue;
+        fn->bufs.data[i].memory_scope = berth_module_intern(state->module, scope);
+        state->changed = true;
     }
 }
 

@@ -50,6 +50,27 @@ static berth_status solve(berth_planner_state *state) {
     return BERTH_OK;
 }
 
+// Copies and annotations that are gone may leave scopes decided that were open: what is in a scope
+// and read there decides for the buffer, and the other way round. Until nothing changes, so that
+// planning again changes nothing.
+static berth_status settle_scopes(const berth_planner_state *state) {
+    enum { most_rounds = 16 };
+    berth_plan_options options = *state->options;
+    options.after_phase = NULL;
+    for (int round = 0; round < most_rounds && state->constraints->scoped; ++round) {
+        berth_planner_state again = {.module = state->module,
+                                     .main = state->main,
+                                     .options = &options,
+                                     .arena = state->arena};
+        BERTH_TRY(berth_planner__constrain(&again));
+        BERTH_TRY(berth_planner__place(&again));
+        BERTH_TRY(berth_planner__resolve(&again));
+        BERTH_TRY(berth_planner__copies(&again));
+        if (!again.changed) break;
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_plan_module(berth_module *module, const berth_plan_options *options,
                                berth_plan **out_plan) {
     *out_plan = NULL;
@@ -68,6 +89,7 @@ berth_status berth_plan_module(berth_module *module, const berth_plan_options *o
     berth_op_id *ops =
         berth_arena_copy(module->arena, root->ops.data, op_count * sizeof(berth_op_id));
     BERTH_TRY(berth_planner__copies(&state));
+    BERTH_TRY(settle_scopes(&state));
     after_phase(&state, "copies");
     berth_plan *plan = berth_planner__report(&state, ops, op_count);
     after_phase(&state, "report");

@@ -36,6 +36,7 @@ typedef struct berth_planner_state {
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
+    bool changed;  // a device or scope was decided, or a copy made, that the module did not have
     berth_planner_choice *choice;  // strategy.c; NULL = placed by the rules, without a prediction
 } berth_planner_state;
 

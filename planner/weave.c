@@ -84,6 +84,7 @@ static void weave_copies(copier *c) {
     for (uint32_t i = 0; i < c->held.count; ++i) {
         held *h = &c->held.data[i];
         if (h->op != BERTH_NONE && !h->moved) continue;
+        c->state->changed = true;
         made[i] = h->op == BERTH_NONE ? make(c, h) : move(c, h);
         c->owner[made[i]] = i;
         if (h->before == BERTH_NONE) continue;
@@ -116,6 +117,7 @@ static berth_device_id recorded(const copier *c, uint32_t node) {
 static void record_value(copier *c, berth_value_id id) {
     berth_graph *graph = c->f->graph;
     berth_value *value = &graph->values.data[id];
+    berth_device_id before = value->device;
     if (berth_planner__is_constant(graph, id)) {
         if (!value->device) value->device = berth_copier__host(c);  // nobody uses it
         graph->ops.data[value->op].device = value->device;
@@ -123,6 +125,7 @@ static void record_value(copier *c, berth_value_id id) {
         value->device = recorded(c, c->f->value[id]);
         if (value->device) value->device = berth_copier__home(c, id);
     }
+    c->state->changed |= value->device != before;
 }
 
 static void record(copier *c) {
