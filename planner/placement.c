@@ -27,7 +27,9 @@ static uint32_t add_node(builder *b, berth_placement_sort sort, uint32_t index, 
     return b->nodes.count - 1;
 }
 
+// Functions are in no place.
 static void add_value(builder *b, berth_value_id value) {
+    if (berth_planner__is_function(b->state, b->f->graph, value)) return;
     b->node_of_value[value] = add_node(b, BERTH_PLACEMENT_VALUE, value, value_bytes(b, value));
 }
 
@@ -60,7 +62,7 @@ static void add_nodes(builder *b) {
     bool border = b->state->options->host_bound;
     for (uint32_t i = 0; i < root->params.count; ++i) {
         add_value(b, root->params.data[i]);
-        b->nodes.data[b->nodes.count - 1].border = border;
+        if (b->nodes.count) b->nodes.data[b->nodes.count - 1].border = border;
     }
     for (uint32_t k = 0; k < b->f->order_count; ++k) add_op(b, b->f->order[k]);
 }
@@ -167,9 +169,11 @@ static void add_edges(builder *b) {
     const berth_region *root = &b->f->graph->regions.data[0];
     for (uint32_t k = 0; k < b->f->order_count; ++k) add_op_edges(b, b->f->order[k]);
     for (uint32_t i = 0; i < root->results.count; ++i) {
+        uint32_t from = source_of(b, root->results.data[i]);
+        if (from == BERTH_NONE) continue;  // a constant: the rules keep it where it was
         uint32_t node = add_node(b, BERTH_PLACEMENT_RESULT, i, 0);
         b->nodes.data[node].border = b->state->options->host_bound;
-        add_edge(b, source_of(b, root->results.data[i]), node);
+        add_edge(b, from, node);
     }
 }
 

@@ -82,10 +82,24 @@ static bool is_computation(const facts *c, const berth_placement_node *node) {
     return node->sort == BERTH_PLACEMENT_OP && !takes_no_time(&c->f->graph->ops.data[node->index]);
 }
 
+// Devices of the target that agree with what is known of a class: all of a kind, perhaps.
+static uint64_t agreeing(const facts *c, uint32_t class) {
+    berth_device_id known = berth_constraints_device(c->state->constraints, class), joined = 0;
+    uint64_t all = 0;
+    for (uint32_t d = 0; d < c->target->device_count; ++d)
+        if (!known || berth_virtual_device_join_ids(c->state->module->devices, known,
+                                                    berth_planner__device_id(c->state, d), &joined))
+            all |= (uint64_t)1 << d;
+    return all;
+}
+
 static double node_ms(const facts *c, const berth_placement_node *node, uint32_t device) {
+    uint32_t class = berth_planner__placement_class(c->state, node);
+    uint64_t agree = class == BERTH_NONE ? UINT64_MAX : agreeing(c, class);
+    bool several = (agree & (agree - 1)) != 0;  // else it is pinned
+    if (several && !(agree >> device & 1)) return INFINITY;
     if (!is_computation(c, node)) return 0;
-    uint32_t root = berth_constraints_find(c->state->constraints,
-                                           berth_planner__placement_class(c->state, node));
+    uint32_t root = berth_constraints_find(c->state->constraints, class);
     if (!(c->state->constraints->nodes.data[root].allowed >> device & 1)) return INFINITY;
     if (c->target->devices[device].host_only) return INFINITY;
     const uint64_t *reserve_bytes = c->state->options->reserve_bytes;
@@ -246,8 +260,9 @@ static void fill_groups(facts *c) {
         uint32_t root = berth_constraints_find(constraints, class);
         if (group_of[root] == BERTH_NONE) group_of[root] = groups++;
         problem->group[v] = group_of[root];
-        uint32_t device = berth_planner__device_of(c->state, class);
-        if (device != BERTH_NO_INDEX) problem->pin[v] = c->placement->solver_device[device];
+        uint64_t agree = agreeing(c, class);
+        for (uint32_t d = 0; d < c->target->device_count; ++d)
+            if (agree == (uint64_t)1 << d) problem->pin[v] = c->placement->solver_device[d];
     }
     problem->group_count = groups;
 }
@@ -303,13 +318,15 @@ berth_status berth_planner__placement_fix(const berth_placement *placement,
                                           berth_planner_state *state, const uint32_t *assignment,
                                           const char *reason) {
     berth_planner_function *f = &state->functions[state->main];
+    bool *done = berth_arena_new_array(state->arena, bool, placement->problem.group_count);
     for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
         const berth_placement_node *node = &placement->nodes[v];
         uint32_t class = berth_planner__placement_class(state, node);
         if (class == BERTH_NONE || placement->problem.pin[v] != BERTH_PLACE_NONE) continue;
         bool is_op = node->sort == BERTH_PLACEMENT_OP;
         if (is_op && !f->reason[node->index]) f->reason[node->index] = reason;
-        if (berth_planner__device_of(state, class) != BERTH_NO_INDEX) continue;
+        if (done[placement->problem.group[v]]) continue;
+        done[placement->problem.group[v]] = true;
         uint32_t device = placement->target_device[assignment[v]];
         berth_loc_id loc = is_op ? f->graph->ops.data[node->index].loc : 0;
         BERTH_TRY(berth_constraints_fix(state->constraints, class,

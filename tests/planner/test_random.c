@@ -50,13 +50,12 @@ static void check_values(const berth_module *before, const berth_module *after, 
 }
 
 // True when the module has a plan; a conflict is a plan that there is not.
-static bool check_seed(uint64_t seed, bool host_bound, uint32_t instances) {
+static bool check_options(uint64_t seed, berth_plan_options options) {
     berth_arena *arena = new_arena();
     random_planned random;
     random_planned_make(arena, seed, &random);
-    berth_plan_options options = {.target = parse_target(arena, random.target),
-                                  .host_bound = host_bound,
-                                  .max_instances = instances};
+    options.target = parse_target(arena, random.target);
+    bool host_bound = options.host_bound;
     berth_module *module = read_module(arena, random.text);
     berth_plan *plan = NULL;
     berth_status status = plan_with(module, &options, &plan);
@@ -79,6 +78,11 @@ static bool check_seed(uint64_t seed, bool host_bound, uint32_t instances) {
     }
     berth_arena_destroy(arena);
     return planned;
+}
+
+static bool check_seed(uint64_t seed, bool host_bound, uint32_t instances) {
+    return check_options(
+        seed, (berth_plan_options){.host_bound = host_bound, .max_instances = instances});
 }
 
 // BERTH_TEST_SEEDS: how many to try, 400 unless said.
@@ -135,4 +139,28 @@ Test(planner, random_lowered_modules) {
     cr_log_info("%llu of %llu lowered modules have a plan", (unsigned long long)planned,
                 (unsigned long long)count);
     cr_assert_gt(planned * 3, count);
+}
+
+static double some_time_ns(void *user, const berth_module *module, berth_func_id function,
+                           berth_op_id op, uint32_t device) {
+    (void)user;
+    (void)module;
+    return 1e3 * (1 + (op * 2654435761u + function * 40503u + device * 97u) % 61);
+}
+
+// Where a search decides what the demands leave free, plans are no less right.
+Test(planner, random_modules_by_strategy) {
+    static const char *const objectives[] = {"latency", "throughput", "memory"};
+    static const char *const strategies[] = {"auto", "greedy"};
+    uint64_t count = seed_count() / 4;
+    for (uint64_t seed = 0; seed < count; ++seed) {
+        bool planned = check_seed(seed, seed % 3 == 2, 1);
+        berth_plan_options options = {.cost = {.time_ns = some_time_ns},
+                                      .strategy = strategies[seed / 3 % 2],
+                                      .objective = objectives[seed % 3],
+                                      .node_budget = 5000,
+                                      .host_bound = seed % 3 == 2,
+                                      .explain = true};
+        cr_assert_eq(check_options(seed, options), planned, "seed %llu", (unsigned long long)seed);
+    }
 }
