@@ -151,7 +151,7 @@ static void defaults(berth_planner_state *state) {
         for (uint32_t p = 0; p < root->params.count; ++p)
             berth_constraints_default(c, f->value[root->params.data[p]],
                                       with_scope(state, result, NULL),
-                                      "with the function's result");
+                                      border ? "default device" : "with the function's result");
     }
     for (uint32_t i = 0; i < count; ++i) {
         const berth_planner_function *f = &state->functions[i];
