@@ -256,7 +256,7 @@ static double bound_all(berth_solve__bounder *b, uint32_t direction, double tole
 // ------------------------------------------------------------------------------------------------
 // passes and targets
 
-enum { MOST_PASSES = 12, MOST_TARGETS = 24 };
+enum { MOST_PASSES = 12, MOST_TARGETS = 10 };
 
 // Passes until nothing is gained. Returns a bound on all placements: the target when none is below.
 static double bound_target(berth_solve__bounder *b, double target, double finest) {
@@ -439,7 +439,7 @@ static berth_status run(berth_place_search *search) {
 const berth_place_strategy berth_place__latency_bound = {
     .name = "latency-bound",
     .doc = "bounds on completions along the edges; latency with one subgraph per device",
-    .auto_percent = 65,
+    .auto_percent = 55,
     .applies = applies,
     .run = run,
 };

@@ -3,51 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/solve/linear.h"
-
 enum { MOST_STATES = 512, MOST_KINDS = 8, MOST_PREFIXES = 4 << 20 };
-
-berth_status berth_solve__units_build(berth_arena *arena, const berth_place_problem *problem,
-                                      berth_solve__units *out_units) {
-    berth_solve__order blocks = berth_solve__order_groups(arena, problem, false, 0);
-    uint32_t count = blocks.block_count, nodes = problem->node_count;
-    uint32_t *group_unit = berth_arena_new_array(arena, uint32_t, problem->group_count);
-    for (uint32_t b = 0; b < count; ++b)
-        for (uint32_t i = blocks.block_start[b]; i < blocks.block_start[b + 1]; ++i)
-            group_unit[blocks.groups[i]] = b;
-    out_units->unit = berth_arena_new_array(arena, uint32_t, nodes);
-    out_units->start = berth_arena_new_array(arena, uint32_t, (size_t)count + 1);
-    out_units->nodes = berth_arena_new_array(arena, uint32_t, nodes);
-    for (uint32_t n = 0; n < nodes; ++n) {
-        out_units->unit[n] = group_unit[problem->group[n]];
-        out_units->start[out_units->unit[n]]++;
-    }
-    for (uint32_t b = 1; b <= count; ++b) out_units->start[b] += out_units->start[b - 1];
-    for (uint32_t i = nodes; i-- > 0;) {
-        uint32_t node = problem->topological[i];
-        out_units->nodes[--out_units->start[out_units->unit[node]]] = node;
-    }
-    berth_place_problem *graph = berth_arena_new(arena, berth_place_problem);
-    graph->node_count = count;
-    graph->node_names = berth_arena_new_array(arena, const char *, count);
-    graph->size_bytes = berth_arena_new_array(arena, double, count);
-    graph->group = berth_arena_new_array(arena, uint32_t, count);
-    graph->edge_from = berth_arena_new_array(arena, uint32_t, problem->edge_count);
-    graph->edge_to = berth_arena_new_array(arena, uint32_t, problem->edge_count);
-    for (uint32_t b = 0; b < count; ++b) {
-        graph->node_names[b] = "unit";
-        graph->group[b] = b;
-    }
-    for (uint32_t e = 0; e < problem->edge_count; ++e) {
-        uint32_t from = out_units->unit[problem->edge_from[e]];
-        uint32_t to = out_units->unit[problem->edge_to[e]];
-        if (from == to) continue;
-        graph->edge_from[graph->edge_count] = from;
-        graph->edge_to[graph->edge_count++] = to;
-    }
-    out_units->graph = graph;
-    return berth_place_problem_finish(arena, graph);
-}
 
 // The best placement of the units before a position that uses so many devices of each kind.
 typedef struct prefix {

@@ -3,20 +3,8 @@
 #ifndef BERTH_PLANNER_SOLVE_LATENCY_INTERVALS_H_
 #define BERTH_PLANNER_SOLVE_LATENCY_INTERVALS_H_
 
-#include "planner/solve/latency_model.h"
+#include "planner/solve/latency_order.h"
 #include "planner/solve/strategy.h"
-
-// Groups that depend on each other in a circle make one unit; the graph of the units has no cycle.
-typedef struct berth_solve__units {
-    berth_place_problem *graph;  // nodes are units; only the lists of the graph are meaningful
-    uint32_t *start;             // [unit_count + 1] into nodes
-    uint32_t *nodes;             // [node_count] of each unit, predecessors first
-    uint32_t *unit;              // [node_count]
-} berth_solve__units;
-
-BERTH_MUST_USE berth_status berth_solve__units_build(berth_arena *arena,
-                                                     const berth_place_problem *problem,
-                                                     berth_solve__units *out_units);
 
 // Cuts an order of the units into intervals on devices with one subgraph and plain units between:
 // for every prefix and every number of devices used of each kind, the placement whose completions

@@ -2,69 +2,6 @@
 
 #include <string.h>
 
-// Nodes by the longest path to an end, farthest first: a counting sort.
-static void order_layers(berth_arena *arena, const berth_place_problem *problem, uint32_t *order) {
-    uint32_t count = problem->node_count;
-    uint32_t *depth = berth_arena_new_array(arena, uint32_t, count);
-    uint32_t *start = berth_arena_new_array(arena, uint32_t, count + 1);
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t node = problem->topological[i];
-        for (uint32_t s = problem->succ_start[node]; s < problem->succ_start[node + 1]; ++s)
-            if (depth[problem->succ[s]] >= depth[node]) depth[node] = depth[problem->succ[s]] + 1;
-        start[count - depth[node]]++;
-    }
-    for (uint32_t d = 0; d < count; ++d) start[d + 1] += start[d];
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t node = problem->topological[i];
-        order[--start[count - depth[node]]] = node;
-    }
-}
-
-// Depth first from the ends towards the predecessors, each node after its predecessors: branches
-// stay together, and inputs stand just before what reads them.
-static void order_branches(berth_arena *arena, const berth_place_problem *problem, uint64_t *random,
-                           uint32_t *order) {
-    uint32_t count = problem->node_count, made = 0;
-    uint32_t *stack = berth_arena_new_array(arena, uint32_t, count);
-    uint32_t *turn = berth_arena_new_array(arena, uint32_t, count);  // first predecessor looked at
-    uint32_t *looked = berth_arena_new_array(arena, uint32_t, count);  // how many + 1; 0 = unseen
-    uint32_t shift = random ? berth_solve__random_below(random, count) : 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        uint32_t depth = 0, root = problem->topological[(i + shift) % count];
-        if (looked[root] != 0 || problem->succ_start[root + 1] > problem->succ_start[root])
-            continue;
-        stack[depth++] = root;
-        while (depth > 0) {
-            uint32_t node = stack[depth - 1], begin = problem->pred_start[node];
-            uint32_t size = problem->pred_start[node + 1] - begin;
-            if (looked[node] == 0) {
-                looked[node] = 1;
-                turn[node] = random && size > 0 ? berth_solve__random_below(random, size) : 0;
-            }
-            uint32_t i_pred = looked[node] - 1;
-            if (i_pred == size) {
-                order[made++] = node;
-                depth--;
-                continue;
-            }
-            looked[node]++;
-            uint32_t pred = problem->pred[begin + (i_pred + turn[node]) % size];
-            if (looked[pred] == 0) stack[depth++] = pred;
-        }
-    }
-}
-
-void berth_solve__latency_order(berth_arena *arena, const berth_place_problem *problem,
-                                uint64_t *random, uint32_t flavour, uint32_t *order) {
-    berth_arena *scratch = berth_arena_create_child(arena);
-    if (flavour == 1) {
-        order_layers(scratch, problem, order);
-    } else {
-        order_branches(scratch, problem, flavour == 0 ? NULL : random, order);
-    }
-    berth_arena_destroy(scratch);
-}
-
 berth_solve__latency_moves *berth_solve__latency_moves_create(berth_arena *arena,
                                                               berth_solve__latency *latency,
                                                               uint64_t seed) {

@@ -3,7 +3,7 @@
 #ifndef BERTH_PLANNER_SOLVE_LATENCY_MOVES_H_
 #define BERTH_PLANNER_SOLVE_LATENCY_MOVES_H_
 
-#include "planner/solve/latency_model.h"
+#include "planner/solve/latency_order.h"
 
 enum { BERTH_SOLVE__LATENCY_ORDERS = 4, BERTH_SOLVE__LATENCY_MOVES = 5 };
 
@@ -27,10 +27,5 @@ void berth_solve__latency_moves_look(berth_solve__latency_moves *moves);
 
 // Begins and makes one random move of the given sort; false when it came to nothing.
 bool berth_solve__latency_moves_make(berth_solve__latency_moves *moves, uint32_t sort);
-
-// A topological order, [node_count]. Flavour 0: depth first; 1: layers; others: depth first with
-// random turns.
-void berth_solve__latency_order(berth_arena *arena, const berth_place_problem *problem,
-                                uint64_t *random, uint32_t flavour, uint32_t *order);
 
 #endif  // BERTH_PLANNER_SOLVE_LATENCY_MOVES_H_

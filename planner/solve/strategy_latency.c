@@ -17,7 +17,7 @@ typedef struct annealing {
     uint64_t step_nodes;
 } annealing;
 
-enum { ORDERS = 32, FIRST_STEPS = 100000, SPENT_EVERY = 16 };
+enum { ORDERS = 32, CUTS = 2, FIRST_STEPS = 100000, SPENT_EVERY = 16 };
 static const double COOLING = 0.02;  // last heat over first
 
 static double cost_of(const annealing *state, double value) {
@@ -92,30 +92,61 @@ static bool start_from(annealing *state, const uint32_t *assignment) {
 }
 
 // Intervals of orders: depth first, by layers, and depth first with random turns.
-static berth_status try_orders(annealing *state, berth_arena *scratch, uint32_t *assignment) {
+static void try_orders(annealing *state, berth_arena *scratch, const berth_solve__units *units,
+                       uint32_t *assignment) {
     berth_place_search *search = state->search;
-    berth_solve__units units;
-    BERTH_TRY(berth_solve__units_build(scratch, search->problem, &units));
-    uint32_t *order = berth_arena_new_array(scratch, uint32_t, units.graph->node_count);
+    uint32_t *order = berth_arena_new_array(scratch, uint32_t, units->graph->node_count);
     for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
-        berth_solve__latency_order(scratch, units.graph, &state->moves->random, i, order);
-        if (berth_solve__latency_intervals(search, state->latency, &units, order, assignment))
+        berth_solve__latency_order(scratch, units->graph, &state->moves->random, i, order);
+        if (berth_solve__latency_intervals(search, state->latency, units, order, assignment))
             (void)start_from(state, assignment);
     }
-    return BERTH_OK;
 }
 
-// Rounds of annealing, each from the best placement.
-static void run_rounds(annealing *state, uint32_t *assignment) {
-    static const double heats[] = {0.01, 0.003, 0.03, 0.01, 0.1};
+// Cuts orders in which the best placement runs, each time with other ties; goes on from what is
+// better.
+static void cut_again(annealing *state, berth_arena *scratch, const berth_solve__units *units,
+                      uint32_t *assignment) {
+    uint32_t *order = berth_arena_new_array(scratch, uint32_t, units->graph->node_count);
+    uint32_t *kept = berth_arena_new_array(scratch, uint32_t, state->search->problem->node_count);
+    memcpy(assignment, state->search->best, state->search->problem->node_count * sizeof(*kept));
+    if (!start_from(state, assignment)) return;
+    for (uint32_t tries = 0; tries < CUTS && !berth_place_spent(state->search, 1); ++tries) {
+        double value = state->value;
+        memcpy(kept, state->latency->device, state->search->problem->node_count * sizeof(*kept));
+        berth_solve__units_order_like(scratch, units, state->latency, &state->moves->random, order);
+        bool found = berth_solve__latency_intervals(state->search, state->latency, units, order,
+                                                    assignment) &&
+                     start_from(state, assignment);
+        if (found && state->value < value * (1 - BERTH_PLACE_EQUAL)) tries = 0;
+        if (!found || state->value > value) (void)start_from(state, kept);
+    }
+}
+
+// Rounds of annealing, by turns from the best placement and from the intervals of a new order.
+static void run_rounds(annealing *state, berth_arena *scratch, const berth_solve__units *units,
+                       uint32_t *assignment) {
+    static const double heats[] = {0.01, 0.02, 0.003, 0.02, 0.03, 0.01};
     berth_place_search *search = state->search;
+    uint32_t *order = berth_arena_new_array(scratch, uint32_t, units->graph->node_count);
     uint64_t steps = FIRST_STEPS;
-    for (uint32_t round = 0; search->best_value < INFINITY && !berth_place_spent(search, 1);) {
-        memcpy(assignment, search->best, search->problem->node_count * sizeof(*assignment));
-        if (!start_from(state, assignment)) break;
-        double hot = state->value * heats[round++ % (sizeof(heats) / sizeof(heats[0]))];
+    for (uint32_t round = 0; search->best_value < INFINITY && !berth_place_spent(search, 1);
+         ++round) {
+        bool fresh = false;
+        if (round % 2 == 1) {
+            berth_solve__latency_order(scratch, units->graph, &state->moves->random, 2, order);
+            fresh =
+                berth_solve__latency_intervals(search, state->latency, units, order, assignment) &&
+                start_from(state, assignment);
+        }
+        if (!fresh) memcpy(assignment, search->best, search->problem->node_count * sizeof(*order));
+        if (!fresh && !start_from(state, assignment)) break;
+        double hot = state->value * heats[round % (sizeof(heats) / sizeof(heats[0]))];
         anneal(state, hot, hot * COOLING, steps);
-        steps += steps / 4;
+        berth_arena *round_scratch = berth_arena_create_child(scratch);
+        cut_again(state, round_scratch, units, assignment);
+        berth_arena_destroy(round_scratch);
+        if (round % 2 == 1) steps += steps / 4;
     }
 }
 
@@ -131,8 +162,10 @@ static berth_status run_with(berth_place_search *search, bool orders, uint64_t s
         memcpy(assignment, state.latency->device, problem->node_count * sizeof(*assignment));
         (void)start_from(&state, assignment);
     }
-    berth_status status = orders ? try_orders(&state, scratch, assignment) : BERTH_OK;
-    if (!status) run_rounds(&state, assignment);
+    berth_solve__units units;
+    berth_status status = berth_solve__units_build(scratch, problem, &units);
+    if (!status && orders) try_orders(&state, scratch, &units, assignment);
+    if (!status) run_rounds(&state, scratch, &units, assignment);
     berth_arena_destroy(scratch);
     return status;
 }
@@ -148,7 +181,7 @@ static berth_status run_again(berth_place_search *search) {
 const berth_place_strategy berth_place__latency = {
     .name = "latency",
     .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
-    .auto_percent = 25,
+    .auto_percent = 35,
     .applies = applies,
     .run = run,
 };
