@@ -9,6 +9,7 @@
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/layout.h"
+#include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/pipeline.h"
 
@@ -153,6 +154,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
+    BERTH_TRY(berth_pass_split_quantized(module, main));
     return berth_pass_layout_cpu(module, main, options->target, !options->no_winograd);
 }
 

@@ -10,6 +10,7 @@
 #define BLOCK 8          // channels of a block of activations
 #define WEIGHT_BLOCK 16  // outputs of a block of weights
 #define BLOCKED "aBcd8b"
+#define MAX_EXACT 16777216.0  // whole numbers below are exact in f32
 
 typedef struct pass {
     berth_module *module;
@@ -382,6 +383,32 @@ static const berth_tensor *constant_operand(const pass *p, const berth_op *op, u
     return berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
 }
 
+// x - zero as f32
+static berth_value_id shifted_input(pass *p, berth_op_id id, berth_value_id x,
+                                    const berth_tensor *zero) {
+    berth_value_id value = cast_to(p, id, x, BERTH_DTYPE_F32);
+    if (!zero || berth_tensor_get_i64(zero, 0) == 0) return value;
+    berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
+    *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
+    berth_tensor_set_f64(scalar, 0, (double)berth_tensor_get_i64(zero, 0));
+    berth_value_id amount =
+        berth_graph_insert_constant(p->module, p->main, id, scalar, graph_of(p)->ops.data[id].loc);
+    return insert(p, id, BERTH_OP_SUB, (berth_value_id[]){value, amount}, 2,
+                  graph_of(p)->values.data[value].type, id);
+}
+
+// The operation becomes the conversion of `sum`, which is a whole number.
+static void become_integer(pass *p, berth_op_id id, berth_value_id sum) {
+    berth_op *self = &graph_of(p)->ops.data[id];
+    berth_attrs attrs = {0};
+    berth_attrs_set(p->module, &attrs, "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = BERTH_DTYPE_I32});
+    self->kind = BERTH_OP_CAST;
+    self->input_count = 1;
+    self->inputs[0] = sum;
+    self->attrs = attrs;
+}
+
 // Sums of integers below 2^24 are exact in f32, where the fast convolution is: conv_integer(x, w)
 // becomes cast(conv(cast(x) - zero, w - zero)). Larger ones stay as they are.
 static berth_status convert_conv_integer(pass *p, berth_op_id id) {
@@ -394,21 +421,13 @@ static berth_status convert_conv_integer(pass *p, berth_op_id id) {
     if (!w || w->rank != 4 || !known_zeros) return BERTH_OK;
     if (x_zero && berth_tensor_element_count(x_zero) != 1) return BERTH_OK;
     const berth_type x = *type_of(p, op.inputs[0]);
-    if (!berth_type_is_static(&x) || x.rank != 4 || x.layout) return BERTH_OK;
+    if (!berth_type_is_static(&x) || x.rank != 4 || (x.layout && x.layout != p->blocked))
+        return BERTH_OK;
     berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
     double bound = 0;
     if (!shifted_weights(p, w, w_zero, shifted, &bound)) return BERTH_OK;
-    if (bound * 255 >= 16777216.0) return BERTH_OK;  // |x - zero| <= 255 for 8-bit types
-    berth_value_id value = cast_to(p, id, op.inputs[0], BERTH_DTYPE_F32);
-    int64_t zero = x_zero ? berth_tensor_get_i64(x_zero, 0) : 0;
-    if (zero) {
-        berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
-        *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
-        berth_tensor_set_f64(scalar, 0, (double)zero);
-        berth_value_id amount = berth_graph_insert_constant(p->module, p->main, id, scalar, op.loc);
-        value = insert(p, id, BERTH_OP_SUB, (berth_value_id[]){value, amount}, 2,
-                       graph_of(p)->values.data[value].type, id);
-    }
+    if (bound * 255 >= MAX_EXACT) return BERTH_OK;  // |x - zero| <= 255 for 8-bit types
+    berth_value_id value = shifted_input(p, id, op.inputs[0], x_zero);
     berth_value_id weights = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
     const berth_type out = *type_of(p, op.outputs[0]);
     berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
@@ -422,14 +441,7 @@ static berth_status convert_conv_integer(pass *p, berth_op_id id) {
     berth_status status = convert_conv(p, conv, &done);
     p->winograd = winograd;
     BERTH_TRY(status);
-    berth_op *self = &graph_of(p)->ops.data[id];
-    berth_attrs attrs = {0};
-    berth_attrs_set(p->module, &attrs, "to",
-                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = BERTH_DTYPE_I32});
-    self->kind = BERTH_OP_CAST;
-    self->input_count = 1;
-    self->inputs[0] = sum;
-    self->attrs = attrs;
+    become_integer(p, id, sum);
     return BERTH_OK;
 }
 
@@ -450,6 +462,40 @@ static void convert_matrix(pass *p, berth_op_id id) {
     if (packed != BERTH_NONE) set_input(p, id, 1, packed);
 }
 
+// The same for matmul_integer(a, w): cast(matmul(cast(a) - zero, w - zero)).
+static void convert_matmul_integer(pass *p, berth_op_id id) {
+    berth_op op = graph_of(p)->ops.data[id];
+    const berth_tensor *w = constant_operand(p, &op, 1);
+    const berth_tensor *zeros[2] = {constant_operand(p, &op, 2), constant_operand(p, &op, 3)};
+    const berth_type out = *type_of(p, op.outputs[0]);
+    if (!w || w->rank != 2 || !berth_type_is_static(&out) || type_of(p, op.inputs[0])->layout)
+        return;
+    for (uint32_t i = 0; i < 2; ++i)
+        if (i + 2 < op.input_count && op.inputs[i + 2] != BERTH_NONE && !zeros[i]) return;
+    if (zeros[0] && berth_tensor_element_count(zeros[0]) != 1) return;
+    int64_t columns = w->dims[1];
+    int64_t count = zeros[1] ? berth_tensor_element_count(zeros[1]) : 0;
+    if (count > 1 && (zeros[1]->rank != 1 || count != columns)) return;
+    berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
+    *shifted = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 2, w->dims);
+    for (int64_t j = 0; j < columns; ++j) {
+        int64_t zero = count ? berth_tensor_get_i64(zeros[1], count > 1 ? j : 0) : 0;
+        double bound = 0;
+        for (int64_t i = j; i < w->dims[0] * columns; i += columns) {
+            double value = (double)(berth_tensor_get_i64(w, i) - zero);
+            berth_tensor_set_f64(shifted, i, value);
+            bound += value < 0 ? -value : value;
+        }
+        if (bound * 255 >= MAX_EXACT) return;
+    }
+    berth_value_id inputs[2] = {shifted_input(p, id, op.inputs[0], zeros[0])};
+    inputs[1] = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
+    berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
+    berth_value_id sum = insert(p, id, BERTH_OP_MATMUL, inputs, 2, real, id);
+    convert_matrix(p, graph_of(p)->values.data[sum].op);
+    become_integer(p, id, sum);
+}
+
 // ---- pass
 // -----------------------------------------------------------------------------------------------------------
 
@@ -466,9 +512,12 @@ static berth_status convert(pass *p, berth_op_id id) {
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
-            make_plain(p, id);
             BERTH_TRY(convert_conv_integer(p, id));
             kind = graph_of(p)->ops.data[id].kind;
+        }
+        if (kind == BERTH_OP_MATMUL_INTEGER) {
+            make_plain(p, id);
+            convert_matmul_integer(p, id);
         }
         if (kind == BERTH_OP_CONV)
             BERTH_TRY(convert_conv(p, id, &done));

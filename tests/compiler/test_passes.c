@@ -8,6 +8,7 @@
 #include "compiler/passes/check.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
 #include "ir/eval.h"
 #include "ir/graph.h"
@@ -338,6 +339,59 @@ Test(passes, operands_are_fused_where_it_pays) {
         cr_expect_eq(together(&f, rows[i].producer, BERTH_OP_CONV), rows[i].fused,
                      "row %zu: %s on %s: %s", i, rows[i].fused ? "fused" : "apart", rows[i].target,
                      rows[i].why);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// ---- quantised operations -----------------------------------------------------------------------
+
+static berth_value_id whole(fixture *f, berth_dtype dtype, int rank, const int64_t *dims,
+                            int64_t low, int64_t high) {
+    berth_tensor tensor = berth_tensor_create(f->arena, dtype, rank, dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i) {
+        f->seed = f->seed * 6364136223846793005u + 1442695040888963407u;
+        berth_tensor_set_i64(&tensor, i, low + (int64_t)(f->seed >> 33) % (high - low + 1));
+    }
+    return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
+}
+
+static berth_status split_body(fixture *f) {
+    BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
+    BERTH_TRY(berth_pass_split_quantized(f->module, f->main));
+    return berth_module_verify(f->module);
+}
+
+// quantize -> qlinear_conv or qlinear_matmul -> dequantize, with a scale and a zero point per
+// output.
+static berth_value_id quantised(fixture *f, bool conv, berth_value_id x) {
+    berth_value_id zero = whole(f, BERTH_DTYPE_U8, 0, NULL, 128, 128);
+    berth_value_id inputs[9] = {x, scalar(f, 0.01), zero};
+    inputs[0] = op(f, BERTH_OP_QUANTIZE_LINEAR, inputs, 3);
+    int64_t weights[4] = {6, 3, 3, 3};
+    if (!conv) weights[0] = 6, weights[1] = 7;
+    int64_t outputs[1] = {conv ? 6 : 7};
+    inputs[3] = whole(f, BERTH_DTYPE_I8, conv ? 4 : 2, weights, -127, 127);
+    inputs[4] = constant(f, 1, outputs, 0.002, 0.02);
+    inputs[5] = whole(f, BERTH_DTYPE_I8, 1, outputs, -3, 3);
+    inputs[6] = scalar(f, 0.05);
+    inputs[7] = whole(f, BERTH_DTYPE_U8, 0, NULL, 120, 120);
+    inputs[8] = whole(f, BERTH_DTYPE_I32, 1, outputs, -500, 500);
+    berth_value_id y =
+        conv ? op(f, BERTH_OP_QLINEAR_CONV, inputs, 9) : op(f, BERTH_OP_QLINEAR_MATMUL, inputs, 8);
+    return op(f, BERTH_OP_DEQUANTIZE_LINEAR, (berth_value_id[]){y, inputs[6], inputs[7]}, 3);
+}
+
+Test(passes, quantised_operations_in_parts_compute_the_same) {
+    for (int conv = 0; conv < 2; ++conv) {
+        fixture f = begin();
+        int rank = conv ? 4 : 2;
+        int64_t matrix[] = {5, 6};
+        berth_value_id y = quantised(&f, conv, input(&f, rank, conv ? image_dims : matrix));
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        expect_same(&f, rank, conv ? image_dims : matrix, split_body);
+        cr_expect_eq(count_kind(&f, BERTH_OP_QLINEAR_CONV), 0);
+        cr_expect_eq(count_kind(&f, BERTH_OP_QLINEAR_MATMUL), 0);
+        cr_expect_eq(count_kind(&f, conv ? BERTH_OP_CONV_INTEGER : BERTH_OP_MATMUL_INTEGER), 1);
         berth_arena_destroy(f.arena);
     }
 }
