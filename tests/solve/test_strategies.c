@@ -214,6 +214,50 @@ ParameterizedTest(int *index, placement_strategies, bounds_hold) {
 }
 
 // ------------------------------------------------------------------------------------------------
+// larger problems
+
+static const random_shape larger[] = {
+    {60, 40, 1, 3, 3, false, true, true},
+    {50, 50, 1, 3, 2, false, false, false},
+    {64, 20, 2, 2, 4, false, true, false},
+    {40, 40, 0, 1, 4, true, false, false},
+};
+
+// Kinds with their own times and transfers, pins, groups: too many placements to enumerate, so that
+// every strategy has its turn. Answers are what they say; bounds are below them.
+Test(placement_strategies, larger_problems) {
+    int solved = 0;
+    for (size_t shape = 0; shape < sizeof(larger) / sizeof(larger[0]); ++shape)
+        for (uint64_t seed = 1; seed <= 4; ++seed)
+            for (int i = 0; i < setting_count; ++i) {
+                berth_arena_destroy(arena);
+                setup();
+                const setting *s = &settings[i];
+                berth_place_problem *p = random_placement(arena, seed, larger[shape]);
+                p->one_subgraph = s->one_subgraph;
+                p->kinds[0].capacity_bytes *= 2;
+                cr_assert_null(berth_place_problem_finish(arena, p));
+                berth_place_options options = {
+                    .objective = s->objective, .contiguous = s->contiguous, .node_budget = NODES};
+                berth_place_answer answer;
+                berth_status status = berth_place_solve(arena, p, &options, &answer);
+                berth_code code = berth_status_code(status);
+                cr_assert(!status || code == BERTH_FAILED_PRECONDITION ||
+                              code == BERTH_OUT_OF_RANGE,
+                          "%s, shape %zu, seed %d: %s", s->name, shape, (int)seed,
+                          berth_status_message(status));
+                berth_status_free(status);
+                if (code != BERTH_CODE_OK) continue;
+                ++solved;
+                cr_assert_leq(answer.lower_bound, answer.value.value);
+                if (s->objective == BERTH_PLACE_LATENCY && !s->one_subgraph) continue;
+                double literal = literal_value(p, s->objective, s->contiguous, answer.assignment);
+                cr_assert_float_eq(literal, answer.value.value, 1e-9);
+            }
+    cr_assert_geq(solved, 40);
+}
+
+// ------------------------------------------------------------------------------------------------
 // budgets
 
 static const random_shape large = {60, 40, 1, 2, 3, false, true, false};
