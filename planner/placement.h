@@ -5,12 +5,12 @@
 // operations with several, of branches and of loops, and host reads (a shape that an operation's
 // host part needs). What only groups or annotates (tuple, tuple_get, on_device) vanishes: edges go
 // through it. Groups are the classes of the hard constraints; with host_bound, parameters and
-// results are pinned to the host, each alone. Times are in ms. Every transfer goes by host memory,
-// over the cheapest routes; devices that share the host's memory pay nothing. Identical devices are
-// one kind. A value counts its constants once, where the first operation needs them.
+// results are pinned to the host, each alone. Times are in ms. Transfers go by host memory, over
+// the cheapest routes, or (latency only) over direct links and shared memories. Identical devices
+// are one kind. A value counts its constants once, where the first operation needs them.
 //
 // What the model leaves out: operations of a loop's body count once; a called function counts as
-// the sum of its operations on the device of the call; direct links between devices (copies take
+// the sum of its operations on the device of the call; direct links in throughput (copies take
 // them, the prediction does not).
 #ifndef BERTH_PLANNER_PLACEMENT_H_
 #define BERTH_PLANNER_PLACEMENT_H_

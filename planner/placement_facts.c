@@ -16,6 +16,8 @@ typedef struct facts {
     double *function_ms;  // [functions * devices] of called graph functions; NULL = none is called
     double **time;        // [devices][nodes] before identical devices are one kind
     double **transfer;    // [devices][nodes]
+    double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
+    double *link_ms_per_byte;
 } facts;
 
 uint32_t berth_planner__placement_class(const berth_planner_state *state,
@@ -136,6 +138,90 @@ static void fill_columns(facts *c) {
     }
 }
 
+// ---- direct links -------------------------------------------------------------------------------
+
+// What a copy takes that does not go through the host's memory, as a line over its bytes: the
+// cheapest route for a value of usual size.
+static void measure_link(const facts *c, uint32_t a, uint32_t b, double *out_ms,
+                         double *out_ms_per_byte) {
+    static const uint64_t usual_bytes = 1 << 20;
+    const berth_target_device *devices = c->target->devices;
+    uint32_t host_memory = devices[c->target->host].own_memory;
+    berth_target_route route = {0};
+    *out_ms = INFINITY;
+    *out_ms_per_byte = 0;
+    if (berth_multi_target_share_memory(c->target, a, c->target->host, NULL) &&
+        berth_multi_target_share_memory(c->target, b, c->target->host, NULL))
+        return;  // nothing is shorter than that
+    if (berth_multi_target_share_memory(c->target, a, b, NULL)) {
+        *out_ms = 0;
+        return;
+    }
+    if (devices[a].own_memory == host_memory || devices[b].own_memory == host_memory) return;
+    if (!berth_multi_target_route(c->target, devices[a].own_memory, devices[b].own_memory,
+                                  usual_bytes, &route))
+        return;
+    double latency_ns = 0, ns_per_byte = 0;
+    for (uint32_t i = 0; i < route.hop_count; ++i) {
+        if (route.hops[i].to == host_memory) return;
+        latency_ns += (double)route.hops[i].latency_ns;
+        if (route.hops[i].bandwidth_bytes_per_s > 0)
+            ns_per_byte += 1e9 / route.hops[i].bandwidth_bytes_per_s;
+    }
+    *out_ms = latency_ns / ns_per_ms;
+    *out_ms_per_byte = ns_per_byte / ns_per_ms;
+}
+
+static void fill_links(facts *c) {
+    uint32_t devices = c->target->device_count;
+    c->link_ms = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
+    c->link_ms_per_byte = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
+    for (uint32_t a = 0; a < devices; ++a)
+        for (uint32_t b = 0; b < devices; ++b)
+            measure_link(c, a, b, &c->link_ms[a * devices + b],
+                         &c->link_ms_per_byte[a * devices + b]);
+}
+
+// Whether a and b are linked to all others, and these to them, in the same way.
+static bool same_links(const facts *c, uint32_t a, uint32_t b) {
+    uint32_t devices = c->target->device_count;
+    for (uint32_t e = 0; e < devices; ++e) {
+        if (e == a || e == b) continue;
+        uint32_t pairs[2][2] = {{a * devices + e, b * devices + e},
+                                {e * devices + a, e * devices + b}};
+        for (int i = 0; i < 2; ++i)
+            if (c->link_ms[pairs[i][0]] != c->link_ms[pairs[i][1]] ||
+                c->link_ms_per_byte[pairs[i][0]] != c->link_ms_per_byte[pairs[i][1]])
+                return false;
+    }
+    return true;
+}
+
+// Links between kinds, from those between two of their devices; none where none shortens a way.
+static void fill_direct(facts *c, const uint32_t *first, const uint32_t *second) {
+    berth_place_problem *problem = &c->placement->problem;
+    uint32_t kinds = problem->kind_count, devices = c->target->device_count;
+    bool any = false;
+    double *ms = berth_arena_new_array(c->arena, double, (size_t)kinds *kinds);
+    double *per_byte = berth_arena_new_array(c->arena, double, (size_t)kinds *kinds);
+    for (uint32_t k = 0; k < kinds; ++k) {
+        for (uint32_t l = 0; l < kinds; ++l) {
+            uint32_t to = k == l ? second[k] : first[l];
+            ms[k * kinds + l] = INFINITY;
+            if (to == BERTH_NO_INDEX) continue;
+            ms[k * kinds + l] = c->link_ms[first[k] * devices + to];
+            per_byte[k * kinds + l] = c->link_ms_per_byte[first[k] * devices + to];
+            any |= ms[k * kinds + l] < INFINITY;
+        }
+    }
+    if (!any) return;
+    problem->direct_ms = ms;
+    problem->direct_ms_per_byte = per_byte;
+    problem->value_bytes = berth_arena_new_array(c->arena, double, problem->node_count);
+    for (uint32_t v = 0; v < problem->node_count; ++v)
+        problem->value_bytes[v] = c->placement->nodes[v].bytes;
+}
+
 // ---- kinds --------------------------------------------------------------------------------------
 
 static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
@@ -144,7 +230,8 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
     return x->host_only == y->host_only && memcmp(c->time[a], c->time[b], bytes) == 0 &&
            memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
            c->target->memories[x->own_memory].budget_bytes ==
-               c->target->memories[y->own_memory].budget_bytes;
+               c->target->memories[y->own_memory].budget_bytes &&
+           same_links(c, a, b);
 }
 
 static void fill_kinds(facts *c) {
@@ -152,22 +239,27 @@ static void fill_kinds(facts *c) {
     berth_place_problem *problem = &out->problem;
     uint32_t devices = c->target->device_count, placed = 0;
     bool *done = berth_arena_new_array(c->arena, bool, devices);
+    uint32_t *first = berth_arena_new_array(c->arena, uint32_t, devices);
+    uint32_t *second = berth_arena_new_array(c->arena, uint32_t, devices);
     problem->kinds = berth_arena_new_array(c->arena, berth_place_kind, devices);
     out->target_device = berth_arena_new_array(c->arena, uint32_t, devices);
     out->solver_device = berth_arena_new_array(c->arena, uint32_t, devices);
     for (uint32_t a = 0; a < devices; ++a) {
         if (done[a]) continue;
+        first[problem->kind_count] = a;
+        second[problem->kind_count] = BERTH_NO_INDEX;
         berth_place_kind *kind = &problem->kinds[problem->kind_count++];
         kind->name = c->target->devices[a].name;
         kind->capacity_bytes = INFINITY;
         for (uint32_t b = a; b < devices; ++b) {
             if (done[b] || (b != a && !same_kind(c, a, b))) continue;
             done[b] = true;
-            kind->device_count++;
+            if (++kind->device_count == 2) second[problem->kind_count - 1] = b;
             out->target_device[placed] = b;
             out->solver_device[b] = placed++;
         }
     }
+    fill_direct(c, first, second);
     size_t cells = (size_t)problem->node_count * problem->kind_count;
     problem->time = berth_arena_new_array(c->arena, double, cells);
     problem->transfer = berth_arena_new_array(c->arena, double, cells);
@@ -294,6 +386,7 @@ void berth_planner__placement_facts(berth_placement *placement, berth_arena *are
                .arena = arena};
     time_functions(&c);
     fill_columns(&c);
+    fill_links(&c);
     fill_kinds(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);

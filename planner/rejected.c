@@ -42,15 +42,23 @@ static double transfer_of(const rejecter *r, uint32_t node, uint32_t device) {
 // The copies of one node's value: to host memory once, from there to each device once.
 static double copies_of(const rejecter *r, uint32_t node) {
     const berth_place_problem *problem = r->problem;
+    bool latency = r->choice->objective == BERTH_PLACE_LATENCY, written = false;
     uint64_t seen = 0;
     double total = 0;
     uint32_t home = r->assignment[node];
     for (uint32_t i = problem->succ_start[node]; i < problem->succ_start[node + 1]; ++i) {
         uint32_t device = r->assignment[problem->succ[i]];
         if (device == home || (seen >> device & 1)) continue;
-        if (!seen) total += transfer_of(r, node, home);
         seen |= (uint64_t)1 << device;
-        total += transfer_of(r, node, device);
+        double there = transfer_of(r, node, device);
+        double direct = berth_place_direct(problem, node, home, device);
+        if (latency && direct < transfer_of(r, node, home) + there) {
+            total += direct;
+            continue;
+        }
+        if (!written) total += transfer_of(r, node, home);
+        written = true;
+        total += there;
     }
     return total;
 }

@@ -2,8 +2,8 @@
 // free, it takes the task with the longest way to the end (the upward rank of Topcuoglu, Hariri and
 // Wu, 2002, with the real times) among those that could start; equal ranks by index. A value that
 // is needed elsewhere is one task on its device's link (to host memory), then one task on the link
-// of each device that needs it. Tasks of no length and nodes of concurrent kinds wait for nobody.
-// O(tasks * (log tasks + devices)).
+// of each device that needs it; or only the latter, where a link between the two is faster. Tasks
+// of no length and nodes of concurrent kinds wait for nobody. O(tasks * (log tasks + devices)).
 #include <math.h>
 
 #include "planner/solve/evaluate_private.h"
@@ -13,7 +13,8 @@ typedef struct task {
     double rank;        // longest way to the end, its own length included
     uint32_t resource;  // device, device_count + device for its link, or BERTH_PLACE_NONE
     uint32_t node;      // whose computation or whose value
-    uint32_t reader;    // device that a read is for
+    uint32_t reader;    // device that a read is for; BERTH_PLACE_NONE = a write
+    bool direct;        // a read that waits for no write
 } task;
 
 typedef struct event {
@@ -45,6 +46,13 @@ static double cost(const schedule *s, uint32_t node, uint32_t device) {
 // ------------------------------------------------------------------------------------------------
 // tasks
 
+static void add_copy(schedule *s, uint32_t u, double length, uint32_t device, uint32_t reader,
+                     bool direct) {
+    task t = {length, 0, s->problem->device_count + device, u, reader, direct};
+    berth_vec_push(s->scratch, &s->tasks, t);
+}
+
+// The write comes first, if there is one.
 static void add_copies(schedule *s, uint32_t u, bool *needs) {
     const berth_place_problem *problem = s->problem;
     uint32_t home = s->assignment[u];
@@ -52,15 +60,17 @@ static void add_copies(schedule *s, uint32_t u, bool *needs) {
     s->first_copy[u] = write;
     for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i)
         needs[s->assignment[problem->succ[i]]] = true;
+    needs[home] = false;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
-        if (needs[d] && d != home) {
-            if (s->tasks.count == write) {
-                task t = {cost(s, u, home), 0, problem->device_count + home, u, BERTH_PLACE_NONE};
-                berth_vec_push(s->scratch, &s->tasks, t);
-            }
-            task t = {cost(s, u, d), 0, problem->device_count + d, u, d};
-            berth_vec_push(s->scratch, &s->tasks, t);
-        }
+        if (!needs[d]) continue;
+        if (berth_place_direct(problem, u, home, d) < cost(s, u, home) + cost(s, u, d)) continue;
+        needs[d] = false;
+        if (s->tasks.count == write)
+            add_copy(s, u, cost(s, u, home), home, BERTH_PLACE_NONE, false);
+        add_copy(s, u, cost(s, u, d), d, d, false);
+    }
+    for (uint32_t d = 0; d < problem->device_count; ++d) {
+        if (needs[d]) add_copy(s, u, berth_place_direct(problem, u, home, d), d, d, true);
         needs[d] = false;
     }
 }
@@ -70,8 +80,12 @@ static void build_tasks(schedule *s) {
     for (uint32_t v = 0; v < problem->node_count; ++v) {
         uint32_t d = s->assignment[v];
         uint32_t kind = problem->device_kind[d];
-        task t = {problem->time[(size_t)v * problem->kind_count + kind], 0,
-                  problem->kinds[kind].concurrent ? BERTH_PLACE_NONE : d, v, BERTH_PLACE_NONE};
+        task t = {problem->time[(size_t)v * problem->kind_count + kind],
+                  0,
+                  problem->kinds[kind].concurrent ? BERTH_PLACE_NONE : d,
+                  v,
+                  BERTH_PLACE_NONE,
+                  false};
         berth_vec_push(s->scratch, &s->tasks, t);
         s->waiting[v] = problem->pred_start[v + 1] - problem->pred_start[v];
     }
@@ -100,12 +114,16 @@ static void rank_tasks(schedule *s) {
         uint32_t write = s->first_copy[u];
         uint32_t end = s->first_copy[u + 1];
         double after = 0;
-        for (uint32_t i = write + 1; i < end; ++i) {
+        for (uint32_t i = write; i < end; ++i) {
             task *read = &s->tasks.data[i];
+            if (read->reader == BERTH_PLACE_NONE) continue;
             read->rank = read->length + rank_on(s, u, read->reader);
-            after = fmax(after, read->rank);
+            if (read->direct)
+                most = fmax(most, read->rank);
+            else
+                after = fmax(after, read->rank);
         }
-        if (write < end) {
+        if (write < end && s->tasks.data[write].reader == BERTH_PLACE_NONE) {
             s->tasks.data[write].rank = s->tasks.data[write].length + after;
             most = fmax(most, s->tasks.data[write].rank);
         }
@@ -212,9 +230,12 @@ static void finish(schedule *s, uint32_t index) {
     uint32_t end = s->first_copy[t.node + 1];
     if (index < s->problem->node_count) {
         arrive(s, t.node, s->assignment[t.node]);
-        if (write < end) make_ready(s, write);
-    } else if (index == write) {
-        for (uint32_t i = write + 1; i < end; ++i) make_ready(s, i);
+        for (uint32_t i = write; i < end; ++i)
+            if (s->tasks.data[i].direct || s->tasks.data[i].reader == BERTH_PLACE_NONE)
+                make_ready(s, i);
+    } else if (t.reader == BERTH_PLACE_NONE) {
+        for (uint32_t i = write + 1; i < end; ++i)
+            if (!s->tasks.data[i].direct) make_ready(s, i);
     } else {
         arrive(s, t.node, t.reader);
     }

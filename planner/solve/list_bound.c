@@ -57,6 +57,10 @@ static void find_heads(lists *l) {
                                                 transfer_on(l, u, d));
             for (uint32_t d = 0; d < l->devices; ++d) {
                 double here = in_host + transfer_on(l, u, d);
+                for (uint32_t e = 0; e < l->devices && !together && problem->direct_ms; ++e)
+                    if (e != d && is_able(l, u, e))
+                        here = fmin(here, l->head[(size_t)u * l->devices + e] + time_on(l, u, e) +
+                                              berth_place_direct(problem, u, e, d));
                 if (is_able(l, u, d))
                     here = fmin(here, l->head[(size_t)u * l->devices + d] + time_on(l, u, d));
                 head[d] = fmax(head[d], here);
@@ -80,6 +84,10 @@ static void find_tails(lists *l) {
                                                     l->tail[(size_t)v * l->devices + d]);
             for (uint32_t d = 0; d < l->devices; ++d) {
                 double here = transfer_on(l, u, d) + from_host;
+                for (uint32_t e = 0; e < l->devices && !together && problem->direct_ms; ++e)
+                    if (e != d && is_able(l, v, e))
+                        here = fmin(here, berth_place_direct(problem, u, d, e) + time_on(l, v, e) +
+                                              l->tail[(size_t)v * l->devices + e]);
                 if (is_able(l, v, d))
                     here = fmin(here, time_on(l, v, d) + l->tail[(size_t)v * l->devices + d]);
                 tail[d] = fmax(tail[d], here);

@@ -273,6 +273,16 @@ berth_status berth_place_problem_finish(berth_arena *arena, berth_place_problem 
     return status;
 }
 
+double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,
+                          uint32_t to) {
+    if (!problem->direct_ms) return INFINITY;
+    size_t pair =
+        (size_t)problem->device_kind[from] * problem->kind_count + problem->device_kind[to];
+    if (problem->direct_ms[pair] == INFINITY) return INFINITY;
+    return problem->direct_ms[pair] +
+           problem->value_bytes[node] * problem->direct_ms_per_byte[pair];
+}
+
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind) {
     uint32_t first = 0;
     for (uint32_t k = 0; k < kind; ++k) first += problem->kinds[k].device_count;

@@ -66,6 +66,13 @@ typedef struct berth_place_problem {
     uint32_t kind_count;
     berth_place_kind *kinds;  // [kind_count]
     bool one_subgraph;        // latency: see above
+    // Links between devices, for latency by list scheduling only (elsewhere all goes by host
+    // memory); all NULL = none. Node u's output goes straight from a device of kind k to another of
+    // kind l in direct_ms[k * kind_count + l] + value_bytes[u] * direct_ms_per_byte[...], INFINITY
+    // = not at all; taken where it is faster, on the reader's link.
+    double *direct_ms;           // [kind_count * kind_count]
+    double *direct_ms_per_byte;  // [kind_count * kind_count]
+    double *value_bytes;         // [node_count]
 
     // Set by berth_place_problem_finish:
     uint32_t group_count;
@@ -87,6 +94,10 @@ typedef struct berth_place_problem {
 //   BERTH_PLACE_FIGURE_LIMIT; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_place_problem_finish(berth_arena *arena,
                                                        berth_place_problem *problem);
+
+// Time to move the node's output straight from one device to another; INFINITY = no such link.
+double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,
+                          uint32_t to);
 
 // First device of a kind.
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind);

@@ -107,7 +107,8 @@ static double ready_on(const heft *h, uint32_t node, uint32_t device) {
         uint32_t pred = problem->pred[p];
         double there = h->done[pred];
         if (h->at[pred] != device)
-            there += transfer(h, pred, h->at[pred]) + transfer(h, pred, device);
+            there += fmin(transfer(h, pred, h->at[pred]) + transfer(h, pred, device),
+                          berth_place_direct(problem, pred, h->at[pred], device));
         ready = fmax(ready, there);
     }
     return ready;

@@ -71,6 +71,18 @@ static berth_plan_options options_of(const berth_multi_target *target, const cos
     "{\"name\": \"g\", \"target\": {\"kind\": \"opencl\"}},"                                       \
     "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["                         \
     "{\"name\": \"ram\", \"reached_by\": [\"g\", \"c\"], \"capacity_bytes\": 1000000}]}"
+// Two devices, each far from the host, with a link between them.
+#define PEERS                                                                                      \
+    "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": ["                                        \
+    "{\"name\": \"g\", \"target\": {\"kind\": \"opencl\"}},"                                       \
+    "{\"name\": \"h\", \"target\": {\"kind\": \"opencl\"}},"                                       \
+    "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["                         \
+    "{\"name\": \"one\", \"reached_by\": [\"g\"], \"capacity_bytes\": 1000000},"                   \
+    "{\"name\": \"two\", \"reached_by\": [\"h\"], \"capacity_bytes\": 1000000},"                   \
+    "{\"name\": \"ram\", \"reached_by\": [\"c\"], \"capacity_bytes\": 1000000}], \"links\": ["     \
+    "{\"from\": \"ram\", \"to\": \"one\", \"bandwidth_bytes_per_s\": 1e9, \"latency_ns\": 9000},"  \
+    "{\"from\": \"ram\", \"to\": \"two\", \"bandwidth_bytes_per_s\": 1e9, \"latency_ns\": 9000},"  \
+    "{\"from\": \"one\", \"to\": \"two\", \"bandwidth_bytes_per_s\": 1e9, \"latency_ns\": 500}]}"
 #define T ": f32[256]"
 #define CHAIN "%a = relu(%x) %b = neg(%a) %d = exp(%b) return %d }"
 #define NUMBERS "(1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8)} "
@@ -153,6 +165,13 @@ static const hand_case hand_cases[] = {
      "memory",
      64 / 16384.0,
      NULL},
+    {"a direct link",  // 1 KiB takes 10.024 us to the host, 1.524 us to the peer
+     "graph @main(%x" T ") { " CHAIN,
+     PEERS,
+     {{"a", {10, 100, 100}}, {"b", {100, 10, 100}}, {"d", {10, 100, 100}}},
+     "latency",
+     10.024 + 10 + 1.524 + 10 + 1.524 + 10 + 10.024,
+     "@main x:C x>G a:G a>H b:H b>G d:G d>C R:C\n"},
 };
 enum { hand_case_count = sizeof(hand_cases) / sizeof(hand_cases[0]), capacity_case = 6 };
 
@@ -326,10 +345,10 @@ static void random_rows(uint64_t seed, cost_row *rows) {
     }
 }
 
-static double value_of(const char *text, const cost_row *rows, const char *strategy,
-                       const char *objective, bool must_be_proven) {
+static double value_of(const char *machine, const char *text, const cost_row *rows,
+                       const char *strategy, const char *objective, bool must_be_proven) {
     berth_arena *arena = new_arena();
-    berth_multi_target *target = parse_target(arena, THREE);
+    berth_multi_target *target = parse_target(arena, machine);
     berth_plan_options options = options_of(target, rows, strategy, objective);
     berth_module *module = parse_module(arena, text);
     berth_plan *plan = NULL;
@@ -348,13 +367,14 @@ static double value_of(const char *text, const cost_row *rows, const char *strat
     return value;
 }
 
-static double enumerate(uint64_t seed, const cost_row *rows, const char *objective) {
+static double enumerate(const char *machine, uint64_t seed, const cost_row *rows,
+                        const char *objective) {
     double best = INFINITY;
     uint32_t places[random_ops + 1] = {0};
     for (;;) {
         berth_arena *arena = new_arena();
         double value =
-            value_of(random_text(arena, seed, places), rows, "default", objective, false);
+            value_of(machine, random_text(arena, seed, places), rows, "default", objective, false);
         best = fmin(best, value);
         berth_arena_destroy(arena);
         uint32_t i = 0;
@@ -373,12 +393,13 @@ ParameterizedTest(int *seed, strategies, enumerated) {
     cost_row rows[row_limit] = {{0}};
     random_rows((uint64_t)*seed, rows);
     const char *objective = *seed % 3 ? "latency" : "throughput";
-    double best = enumerate((uint64_t)*seed, rows, objective);
+    const char *machine = *seed % 2 ? THREE : PEERS;
+    double best = enumerate(machine, (uint64_t)*seed, rows, objective);
     cr_assert(best < INFINITY);
     berth_arena *arena = new_arena();
     const char *text = random_text(arena, (uint64_t)*seed, NULL);
-    double found = value_of(text, rows, "auto", objective, true);
-    double rules = value_of(text, rows, "default", objective, false);
+    double found = value_of(machine, text, rows, "auto", objective, true);
+    double rules = value_of(machine, text, rows, "default", objective, false);
     cr_assert_float_eq(found, best, 1e-6, "auto %g, the best of all %g", found, best);
     cr_assert_geq(rules, found - 1e-6);
     berth_arena_destroy(arena);
