@@ -360,6 +360,9 @@ static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
     plan->reproducible = choice->reproducible;
     plan->search_nodes = choice->search_nodes;
     plan->note = choice->note;
+    if (!plan->note && choice->objective == BERTH_PLACE_THROUGHPUT)
+        plan->note = "the executor runs one request after the other; loads are for a pipeline of "
+                     "requests";
     if (state->options->explain) berth_planner__reject(state, assignment, plan);
     return BERTH_OK;
 }
