@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/passes/layout_private.h"
 #include "compiler/passes/winograd.h"
 #include "ir/layout.h"
 #include "ir/op_params.h"
@@ -10,28 +11,8 @@
 #define BLOCK 8          // channels of a block of activations
 #define WEIGHT_BLOCK 16  // outputs of a block of weights
 #define BLOCKED "aBcd8b"
-#define MAX_EXACT 16777216.0  // whole numbers below are exact in f32
 
-typedef struct pass {
-    berth_module *module;
-    berth_func_id main;
-    const berth_multi_target *target;
-    berth_arena *scratch;
-    // Per value of the graph as it was: its version in the other layout, once there is one
-    // (BERTH_NONE).
-    berth_value_id *other;
-    uint32_t value_count;
-    berth_str_id blocked;
-    bool winograd;
-} pass;
-
-static berth_graph *graph_of(const pass *p) {
-    return berth_graph_get(p->module, p->main);
-}
-
-static const berth_type *type_of(const pass *p, berth_value_id value) {
-    return berth_type_get(p->module, graph_of(p)->values.data[value].type);
-}
+typedef berth_layout_pass pass;
 
 static void set_layout(pass *p, berth_value_id value, berth_str_id layout) {
     const berth_type type = *type_of(p, value);
@@ -59,9 +40,9 @@ static bool is_f32(const pass *p, berth_value_id value, int rank) {
 // -------------------------------------------------------------------------------------------------
 
 // A value of the given type made by a new operation before `position` (BERTH_NONE: at the end).
-static berth_value_id insert(pass *p, berth_op_id position, berth_op_kind kind,
-                             const berth_value_id *inputs, uint32_t input_count, berth_type_id type,
-                             berth_op_id like) {
+berth_value_id berth_layout__insert(pass *p, berth_op_id position, berth_op_kind kind,
+                                    const berth_value_id *inputs, uint32_t input_count,
+                                    berth_type_id type, berth_op_id like) {
     berth_op model = graph_of(p)->ops.data[like];
     berth_op_id made =
         position == BERTH_NONE
@@ -81,7 +62,8 @@ static berth_value_id relayout(pass *p, berth_value_id value, berth_str_id layou
     const berth_type type = *type_of(p, value);
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
-    berth_value_id result = insert(p, position, BERTH_OP_RELAYOUT, &value, 1, wanted, like);
+    berth_value_id result =
+        berth_layout__insert(p, position, BERTH_OP_RELAYOUT, &value, 1, wanted, like);
     berth_op_id made = graph_of(p)->values.data[result].op;
     berth_attrs attrs = {0};
     berth_attrs_set_string(p->module, &attrs, "layout", berth_module_str(p->module, layout));
@@ -161,7 +143,7 @@ static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x,
     berth_value_id amounts = berth_graph_insert_constant(p->module, p->main, id, tensor, like.loc);
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, 4, type.dims, type.layout);
-    return insert(p, id, BERTH_OP_PAD, (berth_value_id[]){x, amounts}, 2, wanted, id);
+    return berth_layout__insert(p, id, BERTH_OP_PAD, (berth_value_id[]){x, amounts}, 2, wanted, id);
 }
 
 static void clear_padding(pass *p, berth_op_id id) {
@@ -214,9 +196,9 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     berth_attrs_set_ints(
         module, &attrs, "pads",
         (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
-    berth_value_id in =
-        insert(p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
-               berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
+    berth_value_id in = berth_layout__insert(
+        p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
     graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
     berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
     *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
@@ -228,9 +210,9 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
                                  berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
     graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
-    berth_value_id sum =
-        insert(p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
-               berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
+    berth_value_id sum = berth_layout__insert(
+        p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
     berth_value_id bias_value = bias ? packed_constant(p, bias, "A8a", id) : BERTH_NONE;
     berth_attrs last = {0};
     berth_attrs_set_int(module, &last, "tile", m);
@@ -244,7 +226,7 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     set_layout(p, op.outputs[0], p->blocked);
 }
 
-static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
+berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     berth_op op = graph_of(p)->ops.data[id];
     *out_done = false;
     const berth_tensor *weights = berth_graph_constant_of(p->module, graph_of(p), op.inputs[1]);
@@ -340,115 +322,10 @@ static bool convert_concat(pass *p, berth_op_id id) {
     return true;
 }
 
-// ---- integers
-// ------------------------------------------------------------------------------------
-
-// Largest sum over one output of |w - zero| (a bound of |accumulator| per unit of input), and the
-// weights less their zero points as f32. False when the zero points are not understood.
-static bool shifted_weights(pass *p, const berth_tensor *w, const berth_tensor *zero,
-                            berth_tensor *out, double *out_bound) {
-    int64_t zeros = zero ? berth_tensor_element_count(zero) : 0;
-    int64_t each = berth_tensor_element_count(w) / (w->dims[0] ? w->dims[0] : 1);
-    if (zeros > 1 && zeros != w->dims[0]) return false;
-    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, w->rank, w->dims);
-    *out_bound = 0;
-    for (int64_t o = 0; o < w->dims[0]; ++o) {
-        double sum = 0;
-        int64_t shift = zeros ? berth_tensor_get_i64(zero, zeros > 1 ? o : 0) : 0;
-        for (int64_t i = o * each; i < (o + 1) * each; ++i) {
-            double value = (double)(berth_tensor_get_i64(w, i) - shift);
-            berth_tensor_set_f64(out, i, value);
-            sum += value < 0 ? -value : value;
-        }
-        if (sum > *out_bound) *out_bound = sum;
-    }
-    return true;
-}
-
-static berth_value_id cast_to(pass *p, berth_op_id position, berth_value_id value,
-                              berth_dtype dtype) {
-    const berth_type type = *type_of(p, value);
-    berth_type_id wanted =
-        berth_type_tensor_layout(p->module, dtype, type.rank, type.dims, type.layout);
-    berth_value_id result = insert(p, position, BERTH_OP_CAST, &value, 1, wanted, position);
-    berth_attrs attrs = {0};
-    berth_attrs_set(p->module, &attrs, "to",
-                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
-    graph_of(p)->ops.data[graph_of(p)->values.data[result].op].attrs = attrs;
-    return result;
-}
-
-static const berth_tensor *constant_operand(const pass *p, const berth_op *op, uint32_t i) {
-    if (i >= op->input_count || op->inputs[i] == BERTH_NONE) return NULL;
-    return berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
-}
-
-// x - zero as f32
-static berth_value_id shifted_input(pass *p, berth_op_id id, berth_value_id x,
-                                    const berth_tensor *zero) {
-    berth_value_id value = cast_to(p, id, x, BERTH_DTYPE_F32);
-    if (!zero || berth_tensor_get_i64(zero, 0) == 0) return value;
-    berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
-    *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
-    berth_tensor_set_f64(scalar, 0, (double)berth_tensor_get_i64(zero, 0));
-    berth_value_id amount =
-        berth_graph_insert_constant(p->module, p->main, id, scalar, graph_of(p)->ops.data[id].loc);
-    return insert(p, id, BERTH_OP_SUB, (berth_value_id[]){value, amount}, 2,
-                  graph_of(p)->values.data[value].type, id);
-}
-
-// The operation becomes the conversion of `sum`, which is a whole number.
-static void become_integer(pass *p, berth_op_id id, berth_value_id sum) {
-    berth_op *self = &graph_of(p)->ops.data[id];
-    berth_attrs attrs = {0};
-    berth_attrs_set(p->module, &attrs, "to",
-                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = BERTH_DTYPE_I32});
-    self->kind = BERTH_OP_CAST;
-    self->input_count = 1;
-    self->inputs[0] = sum;
-    self->attrs = attrs;
-}
-
-// Sums of integers below 2^24 are exact in f32, where the fast convolution is: conv_integer(x, w)
-// becomes cast(conv(cast(x) - zero, w - zero)). Larger ones stay as they are.
-static berth_status convert_conv_integer(pass *p, berth_op_id id) {
-    berth_op op = graph_of(p)->ops.data[id];
-    const berth_tensor *w = constant_operand(p, &op, 1);
-    const berth_tensor *x_zero = constant_operand(p, &op, 2);
-    const berth_tensor *w_zero = constant_operand(p, &op, 3);
-    bool known_zeros = (op.input_count < 3 || op.inputs[2] == BERTH_NONE || x_zero) &&
-                       (op.input_count < 4 || op.inputs[3] == BERTH_NONE || w_zero);
-    if (!w || w->rank != 4 || !known_zeros) return BERTH_OK;
-    if (x_zero && berth_tensor_element_count(x_zero) != 1) return BERTH_OK;
-    const berth_type x = *type_of(p, op.inputs[0]);
-    if (!berth_type_is_static(&x) || x.rank != 4 || (x.layout && x.layout != p->blocked))
-        return BERTH_OK;
-    berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
-    double bound = 0;
-    if (!shifted_weights(p, w, w_zero, shifted, &bound)) return BERTH_OK;
-    if (bound * 255 >= MAX_EXACT) return BERTH_OK;  // |x - zero| <= 255 for 8-bit types
-    berth_value_id value = shifted_input(p, id, op.inputs[0], x_zero);
-    berth_value_id weights = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
-    const berth_type out = *type_of(p, op.outputs[0]);
-    berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
-    berth_value_id sum =
-        insert(p, id, BERTH_OP_CONV, (berth_value_id[]){value, weights}, 2, real, id);
-    berth_op_id conv = graph_of(p)->values.data[sum].op;
-    graph_of(p)->ops.data[conv].attrs = op.attrs;
-    bool done = false;
-    bool winograd = p->winograd;
-    p->winograd = false;  // it rounds: sums would no longer be exact
-    berth_status status = convert_conv(p, conv, &done);
-    p->winograd = winograd;
-    BERTH_TRY(status);
-    become_integer(p, id, sum);
-    return BERTH_OK;
-}
-
 // ---- matrices
 // -------------------------------------------------------------------------------------------------------
 
-static void convert_matrix(pass *p, berth_op_id id) {
+void berth_layout__matrix(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     const berth_tensor *weights = berth_graph_constant_of(p->module, graph_of(p), op.inputs[1]);
     if (!weights || weights->dtype != BERTH_DTYPE_F32 || weights->rank != 2 ||
@@ -460,40 +337,6 @@ static void convert_matrix(pass *p, berth_op_id id) {
     if (columns < BLOCK || !is_f32(p, op.inputs[0], -1)) return;
     berth_value_id packed = packed_constant(p, weights, transposed ? "Ab16a" : "Ba16b", id);
     if (packed != BERTH_NONE) set_input(p, id, 1, packed);
-}
-
-// The same for matmul_integer(a, w): cast(matmul(cast(a) - zero, w - zero)).
-static void convert_matmul_integer(pass *p, berth_op_id id) {
-    berth_op op = graph_of(p)->ops.data[id];
-    const berth_tensor *w = constant_operand(p, &op, 1);
-    const berth_tensor *zeros[2] = {constant_operand(p, &op, 2), constant_operand(p, &op, 3)};
-    const berth_type out = *type_of(p, op.outputs[0]);
-    if (!w || w->rank != 2 || !berth_type_is_static(&out) || type_of(p, op.inputs[0])->layout)
-        return;
-    for (uint32_t i = 0; i < 2; ++i)
-        if (i + 2 < op.input_count && op.inputs[i + 2] != BERTH_NONE && !zeros[i]) return;
-    if (zeros[0] && berth_tensor_element_count(zeros[0]) != 1) return;
-    int64_t columns = w->dims[1];
-    int64_t count = zeros[1] ? berth_tensor_element_count(zeros[1]) : 0;
-    if (count > 1 && (zeros[1]->rank != 1 || count != columns)) return;
-    berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
-    *shifted = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 2, w->dims);
-    for (int64_t j = 0; j < columns; ++j) {
-        int64_t zero = count ? berth_tensor_get_i64(zeros[1], count > 1 ? j : 0) : 0;
-        double bound = 0;
-        for (int64_t i = j; i < w->dims[0] * columns; i += columns) {
-            double value = (double)(berth_tensor_get_i64(w, i) - zero);
-            berth_tensor_set_f64(shifted, i, value);
-            bound += value < 0 ? -value : value;
-        }
-        if (bound * 255 >= MAX_EXACT) return;
-    }
-    berth_value_id inputs[2] = {shifted_input(p, id, op.inputs[0], zeros[0])};
-    inputs[1] = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
-    berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
-    berth_value_id sum = insert(p, id, BERTH_OP_MATMUL, inputs, 2, real, id);
-    convert_matrix(p, graph_of(p)->values.data[sum].op);
-    become_integer(p, id, sum);
 }
 
 // ---- pass
@@ -512,15 +355,15 @@ static berth_status convert(pass *p, berth_op_id id) {
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
-            BERTH_TRY(convert_conv_integer(p, id));
+            BERTH_TRY(berth_layout__conv_integer(p, id));
             kind = graph_of(p)->ops.data[id].kind;
         }
         if (kind == BERTH_OP_MATMUL_INTEGER) {
             make_plain(p, id);
-            convert_matmul_integer(p, id);
+            berth_layout__matmul_integer(p, id);
         }
         if (kind == BERTH_OP_CONV)
-            BERTH_TRY(convert_conv(p, id, &done));
+            BERTH_TRY(berth_layout__conv(p, id, &done));
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
             done = convert_pool(p, id);
@@ -529,7 +372,7 @@ static berth_status convert(pass *p, berth_op_id id) {
         else if (berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE))
             done = convert_elementwise(p, id);
         else if (kind == BERTH_OP_MATMUL || kind == BERTH_OP_GEMM)
-            convert_matrix(p, id);
+            berth_layout__matrix(p, id);
     }
     if (!done) make_plain(p, id);
     return BERTH_OK;

@@ -396,6 +396,35 @@ Test(passes, quantised_operations_in_parts_compute_the_same) {
     }
 }
 
+// Sums that could exceed 2^24 are taken over parts of the input channels: 64 * 9 * 127 * 255 is
+// above it, half of that below.
+Test(passes, large_integer_sums_are_taken_in_parts) {
+    static const struct {
+        int64_t channels;
+        uint32_t parts;
+    } rows[] = {{56, 1}, {64, 2}, {136, 0}};  // 136 channels leave no whole blocks
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        berth_multi_target *target = NULL;
+        check(berth_target_parse(f.arena, "cpu", NULL, &target));
+        int64_t image[] = {1, rows[i].channels, 6, 6};
+        int64_t weights[] = {16, rows[i].channels, 3, 3};
+        berth_value_id inputs[3] = {input(&f, 4, image), scalar(&f, 0.01), BERTH_NONE};
+        inputs[2] = whole(&f, BERTH_DTYPE_U8, 0, NULL, 128, 128);
+        inputs[0] = op(&f, BERTH_OP_QUANTIZE_LINEAR, inputs, 3);
+        inputs[1] = whole(&f, BERTH_DTYPE_I8, 4, weights, 127, 127);
+        berth_value_id y = op(&f, BERTH_OP_CONV_INTEGER, inputs, 3);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+        berth_compile_result result;
+        check(berth_compile(f.module, &options, &result));
+        cr_expect_eq(count_kind(&f, BERTH_OP_CONV), rows[i].parts, "%lld channels",
+                     (long long)rows[i].channels);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CONV_INTEGER), rows[i].parts == 0);
+        berth_arena_destroy(f.arena);
+    }
+}
+
 // ---- what a model says about itself -------------------------------------------------------------
 
 static berth_value_id indices(fixture *f, int rank, const int64_t *dims, const int64_t *values) {

@@ -1,0 +1,47 @@
+// What the files of the layout pass share (private to compiler/passes).
+#ifndef BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
+#define BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+typedef struct berth_layout_pass {
+    berth_module *module;
+    berth_func_id main;
+    const berth_multi_target *target;
+    berth_arena *scratch;
+    // Per value of the graph as it was: its version in the other layout, once there is one
+    // (BERTH_NONE).
+    berth_value_id *other;
+    uint32_t value_count;
+    berth_str_id blocked;
+    bool winograd;
+} berth_layout_pass;
+
+static inline berth_graph *graph_of(const berth_layout_pass *p) {
+    return berth_graph_get(p->module, p->main);
+}
+
+static inline const berth_type *type_of(const berth_layout_pass *p, berth_value_id value) {
+    return berth_type_get(p->module, graph_of(p)->values.data[value].type);
+}
+
+// layout.c
+// A value of the given type made by a new operation before `position` (BERTH_NONE: at the end), on
+// the device of operation `like`.
+berth_value_id berth_layout__insert(berth_layout_pass *p, berth_op_id position, berth_op_kind kind,
+                                    const berth_value_id *inputs, uint32_t input_count,
+                                    berth_type_id type, berth_op_id like);
+// Gives a convolution its blocked form where it has one (*out_done).
+BERTH_MUST_USE berth_status berth_layout__conv(berth_layout_pass *p, berth_op_id id,
+                                               bool *out_done);
+// Packs the constant weights of a matmul or gemm.
+void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
+
+// layout_integer.c
+// Sums of integers as sums of f32, where they are exact: the operation itself becomes the
+// conversion back to i32. Others stay as they are.
+BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id);
+void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
+
+#endif  // BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
