@@ -17,8 +17,9 @@ typedef struct access_list {
 
 typedef struct orderer {
     berth_packager *p;
-    uint32_t *node_of;  // per step, BERTH_NO_INDEX: removed
-    uint32_t *step_of;  // per node
+    berth_arena *arena;  // scratch
+    uint32_t *node_of;   // per step, BERTH_NO_INDEX: removed
+    uint32_t *step_of;   // per node
     berth_sharing sharing;
     access_list *lists;  // per storage
     BERTH_VEC(berth_memory_order_edge) edges;
@@ -34,7 +35,7 @@ static uint32_t find_root(const orderer *o, uint32_t tensor, uint64_t *out_offse
 
 static void collect_accesses(orderer *o) {
     berth_packager *p = o->p;
-    o->lists = berth_arena_new_array(p->arena, access_list, p->storages.count);
+    o->lists = berth_arena_new_array(o->arena, access_list, p->storages.count);
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         uint32_t bindings = p->facts.data[i].removed ? 0 : berth_packager__binding_count(p, i);
         for (uint32_t b = 0; b < bindings; ++b) {
@@ -43,7 +44,7 @@ static void collect_accesses(orderer *o) {
             uint32_t root = find_root(o, tensor, &offset);
             access now = {o->node_of[i], p->facts.data[i].written[b], offset,
                           offset + p->tensors.data[tensor].size_bytes};
-            berth_vec_push(p->arena, &o->lists[root].items, now);
+            berth_vec_push(o->arena, &o->lists[root].items, now);
         }
     }
 }
@@ -61,7 +62,7 @@ static void add_edges(orderer *o, const access_list *list) {
             berth_memory_order_edge edge = {write->node, other->node};
             if (other->node < write->node)
                 edge = (berth_memory_order_edge){other->node, write->node};
-            berth_vec_push(o->p->arena, &o->edges, edge);
+            berth_vec_push(o->arena, &o->edges, edge);
         }
     }
 }
@@ -70,14 +71,14 @@ static void add_buffer(orderer *o, uint32_t storage) {
     const access_list *list = &o->lists[storage];
     const berth_storage *held = &o->p->storages.data[storage];
     if (held->usage != BERTH_POOL_WORKSPACE || list->items.count == 0) return;
-    uint32_t *users = berth_arena_new_array(o->p->arena, uint32_t, list->items.count);
+    uint32_t *users = berth_arena_new_array(o->arena, uint32_t, list->items.count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->items.count; ++i)
         if (count == 0 || users[count - 1] != list->items.data[i].node)
             users[count++] = list->items.data[i].node;
     o->buffer_of[storage] = o->buffers.count;
     berth_memory_order_buffer buffer = {held->size_bytes, users, count};
-    berth_vec_push(o->p->arena, &o->buffers, buffer);
+    berth_vec_push(o->arena, &o->buffers, buffer);
 }
 
 static bool is_whole(const orderer *o, uint32_t tensor, uint32_t root, uint64_t offset) {
@@ -106,7 +107,11 @@ static void move_to_outputs(orderer *o) {
             continue;
         o->sharing.into[from] = to;
         o->sharing.offset_bytes[from] = 0;
-        collect_accesses(o);
+        access_list joined = o->lists[from];
+        for (uint32_t k = 0; k < o->lists[to].items.count; ++k)
+            berth_vec_push(o->arena, &joined.items, o->lists[to].items.data[k]);
+        o->lists[to] = joined;
+        o->lists[from] = (access_list){0};
     }
 }
 
@@ -127,20 +132,36 @@ static void add_takeovers(orderer *o) {
             o->lists[to].items.data[0].node != node)
             continue;
         berth_memory_order_takeover takeover = {node, o->buffer_of[from], o->buffer_of[to]};
-        berth_vec_push(p->arena, &o->takeovers, takeover);
+        berth_vec_push(o->arena, &o->takeovers, takeover);
     }
 }
 
 static uint32_t number_nodes(orderer *o) {
     berth_packager *p = o->p;
     uint32_t count = 0;
-    o->node_of = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
-    o->step_of = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    o->node_of = berth_arena_new_array(o->arena, uint32_t, p->steps.count);
+    o->step_of = berth_arena_new_array(o->arena, uint32_t, p->steps.count);
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         o->node_of[i] = p->facts.data[i].removed ? BERTH_NO_INDEX : count;
         if (!p->facts.data[i].removed) o->step_of[count++] = i;
     }
     return count;
+}
+
+// Nodes of the problem back to steps, in the packager's arena.
+static berth_status solve(orderer *o, uint32_t node_count, berth_memory_order *out_order) {
+    berth_memory_order_problem problem = {.node_count = node_count,
+                                          .edges = o->edges.data,
+                                          .edge_count = o->edges.count,
+                                          .buffers = o->buffers.data,
+                                          .buffer_count = o->buffers.count,
+                                          .takeovers = o->takeovers.data,
+                                          .takeover_count = o->takeovers.count};
+    BERTH_TRY(berth_memory_order_solve(o->arena, &problem, 0, out_order));
+    uint32_t *steps = berth_arena_new_array(o->p->arena, uint32_t, node_count);
+    for (uint32_t i = 0; i < node_count; ++i) steps[i] = o->step_of[out_order->nodes[i]];
+    out_order->nodes = steps;
+    return BERTH_OK;
 }
 
 berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *sharing,
@@ -149,13 +170,11 @@ berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *
     for (uint32_t i = 1; i < p->steps.count; ++i)
         if (p->steps.data[i].device != p->steps.data[0].device) return BERTH_OK;
     uint32_t count = p->storages.count;
-    orderer o = {
-        .p = p,
-        .sharing = {.into =
-                        berth_arena_copy(p->arena, sharing->into, count * sizeof(*sharing->into)),
-                    .offset_bytes = berth_arena_copy(p->arena, sharing->offset_bytes,
-                                                     count * sizeof(*sharing->offset_bytes))},
-        .buffer_of = berth_arena_new_array(p->arena, uint32_t, count)};
+    orderer o = {.p = p, .arena = berth_arena_create_child(p->arena)};
+    o.sharing.into = berth_arena_copy(o.arena, sharing->into, count * sizeof(*sharing->into));
+    o.sharing.offset_bytes =
+        berth_arena_copy(o.arena, sharing->offset_bytes, count * sizeof(*sharing->offset_bytes));
+    o.buffer_of = berth_arena_new_array(o.arena, uint32_t, count);
     uint32_t node_count = number_nodes(&o);
     memset(o.buffer_of, 0xff, count * sizeof(*o.buffer_of));
     collect_accesses(&o);
@@ -165,14 +184,7 @@ berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *
         add_buffer(&o, i);
     }
     add_takeovers(&o);
-    berth_memory_order_problem problem = {.node_count = node_count,
-                                          .edges = o.edges.data,
-                                          .edge_count = o.edges.count,
-                                          .buffers = o.buffers.data,
-                                          .buffer_count = o.buffers.count,
-                                          .takeovers = o.takeovers.data,
-                                          .takeover_count = o.takeovers.count};
-    BERTH_TRY(berth_memory_order_solve(p->arena, &problem, 0, out_order));
-    for (uint32_t i = 0; i < node_count; ++i) out_order->nodes[i] = o.step_of[out_order->nodes[i]];
-    return BERTH_OK;
+    berth_status status = solve(&o, node_count, out_order);
+    berth_arena_destroy(o.arena);
+    return status;
 }

@@ -16,13 +16,13 @@ static uint32_t root_of_tensor(const berth_packager *p, const berth_sharing *s, 
     return berth_packager__root(s, p->storage_of.data[tensor], out_offset);
 }
 
-static berth_sharing make_sharing(berth_packager *p) {
+static berth_sharing make_sharing(const berth_packager *p, berth_arena *arena) {
     uint32_t count = p->storages.count;
-    berth_sharing s = {.into = berth_arena_new_array(p->arena, uint32_t, count),
-                       .offset_bytes = berth_arena_new_array(p->arena, uint64_t, count),
-                       .first_step = berth_arena_new_array(p->arena, uint32_t, count),
-                       .last_step = berth_arena_new_array(p->arena, uint32_t, count),
-                       .own_first_step = berth_arena_new_array(p->arena, uint32_t, count)};
+    berth_sharing s = {.into = berth_arena_new_array(arena, uint32_t, count),
+                       .offset_bytes = berth_arena_new_array(arena, uint64_t, count),
+                       .first_step = berth_arena_new_array(arena, uint32_t, count),
+                       .last_step = berth_arena_new_array(arena, uint32_t, count),
+                       .own_first_step = berth_arena_new_array(arena, uint32_t, count)};
     memset(s.into, 0xff, count * sizeof(*s.into));
     return s;
 }
@@ -113,11 +113,12 @@ static uint32_t apply_reuses(const berth_packager *p, berth_sharing *s) {
 
 // The largest live sum of each memory, added up.
 static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_place) {
-    berth_sharing s = make_sharing(p);
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    berth_sharing s = make_sharing(p, scratch);
     copy_sharing(p, given, &s);
     find_lifetimes(p, &s);
     if (in_place) apply_reuses(p, &s);
-    int64_t *change = berth_arena_new_array(p->arena, int64_t, p->steps.count + 1);
+    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
     uint64_t sum = 0;
     for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
         memset(change, 0, (p->steps.count + 1) * sizeof(*change));
@@ -137,6 +138,7 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
         }
         sum += (uint64_t)peak;
     }
+    berth_arena_destroy(scratch);
     return sum;
 }
 
@@ -193,7 +195,7 @@ static void join_parts(berth_packager *p, berth_sharing *s) {
 // Joints that keep the best order from being as good as it is without them are taken back.
 static berth_status take_joints_back(berth_packager *p, berth_sharing *s) {
     enum { most = 64 };  // orders that are looked for
-    berth_sharing plain = make_sharing(p);
+    berth_sharing plain = make_sharing(p, p->arena);
     berth_memory_order order;
     bool *joined = berth_arena_new_array(p->arena, bool, p->joints.count);
     for (uint32_t i = 0; i < p->joints.count; ++i) {
@@ -287,7 +289,7 @@ static berth_status lower_peak_by_order(berth_packager *p, const berth_sharing *
 }
 
 berth_status berth_packager__share_memory(berth_packager *p) {
-    berth_sharing s = make_sharing(p);
+    berth_sharing s = make_sharing(p, p->arena);
     p->report->plain_bytes = measure(p, &s, false);
     p->report->in_place_bytes = measure(p, &s, true);
     join_parts(p, &s);

@@ -289,21 +289,44 @@ typedef struct solver {
     uint64_t states_left;
 } solver;
 
+// Live bytes at every group in the given order.
+static uint64_t *live_at_groups(solver *s) {
+    order_part whole;
+    cut_part(s->scratch, &s->p, 0, s->p.node_count, &whole);
+    uint64_t *live_at = berth_arena_new_array(s->scratch, uint64_t, s->p.node_count);
+    uint64_t *done = berth_arena_new_array(s->scratch, uint64_t, s->p.node_count / 64 + 1);
+    uint64_t live = 0;
+    for (uint32_t i = 0; i < s->p.node_count; ++i) {
+        order_move move = berth_order__move(&whole, done, i, live);
+        live_at[i] = move.during_bytes;
+        live = move.after_bytes;
+        berth_order__add(done, i);
+    }
+    return live_at;
+}
+
+static uint64_t bound_of(solver *s, uint32_t first, uint32_t end) {
+    berth_arena *arena = berth_arena_create_child(s->scratch);
+    order_part part;
+    cut_part(arena, &s->p, first, end, &part);
+    uint64_t bound = berth_order__bound(arena, &part);
+    berth_arena_destroy(arena);
+    return bound;
+}
+
 static void measure_parts(solver *s) {
     const bool *ends = find_ends(s->scratch, &s->p);
-    uint32_t first = 0;
+    const uint64_t *live_at = live_at_groups(s);
+    part_record record = {0};
     for (uint32_t i = 0; i < s->p.node_count; ++i) {
+        if (live_at[i] > record.source_bytes) record.source_bytes = live_at[i];
         if (!ends[i] && i + 1 < s->p.node_count) continue;
-        berth_arena *arena = berth_arena_create_child(s->scratch);
-        order_part part;
-        cut_part(arena, &s->p, first, i + 1, &part);
-        part_record record = {.first = first, .end = i + 1};
-        record.source_bytes = record.peak_bytes = berth_order__source_peak(arena, &part);
-        bool fixed = i + 1 - first <= (ends[i] ? 2u : 1u);
-        record.bound_bytes = fixed ? record.source_bytes : berth_order__bound(arena, &part);
+        record.end = i + 1;
+        bool fixed = record.end - record.first <= (ends[i] ? 2u : 1u);
+        record.peak_bytes = record.source_bytes;
+        record.bound_bytes = fixed ? record.source_bytes : bound_of(s, record.first, record.end);
         berth_vec_push(s->scratch, &s->parts, record);
-        berth_arena_destroy(arena);
-        first = i + 1;
+        record = (part_record){.first = i + 1};
     }
 }
 
