@@ -230,21 +230,28 @@ static double cut_load(const place_hyper *hyper, uint32_t net) {
     return free_devices > 1 ? 0 : least;
 }
 
+// Joins the pins of a net, unless nothing supports them together: then no placement is below the
+// value, and any merging is as good as another.
+static void join_pins(const place_hyper *hyper, uint32_t net, uint32_t *parent, uint64_t *allowed) {
+    uint32_t begin = hyper->pin_start[net];
+    uint32_t end = hyper->pin_start[net + 1];
+    uint64_t common = UINT64_MAX;
+    for (uint32_t p = begin; p < end; ++p) common &= allowed[find_root(parent, hyper->pin[p])];
+    if (common == 0) return;
+    uint32_t root = find_root(parent, hyper->pin[begin]);
+    for (uint32_t p = begin + 1; p < end; ++p) parent[find_root(parent, hyper->pin[p])] = root;
+    allowed[root] = common;
+}
+
 uint32_t berth_place__hyper_bind(berth_arena *arena, const place_hyper *hyper, double value,
                                  uint32_t *target) {
-    uint32_t *parent = berth_arena_new_array(arena, uint32_t, hyper->unit_count);
-    for (uint32_t u = 0; u < hyper->unit_count; ++u) parent[u] = u;
-    for (uint32_t n = 0; n < hyper->net_count; ++n) {
-        if (cut_load(hyper, n) < value) continue;
-        uint64_t allowed = UINT64_MAX;
-        for (uint32_t p = hyper->pin_start[n]; p < hyper->pin_start[n + 1]; ++p)
-            allowed &= hyper->allowed[hyper->pin[p]];
-        if (allowed == 0) continue;
-        uint32_t root = find_root(parent, hyper->pin[hyper->pin_start[n]]);
-        for (uint32_t p = hyper->pin_start[n] + 1; p < hyper->pin_start[n + 1]; ++p)
-            parent[find_root(parent, hyper->pin[p])] = root;
-    }
-    return number_roots(parent, hyper->unit_count, target);
+    uint32_t units = hyper->unit_count;
+    uint32_t *parent = berth_arena_new_array(arena, uint32_t, units);
+    uint64_t *allowed = berth_arena_copy(arena, hyper->allowed, units * sizeof(*allowed));
+    for (uint32_t u = 0; u < units; ++u) parent[u] = u;
+    for (uint32_t n = 0; n < hyper->net_count; ++n)
+        if (cut_load(hyper, n) >= value) join_pins(hyper, n, parent, allowed);
+    return number_roots(parent, units, target);
 }
 
 double berth_place__hyper_least_time(const place_hyper *hyper, uint32_t unit) {

@@ -124,7 +124,7 @@ typedef struct place_round {
     const uint32_t *part;   // [unit_count] units of different parts are never merged; NULL
     const uint32_t *start;  // [unit_count] a placement that no part crosses; NULL = a random one
     double heat;            // of the coarsest level
-    double weight_share;    // largest merged unit, in mean times of a device
+    double weight_limit;    // no merged unit takes longer on the best device for it
     uint32_t exponent_log2[3];  // at the start, at the end of coarser levels, at the end
     place_stop *stop;
     void *stop_user;

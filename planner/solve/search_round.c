@@ -26,7 +26,7 @@ static uint32_t coarsen(berth_arena *arena, place_round *round, level *levels) {
     double total = 0;
     for (uint32_t u = 0; u < hyper->unit_count; ++u)
         total += berth_place__hyper_least_time(hyper, u);
-    double limit = total / hyper->device_count * round->weight_share;
+    double limit = fmin(round->weight_limit, total);
     uint32_t count = 1;
     levels[0] = (level){.hyper = hyper};
     while (count < LEVELS && levels[count - 1].hyper->unit_count > wanted) {

@@ -13,11 +13,17 @@
 #include "planner/solve/search_private.h"
 #include "planner/solve/strategies.h"
 
-enum { POOL = 8, FRESH_ROUNDS = 6, FRESH_PERIOD = 8 };
+enum {
+    POOL = 8,
+    FRESH_ROUNDS = 6,  // at first
+    FRESH_PERIOD = 8,  // every eighth later
+    IDLE_ROUNDS = 150  // before it gives up; and four times as long as it took to the best
+};
 
 typedef struct elite {
     uint32_t *device;  // [units of `base`]
     double value;
+    uint32_t exponent_log2;  // that its round began with
 } elite;
 
 typedef struct searcher {
@@ -48,8 +54,12 @@ static void offer(searcher *s, const uint32_t *device, double value) {
     (void)berth_place_offer(s->search, s->assignment);
 }
 
+static uint32_t random_exponent(searcher *s) {
+    return 1 + place_random_below(&s->random, 4);
+}
+
 // The pool keeps the best of different values.
-static void remember(searcher *s, const uint32_t *device, double value) {
+static void remember(searcher *s, const uint32_t *device, double value, uint32_t exponent_log2) {
     if (isinf(value)) return;
     uint32_t at = s->pool_count;
     for (uint32_t i = 0; i < s->pool_count; ++i)
@@ -65,6 +75,7 @@ static void remember(searcher *s, const uint32_t *device, double value) {
             berth_arena_new_array(s->arena, uint32_t, s->base->unit_count);
     memcpy(s->pool[at].device, device, s->base->unit_count * sizeof(*device));
     s->pool[at].value = value;
+    s->pool[at].exponent_log2 = exponent_log2;
 }
 
 // Merges what a value better than the best cannot part. Placements of the pool that do part it go.
@@ -85,7 +96,7 @@ static void rebase(searcher *s) {
             bool fits = true;
             for (uint32_t u = 0; u < units; ++u) device[target[u]] = old->device[u];
             for (uint32_t u = 0; u < units; ++u) fits = fits && device[target[u]] == old->device[u];
-            if (fits) s->pool[kept++] = (elite){.device = device, .value = old->value};
+            if (fits) s->pool[kept++] = (elite){device, old->value, old->exponent_log2};
         }
         s->pool_count = kept;
     }
@@ -99,15 +110,16 @@ static void adopt_best(searcher *s) {
         s->device[s->base_of[problem->group[v]]] = s->search->best[v];
     for (uint32_t v = 0; v < problem->node_count; ++v)
         if (s->device[s->base_of[problem->group[v]]] != s->search->best[v]) return;
-    remember(s, s->device, s->search->best_value);
+    remember(s, s->device, s->search->best_value, random_exponent(s));
 }
 
-static void run_round(searcher *s, berth_arena *arena, place_round round) {
-    uint32_t first = 1 + place_random_below(&s->random, 3);
-    uint32_t middle = first + 1 + place_random_below(&s->random, 2);
-    round.weight_share = 1.0 / (1.0 + 4.0 * place_random_below(&s->random, 1024) / 1024);
+static void run_round(searcher *s, berth_arena *arena, place_round round, uint32_t exponent_log2) {
+    uint32_t middle = exponent_log2 + 1 + place_random_below(&s->random, 2);
+    double share = 1.0 / (1.0 + 4.0 * place_random_below(&s->random, 1024) / 1024);
+    round.weight_limit =
+        s->search->best_value < INFINITY ? share * s->search->best_value : INFINITY;
     round.hyper = s->base;
-    round.exponent_log2[0] = first;
+    round.exponent_log2[0] = exponent_log2;
     round.exponent_log2[1] = middle;
     round.exponent_log2[2] = middle + 1 + place_random_below(&s->random, 2);
     round.stop = stop;
@@ -116,12 +128,12 @@ static void run_round(searcher *s, berth_arena *arena, place_round round) {
     round.device = s->device;
     double value = berth_place__round(arena, &round);
     offer(s, s->device, value);
-    remember(s, s->device, value);
+    remember(s, s->device, value, exponent_log2);
 }
 
 static void fresh_round(searcher *s, berth_arena *arena) {
     double heat = 0.08 * pow(0.5, place_random_below(&s->random, 4));
-    run_round(s, arena, (place_round){.heat = heat});
+    run_round(s, arena, (place_round){.heat = heat}, random_exponent(s));
 }
 
 static void combining_round(searcher *s, berth_arena *arena) {
@@ -133,7 +145,9 @@ static void combining_round(searcher *s, berth_arena *arena) {
     for (uint32_t u = 0; u < units; ++u)
         part[u] = one->device[u] * s->base->device_count + two->device[u];
     double heat = 0.005 * pow(0.5, place_random_below(&s->random, 5));
-    run_round(s, arena, (place_round){.heat = heat, .part = part, .start = better->device});
+    place_round round = {.heat = heat, .part = part, .start = better->device};
+    bool inherits = place_random(&s->random) % 2 == 0;
+    run_round(s, arena, round, inherits ? better->exponent_log2 : random_exponent(s));
 }
 
 static bool prepare(searcher *s) {
@@ -154,13 +168,16 @@ static berth_status run(berth_place_search *search) {
     searcher s = {.search = search, .random = 1};
     s.arena = berth_arena_create_child(search->arena);
     s.stopped = !prepare(&s);
-    for (uint32_t round = 0; !s.stopped; ++round) {
+    uint32_t improved = 0;  // the last round that found something better
+    for (uint32_t round = 0; !s.stopped && round < IDLE_ROUNDS + 4 * improved; ++round) {
+        double before = search->best_value;
         berth_arena *arena = berth_arena_create_child(s.arena);
         if (round < FRESH_ROUNDS || s.pool_count == 0 || round % FRESH_PERIOD == 0)
             fresh_round(&s, arena);
         else
             combining_round(&s, arena);
         berth_arena_destroy(arena);
+        if (search->best_value < before) improved = round;
         if (search->best_value < 0.99 * s.base_value) rebase(&s);
     }
     berth_arena_destroy(s.arena);

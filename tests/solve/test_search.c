@@ -195,6 +195,57 @@ Test(placement_search, binding_loses_nothing_better) {
     cr_assert_gt(bound, 5);
 }
 
+static double solve(const berth_place_problem *p, berth_place_objective objective,
+                    uint64_t node_budget, berth_place_answer *out) {
+    berth_place_options options = {
+        .objective = objective, .strategy = "search", .node_budget = node_budget};
+    berth_status status = berth_place_solve(arena, p, &options, out);
+    if (!status) return out->value.value;
+    cr_assert(berth_status_code(status) == BERTH_OUT_OF_RANGE ||
+                  berth_status_code(status) == BERTH_FAILED_PRECONDITION,
+              "%s", berth_status_message(status));
+    berth_status_free(status);
+    return INFINITY;
+}
+
+// Every two neighbours of a chain have a device in common, but not all three: whatever the value,
+// they are not merged into what no device supports.
+Test(placement_search, binding_needs_a_device) {
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    static const double time[] = {1, 1, INFINITY, INFINITY, 1, 1, 1, INFINITY, 1};
+    static const double transfer[] = {5, 5, 5, 5, 5, 5, 0, 0, 0};
+    static const char *const names[] = {"n0", "n1", "n2", "a", "b", "c"};
+    p->node_count = 3;
+    p->kind_count = 3;
+    p->edge_count = 2;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 3);
+    p->node_names = berth_arena_copy(arena, names, 3 * sizeof(*names));
+    p->time = berth_arena_copy(arena, time, sizeof(time));
+    p->transfer = berth_arena_copy(arena, transfer, sizeof(transfer));
+    p->size_bytes = berth_arena_new_array(arena, double, 3);
+    p->group = berth_arena_new_array(arena, uint32_t, 3);
+    p->backward = berth_arena_new_array(arena, bool, 3);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, 2);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, 2);
+    for (uint32_t i = 0; i < 3; ++i) {
+        p->kinds[i] = (berth_place_kind){names[3 + i], 1, INFINITY, false};
+        p->group[i] = i;
+    }
+    for (uint32_t e = 0; e < 2; ++e) {
+        p->edge_from[e] = e;
+        p->edge_to[e] = e + 1;
+    }
+    cr_assert_null(berth_place_problem_finish(arena, p));
+    const place_hyper *hyper = berth_place__hyper_build(arena, p, BERTH_PLACE_THROUGHPUT);
+    uint32_t target[3];
+    uint32_t count = berth_place__hyper_bind(arena, hyper, 1, target);
+    cr_assert_eq(count, 2);
+    const place_hyper *bound = berth_place__hyper_contract(arena, hyper, target, count);
+    for (uint32_t u = 0; u < count; ++u) cr_assert_neq(bound->allowed[u], 0);
+    berth_place_answer answer;  // two on one device, and one value moved: 1 + 1 + 5
+    cr_assert_eq(solve(p, BERTH_PLACE_THROUGHPUT, 2000, &answer), 7);
+}
+
 static bool count_down(void *user, uint64_t nodes) {
     uint64_t *left = user;
     *left -= nodes < *left ? nodes : *left;
@@ -217,7 +268,7 @@ Test(placement_search, rounds_keep_their_start) {
                                  .part = start,
                                  .start = start,
                                  .heat = 0.1,
-                                 .weight_share = 0.5,
+                                 .weight_limit = 20,
                                  .exponent_log2 = {1, 3, 5},
                                  .stop = count_down,
                                  .stop_user = &left,
@@ -230,19 +281,6 @@ Test(placement_search, rounds_keep_their_start) {
             berth_place__state_set(state, start);
         }
     }
-}
-
-static double solve(const berth_place_problem *p, berth_place_objective objective,
-                    uint64_t node_budget, berth_place_answer *out) {
-    berth_place_options options = {
-        .objective = objective, .strategy = "search", .node_budget = node_budget};
-    berth_status status = berth_place_solve(arena, p, &options, out);
-    if (!status) return out->value.value;
-    cr_assert(berth_status_code(status) == BERTH_OUT_OF_RANGE ||
-                  berth_status_code(status) == BERTH_FAILED_PRECONDITION,
-              "%s", berth_status_message(status));
-    berth_status_free(status);
-    return INFINITY;
 }
 
 Test(placement_search, finds_what_brute_force_finds) {
