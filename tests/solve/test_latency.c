@@ -312,3 +312,47 @@ static berth_status chain_body(void *user) {
 Test(placement_latency, chain_is_cut_where_it_is_cheap) {
     run(chain_body, NULL);
 }
+
+// ------------------------------------------------------------------------------------------------
+// list scheduling
+
+// A fork of two branches of 5 ms between a source and a sink of 1 ms, on two equal devices; a copy
+// takes 1 ms to write and 1 ms to read. On one device: 12. The source and one branch on one device,
+// the other branch and the sink on the other one: that branch runs from 3 to 8, the copy of the
+// first one's result is there at 6 + 2, and the sink is done at 9.
+static berth_status fork_body(void *user) {
+    (void)user;
+    enum { COUNT = 4 };
+    static const double times[COUNT] = {1, 5, 5, 1};
+    static const uint32_t from[COUNT] = {0, 0, 1, 2}, to[COUNT] = {1, 2, 3, 3};
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = p->edge_count = COUNT;
+    p->kind_count = 1;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 1);
+    p->kinds[0] = (berth_place_kind){"npu", 2, INFINITY, false};
+    p->node_names = berth_arena_new_array(arena, const char *, COUNT);
+    p->time = berth_arena_copy(arena, times, sizeof(times));
+    p->transfer = berth_arena_new_array(arena, double, COUNT);
+    p->size_bytes = berth_arena_new_array(arena, double, COUNT);
+    p->group = berth_arena_new_array(arena, uint32_t, COUNT);
+    p->backward = berth_arena_new_array(arena, bool, COUNT);
+    p->edge_from = berth_arena_copy(arena, from, sizeof(from));
+    p->edge_to = berth_arena_copy(arena, to, sizeof(to));
+    for (uint32_t v = 0; v < COUNT; ++v) {
+        p->node_names[v] = "n";
+        p->transfer[v] = 1;
+        p->group[v] = v;
+    }
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    // So small a budget leaves the list scheduling alone.
+    berth_place_options options = {
+        .objective = BERTH_PLACE_LATENCY, .strategy = "heft", .node_budget = 1};
+    berth_place_answer answer;
+    BERTH_TRY(berth_place_solve(arena, p, &options, &answer));
+    cr_assert_float_eq(answer.value.value, 9, 1e-9, "%g", answer.value.value);
+    return BERTH_OK;
+}
+
+Test(placement_latency, earliest_finish_uses_both_devices) {
+    run(fork_body, NULL);
+}
