@@ -219,8 +219,9 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
     if (tensor >= program->tensor_count)
         return BAD("steps[%u].bindings[%u]: %u of %u tensors", i, b, tensor, program->tensor_count);
     uint32_t device = device_of(program, tensor);
-    bool reachable =
-        device == step->device || (step->kind == BERTH_STEP_COPY && is_cpu(program, device));
+    bool reachable = device == step->device ||
+                     (is_cpu(program, device) &&
+                      (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
     if (!reachable)
         return BAD("steps[%u].bindings[%u]: tensors[%u] is on \"%s\", which \"%s\" does not reach",
                    i, b, tensor, program->devices[device].name,

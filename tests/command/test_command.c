@@ -237,6 +237,11 @@ Test(command, plan_strategies) {
     json_t *small = plan_json("plan " DIGITS FAST "--strategy auto " SMALL);
     cr_assert(count_on(small, "cpu:0") > 0);
     json_decref(small);
+    // Two devices of one memory: nothing is copied, and both may bind it.
+    json_t *shared = plan_json("plan " DIGITS " --dim batch=1 --target cpu,cpu --pin op:Conv=cpu:1 "
+                               "--format=json");
+    cr_assert_eq(count_on(shared, "cpu:1"), 2);
+    json_decref(shared);
     result r = berth("plan --strategy list");
     cr_assert_eq(r.exit_status, 0);
     cr_assert(strstr(r.out, "default ") && strstr(r.out, "auto ") && strstr(r.out, "greedy "));
