@@ -362,3 +362,34 @@ Test(placement_strategies, no_nodes_and_no_devices) {
     cr_assert_null(berth_place_problem_finish(arena, p));
     expect_status(p, (berth_place_options){0}, BERTH_FAILED_PRECONDITION, "no device can hold");
 }
+
+// Whatever allocation fails, solving says so and leaks nothing.
+Test(placement_strategies, every_allocation_may_fail) {
+    random_shape shape = {20, 15, 2, 3, 2, false, true, false};
+    for (int i = 0; i < setting_count; ++i) {
+        bool done = false;
+        for (int64_t at = 1; !done; at += 1 + at / 8) {
+            berth_counting_allocator counting;
+            berth_counting_allocator_init(&counting, berth_allocator_system());
+            berth_arena *failing = NULL;
+            cr_assert_null(berth_arena_create(berth_counting_allocator_get(&counting), &failing));
+            berth_place_problem *p = random_placement(failing, 3, shape);
+            p->one_subgraph = settings[i].one_subgraph;
+            cr_assert_null(berth_place_problem_finish(failing, p));
+            berth_place_options options = {.objective = settings[i].objective,
+                                           .contiguous = settings[i].contiguous,
+                                           .node_budget = 500};
+            berth_place_answer answer;
+            atomic_store(&counting.fail_at, atomic_load(&counting.allocation_count) + at);
+            berth_status status = berth_place_solve(failing, p, &options, &answer);
+            done = !status;
+            cr_assert(done || berth_status_code(status) == BERTH_OUT_OF_MEMORY, "%s: %s",
+                      settings[i].name, berth_status_message(status));
+            berth_status_free(status);
+            berth_arena_destroy(failing);
+            cr_assert_eq(atomic_load(&counting.live_bytes), 0, "failing allocation %lld leaks",
+                         (long long)at);
+            cr_assert_lt(at, 100000000);
+        }
+    }
+}
