@@ -285,7 +285,7 @@ static void written_copy(copier *c, berth_op_id id) {
         drop(c, op, value);
         return;
     }
-    if (berth_copier__home(c, root) == to) {
+    if (same_place(c, berth_copier__home(c, root), to)) {
         drop(c, op, root);
         return;
     }

@@ -63,6 +63,14 @@ static const lowered modules[] = {
                                        "(1, 2, 3, 4)} %o = call @mm(%x, %k) %p = call @mm(%k, %o) "
                                        "return %p }",
      "@main x:G@s1 k:G@s1 k:G@s2 o:G@s2 p:G@s2 R:G@s2\n", "s1 s2 s2"},
+    // %m is %o itself once the copies there and back are gone, and %o is in s1.
+    {"what copies that vanish leave behind decides, too",
+     MUL("nn", "", "", IN("s1")) MUL("mm", "", "", "") "graph @main(%x" T ", %w" T
+                                                       ") { %o = call @nn(%x, %w) "
+                                                       "%k = device_copy(%o) on cpu:0 "
+                                                       "%m = device_copy(%k) on opencl:0 "
+                                                       "%p = call @mm(%x, %m) return %p, %k }",
+     "@main x:G w:G o:G@s1 k>C p:G R:G R:C\n", "- s1 -"},
     {"operations share a scope as they share a device",
      MUL("mm", IN("s1"), "", IN("s1")) "graph @main(%x" T ", %w" T ") { %o = call @mm(%x, %w) "
                                        "%p = relu(%o) return %p }",
