@@ -49,6 +49,7 @@ typedef struct berth_place_strategy {
                             // last one that applies may use all
     // Whether it applies (objective, switches, size).
     bool (*applies)(const berth_place_problem *problem, const berth_place_options *options);
+    // Every group fits on some device by itself: berth_place_solve has seen to that.
     berth_status (*run)(berth_place_search *search);
 } berth_place_strategy;
 
