@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 192 };
+enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
 #define ROUNDING 1e-11
 
 static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {
@@ -179,8 +179,8 @@ static void bound_plain(berth_solve__bounder *b, uint32_t node) {
     }
 }
 
-// In a subgraph of the cut's kind that the edge's target is not in, for every q; the least of this
-// and what `values` has is kept there. `edge` NONE: an end.
+// Sets `found` to the bound in a subgraph of the cut's kind that the edge's target is not in
+// (`edge` NONE: an end). Nothing has changed since the q before where `again` is false.
 static void bound_inside(berth_solve__bounder *b, berth_solve__latency_cut *cut, uint32_t node,
                          uint32_t edge, uint32_t q, bool again, double *found) {
     if (again) {
@@ -390,14 +390,11 @@ static void allocate(berth_arena *arena, berth_solve__bounder *b) {
     b->outside = berth_arena_new_array(arena, uint8_t, problem->group_count);
     b->found = berth_arena_new_array(arena, double, degree);
     b->work_list = berth_arena_new_array(arena, uint32_t, nodes);
-    // Every node is taken once, and adds its neighbours; groups add each member for each.
-    size_t most = 1 + 2 * (size_t)problem->edge_count;
-    for (uint32_t g = 0; g < problem->group_count; ++g) {
-        size_t members = problem->group_start[g + 1] - problem->group_start[g];
-        most += members * members;
-    }
+    // Every node is taken once and adds its neighbours; groups add their members once.
+    size_t most = 1 + nodes + 2 * (size_t)problem->edge_count;
     b->heap = berth_arena_new_array(arena, berth_solve__candidate, most);
     b->order = berth_arena_new_array(arena, berth_solve__candidate, nodes);
+    b->met = berth_arena_new_array(arena, bool, problem->group_count);
     b->visited = berth_arena_new_array(arena, bool, nodes);
     b->stairs = berth_arena_new_array(arena, berth_solve__stair, nodes + 1);
 }

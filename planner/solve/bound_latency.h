@@ -62,6 +62,7 @@ typedef struct berth_solve__bounder {
     berth_solve__candidate *order;  // [node_count]
     uint32_t order_count;
     bool *visited;               // [node_count]
+    bool *met;                   // [group_count] one of its nodes was visited
     berth_solve__stair *stairs;  // [node_count + 1]
     uint32_t stair_count;
 } berth_solve__bounder;

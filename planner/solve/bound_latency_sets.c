@@ -43,6 +43,7 @@ static double bytes_between(berth_solve__bounder *b, uint32_t ancestor, uint32_t
     const uint64_t *set = b->view->before + node * b->words;
     for (size_t w = 0; w < b->words; ++w)
         for (uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
+            b->work++;
             uint32_t between = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
             if (before(b, ancestor, between)) bytes += problem->size_bytes[between];
         }
@@ -115,9 +116,11 @@ static void push_needs(berth_solve__bounder *b, uint32_t *count, berth_solve__ca
                        uint32_t node, uint32_t q) {
     const berth_place_problem *problem = b->problem;
     const berth_solve__view *view = b->view;
-    uint32_t group = problem->group[c.node];
-    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
-        push(b, count, c.reach, problem->group_nodes[i]);
+    uint32_t group = problem->group[c.node], member = problem->group_start[group];
+    if (b->met[group]) member = problem->group_start[group + 1];  // all were pushed before
+    b->met[group] = true;
+    for (; member < problem->group_start[group + 1]; ++member)
+        push(b, count, c.reach, problem->group_nodes[member]);
     bool early = before(b, c.node, node), late = before(b, node, c.node);
     for (uint32_t p = view->pred_start[c.node]; p < view->pred_start[c.node + 1]; ++p) {
         uint32_t pred = view->pred[p];
@@ -139,6 +142,7 @@ void berth_solve__bound_stairs(berth_solve__bounder *b, const berth_solve__laten
     double capacity = problem->kinds[cut->kind].capacity_bytes, bytes = 0;
     uint32_t count = 0;
     memset(b->visited, 0, problem->node_count * sizeof(bool));
+    memset(b->met, 0, problem->group_count * sizeof(bool));
     b->order_count = b->stair_count = 0;
     push(b, &count, INFINITY, node);
     double reach = INFINITY;
