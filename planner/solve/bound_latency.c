@@ -436,7 +436,7 @@ static berth_status run(berth_place_search *search) {
 const berth_place_strategy berth_place__latency_bound = {
     .name = "latency-bound",
     .doc = "bounds on completions along the edges; latency with one subgraph per device",
-    .auto_percent = 55,
+    .auto_percent = 60,
     .applies = applies,
     .run = run,
 };

@@ -175,13 +175,13 @@ static berth_status run(berth_place_search *search) {
 }
 
 static berth_status run_again(berth_place_search *search) {
-    return run_with(search, false, 2862933555777941757u);
+    return run_with(search, search->best_value == INFINITY, 2862933555777941757u);
 }
 
 const berth_place_strategy berth_place__latency = {
     .name = "latency",
     .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
-    .auto_percent = 35,
+    .auto_percent = 20,
     .applies = applies,
     .run = run,
 };
