@@ -433,8 +433,8 @@ static berth_status run(berth_place_search *search) {
     return BERTH_OK;
 }
 
-const berth_place_strategy berth_place__latency_bound = {
-    .name = "latency-bound",
+const berth_place_strategy berth_place__bound_latency = {
+    .name = "bound",
     .doc = "bounds on completions along the edges; latency with one subgraph per device",
     .auto_percent = 60,
     .applies = applies,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "planner/solve/strategies.h"
 
 typedef struct solve_call {
     berth_arena *arena;
@@ -83,9 +84,12 @@ static berth_status unknown_strategy(berth_arena *scratch, const char *name) {
     uint32_t count = 1;
     berth_strbuf text = berth_strbuf_make(scratch);
     berth_strbuf_add(&text, "auto");
-    for (; all[count - 1] && count + 1 < 32; ++count) {
-        names[count] = all[count - 1]->name;
-        berth_strbuf_addf(&text, ", %s", names[count]);
+    for (; *all && count + 1 < 32; ++all) {
+        uint32_t known = 0;
+        while (known < count && strcmp(names[known], (*all)->name) != 0) ++known;
+        if (known < count) continue;  // rows of one name stand for one strategy
+        names[count++] = (*all)->name;
+        berth_strbuf_addf(&text, ", %s", (*all)->name);
     }
     const char *close = berth_closest(name, names);
     return berth_status_make(BERTH_INVALID_ARGUMENT, "unknown strategy \"%s\"%s%s%s; there are %s",
@@ -93,16 +97,19 @@ static berth_status unknown_strategy(berth_arena *scratch, const char *name) {
                              close ? "\"?)" : "", berth_strbuf_text(&text));
 }
 
+// The first row of that name that applies.
 static berth_status run_one(berth_place_search *search, berth_arena *scratch, const char *name) {
-    const berth_place_strategy *const *all = berth_place_strategies();
-    while (*all && strcmp((*all)->name, name) != 0) ++all;
-    if (!*all) return unknown_strategy(scratch, name);
-    if (!(*all)->applies(search->problem, search->options))
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "the strategy \"%s\" does not apply to this objective and "
-                                 "problem; \"auto\" always does",
-                                 name);
-    return run_strategy(search, *all);
+    bool known = false;
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all) {
+        if (strcmp((*all)->name, name) != 0) continue;
+        known = true;
+        if ((*all)->applies(search->problem, search->options)) return run_strategy(search, *all);
+    }
+    if (!known) return unknown_strategy(scratch, name);
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "the strategy \"%s\" does not apply to this objective and problem; "
+                             "\"auto\" always does",
+                             name);
 }
 
 static bool joins_auto(const berth_place_search *search, const berth_place_strategy *strategy) {
@@ -182,6 +189,7 @@ static berth_status solve_body(void *user) {
     search.node_limit = options->node_budget   ? options->node_budget
                         : options->deadline_ns ? UINT64_MAX
                                                : BERTH_PLACE_DEFAULT_NODES;
+    berth_place__simple_bounds(&search);
     if (!options->strategy || strcmp(options->strategy, "auto") == 0)
         BERTH_TRY(run_auto(&search));
     else

@@ -1,5 +1,5 @@
-// The strategies, one file each (strategy_NAME.c); strategy.c lists them in the order in which
-// `auto` runs them. Private to planner/solve.
+// The strategies; strategy.c lists them in the order in which `auto` runs them. Rows of one name do
+// the same by other means for another objective or model. Private to planner/solve.
 #ifndef BERTH_PLANNER_SOLVE_STRATEGIES_H_
 #define BERTH_PLANNER_SOLVE_STRATEGIES_H_
 
@@ -12,8 +12,16 @@ extern const berth_place_strategy berth_place__search;
 extern const berth_place_strategy berth_place__bound;
 extern const berth_place_strategy berth_place__climb;
 extern const berth_place_strategy berth_place__heft;
-extern const berth_place_strategy berth_place__latency;
-extern const berth_place_strategy berth_place__latency_bound;
-extern const berth_place_strategy berth_place__latency_anneal;
+extern const berth_place_strategy berth_place__dp_latency;
+extern const berth_place_strategy berth_place__search_latency;
+extern const berth_place_strategy berth_place__bound_latency;
+extern const berth_place_strategy berth_place__search_again;
+extern const berth_place_strategy berth_place__dp_list;
+extern const berth_place_strategy berth_place__search_list;
+
+// Bounds that hold for every strategy; O(devices * (nodes + edges)) and a little more.
+void berth_place__simple_bounds(berth_place_search *search);
+// Whether some device has no limit.
+bool berth_place__has_open_memory(const berth_place_problem *problem);
 
 #endif  // BERTH_PLANNER_SOLVE_STRATEGIES_H_

@@ -14,10 +14,13 @@ static const berth_place_strategy *const strategies[] = {
     &berth_place__dp,              // throughput
     &berth_place__search,          // throughput without contiguity, memory
     &berth_place__bound,           // throughput: the bound
-    &berth_place__latency,         // latency, one subgraph per device
-    &berth_place__latency_bound,   // latency, one subgraph per device: the bound
-    &berth_place__latency_anneal,  // the same, with the time that is left
+    &berth_place__dp_latency,      // latency, one subgraph per device; part of the next one
+    &berth_place__search_latency,  // latency, one subgraph per device
+    &berth_place__bound_latency,   // latency, one subgraph per device
+    &berth_place__search_again,    // the same, with the time that is left
     &berth_place__heft,            // latency, list scheduling
+    &berth_place__dp_list,         // latency, list scheduling; part of the next one
+    &berth_place__search_list,     // latency, list scheduling
     &berth_place__climb,           // what no other one knows about
     NULL,
 };

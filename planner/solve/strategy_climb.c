@@ -115,7 +115,7 @@ static berth_status run(berth_place_search *search) {
 }
 
 const berth_place_strategy berth_place__climb = {
-    .name = "climb",
+    .name = "search",
     .doc = "annealing with any objective",
     .auto_percent = 50,
     .applies = applies,

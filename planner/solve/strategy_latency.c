@@ -150,7 +150,7 @@ static void run_rounds(annealing *state, berth_arena *scratch, const berth_solve
     }
 }
 
-static berth_status run_with(berth_place_search *search, bool orders, uint64_t seed) {
+static berth_status run_with(berth_place_search *search, bool orders, bool rounds, uint64_t seed) {
     const berth_place_problem *problem = search->problem;
     berth_arena *scratch = berth_arena_create_child(search->arena);
     uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
@@ -165,30 +165,41 @@ static berth_status run_with(berth_place_search *search, bool orders, uint64_t s
     berth_solve__units units;
     berth_status status = berth_solve__units_build(scratch, problem, &units);
     if (!status && orders) try_orders(&state, scratch, &units, assignment);
-    if (!status) run_rounds(&state, scratch, &units, assignment);
+    if (!status && rounds) run_rounds(&state, scratch, &units, assignment);
     berth_arena_destroy(scratch);
     return status;
 }
 
-static berth_status run(berth_place_search *search) {
-    return run_with(search, true, 88172645463325252u);
+static berth_status run_dp(berth_place_search *search) {
+    return run_with(search, true, false, 88172645463325252u);
+}
+
+static berth_status run_search(berth_place_search *search) {
+    return run_with(search, true, true, 88172645463325252u);
 }
 
 static berth_status run_again(berth_place_search *search) {
-    return run_with(search, search->best_value == INFINITY, 2862933555777941757u);
+    return run_with(search, search->best_value == INFINITY, true, 2862933555777941757u);
 }
 
-const berth_place_strategy berth_place__latency = {
-    .name = "latency",
-    .doc = "intervals of many orders, then annealing; latency with one subgraph per device",
-    .auto_percent = 20,
+const berth_place_strategy berth_place__dp_latency = {
+    .name = "dp",
+    .doc = "orders cut into intervals by dynamic programming; latency, one subgraph per device",
     .applies = applies,
-    .run = run,
+    .run = run_dp,
 };
 
-const berth_place_strategy berth_place__latency_anneal = {
-    .name = "latency-anneal",
-    .doc = "annealing alone; latency with one subgraph per device",
+const berth_place_strategy berth_place__search_latency = {
+    .name = "search",
+    .doc = "intervals of many orders, then annealing; latency, one subgraph per device",
+    .auto_percent = 20,
+    .applies = applies,
+    .run = run_search,
+};
+
+const berth_place_strategy berth_place__search_again = {
+    .name = "search",
+    .doc = "annealing with what the bound left of the budget; latency, one subgraph per device",
     .auto_percent = 100,
     .applies = applies,
     .run = run_again,

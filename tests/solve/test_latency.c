@@ -212,7 +212,7 @@ static double bound_below(const berth_place_problem *p, double known) {
                                  .arena = arena,
                                  .best_value = known,
                                  .node_limit = UINT64_MAX};
-    berth_status status = berth_place__latency_bound.run(&search);
+    berth_status status = berth_place__bound_latency.run(&search);
     cr_assert_null(status, "%s", berth_status_message(status));
     return search.lower_bound;
 }
@@ -286,7 +286,7 @@ static berth_status chain_body(void *user) {
     // 3 + 1 (read) + 2 + 1 (write) + 10 = 17; with 0 on the CPU: 10 + {1, 2}: 1 + 2 + 3, {3, 4}:
     // 3 + 2: 21.
     berth_place_options options = {
-        .objective = BERTH_PLACE_LATENCY, .strategy = "latency", .node_budget = 2000};
+        .objective = BERTH_PLACE_LATENCY, .strategy = "search", .node_budget = 2000};
     berth_place_answer answer;
     BERTH_TRY(berth_place_solve(arena, p, &options, &answer));
     cr_assert_float_eq(answer.value.value, 17, 1e-9, "%g", answer.value.value);
