@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECE_LIMIT = 80 };
+enum { PIECE_LIMIT = 80, PATIENCE = 10 };
 
 struct berth_place_bundle {
     uint32_t item_count;
@@ -17,6 +17,7 @@ struct berth_place_bundle {
     bool has_center;
     double expected;  // value that the pieces allowed at `prices`
     double reach;     // weight against the quadratic
+    int nulls;        // steps since the center moved
     uint32_t piece_count;
     double *pieces[PIECE_LIMIT];               // [items]
     double level[PIECE_LIMIT];                 // piece . center
@@ -33,15 +34,22 @@ berth_place_bundle *berth_place__bundle(berth_arena *arena, uint32_t item_count,
     b->prices = berth_arena_new_array(arena, double, (size_t)item_count + 1);
     for (int i = 0; i < PIECE_LIMIT; ++i)
         b->pieces[i] = berth_arena_new_array(arena, double, (size_t)item_count + 1);
+    berth_place__bundle_restart(b, start);
+    return b;
+}
+
+void berth_place__bundle_restart(berth_place_bundle *b, const double *start) {
     double sum = 0;
-    for (uint32_t i = 0; i < item_count; ++i) {
+    for (uint32_t i = 0; i < b->item_count; ++i) {
         b->prices[i] = start[i];
-        b->scale[i] = fmax(start[i], 0.1 / item_count);
+        b->scale[i] = fmax(start[i], 0.1 / b->item_count);
         sum += b->scale[i];
     }
-    for (uint32_t i = 0; i < item_count; ++i) b->scale[i] /= sum;
+    for (uint32_t i = 0; i < b->item_count; ++i) b->scale[i] /= sum;
     b->reach = 0;
-    return b;
+    b->nulls = 0;
+    b->piece_count = 0;
+    b->has_center = false;
 }
 
 double *berth_place__bundle_prices(berth_place_bundle *bundle) {
@@ -142,13 +150,19 @@ static double move_prices(berth_place_bundle *b) {
     return least;
 }
 
+void berth_place__bundle_widen(berth_place_bundle *b) {
+    double mean = 0;
+    for (uint32_t i = 0; i < b->piece_count; ++i) mean += b->product[i][i] / b->piece_count;
+    b->reach = fmax(b->reach, fmax(-b->center_value, 1e-3) / fmax(mean, 1e-12));
+}
+
 double berth_place__bundle_step(berth_place_bundle *b, double value, const double *piece) {
     if (!b->has_center) {
         b->has_center = true;
         b->center_value = value;
         memcpy(b->center, b->prices, b->item_count * sizeof(*b->center));
         add_piece(b, piece, value);
-        b->reach = fmax(-value, 1e-3) / fmax(b->product[0][0], 1e-12);
+        berth_place__bundle_widen(b);
     } else {
         add_piece(b, piece, value);
         double hoped = b->expected - b->center_value;
@@ -156,8 +170,9 @@ double berth_place__bundle_step(berth_place_bundle *b, double value, const doubl
             if (value > b->center_value + 0.5 * hoped) b->reach *= 1.5;
             b->center_value = value;
             move_center(b);
-        } else if (value < b->center_value - 2 * hoped) {
-            b->reach *= 0.9;
+            b->nulls = 0;
+        } else if (++b->nulls > PATIENCE && value < b->center_value - 2 * hoped) {
+            b->reach *= 0.95;
         }
     }
     solve_dual(b);

@@ -23,4 +23,10 @@ double *berth_place__bundle_prices(berth_place_bundle *bundle);
 // Returns how much more than the best value so far the known pieces allow nearby.
 double berth_place__bundle_step(berth_place_bundle *bundle, double value, const double *piece);
 
+// Begins again from other prices, for another function.
+void berth_place__bundle_restart(berth_place_bundle *bundle, const double *start);
+
+// Looks further afield again: what can be told about the function has become finer.
+void berth_place__bundle_widen(berth_place_bundle *bundle);
+
 #endif  // BERTH_PLANNER_SOLVE_BUNDLE_H_

@@ -1,6 +1,7 @@
 // The dynamic program of pricing.h.
 #include "planner/solve/pricing.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct berth_place_pricing {
     double *least;    // [states * (most + 1)] least load; INFINITY = none
     uint32_t *begin;  // [states] sums with a load are in begin..end-1
     uint32_t *end;    // [states]
+    double rate;      // best for the last prices, per sum of prices; 0 = not known
     double *rest;     // [states] most that prices less rate * loads to come can be
     struct dense_item {
         double density, time;
@@ -45,6 +47,7 @@ typedef struct ordering {
     uint32_t *front;  // items that are near and not placed
     uint32_t front_count;
     uint32_t *order;
+    uint64_t random;  // breaks ties
 } ordering;
 
 static int opened_by(const ordering *o, uint32_t item) {
@@ -62,23 +65,26 @@ static int opened_by(const ordering *o, uint32_t item) {
     return opened;
 }
 
+// One of the items that open fewest nets (or close most).
 static uint32_t choose_next(ordering *o) {
     uint32_t best = 0;
-    int least = opened_by(o, o->front[0]);
-    for (uint32_t i = 1; i < o->front_count; ++i) {
+    uint32_t ties = 0;
+    int least = INT_MAX;
+    for (uint32_t i = 0; i < o->front_count; ++i) {
         int opened = opened_by(o, o->front[i]);
-        if (opened > least || (opened == least && o->front[i] > o->front[best])) continue;
+        if (opened > least) continue;
+        if (opened < least) ties = 0;
         least = opened;
-        best = i;
+        o->random = o->random * 6364136223846793005u + 1442695040888963407u;
+        if ((o->random >> 33) % ++ties == 0) best = i;
     }
     uint32_t item = o->front[best];
     o->front[best] = o->front[--o->front_count];
     return item;
 }
 
-// Returns the sum over positions of 2^(open nets).
+// Returns the sum over positions of 3^(open nets): about the number of states.
 static double order_from(ordering *o, uint32_t start, double give_up) {
-    enum { EXPONENT_LIMIT = 60 };
     const berth_place_nets *nets = o->nets;
     uint32_t n = nets->item_count;
     for (uint32_t t = 0; t < nets->net_count; ++t)
@@ -109,14 +115,14 @@ static double order_from(ordering *o, uint32_t start, double give_up) {
                 o->front[o->front_count++] = nets->pins[p];
             }
         }
-        sum += ldexp(1, open < EXPONENT_LIMIT ? open : EXPONENT_LIMIT);
+        sum += exp2(log2(3) * open);
     }
     return sum;
 }
 
 void berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
                                 uint32_t *out_order) {
-    enum { STARTS = 64 };
+    enum { WORK = 20 * 1000 * 1000, FEWEST = 8, MOST = 400 };
     uint32_t n = nets->item_count;
     ordering o = {.nets = nets};
     o.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
@@ -125,7 +131,8 @@ void berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets
     o.front = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
     o.order = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
     double best = INFINITY;
-    uint32_t starts = n < STARTS ? n : STARTS;
+    uint32_t work = (n + 1) * (nets->largest_item + 4) * 16;
+    uint32_t starts = WORK / work < FEWEST ? FEWEST : WORK / work > MOST ? MOST : WORK / work;
     for (uint32_t i = 0; i < starts; ++i) {
         double sum = order_from(&o, (uint32_t)((uint64_t)i * n / starts), best);
         if (sum >= best) continue;
@@ -340,30 +347,38 @@ static void look_ahead(const pass *p) {
     }
 }
 
-// The rate at which the prices of a device are at most rate * limit + rest[0], with the least of
-// those bounds: convex in the rate.
-static void find_rate(pass *p) {
-    enum { STEPS = 20 };
-    double low = 0;
-    double high = 0;
+static double bound_at(pass *p, double rate) {
+    p->rate = rate;
+    look_ahead(p);
+    return rate * p->limit + p->pricing->rest[0];
+}
+
+static double sum_prices(const pass *p) {
+    double sum = 0;
     for (uint32_t level = 0; level < p->pricing->item_count; ++level)
-        high += p->price[p->pricing->order[level]];
-    high = 4 * high / p->limit;
-    for (int step = 0; step < STEPS; ++step) {
-        double bound[2];
-        for (int side = 0; side < 2; ++side) {
-            p->rate = low + (high - low) * (0.4 + 0.2 * side);
-            look_ahead(p);
-            bound[side] = p->rate * p->limit + p->pricing->rest[0];
-        }
-        if (bound[0] < bound[1]) {
-            high = low + (high - low) * 0.6;
+        sum += p->price[p->pricing->order[level]];
+    return sum;
+}
+
+// The rate at which the prices of a device are at most rate * limit + rest[0] with the least of
+// those bounds: convex in the rate. The last best rate of these prices is near, mostly.
+static void find_rate(pass *p) {
+    enum { FIRST_STEPS = 24, STEPS = 7 };
+    double sum = sum_prices(p);
+    bool first = p->pricing->rate == 0;
+    double low = first ? 0 : p->pricing->rate * sum * 0.7;
+    double high = first ? 4 * sum / p->limit : p->pricing->rate * sum * 1.4;
+    int steps = first ? FIRST_STEPS : STEPS;
+    for (int step = 0; step < steps; ++step) {
+        double left = low + (high - low) * 0.4;
+        double right = low + (high - low) * 0.6;
+        if (bound_at(p, left) < bound_at(p, right)) {
+            high = right;
         } else {
-            low = low + (high - low) * 0.4;
+            low = left;
         }
     }
-    p->rate = (low + high) / 2;
-    look_ahead(p);
+    p->pricing->rate = sum > 0 ? (low + high) / 2 / sum : 0;
 }
 
 // Shrinks a state's sums to those that can still reach enough within the limit.
@@ -451,21 +466,23 @@ static void follow_back(const pass *p, uint32_t sum, bool *out_has) {
 double berth_place__price_roughly(berth_place_pricing *pricing, const double *price, double limit) {
     pass p = {.pricing = pricing, .price = price, .limit = limit};
     find_rate(&p);
-    return fmax(p.rate * limit + pricing->rest[0], 0);
+    return fmax(bound_at(&p, pricing->rate * sum_prices(&p)), 0);
 }
 
-uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, uint32_t most,
-                            double limit, uint32_t enough, bool *out_has) {
+uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, double limit,
+                            uint32_t enough, bool *out_has) {
     uint32_t n = pricing->item_count;
     uint32_t states = pricing->state_start[n + 1];
     pass p = {.pricing = pricing, .price = price, .limit = limit, .enough = enough};
-    size_t cells = (size_t)states * ((size_t)most + 1);
+    if (pricing->rate == 0) find_rate(&p);
+    double sum = sum_prices(&p);
+    double most = fmin(bound_at(&p, pricing->rate * sum), sum);
+    pricing->most = most > 0 ? (uint32_t)(most * (1 + 1e-9)) + 1 : 1;
+    size_t cells = (size_t)states * ((size_t)pricing->most + 1);
     if (cells > pricing->cell_count) {
         pricing->cell_count = cells + cells / 4;
         pricing->least = berth_arena_new_array(pricing->arena, double, pricing->cell_count);
     }
-    find_rate(&p);
-    pricing->most = most;
     pricing->enough = enough;
     pricing->work = states;
     memset(pricing->begin, 0, states * sizeof(*pricing->begin));
@@ -480,10 +497,10 @@ uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, u
             hand_on(&p, level, s, true);
         }
     }
-    uint32_t sum = berth_place__price_within(pricing, limit);
-    if (sum < enough || sum == 0) return 0;
-    follow_back(&p, sum, out_has);
-    return sum;
+    uint32_t best = berth_place__price_within(pricing, limit);
+    if (best < enough || best == 0) return 0;
+    follow_back(&p, best, out_has);
+    return best;
 }
 
 uint32_t berth_place__price_within(const berth_place_pricing *pricing, double limit) {

@@ -26,17 +26,17 @@ berth_place_pricing *berth_place__pricing(berth_arena *arena, const berth_place_
 uint32_t berth_place__pricing_states(const berth_place_pricing *pricing);
 
 // No set of load <= limit has prices of more than this in all (any prices >= 0): by the best rate
-// at which load may be paid for. O(states), so much cheaper than berth_place__price.
+// at which load may be paid for (searched near the last best one). O(states), so much cheaper than
+// berth_place__price.
 double berth_place__price_roughly(berth_place_pricing *pricing, const double *price, double limit);
 
 // The largest sum of prices of items with a load <= limit.
 //   price:   whole numbers
-//   most:    at least berth_place__price_roughly; needs states * (most + 1) cells of 8 bytes, which
-//            are kept
 //   enough:  sums below this do not matter: when there is none as large, 0 is returned
 //   out_has: [item_count] a set that has so much; undefined when 0 is returned
-uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, uint32_t most,
-                            double limit, uint32_t enough, bool *out_has);
+//   memory:  8 bytes * states * berth_place__price_roughly, kept
+uint32_t berth_place__price(berth_place_pricing *pricing, const double *price, double limit,
+                            uint32_t enough, bool *out_has);
 
 // For the arguments of the last berth_place__price, but a smaller limit: at most so much (enough -
 // 1 when it is less than enough).

@@ -13,9 +13,10 @@
 #include "planner/solve/strategies.h"
 
 enum {
-    FIRST_CELLS = 400 * 1000,
-    MOST_CELLS = 12 * 1000 * 1000,  // 8 bytes each
-    CELLS_PER_NODE = 400,
+    FIRST_CELLS = 12 * 1000 * 1000,
+    MOST_CELLS = 24 * 1000 * 1000,  // 8 bytes each
+    CELLS_PER_NODE = 600,
+    LOOKS = 32,  // a state costs as much as so many cells besides its own
     ITEM_LIMIT = 4000,
 };
 
@@ -32,12 +33,14 @@ typedef struct bound_run {
     uint32_t *sums;                 // [sorts] most that a device of the sort can have
     bool **has;                     // [sorts][items]
     berth_place_bundle *bundle;
+    double *proof;  // [items] prices that proved the bound
     double *whole;  // [items] prices as whole numbers
     double *piece;  // [items]
     double total;   // of whole
     double limit;
     uint32_t cells;  // of the finest pricing at the moment
-    bool refuted;    // no placement keeps the limit
+    uint64_t random;
+    bool refuted;  // no placement keeps the limit
 } bound_run;
 
 // As few items as placements below the limit can have.
@@ -90,26 +93,27 @@ static void prepare_pricing(bound_run *run) {
 // one set of prices
 
 // Whole-number prices, as fine as the cells allow; the bundle's become the same.
-static void round_prices(bound_run *run, uint32_t *out_most) {
+static void round_prices(bound_run *run) {
     enum { FINEST = 100 * 1000 };
     double *prices = berth_place__bundle_prices(run->bundle);
     uint32_t items = run->nets->item_count;
     double scale = FINEST;
+    uint32_t states = 0;
+    for (uint32_t q = 0; q < run->sorts->count; ++q)
+        states += berth_place__pricing_states(run->pricing[q]);
     for (uint32_t q = 0; q < run->sorts->count; ++q) {
         double share = berth_place__price_roughly(run->pricing[q], prices, run->limit);
-        uint32_t states = berth_place__pricing_states(run->pricing[q]);
-        double most = fmax(run->cells / run->sorts->count / states, 100) - 2;
+        double most = fmax(run->cells / states, 100) - 2;
         scale = fmin(scale, most / (1.05 * share + 1e-12));
     }
     run->total = 0;
     for (uint32_t i = 0; i < items; ++i) {
-        run->whole[i] = floor(prices[i] * scale + 0.5);
+        run->random = run->random * 6364136223846793005u + 1442695040888963407u;
+        double up = (double)(run->random >> 40) * 0x1p-24;
+        run->whole[i] = floor(prices[i] * scale + up);
         run->total += run->whole[i];
     }
     for (uint32_t i = 0; i < items; ++i) prices[i] = run->whole[i] / run->total;
-    for (uint32_t q = 0; q < run->sorts->count; ++q)
-        out_most[q] = (uint32_t)floor(
-            berth_place__price_roughly(run->pricing[q], run->whole, run->limit) * (1 + 1e-9) + 1);
 }
 
 // Most that the devices of all sorts can have within a limit, from the last prices.
@@ -122,7 +126,7 @@ static double sum_within(const bound_run *run, double limit) {
 }
 
 // The largest limit that the last prices refute.
-static void raise_bound(const bound_run *run) {
+static void raise_bound(bound_run *run) {
     enum { STEPS = 40 };
     double low = run->search->lower_bound;
     double high = run->limit;
@@ -136,12 +140,13 @@ static void raise_bound(const bound_run *run) {
         }
     }
     berth_place_bound(run->search, low);
+    memcpy(run->proof, berth_place__bundle_prices(run->bundle),
+           run->nets->item_count * sizeof(*run->proof));
 }
 
 // Returns the value of the prices: what is missing for a proof, negative.
 static double price_all(bound_run *run) {
-    uint32_t most[BERTH_PLACE_DEVICE_LIMIT];
-    round_prices(run, most);
+    round_prices(run);
     uint32_t sorts = run->sorts->count;
     double left = run->total;
     uint64_t work = 0;
@@ -150,9 +155,10 @@ static double price_all(bound_run *run) {
         double count = run->sorts->device_count[q];
         double need = i + 1 == sorts ? ceil(left / count) : 0;
         uint32_t enough = need > 0 ? (uint32_t)need : 0;
-        run->sums[q] = berth_place__price(run->pricing[q], run->whole, most[q], run->limit, enough,
-                                          run->has[q]);
-        work += berth_place__pricing_work(run->pricing[q]);
+        run->sums[q] =
+            berth_place__price(run->pricing[q], run->whole, run->limit, enough, run->has[q]);
+        work += berth_place__pricing_work(run->pricing[q]) +
+                (uint64_t)LOOKS * berth_place__pricing_states(run->pricing[q]);
         left -= count * run->sums[q];
         run->refuted = i + 1 == sorts && run->sums[q] == 0 && left > 0;
     }
@@ -167,12 +173,13 @@ static double price_all(bound_run *run) {
 
 // ------------------------------------------------------------------------------------------------
 
-// Looks for prices that refute the limit. Raises the bound on the way.
-static void refute(bound_run *run) {
+// Looks for prices that refute the limit, with up to so many nodes. Raises the bound on the way.
+static void refute(bound_run *run, uint64_t nodes) {
     enum { PATIENCE = 40 };
+    uint64_t end = run->search->nodes + nodes;
     double best = -INFINITY;
     int stuck = 0;
-    while (!berth_place_spent(run->search, 0)) {
+    while (!berth_place_spent(run->search, 0) && run->search->nodes < end) {
         double value = price_all(run);
         if (run->refuted) {
             berth_place_bound(run->search, run->limit);
@@ -183,13 +190,33 @@ static void refute(bound_run *run) {
         if (value > best + 1e-3 * fabs(value)) {
             best = value;
             stuck = 0;
-        } else if (++stuck < PATIENCE && hope > 1e-5) {
             continue;
-        } else {
-            stuck = 0;
-            if (run->cells == MOST_CELLS) return;
-            run->cells = run->cells * 4 < MOST_CELLS ? run->cells * 4 : MOST_CELLS;
         }
+        if (++stuck < PATIENCE && hope > 1e-5) continue;
+        stuck = 0;
+        if (run->cells == MOST_CELLS) return;
+        run->cells = run->cells * 4 < MOST_CELLS ? run->cells * 4 : MOST_CELLS;
+        berth_place__bundle_widen(run->bundle);
+    }
+}
+
+static uint64_t nodes_left(const berth_place_search *search) {
+    return search->node_limit > search->nodes ? search->node_limit - search->nodes : 0;
+}
+
+// The limit to refute is the best value first (most often it is the optimum, and the bound is as
+// good), then halfway down to the bound, and so on.
+static void bisect(bound_run *run) {
+    berth_place_search *search = run->search;
+    double failed = run->limit;
+    for (;;) {
+        uint64_t nodes = nodes_left(search) / 4 * 3;
+        refute(run, nodes);
+        if (!run->refuted) failed = run->limit;
+        if (failed - search->lower_bound < 1e-5 * failed || berth_place_spent(search, 1)) return;
+        run->limit = (search->lower_bound + failed) / 2;
+        run->cells = FIRST_CELLS;
+        berth_place__bundle_restart(run->bundle, run->proof);
     }
 }
 
@@ -214,8 +241,9 @@ static berth_status run(berth_place_search *search) {
     if (bound > 0 && bound < run.limit) {
         for (uint32_t i = 0; i < items; ++i) share[i] /= bound;
         prepare_pricing(&run);
+        run.proof = share;
         run.bundle = berth_place__bundle(run.arena, items, share);
-        refute(&run);
+        bisect(&run);
     }
     berth_arena_destroy(run.arena);
     return BERTH_OK;
