@@ -155,6 +155,8 @@ typedef struct builder {
     uint32_t *open;     // [OPEN_LIMIT] net in each slot, or BERTH_PLACE_NONE
     uint64_t *keys[2];  // [LEVEL_STATE_LIMIT] of this level and the next
     uint32_t count[2];
+    BERTH_VEC(transition) here;
+    BERTH_VEC(transition) elsewhere;
 } builder;
 
 static double net_cost(const builder *b, uint32_t net) {
@@ -237,8 +239,7 @@ static bool may_be(const builder *b, const berth_place_sorts *sorts, uint32_t so
 static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pricing,
                          const berth_place_sorts *sorts, uint32_t sort, uint32_t *out_drop) {
     uint32_t n = pricing->item_count;
-    BERTH_VEC(transition) here = {0};
-    BERTH_VEC(transition) elsewhere = {0};
+    b->here.count = b->elsewhere.count = 0;
     for (uint32_t t = 0; t < b->nets->net_count; ++t)
         b->left[t] = b->nets->pin_start[t + 1] - b->nets->pin_start[t];
     for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) b->open[slot] = BERTH_PLACE_NONE;
@@ -260,8 +261,8 @@ static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pr
                 *out_drop = cheapest_open(b);
                 return false;
             }
-            berth_vec_push(arena, &elsewhere, both[0]);
-            berth_vec_push(arena, &here, both[1]);
+            berth_vec_push(arena, &b->elsewhere, both[0]);
+            berth_vec_push(arena, &b->here, both[1]);
         }
         close_nets(b);
         uint64_t *keys = b->keys[0];
@@ -270,8 +271,8 @@ static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pr
         b->count[0] = b->count[1];
     }
     pricing->state_start[n + 1] = pricing->state_start[n] + b->count[0];
-    pricing->here = here.data;
-    pricing->elsewhere = elsewhere.data;
+    pricing->here = b->here.data;
+    pricing->elsewhere = b->elsewhere.data;
     return true;
 }
 

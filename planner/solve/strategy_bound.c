@@ -17,7 +17,8 @@ enum {
     MOST_CELLS = 24 * 1000 * 1000,  // 8 bytes each
     CELLS_PER_NODE = 600,
     LOOKS = 32,  // a state costs as much as so many cells besides its own
-    ITEM_LIMIT = 4000,
+    ITEM_LIMIT = 1500,
+    LEAST_MOST = 200,  // what each state must have cells for
 };
 
 // Without a placement, what to refute: so many times the bound by weighted loads.
@@ -103,7 +104,7 @@ static void round_prices(bound_run *run) {
         states += berth_place__pricing_states(run->pricing[q]);
     for (uint32_t q = 0; q < run->sorts->count; ++q) {
         double share = berth_place__price_roughly(run->pricing[q], prices, run->limit);
-        double most = fmax(run->cells / states, 100) - 2;
+        double most = fmax(run->cells / states, LEAST_MOST) - 2;
         scale = fmin(scale, most / (1.05 * share + 1e-12));
     }
     run->total = 0;
@@ -113,6 +114,7 @@ static void round_prices(bound_run *run) {
         run->whole[i] = floor(prices[i] * scale + up);
         run->total += run->whole[i];
     }
+    if (!(run->total > 0)) run->whole[0] = run->total = 1;
     for (uint32_t i = 0; i < items; ++i) prices[i] = run->whole[i] / run->total;
 }
 
@@ -241,9 +243,12 @@ static berth_status run(berth_place_search *search) {
     if (bound > 0 && bound < run.limit) {
         for (uint32_t i = 0; i < items; ++i) share[i] /= bound;
         prepare_pricing(&run);
+        uint64_t states = 0;
+        for (uint32_t q = 0; q < run.sorts->count; ++q)
+            states += berth_place__pricing_states(run.pricing[q]);
         run.proof = share;
         run.bundle = berth_place__bundle(run.arena, items, share);
-        bisect(&run);
+        if (states * LEAST_MOST <= MOST_CELLS) bisect(&run);
     }
     berth_arena_destroy(run.arena);
     return BERTH_OK;
