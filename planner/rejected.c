@@ -171,6 +171,11 @@ static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, ui
     }
     out.reason = unsupported(r, entry->op, target_device);
     if (out.reason) return out;
+    const uint64_t *reserve_bytes = r->state->options->reserve_bytes;
+    if (reserve_bytes && reserve_bytes[target_device] == UINT64_MAX) {
+        out.reason = "capacity: the memory is too small for values";
+        return out;
+    }
     if (!whole_group_runs(r, group, device)) {
         out.reason = r->state->options->target->devices[target_device].host_only
                          ? "unsupported: it only drives other devices"

@@ -176,6 +176,26 @@ static bool is_infeasible(berth_status status) {
                       berth_status_code(status) == BERTH_OUT_OF_RANGE);
 }
 
+// A bound on all placements, also those that another try of the memory plan ruled out.
+static berth_status bound_without_reserve(const berth_planner_state *state, double *out_bound) {
+    berth_planner_choice *choice = state->choice;
+    berth_plan_options options = *state->options;
+    options.reserve_bytes = NULL;
+    berth_planner_state open = *state;
+    open.options = &options;
+    berth_placement *placement = NULL;
+    berth_place_answer answer = {0};
+    BERTH_TRY(berth_planner__placement_build(&open, choice->arena, &placement));
+    berth_planner__placement_capacity(placement, NULL);
+    berth_place_options solve_options = {
+        .objective = choice->objective, .strategy = "auto", .node_budget = bound_nodes};
+    berth_status status =
+        berth_place_solve(choice->arena, &placement->problem, &solve_options, &answer);
+    *out_bound = status ? 0 : answer.lower_bound;
+    berth_status_free(status);
+    return BERTH_OK;
+}
+
 // Placements with more and more room for values, until the estimate of what they need fits. The
 // bound is that of the first: it holds whatever values need. The memory plan decides in the end.
 static berth_status solve_with_room(berth_planner_state *state, berth_place_answer *out_answer) {
@@ -202,14 +222,8 @@ static berth_status solve_with_room(berth_planner_state *state, berth_place_answ
         if (values_fit(state, answer.assignment)) break;
     }
     if (!options->reserve_bytes) return BERTH_OK;
-    berth_place_answer loose = {0};
-    berth_planner__placement_capacity(choice->placement, NULL);
-    berth_status bound = solve(state, "auto", bound_nodes, false, &loose);
-    out_answer->lower_bound = bound ? 0 : loose.lower_bound;
     out_answer->proven = false;
-    berth_status_free(bound);
-    berth_planner__placement_capacity(choice->placement, choice->reserve_bytes);
-    return BERTH_OK;
+    return bound_without_reserve(state, &out_answer->lower_bound);
 }
 
 // The bound of a short run of everything, where a strategy proves less.
@@ -229,7 +243,8 @@ static berth_status search(berth_planner_state *state) {
     BERTH_TRY(rules_start(state, start, &found));
     berth_place_answer answer = {0};
     BERTH_TRY(berth_status_prefix(solve_with_room(state, &answer), "placement"));
-    if (strcmp(strategy_of(state), "auto") != 0) tighten(state, &answer);
+    bool bounded = strcmp(strategy_of(state), "auto") == 0 || state->options->reserve_bytes;
+    if (!bounded) tighten(state, &answer);
     const uint32_t *assignment = answer.assignment;
     choice->found_by = answer.strategy;
     choice->lower_bound = answer.lower_bound;
@@ -257,9 +272,7 @@ static const char *left_out(const berth_planner_state *state) {
         if (state->options->reserve_bytes[d] == UINT64_MAX)
             berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", target->devices[d].name);
     if (!names.length) return NULL;
-    return berth_arena_printf(state->arena,
-                              "without %s, where the memory is too small for values; so is the "
-                              "bound",
+    return berth_arena_printf(state->arena, "without %s, where the memory is too small for values",
                               berth_strbuf_text(&names));
 }
 
