@@ -238,7 +238,7 @@ static const random_shape larger[] = {
 Test(placement_strategies, larger_problems) {
     int solved = 0;
     for (size_t shape = 0; shape < sizeof(larger) / sizeof(larger[0]); ++shape)
-        for (uint64_t seed = 1; seed <= 4; ++seed)
+        for (uint64_t seed = 1; seed <= 2; ++seed)
             for (int i = 0; i < setting_count; ++i) {
                 berth_arena_destroy(arena);
                 setup();
@@ -264,7 +264,7 @@ Test(placement_strategies, larger_problems) {
                 double literal = literal_value(p, s->objective, s->contiguous, answer.assignment);
                 cr_assert_float_eq(literal, answer.value.value, 1e-9);
             }
-    cr_assert_geq(solved, 40);
+    cr_assert_geq(solved, 20);
 }
 
 // ------------------------------------------------------------------------------------------------
