@@ -28,7 +28,7 @@ static const random_shape shapes[] = {
     {7, 7, 1, 2, 2, false, true, true},   {10, 5, 2, 2, 4, true, true, false},
     {7, 7, 5, 2, 2, false, true, false},  {9, 9, 1, 1, 2, false, false, false},
 };
-enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), SEEDS = 40 };
+enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), SEEDS = 15 };
 
 static berth_place_problem *make(uint64_t seed, random_shape shape) {
     berth_arena_destroy(arena);
@@ -172,7 +172,7 @@ static double bound_below(const berth_place_problem *p, double value) {
                         .arena = arena,
                         .best_value = value,
                         .strategy = "bound",
-                        .node_limit = 20000}};
+                        .node_limit = 4000}};
     berth_status status = berth_arena_try(arena, run_bound, &call);
     cr_assert_null(status, "%s", berth_status_message(status));
     return call.search.lower_bound;
