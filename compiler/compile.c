@@ -192,6 +192,23 @@ static berth_status run_lower(berth_module *module, berth_pass_context *context)
     return BERTH_OK;
 }
 
+// The planner once more: what the buffers of tensor functions demand of memory scopes goes to the
+// values and the other way round. Devices are decided, so without scopes nothing changes.
+static berth_status run_plan_scopes(berth_module *module, berth_pass_context *context) {
+    berth_pipeline *pipeline = pipeline_of(context);
+    berth_plan_options plan_options = {.target = pipeline->options->target, .host_bound = true};
+    berth_plan *scopes = NULL, *plan = pipeline->plan;
+    BERTH_TRY(berth_plan_module(module, &plan_options, &scopes));
+    if (!plan || scopes->copy_count == 0) return BERTH_OK;
+    uint32_t count = plan->copy_count + scopes->copy_count;
+    berth_plan_copy *copies = berth_arena_new_array(module->arena, berth_plan_copy, count);
+    memcpy(copies, plan->copies, plan->copy_count * sizeof(*copies));
+    memcpy(copies + plan->copy_count, scopes->copies, scopes->copy_count * sizeof(*copies));
+    plan->copies = copies;
+    plan->copy_count = count;
+    return BERTH_OK;
+}
+
 static berth_status run_units(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
@@ -223,6 +240,8 @@ static const berth_pass pass_parts = {
     "find-parts", "concatenations, splits and slices of bytes in a row", run_find_parts, "fuse"};
 static const berth_pass pass_lower = {"lower", "primitive functions to tensor functions", run_lower,
                                       NULL};
+static const berth_pass pass_scopes = {
+    "plan-scopes", "decide memory scopes, insert copies between them", run_plan_scopes, NULL};
 static const berth_pass pass_schedule = {
     "schedule", "loop transformations and printing, once per distinct function", run_units,
     "lower"};
@@ -230,8 +249,9 @@ static const berth_pass pass_package = {
     "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
 
 static const berth_pass *const pipeline_passes[] = {
-    &pass_names, &pass_fold,  &pass_simplify, &pass_expose,   &pass_plan,    &pass_layout,
-    &pass_fuse,  &pass_parts, &pass_lower,    &pass_schedule, &pass_package, NULL};
+    &pass_names, &pass_fold,  &pass_simplify, &pass_expose, &pass_plan,     &pass_layout,
+    &pass_fuse,  &pass_parts, &pass_lower,    &pass_scopes, &pass_schedule, &pass_package,
+    NULL};
 
 const berth_pass *const *berth_compile_passes(void) {
     return pipeline_passes;
