@@ -199,13 +199,9 @@ static berth_status run_plan_scopes(berth_module *module, berth_pass_context *co
     berth_plan_options plan_options = {.target = pipeline->options->target, .host_bound = true};
     berth_plan *scopes = NULL, *plan = pipeline->plan;
     BERTH_TRY(berth_plan_module(module, &plan_options, &scopes));
-    if (!plan || scopes->copy_count == 0) return BERTH_OK;
-    uint32_t count = plan->copy_count + scopes->copy_count;
-    berth_plan_copy *copies = berth_arena_new_array(module->arena, berth_plan_copy, count);
-    memcpy(copies, plan->copies, plan->copy_count * sizeof(*copies));
-    memcpy(copies + plan->copy_count, scopes->copies, scopes->copy_count * sizeof(*copies));
-    plan->copies = copies;
-    plan->copy_count = count;
+    if (!plan || scopes->copy_count <= plan->copy_count) return BERTH_OK;
+    plan->copies = scopes->copies;  // the copies there were, and those between scopes
+    plan->copy_count = scopes->copy_count;
     return BERTH_OK;
 }
 
