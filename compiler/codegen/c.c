@@ -56,6 +56,15 @@ static void close_kernel(berth_c_printer *p) {
     p->depth = 0;
 }
 
+// How often a loop is unrolled: whole, or by a divisor that keeps the copies at a number of
+// statements that compilers take in their stride (their time grows faster than the copies).
+static int64_t unroll_count(const berth_stmt_node *body, int64_t extent) {
+    static const int64_t most_statements = 512;
+    int64_t statements = body->kind == BERTH_STMT_SEQ ? body->count : 1, count = extent;
+    while (count > 1 && (count * statements > most_statements || extent % count)) --count;
+    return count;
+}
+
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     if (loop->loop_kind >= BERTH_LOOP_GROUP_X)
         berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "loops over work-groups in C"));
@@ -67,7 +76,7 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
         body->count >= 12)
         berth_strbuf_add(&p->out, "BERTH_UNROLL(1)\n");
     if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1 && extent <= 64)
-        berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n", (long long)extent);
+        berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n", (long long)unroll_count(body, extent));
     return false;
 }
 
