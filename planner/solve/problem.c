@@ -26,7 +26,19 @@ static berth_status check_figures(const berth_place_problem *problem) {
                 BERTH_TRY(check_figure(problem, "time", v, problem->time[at]));
             BERTH_TRY(check_figure(problem, "transfer", v, problem->transfer[at]));
         }
+        if (problem->direct_ms)
+            BERTH_TRY(check_figure(problem, "value", v, problem->value_bytes[v]));
     }
+    size_t pairs = problem->direct_ms ? (size_t)problem->kind_count * problem->kind_count : 0;
+    for (size_t i = 0; i < pairs; ++i)
+        if (problem->direct_ms[i] != INFINITY &&
+            !(problem->direct_ms[i] >= 0 && problem->direct_ms_per_byte[i] >= 0))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "the direct link from \"%s\" to \"%s\" takes %g ms and %g "
+                                     "ms per byte; both must be numbers from 0",
+                                     problem->kinds[i / problem->kind_count].name,
+                                     problem->kinds[i % problem->kind_count].name,
+                                     problem->direct_ms[i], problem->direct_ms_per_byte[i]);
     return BERTH_OK;
 }
 

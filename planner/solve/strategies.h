@@ -19,6 +19,10 @@ extern const berth_place_strategy berth_place__search_again;
 extern const berth_place_strategy berth_place__dp_list;
 extern const berth_place_strategy berth_place__search_list;
 
+// Whether the problem is latency by list scheduling (one_subgraph = false).
+bool berth_place__is_list_latency(const berth_place_problem *problem,
+                                  const berth_place_options *options);
+
 // Bounds that hold for every strategy; O(devices * (nodes + edges)) and a little more.
 void berth_place__simple_bounds(berth_place_search *search);
 // Whether some device has no limit.

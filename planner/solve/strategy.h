@@ -1,5 +1,6 @@
-// Strategies: each a file (strategy_NAME.c, with helpers beside it) and a row in the table of
-// strategy.c. What they share (a budget, the best placement so far, the bound so far) is
+// Strategies: rows in the table of strategy.c, from files strategy_*.c (with helpers beside them).
+// A name may have several rows, for different objectives and models; asked for by name, the first
+// that applies runs. What they share (a budget, the best placement so far, the bound so far) is
 // berth_place_search.
 #ifndef BERTH_PLANNER_SOLVE_STRATEGY_H_
 #define BERTH_PLANNER_SOLVE_STRATEGY_H_

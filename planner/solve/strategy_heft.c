@@ -28,7 +28,8 @@ typedef struct heft {
     berth_arena *arena;
 } heft;
 
-static bool applies(const berth_place_problem *problem, const berth_place_options *options) {
+bool berth_place__is_list_latency(const berth_place_problem *problem,
+                                  const berth_place_options *options) {
     return options->objective == BERTH_PLACE_LATENCY && !problem->one_subgraph &&
            problem->device_count > 0 && problem->node_count > 0;
 }
@@ -244,6 +245,6 @@ const berth_place_strategy berth_place__heft = {
     .name = "heft",
     .doc = "earliest finish time by upward rank; latency by list scheduling",
     .auto_percent = 100,
-    .applies = applies,
+    .applies = berth_place__is_list_latency,
     .run = run,
 };

@@ -67,11 +67,6 @@ static berth_status try_intervals(berth_place_search *search, berth_arena *scrat
     return BERTH_OK;
 }
 
-static bool applies(const berth_place_problem *problem, const berth_place_options *options) {
-    return options->objective == BERTH_PLACE_LATENCY && !problem->one_subgraph &&
-           problem->device_count > 0 && problem->node_count > 0;
-}
-
 static berth_status run_with(berth_place_search *search, bool rounds) {
     static const double heats[] = {0.01, 0.05};
     berth_arena *scratch = berth_arena_create_child(search->arena);
@@ -102,7 +97,7 @@ static berth_status run_search(berth_place_search *search) {
 const berth_place_strategy berth_place__dp_list = {
     .name = "dp",
     .doc = "linear orders cut into intervals by dynamic programming; latency by list scheduling",
-    .applies = applies,
+    .applies = berth_place__is_list_latency,
     .run = run_dp,
 };
 
@@ -110,6 +105,6 @@ const berth_place_strategy berth_place__search_list = {
     .name = "search",
     .doc = "intervals of orders, then annealing of regions; latency by list scheduling",
     .auto_percent = 70,
-    .applies = applies,
+    .applies = berth_place__is_list_latency,
     .run = run_search,
 };

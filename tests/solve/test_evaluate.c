@@ -64,6 +64,23 @@ static void finish(berth_place_problem *p) {
     cr_assert_null(status, "%s", berth_status_message(status));
 }
 
+// Figures of direct links are checked like all others.
+Test(placement_evaluate, direct_links_that_are_no_numbers_are_refused) {
+    static const double bad[] = {NAN, -1};
+    for (int i = 0; i < 2; ++i) {
+        berth_place_problem *p = diamond(false);
+        p->value_bytes = berth_arena_new_array(arena, double, 5);
+        p->direct_ms = berth_arena_new_array(arena, double, 4);
+        p->direct_ms_per_byte = berth_arena_new_array(arena, double, 4);
+        p->direct_ms[1] = bad[i];
+        berth_status status = berth_place_problem_finish(arena, p);
+        cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+        cr_assert(strstr(berth_status_message(status), "from \"acc\" to \"cpu\""), "%s",
+                  berth_status_message(status));
+        berth_status_free(status);
+    }
+}
+
 enum { ACC0, ACC1, CPU0, CPU1 };
 
 static berth_place_value value_of(const berth_place_problem *p, berth_place_objective objective,
