@@ -188,6 +188,10 @@ berth_target *berth_target__device(berth_target__parse *parse, const json *value
         berth_target__error(parse, berth_target__below(parse, value, "threads"),
                             "%lld hardware threads are fewer than %lld cores",
                             (long long)target->threads, (long long)target->cores);
+    int64_t alignment = target->memory_alignment_bytes;
+    if (alignment > 0 && (alignment & (alignment - 1)))
+        berth_target__error(parse, berth_target__below(parse, value, "memory_alignment_bytes"),
+                            "%lld is not a power of two", (long long)alignment);
     if (parse->diagnostics.count != diagnostics_before) return NULL;
     berth_target__fill_defaults(parse->arena, target);
     berth_target__canonicalise_device(parse->arena, target);

@@ -55,6 +55,20 @@ static bool read_memory_name(builder *b, const json *object, const char *key, ui
 // ------------------------------------------------------------------------------------------------
 // declared
 
+// Of the devices' own memories, the largest: buffers there serve each of them.
+static uint32_t alignment_for(const berth_multi_target *multi, uint64_t devices) {
+    uint32_t alignment_bytes = 1;
+    for (uint32_t i = 0; i < multi->device_count; ++i) {
+        if (!(devices >> i & 1)) continue;
+        const berth_target *target = multi->devices[i].target;
+        uint32_t own = target->kind == BERTH_DEVICE_CPU
+                           ? berth_target__memory_defaults_of(target->kind).alignment_bytes
+                           : (uint32_t)target->memory_alignment_bytes;
+        if (own > alignment_bytes) alignment_bytes = own;
+    }
+    return alignment_bytes;
+}
+
 static void read_reach(builder *b, const json *object, berth_target_memory *memory) {
     const json *value = berth_target__json_get(object, "reached_by");
     if (!value || value->type != JSON_TYPE_ARRAY || value->items.count == 0) {
@@ -110,7 +124,7 @@ static void read_memory(builder *b, const json *value, uint32_t index) {
     memory->latency_ns = is_global(memory) ? defaults.latency_ns : 10;
     if (number(b, value, "latency_ns", false, 0, 1e12, &integer))
         memory->latency_ns = (uint64_t)integer;
-    memory->alignment_bytes = defaults.alignment_bytes;
+    memory->alignment_bytes = alignment_for(b->multi, memory->reached_by);
     const json *alignment = berth_target__json_get(value, "alignment_bytes");
     if (number(b, value, "alignment_bytes", true, 1, 1 << 30, &integer)) {
         if (integer & (integer - 1))
@@ -211,7 +225,7 @@ static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
         .budget_bytes = (uint64_t)target->memory_capacity_bytes,
         .bandwidth_bytes_per_s = target->memory_bandwidth_bytes_per_s,
         .latency_ns = defaults.latency_ns,
-        .alignment_bytes = defaults.alignment_bytes,
+        .alignment_bytes = alignment_for(multi, (uint64_t)1 << device),
         .reached_by = (uint64_t)1 << device,
         .implied = true,
     };
@@ -254,12 +268,9 @@ static void imply(builder *b) {
             if (device->target->kind == BERTH_DEVICE_CPU || device->target->shares_host_memory) {
                 multi->memories[host_memory].reached_by |= (uint64_t)1 << i;
                 device->own_memory = host_memory;
-                if (multi->memories[host_memory].implied) {
-                    berth_target__memory_defaults d =
-                        berth_target__memory_defaults_of(device->target->kind);
-                    if (d.alignment_bytes > multi->memories[host_memory].alignment_bytes)
-                        multi->memories[host_memory].alignment_bytes = d.alignment_bytes;
-                }
+                berth_target_memory *memory = &multi->memories[host_memory];
+                if (memory->implied)
+                    memory->alignment_bytes = alignment_for(multi, memory->reached_by);
                 continue;
             }
             device->own_memory = add_memory(b, i, device->name);

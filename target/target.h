@@ -85,6 +85,7 @@ typedef struct berth_target {
     int64_t dispatch_ns;
     double power_watts;
     int64_t memory_capacity_bytes;
+    int64_t memory_alignment_bytes;
     double memory_bandwidth_bytes_per_s;
     double link_bandwidth_bytes_per_s;
     bool shares_host_memory;
@@ -200,6 +201,7 @@ typedef struct berth_machine_device {
     int64_t max_group_size;
     int64_t local_memory_bytes;
     int64_t memory_capacity_bytes;
+    int64_t memory_alignment_bytes;
     bool shares_host_memory;
 } berth_machine_device;
 

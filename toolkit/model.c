@@ -44,7 +44,8 @@ static berth_status add_driver_devices(berth_arena *arena, const char *kind,
             .compute_units = info.compute_units,
             .max_group_size = (int64_t)info.max_group_size,
             .local_memory_bytes = (int64_t)info.local_memory_bytes,
-            .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes};
+            .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
+            .memory_alignment_bytes = info.memories[0].alignment_bytes};
     }
     facts->devices = devices;
     berth_driver_close(driver);
