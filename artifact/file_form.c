@@ -34,6 +34,7 @@ static const berth_file_field device_fields[] = {
 static const berth_file_field pool_fields[] = {TEXT(berth_program_pool, scope),
                                                X64(berth_program_pool, size_bytes),
                                                X64(berth_program_pool, lower_bound_bytes),
+                                               X64(berth_program_pool, shared_with),
                                                U32(berth_program_pool, device),
                                                U32(berth_program_pool, usage),
                                                U32(berth_program_pool, alignment_bytes)};

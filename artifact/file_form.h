@@ -17,7 +17,7 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 1u
+#define BERTH_PROGRAM_VERSION 2u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
 typedef struct berth_file_header {

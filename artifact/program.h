@@ -36,10 +36,16 @@ typedef struct berth_program_device {
 typedef enum berth_pool_usage {
     BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
     BERTH_POOL_CONSTANT,   // filled once when the program is opened, then only read
-    BERTH_POOL_IO,         // inputs and outputs, mapped by the host: on a cpu device
+    BERTH_POOL_IO,         // inputs and outputs, read and written by the host: on a cpu device
 } berth_pool_usage;
 
 // One allocation, made when the program is opened.
+//
+// A pool may be shared: devices of a memory that several reach work in the very same bytes. Steps
+// of two devices that touch the same bytes of a shared pool are then ordered by waits (directly or
+// through others) even where both only read, unless both devices are cpu ones or the pool is
+// CONSTANT: a device of another kind has the bytes for itself while it uses them (devices/driver.h,
+// hand over).
 typedef struct berth_program_pool {
     uint32_t device;
     const char *scope;  // memory scope: "global"
@@ -47,6 +53,7 @@ typedef struct berth_program_pool {
     uint64_t size_bytes;
     uint32_t alignment_bytes;
     uint64_t lower_bound_bytes;  // no plan of these tensors can be smaller (for reports)
+    uint64_t shared_with;        // bit d: device d (< 64) works in it too; not `device` itself
 } berth_program_pool;
 
 // A range of a pool that holds a tensor. Ranges overlap where lifetimes do not, and where one is a
@@ -97,7 +104,8 @@ typedef struct berth_program_kernel {
 
 typedef enum berth_step_kind {
     BERTH_STEP_DISPATCH,
-    BERTH_STEP_COPY,  // between the pools of two devices, or within one; on the queue of `device`
+    BERTH_STEP_COPY,  // between the pools of two devices, or within one; on the queue of `device`,
+                      // which works in one of them; the other is on a cpu device if not its own
 } berth_step_kind;
 
 typedef struct berth_program_step {
@@ -148,6 +156,11 @@ typedef struct berth_program {
     const char *executor;  // "graph"
     double predicted_ns;   // of one run, by the cost model; 0 = unknown
 } berth_program;
+
+// Whether `device` works in the pool: it is the pool's device, or the pool is shared with it.
+static inline bool berth_program_pool_reached(const berth_program_pool *pool, uint32_t device) {
+    return pool->device == device || (device < 64 && (pool->shared_with >> device & 1));
+}
 
 // Checks every index, range, order and overlap rule above; what passes can be opened without
 // further checks. Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In

@@ -17,8 +17,8 @@ static bool is_cpu(const berth_program *program, uint32_t device) {
     return strcmp(program->devices[device].kind, "cpu") == 0;
 }
 
-static uint32_t device_of(const berth_program *program, uint32_t tensor) {
-    return program->pools[program->tensors[tensor].pool].device;
+static const berth_program_pool *pool_of(const berth_program *program, uint32_t tensor) {
+    return &program->pools[program->tensors[tensor].pool];
 }
 
 static berth_status check_devices(const berth_program *program) {
@@ -39,12 +39,23 @@ static berth_status check_devices(const berth_program *program) {
     return BERTH_OK;
 }
 
+static berth_status check_shared(const berth_program *program, uint32_t i) {
+    const berth_program_pool *pool = &program->pools[i];
+    if (program->device_count < 64 && pool->shared_with >> program->device_count)
+        return BAD("pools[%u].shared_with: %#llx names devices beyond the %u there are", i,
+                   (unsigned long long)pool->shared_with, program->device_count);
+    if (pool->device < 64 && (pool->shared_with >> pool->device & 1))
+        return BAD("pools[%u].shared_with: names the pool's own device %u", i, pool->device);
+    return BERTH_OK;
+}
+
 static berth_status check_pools(const berth_program *program) {
     for (uint32_t i = 0; i < program->pool_count; ++i) {
         const berth_program_pool *pool = &program->pools[i];
         if (pool->device >= program->device_count)
             return BAD("pools[%u].device: %u of %u devices", i, pool->device,
                        program->device_count);
+        BERTH_TRY(check_shared(program, i));
         if (!pool->scope || !*pool->scope) return BAD("pools[%u].scope: missing", i);
         if ((unsigned)pool->usage > BERTH_POOL_IO)
             return BAD("pools[%u].usage: %u is unknown", i, (unsigned)pool->usage);
@@ -218,13 +229,13 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
     uint32_t tensor = step->bindings[b];
     if (tensor >= program->tensor_count)
         return BAD("steps[%u].bindings[%u]: %u of %u tensors", i, b, tensor, program->tensor_count);
-    uint32_t device = device_of(program, tensor);
-    bool reachable = device == step->device ||
-                     (is_cpu(program, device) &&
+    const berth_program_pool *pool = pool_of(program, tensor);
+    bool reachable = berth_program_pool_reached(pool, step->device) ||
+                     (is_cpu(program, pool->device) &&
                       (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
     if (!reachable)
         return BAD("steps[%u].bindings[%u]: tensors[%u] is on \"%s\", which \"%s\" does not reach",
-                   i, b, tensor, program->devices[device].name,
+                   i, b, tensor, program->devices[pool->device].name,
                    program->devices[step->device].name);
     return BERTH_OK;
 }
@@ -234,8 +245,8 @@ static berth_status check_copy(const berth_program *program, uint32_t i) {
     if (!step->bindings) return BAD("steps[%u].bindings: missing", i);
     BERTH_TRY(check_binding(program, i, 0));
     BERTH_TRY(check_binding(program, i, 1));
-    if (device_of(program, step->bindings[0]) != step->device &&
-        device_of(program, step->bindings[1]) != step->device)
+    if (!berth_program_pool_reached(pool_of(program, step->bindings[0]), step->device) &&
+        !berth_program_pool_reached(pool_of(program, step->bindings[1]), step->device))
         return BAD("steps[%u]: neither end of the copy is on \"%s\"", i,
                    program->devices[step->device].name);
     const berth_program_tensor *from = &program->tensors[step->bindings[0]];

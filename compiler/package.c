@@ -7,9 +7,15 @@
 
 uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device) {
     const berth_multi_target *target = packager->target;
-    for (uint32_t d = 0; d < target->device_count; ++d)
-        if (target->devices[d].own_memory == target->devices[device].own_memory) return d;
-    return device;
+    uint32_t memory = target->devices[device].own_memory;
+    if (target->devices[target->host].own_memory == memory) return target->host;
+    uint32_t first = BERTH_NO_INDEX;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (target->devices[d].own_memory != memory) continue;
+        if (target->devices[d].target->kind == BERTH_DEVICE_CPU) return d;
+        if (first == BERTH_NO_INDEX) first = d;
+    }
+    return first;
 }
 
 static const berth_graph *graph_of(const berth_packager *p) {
@@ -260,14 +266,35 @@ static berth_status make_results(berth_packager *p, berth_op_id id, const bool *
     return BERTH_OK;
 }
 
-// Results of main that are computed on the host's memory (not views) are written to the output's
-// place directly.
+// The value whose bytes a value is: through views, and changes of device within one memory.
+static berth_value_id origin_of(const berth_packager *p, berth_value_id value) {
+    const berth_graph *graph = graph_of(p);
+    for (;;) {
+        berth_op_id id = graph->values.data[value].op;
+        if (id == BERTH_NONE) return value;
+        const berth_op *op = &graph->ops.data[id];
+        if (op->kind == BERTH_OP_DEVICE_COPY) {
+            const berth_attr *source = berth_attrs_find(p->module, &op->attrs, "source");
+            uint32_t from = berth_plan_device_of(p->module, p->target, source->device);
+            uint32_t to = berth_plan_device_of(p->module, p->target, op->device);
+            if (from == BERTH_NO_INDEX || to == BERTH_NO_INDEX ||
+                berth_packager__owner(p, from) != berth_packager__owner(p, to))
+                return value;
+        } else if (!berth_op_has(op->kind, BERTH_TRAIT_VIEW)) {
+            return value;
+        }
+        value = op->inputs[0];
+    }
+}
+
+// Results of main that are computed in the host's memory are written to the output's place
+// directly.
 static bool *direct_outputs(const berth_packager *p) {
     const berth_graph *graph = graph_of(p);
     bool *direct = berth_arena_new_array(p->arena, bool, graph->values.count);
     uint32_t host_owner = berth_packager__owner(p, p->target->host);
     for (uint32_t i = 0; i < graph->regions.data[0].results.count; ++i) {
-        berth_value_id value = graph->regions.data[0].results.data[i];
+        berth_value_id value = origin_of(p, graph->regions.data[0].results.data[i]);
         berth_op_id op = graph->values.data[value].op;
         if (op == BERTH_NONE) continue;
         berth_op_kind kind = graph->ops.data[op].kind;
@@ -300,21 +327,22 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
     uint32_t host = p->target->host;
     berth_program_io *outputs =
         berth_arena_new_array(p->arena, berth_program_io, root->results.count);
-    bool *taken = berth_arena_new_array(p->arena, bool, p->tensors.count + root->results.count + 1);
-    uint32_t known = p->tensors.count;
+    // Storages that are inputs or outputs already.
+    bool *taken =
+        berth_arena_new_array(p->arena, bool, p->storages.count + 2 * root->results.count + 1);
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        uint32_t input = *tensor_slot(p, root->params.data[i], berth_packager__owner(p, host));
+        taken[p->storage_of.data[input]] = true;
+    }
     for (uint32_t i = 0; i < root->results.count; ++i) {
         berth_value_id value = root->results.data[i];
         uint32_t tensor = BERTH_NO_INDEX;
         BERTH_TRY(operand_tensor(p, value, host, &tensor));
-        bool own = tensor < known && !taken[tensor] &&
-                   p->storages.data[p->storage_of.data[tensor]].usage == BERTH_POOL_IO &&
-                   graph_of(p)->values.data[value].op != BERTH_NONE &&
-                   !berth_op_has(graph_of(p)->ops.data[graph_of(p)->values.data[value].op].kind,
-                                 BERTH_TRAIT_VIEW);
-        if (own) {
-            taken[tensor] = true;
-        } else {  // an input, a constant, a view or a value that is an output twice: copied to a
-                  // place of its own
+        uint32_t storage = p->storage_of.data[tensor];
+        if (p->storages.data[storage].usage == BERTH_POOL_IO && !taken[storage]) {
+            taken[storage] = true;
+        } else {  // an input, a constant, or a value that is an output twice: copied to a place of
+                  // its own
             uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
             uint32_t copy =
                 add_value_tensor(p, value, add_storage(p, host, BERTH_POOL_IO, size_bytes));

@@ -9,7 +9,8 @@
 
 // Bytes that one or more tensors (views) live in.
 typedef struct berth_storage {
-    uint32_t owner;  // device whose memory it is in (the first device that owns that memory)
+    uint32_t owner;  // device that stands for the memory it is in
+    uint64_t users;  // bit d: a step of device d works in it
     berth_pool_usage usage;
     uint64_t size_bytes;
     uint32_t into;  // another storage that it is a part of, BERTH_NO_INDEX: none
@@ -73,10 +74,11 @@ typedef struct berth_sharing {
     uint32_t *own_first_step;          // of the storage alone
 } berth_sharing;
 
-// Device that owns the memory in which `device` keeps its values.
+// The device that stands for the memory in which `device` keeps its values: the host where it works
+// there, else the first cpu device that does, else the first device.
 uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device);
 
-// Alignment of tensors in the memory of `owner`.
+// Alignment of tensors in the memory of `owner`: what every device needs that works in it.
 uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner);
 
 // Number of bindings of a step.
@@ -103,7 +105,8 @@ BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
 BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
 
 // Sets the waits of every step: a step waits for steps of other queues that write what it reads, or
-// use what it writes.
+// use what it writes; and, in pools that devices of other kinds share with the host, for all that
+// use the same bytes (artifact/program.h, pools).
 BERTH_MUST_USE berth_status berth_packager__order_queues(berth_packager *packager);
 
 #endif  // BERTH_COMPILER_PACKAGE_H_

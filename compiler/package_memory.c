@@ -11,31 +11,78 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
 }
 
 uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner) {
-    const berth_target_device *device = &packager->target->devices[owner];
-    uint32_t alignment = packager->target->memories[device->own_memory].alignment_bytes;
-    uint32_t least = device->target->kind == BERTH_DEVICE_CPU ? BERTH_CPU_ALIGNMENT_BYTES
-                                                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
-    return alignment < least ? least : alignment;
+    const berth_multi_target *target = packager->target;
+    uint32_t memory = target->devices[owner].own_memory;
+    uint32_t alignment = target->memories[memory].alignment_bytes;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (target->devices[d].own_memory != memory) continue;
+        uint32_t least = target->devices[d].target->kind == BERTH_DEVICE_CPU
+                             ? BERTH_CPU_ALIGNMENT_BYTES
+                             : BERTH_DEFAULT_ALIGNMENT_BYTES;
+        if (alignment < least) alignment = least;
+    }
+    return alignment;
 }
 
-static uint32_t add_pool(berth_packager *p, uint32_t owner, berth_pool_usage usage) {
-    berth_program_pool pool = {.device = owner,
+// Records the devices that work in each storage. The other end of a copy is reached by way of the
+// host, which is no use by the copy's device.
+static void find_users(berth_packager *p) {
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        uint32_t device = p->steps.data[i].device;
+        uint32_t bindings = berth_packager__binding_count(p, i);
+        for (uint32_t b = 0; b < bindings; ++b) {
+            uint32_t root = p->storage_of.data[p->steps.data[i].bindings[b]];
+            while (p->storages.data[root].into != BERTH_NO_INDEX)
+                root = p->storages.data[root].into;
+            if (p->storages.data[root].owner == berth_packager__owner(p, device))
+                p->storages.data[root].users |= (uint64_t)1 << device;
+        }
+    }
+}
+
+static bool is_held(const berth_storage *storage, uint32_t owner, berth_pool_usage usage) {
+    return storage->owner == owner && storage->usage == usage && storage->into == BERTH_NO_INDEX;
+}
+
+// All devices that work in the storages of a use.
+static uint64_t users_of(const berth_packager *p, uint32_t owner, berth_pool_usage usage) {
+    uint64_t users = 0;
+    for (uint32_t i = 0; i < p->storages.count; ++i)
+        if (is_held(&p->storages.data[i], owner, usage)) users |= p->storages.data[i].users;
+    return users;
+}
+
+// The pool for storages with these users: of the only device that uses it, or of the memory's
+// owner and shared. Inputs and outputs are the host's in any case.
+static uint32_t pool_for(berth_packager *p, uint32_t owner, berth_pool_usage usage,
+                         uint64_t users) {
+    bool alone = users && (users & (users - 1)) == 0 && usage != BERTH_POOL_IO;
+    uint32_t device = alone ? (uint32_t)__builtin_ctzll(users) : owner;
+    berth_program_pool pool = {.device = device,
                                .scope =
                                    p->target->memories[p->target->devices[owner].own_memory].scope,
                                .usage = usage,
-                               .alignment_bytes = berth_packager__alignment(p, owner)};
+                               .alignment_bytes = berth_packager__alignment(p, owner),
+                               .shared_with = users & ~((uint64_t)1 << device)};
+    for (uint32_t i = 0; i < p->pools.count; ++i) {
+        const berth_program_pool *known = &p->pools.data[i];
+        if (known->device == device && known->usage == usage &&
+            known->shared_with == pool.shared_with)
+            return i;
+    }
     berth_vec_push(p->arena, &p->pools, pool);
     return p->pools.count - 1;
 }
 
-// Constants, inputs and outputs live all the time: one after the other.
+// Constants, inputs and outputs live all the time: one after the other. Constants have a pool for
+// each set of devices that use them, so that what one device alone reads is not shared.
 static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usage) {
-    uint32_t pool = BERTH_NO_INDEX;
+    uint64_t all_users = users_of(p, owner, usage);
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *storage = &p->storages.data[i];
-        if (storage->owner != owner || storage->usage != usage || storage->into != BERTH_NO_INDEX)
-            continue;
-        if (pool == BERTH_NO_INDEX) pool = add_pool(p, owner, usage);
+        if (!is_held(storage, owner, usage)) continue;
+        uint32_t pool =
+            pool_for(p, owner, usage, usage == BERTH_POOL_IO ? all_users : storage->users);
         berth_program_pool *held = &p->pools.data[pool];
         storage->pool = pool;
         storage->offset_bytes = align_up(held->size_bytes, held->alignment_bytes);
@@ -106,8 +153,7 @@ static const char *describe_peak(const berth_packager *p, const berth_memory_rep
 static void collect_workspace(berth_packager *p, workspace *w) {
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *s = &p->storages.data[i];
-        if (s->owner != w->owner || s->usage != BERTH_POOL_WORKSPACE || s->into != BERTH_NO_INDEX)
-            continue;
+        if (!is_held(s, w->owner, BERTH_POOL_WORKSPACE)) continue;
         if (s->first_step == BERTH_NO_INDEX)
             s->first_step = s->last_step = 0;  // a result that nothing touches
         berth_memory_plan_buffer buffer = {.first_use_step = s->first_step,
@@ -130,7 +176,8 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     berth_memory_plan_pool plan = {0};
     BERTH_TRY(
         berth_memory_plan_solve(p->arena, w.buffers.data, w.buffers.count, &plan, 1, 0, offsets));
-    uint32_t pool = add_pool(p, owner, BERTH_POOL_WORKSPACE);
+    uint32_t pool =
+        pool_for(p, owner, BERTH_POOL_WORKSPACE, users_of(p, owner, BERTH_POOL_WORKSPACE));
     p->pools.data[pool].size_bytes = plan.peak_bytes;
     p->pools.data[pool].lower_bound_bytes = plan.lower_bound_bytes;
     for (uint32_t i = 0; i < w.members.count; ++i) {
@@ -141,7 +188,8 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     report_peak(p, &w, &plan, pool, report);
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (p->pools.data[i].device == owner) total += p->pools.data[i].size_bytes;
+        if (berth_packager__owner(p, p->pools.data[i].device) == owner)
+            total += p->pools.data[i].size_bytes;
     uint64_t limit = memory->budget_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
     p->pipeline->over_device = owner;
@@ -162,6 +210,7 @@ berth_status berth_packager__plan_memory(berth_packager *p) {
     berth_memory_report_pool *reports =
         berth_arena_new_array(p->arena, berth_memory_report_pool, p->target->device_count);
     p->report->pools = reports;
+    find_users(p);
     for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
         place_in_row(p, owner, BERTH_POOL_IO);
         place_in_row(p, owner, BERTH_POOL_CONSTANT);
@@ -190,6 +239,19 @@ typedef struct access_list {
     BERTH_VEC(access) items;
 } access_list;
 
+// Whether two steps must not use the same bytes of a pool at once even to read: one of them works
+// there on a device of another kind than the host's, which has the bytes for itself meanwhile.
+static bool excludes(const berth_packager *p, const berth_program_pool *pool, uint32_t a,
+                     uint32_t b) {
+    if (pool->shared_with == 0) return false;
+    const uint32_t devices[] = {p->steps.data[a].device, p->steps.data[b].device};
+    for (int i = 0; i < 2; ++i)
+        if (berth_program_pool_reached(pool, devices[i]) &&
+            p->target->devices[devices[i]].target->kind != BERTH_DEVICE_CPU)
+            return true;
+    return false;
+}
+
 static void order_step(berth_packager *p, access_list *lists, uint32_t index) {
     berth_program_step *step = &p->steps.data[index];
     uint32_t queue_count = p->target->device_count;
@@ -205,8 +267,10 @@ static void order_step(berth_packager *p, access_list *lists, uint32_t index) {
         for (uint32_t i = 0; i < list->items.count; ++i) {
             const access *before = &list->items.data[i];
             uint32_t queue = p->steps.data[before->step].device;
-            bool conflict = (now.write || before->write) && before->offset_bytes < now.end_bytes &&
-                            now.offset_bytes < before->end_bytes;
+            bool conflict = before->offset_bytes < now.end_bytes &&
+                            now.offset_bytes < before->end_bytes &&
+                            (now.write || before->write ||
+                             excludes(p, &p->pools.data[tensor->pool], index, before->step));
             if (conflict && queue != step->device && before->step + 1 > latest[queue])
                 latest[queue] = before->step + 1;
         }

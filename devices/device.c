@@ -78,6 +78,18 @@ static void finish_buffer(berth_buffer *buffer, berth_device *device, uint32_t m
     atomic_init(&buffer->reference_count, 1);
 }
 
+static berth_status check_capacity(const berth_device *device, uint32_t memory,
+                                   uint64_t size_bytes) {
+    const berth_memory_info *facts = &device->info.memories[memory];
+    if (size_bytes <= INT64_MAX &&
+        (facts->capacity_bytes == 0 || size_bytes <= facts->capacity_bytes))
+        return BERTH_OK;
+    return BAD(OUT_OF_MEMORY,
+               "%" PRIu64 " bytes do not fit memory \"%s\" of %s device %u, which has %" PRIu64,
+               size_bytes, facts->scope, berth_device_kind_text(device), device->info.ordinal,
+               facts->capacity_bytes);
+}
+
 berth_status berth_buffer_allocate(berth_device *device, uint32_t memory, uint64_t size_bytes,
                                    berth_buffer **out_buffer) {
     *out_buffer = NULL;
@@ -85,13 +97,7 @@ berth_status berth_buffer_allocate(berth_device *device, uint32_t memory, uint64
     if (memory >= info->memory_count)
         return BAD(OUT_OF_RANGE, "memory %u: %s device %u has %u", memory,
                    berth_device_kind_text(device), info->ordinal, info->memory_count);
-    const berth_memory_info *facts = &info->memories[memory];
-    if (size_bytes > INT64_MAX ||
-        (facts->capacity_bytes != 0 && size_bytes > facts->capacity_bytes))
-        return BAD(OUT_OF_MEMORY,
-                   "%" PRIu64 " bytes do not fit memory \"%s\" of %s device %u, which has %" PRIu64,
-                   size_bytes, facts->scope, berth_device_kind_text(device), info->ordinal,
-                   facts->capacity_bytes);
+    BERTH_TRY(check_capacity(device, memory, size_bytes));
     berth_buffer *buffer = NULL;
     BERTH_TRY(device->ops->buffer_allocate(device, memory, size_bytes ? size_bytes : 1, &buffer));
     finish_buffer(buffer, device, memory, size_bytes);
@@ -124,6 +130,23 @@ berth_status berth_buffer_view(berth_buffer *parent, uint64_t offset_bytes, uint
     view->root_offset_bytes = root_offset;
     retain_buffer(root);
     *out_view = view;
+    return BERTH_OK;
+}
+
+berth_status berth_buffer_share(berth_device *device, uint64_t size_bytes,
+                                berth_buffer **out_buffer) {
+    *out_buffer = NULL;
+    if (!device->ops->buffer_share) {
+        if (device->info.memories[0].host_visible)
+            return berth_buffer_allocate(device, 0, size_bytes, out_buffer);
+        return BAD(UNSUPPORTED, "%s devices do not work on host memory",
+                   berth_device_kind_text(device));
+    }
+    BERTH_TRY(check_capacity(device, 0, size_bytes));
+    berth_buffer *buffer = NULL;
+    BERTH_TRY(device->ops->buffer_share(device, size_bytes ? size_bytes : 1, &buffer));
+    finish_buffer(buffer, device, 0, size_bytes);
+    *out_buffer = buffer;
     return BERTH_OK;
 }
 
@@ -260,6 +283,11 @@ void berth_devices__retain_commands(const berth_command *commands, uint32_t coun
             for (uint32_t b = 0; b < command->dispatch.buffer_count; ++b)
                 retain_buffer(command->dispatch.buffers[b]);
             break;
+        case BERTH_COMMAND_TO_DEVICE:
+        case BERTH_COMMAND_TO_HOST:
+            for (uint32_t b = 0; b < command->hand_over.buffer_count; ++b)
+                retain_buffer(command->hand_over.buffers[b]);
+            break;
         case BERTH_COMMAND_HOST_CALL: break;
         }
     }
@@ -278,6 +306,11 @@ void berth_devices__release_commands(const berth_command *commands, uint32_t cou
             berth_executable_destroy(command->dispatch.executable);
             for (uint32_t b = 0; b < command->dispatch.buffer_count; ++b)
                 berth_buffer_free(command->dispatch.buffers[b]);
+            break;
+        case BERTH_COMMAND_TO_DEVICE:
+        case BERTH_COMMAND_TO_HOST:
+            for (uint32_t b = 0; b < command->hand_over.buffer_count; ++b)
+                berth_buffer_free(command->hand_over.buffers[b]);
             break;
         case BERTH_COMMAND_HOST_CALL: break;
         }

@@ -51,9 +51,20 @@ BERTH_MUST_USE berth_status berth_buffer_allocate(berth_device *device, uint32_t
 BERTH_MUST_USE berth_status berth_buffer_view(berth_buffer *parent, uint64_t offset_bytes,
                                               uint64_t size_bytes, berth_buffer **out_view);
 
-// Host memory of the caller as a buffer of memory 0, without a copy (cpu and null devices): a
-// mapped file's constants, a user's input. `data` must be aligned as the caller's kernels need and
-// outlive the buffer and all work that uses it. Errors: UNSUPPORTED by this driver.
+// A buffer of memory 0 whose bytes host and device share: berth_buffer_host gives their one
+// address, which never changes. The host has it at first; a queue of the device hands it (or views
+// of it that do not overlap) over with BERTH_COMMAND_TO_DEVICE and back with BERTH_COMMAND_TO_HOST.
+// Only who has the bytes may touch them. Where memory 0 is host-visible all may always touch them,
+// and the commands do nothing. What it contains at first is undefined.
+//   errors: UNSUPPORTED the device does not work in host memory (says why); OUT_OF_MEMORY
+BERTH_MUST_USE berth_status berth_buffer_share(berth_device *device, uint64_t size_bytes,
+                                               berth_buffer **out_buffer);
+
+// Host memory of the caller as a buffer of memory 0, without a copy: a mapped file's constants, a
+// user's input, memory that another device shares. As with berth_buffer_share, the host has it at
+// first. `data` must be aligned as the caller's kernels need and outlive the buffer and all work
+// that uses it. Errors: UNSUPPORTED by this device; INVALID_ARGUMENT the device needs another
+// alignment.
 BERTH_MUST_USE berth_status berth_buffer_import(berth_device *device, void *data,
                                                 uint64_t size_bytes, berth_buffer **out_buffer);
 

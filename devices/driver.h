@@ -4,7 +4,7 @@
 // through the allocator given to berth_driver_open.
 //
 //   driver ── enumerate ──▶ device infos ── open ──▶ device ─┬─ memories
-//                                                           ├─ buffers (allocate, view, map)
+//                                                           ├─ buffers (allocate, share, view, map)
 //                                                           ├─ executables ── kernels
 //                                                           └─ queues ── submit(waits, commands,
 //                                                           signals)
@@ -49,7 +49,9 @@ typedef struct berth_device_info {
     char driver_version[128];
     uint32_t ordinal;  // physical index within the driver
     uint32_t compute_units;
-    bool is_cpu;  // the processor itself behind another interface (PoCL)
+    bool is_cpu;   // the processor itself behind another interface (PoCL)
+    bool unified;  // works in the host's memory: buffers can be shared with the host. Always so,
+                   // and not said here, where memory 0 is host_visible
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
     uint64_t cache_bytes[3];  // data caches of level 1 to 3 that one core uses; 0 = none or unknown
@@ -69,6 +71,8 @@ typedef enum berth_command_kind {
     BERTH_COMMAND_FILL,
     BERTH_COMMAND_DISPATCH,
     BERTH_COMMAND_HOST_CALL,
+    BERTH_COMMAND_TO_DEVICE,
+    BERTH_COMMAND_TO_HOST,
 } berth_command_kind;
 
 // When a command ran, on the host's monotonic clock (base/clock.h).
@@ -110,6 +114,16 @@ typedef struct berth_command {
             berth_status (*call)(void *user);
             void *user;
         } host_call;
+        // Shared buffers (buffer_share, buffer_import) change hands, see below: the device has them
+        // from TO_DEVICE on, the host again once TO_HOST is done. Those that are there already
+        // stay.
+        struct {
+            berth_buffer *const *buffers;  // roots or views
+            uint32_t buffer_count;
+            // TO_HOST: the host will only read them, so that commands of the device may read them
+            // too until the next TO_DEVICE.
+            bool read_only;
+        } hand_over;
     };
     berth_command_timing *timing;  // filled on completion when the device profiles; may be NULL
     const char *label;             // for messages: a failure of the command names it; may be NULL
@@ -148,7 +162,8 @@ struct berth_buffer {
     berth_buffer *root;  // the buffer this is a view of, or NULL; never a view itself
     uint64_t root_offset_bytes;
     uint64_t size_bytes;
-    void *host;       // (driver) host pointer when the memory is host_visible, else NULL
+    void *host;  // (driver) host pointer when the memory is host_visible or the buffer shared, else
+                 // NULL
     uint32_t memory;  // index into the device's memories
     atomic_uint reference_count;
 };
@@ -178,7 +193,16 @@ typedef struct berth_device_ops {
     // buffers and allocates nothing.
     berth_status (*buffer_view)(berth_buffer *root, uint64_t offset_bytes, uint64_t size_bytes,
                                 berth_buffer **out_view);
-    // (optional: UNSUPPORTED) A buffer of memory 0 over host memory of the caller.
+    // (optional: buffer_allocate where memory 0 is host_visible, else UNSUPPORTED) A shared buffer
+    // of memory 0: host and device work in the same bytes, in turns. base.host points to them and
+    // stays as it is; views have it too. The host has it at first; BERTH_COMMAND_TO_DEVICE and
+    // TO_HOST hand it, or views of it that do not overlap, over and back. Only who has the bytes
+    // may touch them. No byte is copied on the way: a driver that would have to copy says
+    // UNSUPPORTED and why.
+    berth_status (*buffer_share)(berth_device *device, uint64_t size_bytes,
+                                 berth_buffer **out_buffer);
+    // (optional: UNSUPPORTED) The same over host memory of the caller. Where memory 0 is
+    // host_visible there are no turns.
     berth_status (*buffer_import)(berth_device *device, void *data, uint64_t size_bytes,
                                   berth_buffer **out_buffer);
     void (*buffer_free)(berth_buffer *buffer);

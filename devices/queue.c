@@ -103,11 +103,25 @@ static berth_status check_dispatch(const berth_device *device, const berth_comma
     return BERTH_OK;
 }
 
+static berth_status check_hand_over(const berth_device *device, const berth_command *command) {
+    for (uint32_t i = 0; i < command->hand_over.buffer_count; ++i) {
+        const berth_buffer *buffer = command->hand_over.buffers[i];
+        if (!buffer) return BAD(INVALID_ARGUMENT, "hand over: buffer %u is missing", i);
+        if (buffer->device != device)
+            return BAD(INCOMPATIBLE, "hand over: buffer %u is not of the queue's device", i);
+        if (!buffer->host)
+            return BAD(INCOMPATIBLE, "hand over: buffer %u is not shared with the host", i);
+    }
+    return BERTH_OK;
+}
+
 static berth_status check_command(const berth_device *device, const berth_command *command) {
     switch (command->kind) {
     case BERTH_COMMAND_COPY: return check_copy(device, command);
     case BERTH_COMMAND_FILL: return check_fill(device, command);
     case BERTH_COMMAND_DISPATCH: return check_dispatch(device, command);
+    case BERTH_COMMAND_TO_DEVICE:
+    case BERTH_COMMAND_TO_HOST: return check_hand_over(device, command);
     case BERTH_COMMAND_HOST_CALL:
         return command->host_call.call ? BERTH_OK : BAD(INVALID_ARGUMENT, "host call: no function");
     }

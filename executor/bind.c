@@ -166,7 +166,7 @@ static berth_status reserve(const berth_session *session, uint32_t queue) {
         if (batch->wait_count > wait_count) wait_count = batch->wait_count;
     }
     return berth_queue_reserve(session->devices[queue].queue, session->schedule.values[queue] + 1,
-                               command_count, wait_count + 2);
+                               command_count + 2, wait_count + 2);  // shared memory: there and back
 }
 
 // The lock is held only while the pointer changes hands: cancel may look at it from another thread.

@@ -6,11 +6,20 @@
 #include "base/clock.h"
 #include "executor/session_private.h"
 
+// A bound tensor as the step's device sees it.
+static berth_buffer *bound_buffer(const berth_session *session, const berth_program_step *step,
+                                  uint32_t binding) {
+    uint32_t tensor = step->bindings[binding];
+    if (!berth_executor__shares(session, session->program->tensors[tensor].pool, step->device))
+        return session->tensors[tensor];
+    return session->devices[berth_executor__home(session, step->device)].tensors[tensor];
+}
+
 static void make_copy(berth_session *session, const berth_program_step *step,
                       berth_command *command) {
     command->kind = BERTH_COMMAND_COPY;
-    command->copy.source = session->tensors[step->bindings[0]];
-    command->copy.destination = session->tensors[step->bindings[1]];
+    command->copy.source = bound_buffer(session, step, 0);
+    command->copy.destination = bound_buffer(session, step, 1);
     command->copy.size_bytes = session->program->tensors[step->bindings[0]].size_bytes;
 }
 
@@ -21,7 +30,7 @@ static void make_dispatch(berth_session *session, const berth_program_step *step
     berth_buffer **buffers =
         berth_arena_new_array(session->arena, berth_buffer *, kernel->binding_count);
     for (uint32_t b = 0; b < kernel->binding_count; ++b)
-        buffers[b] = session->tensors[step->bindings[b]];
+        buffers[b] = bound_buffer(session, step, b);
     command->kind = BERTH_COMMAND_DISPATCH;
     command->dispatch.executable = device->executables[kernel->executable];
     command->dispatch.kernel = device->kernels[step->kernel];
@@ -33,6 +42,17 @@ static void make_dispatch(berth_session *session, const berth_program_step *step
         command->dispatch.groups[axis] = kernel->groups[axis];
         command->dispatch.group_size[axis] = kernel->group_size[axis];
     }
+}
+
+// Shared bytes that the batch uses and others too are the device's while it runs.
+static void make_hand_over(berth_session_batch *batch, berth_command_kind kind,
+                           berth_command *commands) {
+    if (batch->handed.count == 0) return;
+    berth_command *command = &commands[batch->command_count++];
+    command->kind = kind;
+    command->hand_over.buffers = batch->handed.data;
+    command->hand_over.buffer_count = batch->handed.count;
+    command->label = "shared memory";
 }
 
 // A batch must not run inside submit while other queues could begin work that does not need it:
@@ -60,24 +80,26 @@ static void choose_asynchronous(berth_session *session) {
 void berth_executor__make_commands(berth_session *session) {
     const berth_program *program = session->program;
     const berth_schedule *schedule = &session->schedule;
-    session->batches =
-        berth_arena_new_array(session->arena, berth_session_batch, schedule->batch_count);
     if (session->options.profile)
         session->timings =
             berth_arena_new_array(session->arena, berth_command_timing, program->step_count);
     for (uint32_t i = 0; i < schedule->batch_count; ++i) {
         const berth_schedule_batch *batch = &schedule->batches[i];
+        berth_session_batch *ready = &session->batches[i];
         berth_command *commands =
-            berth_arena_new_array(session->arena, berth_command, batch->step_count);
+            berth_arena_new_array(session->arena, berth_command, batch->step_count + 2);
+        make_hand_over(ready, BERTH_COMMAND_TO_DEVICE, commands);
         for (uint32_t s = 0; s < batch->step_count; ++s) {
             const berth_program_step *step = &program->steps[batch->steps[s]];
+            berth_command *command = &commands[ready->command_count++];
             if (step->kind == BERTH_STEP_COPY)
-                make_copy(session, step, &commands[s]);
+                make_copy(session, step, command);
             else
-                make_dispatch(session, step, &commands[s]);
-            commands[s].label = step->name;
-            if (session->timings) commands[s].timing = &session->timings[batch->steps[s]];
+                make_dispatch(session, step, command);
+            command->label = step->name;
+            if (session->timings) command->timing = &session->timings[batch->steps[s]];
         }
+        make_hand_over(ready, BERTH_COMMAND_TO_HOST, commands);
         session->batches[i].commands = commands;
         session->batches[i].waits =
             berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count + 1);
@@ -107,7 +129,7 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
                               &(berth_submission){.waits = ready->waits,
                                                   .wait_count = wait_count,
                                                   .commands = ready->commands,
-                                                  .command_count = batch->step_count,
+                                                  .command_count = ready->command_count,
                                                   .signals = &signal,
                                                   .signal_count = 1,
                                                   .asynchronous = ready->asynchronous || limited});
@@ -175,6 +197,7 @@ static berth_status name_failure(const berth_session *session, uint32_t batch_in
 static berth_status repair(berth_session *session) {
     berth_executor__close_queues(session);
     berth_status status = berth_executor__open_queues(session);
+    if (!status) status = berth_executor__take_back(session);
     if (!status) session->broken = false;
     return status;
 }

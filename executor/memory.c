@@ -13,7 +13,8 @@ static bool host_visible(const berth_session *session, uint32_t device) {
 
 static bool used_in_place(const berth_session *session, uint32_t pool) {
     const berth_program_pool *p = &session->program->pools[pool];
-    return p->usage == BERTH_POOL_CONSTANT && host_visible(session, p->device);
+    return p->usage == BERTH_POOL_CONSTANT && host_visible(session, p->device) &&
+           !berth_executor__is_shared(session, pool);
 }
 
 static berth_status allocate_pool(berth_session *session, uint32_t index) {
@@ -35,7 +36,9 @@ static berth_status allocate_pools(berth_session *session) {
     for (uint32_t i = 0; i < session->program->pool_count; ++i) {
         const berth_program_pool *pool = &session->program->pools[i];
         if (used_in_place(session, i)) continue;
-        berth_status status = allocate_pool(session, i);
+        berth_status status = berth_executor__is_shared(session, i)
+                                  ? berth_executor__share_pool(session, i)
+                                  : allocate_pool(session, i);
         if (status)
             return berth_status_prefix(status, "%llu bytes on device \"%s\"",
                                        (unsigned long long)pool->size_bytes,
@@ -124,14 +127,22 @@ static berth_status find_home(const berth_session *session, uint32_t index, bert
                              "it is in a constant pool, but no constant gives its content");
 }
 
-static berth_status make_tensor(berth_session *session, uint32_t index) {
-    if (session->tensors[index]) return BERTH_OK;
+// The tensor as `device` sees it.
+static berth_status make_tensor(berth_session *session, uint32_t index, uint32_t device) {
+    const berth_program_tensor *tensor = &session->program->tensors[index];
+    berth_buffer **slot = &session->tensors[index];
     berth_buffer *home = NULL;
-    uint64_t offset_bytes = 0;
-    berth_status status = find_home(session, index, &home, &offset_bytes);
-    if (!status)
-        status = berth_buffer_view(home, offset_bytes, session->program->tensors[index].size_bytes,
-                                   &session->tensors[index]);
+    uint64_t offset_bytes = tensor->offset_bytes;
+    berth_status status = BERTH_OK;
+    if (berth_executor__shares(session, tensor->pool, device)) {
+        const berth_session_device *sharer =
+            &session->devices[berth_executor__home(session, device)];
+        slot = &sharer->tensors[index];
+        home = sharer->pools[tensor->pool];
+    }
+    if (*slot) return BERTH_OK;
+    if (!home) status = find_home(session, index, &home, &offset_bytes);
+    if (!status) status = berth_buffer_view(home, offset_bytes, tensor->size_bytes, slot);
     return berth_status_prefix(status, "tensor %u \"%s\"", index,
                                session->program->tensors[index].name);
 }
@@ -147,7 +158,8 @@ static berth_status make_tensors(berth_session *session) {
         const berth_program_step *step = &program->steps[i];
         uint32_t count =
             step->kind == BERTH_STEP_COPY ? 2 : program->kernels[step->kernel].binding_count;
-        for (uint32_t b = 0; b < count; ++b) BERTH_TRY(make_tensor(session, step->bindings[b]));
+        for (uint32_t b = 0; b < count; ++b)
+            BERTH_TRY(make_tensor(session, step->bindings[b], step->device));
     }
     return BERTH_OK;
 }
@@ -177,6 +189,16 @@ berth_status berth_executor__allocate(berth_session *session) {
     session->tensors = berth_arena_new_array(session->arena, berth_buffer *, program->tensor_count);
     session->in_place_bytes =
         berth_arena_new_array(session->arena, uint64_t, program->device_count);
+    bool any_shared = false;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        any_shared = any_shared || berth_executor__is_shared(session, i);
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        session->devices[d].pools =
+            berth_arena_new_array(session->arena, berth_buffer *, program->pool_count);
+        if (any_shared)
+            session->devices[d].tensors =
+                berth_arena_new_array(session->arena, berth_buffer *, program->tensor_count);
+    }
     BERTH_TRY(allocate_pools(session));
     BERTH_TRY(place_constants(session));
     BERTH_TRY(make_tensors(session));
@@ -184,8 +206,17 @@ berth_status berth_executor__allocate(berth_session *session) {
     return make_io(session, program->outputs, program->output_count, &session->outputs);
 }
 
+static void free_shared(berth_session *session, const berth_session_device *device) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; device->tensors && i < program->tensor_count; ++i)
+        berth_buffer_free(device->tensors[i]);
+    for (uint32_t i = 0; device->pools && i < program->pool_count; ++i)
+        berth_buffer_free(device->pools[i]);
+}
+
 void berth_executor__free_memory(berth_session *session) {
     const berth_program *program = session->program;
+    berth_executor__free_segments(session);
     for (uint32_t i = 0; session->roots && i < program->constant_count; ++i) {
         if (session->roots[i] && session->tensors)
             session->tensors[program->constants[i].tensor] = NULL;
@@ -195,5 +226,7 @@ void berth_executor__free_memory(berth_session *session) {
         berth_buffer_free(session->tensors[i]);
     for (uint32_t i = 0; session->pools && i < program->pool_count; ++i)
         berth_buffer_free(session->pools[i]);
+    for (uint32_t d = 0; session->devices && d < program->device_count; ++d)
+        free_shared(session, &session->devices[d]);
     session->roots = session->tensors = session->pools = NULL;
 }

@@ -12,6 +12,7 @@ static berth_status open_body(void *user) {
     BERTH_TRY(berth_executor__open_queues(session));
     BERTH_TRY(berth_executor__allocate(session));
     BERTH_TRY(berth_executor__load_code(session));
+    BERTH_TRY(berth_executor__share_segments(session));
     berth_executor__make_commands(session);
     berth_executor__make_reports(session);
     return BERTH_OK;

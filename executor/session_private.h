@@ -25,13 +25,24 @@ typedef struct berth_session_device {
     berth_semaphore *semaphore;      // its timeline
     berth_executable **executables;  // by the program's executables; NULL where not needed
     uint32_t *kernels;               // by the program's kernels: index in the executable
+    berth_buffer **pools;    // by the program's pools: its own buffer over a shared one, else NULL
+    berth_buffer **tensors;  // by the program's tensors: views of these
 } berth_session_device;
+
+// Parts of a shared pool in the view of one device, which change hands between it and the others.
+typedef struct berth_session_segments {
+    uint32_t device;  // whose queue hands them over
+    berth_buffer **buffers;
+    uint32_t count;
+} berth_session_segments;
 
 // A batch of the schedule, ready to submit.
 typedef struct berth_session_batch {
     berth_command *commands;
+    uint32_t command_count;
     berth_semaphore_point *waits;  // filled in at each run
     bool asynchronous;
+    BERTH_VEC(berth_buffer *) handed;  // shared bytes that the device gets for the batch
 } berth_session_batch;
 
 struct berth_session {
@@ -45,7 +56,8 @@ struct berth_session {
     berth_session_physical *physicals;
     uint32_t physical_count;
     berth_session_device *devices;
-    berth_buffer **pools;      // NULL for constant pools used in place
+    berth_buffer **pools;                        // NULL for constant pools used in place
+    BERTH_VEC(berth_session_segments) segments;  // of shared pools
     berth_buffer **roots;      // per constant: its own buffer where the pool is used in place
     berth_buffer **tensors;    // NULL where nothing binds the tensor
     uint64_t *in_place_bytes;  // per device
@@ -73,6 +85,23 @@ BERTH_MUST_USE berth_status berth_executor__open_devices(berth_session *session)
 BERTH_MUST_USE berth_status berth_executor__open_queues(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__allocate(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__load_code(berth_session *session);
+
+// shared.c. The program device at which the buffers of a physical device over shared pools are
+// kept.
+uint32_t berth_executor__home(const berth_session *session, uint32_t device);
+// Whether `device` works in the pool through a buffer of its own, not that of the pool's device.
+bool berth_executor__shares(const berth_session *session, uint32_t pool, uint32_t device);
+// Whether several physical devices work in the pool.
+bool berth_executor__is_shared(const berth_session *session, uint32_t pool);
+// Allocates such a pool once and gives every physical device a buffer over it, with the host having
+// all bytes. Errors: UNSUPPORTED the devices do not share memory here.
+BERTH_MUST_USE berth_status berth_executor__share_pool(berth_session *session, uint32_t pool);
+// Decides which bytes of shared pools change hands around which batch (`handed`), and hands out
+// what only devices use. After constants and before make_commands.
+BERTH_MUST_USE berth_status berth_executor__share_segments(berth_session *session);
+// Gives the host what a failed run left with devices.
+BERTH_MUST_USE berth_status berth_executor__take_back(berth_session *session);
+void berth_executor__free_segments(berth_session *session);
 void berth_executor__make_commands(berth_session *session);
 void berth_executor__make_reports(berth_session *session);
 

@@ -8,8 +8,8 @@
 
 // ---- buffers ----
 
-static berth_status make_buffer(berth_device *device, cl_mem memory, cl_int error, const char *what,
-                                berth_buffer **out_buffer) {
+berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory, cl_int error,
+                                       const char *what, berth_buffer **out_buffer) {
     BERTH_TRY(berth_opencl__check(error, what));
     opencl_buffer *buffer = berth_calloc(device->allocator, 1, sizeof(*buffer));
     if (!buffer) {
@@ -32,7 +32,7 @@ static berth_status opencl_buffer_allocate(berth_device *base, uint32_t memory, 
     cl_int error = CL_SUCCESS;
     cl_mem handle = device->api->clCreateBuffer(device->context, CL_MEM_READ_WRITE,
                                                 (size_t)size_bytes, NULL, &error);
-    return make_buffer(base, handle, error, "allocate", out_buffer);
+    return berth_opencl__make_buffer(base, handle, error, "allocate", out_buffer);
 }
 
 static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes,
@@ -42,11 +42,14 @@ static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes
     cl_int error = CL_SUCCESS;
     cl_mem handle = device->api->clCreateSubBuffer(berth_opencl__memory(root), 0,
                                                    CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
-    return make_buffer(root->device, handle, error, "view", out_view);
+    BERTH_TRY(berth_opencl__make_buffer(root->device, handle, error, "view", out_view));
+    if (root->host) (*out_view)->host = berth_devices__host_at(root, offset_bytes);
+    return BERTH_OK;
 }
 
 static void opencl_buffer_free(berth_buffer *base) {
     const opencl_device *device = (const opencl_device *)base->device;
+    berth_opencl__buffer_take(base);
     device->api->clReleaseMemObject(berth_opencl__memory(base));
     berth_free(device->base.allocator, base, sizeof(opencl_buffer));
 }
@@ -107,6 +110,7 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
                 sizeof(out_info->driver_version));
     out_info->compute_units = device_uint(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     out_info->is_cpu = (device_ulong(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+    out_info->unified = device_uint(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     size_t group = 1;
     api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
     out_info->max_group_size = group;
@@ -135,6 +139,8 @@ static const berth_device_ops opencl_device_ops = {
     .destroy = opencl_device_destroy,
     .buffer_allocate = opencl_buffer_allocate,
     .buffer_view = opencl_buffer_view,
+    .buffer_share = berth_opencl__buffer_share,
+    .buffer_import = berth_opencl__buffer_import,
     .buffer_free = opencl_buffer_free,
     .buffer_map = opencl_buffer_map,
     .buffer_unmap = opencl_buffer_unmap,
@@ -169,6 +175,8 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
     device->id = driver->ordinals[ordinal].device;
     device->max_allocation_bytes =
         device_ulong(&driver->api, device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    device->pointer_alignment_bytes =
+        device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
     if (!status) status = open_context(device, driver->ordinals[ordinal].platform);
     if (status) {

@@ -39,11 +39,13 @@ typedef struct opencl_device {
     cl_context context;
     cl_command_queue transfer;  // of map and unmap
     cl_ulong max_allocation_bytes;
+    uint32_t pointer_alignment_bytes;  // of memory of the caller's
 } opencl_device;
 
 typedef struct opencl_buffer {
-    berth_buffer base;
+    berth_buffer base;  // base.host is set in shared buffers and their views
     cl_mem memory;
+    void *mapped;  // what OpenCL gave when it mapped a shared buffer: the host has it; NULL = not
 } opencl_buffer;
 
 typedef struct opencl_executable {
@@ -60,6 +62,23 @@ typedef struct opencl_executable {
 static inline cl_mem berth_opencl__memory(const berth_buffer *buffer) {
     return ((const opencl_buffer *)buffer)->memory;
 }
+
+// shared.c: buffers that the host and the device share.
+BERTH_MUST_USE berth_status berth_opencl__buffer_share(berth_device *device, uint64_t size_bytes,
+                                                       berth_buffer **out_buffer);
+BERTH_MUST_USE berth_status berth_opencl__buffer_import(berth_device *device, void *data,
+                                                        uint64_t size_bytes,
+                                                        berth_buffer **out_buffer);
+// Unmaps what is about to be freed, and waits for it.
+void berth_opencl__buffer_take(berth_buffer *buffer);
+// Enqueues a command of kind TO_DEVICE or TO_HOST; *event, where event is not NULL, comes after it.
+BERTH_MUST_USE berth_status berth_opencl__hand_over(const opencl_device *device,
+                                                    cl_command_queue queue,
+                                                    const berth_command *command, cl_event *event);
+// opencl.c: wraps an OpenCL object, or the failure to make one.
+BERTH_MUST_USE berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory,
+                                                      cl_int error, const char *what,
+                                                      berth_buffer **out_buffer);
 
 // executable.c
 BERTH_MUST_USE berth_status berth_opencl__executable_load(berth_device *device,

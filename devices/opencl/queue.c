@@ -31,6 +31,8 @@ static bool is_empty(const berth_command *command) {
     case BERTH_COMMAND_DISPATCH:
         return command->dispatch.groups[0] == 0 || command->dispatch.groups[1] == 0 ||
                command->dispatch.groups[2] == 0;
+    case BERTH_COMMAND_TO_DEVICE:
+    case BERTH_COMMAND_TO_HOST: return command->hand_over.buffer_count == 0;
     case BERTH_COMMAND_HOST_CALL: return false;
     }
     return true;
@@ -72,6 +74,8 @@ static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
                                      (size_t)command->fill.size_bytes, 0, NULL, event),
             "fill");
     case BERTH_COMMAND_DISPATCH: return berth_opencl__dispatch(device, queue, command, event);
+    case BERTH_COMMAND_TO_DEVICE:
+    case BERTH_COMMAND_TO_HOST: return berth_opencl__hand_over(device, queue, command, event);
     case BERTH_COMMAND_HOST_CALL:  // after all that is before it
         BERTH_TRY(berth_opencl__check(api->clFinish(queue), "finish before a host call"));
         return command->host_call.call(command->host_call.user);

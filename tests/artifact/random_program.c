@@ -50,6 +50,8 @@ static void make_pools(maker *m) {
         pools[i].scope = pick(m, 2) ? "global" : "numa:0";
         pools[i].alignment_bytes = 64u << pick(m, 2);
         pools[i].lower_bound_bytes = pick(m, 100);
+        uint64_t own = (uint64_t)1 << pools[i].device;
+        pools[i].shared_with = pick(m, 1u << m->program->device_count) & ~own;
     }
     pools[count - 1].device = 0;
     pools[count - 1].usage = BERTH_POOL_IO;
@@ -235,7 +237,7 @@ static const char *memory_difference(const berth_program *a, const berth_program
         SAME_TEXT(x->scope, y->scope, "pool scope");
         SAME(x->device == y->device && x->usage == y->usage && x->size_bytes == y->size_bytes &&
                  x->alignment_bytes == y->alignment_bytes &&
-                 x->lower_bound_bytes == y->lower_bound_bytes,
+                 x->lower_bound_bytes == y->lower_bound_bytes && x->shared_with == y->shared_with,
              "pool");
     }
     for (uint32_t i = 0; i < a->tensor_count; ++i) {

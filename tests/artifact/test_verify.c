@@ -43,7 +43,7 @@ static void make_memory(sample *s) {
     static const berth_pool_usage usage[4] = {BERTH_POOL_IO, BERTH_POOL_WORKSPACE,
                                               BERTH_POOL_CONSTANT, BERTH_POOL_WORKSPACE};
     for (int i = 0; i < 4; ++i)
-        s->pools[i] = (berth_program_pool){pool_device[i], "global", usage[i], 384, 128, 0};
+        s->pools[i] = (berth_program_pool){pool_device[i], "global", usage[i], 384, 128, 0, 0};
     s->tensors[0] = tensor_at(IO, 0);  // inputs
     s->tensors[1] = tensor_at(IO, 128);
     s->tensors[2] = tensor_at(IO, 256);           // output
@@ -124,6 +124,24 @@ Test(artifact_verify, the_sample_is_valid) {
     cr_assert_null(berth_program_verify(&s.program));
 }
 
+// A dispatch and a copy between devices that share a pool; each is wrong without the sharing.
+Test(artifact_verify, devices_reach_shared_pools) {
+    for (int shared = 0; shared < 2; ++shared) {
+        sample s;
+        make_sample(&s);
+        s.pools[IO].shared_with = shared ? 1u << GPU : 0;
+        s.bindings[2][1] = 2;  // a kernel of the GPU writes the output
+        s.bindings[3][0] = 1;  // a copy on the GPU within the pool of inputs and outputs
+        berth_status status = berth_program_verify(&s.program);
+        cr_assert_eq(status == NULL, shared, "%s", berth_status_message(status));
+        berth_status_free(status);
+        s.bindings[2][1] = 6;
+        status = berth_program_verify(&s.program);
+        cr_assert_eq(status == NULL, shared, "%s", berth_status_message(status));
+        berth_status_free(status);
+    }
+}
+
 // Each case breaks the sample with one statement and expects this text in the message.
 #define CASES(X)                                                                                   \
     X(s.program.devices = NULL, "devices: missing")                                                \
@@ -135,6 +153,8 @@ Test(artifact_verify, the_sample_is_valid) {
     X(s.pools[3].device = 2, "pools[3].device")                                                    \
     X(s.pools[3].usage = (berth_pool_usage)9, "pools[3].usage")                                    \
     X(s.pools[3].usage = BERTH_POOL_IO, "pools[3]: an input/output pool must be on a cpu")         \
+    X(s.pools[3].shared_with = 4, "pools[3].shared_with: 0x4 names devices beyond")                \
+    X(s.pools[3].shared_with = 2, "pools[3].shared_with: names the pool's own device")             \
     X(s.pools[1].alignment_bytes = 96, "pools[1].alignment_bytes")                                 \
     X(s.pools[1].alignment_bytes = 0, "pools[1].alignment_bytes")                                  \
     X(s.pools[1].size_bytes = UINT64_MAX, "pools[1].size_bytes")                                   \

@@ -95,6 +95,8 @@ berth_command copy_command(berth_buffer *source, uint64_t source_offset_bytes,
 berth_command fill_command(berth_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes,
                            uint32_t pattern, uint32_t pattern_bytes);
 // Submits with at most one wait and one signal; semaphores may be NULL.
+berth_command hand_over_command(berth_command_kind kind, berth_buffer *const *buffers,
+                                uint32_t count);
 berth_status submit(berth_queue *queue, const berth_command *commands, uint32_t count,
                     berth_semaphore *wait, uint64_t wait_value, berth_semaphore *signal,
                     uint64_t signal_value);

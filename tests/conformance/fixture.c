@@ -171,6 +171,11 @@ berth_command fill_command(berth_buffer *buffer, uint64_t offset_bytes, uint64_t
                                     .pattern_bytes = pattern_bytes}};
 }
 
+berth_command hand_over_command(berth_command_kind kind, berth_buffer *const *buffers,
+                                uint32_t count) {
+    return (berth_command){.kind = kind, .hand_over = {.buffers = buffers, .buffer_count = count}};
+}
+
 berth_status submit(berth_queue *queue, const berth_command *commands, uint32_t count,
                     berth_semaphore *wait, uint64_t wait_value, berth_semaphore *signal,
                     uint64_t signal_value) {

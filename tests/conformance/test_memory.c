@@ -125,17 +125,20 @@ CONFORMANCE(buffer, bad_views) {
 }
 
 CONFORMANCE(buffer, import) {
-    static unsigned char data[512];
+    static _Alignas(4096) unsigned char data[8192];
     berth_buffer *buffer = NULL;
     berth_status status = berth_buffer_import(f->devices[0], data, sizeof(data), &buffer);
-    if (!f->row->synchronous) {
+    const berth_device_info *info = berth_device_get_info(f->devices[0]);
+    if (!info->unified && !info->memories[0].host_visible) {
         check_code(status, BERTH_UNSUPPORTED);
         return;
     }
     check_ok(status);
     cr_assert_eq(berth_buffer_host(buffer), data);
-    berth_command fill = fill_command(buffer, 3, 7, 0x5a, 1);
-    check_ok(berth_queue_run(f->queues[0], &fill, 1));
+    berth_command commands[] = {hand_over_command(BERTH_COMMAND_TO_DEVICE, &buffer, 1),
+                                fill_command(buffer, 3, 7, 0x5a, 1),
+                                hand_over_command(BERTH_COMMAND_TO_HOST, &buffer, 1)};
+    check_ok(berth_queue_run(f->queues[0], commands, 3));
     cr_assert(data[2] == 0 && data[3] == 0x5a && data[9] == 0x5a && data[10] == 0);
     berth_buffer_free(buffer);
     check_code(berth_buffer_import(f->devices[0], NULL, 1, &buffer), BERTH_INVALID_ARGUMENT);
