@@ -47,7 +47,7 @@ berth_status onnx_build_softmax(onnx_call *call) {
     berth_type in = onnx_call_type(call, call->inputs[0]);
     int64_t from = axis < 0 ? axis + in.rank : axis;
     bool rest_is_one = in.rank >= 0 && from >= 0 && from < in.rank;
-    for (int64_t i = from + 1; rest_is_one && i < in.rank; ++i) rest_is_one = in.dims[i] == 1;
+    for (int64_t i = in.rank - 1; rest_is_one && i > from; --i) rest_is_one = in.dims[i] == 1;
     if (!flattens || rest_is_one) {
         BERTH_TRY(along(call, kind, call->inputs[0], axis, &out));
         set_output(call, 0, out);

@@ -194,5 +194,6 @@ berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
         return berth_status_make(BERTH_UNSUPPORTED, "a sparse tensor of %zu bytes when dense",
                                  size);
     *out_tensor = berth_tensor_create(im->arena, values.dtype, rank, dims);
-    return scatter_sparse(&values, &indices, out_tensor);
+    return berth_status_prefix(scatter_sparse(&values, &indices, out_tensor), "tensor \"%s\" in %s",
+                               out_name ? *out_name : "", im->file);
 }

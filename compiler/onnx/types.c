@@ -24,6 +24,10 @@ static berth_status bind_dim(onnx_importer *im, const char *input, const char *n
         return BERTH_OK;
     }
     if (bound->extent == extent) return BERTH_OK;
+    if (!input)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "dimension %s is given twice, as %lld and as %lld", name,
+                                 (long long)bound->extent, (long long)extent);
     return berth_status_make(BERTH_INVALID_ARGUMENT,
                              "input \"%s\": dimension %s is %lld here and %lld elsewhere", input,
                              name, (long long)extent, (long long)bound->extent);
@@ -112,7 +116,7 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "%s has no symbolic dimension \"%s\"; its symbols are: %s",
                                      im->file, dim->name, list_symbols(im, graph));
-        BERTH_TRY(bind_dim(im, "", dim->name, dim->extent));
+        BERTH_TRY(bind_dim(im, NULL, dim->name, dim->extent));
     }
     for (uint32_t i = 0; i < im->options->input_count; ++i) {
         const berth_input_binding *input = &im->options->inputs[i];

@@ -1,6 +1,56 @@
 // Recurrent and spectral operations.
 #include "ir/infer/internal.h"
 
+// A constant times an extent that may be unknown.
+static int64_t times(int64_t factor, int64_t extent) {
+    int64_t product = 0;
+    if (extent < 0 || __builtin_mul_overflow(factor, extent, &product)) return BERTH_DIM_UNKNOWN;
+    return product;
+}
+
+// Operand `index`, where it is given, has these extents.
+static berth_status want_shape(const berth_infer *x, uint32_t index, const char *what, int rank,
+                               const int64_t *dims) {
+    if (!berth_infer__has(x, index)) return BERTH_OK;
+    BERTH_TRY(berth_infer__want_rank(x, index, rank, rank));
+    berth_type type = berth_infer__in(x, index);
+    for (int d = 0; d < rank && type.rank == rank; ++d) {
+        int64_t merged = 0;
+        BERTH_TRY(berth_infer__merge_dim(x, what, type.dims[d], dims[d], &merged));
+    }
+    return BERTH_OK;
+}
+
+typedef struct rnn_extents {
+    int64_t batch, width, directions, hidden, gates;
+    bool batch_first;
+} rnn_extents;
+
+// W, R, B, sequence lengths, first states and peepholes fit each other.
+static berth_status check_rnn(const berth_infer *x, const rnn_extents *e) {
+    int64_t rows = times(e->gates, e->hidden);
+    int64_t first = e->batch_first ? e->batch : e->directions;
+    int64_t second = e->batch_first ? e->directions : e->batch;
+    const struct {
+        const char *what;
+        int rank;
+        int64_t dims[3];
+    } wanted[] = {{"input weights W", 3, {e->directions, rows, e->width}},
+                  {"recurrence weights R", 3, {e->directions, rows, e->hidden}},
+                  {"bias B", 2, {e->directions, times(2, rows)}},
+                  {"sequence lengths", 1, {e->batch}},
+                  {"initial hidden state", 3, {first, second, e->hidden}},
+                  {"initial cell state", 3, {first, second, e->hidden}},
+                  {"peepholes P", 2, {e->directions, times(3, e->hidden)}}};
+    if (berth_infer__has(x, 4)) BERTH_TRY(berth_infer__want_dtype(x, 4, BERTH_DTYPE_I32));
+    for (uint32_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
+        if (i + 1 != 4 && berth_infer__has(x, i + 1))
+            BERTH_TRY(berth_infer__want_same_dtype(x, 0, i + 1));
+        BERTH_TRY(want_shape(x, i + 1, wanted[i].what, wanted[i].rank, wanted[i].dims));
+    }
+    return BERTH_OK;
+}
+
 // X (sequence, batch, input), W (directions, gates * hidden, input); with attribute layout = 1
 // batch comes first.
 berth_status berth_infer__rnn(berth_infer *x) {
@@ -18,6 +68,15 @@ berth_status berth_infer__rnn(berth_infer *x) {
     int64_t hidden = recurrence.rank == 3 ? recurrence.dims[2] : BERTH_DIM_UNKNOWN;
     int64_t given = berth_infer__int(x, "hidden_size", 0);
     if (given > 0) BERTH_TRY(berth_infer__merge_dim(x, "hidden size", hidden, given, &hidden));
+    rnn_extents extents = {.batch = batch,
+                           .width = in.rank == 3 ? in.dims[2] : BERTH_DIM_UNKNOWN,
+                           .directions = directions,
+                           .hidden = hidden,
+                           .gates = x->op->kind == BERTH_OP_RNN   ? 1
+                                    : x->op->kind == BERTH_OP_GRU ? 3
+                                                                  : 4,
+                           .batch_first = batch_first};
+    BERTH_TRY(check_rnn(x, &extents));
     int64_t all[4] = {sequence, directions, batch, hidden};
     int64_t all_batch_first[4] = {batch, sequence, directions, hidden};
     int64_t last[3] = {directions, batch, hidden};

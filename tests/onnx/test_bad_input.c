@@ -203,6 +203,61 @@ Test(bad_input, attributes) {
     expect_graph(&graph, BERTH_INVALID_ARGUMENT, "join|axis|missing");
 }
 
+// An axis at the end of the numbers must not be counted past (the axis of old softmax is where the
+// rest of the shape begins).
+Test(bad_input, softmax_axes) {
+    static const int64_t axes[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, 5};
+    for (size_t i = 0; i < sizeof(axes) / sizeof(axes[0]); ++i) {
+        pb graph = small_graph();
+        pb axis = attr_int("axis", axes[i]);
+        const char *inputs[] = {"x", NULL}, *outputs[] = {"y", NULL};
+        graph_node(&graph, "Softmax", "soft", inputs, outputs, &axis, 1);
+        pb old = model_of(&graph, 11), current = model_of(&graph, 13);
+        expect(&old, BERTH_OUT_OF_RANGE, "model.onnx|soft|axis");
+        expect(&current, BERTH_OUT_OF_RANGE, "model.onnx|soft|axis");
+    }
+}
+
+// An operand whose shape does not fit the others' would be read beyond its end.
+Test(bad_input, recurrent_shapes) {
+    // X, W, R, B, first state of a GRU with 2 steps, batch 3, input 4, hidden 5: each wrong once.
+    static const struct {
+        const char *name;
+        int rank;
+        int64_t dims[3];
+    } good[] = {{"x", 3, {2, 3, 4}},
+                {"w", 3, {1, 15, 4}},
+                {"r", 3, {1, 15, 5}},
+                {"b", 2, {1, 30}},
+                {"h", 3, {1, 3, 5}}};
+    static const char *const says[] = {"input weights", "input weights", "recurrence weights",
+                                       "bias", "initial hidden state"};
+    for (int wrong = -1; wrong < 5; ++wrong) {
+        pb graph = {.size = 0};
+        for (int i = 0; i < 5; ++i) {
+            int64_t dims[3] = {good[i].dims[0], good[i].dims[1], good[i].dims[2]};
+            dims[good[i].rank - 1] += i == wrong;
+            graph_input(&graph, good[i].name, good[i].rank, dims);
+        }
+        const int64_t y[4] = {2, 1, 3, 5};
+        graph_output(&graph, "y", 4, y);
+        const char *inputs[] = {"x", "w", "r", "b", "", "h", NULL}, *outputs[] = {"y", NULL};
+        pb hidden = attr_int("hidden_size", 5);
+        graph_node(&graph, "GRU", "cell", inputs, outputs, &hidden, 1);
+        expect_graph(&graph, wrong < 0 ? BERTH_CODE_OK : BERTH_INVALID_ARGUMENT,
+                     wrong < 0    ? ""
+                     : wrong == 2 ? "hidden"
+                                  : says[wrong]);
+        pb ranks = {.size = 0};
+        for (int i = 0; i < 5; ++i)
+            graph_input(&ranks, good[i].name, i == wrong ? 1 : good[i].rank, good[i].dims);
+        graph_output(&ranks, "y", 4, y);
+        graph_node(&ranks, "GRU", "cell", inputs, outputs, &hidden, 1);
+        expect_graph(&ranks, wrong < 0 ? BERTH_CODE_OK : BERTH_INVALID_ARGUMENT,
+                     wrong < 0 ? "" : "cell");
+    }
+}
+
 Test(bad_input, unknown_operators_come_together) {
     pb graph = small_graph();
     graph_node1(&graph, "Frobnicate", "f1", "x", "x", "a");
