@@ -9,6 +9,7 @@
 #define BERTH_COMPILER_COMPILE_H_
 
 #include "artifact/program.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "ir/pass.h"
 #include "planner/planner.h"
@@ -22,11 +23,12 @@ typedef struct berth_compile_options {
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
-    const char *cache_folder;    // compiled kernels; NULL = no cache
-    uint64_t cache_limit_bytes;  // 0 = 1 GiB
-    const char *c_compiler;      // NULL = the first of cc, gcc, clang on search_path
-    const char *search_path;     // folders separated by ':'; NULL = /usr/local/bin:/usr/bin:/bin
-    uint32_t jobs;               // compilers at once; 0 = as many as cores
+    const char *cache_folder;      // compiled kernels; NULL = no cache
+    uint64_t cache_limit_bytes;    // 0 = 1 GiB
+    const char *c_compiler;        // NULL = the first of cc, gcc, clang on search_path
+    const char *search_path;       // folders separated by ':'; NULL = /usr/local/bin:/usr/bin:/bin
+    const char *temporary_folder;  // of compilers; NULL = /tmp
+    uint32_t jobs;                 // compilers at once; 0 = as many as cores
     bool no_fusion;
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
@@ -38,6 +40,7 @@ typedef struct berth_compile_options {
     berth_log log;
     void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);
     void *progress_user;
+    berth_interrupt interrupt;  // (optional) see base/interrupt.h; compiling can be CANCELLED then
 
     bool verify;             // module verifier after every pass
     const char *stop_after;  // a pass's name: leave the module as it is then; no program is made

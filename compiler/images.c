@@ -49,7 +49,9 @@ static berth_status compile_c(image_builder *b, uint32_t first) {
                                          .jobs = options->jobs,
                                          .log = options->log,
                                          .progress = options->progress ? report_progress : NULL,
-                                         .progress_user = user.mutable_pointer};
+                                         .progress_user = user.mutable_pointer,
+                                         .temporary_folder = options->temporary_folder,
+                                         .interrupt = options->interrupt};
     BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources.data, sources.count));
     for (uint32_t i = 0; i < members.count; ++i) {
         units[members.data[i]].executable = b->images.count;

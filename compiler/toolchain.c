@@ -35,7 +35,8 @@ typedef struct session {
     uint32_t *same_as;  // unit: the first with an equal source
     berth_hash128 *keys;
     bool cache_is_good;
-    char *folder;  // temporary
+    char *folder;    // temporary
+    bool deferring;  // of the options' interrupt
     running slots[MAX_JOBS];
     uint32_t slot_count;
     uint32_t done;
@@ -195,12 +196,19 @@ static berth_status start(session *s, running *slot, uint32_t unit) {
                            berth_arena_printf(arena, "TMPDIR=%s", s->folder),
                            berth_arena_strdup(arena, "LC_ALL=C"), NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t group;  // of its own: the compiler's own children end with it
     if (posix_spawn_file_actions_init(&actions) != 0) return berth_status_oom();
+    if (posix_spawnattr_init(&group) != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return berth_status_oom();
+    }
+    posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, unit_path(s, unit, "txt"),
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    int error = posix_spawn(&slot->pid, s->compiler, &actions, NULL, list.data, environment);
+    int error = posix_spawn(&slot->pid, s->compiler, &actions, &group, list.data, environment);
+    posix_spawnattr_destroy(&group);
     posix_spawn_file_actions_destroy(&actions);
     slot->unit = unit;
     if (error == 0) return BERTH_OK;
@@ -222,7 +230,8 @@ static berth_status finish(session *s, uint32_t unit, int exit_status) {
             berth_file_read(s->arena, unit_path(s, unit, "txt"), 1 << 20, &data, &size));
         return berth_status_make(BERTH_INTERNAL, "%s rejected the code of %s: %.*s", s->compiler,
                                  s->units[unit].label, MAX_MESSAGE_BYTES,
-                                 data ? data : "(no message)");
+                                 data && *data ? data
+                                               : "(no message: is its temporary folder full?)");
     }
     BERTH_TRY(berth_file_read(s->arena, unit_path(s, unit, "so"), SIZE_MAX / 2, &data, &size));
     s->units[unit].image = data;
@@ -280,6 +289,8 @@ static berth_status compile_missing(session *s) {
             continue;
         }
         if (next >= s->count && !is_busy(s)) return BERTH_OK;
+        if (berth_interrupt_pending(s->options->interrupt))
+            return berth_status_make(BERTH_CANCELLED, "interrupted while kernels were compiled");
         bool any = false;
         BERTH_TRY(reap(s, &any));
         if (!any) nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
@@ -323,8 +334,12 @@ static berth_status run(void *user) {
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
         s->slot_count = options->jobs ? options->jobs : cores > 0 ? (uint32_t)cores : 1;
         if (s->slot_count > MAX_JOBS) s->slot_count = MAX_JOBS;
-        const char *base = options->temporary_folder ? options->temporary_folder : "/tmp";
+        const char *base = options->temporary_folder && *options->temporary_folder
+                               ? options->temporary_folder
+                               : "/tmp";
         char *folder = berth_arena_printf(s->arena, "%s/berth-XXXXXX", base);
+        s->deferring = true;
+        berth_interrupt_defer(options->interrupt, true);
         if (!mkdtemp(folder))
             return berth_status_make(BERTH_IO, "cannot make a temporary folder in \"%s\": %s", base,
                                      strerror(errno));
@@ -346,10 +361,11 @@ static berth_status run(void *user) {
 static void clean_up(session *s) {
     for (uint32_t i = 0; i < s->slot_count; ++i) {
         if (s->slots[i].pid == 0) continue;
-        kill(s->slots[i].pid, SIGTERM);
+        kill(-s->slots[i].pid, SIGTERM);
         while (waitpid(s->slots[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
     }
     if (s->folder) berth_cache__remove_folder(s->folder);
+    if (s->deferring) berth_interrupt_defer(s->options->interrupt, false);
 }
 
 berth_status berth_toolchain_compile(const berth_toolchain_options *options, berth_arena *arena,

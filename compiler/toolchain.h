@@ -14,6 +14,7 @@
 #define BERTH_COMPILER_TOOLCHAIN_H_
 
 #include "base/arena.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "target/target.h"
 
@@ -30,6 +31,7 @@ typedef struct berth_toolchain_options {
     berth_log log;                 // warnings: a cache that cannot be written
     void (*progress)(void *user, uint32_t done, uint32_t total);  // (optional) units done
     void *progress_user;
+    berth_interrupt interrupt;  // (optional) signals wait until the temporary folder is gone
 } berth_toolchain_options;
 
 typedef struct berth_toolchain_unit {
@@ -45,7 +47,7 @@ typedef struct berth_toolchain_unit {
 //   errors: UNAVAILABLE no compiler (the message says what to install); INVALID_ARGUMENT a cache
 //   folder that others can
 //           write; INTERNAL the compiler rejected a source (its message is included); IO temporary
-//           files
+//           files; CANCELLED `interrupt` has one pending
 BERTH_MUST_USE berth_status berth_toolchain_compile(const berth_toolchain_options *options,
                                                     berth_arena *arena, berth_toolchain_unit *units,
                                                     uint32_t count);

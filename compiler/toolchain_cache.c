@@ -95,9 +95,11 @@ typedef struct entry {
     struct timespec used;
 } entry;
 
+// KEY.so, or KEY.so.XXXXXX: one that a killed process was writing.
 static bool is_entry(const char *name) {
-    return strlen(name) == 35 && strspn(name, "0123456789abcdef") == 32 &&
-           strcmp(name + 32, ".so") == 0;
+    size_t length = strlen(name);
+    return (length == 35 || (length == 42 && name[35] == '.')) &&
+           strspn(name, "0123456789abcdef") == 32 && strncmp(name + 32, ".so", 3) == 0;
 }
 
 // Entries of a folder, to be freed by the caller; NULL and 0 when it cannot be read.
@@ -120,7 +122,7 @@ static entry *list_entries(const char *folder, uint32_t *out_count) {
         }
         entry *e = &entries[(*out_count)++];
         memset(e, 0, sizeof(*e));
-        memcpy(e->name, at->d_name, 36);
+        memcpy(e->name, at->d_name, strlen(at->d_name) + 1);
         e->size_bytes = (uint64_t)info.st_size;
         e->used = info.st_mtim;
     }

@@ -111,6 +111,8 @@ static berth_status refuse_build_options(const char *path, const berth_model_opt
 static berth_status open_program(berth_model *model, const char *path,
                                  const berth_model_options *options) {
     BERTH_TRY(refuse_build_options(path, options));
+    // All of the file, constants too: a damaged weight would give results that are only wrong.
+    BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
     BERTH_TRY(berth_program_read(model->arena, path, &model->program));
     if (!options->target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options));

@@ -104,16 +104,20 @@ static bool ends_with(const char *text, const char *ending) {
     return length > ending_length && strcmp(text + length - ending_length, ending) == 0;
 }
 
+berth_status berth_tensor_file_check_name(const char *path) {
+    if (ends_with(path, ".npy") || ends_with(path, ".pb")) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "\"%s\": a tensor file ends in .pb (ONNX) or .npy (NumPy)", path);
+}
+
 static berth_status write_body(void *user) {
     call *c = user;
     berth_strbuf header = berth_strbuf_make(c->arena);
-    if (ends_with(c->path, ".npy"))
-        BERTH_TRY(berth_toolkit__npy_header(&header, c->tensor));
-    else if (ends_with(c->path, ".pb"))
-        BERTH_TRY(proto_header(&header, c->name, c->tensor));
-    else
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "a tensor file ends in .pb (ONNX) or .npy (NumPy)");
+    BERTH_TRY(berth_tensor_file_check_name(c->path));
+    BERTH_TRY(berth_status_prefix(ends_with(c->path, ".npy")
+                                      ? berth_toolkit__npy_header(&header, c->tensor)
+                                      : proto_header(&header, c->name, c->tensor),
+                                  "\"%s\"", c->path));
     const berth_file_part parts[] = {{header.data, header.length},
                                      {c->tensor->data, berth_tensor_size_bytes(c->tensor)}};
     return berth_file_write_parts(c->path, parts, 2);
@@ -125,5 +129,5 @@ berth_status berth_tensor_file_write(const char *path, const char *name,
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &c.arena));
     berth_status status = berth_arena_try(c.arena, write_body, &c);
     berth_arena_destroy(c.arena);
-    return berth_status_prefix(status, "\"%s\"", path);
+    return status;
 }

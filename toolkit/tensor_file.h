@@ -20,5 +20,7 @@ BERTH_MUST_USE berth_status berth_tensor_file_parse(berth_arena *arena, const vo
 // bf16 as .npy; IO.
 BERTH_MUST_USE berth_status berth_tensor_file_write(const char *path, const char *name,
                                                     const berth_tensor *tensor);
+// Whether that would take the path's ending.
+BERTH_MUST_USE berth_status berth_tensor_file_check_name(const char *path);
 
 #endif  // BERTH_TOOLKIT_TENSOR_FILE_H_

@@ -1,5 +1,6 @@
 #include "toolkit/verify.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "artifact/file.h"
@@ -142,11 +143,19 @@ berth_status berth_test_data_read(berth_arena *arena, const char *model_path, co
 
 berth_status berth_program_require(const berth_program *program, const char *device) {
     uint32_t wanted = BERTH_NO_INDEX;
-    for (uint32_t d = 0; d < program->device_count; ++d)
-        if (strcmp(program->devices[d].name, device) == 0) wanted = d;
+    char names[512] = "";
+    size_t length = 0;
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        const char *name = program->devices[d].name;
+        if (strcmp(name, device) == 0) wanted = d;
+        if (length < sizeof(names))
+            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                       d ? ", " : "", name);
+    }
     if (wanted == BERTH_NO_INDEX)
         return berth_status_make(
-            BERTH_UNAVAILABLE, "the target has no device \"%s\", which --require asks for", device);
+            BERTH_UNAVAILABLE,
+            "the target has no device \"%s\", which --require asks for; it has %s", device, names);
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *placement = &program->placements[i];
         if (placement->device == wanted || placement->host_operation) continue;

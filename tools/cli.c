@@ -23,12 +23,20 @@ enum {
     key_nodes,
     key_time_budget,
     key_cache_dir,
+    key_cache_limit,
     key_no_cache,
     key_no_fusion,
     key_no_layouts,
     key_no_winograd,
     key_jobs,
     key_format,
+};
+
+static const struct argp_option file_options[] = {
+    {"dim", key_dim, "NAME=EXTENT", 0, "Fix a symbolic dimension of the model; may be repeated", 2},
+    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
+    {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
+    {0},
 };
 
 static const struct argp_option options[] = {
@@ -43,7 +51,6 @@ static const struct argp_option options[] = {
      1},
     {"set", key_set, "PATH=VALUE", 0,
      "Override a field of the target, for example devices[0].target.cores=2", 1},
-    {"dim", key_dim, "NAME=EXTENT", 0, "Fix a symbolic dimension of the model; may be repeated", 2},
     {"input", key_input, "NAME=FILE", 0,
      "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
     {"strategy", key_strategy, "NAME", 0,
@@ -58,13 +65,13 @@ static const struct argp_option options[] = {
      "Time of the placement's search instead, such as 500ms, 10s: plans may differ", 2},
     {"cache-dir", key_cache_dir, "DIR", 0,
      "Folder of compiled kernels (default: $BERTH_CACHE_DIR or ~/.cache/berth)", 3},
+    {"cache-limit", key_cache_limit, "BYTES", 0,
+     "Size above which the least recently used kernels leave that folder (default: 1GiB)", 3},
     {"no-cache", key_no_cache, NULL, 0, "Compile every kernel anew", 3},
     {"no-fusion", key_no_fusion, NULL, 0, "One kernel per operation", 3},
     {"no-layouts", key_no_layouts, NULL, 0, "Keep every tensor row-major", 3},
     {"no-winograd", key_no_winograd, NULL, 0, "Direct convolutions only", 3},
     {"jobs", key_jobs, "N", 0, "Compilers at once (default: as many as cores)", 3},
-    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
-    {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
 };
 
@@ -74,33 +81,67 @@ void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *i
     list->data[list->count++] = item;
 }
 
-static _Noreturn void list_strategies(void) {
+static _Noreturn void list_strategies(const berth_cli_model *cli) {
     const char *name = NULL, *doc = NULL;
-    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
-        printf("%-12s %s\n", name, doc);
-    exit(fflush(stdout) == 0 ? 0 : 1);
+    json_t *list = berth_cli_wants_json(cli) ? json_array() : NULL;
+    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i) {
+        if (list)
+            json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", doc));
+        else
+            printf("%-12s %s\n", name, doc);
+    }
+    exit(list ? berth_cli_print_json(list) : 0);
 }
+
+// "NAME=EXTENT"
+static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
+    const char *equals = strchr(arg, '=');
+    uint64_t extent = 0;
+    if (!equals || equals == arg)
+        argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
+    else if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
+        argp_error(state, "--dim %s: the extent must be a number from 0 to %d", arg, INT32_MAX);
+    berth_cli_push(cli, &cli->dims, arg);
+}
+
+static error_t parse_file(int key, char *arg, struct argp_state *state) {
+    berth_cli_model *cli = state->input;
+    switch (key) {
+    case key_dim: take_dim(cli, arg, state); return 0;
+    case key_format: cli->format = arg; return 0;
+    case key_quiet: cli->quiet = true; return 0;
+    case ARGP_KEY_ARG:
+        if (cli->model) argp_error(state, "only one model");
+        cli->model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (cli->lists_strategies) list_strategies(cli);
+        if (!cli->model) argp_error(state, "which model?");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp berth_cli_file_argp = {.options = file_options, .parser = parse_file};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     uint64_t number = 0;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
     case key_target: cli->target = arg; return 0;
     case key_host: cli->host = arg; return 0;
     case key_executor: cli->executor = arg; return 0;
     case key_runtime: cli->runtime = arg; return 0;
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
-    case key_dim:
-        if (!strchr(arg, '=')) argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
-        berth_cli_push(cli, &cli->dims, arg);
-        return 0;
     case key_input:
-        if (!strchr(arg, '=')) argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
+        if (!berth_cli_names_file(arg))
+            argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(cli, &cli->inputs, arg);
         return 0;
     case key_strategy:
-        if (strcmp(arg, "list") == 0) list_strategies();
+        cli->lists_strategies = strcmp(arg, "list") == 0;
         cli->strategy = arg;
         return 0;
     case key_objective: cli->objective = arg; return 0;
@@ -114,6 +155,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
                        arg);
         return 0;
     case key_cache_dir: cli->cache_folder = arg; return 0;
+    case key_cache_limit:
+        if (!berth_cli_parse_bytes(arg, &cli->cache_limit_bytes) || cli->cache_limit_bytes == 0)
+            argp_error(state, "--cache-limit takes bytes such as 500M or 2GiB, not \"%s\"", arg);
+        return 0;
     case key_no_cache: cli->no_cache = true; return 0;
     case key_no_fusion: cli->no_fusion = true; return 0;
     case key_no_layouts: cli->no_layouts = true; return 0;
@@ -123,16 +168,22 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             argp_error(state, "--jobs takes a number from 1 to 1024, not \"%s\"", arg);
         cli->jobs = (uint32_t)number;
         return 0;
-    case key_format: cli->format = arg; return 0;
-    case key_quiet: cli->quiet = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-const struct argp berth_cli_model_argp = {.options = options, .parser = parse};
+static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
+const struct argp berth_cli_model_argp = {
+    .options = options, .parser = parse, .children = children};
+
+bool berth_cli_names_file(const char *text) {
+    const char *equals = strchr(text, '=');
+    return equals && equals != text && equals[1];
+}
 
 void berth_cli_parse(const struct argp *argp, int argc, char **argv, void *input) {
     argp_err_exit_status = 2;
+    argp_program_version = "berth " BERTH_VERSION;
     char name[64];
     snprintf(name, sizeof(name), "berth %s", argv[0]);
     argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
@@ -209,14 +260,6 @@ int berth_cli_finish(berth_status status) {
     return 1;
 }
 
-int berth_cli_print_json(json_t *json) {
-    int failed = !json || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS) != 0 ||
-                 putchar('\n') == EOF || fflush(stdout) != 0;
-    json_decref(json);
-    if (failed) fputs("berth: error: cannot write the result to standard output\n", stderr);
-    return failed;
-}
-
 bool berth_cli_wants_json(const berth_cli_model *cli) {
     if (!cli->format || strcmp(cli->format, "text") == 0) return false;
     if (strcmp(cli->format, "json") == 0) return true;
@@ -246,22 +289,18 @@ static void show_progress(void *user, const char *what, uint32_t done, uint32_t 
     fflush(stderr);
 }
 
-static berth_status read_dims(berth_cli_model *cli, berth_model_options *out) {
+static void read_dims(berth_cli_model *cli, berth_model_options *out) {
     berth_dim_binding *dims = berth_arena_new_array(cli->arena, berth_dim_binding, cli->dims.count);
     for (uint32_t i = 0; i < cli->dims.count; ++i) {
         const char *equals = strchr(cli->dims.data[i], '=');
         uint64_t extent = 0;
-        if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
-            return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "--dim %s: the extent must be a number from 0 to %d",
-                                     cli->dims.data[i], INT32_MAX);
+        berth_cli_parse_u64(equals + 1, &extent);  // take_dim has checked it
         dims[i].name = berth_arena_strndup(cli->arena, cli->dims.data[i],
                                            (size_t)(equals - cli->dims.data[i]));
         dims[i].extent = (int64_t)extent;
     }
     out->import.dims = dims;
     out->import.dim_count = cli->dims.count;
-    return BERTH_OK;
 }
 
 static berth_status read_inputs_of(berth_cli_model *cli, berth_model_options *out) {
@@ -271,6 +310,10 @@ static berth_status read_inputs_of(berth_cli_model *cli, berth_model_options *ou
         const char *equals = strchr(cli->inputs.data[i], '=');
         inputs[i].name = berth_arena_strndup(cli->arena, cli->inputs.data[i],
                                              (size_t)(equals - cli->inputs.data[i]));
+        for (uint32_t j = 0; j < i; ++j)
+            if (strcmp(inputs[j].name, inputs[i].name) == 0)
+                return berth_status_make(BERTH_ALREADY_EXISTS, "--input %s is given twice",
+                                         inputs[i].name);
         BERTH_TRY(berth_tensor_file_read(cli->arena, equals + 1, &inputs[i].tensor, NULL));
     }
     out->import.inputs = inputs;
@@ -289,7 +332,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .pins = cli->pins.count ? cli->pins.data : NULL,
                                .overrides = cli->overrides.count ? cli->overrides.data : NULL,
                                .tag_folder = getenv("BERTH_TAGS")};
-    BERTH_TRY(read_dims(cli, out));
+    read_dims(cli, out);
     if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));
     bool show = !cli->quiet && isatty(STDERR_FILENO);
     const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
@@ -298,12 +341,15 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                            .node_budget = cli->node_budget,
                                            .time_budget_ns = cli->time_budget_ns,
                                            .cache_folder = cli->no_cache ? NULL : cache,
+                                           .cache_limit_bytes = cli->cache_limit_bytes,
                                            .search_path = getenv("PATH"),
+                                           .temporary_folder = getenv("TMPDIR"),
                                            .jobs = cli->jobs,
                                            .no_fusion = cli->no_fusion,
                                            .no_layouts = cli->no_layouts,
                                            .no_winograd = cli->no_winograd,
                                            .log = berth_cli_log(cli),
+                                           .interrupt = berth_cli_interrupt(cli),
                                            .progress = show ? show_progress : NULL};
     return BERTH_OK;
 }

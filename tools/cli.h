@@ -6,8 +6,10 @@
 
 #include <argp.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 
+#include "base/interrupt.h"
 #include "toolkit/model.h"
 
 #define BERTH_VERSION "0.1.0"
@@ -17,9 +19,10 @@ typedef struct berth_cli_strings {
     uint32_t count;
 } berth_cli_strings;
 
-// Options that every command with a model takes (berth_cli_model_argp as an argp child;
+// What every command with a model takes (berth_cli_model_argp as an argp child;
 // state->child_inputs[0] must be set to the struct).
 typedef struct berth_cli_model {
+    const char *model;  // the argument MODEL; the command sees arguments first
     const char *target;
     const char *host;
     const char *executor;
@@ -38,13 +41,19 @@ typedef struct berth_cli_model {
     bool no_layouts;
     bool no_winograd;
     uint32_t jobs;
+    uint64_t cache_limit_bytes;  // 0 = the default
+    bool lists_strategies;       // --strategy list: print them and be done, without a model
     bool quiet;
+
+    struct sigaction saved_actions[4];  // see berth_cli_interrupt
 
     const char *format;  // as given, for commands with more formats
     berth_arena *arena;  // for the lists above; made by berth_cli_begin
 } berth_cli_model;
 
 extern const struct argp berth_cli_model_argp;
+// MODEL, --dim, --format and --quiet alone.
+extern const struct argp berth_cli_file_argp;
 
 // Makes the arena, sets defaults. Prints and returns false when there is no memory.
 bool berth_cli_begin(berth_cli_model *cli);
@@ -69,9 +78,18 @@ bool berth_cli_wants_json(const berth_cli_model *cli);
 // stderr messages of compilation.
 berth_log berth_cli_log(const berth_cli_model *cli);
 
+// Ctrl-C and the like while temporary files are there: they end the program when these are gone.
+berth_interrupt berth_cli_interrupt(berth_cli_model *cli);
+
+// A JSON string of any bytes: what is not UTF-8 (file names, names in damaged models) becomes
+// U+FFFD. NULL text gives null.
+json_t *berth_cli_json_text(const char *text);
+
 // Dumps JSON to stdout with a newline, and frees it. Returns an exit status.
 int berth_cli_print_json(json_t *json);
 
+// Whether a text is NAME=FILE.
+bool berth_cli_names_file(const char *text);
 // Parses "12", "12K", "12KiB", "12M", "12GiB" into bytes. False when it is none of these.
 bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes);
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
@@ -82,8 +100,7 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 // ~/.cache/berth; NULL = none.
 const char *berth_cli_cache_folder(berth_arena *arena);
 
-// argp_parse with exit status 2 for wrong usage; false (and *out_exit set) when the command should
-// end.
+// argp_parse with exit status 2 for wrong usage.
 void berth_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif  // BERTH_TOOLS_CLI_H_

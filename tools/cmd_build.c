@@ -1,5 +1,6 @@
 // berth build: compiles a model into one program file.
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "artifact/file.h"
 #include "tools/cli.h"
@@ -7,7 +8,6 @@
 
 typedef struct build_command {
     berth_cli_model cli;
-    const char *model;
     const char *output;
 } build_command;
 
@@ -21,23 +21,33 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case 'o': command->output = arg; return 0;
-    case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
-        return 0;
     case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
-        if (!command->output) argp_error(state, "where to? Give -o FILE");
+        if (!command->output || !*command->output) argp_error(state, "where to? Give -o FILE");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
+// Writing over the model, by whatever name, would lose it.
+static berth_status check_output(const build_command *command) {
+    struct stat model, output;
+    if (stat(command->cli.model, &model) != 0 || stat(command->output, &output) != 0)
+        return BERTH_OK;
+    if (model.st_dev != output.st_dev || model.st_ino != output.st_ino) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "\"%s\" is the model itself; give -o another file", command->output);
+}
+
 static berth_status build(build_command *command, berth_model **out_model) {
     berth_model_options model_options;
+    BERTH_TRY(check_output(command));
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    BERTH_TRY(berth_model_load(command->model, &model_options, out_model));
-    return berth_program_write(berth_model_program(*out_model), command->output);
+    BERTH_TRY(berth_model_load(command->cli.model, &model_options, out_model));
+    berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
+    berth_interrupt_defer(interrupt, true);
+    berth_status status = berth_program_write(berth_model_program(*out_model), command->output);
+    berth_interrupt_defer(interrupt, false);
+    return status;
 }
 
 static uint64_t constant_bytes(const berth_program *program) {
@@ -70,8 +80,8 @@ int berth_cmd_build(int argc, char **argv) {
         berth_format_bytes(constant_bytes(program), bytes);
         if (json)
             exit_status = berth_cli_print_json(
-                json_pack("{s:s, s:i, s:i, s:I}", "file", command.output, "kernels",
-                          (int)program->kernel_count, "steps", (int)program->step_count,
+                json_pack("{s:o, s:i, s:i, s:I}", "file", berth_cli_json_text(command.output),
+                          "kernels", (int)program->kernel_count, "steps", (int)program->step_count,
                           "constant_bytes", (json_int_t)constant_bytes(program)));
         else
             printf("%s: %u kernels, %u steps, constants %s\n", command.output,

@@ -63,10 +63,10 @@ int berth_cmd_cache(int argc, char **argv) {
         char bytes[32];
         berth_format_bytes(stats.size_bytes, bytes);
         if (json)
-            exit_status = berth_cli_print_json(
-                json_pack("{s:s, s:i, s:I, s:I, s:b}", "folder", folder, "entries",
-                          (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes,
-                          "limit_bytes", (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear));
+            exit_status = berth_cli_print_json(json_pack(
+                "{s:o, s:i, s:I, s:I, s:b}", "folder", berth_cli_json_text(folder), "entries",
+                (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes, "limit_bytes",
+                (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear));
         else
             printf("%s: %u kernels, %s%s\n", folder, stats.entry_count, bytes,
                    clear ? ", removed" : " of at most 1 GiB");

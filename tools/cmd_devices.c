@@ -21,15 +21,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-// Names come from vendor libraries and need not be UTF-8.
-static json_t *text(const char *value) {
-    json_t *json = json_string(value);
-    return json ? json : json_string("(unreadable)");
-}
-
 static json_t *memory_json(const berth_memory_info *memory) {
-    return json_pack("{s:o, s:I, s:I, s:b}", "scope", text(memory->scope), "capacity_bytes",
-                     (json_int_t)memory->capacity_bytes, "alignment_bytes",
+    return json_pack("{s:o, s:I, s:I, s:b}", "scope", berth_cli_json_text(memory->scope),
+                     "capacity_bytes", (json_int_t)memory->capacity_bytes, "alignment_bytes",
                      (json_int_t)memory->alignment_bytes, "host_visible", memory->host_visible);
 }
 
@@ -39,14 +33,14 @@ static json_t *device_json(const char *kind, const berth_device_info *device) {
         json_array_append_new(memories, memory_json(&device->memories[i]));
     char name[64];
     snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
-    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:o}", "device", name,
-                     "name", text(device->name), "vendor", text(device->vendor), "driver_version",
-                     text(device->driver_version), "compute_units",
-                     (json_int_t)device->compute_units, "max_group_size",
-                     (json_int_t)device->max_group_size, "local_memory_bytes",
-                     (json_int_t)device->local_memory_bytes, "cache_bytes",
-                     (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
-                     (json_int_t)device->cache_bytes[2], "memories", memories);
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:o}", "device", name, "name",
+        berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
+        "driver_version", berth_cli_json_text(device->driver_version), "compute_units",
+        (json_int_t)device->compute_units, "max_group_size", (json_int_t)device->max_group_size,
+        "local_memory_bytes", (json_int_t)device->local_memory_bytes, "cache_bytes",
+        (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
+        (json_int_t)device->cache_bytes[2], "memories", memories);
 }
 
 static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
@@ -56,10 +50,10 @@ static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
         json_t *devices = json_array();
         for (uint32_t d = 0; d < report->device_count; ++d)
             json_array_append_new(devices, device_json(report->kind, &report->devices[d]));
-        json_array_append_new(drivers, json_pack("{s:s, s:s, s:b, s:o, s:o}", "kind", report->kind,
-                                                 "description", report->description, "available",
-                                                 report->available, "reason", text(report->reason),
-                                                 "devices", devices));
+        json_array_append_new(
+            drivers, json_pack("{s:s, s:s, s:b, s:o, s:o}", "kind", report->kind, "description",
+                               report->description, "available", report->available, "reason",
+                               berth_cli_json_text(report->reason), "devices", devices));
     }
     return json_pack("{s:o}", "drivers", drivers);
 }

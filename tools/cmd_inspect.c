@@ -7,34 +7,11 @@
 #include "tools/cli.h"
 #include "tools/commands.h"
 
-typedef struct inspect_command {
-    berth_cli_model cli;
-    const char *model;
-} inspect_command;
-
-static const struct argp_option options[] = {
-    {"dim", 'd', "NAME=EXTENT", 0, "Fix a symbolic dimension; may be repeated", 0},
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
-    {0},
-};
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    inspect_command *command = state->input;
-    switch (key) {
-    case 'd':
-        if (!strchr(arg, '=')) argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
-        berth_cli_push(&command->cli, &command->cli.dims, arg);
-        return 0;
-    case 'f': command->cli.format = arg; return 0;
-    case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    (void)arg;
+    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
+    state->child_inputs[0] = state->input;
+    return 0;
 }
 
 typedef struct op_count {
@@ -123,12 +100,12 @@ static json_t *values_json(const facts *f, const berth_value_id *values, uint32_
         json_t *shape = json_array();
         for (int d = 0; d < type->rank; ++d)
             json_array_append_new(shape, berth_dim_is_symbol(type->dims[d])
-                                             ? json_string(berth_module_str(
+                                             ? berth_cli_json_text(berth_module_str(
                                                    f->module, berth_dim_symbol_name(type->dims[d])))
                                              : json_integer(type->dims[d]));
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:o}", "name", name_of(f, values[i]), "dtype",
-                                        berth_dtype_name(type->dtype), "shape", shape));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name",
+                                              berth_cli_json_text(name_of(f, values[i])), "dtype",
+                                              berth_dtype_name(type->dtype), "shape", shape));
     }
     return list;
 }
@@ -138,8 +115,8 @@ static json_t *facts_json(const facts *f) {
     json_t *ops = json_object();
     for (uint32_t i = 0; i < f->op_kinds; ++i)
         json_object_set_new(ops, f->ops[i].op, json_integer(f->ops[i].count));
-    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:i}", "model",
-                     berth_module_str(f->module, f->module->name), "inputs",
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i}", "model",
+                     berth_cli_json_text(berth_module_str(f->module, f->module->name)), "inputs",
                      values_json(f, root->params.data, root->params.count), "outputs",
                      values_json(f, root->results.data, root->results.count), "operators", ops,
                      "weight_bytes", (json_int_t)f->weight_bytes, "nodes", (int)f->node_count);
@@ -147,16 +124,17 @@ static json_t *facts_json(const facts *f) {
 
 // ---- program files ------------------------------------------------------------------------------
 
-static int inspect_program(const inspect_command *command, bool json) {
+static int inspect_program(const berth_cli_model *cli, bool json) {
     const berth_program *program = NULL;
-    berth_status status = berth_program_read(command->cli.arena, command->model, &program);
+    berth_status status = berth_program_file_check(berth_allocator_system(), cli->model);
+    if (!status) status = berth_program_read(cli->arena, cli->model, &program);
     if (status) return berth_cli_finish(status);
     if (json)
         return berth_cli_print_json(
-            json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "program", program->name, "inputs",
-                      (int)program->input_count, "outputs", (int)program->output_count, "steps",
-                      (int)program->step_count, "kernels", (int)program->kernel_count, "target",
-                      program->target_json));
+            json_pack("{s:o, s:i, s:i, s:i, s:i, s:s}", "program",
+                      berth_cli_json_text(program->name), "inputs", (int)program->input_count,
+                      "outputs", (int)program->output_count, "steps", (int)program->step_count,
+                      "kernels", (int)program->kernel_count, "target", program->target_json));
     printf("program of model %s, executor %s: %u inputs, %u outputs, %u steps, %u kernels\n",
            program->name, program->executor, program->input_count, program->output_count,
            program->step_count, program->kernel_count);
@@ -171,39 +149,35 @@ static int inspect_program(const inspect_command *command, bool json) {
     return 0;
 }
 
+static int inspect_model(berth_cli_model *cli, bool json) {
+    berth_model_options model_options;
+    berth_module *module = NULL;
+    berth_status status = berth_cli_model_options(cli, false, &model_options);
+    if (!status) status = berth_onnx_import(cli->arena, cli->model, &model_options.import, &module);
+    if (status) return berth_cli_finish(status);
+    facts f = gather(module, cli->arena);
+    if (json) return berth_cli_print_json(facts_json(&f));
+    print_text(&f, cli->arena);
+    return 0;
+}
+
 int berth_cmd_inspect(int argc, char **argv) {
-    inspect_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
+    berth_cli_model cli;
+    if (!berth_cli_begin(&cli)) return 1;
+    static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
-        options,
+        NULL,
         parse,
         "MODEL",
         "Shows inputs, outputs, shapes, types, operators and weights of MODEL (an ONNX file, or "
         "a program made by `berth build`).",
-        NULL,
+        children,
         NULL,
         NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    bool json = berth_cli_wants_json(&command.cli);
-    int exit_status = 0;
-    if (berth_program_file_is(command.model)) {
-        exit_status = inspect_program(&command, json);
-    } else {
-        berth_model_options model_options;
-        berth_module *module = NULL;
-        berth_status status = berth_cli_model_options(&command.cli, false, &model_options);
-        if (!status)
-            status =
-                berth_onnx_import(command.cli.arena, command.model, &model_options.import, &module);
-        exit_status = berth_cli_finish(status);
-        if (exit_status == 0) {
-            facts f = gather(module, command.cli.arena);
-            if (json)
-                exit_status = berth_cli_print_json(facts_json(&f));
-            else
-                print_text(&f, command.cli.arena);
-        }
-    }
-    berth_cli_end(&command.cli);
+    berth_cli_parse(&argp, argc, argv, &cli);
+    bool json = berth_cli_wants_json(&cli);
+    int exit_status =
+        berth_program_file_is(cli.model) ? inspect_program(&cli, json) : inspect_model(&cli, json);
+    berth_cli_end(&cli);
     return exit_status;
 }

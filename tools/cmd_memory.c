@@ -132,10 +132,10 @@ static totals sum_pools(const berth_memory_problem *problem,
 }
 
 static json_t *pool_json(const char *name, const berth_memory_pool_solution *pool) {
-    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b, s:s}", "pool", name, "verdict",
-                             verdict_name(pool->verdict), "height", (json_int_t)pool->height_bytes,
-                             "lower_bound", (json_int_t)pool->lower_bound_bytes, "proven",
-                             pool->proven, "strategy", pool->strategy);
+    json_t *json = json_pack(
+        "{s:o, s:s, s:I, s:I, s:b, s:s}", "pool", berth_cli_json_text(name), "verdict",
+        verdict_name(pool->verdict), "height", (json_int_t)pool->height_bytes, "lower_bound",
+        (json_int_t)pool->lower_bound_bytes, "proven", pool->proven, "strategy", pool->strategy);
     if (json && pool->capacity_bytes)
         json_object_set_new(json, "capacity", json_integer((json_int_t)pool->capacity_bytes));
     return json;

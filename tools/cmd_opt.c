@@ -14,7 +14,6 @@
 
 typedef struct opt_command {
     berth_cli_model cli;
-    const char *model;
     const char *passes;       // comma-separated; NULL = none
     const char *print_after;  // a pass's name, or "all"
     uint32_t instances;       // --instances
@@ -58,12 +57,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
-    case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
-        return 0;
     case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
         if (!known_pass(command->print_after))
             argp_error(state, "--print-after: there is no pass \"%s\"", command->print_after);
         return 0;
@@ -211,7 +205,7 @@ static model_form form_of(const char *text, size_t length) {
 static berth_status read_module(opt_command *command, const berth_import_options *import,
                                 berth_module **out_module) {
     berth_arena *arena = command->cli.arena;
-    const char *path = command->model;
+    const char *path = command->cli.model;
     if (berth_program_file_is(path))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, which holds no module: give the model",
@@ -252,12 +246,12 @@ static berth_status optimise(opt_command *command) {
     berth_model_options model_options;
     berth_arena *arena = command->cli.arena;
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
+    const char *target_text = command->cli.target ? command->cli.target : "cpu";
     berth_machine_facts facts;
-    BERTH_TRY(berth_machine_facts_local(arena, &facts));
+    BERTH_TRY(berth_machine_facts_for(arena, target_text, &facts));
     model_options.target_options.machine = &facts;
     berth_multi_target *target = NULL;
-    BERTH_TRY(berth_target_parse(arena, command->cli.target ? command->cli.target : "cpu",
-                                 &model_options.target_options, &target));
+    BERTH_TRY(berth_target_parse(arena, target_text, &model_options.target_options, &target));
     berth_module *module = NULL;
     BERTH_TRY(read_module(command, &model_options.import, &module));
     berth_pass_instrument instrument = {after_pass, command};

@@ -11,7 +11,6 @@
 
 typedef struct plan_command {
     berth_cli_model cli;
-    const char *model;
     bool why;
 } plan_command;
 
@@ -27,16 +26,10 @@ static const struct argp_option plan_options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     plan_command *command = state->input;
+    (void)arg;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_why: command->why = true; return 0;
-    case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
-        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -106,8 +99,8 @@ static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *t
     json_t *list = json_array();
     for (uint32_t i = 0; i < entry->rejected_count; ++i) {
         const berth_plan_rejected *r = &entry->rejected[i];
-        json_t *item =
-            json_pack("{s:s, s:s}", "device", target->devices[r->device].name, "reason", r->reason);
+        json_t *item = json_pack("{s:s, s:o}", "device", target->devices[r->device].name, "reason",
+                                 berth_cli_json_text(r->reason));
         if (!isnan(r->delta)) json_object_set_new(item, "delta", json_real(shown(plan, r->delta)));
         json_array_append_new(list, item);
     }
@@ -138,8 +131,9 @@ static json_t *plan_json(const berth_model *model) {
         const berth_program_placement *p = &program->placements[i];
         json_array_append_new(
             operations,
-            json_pack("{s:s, s:s, s:s, s:s, s:f, s:b, s:o}", "node", p->node, "op", p->op, "device",
-                      program->devices[p->device].name, "reason", p->reason, "time_us",
+            json_pack("{s:o, s:o, s:s, s:o, s:f, s:b, s:o}", "node", berth_cli_json_text(p->node),
+                      "op", berth_cli_json_text(p->op), "device", program->devices[p->device].name,
+                      "reason", berth_cli_json_text(p->reason), "time_us",
                       plan->entries[i].time_ns / 1e3, "host_operation", (int)p->host_operation,
                       "rejected", rejected_json(plan, target, &plan->entries[i])));
     }
@@ -152,8 +146,8 @@ static json_t *plan_json(const berth_model *model) {
                                                 plan->copies[i].time_ns / 1e3));
     json_error_t error;
     json_t *json =
-        json_pack("{s:s, s:s, s:o, s:o, s:o, s:f}", "model", program->name, "strategy",
-                  plan->strategy, "operations", operations, "copies", copies, "memory",
+        json_pack("{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(program->name),
+                  "strategy", plan->strategy, "operations", operations, "copies", copies, "memory",
                   berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
     json_object_set_new(json, "objective", value_json(plan));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
@@ -202,11 +196,11 @@ int berth_cmd_plan(int argc, char **argv) {
     berth_model *model = NULL;
     berth_status status = berth_cli_model_options(&command.cli, true, &model_options);
     model_options.compile.plan_only = true;
-    if (!status) status = berth_model_load(command.model, &model_options, &model);
+    if (!status) status = berth_model_load(command.cli.model, &model_options, &model);
     if (!status && !berth_model_plan(model))
-        status =
-            berth_status_make(BERTH_INVALID_ARGUMENT,
-                              "\"%s\" is a built program; `berth inspect` shows it", command.model);
+        status = berth_status_make(BERTH_INVALID_ARGUMENT,
+                                   "\"%s\" is a built program; `berth inspect` shows it",
+                                   command.cli.model);
     int exit_status = berth_cli_finish(status);
     if (exit_status == 0) exit_status = print_plan(&command, model);
     berth_model_destroy(model);

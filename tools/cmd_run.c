@@ -13,7 +13,6 @@
 
 typedef struct run_command {
     berth_cli_model cli;
-    const char *model;
     berth_cli_strings outputs;  // NAME=FILE
     const char *require;
     const char *trace;
@@ -58,7 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_output:
-        if (!strchr(arg, '=')) argp_error(state, "--output takes NAME=FILE, not \"%s\"", arg);
+        if (!berth_cli_names_file(arg))
+            argp_error(state, "--output takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(&command->cli, &command->outputs, arg);
         return 0;
     case key_repeat: command->repeat = number_of(state, "--repeat", arg, 1, 10000000); return 0;
@@ -69,13 +69,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_trace: command->trace = arg; return 0;
     case key_require: command->require = arg; return 0;
-    case ARGP_KEY_ARG:
-        if (command->model) argp_error(state, "only one model");
-        command->model = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
-        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -130,18 +123,35 @@ static double quantile(const run_state *s, double q) {
     return s->latency_ms[(uint64_t)llround(q * (double)last)];
 }
 
-static berth_status write_outputs(run_state *s) {
-    const berth_cli_strings *outputs = &s->command->outputs;
-    for (uint32_t i = 0; i < outputs->count; ++i) {
-        const char *equals = strchr(outputs->data[i], '=');
-        char *name = berth_arena_strndup(s->command->cli.arena, outputs->data[i],
-                                         (size_t)(equals - outputs->data[i]));
+// Output `i` of the command line: its name, index and file.
+static berth_status find_output(run_state *s, uint32_t i, const char **out_name,
+                                uint32_t *out_index, const char **out_path) {
+    const char *text = s->command->outputs.data[i];
+    const char *equals = strchr(text, '=');
+    *out_name = berth_arena_strndup(s->command->cli.arena, text, (size_t)(equals - text));
+    *out_path = equals + 1;
+    return berth_session_find_output(s->session, *out_name, out_index);
+}
+
+// Wrong names and files that cannot be are found before the model runs.
+static berth_status check_outputs(run_state *s) {
+    for (uint32_t i = 0; i < s->command->outputs.count; ++i) {
+        const char *name = NULL, *path = NULL;
         uint32_t index = 0;
-        BERTH_TRY(berth_session_find_output(s->session, name, &index));
-        BERTH_TRY(
-            berth_tensor_file_write(equals + 1, name, berth_session_output(s->session, index)));
+        BERTH_TRY(find_output(s, i, &name, &index, &path));
+        BERTH_TRY(berth_tensor_file_check_name(path));
     }
     return BERTH_OK;
+}
+
+static berth_status write_files(run_state *s) {
+    for (uint32_t i = 0; i < s->command->outputs.count; ++i) {
+        const char *name = NULL, *path = NULL;
+        uint32_t index = 0;
+        BERTH_TRY(find_output(s, i, &name, &index, &path));
+        BERTH_TRY(berth_tensor_file_write(path, name, berth_session_output(s->session, index)));
+    }
+    return s->command->trace ? berth_session_write_trace(s->session, s->command->trace) : BERTH_OK;
 }
 
 // ---- reports ------------------------------------------------------------------------------------
@@ -227,9 +237,9 @@ static json_t *output_json(const run_state *s, uint32_t index) {
                               json_pack("{s:I, s:o}", "index", (json_int_t)summary.top[i], "value",
                                         isfinite(value) ? json_real(value) : json_null()));
     }
-    json_t *json =
-        json_pack("{s:s, s:s, s:o, s:o}", "name", berth_session_output_name(s->session, index),
-                  "dtype", berth_dtype_name(tensor->dtype), "shape", dims, "top", top);
+    json_t *json = json_pack("{s:o, s:s, s:o, s:o}", "name",
+                             berth_cli_json_text(berth_session_output_name(s->session, index)),
+                             "dtype", berth_dtype_name(tensor->dtype), "shape", dims, "top", top);
     if (summary.nan_count) json_object_set_new(json, "nan", json_integer(summary.nan_count));
     if (isfinite(summary.least) && isfinite(summary.most)) {
         json_object_set_new(json, "min", json_real(summary.least));
@@ -248,17 +258,18 @@ static json_t *report_json(const run_state *s) {
     for (uint32_t d = 0; d < report.device_count; ++d) {
         const berth_session_device_report *device = &report.devices[d];
         json_object_set_new(devices, device->name,
-                            json_pack("{s:i, s:i, s:f, s:I, s:s}", "kernels",
+                            json_pack("{s:i, s:i, s:f, s:I, s:o}", "kernels",
                                       (int)device->kernel_count, "copies", (int)device->copy_count,
                                       "busy_ms", (double)device->busy_ns / 1e6, "memory_bytes",
                                       (json_int_t)device->memory_bytes, "physical",
-                                      device->physical_name));
+                                      berth_cli_json_text(device->physical_name)));
     }
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "min", s->latency_ms[0]);
-    return json_pack("{s:s, s:o, s:I, s:o, s:I, s:o}", "model", s->program->name, "latency_ms",
-                     latency, "runs", (json_int_t)s->command->repeat, "outputs", outputs,
-                     "copied_bytes", (json_int_t)report.copied_bytes, "devices", devices);
+    return json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model",
+                     berth_cli_json_text(s->program->name), "latency_ms", latency, "runs",
+                     (json_int_t)s->command->repeat, "outputs", outputs, "copied_bytes",
+                     (json_int_t)report.copied_bytes, "devices", devices);
 }
 
 static berth_status run_model(run_state *s) {
@@ -267,11 +278,14 @@ static berth_status run_model(run_state *s) {
     berth_session_options session_options = {.thread_count = s->command->threads, .profile = true};
     BERTH_TRY(
         berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
+    BERTH_TRY(check_outputs(s));
     BERTH_TRY(feed(s));
     BERTH_TRY(run_all(s));
-    BERTH_TRY(write_outputs(s));
-    if (s->command->trace) BERTH_TRY(berth_session_write_trace(s->session, s->command->trace));
-    return BERTH_OK;
+    berth_interrupt interrupt = berth_cli_interrupt(&s->command->cli);
+    berth_interrupt_defer(interrupt, true);
+    berth_status status = write_files(s);
+    berth_interrupt_defer(interrupt, false);
+    return status;
 }
 
 int berth_cmd_run(int argc, char **argv) {
@@ -293,7 +307,7 @@ int berth_cmd_run(int argc, char **argv) {
     run_state s = {.command = &command};
     berth_model *model = NULL;
     berth_status status = berth_cli_model_options(&command.cli, true, &s.options);
-    if (!status) status = berth_model_load(command.model, &s.options, &model);
+    if (!status) status = berth_model_load(command.cli.model, &s.options, &model);
     if (!status) {
         s.program = berth_model_program(model);
         status = run_model(&s);

@@ -179,23 +179,17 @@ static void report_text(const char *text, berth_target_diagnostics diagnostics,
     }
 }
 
-// Arguments need not be UTF-8, JSON must be.
-static json_t *json_text(const char *text) {
-    json_t *value = json_string(text);
-    return value ? value : json_string("(not UTF-8)");
-}
-
 static json_t *report_json(const char *text, berth_target_diagnostics diagnostics,
                            const berth_multi_target *target) {
     char hash[33] = "";
     if (target) berth_hash128_hex(target->hash, hash);
     json_t *list = json_array();
     for (uint32_t i = 0; i < diagnostics.count; ++i)
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o}", "path", json_text(diagnostics.data[i].path),
-                                        "message", json_text(diagnostics.data[i].message)));
-    return json_pack("{s:o, s:b, s:s, s:o}", "target", json_text(text), "valid", target != NULL,
-                     "hash", hash, "diagnostics", list);
+        json_array_append_new(
+            list, json_pack("{s:o, s:o}", "path", berth_cli_json_text(diagnostics.data[i].path),
+                            "message", berth_cli_json_text(diagnostics.data[i].message)));
+    return json_pack("{s:o, s:b, s:s, s:o}", "target", berth_cli_json_text(text), "valid",
+                     target != NULL, "hash", hash, "diagnostics", list);
 }
 
 // What is not about the text (no such file or tag, no device facts) is one diagnostic more, so that

@@ -9,7 +9,6 @@
 
 typedef struct verify_command {
     berth_cli_model cli;
-    const char *model;
     berth_cli_strings folders;
     const char *require;
     double rtol, atol;
@@ -62,18 +61,15 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_rtol: command->rtol = parse_tolerance(state, "--rtol", arg); return 0;
     case key_atol: command->atol = parse_tolerance(state, "--atol", arg); return 0;
     case key_threads:
-        if (!berth_cli_parse_u64(arg, &number) || number > 1024)
-            argp_error(state, "--threads takes a number, not \"%s\"", arg);
+        if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 1024)
+            argp_error(state, "--threads takes a number from 1 to 1024, not \"%s\"", arg);
         command->threads = (uint32_t)number;
         return 0;
     case ARGP_KEY_ARG:
-        if (command->model)  // --data DIR DIR...
-            berth_cli_push(&command->cli, &command->folders, arg);
-        else
-            command->model = arg;
+        if (!command->cli.model) return ARGP_ERR_UNKNOWN;
+        berth_cli_push(&command->cli, &command->folders, arg);  // --data DIR DIR...
         return 0;
     case ARGP_KEY_END:
-        if (!command->model) argp_error(state, "which model?");
         if (command->folders.count == 0)
             argp_error(state, "which expected results? Give --data DIR");
         if (command->against && !command->per_op)
@@ -94,14 +90,15 @@ static json_t *result_json(const berth_verify_result *result) {
         const berth_comparison *c = &result->outputs[i].comparison;
         json_array_append_new(
             outputs,
-            json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:I, s:I}", "name", result->outputs[i].name,
-                      "pass", c->pass, "max_absolute_error", number_json(c->max_absolute_error),
+            json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:I, s:I}", "name",
+                      berth_cli_json_text(result->outputs[i].name), "pass", c->pass,
+                      "max_absolute_error", number_json(c->max_absolute_error),
                       "max_relative_error", number_json(c->max_relative_error), "rtol",
                       number_json(c->rtol), "atol", number_json(c->atol), "elements",
                       (json_int_t)c->element_count, "mismatches", (json_int_t)c->mismatch_count));
     }
-    return json_pack("{s:s, s:b, s:o}", "data", result->folder, "pass", result->pass, "outputs",
-                     outputs);
+    return json_pack("{s:o, s:b, s:o}", "data", berth_cli_json_text(result->folder), "pass",
+                     result->pass, "outputs", outputs);
 }
 
 static void print_result(const berth_verify_result *result) {
@@ -123,12 +120,12 @@ static berth_status per_op(verify_command *command, const char *folder,
     const char *against = command->against ? command->against : "cpu";
     berth_verify_result result;
     uint32_t compared = 0;
-    BERTH_TRY(berth_verify_per_op(command->cli.arena, command->model, folder, against, verify,
+    BERTH_TRY(berth_verify_per_op(command->cli.arena, command->cli.model, folder, against, verify,
                                   &result, &compared));
     *out_pass &= result.pass;
     if (results) {
         json_t *json = result_json(&result);
-        json_object_set_new(json, "against", json_string(against));
+        json_object_set_new(json, "against", berth_cli_json_text(against));
         json_object_set_new(json, "compared", json_integer(compared));
         json_array_append_new(results, json);
         return BERTH_OK;
@@ -154,8 +151,8 @@ static berth_status verify_all(verify_command *command, bool *out_pass, json_t *
             continue;
         }
         berth_verify_result result;
-        BERTH_TRY(berth_verify_folder(command->cli.arena, command->model, command->folders.data[i],
-                                      &verify, &result));
+        BERTH_TRY(berth_verify_folder(command->cli.arena, command->cli.model,
+                                      command->folders.data[i], &verify, &result));
         *out_pass &= result.pass;
         if (results)
             json_array_append_new(results, result_json(&result));

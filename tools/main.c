@@ -1,6 +1,10 @@
 // berth: the command. Finds the subcommand; everything else is in cmd_NAME.c.
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -35,15 +39,37 @@ static void print_help(FILE *out) {
           out);
 }
 
-// Results that did not reach stdout (a full disk) are a failure.
-static int flush_results(int exit_status) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
-    if (exit_status == 0)
-        fputs("berth: error: cannot write the result to standard output\n", stderr);
-    return exit_status ? exit_status : 1;
+// Results that did not reach stdout (a full disk) are a failure, wherever the program ends.
+static void close_results(void) {
+    if (!ferror(stdout) && fflush(stdout) == 0) return;
+    fputs("berth: error: cannot write the result to standard output\n", stderr);
+    _exit(1);
+}
+
+// Files must not become standard streams: where one of these is closed, writing to it fails.
+static bool hold_standard_streams(void) {
+    int fd = 0;
+    do fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
+    return fd >= 0;
+}
+
+static int run_command(int argc, char **argv) {
+    const char *names[command_count + 1] = {NULL};
+    for (int i = 0; i < command_count; ++i) {
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        names[i] = commands[i].name;
+    }
+    const char *close_name = berth_closest(argv[1], names);
+    fprintf(stderr, "berth: unknown command \"%s\"%s%s%s; `berth --help` lists them\n", argv[1],
+            close_name ? "; did you mean \"" : "", close_name ? close_name : "",
+            close_name ? "\"?" : "");
+    return 2;
 }
 
 int main(int argc, char **argv) {
+    if (!hold_standard_streams() || atexit(close_results) != 0) return 1;
     if (argc < 2) {
         print_help(stderr);
         return 2;
@@ -57,14 +83,5 @@ int main(int argc, char **argv) {
         puts("berth " BERTH_VERSION);
         return 0;
     }
-    const char *names[command_count + 1] = {NULL};
-    for (int i = 0; i < command_count; ++i) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return flush_results(commands[i].run(argc - 1, argv + 1));
-        names[i] = commands[i].name;
-    }
-    const char *close = berth_closest(argv[1], names);
-    fprintf(stderr, "berth: unknown command \"%s\"%s%s%s; `berth --help` lists them\n", argv[1],
-            close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-    return 2;
+    return run_command(argc, argv);
 }

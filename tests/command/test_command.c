@@ -62,10 +62,15 @@ Test(command, usage) {
     expect_error("plan " DIGITS " --format=xml", 2, "--format takes text, json, dot or svg");
     expect_error("verify " DIGITS, 2, "Give --data DIR");
     expect_error("run " DIGITS " --no-such-option", 2, "unrecognized option");
+    expect_error("run " DIGITS " --dim batch=-1", 2, "a number from 0");
+    expect_error("run " DIGITS " --dim batch", 2, "NAME=EXTENT");
+    expect_error("run " DIGITS " --input image=", 2, "NAME=FILE");
+    expect_error("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
+    cr_assert_eq(berth("run --version").exit_status, 0);
     cr_assert_eq(berth("--help").exit_status, 0);
     cr_assert_eq(berth("--version").exit_status, 0);
-    static const char *const commands[] = {"run", "verify",  "plan",   "build", "inspect",
-                                           "opt", "devices", "target", "cache"};
+    static const char *const commands[] = {"run",     "verify", "plan",  "build",  "inspect", "opt",
+                                           "devices", "target", "cache", "memory", "place"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
         char arguments[64];
         snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);
@@ -145,6 +150,10 @@ Test(command, bad_targets_and_pins) {
                  " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
                  1, "pin 1 on the command line");
     expect_error("plan " DIGITS, 1, "--dim");
+    expect_error("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
+    expect_error("run " DIGITS " --input image=examples/digits/test_images.npy "
+                 "--input image=examples/digits/test_images.npy",
+                 1, "given twice");
     expect_error("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
     expect_error("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
     expect_error("run " DIGITS " --dim batch=1 --input picture=examples/digits/test_images.npy", 1,
@@ -245,6 +254,11 @@ Test(command, plan_strategies) {
     result r = berth("plan --strategy list");
     cr_assert_eq(r.exit_status, 0);
     cr_assert(strstr(r.out, "default ") && strstr(r.out, "auto ") && strstr(r.out, "greedy "));
+    r = berth("plan --strategy list --format=json");
+    json_error_t error;
+    json_t *list = json_loads(r.out, 0, &error);
+    cr_assert(json_array_size(list) > 2, "%s", error.text);
+    json_decref(list);
     r = berth("plan " DIGITS " --target cpu --dim batch=1 --strategy auto --why");
     cr_assert_eq(r.exit_status, 0, "%s", r.err);
     cr_assert(strstr(r.out, "latency of one request: "));
