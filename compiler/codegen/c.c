@@ -125,6 +125,7 @@ static void after_vector_let(berth_c_printer *p, const char *name, int lanes) {
 
 static const berth_c_language language = {
     .index_type = "int64_t",
+    .index_bits = 64,
     .storage_types = {[BERTH_DTYPE_F32] = "float",
                       [BERTH_DTYPE_F64] = "double",
                       [BERTH_DTYPE_F16] = "uint16_t",

@@ -23,6 +23,16 @@ static uint32_t depth_of(const berth_c_printer *p, berth_expr id) {
     return c > depth ? c : depth;
 }
 
+// Helper functions for 32 bits where the index type and both operands allow it: many devices have
+// no 64-bit integer unit.
+static const char *helper_bits(const berth_c_printer *p, berth_expr_node node) {
+    const berth_range a = berth_range_of(p->fn, &p->ranges, node.a);
+    const berth_range b = berth_range_of(p->fn, &p->ranges, node.b);
+    bool fits = p->language->index_bits == 32 && a.low >= INT32_MIN && b.low >= INT32_MIN &&
+                a.high <= INT32_MAX && b.high <= INT32_MAX;
+    return fits ? "i32" : "i64";
+}
+
 static const char *atom_binary(berth_c_printer *p, berth_expr_node node) {
     const char *a = berth_c_index(p, node.a);
     const char *b = berth_c_index(p, node.b);
@@ -30,14 +40,17 @@ static const char *atom_binary(berth_c_printer *p, berth_expr_node node) {
     case BERTH_BINARY_ADD: return berth_arena_printf(p->arena, "(%s + %s)", a, b);
     case BERTH_BINARY_SUB: return berth_arena_printf(p->arena, "(%s - %s)", a, b);
     case BERTH_BINARY_MUL: return berth_arena_printf(p->arena, "(%s * %s)", a, b);
-    case BERTH_BINARY_MIN: return berth_arena_printf(p->arena, "berth_min_i64(%s, %s)", a, b);
-    case BERTH_BINARY_MAX: return berth_arena_printf(p->arena, "berth_max_i64(%s, %s)", a, b);
+    case BERTH_BINARY_MIN:
+        return berth_arena_printf(p->arena, "berth_min_%s(%s, %s)", helper_bits(p, node), a, b);
+    case BERTH_BINARY_MAX:
+        return berth_arena_printf(p->arena, "berth_max_%s(%s, %s)", helper_bits(p, node), a, b);
     case BERTH_BINARY_DIV:
     case BERTH_BINARY_MOD: {
         bool modulo = node.op == BERTH_BINARY_MOD;
         if (berth_range_of(p->fn, &p->ranges, node.a).low >= 0)
             return berth_arena_printf(p->arena, "(%s %s %s)", a, modulo ? "%" : "/", b);
-        return berth_arena_printf(p->arena, "berth_floor_%s(%s, %s)", modulo ? "mod" : "div", a, b);
+        return berth_arena_printf(p->arena, "berth_floor_%s_%s(%s, %s)", modulo ? "mod" : "div",
+                                  helper_bits(p, node), a, b);
     }
     default:
         berth_c_fail(

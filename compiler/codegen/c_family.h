@@ -15,6 +15,7 @@ typedef struct berth_c_printer berth_c_printer;
 
 typedef struct berth_c_language {
     const char *index_type;                        // "int64_t"
+    int index_bits;                                // of index_type, 32 or 64
     const char *storage_types[BERTH_DTYPE_COUNT];  // of elements in memory; NULL = the language
                                                    // lacks the type
     const char *value_types[BERTH_DTYPE_COUNT];  // of scalars in computations (f16 and bf16 compute

@@ -46,8 +46,11 @@ static const char part1[] =
     "BERTH_FN uint32_t berth_bits_of_float(float x) { uint32_t bits; __builtin_memcpy(&bits, &x, 4); return bits; }\n";
 
 static const char part2[] =
-    "BERTH_FN int64_t berth_floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a ^ b) < 0)); }\n"
-    "BERTH_FN int64_t berth_floor_mod(int64_t a, int64_t b) { return a - berth_floor_div(a, b) * b; }\n"
+    "#define BERTH_FLOOR(S, T) \\\n"
+    "BERTH_FN T berth_floor_div_##S(T a, T b) { return a / b - ((a % b != 0) & ((a ^ b) < 0)); } \\\n"
+    "BERTH_FN T berth_floor_mod_##S(T a, T b) { return a - berth_floor_div_##S(a, b) * b; }\n"
+    "BERTH_FLOOR(i32, int32_t)\n"
+    "BERTH_FLOOR(i64, int64_t)\n"
     "#define BERTH_INTEGER(S, T, U, BITS) \\\n"
     "BERTH_FN T berth_div_##S(T a, T b) { \\\n"
     "    return b == 0 ? (T)0 : (T)-1 < (T)0 && b == (T)-1 ? (T)((U)0 - (U)a) : (T)(a / b); } \\\n"

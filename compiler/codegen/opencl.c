@@ -231,9 +231,9 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
 
 // ---- the language -------------------------------------------------------------------------------
 
-#define LANGUAGE(index)                                                                            \
+#define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
-        .index_type = index,                                                                       \
+        .index_type = index, .index_bits = bits,                                                   \
         .storage_types = {[BERTH_DTYPE_F32] = "float",  [BERTH_DTYPE_F64] = "double",              \
                           [BERTH_DTYPE_F16] = "ushort", [BERTH_DTYPE_BF16] = "ushort",             \
                           [BERTH_DTYPE_I8] = "char",    [BERTH_DTYPE_I16] = "short",               \
@@ -254,8 +254,8 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                    \
     }
-static const berth_c_language narrow = LANGUAGE("int");
-static const berth_c_language wide = LANGUAGE("long");
+static const berth_c_language narrow = LANGUAGE("int", 32);
+static const berth_c_language wide = LANGUAGE("long", 64);
 
 static bool fits_narrow(const berth_tfn *fn) {
     for (uint32_t b = 0; b < fn->bufs.count; ++b) {
