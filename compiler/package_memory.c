@@ -171,7 +171,6 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     workspace w = {.owner = owner};
     collect_workspace(p, &w);
     if (w.buffers.count == 0 || p->steps.count == 0) return BERTH_OK;
-    const berth_target_memory *memory = &p->target->memories[p->target->devices[owner].own_memory];
     uint64_t *offsets = berth_arena_new_array(p->arena, uint64_t, w.buffers.count);
     berth_memory_plan_pool plan = {0};
     BERTH_TRY(
@@ -186,7 +185,15 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     }
     berth_memory_report_pool *report = &reports[p->report->pool_count++];
     report_peak(p, &w, &plan, pool, report);
+    return BERTH_OK;
+}
+
+// What all devices put into a memory must fit it, however many share it.
+static berth_status check_limit(berth_packager *p, uint32_t owner,
+                                const berth_memory_report_pool *values) {
+    const berth_target_memory *memory = &p->target->memories[p->target->devices[owner].own_memory];
     uint64_t total = 0;
+    uint64_t workspace_bytes = values ? p->pools.data[values->pool].size_bytes : 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
         if (berth_packager__owner(p, p->pools.data[i].device) == owner)
             total += p->pools.data[i].size_bytes;
@@ -201,9 +208,9 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     return berth_status_make(
         BERTH_OUT_OF_MEMORY,
         "memory \"%s\" needs %s (%llu bytes) for this model, of which %llu bytes are intermediate "
-        "values; its limit is %s. The largest values at the peak: %s",
-        memory->name, need, (unsigned long long)total, (unsigned long long)plan.peak_bytes, have,
-        describe_peak(p, report));
+        "values; its limit is %s.%s%s",
+        memory->name, need, (unsigned long long)total, (unsigned long long)workspace_bytes, have,
+        values ? " The largest values at the peak: " : "", values ? describe_peak(p, values) : "");
 }
 
 berth_status berth_packager__plan_memory(berth_packager *p) {
@@ -214,7 +221,9 @@ berth_status berth_packager__plan_memory(berth_packager *p) {
     for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
         place_in_row(p, owner, BERTH_POOL_IO);
         place_in_row(p, owner, BERTH_POOL_CONSTANT);
+        uint32_t known = p->report->pool_count;
         BERTH_TRY(place_workspace(p, owner, reports));
+        BERTH_TRY(check_limit(p, owner, p->report->pool_count > known ? &reports[known] : NULL));
     }
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_storage *storage = &p->storages.data[p->storage_of.data[t]];

@@ -53,10 +53,11 @@ BERTH_MUST_USE berth_status berth_planner__placement_build(const berth_planner_s
 // Sets the capacities for constants: each memory's budget less `reserve_bytes` (per device of the
 // target; NULL = none). Devices of one kind get the smallest of theirs.
 void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes);
-// The most bytes of values that are on each device at once if nodes run in source order: an
-// estimate of what the memory plan will need beside constants. Not counted: room that fusion saves.
-//   out_bytes: per device of the target
-void berth_planner__placement_live(const berth_placement *placement, const uint32_t *assignment,
+// The most bytes of values that are in each device's memory at once if nodes run in source order:
+// an estimate of what the memory plan will need beside constants. Not counted: room that fusion
+// saves.
+//   out_bytes: per device of the target; the same for devices that share their memory
+void berth_planner__placement_live(const berth_placement *placement, const uint32_t *given,
                                    berth_arena *scratch, uint64_t *out_bytes);
 // Where a completely decided state puts the nodes: [node_count] devices of the solver. False when
 // a node is not on a device of the target.

@@ -293,11 +293,26 @@ void berth_planner__placement_capacity(berth_placement *placement, const uint64_
     }
 }
 
+// Per device of the solver, the first that works in the same memory: a value is there once.
+static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *scratch) {
+    const berth_multi_target *target = placement->state->options->target;
+    uint32_t count = placement->problem.device_count;
+    uint32_t *first = berth_arena_new_array(scratch, uint32_t, count);
+    for (uint32_t d = 0; d < count; ++d)
+        while (target->devices[placement->target_device[first[d]]].own_memory !=
+               target->devices[placement->target_device[d]].own_memory)
+            first[d]++;
+    return first;
+}
+
 // A value is at home from its node to its last reader, and elsewhere from its first reader there
 // to its last. Nodes are numbered in source order, results last.
-void berth_planner__placement_live(const berth_placement *placement, const uint32_t *assignment,
+void berth_planner__placement_live(const berth_placement *placement, const uint32_t *given,
                                    berth_arena *scratch, uint64_t *out_bytes) {
     const berth_place_problem *problem = &placement->problem;
+    const uint32_t *memory = first_in_memory(placement, scratch);
+    uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
+    for (uint32_t v = 0; v < problem->node_count; ++v) assignment[v] = memory[given[v]];
     uint32_t count = problem->node_count, devices = problem->device_count;
     double *change = berth_arena_new_array(scratch, double, (size_t)(count + 1) * devices);
     uint32_t *first = berth_arena_new_array(scratch, uint32_t, devices);
@@ -329,6 +344,8 @@ void berth_planner__placement_live(const berth_placement *placement, const uint3
             most = fmax(most, live += change[(size_t)v * devices + d]);
         out_bytes[placement->target_device[d]] = (uint64_t)most;
     }
+    for (uint32_t d = 0; d < devices; ++d)
+        out_bytes[placement->target_device[d]] = out_bytes[placement->target_device[memory[d]]];
 }
 
 // ---- groups and pins ----------------------------------------------------------------------------

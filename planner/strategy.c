@@ -146,6 +146,17 @@ static berth_status solve(const berth_planner_state *state, const char *strategy
     return berth_place_solve(choice->arena, &choice->placement->problem, &options, out_answer);
 }
 
+// The device with the least constants in a memory, of those that have some there.
+static uint32_t least_in_memory(const berth_multi_target *target, uint32_t memory,
+                                const double *constants) {
+    uint32_t least = BERTH_NO_INDEX;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].own_memory == memory && constants[d] > 0 &&
+            (least == BERTH_NO_INDEX || constants[d] < constants[least]))
+            least = d;
+    return least;
+}
+
 // Whether constants and values of the placement fit; makes room for the values where they do not.
 static bool values_fit(const berth_planner_state *state, const uint32_t *assignment) {
     const berth_planner_choice *choice = state->choice;
@@ -153,16 +164,25 @@ static bool values_fit(const berth_planner_state *state, const uint32_t *assignm
     const berth_multi_target *target = state->options->target;
     berth_arena *scratch = berth_arena_create_child(choice->arena);
     double *constants = berth_arena_new_array(scratch, double, target->device_count);
+    double *in_memory = berth_arena_new_array(scratch, double, target->memory_count);
     uint64_t *live = berth_arena_new_array(scratch, uint64_t, target->device_count);
     berth_planner__placement_live(placement, assignment, scratch, live);
-    for (uint32_t v = 0; v < placement->problem.node_count; ++v)
-        constants[placement->target_device[assignment[v]]] += placement->problem.size_bytes[v];
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
+        uint32_t d = placement->target_device[assignment[v]];
+        constants[d] += placement->problem.size_bytes[v];
+        in_memory[target->devices[d].own_memory] += placement->problem.size_bytes[v];
+    }
     bool fit = true;
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        uint64_t budget = target->memories[target->devices[d].own_memory].budget_bytes;
+        uint32_t memory = target->devices[d].own_memory;
+        uint64_t budget = target->memories[memory].budget_bytes;
         const uint64_t *given = state->options->reserve_bytes;
         uint64_t wanted = live[d] + (given && given[d] < budget ? given[d] : 0);
-        if (budget == 0 || constants[d] + (double)wanted <= (double)budget) continue;
+        if (budget == 0 || in_memory[memory] + (double)wanted <= (double)budget) continue;
+        // Of devices that share the memory, the one with the least in it makes do with what the
+        // others leave.
+        if (d == least_in_memory(target, memory, constants))
+            wanted += (uint64_t)ceil(in_memory[memory] - constants[d]);
         if (wanted <= choice->reserve_bytes[d]) continue;  // asked for already
         choice->reserve_bytes[d] = wanted;
         fit = false;

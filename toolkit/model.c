@@ -154,9 +154,13 @@ static berth_status compile_model(berth_model *model, const char *path,
             berth_status_free(status);
         if (over_bytes == 0 || !places_by_search(&compile)) return first;
         compile.reserve_bytes = reserve_bytes;
-        uint64_t *reserve = &reserve_bytes[model->compiled.over_device];
-        if (*reserve == UINT64_MAX) return first;
-        *reserve = i < room_attempts ? *reserve + over_bytes : UINT64_MAX;
+        uint64_t reserve = reserve_bytes[model->compiled.over_device];
+        if (reserve == UINT64_MAX) return first;
+        reserve = i < room_attempts ? reserve + over_bytes : UINT64_MAX;
+        const berth_target_device *devices = model->target->devices;
+        for (uint32_t d = 0; d < model->target->device_count; ++d)  // all that share the memory
+            if (devices[d].own_memory == devices[model->compiled.over_device].own_memory)
+                reserve_bytes[d] = reserve;
     }
 }
 

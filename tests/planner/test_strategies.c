@@ -447,6 +447,37 @@ Test(strategies, rejected_devices_have_reasons) {
     berth_arena_destroy(arena);
 }
 
+// Devices g and c work in one memory of 120 bytes, h has its own: two constants of 64 bytes are not
+// both in the shared one, though each device alone had room for one.
+Test(strategies, a_shared_memory_has_its_capacity_once) {
+    static const cost_row rows[row_limit] = {{"a", {10, 50, 50}}, {"b", {50, 50, 10}}};
+    static const char text[] = "graph @main(%x: f32[1,2]) { " WEIGHTS "%a = matmul(%x, %v) "
+                               "%b = matmul(%a, %w) return %b }";
+    static const char target_text[] =
+        "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": ["
+        "{\"name\": \"g\", \"target\": {\"kind\": \"opencl\"}},"
+        "{\"name\": \"h\", \"target\": {\"kind\": \"opencl\"}},"
+        "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["
+        "{\"name\": \"ram\", \"reached_by\": [\"g\", \"c\"], \"capacity_bytes\": %d},"
+        "{\"name\": \"far\", \"reached_by\": [\"h\"], \"capacity_bytes\": 1000000}], \"links\": ["
+        "{\"from\": \"ram\", \"to\": \"far\", \"bandwidth_bytes_per_s\": 1e9, \"latency_ns\": "
+        "1000}]}";
+    for (int tight = 0; tight < 2; ++tight) {
+        berth_arena *arena = new_arena();
+        berth_multi_target *target =
+            parse_target(arena, berth_arena_printf(arena, target_text, tight ? 120 : 1000));
+        berth_plan_options options = options_of(target, rows, "auto", "latency");
+        berth_plan *plan = NULL;
+        berth_module *module = parse_module(arena, text);
+        require(plan_with(module, &options, &plan));
+        int shared = 0;
+        for (uint32_t i = 0; i < plan->entry_count; ++i) shared += plan->entries[i].device != 1;
+        cr_expect_eq(shared, tight ? 1 : 2, "%d of 2 in the shared memory", shared);
+        cr_expect_leq(plan->lower_bound, plan->value);
+        berth_arena_destroy(arena);
+    }
+}
+
 Test(strategies, capacity_is_a_reason) {
     berth_arena *arena = new_arena();
     const hand_case *k = &hand_cases[capacity_case];
