@@ -68,7 +68,8 @@ const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena
                 berth_strbuf_addf(&text, " -m%s", x86_features[i][1]);
         // Generic tuning on purpose: tuning for one processor folds loads into every multiply-add.
         if (berth_target_has_feature(target, "avx512f"))
-            berth_strbuf_add(&text, " -mprefer-vector-width=256");
+            berth_strbuf_addf(&text, " -mprefer-vector-width=%d",
+                              target->vector_bits >= 512 ? 512 : 256);
     } else if (strcmp(target->arch, "aarch64") == 0) {
         berth_strbuf_add(&text, " -march=armv8-a");
         if (berth_target_has_feature(target, "dotprod")) berth_strbuf_add(&text, "+dotprod");

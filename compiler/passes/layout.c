@@ -1,5 +1,6 @@
 #include "compiler/passes/layout.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "compiler/passes/layout_private.h"
@@ -8,9 +9,9 @@
 #include "ir/op_params.h"
 #include "planner/planner.h"
 
-#define BLOCK 8          // channels of a block of activations
+#define BLOCK 8          // channels of a block of activations,
+#define WIDE_BLOCK 16    // where registers hold 16 floats and the channels fill them
 #define WEIGHT_BLOCK 16  // outputs of a block of weights
-#define BLOCKED "aBcd8b"
 
 typedef berth_layout_pass pass;
 
@@ -20,13 +21,36 @@ static void set_layout(pass *p, berth_value_id value, berth_str_id layout) {
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
 }
 
+static const berth_target *target_of(const pass *p, berth_op_id id) {
+    uint32_t device = berth_plan_device_of(p->module, p->target, graph_of(p)->ops.data[id].device);
+    return device == BERTH_NO_INDEX ? NULL : p->target->devices[device].target;
+}
+
 // Processor cores, also behind OpenCL (where no work-items run in step beside each other).
 static bool on_cpu(const pass *p, berth_op_id id) {
-    uint32_t device = berth_plan_device_of(p->module, p->target, graph_of(p)->ops.data[id].device);
-    if (device == BERTH_NO_INDEX) return false;
-    const berth_target *target = p->target->devices[device].target;
+    const berth_target *target = target_of(p, id);
+    if (!target) return false;
     return target->kind == BERTH_DEVICE_CPU ||
            (target->kind == BERTH_DEVICE_OPENCL && target->subgroup_size == 1);
+}
+
+// Channels per block of a value that operation `id` reads or makes. Blocks of 16 would leave half a
+// register empty, and half a block of memory, for what is a multiple of 8 only.
+static int64_t block_for(const pass *p, berth_op_id id, int64_t channels) {
+    const berth_target *target = target_of(p, id);
+    bool wide = target && target->kind == BERTH_DEVICE_CPU && target->vector_bits >= 512;
+    bool fills = channels % WIDE_BLOCK == 0 || channels % BLOCK != 0;
+    return wide && fills && channels > BLOCK ? WIDE_BLOCK : BLOCK;
+}
+
+static berth_str_id blocked_by(const pass *p, int64_t block) {
+    return block == WIDE_BLOCK ? p->blocked_wide : p->blocked;
+}
+
+int64_t berth_layout__block(const pass *p, berth_value_id value) {
+    berth_str_id layout = value == BERTH_NONE ? 0 : type_of(p, value)->layout;
+    if (layout == 0) return 0;
+    return layout == p->blocked ? BLOCK : layout == p->blocked_wide ? WIDE_BLOCK : 0;
 }
 
 static bool is_f32(const pass *p, berth_value_id value, int rank) {
@@ -156,32 +180,49 @@ static void clear_padding(pass *p, berth_op_id id) {
     graph_of(p)->ops.data[id].attrs = attrs;
 }
 
-// Tag of the weights, or NULL when this convolution has no blocked form. *out_blocked_input says
-// how x must come.
-static const char *weights_tag(const berth_window *w, int64_t inputs, int64_t outputs,
-                               bool *out_blocked_input) {
+typedef struct conv_blocks {
+    int64_t input;  // 0 = the input must come plain
+    int64_t output;
+    char weights_tag[24];
+    char bias_tag[8];
+} conv_blocks;
+
+// Blocks of a convolution; false when it has no blocked form. `now`: block of the input as it is.
+static bool choose_blocks(const pass *p, berth_op_id id, const berth_window *w, int64_t now,
+                          int64_t inputs, int64_t outputs, conv_blocks *out) {
     int64_t group_outputs = outputs / w->group;
-    *out_blocked_input = true;
-    if (w->group > 1 && inputs == 1 && group_outputs == 1)
-        return outputs % BLOCK == 0 ? "Abcd8a" : NULL;
-    bool blocks = inputs % BLOCK == 0;
-    if (w->group > 1) {
-        if (!blocks || group_outputs % BLOCK) return NULL;
-        return group_outputs % WEIGHT_BLOCK == 0 ? "ABcd8b16a" : "ABcd8b8a";
+    bool depthwise = w->group > 1 && inputs == 1 && group_outputs == 1;
+    bool whole = inputs % BLOCK == 0;
+    *out = (conv_blocks){.output = block_for(p, id, group_outputs)};
+    if (depthwise) {
+        if (outputs % BLOCK) return false;
+        out->input = out->output = now && outputs % now == 0 ? now : block_for(p, id, outputs);
+    } else if (w->group > 1) {
+        if (!whole || group_outputs % BLOCK) return false;
+        out->input = now && inputs % now == 0 ? now : block_for(p, id, inputs);
+    } else if (whole) {
+        out->input = now && inputs % now == 0 ? now : block_for(p, id, inputs);
     }
-    bool wide = outputs > BLOCK;
-    if (blocks) return wide ? "ABcd8b16a" : "ABcd8b8a";
-    *out_blocked_input = false;
-    return wide ? "Abcd16a" : "Abcd8a";
+    int64_t weights = out->output;  // two registers of 8 wide where there are that many outputs
+    bool two = w->group > 1 ? group_outputs % WEIGHT_BLOCK == 0 : outputs > BLOCK;
+    if (two && !depthwise) weights = WEIGHT_BLOCK;
+    if (depthwise || out->input == 0)
+        snprintf(out->weights_tag, sizeof(out->weights_tag), "Abcd%da", (int)weights);
+    else
+        snprintf(out->weights_tag, sizeof(out->weights_tag), "ABcd%db%da", (int)out->input,
+                 (int)weights);
+    snprintf(out->bias_tag, sizeof(out->bias_tag), "A%da", (int)out->output);
+    return true;
 }
 
 // Three operations in place of a 3 x 3 convolution: the operation itself becomes the last one.
 static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
-                          const berth_tensor *bias, const berth_window *w, int64_t m) {
+                          const berth_tensor *bias, const berth_window *w,
+                          const conv_blocks *blocks, int64_t m) {
     berth_module *module = p->module;
     const berth_op op = graph_of(p)->ops.data[id];
     const berth_type out = *type_of(p, op.outputs[0]);
-    berth_value_id x = in_layout(p, op.inputs[0], p->blocked, id, id);
+    berth_value_id x = in_layout(p, op.inputs[0], blocked_by(p, blocks->input), id, id);
     int64_t points = (m + 2) * (m + 2);
     int64_t tiles = out.dims[0] * ((w->output[0] + m - 1) / m) * ((w->output[1] + m - 1) / m);
     int64_t in_dims[3] = {points, tiles, weights->dims[1]};
@@ -213,7 +254,7 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     berth_value_id sum = berth_layout__insert(
         p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
-    berth_value_id bias_value = bias ? packed_constant(p, bias, "A8a", id) : BERTH_NONE;
+    berth_value_id bias_value = bias ? packed_constant(p, bias, blocks->bias_tag, id) : BERTH_NONE;
     berth_attrs last = {0};
     berth_attrs_set_int(module, &last, "tile", m);
     berth_attrs_set_ints(module, &last, "output_shape", out.dims, 4);
@@ -223,7 +264,7 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     self->inputs[1] = bias_value;
     self->input_count = bias ? 2 : 1;
     self->attrs = last;
-    set_layout(p, op.outputs[0], p->blocked);
+    set_layout(p, op.outputs[0], blocked_by(p, blocks->output));
 }
 
 berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
@@ -241,24 +282,27 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     berth_window w;
     BERTH_TRY(berth_window_resolve(p->module, &op, type_of(p, op.inputs[0])->dims, 4,
                                    weights->dims + 2, &w));
-    bool blocked_input = false;
-    const char *tag = weights_tag(&w, weights->dims[1], weights->dims[0], &blocked_input);
-    if (!tag) return BERTH_OK;
+    conv_blocks blocks;
+    if (!choose_blocks(p, id, &w, berth_layout__block(p, op.inputs[0]), weights->dims[1],
+                       weights->dims[0], &blocks))
+        return BERTH_OK;
     int64_t tile = p->winograd ? berth_winograd_choose(&w, weights->dims[1], weights->dims[0]) : 0;
     if (tile && (!bias || bias->rank == 1)) {
-        make_winograd(p, id, weights, bias, &w, tile);
+        make_winograd(p, id, weights, bias, &w, &blocks, tile);
         *out_done = true;
         return BERTH_OK;
     }
-    berth_value_id x = in_layout(p, op.inputs[0], blocked_input ? p->blocked : 0, id, id);
+    berth_str_id layout = blocks.input ? blocked_by(p, blocks.input) : 0;
+    berth_value_id x = in_layout(p, op.inputs[0], layout, id, id);
     x = padded_input(p, id, x, &w);
-    berth_value_id packed = packed_constant(p, weights, tag, id);
+    berth_value_id packed = packed_constant(p, weights, blocks.weights_tag, id);
     if (packed == BERTH_NONE) return BERTH_OK;
     set_input(p, id, 0, x);
     set_input(p, id, 1, packed);
-    if (has_bias && bias->rank == 1) set_input(p, id, 2, packed_constant(p, bias, "A8a", id));
+    if (has_bias && bias->rank == 1)
+        set_input(p, id, 2, packed_constant(p, bias, blocks.bias_tag, id));
     clear_padding(p, id);
-    set_layout(p, op.outputs[0], p->blocked);
+    set_layout(p, op.outputs[0], blocked_by(p, blocks.output));
     *out_done = true;
     return BERTH_OK;
 }
@@ -272,7 +316,7 @@ static bool same_dims(const berth_type *a, const berth_type *b) {
 }
 
 static bool is_blocked(const pass *p, berth_value_id value) {
-    return value != BERTH_NONE && type_of(p, value)->layout == p->blocked;
+    return berth_layout__block(p, value) != 0;
 }
 
 // Elementwise on at least one blocked operand: those of the result's shape become blocked, smaller
@@ -281,19 +325,20 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     if (op.output_count != 1) return false;
     const berth_type out = *type_of(p, op.outputs[0]);
-    bool any = false;
+    int64_t block = 0;  // the largest
     if (!berth_type_is_static(&out) || out.rank != 4) return false;
     for (uint32_t i = 0; i < op.input_count; ++i) {
         if (op.inputs[i] == BERTH_NONE) continue;
         bool full = same_dims(type_of(p, op.inputs[i]), &out);
-        if (is_blocked(p, op.inputs[i]) && !full) return false;
-        any |= is_blocked(p, op.inputs[i]);
+        int64_t own = berth_layout__block(p, op.inputs[i]);
+        if (own && !full) return false;
+        if (own > block) block = own;
     }
-    if (!any) return false;
+    if (!block) return false;
     for (uint32_t i = 0; i < op.input_count; ++i)
         if (op.inputs[i] != BERTH_NONE && same_dims(type_of(p, op.inputs[i]), &out))
-            set_input(p, id, i, in_layout(p, op.inputs[i], p->blocked, id, id));
-    set_layout(p, op.outputs[0], p->blocked);
+            set_input(p, id, i, in_layout(p, op.inputs[i], blocked_by(p, block), id, id));
+    set_layout(p, op.outputs[0], blocked_by(p, block));
     return true;
 }
 
@@ -301,7 +346,7 @@ static bool convert_pool(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
     if (!is_blocked(p, op.inputs[0]) || second || !is_f32(p, op.outputs[0], 4)) return false;
-    set_layout(p, op.outputs[0], p->blocked);
+    set_layout(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
     return true;
 }
 
@@ -311,14 +356,21 @@ static bool convert_concat(pass *p, berth_op_id id) {
     int64_t axis = berth_attrs_int(p->module, &op.attrs, "axis", 0);
     if ((axis != 1 && axis != -3) || !is_f32(p, op.outputs[0], 4)) return false;
     uint32_t blocked = 0;
+    int64_t block = WIDE_BLOCK;  // the largest that all parts fill, and that one of them has
+    int64_t largest = 0;
     for (uint32_t i = 0; i < op.input_count; ++i) {
-        if (type_of(p, op.inputs[i])->dims[1] % BLOCK) return false;
-        blocked += is_blocked(p, op.inputs[i]);
+        int64_t channels = type_of(p, op.inputs[i])->dims[1];
+        int64_t own = berth_layout__block(p, op.inputs[i]);
+        if (channels % BLOCK) return false;
+        if (channels % WIDE_BLOCK) block = BLOCK;
+        if (own > largest) largest = own;
+        blocked += own != 0;
     }
     if (blocked * 2 < op.input_count) return false;
+    if (block > largest) block = largest;
     for (uint32_t i = 0; i < op.input_count; ++i)
-        set_input(p, id, i, in_layout(p, op.inputs[i], p->blocked, id, id));
-    set_layout(p, op.outputs[0], p->blocked);
+        set_input(p, id, i, in_layout(p, op.inputs[i], blocked_by(p, block), id, id));
+    set_layout(p, op.outputs[0], blocked_by(p, block));
     return true;
 }
 
@@ -386,7 +438,8 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
               .target = target,
               .scratch = berth_arena_create_child(module->arena)};
     p.winograd = winograd;
-    p.blocked = berth_module_intern(module, BLOCKED);
+    p.blocked = berth_module_intern(module, "aBcd8b");
+    p.blocked_wide = berth_module_intern(module, "aBcd16b");
     p.value_count = graph->values.count;
     p.other = berth_arena_new_array(p.scratch, berth_value_id, p.value_count + 1);
     memset(p.other, 0xff, p.value_count * sizeof(*p.other));

@@ -183,7 +183,8 @@ berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
     if (!w || w->rank != 4 || !known_zeros) return BERTH_OK;
     if (x_zero && berth_tensor_element_count(x_zero) != 1) return BERTH_OK;
     const berth_type x = *type_of(p, op.inputs[0]);
-    if (!berth_type_is_static(&x) || x.rank != 4 || (x.layout && x.layout != p->blocked))
+    if (!berth_type_is_static(&x) || x.rank != 4 ||
+        (x.layout && !berth_layout__block(p, op.inputs[0])))
         return BERTH_OK;
     berth_tensor shifted;
     double bound = 0;

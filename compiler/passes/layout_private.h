@@ -14,7 +14,8 @@ typedef struct berth_layout_pass {
     // (BERTH_NONE).
     berth_value_id *other;
     uint32_t value_count;
-    berth_str_id blocked;
+    berth_str_id blocked;       // channels in blocks of 8
+    berth_str_id blocked_wide;  // of 16
     bool winograd;
 } berth_layout_pass;
 
@@ -27,6 +28,8 @@ static inline const berth_type *type_of(const berth_layout_pass *p, berth_value_
 }
 
 // layout.c
+// Channels of a block of `value`; 0 = it is not blocked.
+int64_t berth_layout__block(const berth_layout_pass *p, berth_value_id value);
 // A value of the given type made by a new operation before `position` (BERTH_NONE: at the end), on
 // the device of operation `like`.
 berth_value_id berth_layout__insert(berth_layout_pass *p, berth_op_id position, berth_op_kind kind,

@@ -9,7 +9,7 @@
 static berth_cpu_facts facts_of(const berth_target *target) {
     berth_cpu_facts facts = {
         .lanes = 4, .registers = 16, .l1_bytes = target->l1_bytes, .l2_bytes = target->l2_bytes};
-    if (target->vector_bits >= 256) facts.lanes = 8;
+    if (target->vector_bits >= 256) facts.lanes = target->vector_bits >= 512 ? 16 : 8;
     if (berth_target_has_feature(target, "avx512vl") || strcmp(target->arch, "aarch64") == 0)
         facts.registers = 32;
     if (facts.l1_bytes == 0) facts.l1_bytes = 32 << 10;
@@ -29,10 +29,12 @@ static bool has_loops(const berth_tfn *fn, berth_stmt id) {
 
 // Straight-line bodies over small tables (Winograd transforms): lanes along the last loop.
 static berth_stmt vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
-    if (has_loops(fn, nest.body) || nest.loops[nest.count - 1].extent % facts->lanes) return 0;
+    int64_t extent = nest.loops[nest.count - 1].extent;
+    int64_t lanes = facts->lanes;
+    while (extent % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
+    if (has_loops(fn, nest.body) || extent % lanes) return 0;
     berth_status status = BERTH_OK;
-    if (nest.loops[nest.count - 1].extent != facts->lanes)
-        status = berth_schedule_split(fn, &nest, nest.count - 1, facts->lanes);
+    if (extent != lanes) status = berth_schedule_split(fn, &nest, nest.count - 1, lanes);
     if (!status) status = berth_schedule_vectorize(fn, &nest);
     if (status) {
         berth_status_ignore(status);

@@ -5,6 +5,9 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
 
+// Where whole registers do not fit a loop, half of one serves, down to this many lanes.
+#define BERTH_CPU_LEAST_LANES 8
+
 typedef struct berth_cpu_facts {
     uint16_t lanes;     // of f32 in one register
     int64_t registers;  // vector registers

@@ -14,6 +14,7 @@ typedef struct plan {
     berth_reduction reduction;
     berth_access_list loads;  // of the update, without the accumulator
     berth_linear store;       // position of the first store of the epilogue
+    int64_t lanes;            // of a vector of this nest
     int vec;                  // loop of the lanes (the last one)
     int col;                  // loop of whole vectors, -1 = the vec loop is split for them
     int row;                  // -1 = none
@@ -121,7 +122,7 @@ static bool lanes_are_contiguous(const plan *p) {
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
         int64_t block = linear ? 0 : block_of(p->fn, &p->loads.items.data[i].at, var);
         if (linear && stride != 0 && stride != 1) return false;
-        if (!linear && (block == 0 || block % p->facts->lanes)) return false;
+        if (!linear && (block == 0 || block % p->lanes)) return false;
         any |= !linear || stride == 1;
         bool of_floats = p->fn->bufs.data[p->loads.items.data[i].buf].dtype == BERTH_DTYPE_F32;
         if (!of_floats && is_vector(p, i)) return false;
@@ -171,27 +172,50 @@ static void fuse_rows(plan *p) {
     }
 }
 
+// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
+static bool rest_is_padded(const plan *p, int64_t rest) {
+    if (rest % p->lanes == 0) return true;
+    berth_var var = p->nest.loops[p->vec].var;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (is_vector(p, i) && block_of(p->fn, &p->loads.items.data[i].at, var) == 0) return false;
+    return true;
+}
+
+// Lanes of columns behind the last whole vector, where nothing may be read behind them.
+static int64_t rest_lanes(const plan *p, int64_t rest) {
+    int64_t lanes = p->lanes;
+    while (rest % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
+    return rest % lanes ? 1 : lanes;
+}
+
+// Few whole vectors, and behind them more columns one by one than halves of vectors leave.
+static bool halves_are_better(const plan *p) {
+    int64_t extent = p->nest.loops[p->vec].extent;
+    int64_t rest = extent % p->lanes;
+    return p->lanes > BERTH_CPU_LEAST_LANES && rest > p->lanes / 2 && !rest_is_padded(p, rest) &&
+           extent / p->lanes < p->lanes / 2;
+}
+
+// Whole registers, or halves of them for loops (blocks of channels) that are too short.
+static bool choose_lanes(plan *p) {
+    for (p->lanes = p->facts->lanes;; p->lanes /= 2) {
+        bool fits = p->nest.loops[p->vec].extent >= p->lanes && lanes_are_contiguous(p);
+        if (fits && !halves_are_better(p)) return true;
+        if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
+    }
+}
+
 static bool choose_loops(plan *p) {
     p->vec = p->nest.count - 1;
     p->col = p->row = -1;
-    int64_t lanes = p->facts->lanes;
     while (p->vec > 0 && try_fuse(p, p->vec - 1)) p->vec--;
-    if (p->nest.loops[p->vec].extent < lanes || !lanes_are_contiguous(p)) return false;
-    if (p->nest.loops[p->vec].extent == lanes)
+    if (!choose_lanes(p)) return false;
+    if (p->nest.loops[p->vec].extent == p->lanes)
         for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
             if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
     for (int i = p->vec - 1; i >= 0 && p->row < 0; --i)
         if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i)) p->row = i;
     if (p->row >= 0) fuse_rows(p);
-    return true;
-}
-
-// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
-static bool rest_is_padded(const plan *p, int64_t rest) {
-    if (rest % p->facts->lanes == 0) return true;
-    berth_var var = p->nest.loops[p->vec].var;
-    for (uint32_t i = 0; i < p->loads.items.count; ++i)
-        if (is_vector(p, i) && block_of(p->fn, &p->loads.items.data[i].at, var) == 0) return false;
     return true;
 }
 
@@ -209,20 +233,21 @@ static bool rows_collide(const plan *p) {
 
 static void choose_sizes(plan *p) {
     int64_t vectors =
-        p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->facts->lanes;
+        p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->lanes;
     p->columns = vectors >= 2 ? 2 : 1;
     bool all_vectors = true;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) all_vectors &= is_vector(p, i);
     if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
-    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->facts->lanes);
+    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
     bool scalar_rest = rest && !rest_is_padded(p, rest);
-    if (scalar_rest && rest >= p->facts->lanes) p->columns = 1;
-    rest %= p->facts->lanes;
+    if (scalar_rest && rest >= p->lanes) p->columns = 1;
+    rest %= p->lanes;
     p->rows = 1;
     if (p->row < 0) return;
     int64_t extent = p->nest.loops[p->row].extent;
     int64_t limit = row_limit(p, p->columns);
     if (all_vectors && limit > 7) limit = 7;
+    if (scalar_rest && rest) rest /= rest_lanes(p, rest);
     if (scalar_rest && rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
     if (rows_collide(p) && limit > 6) limit = 6;
     p->rows = ceil_div(extent, ceil_div(extent, limit));
@@ -234,7 +259,7 @@ static void choose_sizes(plan *p) {
 // Nests share the loops around the tile; each is the tile of one kind (whole or rest in rows and
 // columns).
 static berth_stmt tile_body(plan *p, berth_nest nest, int tile_loops, int64_t valid) {
-    uint16_t lanes = nest.loops[nest.count - 1].extent == 1 ? 1 : p->facts->lanes;
+    uint16_t lanes = (uint16_t)nest.loops[nest.count - 1].extent;
     berth_status status = berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid);
     if (status) {
         berth_status_ignore(status);
@@ -317,7 +342,7 @@ static int64_t buffer_bytes_moved(const plan *p, bool vectors) {
 static berth_stmt column_tiles(plan *p, berth_nest inner, berth_var column_var,
                                berth_var row_tile_var, int64_t chunk, shape columns, shape rows) {
     berth_tfn *fn = p->fn;
-    int64_t lanes = p->facts->lanes;
+    int64_t lanes = p->lanes;
     const int at = 1;  // position of the column loop in inner
     berth_nest whole = inner;
     berth_nest rest = inner;
@@ -335,8 +360,8 @@ static berth_stmt column_tiles(plan *p, berth_nest inner, berth_var column_var,
         // weights.
         bool scalars = !by_block && !rest_is_padded(p, columns.rest);
         if (!scalars) rest.loops[at].extent = computed;
-        if (!by_block)
-            BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, scalars ? 1 : lanes));
+        int64_t width = scalars ? rest_lanes(p, columns.rest) : lanes;
+        if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, width));
         rest_body =
             row_tiles(p, rest, by_block || scalars ? 0 : columns.rest, row_tile_var, chunk, rows);
         if (!rest_body) return 0;
@@ -366,7 +391,7 @@ static shape columns_of(const plan *p) {
         return (shape){p->nest.loops[p->col].extent / p->columns,
                        p->nest.loops[p->col].extent % p->columns};
     int64_t extent = p->nest.loops[p->vec].extent;
-    int64_t width = p->columns * p->facts->lanes;
+    int64_t width = p->columns * p->lanes;
     return (shape){extent / width, extent % width};
 }
 

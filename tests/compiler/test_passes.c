@@ -425,6 +425,60 @@ Test(passes, large_integer_sums_are_taken_in_parts) {
     }
 }
 
+static berth_op_id first_of_kind(const fixture *f, berth_op_kind kind) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i)
+        if (graph->ops.data[graph->regions.data[0].ops.data[i]].kind == kind)
+            return graph->regions.data[0].ops.data[i];
+    return BERTH_NONE;
+}
+
+static const char *layout_name(const fixture *f, berth_value_id value) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_type *type = berth_type_get(f->module, graph->values.data[value].type);
+    return berth_module_str(f->module, type->layout);
+}
+
+// Convolutions make blocks of as many channels as a register holds floats where the channels fill
+// them, else blocks of 8; weights come in blocks of what the input has.
+Test(passes, blocks_of_channels_follow_the_registers) {
+    static const struct {
+        const char *target;
+        int64_t inputs, outputs;
+        const char *result, *weights;
+    } rows[] = {
+        {"cpu -vector_bits=256", 32, 48, "aBcd8b", "ABcd8b16a"},
+        {"cpu -vector_bits=512", 32, 48, "aBcd16b", "ABcd16b16a"},
+        {"cpu -vector_bits=512", 24, 32, "aBcd16b", "ABcd8b16a"},
+        {"cpu -vector_bits=512", 32, 24, "aBcd8b", "ABcd16b16a"},   // 24 is not whole blocks of 16
+        {"cpu -vector_bits=512", 32, 20, "aBcd16b", "ABcd16b16a"},  // nor of 8: as good
+        {"cpu -vector_bits=512", 32, 8, "aBcd8b", "ABcd16b8a"},
+        {"cpu -vector_bits=512", 3, 32, "aBcd16b", "Abcd16a"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        berth_multi_target *target = NULL;
+        check(berth_target_parse(f.arena, rows[i].target, NULL, &target));
+        int64_t image[] = {1, rows[i].inputs, 6, 6};
+        int64_t kernel[] = {rows[i].outputs, rows[i].inputs, 1, 1};
+        berth_value_id inputs[2] = {input(&f, 4, image), constant(&f, 4, kernel, -1, 1)};
+        berth_value_id y = op(&f, BERTH_OP_CONV, inputs, 2);
+        y = op(&f, BERTH_OP_RELU, &y, 1);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+        berth_compile_result result;
+        check(berth_compile(f.module, &options, &result));
+        const berth_graph *graph = berth_graph_get(f.module, f.main);
+        berth_op_id conv = first_of_kind(&f, BERTH_OP_CONV);
+        cr_assert_neq(conv, BERTH_NONE);
+        cr_expect_str_eq(layout_name(&f, graph->ops.data[conv].outputs[0]), rows[i].result);
+        cr_expect_str_eq(layout_name(&f, graph->ops.data[conv].inputs[1]), rows[i].weights);
+        berth_op_id relu = first_of_kind(&f, BERTH_OP_RELU);
+        cr_expect_str_eq(layout_name(&f, graph->ops.data[relu].outputs[0]), rows[i].result);
+        berth_arena_destroy(f.arena);
+    }
+}
+
 // ---- what a model says about itself -------------------------------------------------------------
 
 static berth_value_id indices(fixture *f, int rank, const int64_t *dims, const int64_t *values) {

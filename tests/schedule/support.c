@@ -114,7 +114,9 @@ void support_build_conv(bench_case *c, const conv_shape *s) {
     berth_buf w =
         support_param(c, "w", 4, (int64_t[]){s->oc, s->depthwise ? 1 : s->ic, s->kh, s->kw},
                       s->w_layout, BERTH_ROLE_IN);
-    berth_buf bias = support_param(c, "bias", 1, &s->oc, block == 8 ? "A8a" : "", BERTH_ROLE_IN);
+    char bias_layout[8] = "";
+    if (block > 1) snprintf(bias_layout, sizeof(bias_layout), "A%da", (int)block);
+    berth_buf bias = support_param(c, "bias", 1, &s->oc, bias_layout, BERTH_ROLE_IN);
     berth_buf y =
         support_param(c, "y", 4, (int64_t[]){1, s->oc, s->oh, s->ow}, s->y_layout, BERTH_ROLE_OUT);
     berth_buf acc = berth_tfn_buffer(fn, "acc", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);

@@ -8,8 +8,15 @@
 
 #define TOLERANCE 2e-5
 
-static void check_case(bench_case *c, const char *what) {
-    const berth_target *target = support_target(c->arena, "cpu");
+// Scheduled for this machine, and for registers of 4, 8 and 16 floats (the C compiler makes what
+// this machine has of them).
+static const char *const targets[] = {"cpu", "cpu -vector_bits=128", "cpu -vector_bits=256",
+                                      "cpu -vector_bits=512"};
+
+enum { target_count = sizeof(targets) / sizeof(targets[0]) };
+
+static void check_case(bench_case *c, const char *target_text, const char *what) {
+    const berth_target *target = support_target(c->arena, target_text);
     support_fill(c, 7);
     berth_buf y = c->fn->param_count - 1;
     berth_status status = support_interpret(c);
@@ -31,23 +38,29 @@ static void check_case(bench_case *c, const char *what) {
     cr_expect(difference < TOLERANCE, "%s: scheduled C differs by %g", what, difference);
 }
 
-static const int64_t matmuls[][3] = {{1, 1, 1},    {1, 40, 100}, {6, 16, 16}, {7, 33, 48},
-                                     {20, 10, 17}, {29, 64, 32}, {3, 5, 40}};
+static const int64_t matmuls[][3] = {{1, 1, 1},    {1, 40, 100}, {6, 16, 16},   {7, 33, 48},
+                                     {20, 10, 17}, {29, 64, 32}, {3, 5, 40},    {9, 12, 24},
+                                     {5, 7, 31},   {15, 9, 143}, {17, 1024, 72}};
+
+enum { matmul_count = sizeof(matmuls) / sizeof(matmuls[0]) };
 
 ParameterizedTestParameters(policy_cpu, matmul) {
-    static int indices[14];
-    for (int i = 0; i < 14; ++i) indices[i] = i;
-    return cr_make_param_array(int, indices, 14);
+    static int indices[2 * matmul_count];
+    for (int i = 0; i < 2 * matmul_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, 2 * matmul_count);
 }
 
 ParameterizedTest(int *index, policy_cpu, matmul) {
     const int64_t *s = matmuls[*index / 2];
-    bench_case c = support_case_create();
-    support_build_matmul(&c, s[0], s[1], s[2], *index % 2 ? "Ba16b" : "");
-    char what[64];
-    snprintf(what, sizeof(what), "matmul %ldx%ldx%ld %d", s[0], s[1], s[2], *index % 2);
-    check_case(&c, what);
-    support_case_destroy(&c);
+    for (int t = 0; t < target_count; ++t) {
+        bench_case c = support_case_create();
+        support_build_matmul(&c, s[0], s[1], s[2], *index % 2 ? "Ba16b" : "");
+        char what[96];
+        snprintf(what, sizeof(what), "matmul %ldx%ldx%ld %d for %s", s[0], s[1], s[2], *index % 2,
+                 targets[t]);
+        check_case(&c, targets[t], what);
+        support_case_destroy(&c);
+    }
 }
 
 static const conv_shape convs[] = {
@@ -57,19 +70,62 @@ static const conv_shape convs[] = {
     {3, 16, 4, 11, 7, 7, 2, "", "Abcd16a", "aBcd8b", false},
     {24, 24, 6, 10, 3, 3, 1, "aBcd8b", "Abcd8a", "aBcd8b", true},
     {3, 5, 4, 6, 3, 3, 1, "", "", "", false},
+    {16, 48, 4, 14, 3, 3, 1, "aBcd16b", "ABcd16b16a", "aBcd16b", false},
+    {32, 24, 3, 9, 3, 3, 2, "aBcd16b", "ABcd16b16a", "aBcd8b", false},
+    {24, 32, 5, 5, 1, 1, 1, "aBcd8b", "ABcd8b16a", "aBcd16b", false},
+    {3, 32, 4, 11, 7, 7, 2, "", "Abcd16a", "aBcd16b", false},
+    {32, 32, 6, 10, 3, 3, 1, "aBcd16b", "Abcd16a", "aBcd16b", true},
 };
 
+enum { conv_count = sizeof(convs) / sizeof(convs[0]) };
+
 ParameterizedTestParameters(policy_cpu, conv) {
-    static int indices[6];
-    for (int i = 0; i < 6; ++i) indices[i] = i;
-    return cr_make_param_array(int, indices, 6);
+    static int indices[conv_count];
+    for (int i = 0; i < conv_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, conv_count);
 }
 
 ParameterizedTest(int *index, policy_cpu, conv) {
-    bench_case c = support_case_create();
-    support_build_conv(&c, &convs[*index]);
-    char what[64];
-    snprintf(what, sizeof(what), "conv %d", *index);
-    check_case(&c, what);
-    support_case_destroy(&c);
+    for (int t = 0; t < target_count; ++t) {
+        bench_case c = support_case_create();
+        support_build_conv(&c, &convs[*index]);
+        char what[96];
+        snprintf(what, sizeof(what), "conv %d for %s", *index, targets[t]);
+        check_case(&c, targets[t], what);
+        support_case_destroy(&c);
+    }
+}
+
+// Lanes of the vectors that a scheduled function stores.
+static int widest_store(const berth_tfn *fn) {
+    int lanes = 1;
+    for (uint32_t s = 1; s < fn->stmts.count; ++s) {
+        const berth_stmt_node *node = &fn->stmts.data[s];
+        if (node->kind != BERTH_STMT_STORE || fn->bufs.data[node->buf].role != BERTH_ROLE_OUT)
+            continue;
+        const berth_expr_node *value = &fn->exprs.data[node->value];
+        if (fn->bufs.data[node->buf].scope == BERTH_SCOPE_PARAM && value->lanes > lanes)
+            lanes = value->lanes;
+    }
+    return lanes;
+}
+
+// Vectors are as wide as the target's registers, or half of them where the channels are in blocks
+// of 8.
+Test(policy_cpu, lanes_are_those_of_the_target) {
+    static const struct {
+        const char *target;
+        int conv, lanes;
+    } rows[] = {{"cpu -vector_bits=512", 6, 16},  {"cpu -vector_bits=512", 0, 8},
+                {"cpu -vector_bits=512", 10, 16}, {"cpu -vector_bits=256", 6, 8},
+                {"cpu -vector_bits=256", 0, 8},   {"cpu -vector_bits=128", 0, 4}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        bench_case c = support_case_create();
+        support_build_conv(&c, &convs[rows[i].conv]);
+        berth_status status = berth_schedule_apply(c.fn, support_target(c.arena, rows[i].target));
+        cr_assert_null(status);
+        cr_expect_eq(widest_store(c.fn), rows[i].lanes, "%s, conv %d: %d lanes", rows[i].target,
+                     rows[i].conv, widest_store(c.fn));
+        support_case_destroy(&c);
+    }
 }
