@@ -265,9 +265,8 @@ static bool alternates(const interval *at, uint32_t sharer) {
     return (at->parties & own) && (at->parties & ~own);
 }
 
-// Views of the segments that the host holds for the k-th sharer between its batches: those that
-// alternate, and in the device that allocated the pool, whatever others use.
-static berth_status make_views(sharing *s, uint32_t k, bool allocated, berth_buffer **views) {
+// Views of the segments that others than the k-th sharer use: the host has them between batches.
+static berth_status make_views(sharing *s, uint32_t k, berth_buffer **views) {
     berth_session *session = s->session;
     berth_session_segments list = {.device = s->sharers[k]};
     list.buffers = berth_arena_new_array(session->arena, berth_buffer *, s->segment_count);
@@ -275,8 +274,7 @@ static berth_status make_views(sharing *s, uint32_t k, bool allocated, berth_buf
     berth_session_segments *held = &session->segments.data[session->segments.count - 1];
     for (uint32_t i = 0; i < s->interval_count; ++i) {
         const interval *at = &s->intervals[i];
-        bool others = (at->parties & ~((uint64_t)1 << (k + 1))) != 0;
-        if (!(allocated ? others : alternates(at, k))) continue;
+        if ((at->parties & ~((uint64_t)1 << (k + 1))) == 0) continue;
         uint64_t end = at->end;
         while (i + 1 < s->interval_count && s->intervals[i + 1].segment == at->segment)
             end = s->intervals[++i].end;
@@ -321,7 +319,7 @@ static berth_status hand_over(const berth_session *session, uint32_t device, boo
     return berth_queue_run(queue, &command, 1);
 }
 
-static berth_status share_with(sharing *s, uint32_t k, bool allocated) {
+static berth_status share_with(sharing *s, uint32_t k) {
     berth_session *session = s->session;
     uint32_t device = s->sharers[k];
     berth_buffer *root = session->devices[device].pools[s->pool];
@@ -331,7 +329,7 @@ static berth_status share_with(sharing *s, uint32_t k, bool allocated) {
     }
     if (!has_batches(s, k)) return BERTH_OK;  // all stays with the host
     berth_buffer **views = berth_arena_new_array(s->scratch, berth_buffer *, s->segment_count);
-    BERTH_TRY(make_views(s, k, allocated, views));
+    BERTH_TRY(make_views(s, k, views));
     hand_to_batches(s, k, views);
     const berth_session_segments *held = &session->segments.data[session->segments.count - 1];
     BERTH_TRY(hand_over(session, device, false, &root, 1, false));
@@ -345,9 +343,8 @@ static berth_status share_segments_of(berth_session *session, uint32_t pool, ber
     cut_intervals(&s);
     mark_uses(&s);
     merge_intervals(&s);
-    uint32_t allocating = allocating_device(session, pool);
     for (uint32_t k = 0; k < s.sharer_count; ++k) {
-        berth_status status = share_with(&s, k, s.sharers[k] == allocating);
+        berth_status status = share_with(&s, k);
         if (status) return name_sharer(session, pool, s.sharers[k], status);
     }
     return BERTH_OK;

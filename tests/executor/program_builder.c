@@ -48,6 +48,8 @@ typedef struct tensor_use {
 struct builder {
     berth_arena *arena;
     berth_program *program;
+    uint32_t shared_device;
+    uint64_t shared_with;
     BERTH_VEC(berth_program_device) devices;
     BERTH_VEC(berth_program_pool) pools;
     BERTH_VEC(berth_program_tensor) tensors;
@@ -76,11 +78,17 @@ uint32_t builder_device(builder *b, const char *kind, uint32_t virtual_id) {
     return b->devices.count - 1;
 }
 
+void builder_share(builder *b, uint32_t device, uint64_t with) {
+    b->shared_device = device;
+    b->shared_with = with;
+}
+
 static uint32_t pool_of(builder *b, uint32_t device, berth_pool_usage usage) {
     for (uint32_t i = 0; i < b->pools.count; ++i)
         if (b->pools.data[i].device == device && b->pools.data[i].usage == usage) return i;
     berth_program_pool pool = {
         .device = device, .scope = "global", .usage = usage, .alignment_bytes = alignment};
+    if (b->shared_with && device == b->shared_device) pool.shared_with = b->shared_with;
     berth_vec_push(b->arena, &b->pools, pool);
     return b->pools.count - 1;
 }
@@ -141,11 +149,11 @@ static void wait_for(builder *b, berth_program_step *step, uint32_t *waits, uint
 // what it writes.
 static uint32_t add_step(builder *b, berth_program_step step, uint32_t binding_count) {
     uint32_t index = b->steps.count;
-    uint32_t *waits = berth_arena_new_array(b->arena, uint32_t, index);
+    uint32_t *waits = berth_arena_new_array(b->arena, uint32_t, index);  // at most all before it
     for (uint32_t i = 0; i < binding_count; ++i) {
         tensor_use *a = &b->uses.data[step.bindings[i]];
         wait_for(b, &step, waits, a->writer);
-        if (i + 1 < binding_count) continue;
+        if (i + 1 < binding_count && !b->shared_with) continue;
         for (uint32_t r = 0; r < a->readers.count; ++r)
             wait_for(b, &step, waits, a->readers.data[r]);
     }

@@ -13,6 +13,10 @@ builder *builder_create(berth_arena *arena, const char *name);
 
 uint32_t builder_device(builder *b, const char *kind, uint32_t virtual_id);
 
+// From here on, pools of `device` are shared with the devices of the bits in `with`, and steps of
+// two queues that touch one tensor are ordered even where both only read it. Call it first.
+void builder_share(builder *b, uint32_t device, uint64_t with);
+
 // Vectors of `count` floats, each in bytes of its own.
 uint32_t builder_tensor(builder *b, uint32_t device, uint32_t count);
 uint32_t builder_constant(builder *b, uint32_t device, const float *values, uint32_t count);
