@@ -260,3 +260,12 @@ berth_status berth_broadcast_dims(const int64_t *a, int a_rank, const int64_t *b
     }
     return BERTH_OK;
 }
+
+double berth_resize_crop_place(double start, double end, int64_t in, int64_t out, int64_t i) {
+    float first = (float)start;
+    float last = (float)end;
+    float reach = (float)(in - 1);
+    if (out <= 1) return (double)(0.5f * (first + last) * reach);
+    float offset = (float)i * (last - first) * reach / (float)(out - 1);
+    return (double)(first * reach + offset);
+}

@@ -50,4 +50,10 @@ BERTH_MUST_USE berth_status berth_broadcast_dims(const int64_t *a, int a_rank, c
                                                  int b_rank, int64_t out_dims[BERTH_MAX_RANK],
                                                  int *out_rank);
 
+// Resize in mode tf_crop_and_resize: where output `i` of `out` lies in an axis of `in` elements,
+// for the region [start, end] of it. Computed in floats, in the order of the operator's text: what
+// lies outside of the input is replaced, so a region that ends at the last element must not end
+// 1e-16 behind it.
+double berth_resize_crop_place(double start, double end, int64_t in, int64_t out, int64_t i);
+
 #endif  // BERTH_IR_OP_PARAMS_H_

@@ -74,13 +74,16 @@ static berth_expr gelu(berth_lower *c, const berth_op *op, berth_expr x) {
     return x_mul(c, x_mul(c, num(c, t, 0.5), x), x_add(c, num(c, t, 1), inner));
 }
 
-static berth_expr shrink(berth_lower *c, const berth_op *op, berth_expr x) {
-    berth_dtype t = dtype_of(c, x);
+// Integers too: the bias need not be one, so they are computed as floats.
+static berth_expr shrink(berth_lower *c, const berth_op *op, berth_expr given) {
+    berth_dtype own = dtype_of(c, given);
+    berth_dtype t = berth_dtype_is_float(own) ? own : BERTH_DTYPE_F32;
+    berth_expr x = x_cast(c, t, given);
     berth_expr lambda = num(c, t, attr_float(c, op, "lambd", 0.5));
     berth_expr bias = num(c, t, attr_float(c, op, "bias", 0));
     berth_expr low = x_lt(c, x, x_unary(c, BERTH_UNARY_NEG, lambda));
     berth_expr high = x_select(c, x_gt(c, x, lambda), x_sub(c, x, bias), num(c, t, 0));
-    return x_select(c, low, x_add(c, x, bias), high);
+    return x_cast(c, own, x_select(c, low, x_add(c, x, bias), high));
 }
 
 // Activations with attributes; defaults of the operators' texts.

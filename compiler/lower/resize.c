@@ -19,6 +19,7 @@ typedef struct axis {
     double offset;
     double roi_start;
     double roi_end;
+    bool crop;  // tf_crop_and_resize
 } axis;
 
 typedef struct resize {
@@ -67,8 +68,8 @@ static void scales_from_sizes(berth_lower *c, resize *r, const berth_tensor *siz
         r->axes[axes[i]].scale = common;
 }
 
-// The affine map of one axis; the length before rounding (in * scale) takes part, as in the
-// operator's text.
+// The affine map of one axis. In align_corners the length before rounding (in * scale) takes part,
+// as in ONNX's test data; elsewhere the extent does.
 static bool place_axis(const char *how, axis *a) {
     double in = (double)a->in;
     double length = in * a->scale;
@@ -78,7 +79,7 @@ static bool place_axis(const char *how, axis *a) {
     a->offset = -0.5;
     if (strcmp(how, "half_pixel") == 0) return true;
     if (strcmp(how, "pytorch_half_pixel") == 0) {
-        if (length <= 1) a->numerator = a->offset = 0;
+        if (a->out <= 1) a->numerator = a->offset = 0;
     } else if (strcmp(how, "asymmetric") == 0) {
         a->shift = a->offset = 0;
     } else if (strcmp(how, "tf_half_pixel_for_nn") == 0) {
@@ -90,10 +91,11 @@ static bool place_axis(const char *how, axis *a) {
     } else if (strcmp(how, "half_pixel_symmetric") == 0) {
         a->offset = in / 2 * (1 - (double)a->out / length) - 0.5;
     } else if (strcmp(how, "tf_crop_and_resize") == 0) {
-        bool line = length > 1;
+        a->crop = true;
+        bool line = a->out > 1;
         a->shift = 0;
         a->numerator = line ? (a->roi_end - a->roi_start) * (in - 1) : 0;
-        a->denominator = line ? length - 1 : 1;
+        a->denominator = line ? (double)(a->out - 1) : 1;
         a->offset = line ? a->roi_start * (in - 1) : 0.5 * (a->roi_start + a->roi_end) * (in - 1);
     } else {
         return false;
@@ -102,6 +104,7 @@ static bool place_axis(const char *how, axis *a) {
 }
 
 static double source_coordinate(const axis *a, int64_t i) {
+    if (a->crop) return berth_resize_crop_place(a->roi_start, a->roi_end, a->in, a->out, i);
     return ((double)i + a->shift) * a->numerator / a->denominator + a->offset;
 }
 
@@ -146,8 +149,16 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
 
 // ---- nearest ------------------------------------------------------------------------------------
 
+// Scales are floats: 1.5 / 0.6f is below 2.5, but 2.5 when rounded to a float, as it was meant. So
+// where the coordinate is a quotient by the scale, every step is a float's.
+static double nearest_coordinate(const axis *a, int64_t i) {
+    if (a->crop || a->numerator != 1) return source_coordinate(a, i);
+    float scaled = ((float)i + (float)a->shift) / (float)a->denominator;
+    return (double)(scaled + (float)a->offset);
+}
+
 static int64_t nearest_index(const resize *r, const axis *a, int64_t i) {
-    double x = source_coordinate(a, i);
+    double x = nearest_coordinate(a, i);
     double rounded = ceil(x - 0.5);
     if (strcmp(r->nearest, "round_prefer_ceil") == 0) rounded = floor(x + 0.5);
     if (strcmp(r->nearest, "floor") == 0) rounded = floor(x);

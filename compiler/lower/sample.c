@@ -177,7 +177,9 @@ static void place_roi(berth_lower *c, roi *r, const int64_t *bins) {
     }
 }
 
-static berth_expr bilinear(berth_lower *c, const roi *r, const berth_expr *place) {
+// The sum of the four weighted neighbours, or in mode max the largest of them (as ONNX's reference
+// has it).
+static berth_expr bilinear(berth_lower *c, const roi *r, const berth_expr *place, bool use_max) {
     berth_expr inside = 0;
     berth_expr index[2][2];
     berth_expr part[2];
@@ -198,7 +200,7 @@ static berth_expr bilinear(berth_lower *c, const roi *r, const berth_expr *place
         berth_expr weight = x_mul(c, k / 2 ? part[0] : x_sub(c, one, part[0]),
                                   k % 2 ? part[1] : x_sub(c, one, part[1]));
         berth_expr term = x_mul(c, weight, x_cast(c, r->t, in_at(c, r->op, 0, at)));
-        sum = sum ? x_add(c, sum, term) : term;
+        sum = !sum ? term : use_max ? x_max(c, sum, term) : x_add(c, sum, term);
     }
     return x_select(c, inside, sum, num(c, r->t, 0));
 }
@@ -227,7 +229,7 @@ void berth_lower__roi_align(berth_lower *c, const berth_op *op) {
                      x_div(c, part, r.samples[d]));
         place[d] = x_add(c, r.start[d], x_mul(c, part, r.bin[d]));
     }
-    berth_expr value = bilinear(c, &r, place);
+    berth_expr value = bilinear(c, &r, place, use_max);
     berth_expr old = berth_lower__get(c, acc);
     berth_lower__set(c, acc, use_max ? x_max(c, old, value) : x_add(c, old, value));
     berth_lower__end_loops(c, 2);

@@ -150,16 +150,47 @@ static void set_string(onnx_call *call, berth_op_id op, const char *name, const 
     berth_attrs_set_string(call->im->module, onnx_call_op_attrs(call, op), name, value);
 }
 
-// Versions before 11 sample at x / scale.
-static berth_status resize_asymmetric(onnx_call *call, const char *mode, berth_value_id scales) {
-    berth_value_id inputs[3] = {call->inputs[0], BERTH_NONE, scales};
+static berth_status resize_at(onnx_call *call, const char *mode, const char *nearest_mode,
+                              berth_value_id in, berth_value_id scales, berth_value_id *out) {
+    berth_value_id inputs[3] = {in, BERTH_NONE, scales};
     berth_op_id op = onnx_call_op(call, BERTH_OP_RESIZE, inputs, 3, 1);
-    if (strcmp(mode, "bilinear") == 0) mode = "linear";
     set_string(call, op, "mode", mode);
     set_string(call, op, "coordinate_transformation_mode", "asymmetric");
-    set_string(call, op, "nearest_mode", "floor");
-    set_output(call, 0, onnx_call_result(call, op, 0));
+    set_string(call, op, "nearest_mode", nearest_mode);
+    *out = onnx_call_result(call, op, 0);
     return onnx_call_infer(call, op);
+}
+
+// The scales on one side of 1; the others become 1.
+static berth_value_id scales_of(onnx_call *call, const berth_tensor *all, bool down) {
+    berth_tensor part = berth_tensor_create(call->im->arena, all->dtype, all->rank, all->dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(all); ++i) {
+        double scale = berth_tensor_get_f64(all, i);
+        berth_tensor_set_f64(&part, i, (scale < 1) == down ? scale : 1);
+    }
+    return onnx_call_literal(call, &part);
+}
+
+// Versions before 11 sample at x / scale. The nearest element is the one before where an axis grows
+// and the one behind where it shrinks (ONNX 1.5's test data: [1,2,3,4] scaled by 0.6 is [1,3]); a
+// model that does both becomes two operations.
+static berth_status resize_asymmetric(onnx_call *call, const char *mode, berth_value_id scales) {
+    const berth_tensor *known = onnx_call_constant(call, scales);
+    berth_value_id out = call->inputs[0];
+    bool grows = false;
+    bool shrinks = false;
+    if (strcmp(mode, "bilinear") == 0) mode = "linear";
+    for (int64_t i = 0; known && i < berth_tensor_element_count(known); ++i) {
+        grows |= berth_tensor_get_f64(known, i) > 1;
+        shrinks |= berth_tensor_get_f64(known, i) < 1;
+    }
+    if (strcmp(mode, "nearest") == 0 && grows && shrinks) {
+        BERTH_TRY(resize_at(call, mode, "floor", out, scales_of(call, known, false), &out));
+        scales = scales_of(call, known, true);
+    }
+    BERTH_TRY(resize_at(call, mode, shrinks ? "ceil" : "floor", out, scales, &out));
+    set_output(call, 0, out);
+    return BERTH_OK;
 }
 
 berth_status onnx_build_upsample(onnx_call *call) {

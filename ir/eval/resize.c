@@ -20,26 +20,37 @@ typedef struct resize {
     double cubic_a, extrapolation;
 } resize;
 
-// As in ONNX's reference and its test data, the formulas use the length before rounding
-// (in * scale), which differs from `out` when the scale is given.
+// As in ONNX's reference and its test data, align_corners uses the length before rounding
+// (in * scale), which differs from `out` when the scale is given. The others use `out`, as their
+// texts say and as other implementations do.
 static double source_coordinate(const resize *r, const resize_axis *a, int64_t i) {
     double x = (double)i, in = (double)a->in, length = in * a->scale;
     const char *how = r->coordinates;
     if (strcmp(how, "align_corners") == 0) return i == 0 ? 0 : x * (in - 1) / (length - 1);
     if (strcmp(how, "asymmetric") == 0) return x / a->scale;
     if (strcmp(how, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / a->scale;
-    if (strcmp(how, "pytorch_half_pixel") == 0 && length <= 1) return 0;
+    if (strcmp(how, "pytorch_half_pixel") == 0 && a->out <= 1) return 0;
     if (strcmp(how, "half_pixel_symmetric") == 0)
         return in / 2 * (1 - (double)a->out / length) + (x + 0.5) / a->scale - 0.5;
-    if (r->crop)
-        return length > 1 ? a->roi_start * (in - 1) +
-                                x * (a->roi_end - a->roi_start) * (in - 1) / (length - 1)
-                          : 0.5 * (a->roi_start + a->roi_end) * (in - 1);
+    if (r->crop) return berth_resize_crop_place(a->roi_start, a->roi_end, a->in, a->out, i);
     return (x + 0.5) / a->scale - 0.5;
 }
 
+// The coordinate for choosing the nearest element. Scales are floats: 1.5 / 0.6f is below 2.5, but
+// 2.5 when rounded to a float, as it was meant. So every step of the simple formulas is a float's.
+static double nearest_coordinate(const resize *r, const resize_axis *a, int64_t i) {
+    bool corners = strcmp(r->coordinates, "align_corners") == 0;
+    bool half = strcmp(r->coordinates, "half_pixel") == 0 ||
+                (strcmp(r->coordinates, "pytorch_half_pixel") == 0 && a->out > 1);
+    bool plain = strcmp(r->coordinates, "asymmetric") == 0;
+    if (corners || (!half && !plain)) return source_coordinate(r, a, i);
+    float shift = half ? 0.5f : 0.0f;
+    float scaled = ((float)i + shift) / (float)a->scale;
+    return (double)(scaled - shift);
+}
+
 static int64_t nearest_index(const resize *r, const resize_axis *a, int64_t i) {
-    double x = source_coordinate(r, a, i), rounded = ceil(x - 0.5);
+    double x = nearest_coordinate(r, a, i), rounded = ceil(x - 0.5);
     if (strcmp(r->nearest, "round_prefer_ceil") == 0) rounded = floor(x + 0.5);
     if (strcmp(r->nearest, "floor") == 0) rounded = floor(x);
     if (strcmp(r->nearest, "ceil") == 0) rounded = ceil(x);

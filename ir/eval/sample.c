@@ -130,16 +130,19 @@ berth_status berth_eval__grid_sample(berth_eval_context *ctx) {
 
 // ---- roi_align
 
-// He et al., "Mask R-CNN", 2017; borders as in the ONNX operator text.
-static double bilinear(const double *plane, int64_t h, int64_t w, double y, double x) {
+// He et al., "Mask R-CNN", 2017; borders as in the ONNX operator text. In mode max the largest of
+// the four weighted neighbours counts, not their sum (ONNX's reference and its test data).
+static double bilinear(const double *plane, int64_t h, int64_t w, double y, double x,
+                       bool use_max) {
     if (!(y >= -1 && y <= (double)h && x >= -1 && x <= (double)w)) return 0;
     y = fmin(fmax(y, 0), (double)(h - 1));
     x = fmin(fmax(x, 0), (double)(w - 1));
     int64_t y0 = (int64_t)y, x0 = (int64_t)x;
     int64_t y1 = y0 + 1 < h ? y0 + 1 : y0, x1 = x0 + 1 < w ? x0 + 1 : x0;
     double fy = y - (double)y0, fx = x - (double)x0;
-    return (1 - fy) * ((1 - fx) * plane[y0 * w + x0] + fx * plane[y0 * w + x1]) +
-           fy * ((1 - fx) * plane[y1 * w + x0] + fx * plane[y1 * w + x1]);
+    double a = (1 - fy) * (1 - fx) * plane[y0 * w + x0], b = (1 - fy) * fx * plane[y0 * w + x1];
+    double c = fy * (1 - fx) * plane[y1 * w + x0], d = fy * fx * plane[y1 * w + x1];
+    return use_max ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
 typedef struct roi_grid {
@@ -157,7 +160,7 @@ static double align_bin(const roi_grid *g, const double *plane, const int64_t *e
         double fx = ((double)(k % g->samples[1]) + 0.5) / (double)g->samples[1];
         double value =
             bilinear(plane, extents[0], extents[1], g->start[0] + ((double)row + fy) * g->bin[0],
-                     g->start[1] + ((double)column + fx) * g->bin[1]);
+                     g->start[1] + ((double)column + fx) * g->bin[1], g->use_max);
         sum += value;
         top = fmax(top, value);
     }

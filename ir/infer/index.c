@@ -25,6 +25,7 @@ typedef struct slice_lists {
     berth_infer_ints ends;
     berth_infer_ints axes;
     berth_infer_ints steps;
+    int count;  // entries of the lists that are known; -1 = none is
 } slice_lists;
 
 static berth_status read_slice(const berth_infer *x, slice_lists *lists) {
@@ -43,6 +44,7 @@ static berth_status read_slice(const berth_infer *x, slice_lists *lists) {
     }
     if (count > BERTH_MAX_RANK)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "more axes than dimensions");
+    lists->count = count;
     return BERTH_OK;
 }
 
@@ -54,7 +56,7 @@ berth_status berth_infer__slice(berth_infer *x) {
         berth_infer__set_unknown(x, 0, in.dtype, in.rank);
         return BERTH_OK;
     }
-    int count = l.axes.known ? l.axes.count : l.starts.known ? l.starts.count : in.rank;
+    int count = l.count >= 0 ? l.count : in.rank;
     bool stepped = berth_infer__has(x, 4);
     if (count > in.rank)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "more axes than dimensions");
@@ -244,12 +246,10 @@ static berth_status resize_axes(const berth_infer *x, int rank, int *axes, int *
     return BERTH_OK;
 }
 
+// The region of tf_crop_and_resize takes no part: ONNX's reference, its shape inference and its
+// test data scale the whole extent, though the operator's text multiplies by the region's length.
 static berth_status resize_by_scales(const berth_infer *x, const berth_tensor *scales,
-                                     const berth_tensor *roi, const int *axes, int count,
-                                     int64_t *dims) {
-    const char *mode = berth_attrs_string(x->module, &x->op->attrs,
-                                          "coordinate_transformation_mode", "half_pixel");
-    bool crop = strcmp(mode, "tf_crop_and_resize") == 0;
+                                     const int *axes, int count, int64_t *dims) {
     if (!berth_dtype_is_float(scales->dtype) || berth_tensor_element_count(scales) != count)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "%lld scales for %d dimensions",
                                  (long long)berth_tensor_element_count(scales), count);
@@ -258,18 +258,11 @@ static berth_status resize_by_scales(const berth_infer *x, const berth_tensor *s
         if (!(scale > 0))
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "scale %d is not positive", i);
         int64_t *dim = &dims[axes[i]];
-        bool cropped = crop && roi && berth_tensor_element_count(roi) == 2 * (int64_t)count;
         if (*dim < 0) {
-            if (scale != 1 || crop) *dim = BERTH_DIM_UNKNOWN;
+            if (scale != 1) *dim = BERTH_DIM_UNKNOWN;
             continue;
         }
-        if (crop && !cropped) {
-            *dim = BERTH_DIM_UNKNOWN;
-            continue;
-        }
-        double extent = (double)*dim;
-        if (cropped) extent *= berth_tensor_get_f64(roi, count + i) - berth_tensor_get_f64(roi, i);
-        extent = floor(extent * scale);
+        double extent = floor((double)*dim * scale);
         if (!(extent >= 0 && extent <= (double)INT32_MAX))
             return berth_infer__fail(x, BERTH_OUT_OF_RANGE, "scale %d makes an extent of %g", i,
                                      extent);
@@ -321,7 +314,7 @@ berth_status berth_infer__resize(berth_infer *x) {
     if (sized) {
         BERTH_TRY(resize_by_sizes(x, &sizes, axes, count, in.dims));
     } else if (scales && berth_tensor_element_count(scales) > 0) {
-        BERTH_TRY(resize_by_scales(x, scales, berth_infer__literal(x, 1), axes, count, in.dims));
+        BERTH_TRY(resize_by_scales(x, scales, axes, count, in.dims));
     } else if (!berth_infer__has(x, 2) && !berth_infer__has(x, 3)) {
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "neither scales nor sizes are given");
     } else {

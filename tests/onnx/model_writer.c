@@ -114,6 +114,14 @@ pb attr_ints(const char *name, const int64_t *values, int count) {
     return attr;
 }
 
+pb attr_floats(const char *name, const float *values, int count) {
+    pb attr = {.size = 0};
+    pb_text(&attr, 1, name);
+    pb_bytes(&attr, 7, values, (size_t)count * sizeof(float));  // packed
+    pb_int(&attr, 20, 6);
+    return attr;
+}
+
 pb attr_graph(const char *name, const pb *graph) {
     pb attr = {.size = 0};
     pb_text(&attr, 1, name);

@@ -29,6 +29,7 @@ void graph_floats(pb *graph, const char *name, int64_t count,
                   size_t bytes_present);  // initializer of ones
 pb attr_int(const char *name, int64_t value);
 pb attr_ints(const char *name, const int64_t *values, int count);
+pb attr_floats(const char *name, const float *values, int count);
 pb attr_graph(const char *name, const pb *graph);
 pb model_of(const pb *graph, int64_t opset);
 

@@ -214,6 +214,79 @@ Test(import, old_softmax_is_over_a_matrix) {
     }
 }
 
+static const berth_op *find_kind(const imported *i, berth_op_kind kind, uint32_t skip) {
+    for (uint32_t k = 0; k < i->graph->regions.data[0].ops.count; ++k) {
+        const berth_op *op = &i->graph->ops.data[i->graph->regions.data[0].ops.data[k]];
+        if (op->kind == kind && skip-- == 0) return op;
+    }
+    return NULL;
+}
+
+// Resize of opset 10 takes the element behind where an axis shrinks, the one before where it grows
+// (ONNX 1.5's test data for both); one operation has one nearest_mode, so a model with both becomes
+// two.
+Test(import, old_nearest_resize_rounds_by_direction) {
+    static const float scales[3][3] = {{1, 2, 0.5f}, {1, 1, 0.6f}, {1, 3, 1}};
+    static const char *const wanted[3][2] = {{"floor", "ceil"}, {"ceil", NULL}, {"floor", NULL}};
+    const int64_t dims[3] = {1, 4, 4};
+    const char *inputs[] = {"x", "scales", NULL};
+    const char *outputs[] = {"y", NULL};
+    const char *none[] = {NULL};
+    const char *constant[] = {"scales", NULL};
+    for (int k = 0; k < 3; ++k) {
+        pb graph = {.size = 0};
+        pb value = attr_floats("value_floats", scales[k], 3);
+        graph_input(&graph, "x", 3, dims);
+        graph_output(&graph, "y", 3,
+                     (const int64_t[3]){1,
+                                        k == 0   ? 8
+                                        : k == 1 ? 4
+                                                 : 12,
+                                        k == 0   ? 2
+                                        : k == 1 ? 2
+                                                 : 4});
+        graph_node(&graph, "Constant", "c", none, constant, &value, 1);
+        graph_node(&graph, "Resize", "r", inputs, outputs, NULL, 0);
+        pb model = model_of(&graph, 10);
+        imported i = import_with(&model, NULL);
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        cr_assert_eq(count_kind(&i, BERTH_OP_RESIZE), wanted[k][1] ? 2 : 1);
+        for (uint32_t n = 0; n < 2 && wanted[k][n]; ++n)
+            cr_expect_str_eq(berth_attrs_string(i.module, &find_kind(&i, BERTH_OP_RESIZE, n)->attrs,
+                                                "nearest_mode", ""),
+                             wanted[k][n]);
+        finish(&i);
+    }
+}
+
+// Starts that are an input, steps that are constant, no axes: the lists' length is that of the
+// steps.
+Test(import, slice_with_only_its_steps_known) {
+    const int64_t dims[3] = {6, 4, 2};
+    const int64_t one[1] = {1};
+    const int64_t steps[1] = {2};
+    const char *inputs[] = {"x", "starts", "ends", "", "steps", NULL};
+    const char *outputs[] = {"y", NULL};
+    const char *none[] = {NULL};
+    const char *constant[] = {"steps", NULL};
+    pb graph = {.size = 0};
+    pb value = attr_ints("value_ints", steps, 1);
+    graph_input(&graph, "x", 3, dims);
+    graph_value(&graph, 11, "starts", 7, 1, one);
+    graph_value(&graph, 11, "ends", 7, 1, one);
+    graph_output(&graph, "y", 3, (const int64_t[3]){SYMBOL(1), 4, 2});
+    graph_node(&graph, "Constant", "c", none, constant, &value, 1);
+    graph_node(&graph, "Slice", "s", inputs, outputs, NULL, 0);
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_assert_eq(output_type(&i, 0)->rank, 3);
+    cr_expect(output_type(&i, 0)->dims[0] < 0);  // not known
+    cr_expect_eq(output_type(&i, 0)->dims[1], 4);
+    cr_expect_eq(output_type(&i, 0)->dims[2], 2);
+    finish(&i);
+}
+
 // ---- functions of the model ----
 
 Test(import, functions_are_inlined) {
