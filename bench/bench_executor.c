@@ -61,7 +61,10 @@ static berth_executable_image compile(berth_arena *arena) {
 static const berth_program *make_program(berth_arena *arena, const berth_executable_image *image,
                                          uint32_t step_count, uint32_t groups) {
     static const berth_program_device devices[] = {{"cpu:0", "cpu", 0, false, "{}"}};
-    static const berth_program_pool pools[] = {{0, "global", BERTH_POOL_WORKSPACE, 256, 128, 0}};
+    static const berth_program_pool pools[] = {{.scope = "global",
+                                                .usage = BERTH_POOL_WORKSPACE,
+                                                .size_bytes = 256,
+                                                .alignment_bytes = 128}};
     static const uint32_t bindings[2][2] = {{0, 1}, {1, 0}};
     berth_program_tensor *tensors = berth_arena_new_array(arena, berth_program_tensor, 2);
     for (uint32_t i = 0; i < 2; ++i)

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+
 #define WORKER_SPIN_NS 20000
+#define MOVE_INTERVAL_NS 1000000  // workers that make way for several callers would only move
 
 // Large buffers start on pages, so that they can be put on a node; very large ones ask for huge
 // pages.
@@ -124,6 +127,7 @@ static void cpu_device_destroy(berth_device *base) {
     for (uint32_t i = 0; device->scratch && i < device->thread_count; ++i)
         berth_devices__aligned_free(allocator, &device->scratch[i]);
     berth_free(allocator, device->scratch, device->thread_count * sizeof(*device->scratch));
+    berth_free(allocator, device->cores, device->thread_count * sizeof(*device->cores));
     pthread_mutex_destroy(&device->run_lock);
     berth_free(allocator, device, sizeof(*device));
 }
@@ -143,27 +147,53 @@ static const berth_device_ops cpu_device_ops = {
     .queue_destroy = cpu_queue_destroy,
 };
 
-// The caller's own thread is never bound: it is not ours.
-static void bind_worker(void *user, uint32_t thread) {
-    const berth_cpu_topology *topology = user;
-    berth_cpu_topology_bind_thread(topology, thread);
+// ---- threads ----
+
+// The caller's own thread is never bound, since it is not ours, and may come to run on any core. A
+// worker bound to the same one would work only while the caller does not: it changes places.
+void berth_cpu__make_way(cpu_device *device) {
+    uint32_t processor = berth_cpu_topology_processor();
+    if (!device->cores || processor == device->caller_processor) return;
+    int64_t now_ns = berth_clock_ns();
+    if (now_ns < device->next_move_ns) return;
+    device->next_move_ns = now_ns + MOVE_INTERVAL_NS;
+    device->caller_processor = processor;
+    uint32_t core = berth_cpu_topology_core_of(device->topology, processor);
+    if (core == BERTH_CPU_NO_CORE || core == device->cores[0]) return;
+    for (uint32_t i = 1; i < device->thread_count; ++i) {
+        if (device->cores[i] != core) continue;
+        device->cores[i] = device->cores[0];
+        berth_cpu_topology_bind_thread(device->topology, berth_thread_pool_worker(device->pool, i),
+                                       device->cores[i]);
+    }
+    device->cores[0] = core;
 }
 
-static berth_status open_threads(cpu_device *device, berth_cpu_topology *topology) {
+// With a thread for every core, each worker has one of its own. Fewer threads go where the system
+// sees fit: other processes' pools would choose the same cores.
+static berth_status bind_workers(cpu_device *device) {
+    device->cores =
+        berth_calloc(device->base.allocator, device->thread_count, sizeof(*device->cores));
+    if (!device->cores) return berth_status_oom();
+    for (uint32_t i = 0; i < device->thread_count; ++i) device->cores[i] = i;
+    for (uint32_t i = 1; i < device->thread_count; ++i)
+        berth_cpu_topology_bind_thread(device->topology, berth_thread_pool_worker(device->pool, i),
+                                       i);
+    return BERTH_OK;
+}
+
+static berth_status open_threads(cpu_device *device) {
     berth_allocator allocator = device->base.allocator;
     device->scratch = berth_calloc(allocator, device->thread_count, sizeof(*device->scratch));
     if (!device->scratch) return berth_status_oom();
     if (device->thread_count == 1) return BERTH_OK;
+    uint32_t cores = berth_cpu_topology_core_count(device->topology);
     berth_thread_pool_options options = {.thread_count = device->thread_count,
                                          .spin_ns = WORKER_SPIN_NS};
-    uint32_t cores = berth_cpu_topology_core_count(topology);
-    if (device->thread_count <= cores) {
-        options.bind = bind_worker;
-        options.bind_user = topology;
-    } else {
-        options.spin_ns = 0;  // more threads than cores: looking would keep others from working
-    }
-    return berth_thread_pool_create(allocator, &options, &device->pool);
+    // More threads than cores: looking would keep others from working.
+    if (device->thread_count > cores) options.spin_ns = 0;
+    BERTH_TRY(berth_thread_pool_create(allocator, &options, &device->pool));
+    return device->thread_count == cores ? bind_workers(device) : BERTH_OK;
 }
 
 #define MAX_THREADS 1024
@@ -184,8 +214,9 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
     berth_cpu_topology_info(driver->topology, &device->base.info);
     device->thread_count = options->thread_count ? options->thread_count
                                                  : berth_cpu_topology_core_count(driver->topology);
+    device->caller_processor = UINT32_MAX;
     pthread_mutex_init(&device->run_lock, NULL);
-    berth_status status = open_threads(device, driver->topology);
+    berth_status status = open_threads(device);
     if (status) {
         cpu_device_destroy(&device->base);
         return status;

@@ -20,7 +20,10 @@ typedef struct cpu_device {
     const berth_cpu_topology *topology;  // the driver's
     uint32_t thread_count;
     berth_thread_pool *pool;       // NULL with one thread
-    pthread_mutex_t run_lock;      // one dispatch at a time; also guards scratch
+    pthread_mutex_t run_lock;      // one dispatch at a time; also guards what follows
+    int64_t next_move_ns;          // no worker changes its core before
+    uint32_t caller_processor;     // where the last dispatch began
+    uint32_t *cores;               // per thread: its core; NULL when workers are not bound
     berth_aligned_block *scratch;  // per thread
     size_t scratch_bytes;          // of each
 } cpu_device;
@@ -38,6 +41,11 @@ typedef struct cpu_executable {
     uint32_t kernel_count;
     uint32_t kernel_capacity;
 } cpu_executable;
+
+// cpu.c
+// Where workers are bound: the one that has the core which the calling thread runs on now goes to
+// the core that nobody has. Under run_lock.
+void berth_cpu__make_way(cpu_device *device);
 
 // executable.c
 BERTH_MUST_USE berth_status berth_cpu__executable_load(berth_device *device,

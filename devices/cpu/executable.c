@@ -123,10 +123,12 @@ berth_status berth_cpu__dispatch(berth_device *base, const berth_command *comman
     int64_t groups = command->dispatch.groups[0];
     if (groups == 0) return BERTH_OK;
     pthread_mutex_lock(&device->run_lock);
-    if (device->pool && !kernel->serial)
+    if (device->pool && !kernel->serial && groups > 1) {
+        berth_cpu__make_way(device);
         berth_thread_pool_run(device->pool, groups, run_part, &state);
-    else
+    } else {
         run_part(&state, 0, 0, groups);
+    }
     pthread_mutex_unlock(&device->run_lock);
     return BERTH_OK;
 }

@@ -21,35 +21,80 @@ typedef struct worker {
     uint32_t index;
 } worker;
 
+// The next chunk of those that belong to one thread, in the lower half; the loop that it is of, in
+// the upper half. Of an older loop: none is taken yet. So nobody has to set up the shares of others
+// when a loop begins.
+typedef struct share {
+    _Alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t next;
+} share;
+
 // A loop is open while `gate` lacks the closed bit; workers enter by adding 1 to it. The fields of
-// the loop change only while the gate is closed and nobody is inside. What different threads write
-// lies on cache lines of its own.
+// the loop change only while the gate is closed and nobody is inside. What a loop begins with is on
+// one cache line; what different threads write while it runs lies on lines of its own.
 struct berth_thread_pool {
     berth_allocator allocator;
-    berth_aligned_block self;  // the pool itself
+    berth_aligned_block self;  // the pool itself and its shares
     berth_thread_pool_options options;
     uint32_t started_count;  // workers
     worker *workers;
+    share *shares;                                 // one per thread
+    _Alignas(CACHE_LINE_BYTES) atomic_uint epoch;  // follows `loop`; futex of workers
+    atomic_uint gate;                              // futex of the caller
+    uint32_t loop;                                 // its number, never 0
+    uint32_t chunk_count;
     berth_thread_pool_body body;
     void *user;
     int64_t count;
-    int64_t chunk;
-    _Alignas(CACHE_LINE_BYTES) atomic_uint epoch;  // grows with every loop; futex of workers
     atomic_bool stopping;
-    _Alignas(CACHE_LINE_BYTES) atomic_uint sleeper_count;
-    _Alignas(CACHE_LINE_BYTES) atomic_uint gate;  // futex of the caller
     atomic_bool caller_sleeps;
-    _Alignas(CACHE_LINE_BYTES) atomic_int_fast64_t next;  // first index that nobody has taken
+    _Alignas(CACHE_LINE_BYTES) atomic_uint sleeper_count;
 };
 
-static void run_chunks(berth_thread_pool *pool, uint32_t thread) {
-    int64_t count = pool->count, chunk = pool->chunk;
+// ---- sharing out the work ----
+//
+// The iterations are cut into chunks, and every thread owns a run of neighbouring chunks: the same
+// part of the range in every loop, so that it finds in its own cache what it wrote or read there in
+// the loop before. A thread that is through with its own takes from others, which is how late,
+// slow and interrupted threads are made up for. (Affinity scheduling: E. Markatos and T. LeBlanc,
+// "Using processor affinity in loop scheduling on shared-memory multiprocessors", 1994.)
+
+static int64_t chunk_start(const berth_thread_pool *pool, uint32_t chunk) {
+    int64_t size = pool->count / pool->chunk_count;
+    int64_t longer = pool->count % pool->chunk_count;  // so many chunks have one more
+    return chunk * size + (chunk < longer ? chunk : longer);
+}
+
+// Rounded up: the caller has its share even of a single chunk, since it is there already.
+static uint32_t first_chunk(const berth_thread_pool *pool, uint32_t owner) {
+    uint64_t threads = (uint64_t)pool->started_count + 1;
+    return (uint32_t)((pool->chunk_count * (uint64_t)owner + threads - 1) / threads);
+}
+
+static void run_share(berth_thread_pool *pool, uint32_t owner, uint32_t thread) {
+    atomic_uint_fast64_t *next = &pool->shares[owner].next;
+    uint32_t loop = pool->loop;
+    uint32_t first = first_chunk(pool, owner);
+    uint32_t end = first_chunk(pool, owner + 1);
+    uint64_t seen = atomic_load_explicit(next, memory_order_relaxed);
     for (;;) {
-        int64_t begin = atomic_fetch_add_explicit(&pool->next, chunk, memory_order_relaxed);
-        if (begin >= count) return;
-        pool->body(pool->user, thread, begin, begin + chunk < count ? begin + chunk : count);
+        uint32_t chunk = (uint32_t)(seen >> 32) == loop ? (uint32_t)seen : first;
+        if (chunk >= end) return;
+        uint64_t taken = (uint64_t)loop << 32 | (chunk + 1);
+        if (!atomic_compare_exchange_weak_explicit(next, &seen, taken, memory_order_relaxed,
+                                                   memory_order_relaxed))
+            continue;
+        pool->body(pool->user, thread, chunk_start(pool, chunk), chunk_start(pool, chunk + 1));
+        seen = atomic_load_explicit(next, memory_order_relaxed);
     }
 }
+
+static void run_chunks(berth_thread_pool *pool, uint32_t thread) {
+    uint32_t threads = pool->started_count + 1;
+    for (uint32_t i = 0; i < threads; ++i)
+        run_share(pool, thread + i < threads ? thread + i : thread + i - threads, thread);
+}
+
+// ---- loops ----
 
 static bool enter(berth_thread_pool *pool) {
     unsigned gate = atomic_load(&pool->gate);
@@ -85,12 +130,11 @@ static unsigned wait_for_loop(berth_thread_pool *pool, unsigned seen) {
 static void *worker_main(void *user) {
     worker *self = user;
     berth_thread_pool *pool = self->pool;
-    if (pool->options.bind) pool->options.bind(pool->options.bind_user, self->index);
     for (unsigned seen = 0;;) {
         seen = wait_for_loop(pool, seen);
         if (atomic_load(&pool->stopping)) return NULL;
         if (!enter(pool)) continue;
-        run_chunks(pool, self->index);
+        run_chunks(pool, self->index);  // of this loop or, for a late worker, of one after it
         leave(pool);
     }
 }
@@ -112,13 +156,19 @@ static void close_loop(berth_thread_pool *pool) {
     }
 }
 
-// Sets up the next loop for the workers and wakes as many as it has work for.
-static void announce(berth_thread_pool *pool, unsigned gate, int64_t chunk_count) {
-    atomic_store(&pool->gate, gate);
+// Numbers the next loop. 0 is what shares begin with.
+static void count_loop(berth_thread_pool *pool) {
+    if (++pool->loop != 0) return;
+    for (uint32_t i = 0; i <= pool->started_count; ++i)  // all numbers are used up: from the start
+        atomic_store_explicit(&pool->shares[i].next, 0, memory_order_relaxed);
+    pool->loop = 1;
+}
+
+// Opens the next loop to the workers, unless `gate` is closed, and wakes at most `wake_count`.
+static void announce(berth_thread_pool *pool, unsigned gate, int wake_count) {
+    atomic_store_explicit(&pool->gate, gate, memory_order_release);
     atomic_fetch_add(&pool->epoch, 1);
-    if (atomic_load(&pool->sleeper_count) != 0)
-        berth_devices__futex_wake(&pool->epoch,
-                                  chunk_count < INT_MAX ? (int)chunk_count - 1 : INT_MAX);
+    if (atomic_load(&pool->sleeper_count) != 0) berth_devices__futex_wake(&pool->epoch, wake_count);
 }
 
 void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_pool_body body,
@@ -133,15 +183,19 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_
     pool->body = body;
     pool->user = user;
     pool->count = count;
-    pool->chunk = count > wanted ? (count + wanted - 1) / wanted : 1;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    announce(pool, 0, (count + pool->chunk - 1) / pool->chunk);
+    pool->chunk_count = (uint32_t)(count < wanted ? count : wanted);
+    count_loop(pool);
+    announce(pool, 0, (int)(pool->chunk_count < threads ? pool->chunk_count : threads) - 1);
     run_chunks(pool, 0);
     close_loop(pool);
 }
 
 uint32_t berth_thread_pool_thread_count(const berth_thread_pool *pool) {
     return pool->started_count + 1;
+}
+
+pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t thread) {
+    return pool->workers[thread - 1].thread;
 }
 
 void berth_thread_pool_destroy(berth_thread_pool *pool) {
@@ -162,9 +216,10 @@ berth_status berth_thread_pool_create(berth_allocator allocator,
         return berth_status_make(BERTH_INVALID_ARGUMENT, "a pool of %u threads",
                                  options->thread_count);
     berth_aligned_block block;
-    BERTH_TRY(berth_devices__aligned_alloc(allocator, sizeof(berth_thread_pool), CACHE_LINE_BYTES,
-                                           &block));
-    berth_thread_pool *pool = memset(block.data, 0, sizeof(*pool));
+    size_t bytes = sizeof(berth_thread_pool) + options->thread_count * sizeof(share);
+    BERTH_TRY(berth_devices__aligned_alloc(allocator, bytes, CACHE_LINE_BYTES, &block));
+    berth_thread_pool *pool = memset(block.data, 0, bytes);
+    pool->shares = (share *)(void *)(pool + 1);
     pool->self = block;
     pool->allocator = allocator;
     pool->options = *options;

@@ -4,6 +4,7 @@
 #ifndef BERTH_DEVICES_CPU_THREAD_POOL_H_
 #define BERTH_DEVICES_CPU_THREAD_POOL_H_
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "base/alloc.h"
@@ -17,9 +18,6 @@ typedef void (*berth_thread_pool_body)(void *user, uint32_t thread, int64_t begi
 typedef struct berth_thread_pool_options {
     uint32_t thread_count;  // with the caller; at least 1
     int64_t spin_ns;        // how long workers look before they sleep
-    // Called first on every worker, to bind it to a core; may be NULL.
-    void (*bind)(void *user, uint32_t thread);
-    void *bind_user;
 } berth_thread_pool_options;
 
 // Errors: OUT_OF_MEMORY; UNAVAILABLE threads do not start.
@@ -29,9 +27,13 @@ BERTH_MUST_USE berth_status berth_thread_pool_create(berth_allocator allocator,
 void berth_thread_pool_destroy(berth_thread_pool *pool);  // NULL is fine
 
 uint32_t berth_thread_pool_thread_count(const berth_thread_pool *pool);
+// The system's handle of a worker: 1 .. thread_count - 1. For binding it.
+pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t thread);
 
 // Calls body for disjoint ranges that cover [0, count), on any threads of the pool, and returns
-// when all are done. Allocates nothing. Not reentrant, and one caller at a time.
+// when all are done. Every thread begins with a part of the range that is its own, the same in all
+// loops of one count, and then takes from the parts of others. Allocates nothing. Not reentrant,
+// and one caller at a time.
 void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_pool_body body,
                            void *user);
 

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE  // sched_getcpu
 #include "devices/cpu/topology.h"
 
 #include <hwloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,13 +116,27 @@ static hwloc_obj_t core_at(const berth_cpu_topology *topology, uint32_t core) {
     return object ? object : hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PU, core);
 }
 
-void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, uint32_t core) {
+uint32_t berth_cpu_topology_processor(void) {
+    int processor = sched_getcpu();
+    return processor < 0 ? UINT32_MAX : (uint32_t)processor;
+}
+
+uint32_t berth_cpu_topology_core_of(const berth_cpu_topology *topology, uint32_t processor) {
+    for (uint32_t core = 0; core < topology->core_count; ++core) {
+        hwloc_obj_t object = core_at(topology, core);
+        if (object && hwloc_bitmap_isset(object->cpuset, processor)) return core;
+    }
+    return BERTH_CPU_NO_CORE;
+}
+
+void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, pthread_t thread,
+                                    uint32_t core) {
     hwloc_obj_t object = core_at(topology, core);
     hwloc_bitmap_t set = object ? hwloc_bitmap_dup(object->cpuset) : NULL;
     if (!set) return;
     hwloc_bitmap_singlify(set);
     // Best effort: an unbound thread is slower, not wrong.
-    (void)hwloc_set_cpubind(topology->hwloc, set, HWLOC_CPUBIND_THREAD);
+    (void)hwloc_set_thread_cpubind(topology->hwloc, thread, set, 0);
     hwloc_bitmap_free(set);
 }
 

@@ -2,6 +2,7 @@
 #ifndef BERTH_DEVICES_CPU_TOPOLOGY_H_
 #define BERTH_DEVICES_CPU_TOPOLOGY_H_
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,16 @@ uint32_t berth_cpu_topology_core_count(const berth_cpu_topology *topology);
 // Name, cores and one memory per NUMA node: "global", "numa:1", ...
 void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_info *out_info);
 
-// Binds the calling thread to a core (its first hardware thread), where the system allows it.
-void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, uint32_t core);
+#define BERTH_CPU_NO_CORE UINT32_MAX
+
+// Hardware thread that the calling thread runs on just now, UINT32_MAX where the system does not
+// say; some nanoseconds.
+uint32_t berth_cpu_topology_processor(void);
+// Core of a hardware thread; BERTH_CPU_NO_CORE for one that the process may not use.
+uint32_t berth_cpu_topology_core_of(const berth_cpu_topology *topology, uint32_t processor);
+// Binds a thread to a core (its first hardware thread), where the system allows it.
+void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, pthread_t thread,
+                                    uint32_t core);
 // Puts the whole pages of a range on the NUMA node of memory `memory`; nothing to do on machines
 // with one node. Undo with `release` before the range is freed.
 void berth_cpu_topology_bind_range(const berth_cpu_topology *topology, void *data,
