@@ -83,6 +83,15 @@ static double time_ns(void *user, const berth_module *module, berth_func_id func
     return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
 }
 
+static bool uses_dtype(const berth_module *module, const berth_graph *graph, const berth_op *op,
+                       berth_dtype dtype) {
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (value_type(module, graph, op->inputs[i])->dtype == dtype) return true;
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (value_type(module, graph, op->outputs[i])->dtype == dtype) return true;
+    return false;
+}
+
 static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
                                berth_op_id id, uint32_t device, berth_arena *arena) {
     const berth_multi_target *target = user;
@@ -90,8 +99,11 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     const char *kind = berth_device_kind_name(target->devices[device].target->kind);
     if (!berth_codegen_find(kind))
         return berth_arena_printf(arena, "no code generator for devices of kind %s", kind);
-    const berth_op *op = &berth_graph_get(module, function)->ops.data[id];
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE)) return NULL;
+    if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
+        return "the device has no 64-bit floats";
     return berth_lower_check(module, function, id, arena);
 }
 

@@ -49,9 +49,10 @@ typedef struct berth_device_info {
     char driver_version[128];
     uint32_t ordinal;  // physical index within the driver
     uint32_t compute_units;
-    bool is_cpu;   // the processor itself behind another interface (PoCL)
-    bool unified;  // works in the host's memory: buffers can be shared with the host. Always so,
-                   // and not said here, where memory 0 is host_visible
+    bool is_cpu;     // the processor itself behind another interface (PoCL)
+    bool lacks_f64;  // kernels cannot use 64-bit floats
+    bool unified;    // works in the host's memory: buffers can be shared with the host. Always so,
+                     // and not said here, where memory 0 is host_visible
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
     uint64_t cache_bytes[3];  // data caches of level 1 to 3 that one core uses; 0 = none or unknown

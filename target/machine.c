@@ -253,6 +253,8 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_int(arena, object, "local_memory_bytes", device->local_memory_bytes);
     put_int(arena, object, "memory_capacity_bytes", device->memory_capacity_bytes);
     put_int(arena, object, "memory_alignment_bytes", device->memory_alignment_bytes);
+    if (device->lacks_f64)
+        berth_target__json_set(arena, object, "lacks_f64", berth_target__json_bool(arena, true));
     if (device->shares_host_memory)
         berth_target__json_set(arena, object, "shares_host_memory",
                                berth_target__json_bool(arena, true));

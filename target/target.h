@@ -75,6 +75,7 @@ typedef struct berth_target {
     int64_t vector_bits;
     int64_t compute_units;
     int64_t subgroup_size;
+    bool lacks_f64;
     int64_t max_group_size;
     int64_t local_memory_bytes;
     int64_t l1_bytes;
@@ -202,6 +203,7 @@ typedef struct berth_machine_device {
     int64_t local_memory_bytes;
     int64_t memory_capacity_bytes;
     int64_t memory_alignment_bytes;
+    bool lacks_f64;
     bool shares_host_memory;
 } berth_machine_device;
 

@@ -111,6 +111,7 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
     out_info->compute_units = device_uint(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     out_info->is_cpu = (device_ulong(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     out_info->unified = device_uint(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    out_info->lacks_f64 = device_ulong(api, id, CL_DEVICE_DOUBLE_FP_CONFIG) == 0;
     size_t group = 1;
     api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
     out_info->max_group_size = group;

@@ -1,0 +1,51 @@
+// What the analytic cost model says a device lacks.
+#include <criterion/criterion.h>
+
+#include "compiler/cost.h"
+#include "ir/graph.h"
+
+static void require(berth_status status) {
+    cr_assert(status == BERTH_OK, "%s", berth_status_message(status));
+}
+
+static berth_multi_target *parse_target(berth_arena *arena, const char *source) {
+    berth_multi_target *target = NULL;
+    require(berth_target_parse(arena, source, NULL, &target));
+    return target;
+}
+
+Test(cost, devices_without_64_bit_floats) {
+    berth_arena *arena = NULL;
+    require(berth_arena_create(berth_allocator_system(), &arena));
+    berth_module *module = berth_module_create(arena, "test");
+    berth_func_id function = berth_graph_create(module, "main", 0);
+    static const berth_dtype from[] = {BERTH_DTYPE_F32, BERTH_DTYPE_F32, BERTH_DTYPE_F64},
+                             to[] = {BERTH_DTYPE_F32, BERTH_DTYPE_F64, BERTH_DTYPE_F32};
+    for (int i = 0; i < 3; ++i) {
+        berth_type_id type = berth_type_tensor(module, from[i], 1, (int64_t[]){4});
+        berth_value_id value = berth_graph_add_param(module, function, "x", type);
+        berth_op_kind kind = from[i] == to[i] ? BERTH_OP_RELU : BERTH_OP_CAST;
+        value = berth_graph_op1(module, function, kind, &value, 1, 0);
+        berth_graph_get(module, function)->values.data[value].type =
+            berth_type_tensor(module, to[i], 1, (int64_t[]){4});
+    }
+    const berth_graph *graph = berth_graph_get(module, function);
+    berth_multi_target *target = parse_target(
+        arena, "{\"kind\": \"multi\", \"devices\": ["
+               "{\"name\": \"a\", \"target\": {\"kind\": \"opencl\", \"lacks_f64\": true}},"
+               "{\"name\": \"b\", \"target\": {\"kind\": \"opencl\"}},"
+               "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"host\": \"c\"}");
+    berth_cost_model model = berth_cost_model_analytic(target);
+    cr_assert_eq(graph->regions.data[0].ops.count, 3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        berth_op_id op = graph->regions.data[0].ops.data[i];
+        for (uint32_t device = 0; device < 3; ++device) {
+            const char *why = model.unsupported(model.user, module, function, op, device, arena);
+            if (i > 0 && device == 0)
+                cr_assert_str_eq(why, "the device has no 64-bit floats", "operation %u", i);
+            else
+                cr_assert_null(why, "operation %u, device %u: %s", i, device, why);
+        }
+    }
+    berth_arena_destroy(arena);
+}
