@@ -31,7 +31,9 @@ typedef struct cpu_device {
 typedef struct cpu_kernel {
     berth_cpu_kernel function;
     uint32_t scratch_bytes;
-    bool serial;  // too little work to wake another thread for
+    bool serial;           // too little work to share it with another thread
+    uint32_t trials_left;  // runs on the calling thread that are timed to find that out
+    int64_t least_ns;      // of those so far
 } cpu_kernel;
 
 typedef struct cpu_executable {

@@ -1,13 +1,18 @@
 // Kernels on the cpu device: shared objects loaded from memory, run over the thread pool.
 #include <string.h>
 
+#include "base/clock.h"
 #include "devices/cpu/cpu.h"
 
-// A dispatch whose estimate is below this runs on the calling thread alone: handing work to a
-// sleeping thread costs more. The rates are those of one slow core.
+// Waking or feeding another thread costs about half a microsecond, more across caches. A kernel
+// whose estimate is below SERIAL_LIMIT_NS (at the rates of one slow core) runs on the calling
+// thread alone. One that may be too short, by its estimate, is timed there in its first runs.
 #define SERIAL_LIMIT_NS 2000.0
 #define SERIAL_FLOPS_PER_NS 2.0
 #define SERIAL_BYTES_PER_NS 8.0
+#define TRIAL_LIMIT_NS 50000.0
+#define TRIAL_COUNT 3
+#define PARALLEL_LEAST_NS 3000
 
 #define SCRATCH_ALIGNMENT_BYTES 64
 
@@ -51,11 +56,14 @@ static berth_status reserve_kernel(cpu_executable *executable) {
     return BERTH_OK;
 }
 
-static bool is_serial(const berth_program_kernel *kernel) {
+static void choose_threads(cpu_kernel *found, const berth_program_kernel *kernel) {
     double estimate_ns = kernel->flops / SERIAL_FLOPS_PER_NS;
     double memory_ns = kernel->bytes / SERIAL_BYTES_PER_NS;
     if (memory_ns > estimate_ns) estimate_ns = memory_ns;
-    return estimate_ns > 0 && estimate_ns < SERIAL_LIMIT_NS;
+    bool known = estimate_ns > 0;
+    found->serial = kernel->groups[0] == 1 || (known && estimate_ns < SERIAL_LIMIT_NS);
+    if (!found->serial && known && estimate_ns < TRIAL_LIMIT_NS) found->trials_left = TRIAL_COUNT;
+    found->least_ns = INT64_MAX;
 }
 
 berth_status berth_cpu__executable_find(berth_executable *base, const berth_program_kernel *kernel,
@@ -68,7 +76,8 @@ berth_status berth_cpu__executable_find(berth_executable *base, const berth_prog
     BERTH_TRY(reserve_kernel(executable));
     BERTH_TRY(berth_cpu__reserve_scratch((cpu_device *)base->device, kernel->scratch_bytes));
     cpu_kernel *found = &executable->kernels[executable->kernel_count];
-    *found = (cpu_kernel){.scratch_bytes = kernel->scratch_bytes, .serial = is_serial(kernel)};
+    *found = (cpu_kernel){.scratch_bytes = kernel->scratch_bytes};
+    choose_threads(found, kernel);
     memcpy(&found->function, &symbol, sizeof(symbol));  // POSIX: the same representation
     *out_kernel = executable->kernel_count++;
     return BERTH_OK;
@@ -105,10 +114,18 @@ static void run_part(void *user, uint32_t thread, int64_t begin, int64_t end) {
     state->kernel->function(state->buffers, state->constants, begin, end, scratch);
 }
 
+static void try_alone(cpu_kernel *kernel, dispatch_state *state, int64_t groups) {
+    int64_t start_ns = berth_clock_ns();
+    run_part(state, 0, 0, groups);
+    int64_t time_ns = berth_clock_ns() - start_ns;
+    if (time_ns < kernel->least_ns) kernel->least_ns = time_ns;
+    if (--kernel->trials_left == 0) kernel->serial = kernel->least_ns < PARALLEL_LEAST_NS;
+}
+
 berth_status berth_cpu__dispatch(berth_device *base, const berth_command *command) {
     cpu_device *device = (cpu_device *)base;
-    const cpu_executable *executable = (const cpu_executable *)command->dispatch.executable;
-    const cpu_kernel *kernel = &executable->kernels[command->dispatch.kernel];
+    cpu_executable *executable = (cpu_executable *)command->dispatch.executable;
+    cpu_kernel *kernel = &executable->kernels[command->dispatch.kernel];
     if (command->dispatch.groups[1] > 1 || command->dispatch.groups[2] > 1)
         return berth_status_make(
             BERTH_INVALID_ARGUMENT, "dispatch: cpu kernels have a flat grid, not %u x %u x %u",
@@ -123,11 +140,13 @@ berth_status berth_cpu__dispatch(berth_device *base, const berth_command *comman
     int64_t groups = command->dispatch.groups[0];
     if (groups == 0) return BERTH_OK;
     pthread_mutex_lock(&device->run_lock);
-    if (device->pool && !kernel->serial && groups > 1) {
+    if (!device->pool || kernel->serial || groups == 1) {
+        run_part(&state, 0, 0, groups);
+    } else if (kernel->trials_left) {
+        try_alone(kernel, &state, groups);
+    } else {
         berth_cpu__make_way(device);
         berth_thread_pool_run(device->pool, groups, run_part, &state);
-    } else {
-        run_part(&state, 0, 0, groups);
     }
     pthread_mutex_unlock(&device->run_lock);
     return BERTH_OK;

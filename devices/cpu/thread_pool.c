@@ -10,8 +10,9 @@
 #include "devices/sync.h"
 
 #define SPINS_PER_CLOCK 16
-#define CALLER_SPIN_NS 50000
-#define CHUNKS_PER_THREAD 8  // enough to even out threads that run at different speeds
+#define LOOP_SPIN_NS 500000  // how long a thread looks for the end of a loop before it sleeps
+#define BITES_OF_REST 4      // a thread takes this part of what a share has left,
+#define BITES_OF_SHARE 16    // but not less than this part of the share
 #define GATE_CLOSED 0x80000000u
 #define CACHE_LINE_BYTES 64
 
@@ -21,9 +22,9 @@ typedef struct worker {
     uint32_t index;
 } worker;
 
-// The next chunk of those that belong to one thread, in the lower half; the loop that it is of, in
-// the upper half. Of an older loop: none is taken yet. So nobody has to set up the shares of others
-// when a loop begins.
+// The iterations that belong to one thread: the first that nobody has taken, in the lower half; the
+// loop that it is of, in the upper half. Of an older loop: none is taken yet. So nobody has to set
+// up the shares of others when a loop begins.
 typedef struct share {
     _Alignas(CACHE_LINE_BYTES) atomic_uint_fast64_t next;
 } share;
@@ -41,10 +42,11 @@ struct berth_thread_pool {
     _Alignas(CACHE_LINE_BYTES) atomic_uint epoch;  // follows `loop`; futex of workers
     atomic_uint gate;                              // futex of the caller
     uint32_t loop;                                 // its number, never 0
-    uint32_t chunk_count;
+    uint32_t unit_count;
     berth_thread_pool_body body;
     void *user;
     int64_t count;
+    int64_t unit;  // iterations that shares count as one: 1, but for more than 2^31 of them
     atomic_bool stopping;
     atomic_bool caller_sleeps;
     _Alignas(CACHE_LINE_BYTES) atomic_uint sleeper_count;
@@ -52,43 +54,45 @@ struct berth_thread_pool {
 
 // ---- sharing out the work ----
 //
-// The iterations are cut into chunks, and every thread owns a run of neighbouring chunks: the same
-// part of the range in every loop, so that it finds in its own cache what it wrote or read there in
-// the loop before. A thread that is through with its own takes from others, which is how late,
-// slow and interrupted threads are made up for. (Affinity scheduling: E. Markatos and T. LeBlanc,
-// "Using processor affinity in loop scheduling on shared-memory multiprocessors", 1994.)
+// Every thread owns a run of neighbouring iterations: the same part of the range in every loop, so
+// that it finds in its own cache what it wrote or read there in the loop before. A thread that is
+// through with its own takes from others, which is how late, slow and interrupted threads are made
+// up for. What is taken at once gets smaller towards the end of a share, so that all threads end at
+// about the same time. (E. Markatos and T. LeBlanc, "Using processor affinity in loop scheduling on
+// shared-memory multiprocessors", 1994, section 3.)
 
-static int64_t chunk_start(const berth_thread_pool *pool, uint32_t chunk) {
-    int64_t size = pool->count / pool->chunk_count;
-    int64_t longer = pool->count % pool->chunk_count;  // so many chunks have one more
-    return chunk * size + (chunk < longer ? chunk : longer);
+// Rounded up: the caller has its share even of a single iteration, since it is there already.
+static uint32_t share_start(const berth_thread_pool *pool, uint32_t owner) {
+    uint64_t threads = (uint64_t)pool->started_count + 1;
+    return (uint32_t)((pool->unit_count * (uint64_t)owner + threads - 1) / threads);
 }
 
-// Rounded up: the caller has its share even of a single chunk, since it is there already.
-static uint32_t first_chunk(const berth_thread_pool *pool, uint32_t owner) {
-    uint64_t threads = (uint64_t)pool->started_count + 1;
-    return (uint32_t)((pool->chunk_count * (uint64_t)owner + threads - 1) / threads);
+static int64_t iteration(const berth_thread_pool *pool, uint32_t at) {
+    int64_t i = at * pool->unit;
+    return i < pool->count ? i : pool->count;
 }
 
 static void run_share(berth_thread_pool *pool, uint32_t owner, uint32_t thread) {
     atomic_uint_fast64_t *next = &pool->shares[owner].next;
     uint32_t loop = pool->loop;
-    uint32_t first = first_chunk(pool, owner);
-    uint32_t end = first_chunk(pool, owner + 1);
+    uint32_t first = share_start(pool, owner);
+    uint32_t end = share_start(pool, owner + 1);
+    uint32_t least = (end - first + BITES_OF_SHARE - 1) / BITES_OF_SHARE;
     uint64_t seen = atomic_load_explicit(next, memory_order_relaxed);
     for (;;) {
-        uint32_t chunk = (uint32_t)(seen >> 32) == loop ? (uint32_t)seen : first;
-        if (chunk >= end) return;
-        uint64_t taken = (uint64_t)loop << 32 | (chunk + 1);
-        if (!atomic_compare_exchange_weak_explicit(next, &seen, taken, memory_order_relaxed,
-                                                   memory_order_relaxed))
+        uint32_t at = (uint32_t)(seen >> 32) == loop ? (uint32_t)seen : first;
+        if (at >= end) return;
+        uint32_t bite = (end - at) / BITES_OF_REST > least ? (end - at) / BITES_OF_REST : least;
+        uint32_t after = bite < end - at ? at + bite : end;
+        if (!atomic_compare_exchange_weak_explicit(next, &seen, (uint64_t)loop << 32 | after,
+                                                   memory_order_relaxed, memory_order_relaxed))
             continue;
-        pool->body(pool->user, thread, chunk_start(pool, chunk), chunk_start(pool, chunk + 1));
+        pool->body(pool->user, thread, iteration(pool, at), iteration(pool, after));
         seen = atomic_load_explicit(next, memory_order_relaxed);
     }
 }
 
-static void run_chunks(berth_thread_pool *pool, uint32_t thread) {
+static void run_shares(berth_thread_pool *pool, uint32_t thread) {
     uint32_t threads = pool->started_count + 1;
     for (uint32_t i = 0; i < threads; ++i)
         run_share(pool, thread + i < threads ? thread + i : thread + i - threads, thread);
@@ -109,18 +113,30 @@ static void leave(berth_thread_pool *pool) {
         berth_devices__futex_wake(&pool->gate, 1);
 }
 
-// Returns the epoch that follows `seen`.
-static unsigned wait_for_loop(berth_thread_pool *pool, unsigned seen) {
-    int64_t end_ns = berth_clock_ns() + pool->options.spin_ns;
+// Looks for the epoch that follows `seen`: while the loop that this thread has left goes on, since
+// the next one often comes right after it, and spin_ns longer. Returns `seen` where none came.
+static unsigned look_for_loop(berth_thread_pool *pool, unsigned seen) {
+    int64_t now_ns = berth_clock_ns();
+    int64_t last_ns = now_ns + LOOP_SPIN_NS;
+    int64_t end_ns = now_ns + pool->options.spin_ns;
     do {
         for (int i = 0; i < SPINS_PER_CLOCK; ++i) {
             unsigned epoch = atomic_load_explicit(&pool->epoch, memory_order_acquire);
             if (epoch != seen) return epoch;
             berth_devices__spin_hint();
         }
-    } while (berth_clock_ns() < end_ns);
+        now_ns = berth_clock_ns();
+        bool open = !(atomic_load_explicit(&pool->gate, memory_order_relaxed) & GATE_CLOSED);
+        if (open && now_ns < last_ns) end_ns = now_ns + pool->options.spin_ns;
+    } while (now_ns < end_ns);
+    return seen;
+}
+
+// Returns the epoch that follows `seen`.
+static unsigned wait_for_loop(berth_thread_pool *pool, unsigned seen) {
+    unsigned epoch = look_for_loop(pool, seen);
+    if (epoch != seen) return epoch;
     atomic_fetch_add(&pool->sleeper_count, 1);
-    unsigned epoch;
     while ((epoch = atomic_load(&pool->epoch)) == seen)
         berth_devices__futex_wait(&pool->epoch, seen, -1);
     atomic_fetch_sub(&pool->sleeper_count, 1);
@@ -134,7 +150,7 @@ static void *worker_main(void *user) {
         seen = wait_for_loop(pool, seen);
         if (atomic_load(&pool->stopping)) return NULL;
         if (!enter(pool)) continue;
-        run_chunks(pool, self->index);  // of this loop or, for a late worker, of one after it
+        run_shares(pool, self->index);  // of this loop or, for a late worker, of one after it
         leave(pool);
     }
 }
@@ -147,7 +163,7 @@ static void close_loop(berth_thread_pool *pool) {
         berth_devices__spin_hint();
         if (++i % SPINS_PER_CLOCK != 0) continue;
         int64_t now_ns = berth_clock_ns();
-        if (end_ns == 0) end_ns = now_ns + CALLER_SPIN_NS;
+        if (end_ns == 0) end_ns = now_ns + (pool->options.spin_ns ? LOOP_SPIN_NS : 0);
         if (now_ns < end_ns) continue;
         atomic_store(&pool->caller_sleeps, true);
         gate = atomic_load(&pool->gate);
@@ -179,14 +195,14 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_
         body(user, 0, 0, count);
         return;
     }
-    int64_t wanted = (int64_t)threads * CHUNKS_PER_THREAD;
     pool->body = body;
     pool->user = user;
     pool->count = count;
-    pool->chunk_count = (uint32_t)(count < wanted ? count : wanted);
+    pool->unit = 1 + count / INT32_MAX;
+    pool->unit_count = (uint32_t)((count + pool->unit - 1) / pool->unit);
     count_loop(pool);
-    announce(pool, 0, (int)(pool->chunk_count < threads ? pool->chunk_count : threads) - 1);
-    run_chunks(pool, 0);
+    announce(pool, 0, (int)(count < threads ? count : threads) - 1);
+    run_shares(pool, 0);
     close_loop(pool);
 }
 
