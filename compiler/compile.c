@@ -127,6 +127,56 @@ static berth_status run_expose(berth_module *module, berth_pass_context *context
     return BERTH_OK;
 }
 
+// Whether this version makes code for a device of the target that computes; the kind of one for
+// which it does not (NULL = there is none).
+static bool makes_code(const berth_multi_target *target, const char **out_other) {
+    bool some = false;
+    *out_other = NULL;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        const char *kind = berth_device_kind_name(target->devices[d].target->kind);
+        if (target->devices[d].host_only) continue;
+        if (berth_codegen_find(kind))
+            some = true;
+        else
+            *out_other = kind;
+    }
+    return some;
+}
+
+static bool is_gpu(const berth_target *target) {
+    return target->kind == BERTH_DEVICE_CUDA || target->kind == BERTH_DEVICE_VULKAN;
+}
+
+// The target for which a plan is made. Where no device that computes has a code generator yet, a
+// plan (and only a plan) is made as if its GPUs ran OpenCL kernels: their figures stay. NULL: the
+// target has no such GPU.
+static const berth_multi_target *stand_in(const berth_multi_target *target, berth_arena *arena) {
+    bool any = false;
+    berth_multi_target *copy = berth_arena_copy(arena, target, sizeof(*target));
+    berth_target_device *devices =
+        berth_arena_copy(arena, target->devices, target->device_count * sizeof(*devices));
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (!is_gpu(devices[d].target)) continue;
+        berth_target *gpu = berth_arena_copy(arena, devices[d].target, sizeof(*gpu));
+        gpu->kind = BERTH_DEVICE_OPENCL;
+        devices[d].target = gpu;
+        any = true;
+    }
+    copy->devices = devices;
+    return any ? copy : NULL;
+}
+
+static berth_status explain_no_code(const berth_compile_options *options, berth_status status) {
+    const char *other = NULL;
+    if (berth_status_code(status) != BERTH_UNSUPPORTED || makes_code(options->target, &other))
+        return status;
+    return berth_status_prefix(
+        status,
+        "this version makes code for cpu and opencl devices, and the target has none of them that "
+        "computes: add one (\"%s,cpu\")%s",
+        other ? other : "opencl", options->plan_only ? "" : ", or only plan (`berth plan`)");
+}
+
 static berth_status run_plan(berth_module *module, berth_pass_context *context) {
     berth_pipeline *pipeline = pipeline_of(context);
     const berth_compile_options *options = pipeline->options;
@@ -143,7 +193,9 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .explain = options->plan_only,
                                        .max_instances = options->max_instances,
                                        .host_bound = true};
-    BERTH_TRY(berth_plan_module(module, &plan_options, &pipeline->plan));
+    berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
+    if (status) return explain_no_code(options, status);
+    if (pipeline->note && !pipeline->plan->note) pipeline->plan->note = pipeline->note;
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
     return BERTH_OK;
@@ -270,6 +322,20 @@ static const bool always_verify = true;  // debug builds check the module after 
 static berth_status run_job(void *user) {
     job *j = user;
     berth_pipeline pipeline = {.options = j->options};
+    berth_compile_options planned = *j->options;
+    const char *other = NULL;
+    if (planned.plan_only && !makes_code(planned.target, &other) && other) {
+        const berth_multi_target *target = stand_in(planned.target, j->module->arena);
+        if (target) {
+            planned.target = target;
+            pipeline.options = &planned;
+            pipeline.note = berth_arena_printf(
+                j->module->arena,
+                "this version makes no code for %s devices yet: planned as for OpenCL kernels, "
+                "`berth build` will refuse",
+                other);
+        }
+    }
     berth_pass_context context = {.log = j->options->log,
                                   .instruments = j->options->instruments,
                                   .instrument_count = j->options->instrument_count,
@@ -292,13 +358,13 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
     if (!options->plan_only && target->executor != BERTH_EXECUTOR_GRAPH)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "the target asks for executor \"%s\", which this version does not "
-                                 "have; it has \"%s\"",
+                                 "have; it has \"%s\" (`berth plan` works without)",
                                  berth_executor_kind_name(target->executor),
                                  berth_executor_kind_name(BERTH_EXECUTOR_GRAPH));
     if (!options->plan_only && target->runtime != BERTH_RUNTIME_HOSTED)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "the target asks for runtime \"%s\", which this version does not "
-                                 "have; it has \"%s\"",
+                                 "have; it has \"%s\" (`berth plan` works without)",
                                  berth_runtime_kind_name(target->runtime),
                                  berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
     job j = {.module = module, .passes = pipeline_passes, .options = options, .result = out_result};

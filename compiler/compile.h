@@ -35,7 +35,10 @@ typedef struct berth_compile_options {
 
     bool expose_values;  // every operation's result becomes an output too (finding where results
                          // differ)
-    bool plan_only;      // plan placement and memory; the program's code images stay empty
+    // Plan placement and memory; the program's code images stay empty. Where no device that
+    // computes has a code generator, GPUs are planned as for OpenCL kernels (the plan's note says
+    // so).
+    bool plan_only;
 
     berth_log log;
     void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);

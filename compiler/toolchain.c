@@ -117,13 +117,18 @@ static berth_status find_compiler(session *s) {
                                  options->c_compiler);
     }
     if (cross) {
-        const char *name = berth_arena_printf(s->arena, "%s-linux-gnu-gcc", arch);
+        // As Debian names them; 32-bit Arm by its calling convention.
+        bool arm = strncmp(arch, "armv", 4) == 0;
+        const char *triplet =
+            arm ? "arm-linux-gnueabihf" : berth_arena_printf(s->arena, "%s-linux-gnu", arch);
+        const char *name = berth_arena_printf(s->arena, "%s-gcc", triplet);
         s->compiler = find_program(s, name);
         if (s->compiler) return BERTH_OK;
         return berth_status_make(
             BERTH_UNAVAILABLE,
-            "kernels for %s need a cross compiler: install gcc-%s-linux-gnu or name a compiler",
-            arch, arch);
+            "kernels for %s need a cross compiler, and there is no %s: install the package gcc-%s "
+            "(Debian, Ubuntu)",
+            arch, name, triplet);
     }
     static const char *const names[] = {"cc", "gcc", "clang"};
     for (size_t i = 0; i < 3 && !s->compiler; ++i) s->compiler = find_program(s, names[i]);

@@ -168,7 +168,9 @@ static void defaults(berth_planner_state *state) {
 }
 
 static berth_status check_support(const berth_planner_state *state) {
+    enum { most = 8 };  // operations that the message names
     berth_strbuf failures = berth_strbuf_make(state->arena);
+    uint32_t count = 0;
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k) {
@@ -178,13 +180,14 @@ static berth_status check_support(const berth_planner_state *state) {
             const char *problem = device == BERTH_NO_INDEX
                                       ? "its device is not one of the target's"
                                       : unsupported(state, i, f->order[k], device);
-            if (problem)
+            if (problem && ++count <= most)
                 berth_strbuf_addf(&failures, "\n  %s: %s",
                                   berth_loc_describe(state->module, op->loc, state->arena),
                                   problem);
         }
     }
-    if (!failures.length) return BERTH_OK;
+    if (!count) return BERTH_OK;
+    if (count > most) berth_strbuf_addf(&failures, "\n  and %u more", count - most);
     return berth_status_make(BERTH_UNSUPPORTED, "no device of the target can run:%s",
                              berth_strbuf_text(&failures));
 }
