@@ -160,6 +160,7 @@ static const berth_multi_target *stand_in(const berth_multi_target *target, bert
         berth_target *gpu = berth_arena_copy(arena, devices[d].target, sizeof(*gpu));
         gpu->kind = BERTH_DEVICE_OPENCL;
         devices[d].target = gpu;
+        devices[d].virtual_id = d;  // distinct: no other device is an OpenCL one
         any = true;
     }
     copy->devices = devices;
