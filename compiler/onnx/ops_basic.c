@@ -62,12 +62,23 @@ berth_status onnx_build_arith(onnx_call *call) {
     return finish_as_named(call, call->inputs, call->input_count);
 }
 
-// Before opset 7 the slope of several channels lies along dimension 1.
+// Whether a slope of one dimension is one per channel. Before opset 7 it always is. Since then it
+// is broadcast from the last dimension, but exporters (MXNet's, for one) went on writing one per
+// channel: read so where it does not fit the last dimension and fits the channels.
+static bool slope_per_channel(const onnx_call *call, const berth_type *x, const berth_type *slope) {
+    if (x->rank < 2 || slope->rank != 1) return false;
+    if (call->im->opset < 7) return true;
+    return slope->dims[0] > 1 && slope->dims[0] == x->dims[1] && x->dims[x->rank - 1] >= 0 &&
+           slope->dims[0] != x->dims[x->rank - 1];
+}
+
 berth_status onnx_build_prelu(onnx_call *call) {
-    int rank = onnx_call_has(call, 0) ? onnx_call_type(call, call->inputs[0]).rank : -1;
-    if (call->im->opset < 7 && onnx_call_has(call, 1) && rank > 1 &&
-        onnx_call_type(call, call->inputs[1]).rank == 1)
-        BERTH_TRY(align(call, call->inputs[1], 1, rank, &call->inputs[1]));
+    if (onnx_call_has(call, 0) && onnx_call_has(call, 1)) {
+        berth_type x = onnx_call_type(call, call->inputs[0]);
+        berth_type slope = onnx_call_type(call, call->inputs[1]);
+        if (slope_per_channel(call, &x, &slope))
+            BERTH_TRY(align(call, call->inputs[1], 1, x.rank, &call->inputs[1]));
+    }
     return finish_as_named(call, call->inputs, call->input_count);
 }
 

@@ -98,6 +98,25 @@ berth_status onnx_build_dropout(onnx_call *call) {
 
 // ---- normalisation ----
 
+// spatial = 0: statistics for every element of a sample, not for every channel. Inputs: the data,
+// scale, bias, mean, variance.
+static berth_status normalize_per_element(onnx_call *call) {
+    berth_dtype dtype = onnx_call_type(call, call->inputs[0]).dtype;
+    berth_value_id *in = call->inputs;
+    berth_value_id epsilon = onnx_call_number(call, dtype ? dtype : BERTH_DTYPE_F32,
+                                              onnx_call_float(call, "epsilon", 1e-5));
+    berth_value_id deviation = BERTH_NONE;
+    berth_value_id out = BERTH_NONE;
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_ADD, (berth_value_id[]){in[4], epsilon}, 2, &deviation));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_SQRT, &deviation, 1, &deviation));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_SUB, (berth_value_id[]){in[0], in[3]}, 2, &out));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_DIV, (berth_value_id[]){out, deviation}, 2, &out));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_MUL, (berth_value_id[]){out, in[1]}, 2, &out));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_ADD, (berth_value_id[]){out, in[2]}, 2, &out));
+    set_output(call, 0, out);
+    return BERTH_OK;
+}
+
 berth_status onnx_build_batch_normalization(onnx_call *call) {
     bool training = call->im->opset >= 14 ? onnx_call_int(call, "training_mode", 0) != 0
                                           : call->output_count > 1;
@@ -105,25 +124,53 @@ berth_status onnx_build_batch_normalization(onnx_call *call) {
         training = call->output_count > 1;
     if (training)
         return onnx_call_fail(call, BERTH_UNSUPPORTED, "batch normalisation in training mode");
-    if (!onnx_call_int(call, "spatial", 1))
-        return onnx_call_fail(call, BERTH_UNSUPPORTED,
-                              "batch normalisation per activation (spatial = 0)");
     if (call->output_count > 1)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
                               "statistics are outputs of training only");
-    return onnx_build_plain(call);
+    if (onnx_call_int(call, "spatial", 1)) return onnx_build_plain(call);
+    for (int i = 0; i < 5; ++i)
+        if (!onnx_call_has(call, (uint32_t)i))
+            return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "input %d is missing", i);
+    int scales = onnx_call_type(call, call->inputs[1]).rank;
+    if (scales < 0)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "spatial = 0 with statistics of unknown rank");
+    // Exporters that wrote spatial = 0 on statistics per channel (MXNet's) meant those.
+    return scales == 1 ? onnx_build_plain(call) : normalize_per_element(call);
+}
+
+// Channels per group behind the number of groups, as a shape operand; a constant where it is known.
+static berth_status group_shape(onnx_call *call, const berth_type *in, int64_t groups,
+                                berth_value_id *out_shape) {
+    if (in->rank >= 2 && in->dims[1] >= 0) {
+        int64_t wide[2] = {groups, in->dims[1] / groups};
+        *out_shape = onnx_call_ints(call, wide, 2);
+        return BERTH_OK;
+    }
+    int64_t slice[3] = {1, 2, groups};
+    berth_value_id parts[3] = {BERTH_NONE, onnx_call_ints(call, &slice[0], 1),
+                               onnx_call_ints(call, &slice[1], 1)};
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_SHAPE_OF, call->inputs, 1, &parts[0]));
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_SLICE, parts, 3, &parts[0]));
+    parts[1] = onnx_call_ints(call, &slice[2], 1);
+    BERTH_TRY(onnx_call_op1(call, BERTH_OP_DIV, parts, 2, &parts[1]));
+    parts[0] = onnx_call_ints(call, &groups, 1);
+    berth_op_id op = onnx_call_op(call, BERTH_OP_CONCAT, parts, 2, 1);
+    berth_attrs_set_int(call->im->module, onnx_call_op_attrs(call, op), "axis", 0);
+    *out_shape = onnx_call_result(call, op, 0);
+    return onnx_call_infer(call, op);
 }
 
 // Scale and bias are per group before opset 21, per channel from then on.
 static berth_status per_channel(onnx_call *call, berth_value_id value, int64_t groups,
-                                int64_t channels, berth_value_id *out_value) {
+                                berth_value_id shape, berth_value_id *out_value) {
     int64_t column[2] = {groups, 1};
-    int64_t wide[2] = {groups, channels / groups};
+    int64_t all = -1;
     berth_value_id inputs[2] = {value, onnx_call_ints(call, column, 2)};
     BERTH_TRY(onnx_call_op1(call, BERTH_OP_RESHAPE, inputs, 2, &inputs[0]));
-    inputs[1] = onnx_call_ints(call, wide, 2);
+    inputs[1] = shape;
     BERTH_TRY(onnx_call_op1(call, BERTH_OP_EXPAND, inputs, 2, &inputs[0]));
-    inputs[1] = onnx_call_ints(call, &channels, 1);
+    inputs[1] = onnx_call_ints(call, &all, 1);
     return onnx_call_op1(call, BERTH_OP_RESHAPE, inputs, 2, out_value);
 }
 
@@ -133,14 +180,16 @@ berth_status onnx_build_group_normalization(onnx_call *call) {
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "three inputs are needed");
     berth_type in = onnx_call_type(call, call->inputs[0]);
     int64_t groups = onnx_call_int(call, "num_groups", 0);
-    if (in.rank < 2 || in.dims[1] < 0)
-        return onnx_call_fail(call, BERTH_UNSUPPORTED, "the number of channels is not known");
-    if (groups < 1 || in.dims[1] % groups)
+    berth_value_id shape = BERTH_NONE;
+    if (groups < 1)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "num_groups is missing or below 1");
+    if (in.rank >= 2 && in.dims[1] >= 0 && in.dims[1] % groups)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
                               "%lld channels do not divide into %lld groups", (long long)in.dims[1],
                               (long long)groups);
+    BERTH_TRY(group_shape(call, &in, groups, &shape));
     for (int i = 1; i < 3; ++i)
-        BERTH_TRY(per_channel(call, call->inputs[i], groups, in.dims[1], &call->inputs[i]));
+        BERTH_TRY(per_channel(call, call->inputs[i], groups, shape, &call->inputs[i]));
     return onnx_build_plain(call);
 }
 

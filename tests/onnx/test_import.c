@@ -287,6 +287,73 @@ Test(import, slice_with_only_its_steps_known) {
     finish(&i);
 }
 
+// BatchNormalization of opsets 7 and 8 with spatial = 0: statistics per element of a sample become
+// elementwise operations; statistics per channel are read as such.
+Test(import, batch_normalization_per_element) {
+    const int64_t dims[3] = {2, 3, 4};
+    const int64_t element[2] = {3, 4};
+    const int64_t channel[1] = {3};
+    const char *inputs[] = {"x", "s", "b", "m", "v", NULL};
+    const char *outputs[] = {"y", NULL};
+    for (int k = 0; k < 2; ++k) {
+        pb graph = {.size = 0};
+        pb spatial = attr_int("spatial", 0);
+        graph_input(&graph, "x", 3, dims);
+        for (int i = 1; i < 5; ++i) graph_input(&graph, inputs[i], 2 - k, k ? channel : element);
+        graph_output(&graph, "y", 3, dims);
+        graph_node(&graph, "BatchNormalization", "n", inputs, outputs, &spatial, 1);
+        pb model = model_of(&graph, 7);
+        imported i = import_with(&model, NULL);
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        cr_expect_eq(count_kind(&i, BERTH_OP_BATCH_NORMALIZATION), k);
+        cr_expect_eq(count_kind(&i, BERTH_OP_SQRT), !k);
+        finish(&i);
+    }
+}
+
+// A slope of one dimension that fits the channels and not the last dimension is one per channel.
+Test(import, prelu_slope_per_channel) {
+    const int64_t dims[3] = {2, 3, 4};
+    const int64_t square[3] = {2, 3, 3};
+    const int64_t slope[1] = {3};
+    for (int k = 0; k < 3; ++k) {
+        pb graph = {.size = 0};
+        graph_input(&graph, "x", 3, k == 1 ? square : dims);
+        graph_input(&graph, "slope", 1, slope);
+        graph_output(&graph, "y", 3, k == 1 ? square : dims);
+        graph_node1(&graph, "PRelu", "n", "x", "slope", "y");
+        pb model = model_of(&graph, k == 2 ? 6 : 9);
+        imported i = import_with(&model, NULL);
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        cr_expect_eq(count_kind(&i, BERTH_OP_UNSQUEEZE), k == 1 ? 0 : 1);
+        finish(&i);
+    }
+}
+
+// The number of channels need not be known for scales per group.
+Test(import, group_normalization_with_symbolic_channels) {
+    const int64_t dims[3] = {2, SYMBOL(0), 4};
+    const int64_t groups[1] = {3};
+    const char *inputs[] = {"x", "s", "b", NULL};
+    const char *outputs[] = {"y", NULL};
+    pb graph = {.size = 0};
+    pb count = attr_int("num_groups", 3);
+    graph_input(&graph, "x", 3, dims);
+    graph_input(&graph, "s", 1, groups);
+    graph_input(&graph, "b", 1, groups);
+    graph_output(&graph, "y", 3, dims);
+    graph_node(&graph, "GroupNormalization", "n", inputs, outputs, &count, 1);
+    pb model = model_of(&graph, 18);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_GROUP_NORMALIZATION), 1);
+    finish(&i);
+    berth_dim_binding odd = {"N0", 7};  // 7 channels in 3 groups
+    i = import_with(&model, &(berth_import_options){.dims = &odd, .dim_count = 1});
+    cr_expect(i.status);
+    finish(&i);
+}
+
 // ---- functions of the model ----
 
 Test(import, functions_are_inlined) {
