@@ -1,9 +1,13 @@
 // What the graph executor itself costs on the cpu device: the time of a run with 0, 1, 100 and 1000
-// steps whose kernels do next to nothing. One JSON line per case; the last line gives the two
-// figures the requirements name: the fixed cost of a run and the cost of one more step.
+// steps whose kernels do next to nothing. One JSON line per case; the last line of each setting
+// gives the two figures the requirements name: the fixed cost of a run and the cost of one more
+// step. Then what the thread pool costs with two threads: an empty loop while the worker is awake
+// and after it fell asleep, the time until a worker that was asleep works, and what a second thread
+// brings to work that only computes (2 where both have a core of their own).
 //
 //   bench_executor [seconds per case]
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "devices/cpu/thread_pool.h"
 #include "executor/session.h"
 
 static const char source[] =
@@ -150,6 +155,86 @@ static double run_case(berth_arena *arena, const berth_executable_image *image, 
     return run_ns;
 }
 
+// ---- thread pool ----
+
+enum { loop_samples = 101, loop_iterations = 64, asleep_after_us = 2000 };
+
+static void do_nothing(void *user, uint32_t thread, int64_t begin, int64_t end) {
+    (void)user, (void)thread, (void)begin, (void)end;
+}
+
+// About a microsecond per iteration: a chain of additions that depend on each other.
+static void compute(void *user, uint32_t thread, int64_t begin, int64_t end) {
+    (void)thread;
+    for (int64_t i = begin; i < end; ++i) {
+        double sum = 0;
+        for (int k = 0; k < 1000; ++k) sum += 1e-3 * (double)i;
+        ((volatile double *)user)[i * 8] = sum;
+    }
+}
+
+// The caller's iteration waits for the worker's.
+typedef struct meeting {
+    atomic_bool came;
+    int64_t came_ns;
+} meeting;
+
+static void meet(void *user, uint32_t thread, int64_t begin, int64_t end) {
+    meeting *m = user;
+    (void)begin, (void)end;
+    if (thread == 0) {
+        while (!atomic_load(&m->came)) continue;
+        return;
+    }
+    m->came_ns = berth_clock_ns();
+    atomic_store(&m->came, true);
+}
+
+static double median_loop(berth_thread_pool *pool, int64_t count, berth_thread_pool_body body,
+                          void *user, bool asleep) {
+    double samples[loop_samples];
+    for (int s = 0; s < loop_samples; ++s) {
+        if (asleep) usleep(asleep_after_us);
+        if (!asleep) berth_thread_pool_run(pool, loop_iterations, 0, do_nothing, NULL);
+        int64_t start_ns = berth_clock_ns();
+        berth_thread_pool_run(pool, count, 0, body, user);
+        samples[s] = (double)(berth_clock_ns() - start_ns);
+    }
+    qsort(samples, loop_samples, sizeof(samples[0]), compare_times);
+    return samples[loop_samples / 2];
+}
+
+static double median_wake(berth_thread_pool *pool) {
+    double samples[loop_samples];
+    for (int s = 0; s < loop_samples; ++s) {
+        meeting m = {.came = false};
+        usleep(asleep_after_us);
+        int64_t start_ns = berth_clock_ns();
+        berth_thread_pool_run(pool, 2, 1000000, meet, &m);
+        samples[s] = (double)(m.came_ns - start_ns);
+    }
+    qsort(samples, loop_samples, sizeof(samples[0]), compare_times);
+    return samples[loop_samples / 2];
+}
+
+static void measure_pool(const char *machine) {
+    berth_thread_pool *pools[2];
+    double compute_ns[2];
+    static double results[loop_iterations * 8];
+    for (uint32_t i = 0; i < 2; ++i) {
+        const berth_thread_pool_options options = {.thread_count = i + 1, .spin_ns = 20000};
+        must("pool", berth_thread_pool_create(berth_allocator_system(), &options, &pools[i]));
+        compute_ns[i] = median_loop(pools[i], loop_iterations, compute, results, false);
+    }
+    print_facts(machine, 2, false);
+    printf(",\"empty_loop_ns\":%.0f,\"empty_loop_asleep_ns\":%.0f,\"wake_ns\":%.0f,"
+           "\"compute_1_ns\":%.0f,\"compute_2_ns\":%.0f}\n",
+           median_loop(pools[1], loop_iterations, do_nothing, NULL, false),
+           median_loop(pools[1], loop_iterations, do_nothing, NULL, true), median_wake(pools[1]),
+           compute_ns[0], compute_ns[1]);
+    for (int i = 0; i < 2; ++i) berth_thread_pool_destroy(pools[i]);
+}
+
 int main(int argc, char **argv) {
     double seconds = argc > 1 ? atof(argv[1]) : 0.5;
     berth_arena *arena = NULL;
@@ -167,6 +252,7 @@ int main(int argc, char **argv) {
         printf(",\"fixed_ns_per_run\":%.0f,\"ns_per_step\":%.1f}\n", run_ns[1],
                (run_ns[3] - run_ns[1]) / 999);
     }
+    measure_pool(machine);
     berth_arena_destroy(arena);
     return 0;
 }

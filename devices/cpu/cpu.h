@@ -34,6 +34,7 @@ typedef struct cpu_kernel {
     bool serial;           // too little work to share it with another thread
     uint32_t trials_left;  // runs on the calling thread that are timed to find that out
     int64_t least_ns;      // of those so far
+    int64_t expected_ns;   // on a fast core
 } cpu_kernel;
 
 typedef struct cpu_executable {

@@ -10,6 +10,8 @@
 #define SERIAL_LIMIT_NS 2000.0
 #define SERIAL_FLOPS_PER_NS 2.0
 #define SERIAL_BYTES_PER_NS 8.0
+#define FAST_FLOPS_PER_NS 100.0
+#define FAST_BYTES_PER_NS 50.0
 #define TRIAL_LIMIT_NS 50000.0
 #define TRIAL_COUNT 3
 #define PARALLEL_LEAST_NS 3000
@@ -64,6 +66,8 @@ static void choose_threads(cpu_kernel *found, const berth_program_kernel *kernel
     found->serial = kernel->groups[0] == 1 || (known && estimate_ns < SERIAL_LIMIT_NS);
     if (!found->serial && known && estimate_ns < TRIAL_LIMIT_NS) found->trials_left = TRIAL_COUNT;
     found->least_ns = INT64_MAX;
+    double fast_ns = kernel->flops / FAST_FLOPS_PER_NS + kernel->bytes / FAST_BYTES_PER_NS;
+    found->expected_ns = fast_ns < 1e9 ? (int64_t)fast_ns : 1000000000;
 }
 
 berth_status berth_cpu__executable_find(berth_executable *base, const berth_program_kernel *kernel,
@@ -146,7 +150,7 @@ berth_status berth_cpu__dispatch(berth_device *base, const berth_command *comman
         try_alone(kernel, &state, groups);
     } else {
         berth_cpu__make_way(device);
-        berth_thread_pool_run(device->pool, groups, run_part, &state);
+        berth_thread_pool_run(device->pool, groups, kernel->expected_ns, run_part, &state);
     }
     pthread_mutex_unlock(&device->run_lock);
     return BERTH_OK;

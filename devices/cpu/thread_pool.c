@@ -13,6 +13,8 @@
 #define LOOP_SPIN_NS 500000  // how long a thread looks for the end of a loop before it sleeps
 #define BITES_OF_REST 4      // a thread takes this part of what a share has left,
 #define BITES_OF_SHARE 16    // but not less than this part of the share
+#define WAKE_AFTER_NS 20000  // about what waking a thread costs
+#define WAKE_FANOUT 2        // threads that one thread wakes
 #define GATE_CLOSED 0x80000000u
 #define CACHE_LINE_BYTES 64
 
@@ -50,6 +52,10 @@ struct berth_thread_pool {
     atomic_bool stopping;
     atomic_bool caller_sleeps;
     _Alignas(CACHE_LINE_BYTES) atomic_uint sleeper_count;
+    // Of the caller, while workers sleep:
+    _Alignas(CACHE_LINE_BYTES) bool may_wake;
+    int64_t alone_ns;     // what it worked without them, without a pause
+    int64_t alone_at_ns;  // when that was counted last
 };
 
 // ---- sharing out the work ----
@@ -72,6 +78,24 @@ static int64_t iteration(const berth_thread_pool *pool, uint32_t at) {
     return i < pool->count ? i : pool->count;
 }
 
+static void wake(berth_thread_pool *pool) {
+    berth_devices__futex_wake(&pool->epoch, WAKE_FANOUT);
+}
+
+// The caller, while workers sleep. Waking one costs it some microseconds, and the worker comes
+// later still: too much for a short run. So it wakes them when it has worked alone for as long, or
+// is about to: at worst it has then spent twice what was necessary (the ski rental problem; A.
+// Karlin et al., "Competitive randomized algorithms for nonuniform problems", 1994).
+static void wake_when_worth_it(berth_thread_pool *pool, int64_t expected_ns) {
+    int64_t now_ns = berth_clock_ns();
+    pool->alone_ns += now_ns - pool->alone_at_ns;
+    pool->alone_at_ns = now_ns;
+    if (pool->alone_ns + expected_ns < WAKE_AFTER_NS) return;
+    pool->alone_ns = 0;
+    pool->may_wake = false;
+    wake(pool);
+}
+
 static void run_share(berth_thread_pool *pool, uint32_t owner, uint32_t thread) {
     atomic_uint_fast64_t *next = &pool->shares[owner].next;
     uint32_t loop = pool->loop;
@@ -88,6 +112,7 @@ static void run_share(berth_thread_pool *pool, uint32_t owner, uint32_t thread) 
                                                    memory_order_relaxed, memory_order_relaxed))
             continue;
         pool->body(pool->user, thread, iteration(pool, at), iteration(pool, after));
+        if (thread == 0 && pool->may_wake) wake_when_worth_it(pool, 0);
         seen = atomic_load_explicit(next, memory_order_relaxed);
     }
 }
@@ -143,6 +168,12 @@ static unsigned wait_for_loop(berth_thread_pool *pool, unsigned seen) {
     return epoch;
 }
 
+// Inside a loop that has work for more threads than are awake.
+static void wake_others(berth_thread_pool *pool) {
+    uint32_t sleeper_count = atomic_load_explicit(&pool->sleeper_count, memory_order_relaxed);
+    if (sleeper_count && pool->unit_count > pool->started_count + 1 - sleeper_count) wake(pool);
+}
+
 static void *worker_main(void *user) {
     worker *self = user;
     berth_thread_pool *pool = self->pool;
@@ -150,6 +181,7 @@ static void *worker_main(void *user) {
         seen = wait_for_loop(pool, seen);
         if (atomic_load(&pool->stopping)) return NULL;
         if (!enter(pool)) continue;
+        wake_others(pool);
         run_shares(pool, self->index);  // of this loop or, for a late worker, of one after it
         leave(pool);
     }
@@ -180,15 +212,23 @@ static void count_loop(berth_thread_pool *pool) {
     pool->loop = 1;
 }
 
-// Opens the next loop to the workers, unless `gate` is closed, and wakes at most `wake_count`.
-static void announce(berth_thread_pool *pool, unsigned gate, int wake_count) {
-    atomic_store_explicit(&pool->gate, gate, memory_order_release);
+// Opens the next loop to the workers that are awake.
+static void announce(berth_thread_pool *pool) {
+    atomic_store_explicit(&pool->gate, 0, memory_order_release);
     atomic_fetch_add(&pool->epoch, 1);
-    if (atomic_load(&pool->sleeper_count) != 0) berth_devices__futex_wake(&pool->epoch, wake_count);
 }
 
-void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_pool_body body,
-                           void *user) {
+static void look_for_sleepers(berth_thread_pool *pool, int64_t expected_ns) {
+    pool->may_wake = atomic_load(&pool->sleeper_count) != 0;
+    if (!pool->may_wake) return;
+    int64_t now_ns = berth_clock_ns();
+    if (now_ns - pool->alone_at_ns > pool->options.spin_ns) pool->alone_ns = 0;
+    pool->alone_at_ns = now_ns;
+    wake_when_worth_it(pool, expected_ns);
+}
+
+void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expected_ns,
+                           berth_thread_pool_body body, void *user) {
     if (count <= 0) return;
     uint32_t threads = pool->started_count + 1;
     if (threads == 1 || count == 1) {
@@ -201,7 +241,8 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_
     pool->unit = 1 + count / INT32_MAX;
     pool->unit_count = (uint32_t)((count + pool->unit - 1) / pool->unit);
     count_loop(pool);
-    announce(pool, 0, (int)(count < threads ? count : threads) - 1);
+    announce(pool);
+    look_for_sleepers(pool, expected_ns);
     run_shares(pool, 0);
     close_loop(pool);
 }
@@ -217,7 +258,8 @@ pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t threa
 void berth_thread_pool_destroy(berth_thread_pool *pool) {
     if (!pool) return;
     atomic_store(&pool->stopping, true);
-    announce(pool, GATE_CLOSED, INT_MAX);
+    atomic_fetch_add(&pool->epoch, 1);
+    berth_devices__futex_wake(&pool->epoch, INT_MAX);
     for (uint32_t i = 0; i < pool->started_count; ++i) pthread_join(pool->workers[i].thread, NULL);
     berth_free(pool->allocator, pool->workers, pool->options.thread_count * sizeof(worker));
     berth_aligned_block self = pool->self;

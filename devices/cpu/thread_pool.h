@@ -34,7 +34,10 @@ pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t threa
 // when all are done. Every thread begins with a part of the range that is its own, the same in all
 // loops of one count, and then takes from the parts of others. Allocates nothing. Not reentrant,
 // and one caller at a time.
-void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, berth_thread_pool_body body,
-                           void *user);
+// Threads that sleep are woken when the work is worth it: when the caller alone
+// has worked for a while in this loop and those before it, or expects to. `expected_ns`: what one
+// thread takes for the whole loop at least; 0 = not known.
+void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expected_ns,
+                           berth_thread_pool_body body, void *user);
 
 #endif  // BERTH_DEVICES_CPU_THREAD_POOL_H_

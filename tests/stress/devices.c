@@ -50,7 +50,7 @@ static void stress_pool(uint32_t threads, int64_t spin_ns, int rounds) {
     int64_t total = 0;
     for (int round = 0; round < rounds; ++round) {
         int64_t count = round * 7 % (CELLS + 1);
-        berth_thread_pool_run(pool, count, add, &c);
+        berth_thread_pool_run(pool, count, round % 3 * 15000, add, &c);
         total += count;
         for (int64_t i = 0; i < count; ++i) ++expected[i];
         check(atomic_load(&c.sum) == total, "the loop returned before all was done");
