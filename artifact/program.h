@@ -85,7 +85,8 @@ typedef struct berth_program_io {
 typedef struct berth_executable_image {
     const char *device_kind;
     const char *format;   // BERTH_FORMAT_*
-    const char *options;  // build options, "" for none
+    const char *options;  // opencl: build options; cpu: what the code needs of the processor, as
+                          // "x86_64 avx2 fma"; "" for none
     const void *data;     // borrowed
     uint64_t size_bytes;
 } berth_executable_image;

@@ -53,11 +53,12 @@ static berth_status compile_c(image_builder *b, uint32_t first) {
                                          .temporary_folder = options->temporary_folder,
                                          .interrupt = options->interrupt};
     BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources.data, sources.count));
+    const char *needs = berth_toolchain_needs(target, arena);
     for (uint32_t i = 0; i < members.count; ++i) {
         units[members.data[i]].executable = b->images.count;
         berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
                                         .format = BERTH_FORMAT_CPU_ELF,
-                                        .options = "",
+                                        .options = needs,
                                         .data = sources.data[i].image,
                                         .size_bytes = sources.data[i].image_size_bytes};
         berth_vec_push(arena, &b->images, image);

@@ -45,6 +45,16 @@ typedef struct session {
 // ---- flags
 // ----------------------------------------------------------------------------------------------------------
 
+static const char *host_arch(void) {
+#if defined(__x86_64__)
+    return "x86_64";
+#elif defined(__aarch64__)
+    return "aarch64";
+#else
+    return "";
+#endif
+}
+
 // Features of a target that compilers take as -m<name>, by the name the target has for them.
 static const char *const x86_features[][2] = {
     {"sse3", "sse3"},         {"ssse3", "ssse3"},
@@ -56,6 +66,9 @@ static const char *const x86_features[][2] = {
     {"avx512dq", "avx512dq"}, {"avx512vl", "avx512vl"},
     {"avx512cd", "avx512cd"}, {"avx512vnni", "avx512vnni"},
 };
+
+// Those before sse4.2 are in every processor that has it; the facts of a machine do not name them.
+enum { x86_first_fact = 3 };
 
 const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena) {
     berth_strbuf text = berth_strbuf_make(arena);
@@ -78,6 +91,20 @@ const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena
     return berth_strbuf_text(&text);
 }
 
+const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena) {
+    static const char *const arm_features[] = {"dotprod", "fp16"};
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, *target->arch ? target->arch : host_arch());
+    if (strcmp(target->arch, "x86_64") == 0)
+        for (size_t i = 0; i < sizeof(x86_features) / sizeof(x86_features[0]); ++i)
+            if (i >= x86_first_fact && berth_target_has_feature(target, x86_features[i][0]))
+                berth_strbuf_addf(&text, " %s", x86_features[i][0]);
+    for (size_t i = 0; i < 2 && strcmp(target->arch, "aarch64") == 0; ++i)
+        if (berth_target_has_feature(target, arm_features[i]))
+            berth_strbuf_addf(&text, " %s", arm_features[i]);
+    return berth_strbuf_text(&text);
+}
+
 // ---- finding the compiler
 // -------------------------------------------------------------------------------------------
 
@@ -94,16 +121,6 @@ static const char *find_program(const session *s, const char *name) {
         at += length + (at[length] == ':');
     }
     return NULL;
-}
-
-static const char *host_arch(void) {
-#if defined(__x86_64__)
-    return "x86_64";
-#elif defined(__aarch64__)
-    return "aarch64";
-#else
-    return "";
-#endif
 }
 
 static berth_status find_compiler(session *s) {

@@ -52,6 +52,10 @@ BERTH_MUST_USE berth_status berth_toolchain_compile(const berth_toolchain_option
                                                     berth_arena *arena, berth_toolchain_unit *units,
                                                     uint32_t count);
 
+// What code compiled with these flags needs of a processor: its architecture and features by the
+// target's names, separated by spaces ("x86_64 avx2 fma").
+const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena);
+
 // Flags for a target, as one text ("-O3 -mavx2 ..."): part of the cache key, shown by reports.
 const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena);
 

@@ -26,6 +26,7 @@ typedef struct cpu_device {
     uint32_t *cores;               // per thread: its core; NULL when workers are not bound
     berth_aligned_block *scratch;  // per thread
     size_t scratch_bytes;          // of each
+    char checked_isa[256];         // the last that was found here; guarded by run_lock
 } cpu_device;
 
 typedef struct cpu_kernel {
@@ -49,6 +50,9 @@ typedef struct cpu_executable {
 // Where workers are bound: the one that has the core which the calling thread runs on now goes to
 // the core that nobody has. Under run_lock.
 void berth_cpu__make_way(cpu_device *device);
+
+// isa.c: INCOMPATIBLE when this processor lacks what an image's `options` name ("x86_64 avx2 fma").
+BERTH_MUST_USE berth_status berth_cpu__isa_check(cpu_device *device, const char *needs);
 
 // executable.c
 BERTH_MUST_USE berth_status berth_cpu__executable_load(berth_device *device,

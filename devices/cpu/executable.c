@@ -23,6 +23,7 @@ berth_status berth_cpu__executable_load(berth_device *device, const berth_execut
     if (strcmp(image->format, BERTH_FORMAT_CPU_ELF) != 0)
         return berth_status_make(BERTH_INCOMPATIBLE, "cpu devices load \"%s\" images, not \"%s\"",
                                  BERTH_FORMAT_CPU_ELF, image->format);
+    BERTH_TRY(berth_cpu__isa_check((cpu_device *)device, image->options));
     cpu_executable *executable = berth_calloc(device->allocator, 1, sizeof(*executable));
     if (!executable) return berth_status_oom();
     berth_status status = berth_dynlib_open_memory(image->data, (size_t)image->size_bytes,

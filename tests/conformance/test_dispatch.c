@@ -2,6 +2,12 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#if defined(__aarch64__)
+#define BERTH_TEST_ARCH "aarch64"
+#else
+#define BERTH_TEST_ARCH "x86_64"
+#endif
+
 #include "tests/conformance/conformance.h"
 
 enum { COUNT = 1003 };
@@ -222,6 +228,28 @@ CONFORMANCE(dispatch, broken_image) {
     berth_status_free(status);
     image.format = "tea-leaves";
     check_code(berth_executable_load(f->devices[0], &image, &executable), BERTH_INCOMPATIBLE);
+}
+
+// Code for another processor is refused by name, before it can run into an illegal instruction.
+CONFORMANCE(dispatch, other_processors) {
+    static const char *const needs[][2] = {
+        {"x86_65 sse3", "x86_65"}, {"z80", "z80"}, {BERTH_TEST_ARCH " quux9 frob", "quux9, frob"}};
+    if (strcmp(f->row->format, BERTH_FORMAT_CPU_ELF) != 0) return;  // others ask their compiler
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); ++i) {
+        berth_executable *executable = NULL;
+        berth_executable_image image = {.device_kind = f->row->kind,
+                                        .format = f->row->format,
+                                        .options = needs[i][0],
+                                        .data = "x",
+                                        .size_bytes = 1};
+        berth_status status = berth_executable_load(f->devices[0], &image, &executable);
+        cr_assert_eq(berth_status_code(status), BERTH_INCOMPATIBLE, "%s",
+                     berth_status_message(status));
+        cr_assert_not_null(strstr(berth_status_message(status), needs[i][1]), "%s",
+                           berth_status_message(status));
+        cr_assert_null(executable);
+        berth_status_free(status);
+    }
 }
 
 // ---- out of memory ----
