@@ -49,20 +49,28 @@ static void collect_accesses(orderer *o) {
     }
 }
 
-// An earlier step comes first where one of the two writes what the other touches.
+static bool overlap(const access *a, const access *b) {
+    return a->begin_bytes < b->end_bytes && b->begin_bytes < a->end_bytes;
+}
+
+static bool covers(const access *a, const access *b) {
+    return a->begin_bytes <= b->begin_bytes && a->end_bytes >= b->end_bytes;
+}
+
+// An earlier step comes first where one of the two writes what the other touches. Behind a write of
+// all those bytes nothing is to be said: what comes then depends on that write. (A long chain of
+// operations in the same bytes would have edges between all pairs.)
 static void add_edges(orderer *o, const access_list *list) {
     for (uint32_t i = 0; i < list->items.count; ++i) {
-        const access *write = &list->items.data[i];
-        if (!write->write) continue;
-        for (uint32_t k = 0; k < list->items.count; ++k) {
-            const access *other = &list->items.data[k];
-            bool overlap =
-                other->begin_bytes < write->end_bytes && write->begin_bytes < other->end_bytes;
-            if (!overlap || other->node == write->node) continue;
-            berth_memory_order_edge edge = {write->node, other->node};
-            if (other->node < write->node)
-                edge = (berth_memory_order_edge){other->node, write->node};
+        const access *earlier = &list->items.data[i];  // by node, ascending
+        for (uint32_t k = i + 1; k < list->items.count; ++k) {
+            const access *later = &list->items.data[k];
+            if (later->node == earlier->node || !(earlier->write || later->write) ||
+                !overlap(earlier, later))
+                continue;
+            berth_memory_order_edge edge = {earlier->node, later->node};
             berth_vec_push(o->arena, &o->edges, edge);
+            if (later->write && covers(later, earlier)) break;
         }
     }
 }
@@ -86,6 +94,16 @@ static bool is_whole(const orderer *o, uint32_t tensor, uint32_t root, uint64_t 
            o->p->tensors.data[tensor].size_bytes == o->p->storages.data[root].size_bytes;
 }
 
+// Two accesses to the front of a list.
+static void put_before(orderer *o, access_list *list, const access first[2]) {
+    uint32_t count = list->items.count;
+    berth_vec_push(o->arena, &list->items, first[0]);
+    berth_vec_push(o->arena, &list->items, first[1]);
+    memmove(list->items.data + 2, list->items.data, count * sizeof(access));
+    list->items.data[0] = first[0];
+    list->items.data[1] = first[1];
+}
+
 // Where a result is an output, an operand that only it reads can be there too, in every order.
 static void move_to_outputs(orderer *o) {
     berth_packager *p = o->p;
@@ -107,10 +125,7 @@ static void move_to_outputs(orderer *o) {
             continue;
         o->sharing.into[from] = to;
         o->sharing.offset_bytes[from] = 0;
-        access_list joined = o->lists[from];
-        for (uint32_t k = 0; k < o->lists[to].items.count; ++k)
-            berth_vec_push(o->arena, &joined.items, o->lists[to].items.data[k]);
-        o->lists[to] = joined;
+        put_before(o, &o->lists[to], list->items.data);
         o->lists[from] = (access_list){0};
     }
 }

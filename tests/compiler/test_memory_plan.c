@@ -86,6 +86,36 @@ static uint64_t workspace_bytes(const berth_program *program) {
     return bytes;
 }
 
+typedef struct held {
+    size_t bytes, limit_bytes;
+} held;
+
+static void *resize_within_limit(void *state, void *pointer, size_t old_bytes, size_t new_bytes) {
+    held *h = state;
+    if (h->bytes - old_bytes + new_bytes > h->limit_bytes) return NULL;
+    berth_allocator system = berth_allocator_system();
+    void *result = system.resize(system.state, pointer, old_bytes, new_bytes);
+    if (result || !new_bytes) h->bytes += new_bytes - old_bytes;
+    return result;
+}
+
+// Thousands of operations over each other in one output: what planning them takes grows with their
+// number, not with that of their pairs (nine million here).
+Test(memory_plan, long_chain_in_place) {
+    held h = {.limit_bytes = (size_t)200 << 20};
+    fixture f = {0};
+    check(berth_arena_create((berth_allocator){resize_within_limit, &h}, &f.arena));
+    f.module = berth_module_create(f.arena, "test");
+    f.main = berth_graph_create(f.module, "main", 0);
+    berth_value_id x = input(&f, "x", 4);
+    for (int i = 0; i < 3000; ++i) x = unary(&f, BERTH_OP_RELU, x);
+    berth_compile_result r = plan(&f, &x, 1);
+    cr_expect_eq(r.program->step_count, 3000);
+    cr_expect_eq(workspace_bytes(r.program), 0);  // all of it where the output is
+    berth_arena_destroy(f.arena);
+    cr_expect_eq(h.bytes, 0);
+}
+
 // Two values of a chain are live at once; over each other, one.
 Test(memory_plan, chain_of_relus) {
     fixture f = begin();
