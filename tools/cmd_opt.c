@@ -43,6 +43,25 @@ static bool known_pass(const char *name) {
     return false;
 }
 
+// The passes behind the options' help, from the pipeline itself.
+static char *list_passes(int key, const char *text, void *input) {
+    (void)input;
+    union {
+        const char *given;
+        char *kept;
+    } same = {.given = text};
+    if (key != ARGP_KEY_HELP_POST_DOC) return same.kept;
+    char *list = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&list, &length);
+    if (!out) return NULL;
+    fputs("The passes, in the order of the pipeline:\n", out);
+    for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
+        fprintf(out, "  %-15s %s\n", (*pass)->name, (*pass)->description);
+    fclose(out);
+    return list;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
     uint64_t number = 0;
@@ -281,12 +300,9 @@ int berth_cmd_opt(int argc, char **argv) {
         parse,
         "MODEL",
         "Reads MODEL (an ONNX file, or a module as text or JSON, as this command prints it), runs "
-        "compiler passes and prints the module.\vThe passes, in the order of "
-        "the pipeline: keep-names, fold-constants, simplify, expose-values, plan-devices, layout, "
-        "fuse, lower, "
-        "schedule, package.",
+        "compiler passes and prints the module.\v ",
         children,
-        NULL,
+        list_passes,
         NULL};
     berth_cli_parse(&argp, argc, argv, &command);
     command.json = berth_cli_wants_json(&command.cli);

@@ -67,6 +67,7 @@ Test(command, usage) {
     expect_error("run " DIGITS " --input image=", 2, "NAME=FILE");
     expect_error("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
     cr_assert_eq(berth("run --version").exit_status, 0);
+    cr_assert(strstr(berth("opt --help").out, "plan-scopes"));
     cr_assert_eq(berth("--help").exit_status, 0);
     cr_assert_eq(berth("--version").exit_status, 0);
     static const char *const commands[] = {"run",     "verify", "plan",  "build",  "inspect", "opt",
