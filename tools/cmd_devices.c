@@ -34,13 +34,14 @@ static json_t *device_json(const char *kind, const berth_device_info *device) {
     char name[64];
     snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:o}", "device", name, "name",
+        "{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", name, "name",
         berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
         "driver_version", berth_cli_json_text(device->driver_version), "compute_units",
         (json_int_t)device->compute_units, "max_group_size", (json_int_t)device->max_group_size,
         "local_memory_bytes", (json_int_t)device->local_memory_bytes, "cache_bytes",
         (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
-        (json_int_t)device->cache_bytes[2], "memories", memories);
+        (json_int_t)device->cache_bytes[2], "shares_host_memory",
+        (int)(device->unified || device->memories[0].host_visible), "memories", memories);
 }
 
 static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
@@ -80,7 +81,9 @@ static void print_device(const char *kind, const berth_device_info *device) {
         berth_format_bytes(memory->capacity_bytes, bytes);
         printf("      memory %s: %s, aligned to %u%s\n", memory->scope,
                memory->capacity_bytes ? bytes : "capacity unknown", memory->alignment_bytes,
-               memory->host_visible ? ", host memory" : "");
+               memory->host_visible        ? ", host memory"
+               : i == 0 && device->unified ? ", can be shared with the host"
+                                           : "");
     }
 }
 

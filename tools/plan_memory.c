@@ -16,6 +16,21 @@ static const berth_memory_report_pool *pool_report(const berth_model *model, uin
     return NULL;
 }
 
+// ", shared with a, b", or nothing.
+static void print_sharers(const berth_program *program, const berth_program_pool *pool) {
+    for (uint32_t d = 0, count = 0; d < program->device_count; ++d)
+        if (d != pool->device && berth_program_pool_reached(pool, d))
+            printf("%s%s", count++ ? ", " : ", shared with ", program->devices[d].name);
+}
+
+static json_t *sharers_json(const berth_program *program, const berth_program_pool *pool) {
+    json_t *names = json_array();
+    for (uint32_t d = 0; d < program->device_count; ++d)
+        if (d != pool->device && berth_program_pool_reached(pool, d))
+            json_array_append_new(names, json_string(program->devices[d].name));
+    return names;
+}
+
 static double gap_percent(const berth_program_pool *pool) {
     if (pool->lower_bound_bytes == 0) return 0;
     return 100.0 * (double)(pool->size_bytes - pool->lower_bound_bytes) /
@@ -32,9 +47,10 @@ void berth_plan_memory_print(const berth_model *model) {
         const berth_memory_report_pool *report = pool_report(model, i);
         berth_format_bytes(pool->size_bytes, bytes[0]);
         berth_format_bytes(pool->lower_bound_bytes, bytes[1]);
-        printf("memory       %s, scope %s, %s: %s (lower bound %s, gap %.2f%%)\n",
-               program->devices[pool->device].name, pool->scope, usage_name(pool->usage), bytes[0],
-               bytes[1], gap_percent(pool));
+        printf("memory       %s", program->devices[pool->device].name);
+        print_sharers(program, pool);
+        printf(", scope %s, %s: %s (lower bound %s, gap %.2f%%)\n", pool->scope,
+               usage_name(pool->usage), bytes[0], bytes[1], gap_percent(pool));
         for (uint32_t k = 0; report && k < report->value_count; ++k) {
             berth_format_bytes(report->values[k].size_bytes, bytes[0]);
             if (k == 0)
@@ -59,9 +75,10 @@ json_t *berth_plan_memory_json(const berth_model *model) {
         const berth_program_pool *pool = &program->pools[i];
         const berth_memory_report_pool *report = pool_report(model, i);
         json_t *item = json_pack(
-            "{s:s, s:s, s:s, s:I, s:I}", "device", program->devices[pool->device].name, "scope",
-            pool->scope, "usage", usage_name(pool->usage), "peak_bytes",
-            (json_int_t)pool->size_bytes, "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes);
+            "{s:s, s:o, s:s, s:s, s:I, s:I}", "device", program->devices[pool->device].name,
+            "shared_with", sharers_json(program, pool), "scope", pool->scope, "usage",
+            usage_name(pool->usage), "peak_bytes", (json_int_t)pool->size_bytes,
+            "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes);
         json_array_append_new(pools, item);
         if (!report) continue;
         json_t *values = json_array();

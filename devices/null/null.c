@@ -71,7 +71,9 @@ static berth_status null_buffer_view(berth_buffer *root, uint64_t offset_bytes, 
     return BERTH_OK;
 }
 
-// 7. Leave out (NULL) unless the device works in host memory.
+// 7. Leave out (NULL) unless the device works in host memory. Here the core shares what
+// buffer_allocate gives, since it is host-visible; a device that takes turns with the host supplies
+// buffer_share as well (devices/opencl/shared.c).
 static berth_status null_buffer_import(berth_device *device, void *data, uint64_t size_bytes,
                                        berth_buffer **out_buffer) {
     (void)size_bytes;

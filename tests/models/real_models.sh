@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both; some
-# also as for a GPU, with work-groups and tiles in local memory.
+# Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both, some also in
+# one memory and as for a GPU, with work-groups and tiles in local memory.
 # Usage: real_models.sh BERTH [all|small|tiny]. Counts what is not there as skipped. Exit status 1 when one fails.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,8 +24,10 @@ verify() {
   local options=(--target "$target")
   case $target in
   "opencl"*) options+=(--require opencl:0) ;;
-  "split "*) # operators drawn by a generator seeded by the model's name: the same split each time
+  "split "* | "shared "*) # operators drawn by a generator seeded by the model's name: the same split each time
     options=(--target cpu,opencl)
+    # As on a chip whose GPU works in the CPU's memory: nothing is copied.
+    [[ $target == shared* ]] && options=(--target "cpu,opencl -shares_host_memory=true")
     local ops
     ops=$("$berth" inspect "$model" --format=json | python3 -c '
 import json, random, sys
@@ -49,7 +51,7 @@ check() {
   shift 3
   local targets=("cpu" "opencl -host=cpu")
   case $name in mnist | super_resolution | rfb320 | light_squeezenet)
-    [ "$which" = tiny ] || targets+=("opencl -subgroup_size=32 -host=cpu") ;;
+    [ "$which" = tiny ] || targets+=("opencl -subgroup_size=32 -host=cpu" "shared 1") ;;
   esac
   for split in $(seq "$splits"); do targets+=("split $split"); done
   for target in "${targets[@]}"; do
