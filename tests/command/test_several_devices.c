@@ -1,0 +1,100 @@
+// Models on several devices by the command: two GPUs whose copies go through the host, and devices
+// that share a memory, which copy nothing. The results are those of the CPU alone.
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define MODEL "examples/digits/digits.onnx --dim batch=1 --format=json"
+
+// The command's JSON; NULL where it failed.
+static json_t *berth_json(const char *command, const char *arguments) {
+    char text[1024];
+    snprintf(text, sizeof(text), "POCL_DEVICES='pthread pthread' %s %s " MODEL " %s 2>/dev/null",
+             BERTH_COMMAND, command, arguments);
+    FILE *pipe = popen(text, "r");
+    cr_assert_not_null(pipe);
+    json_error_t error;
+    json_t *json = json_loadf(pipe, 0, &error);
+    int status = pclose(pipe);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        cr_assert_not_null(json, "%s: %s", text, error.text);
+        return json;
+    }
+    json_decref(json);
+    return NULL;
+}
+
+// A run on OpenCL devices; skips the test where there are none.
+static json_t *run_json(const char *arguments) {
+    json_t *json = berth_json("run", arguments);
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    if (!json && !(required && strstr(required, "opencl"))) cr_skip("skipped: this needs OpenCL");
+    cr_assert_not_null(json, "run %s", arguments);
+    return json;
+}
+
+static json_int_t integer(const json_t *json, const char *name) {
+    return json_integer_value(json_object_get(json, name));
+}
+
+static void expect_same_results(const json_t *a, const json_t *b) {
+    const char *const names[] = {"max", "min"};
+    for (int i = 0; i < 2; ++i) {
+        double x = json_real_value(
+            json_object_get(json_array_get(json_object_get(a, "outputs"), 0), names[i]));
+        double y = json_real_value(
+            json_object_get(json_array_get(json_object_get(b, "outputs"), 0), names[i]));
+        cr_expect(fabs(x - y) <= 1e-5 * fabs(x) + 1e-7, "%s: %g, %g", names[i], x, y);
+    }
+}
+
+Test(several_devices, copies_between_gpus_go_through_the_host, .timeout = 300) {
+    static const char target[] = "--target opencl,opencl,cpu --pin op:MaxPool=opencl:1";
+    json_t *plan = berth_json("plan", target);
+    json_t *run = run_json(target), *alone = berth_json("run", "");
+    cr_assert_not_null(plan);
+    size_t index;
+    json_t *copy;
+    json_int_t planned_bytes = 0;
+    int down = 0, up = 0;
+    json_array_foreach(json_object_get(plan, "copies"), index, copy) {
+        const char *from = json_string_value(json_object_get(copy, "from"));
+        const char *to = json_string_value(json_object_get(copy, "to"));
+        cr_expect(strcmp(from, "cpu:0") == 0 || strcmp(to, "cpu:0") == 0, "%s > %s", from, to);
+        cr_expect_gt(integer(copy, "bytes"), 0);
+        planned_bytes += integer(copy, "bytes");
+        down += strcmp(from, "opencl:1") == 0;
+        up += strcmp(to, "opencl:1") == 0;
+    }
+    cr_expect_eq(down, 2, "the results of two MaxPool");
+    cr_expect_eq(up, 2, "their operands");
+    cr_expect_eq(planned_bytes, integer(run, "copied_bytes"));
+    expect_same_results(run, alone);
+    json_decref(plan);
+    json_decref(run);
+    json_decref(alone);
+}
+
+Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
+    static const char *const targets[] = {
+        "--target 'opencl -shares_host_memory=true,cpu' --pin op:MaxPool=cpu:0",
+        "--target 'opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu' "
+        "--pin op:MaxPool=opencl:1 --pin op:Relu=cpu:0 --no-fusion",
+        "--target 'opencl -shares_host_memory=true -host=cpu'",
+    };
+    json_t *apart = run_json("--target opencl,cpu --pin op:MaxPool=cpu:0");
+    json_t *alone = berth_json("run", "");
+    cr_expect_gt(integer(apart, "copied_bytes"), 0);
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); ++i) {
+        json_t *run = run_json(targets[i]);
+        cr_expect_eq(integer(run, "copied_bytes"), 0, "%s", targets[i]);
+        expect_same_results(run, alone);
+        json_decref(run);
+    }
+    json_decref(apart);
+    json_decref(alone);
+}
