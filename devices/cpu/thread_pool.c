@@ -15,6 +15,8 @@
 #define BITES_OF_SHARE 16    // but not less than this part of the share
 #define WAKE_AFTER_NS 20000  // about what waking a thread costs
 #define WAKE_FANOUT 2        // threads that one thread wakes
+#define ALONE_FACTOR 10      // see note_wait
+#define ALONE_MOST_NS 500000000
 #define GATE_CLOSED 0x80000000u
 #define CACHE_LINE_BYTES 64
 
@@ -56,6 +58,9 @@ struct berth_thread_pool {
     _Alignas(CACHE_LINE_BYTES) bool may_wake;
     int64_t alone_ns;     // what it worked without them, without a pause
     int64_t alone_at_ns;  // when that was counted last
+    // Of the caller, where workers lose their cores to others:
+    int64_t late_at_ns;      // when it last had to wait for such a worker
+    int64_t alone_until_ns;  // until then it works alone
 };
 
 // ---- sharing out the work ----
@@ -187,21 +192,38 @@ static void *worker_main(void *user) {
     }
 }
 
+// A worker whose core does something else holds up the caller, for milliseconds where other
+// programs want the cores. The caller has waited longer than the loop takes it alone: when that
+// happens again and again, it works alone for ten times as long as it waited, so that a machine
+// that is busy costs little more than to have one thread.
+static void note_wait(berth_thread_pool *pool, int64_t start_ns, int64_t wait_ns, int64_t now_ns) {
+    int64_t alone_ns = (wait_ns - start_ns) * pool->started_count;
+    int64_t waited_ns = now_ns - wait_ns;
+    if (waited_ns < LOOP_SPIN_NS || waited_ns < alone_ns) return;
+    int64_t pause_ns =
+        ALONE_FACTOR * waited_ns < ALONE_MOST_NS ? ALONE_FACTOR * waited_ns : ALONE_MOST_NS;
+    bool again = pool->late_at_ns && now_ns - pool->late_at_ns < pause_ns;
+    if (again) pool->alone_until_ns = now_ns + pause_ns;
+    pool->late_at_ns = again ? pool->alone_until_ns : now_ns;
+}
+
 // Closes the loop and waits for the workers inside.
-static void close_loop(berth_thread_pool *pool) {
+static void close_loop(berth_thread_pool *pool, int64_t start_ns) {
     unsigned gate = atomic_fetch_or(&pool->gate, GATE_CLOSED) | GATE_CLOSED;
-    int64_t end_ns = 0;
+    int64_t wait_ns = 0, now_ns = 0;
     for (unsigned i = 0; gate != GATE_CLOSED; gate = atomic_load(&pool->gate)) {
         berth_devices__spin_hint();
         if (++i % SPINS_PER_CLOCK != 0) continue;
-        int64_t now_ns = berth_clock_ns();
-        if (end_ns == 0) end_ns = now_ns + (pool->options.spin_ns ? LOOP_SPIN_NS : 0);
-        if (now_ns < end_ns) continue;
+        now_ns = berth_clock_ns();
+        if (wait_ns == 0) wait_ns = now_ns;
+        if (now_ns < wait_ns + (pool->options.spin_ns ? LOOP_SPIN_NS : 0)) continue;
         atomic_store(&pool->caller_sleeps, true);
         gate = atomic_load(&pool->gate);
         if (gate != GATE_CLOSED) berth_devices__futex_wait(&pool->gate, gate, -1);
         atomic_store(&pool->caller_sleeps, false);
+        now_ns = berth_clock_ns();
     }
+    if (now_ns > wait_ns + LOOP_SPIN_NS) note_wait(pool, start_ns, wait_ns, now_ns);
 }
 
 // Numbers the next loop. 0 is what shares begin with.
@@ -231,7 +253,8 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expec
                            berth_thread_pool_body body, void *user) {
     if (count <= 0) return;
     uint32_t threads = pool->started_count + 1;
-    if (threads == 1 || count == 1) {
+    int64_t start_ns = threads > 1 && count > 1 ? berth_clock_ns() : 0;
+    if (start_ns < pool->alone_until_ns || threads == 1 || count == 1) {
         body(user, 0, 0, count);
         return;
     }
@@ -244,7 +267,7 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expec
     announce(pool);
     look_for_sleepers(pool, expected_ns);
     run_shares(pool, 0);
-    close_loop(pool);
+    close_loop(pool, start_ns);
 }
 
 uint32_t berth_thread_pool_thread_count(const berth_thread_pool *pool) {
