@@ -82,7 +82,10 @@ void berth_target__override(berth_target__parse *parse, json *root, const char *
             berth_target__json_set(parse->scratch, value, key, next);
         }
         if (!next) {
-            berth_target__error(parse, text, "there is no list '%s'", key);
+            berth_target__error(parse, text, "there is no list '%s'%s", key,
+                                value == root && strcmp(key, "devices") == 0
+                                    ? ": a target of one device takes its fields alone, as cores=2"
+                                    : "");
             return;
         }
         value = next;

@@ -46,11 +46,14 @@ static const struct argp_option options[] = {
     {"executor", key_executor, "KIND", 0, "Executor: graph", 1},
     {"runtime", key_runtime, "KIND", 0, "Runtime: hosted", 1},
     {"pin", key_pin, "PATTERN=DEVICE", 0,
-     "Run nodes whose name matches PATTERN (or op:PATTERN, their operator) on DEVICE; may be "
-     "repeated",
+     "Run nodes whose name matches PATTERN (or op:PATTERN, their operator) on DEVICE; * and ? "
+     "stand "
+     "for any text and any character; may be repeated",
      1},
     {"set", key_set, "PATH=VALUE", 0,
-     "Override a field of the target, for example devices[0].target.cores=2", 1},
+     "Override a field of the target: cores=2 where it is one device, devices[0].target.cores=2 "
+     "where there are several",
+     1},
     {"input", key_input, "NAME=FILE", 0,
      "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
     {"strategy", key_strategy, "NAME", 0,
@@ -253,9 +256,22 @@ const char *berth_cli_cache_folder(berth_arena *arena) {
     return home && *home ? berth_arena_printf(arena, "%s/.cache/berth", home) : NULL;
 }
 
+// Names in models are anything; what would steer a terminal is shown as its number.
+static void print_message(const char *level, const char *message) {
+    fprintf(stderr, "berth: %s: ", level);
+    for (const char *at = message; *at; ++at) {
+        unsigned char byte = (unsigned char)*at;
+        if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f)
+            fprintf(stderr, "\\x%02x", byte);
+        else
+            fputc(byte, stderr);
+    }
+    fputc('\n', stderr);
+}
+
 int berth_cli_finish(berth_status status) {
     if (!status) return 0;
-    fprintf(stderr, "berth: error: %s\n", berth_status_message(status));
+    print_message("error", berth_status_message(status));
     berth_status_free(status);
     return 1;
 }
@@ -271,7 +287,7 @@ static void write_log(void *state, berth_log_level level, const char *message) {
     const berth_cli_model *cli = state;
     static const char *const names[] = {"error", "warning", "note", "debug"};
     if (level > (cli->quiet ? BERTH_LOG_WARNING : BERTH_LOG_INFO)) return;
-    fprintf(stderr, "berth: %s: %s\n", names[level], message);
+    print_message(names[level], message);
 }
 
 berth_log berth_cli_log(const berth_cli_model *cli) {

@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
     {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
     {"tags", key_tags, "DIR", 0, "Folder of your own tags, VENDOR/NAME.json (default: $BERTH_TAGS)",
      0},
-    {"set", key_set, "PATH=VALUE", 0, "Override a field, for example devices[0].target.cores=2", 0},
+    {"set", key_set, "PATH=VALUE", 0, "Override a field: cores=2, devices[0].target.cores=2", 0},
     {"host", key_host, "T", 0, "Target of the host", 0},
     {"executor", key_executor, "KIND", 0, "Executor: graph, vm or aot", 0},
     {"runtime", key_runtime, "KIND", 0, "Runtime: hosted or bare", 0},

@@ -146,6 +146,9 @@ Test(command, opt_reads_what_it_prints) {
 Test(command, bad_targets_and_pins) {
     expect_error("plan " DIGITS " --dim batch=1 --target nowhere/board", 1, "nowhere/board");
     expect_error("plan " DIGITS " --dim batch=1 --pin nothing=cpu:0", 1, "matches no operation");
+    expect_error("plan " DIGITS " --dim batch=1 --set devices[0].target.cores=1", 1,
+                 "a target of one device takes its fields alone");
+    expect_error("plan \"$(printf '/no\\033[31mwhere')\"", 1, "/no\\x1b[31mwhere");
     expect_error("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
     expect_error("plan " DIGITS
                  " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",

@@ -8,9 +8,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 pc=$(find "$work/prefix" -name berth.pc)
-sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
 export PKG_CONFIG_PATH=$(dirname "$pc")
-cc -std=c17 examples/run_model.c $(pkg-config --cflags --libs berth) -o "$work/run_model"
+cc -std=c17 -Wall -Wextra -Wpedantic -Werror examples/run_model.c $(pkg-config --cflags --libs berth) -o "$work/run_model"
 output=$("$work/run_model" examples/digits/digits.onnx 2>&1 || true)
 grep -q -- '--dim' <<<"$output" || { echo "unexpected: $output"; exit 1; } # the symbolic dimension is refused, clearly
 mkdir "$work/consumer"
