@@ -85,6 +85,12 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
         "--target 'opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu' "
         "--pin op:MaxPool=opencl:1 --pin op:Relu=cpu:0 --no-fusion",
         "--target 'opencl -shares_host_memory=true -host=cpu'",
+        // A memory of the target's own, with an alignment that no device here asks for.
+        "--target '{\"kind\": \"multi\", \"devices\": [{\"name\": \"gpu\", \"target\": "
+        "\"opencl\"}, "
+        "{\"name\": \"big\", \"target\": \"cpu\"}], \"memories\": [{\"name\": \"dram\", "
+        "\"capacity_bytes\": \"1GiB\", \"alignment_bytes\": 4096, \"reached_by\": [\"gpu\", "
+        "\"big\"]}]}' --pin op:MaxPool=big",
     };
     json_t *apart = run_json("--target opencl,cpu --pin op:MaxPool=cpu:0");
     json_t *alone = berth_json("run", "");
