@@ -9,9 +9,10 @@
 #include "ir/op_params.h"
 #include "planner/planner.h"
 
-#define BLOCK 8          // channels of a block of activations,
-#define WIDE_BLOCK 16    // where registers hold 16 floats and the channels fill them
-#define WEIGHT_BLOCK 16  // outputs of a block of weights
+#define BLOCK 8           // channels of a block of activations,
+#define WIDE_BLOCK 16     // where registers hold 16 floats and the channels fill them
+#define WEIGHT_BLOCK 16   // outputs of a block of weights
+#define MANY_CHANNELS 64  // of which half an empty block is a small part
 
 typedef berth_layout_pass pass;
 
@@ -34,13 +35,42 @@ static bool on_cpu(const pass *p, berth_op_id id) {
            (target->kind == BERTH_DEVICE_OPENCL && target->subgroup_size == 1);
 }
 
+static int64_t lanes_of(const pass *p, berth_op_id id) {
+    const berth_target *target = target_of(p, id);
+    bool wide = target && target->kind == BERTH_DEVICE_CPU && target->vector_bits >= 512;
+    return wide ? WIDE_BLOCK : BLOCK;
+}
+
 // Channels per block of a value that operation `id` reads or makes. Blocks of 16 would leave half a
 // register empty, and half a block of memory, for what is a multiple of 8 only.
 static int64_t block_for(const pass *p, berth_op_id id, int64_t channels) {
-    const berth_target *target = target_of(p, id);
-    bool wide = target && target->kind == BERTH_DEVICE_CPU && target->vector_bits >= 512;
     bool fills = channels % WIDE_BLOCK == 0 || channels % BLOCK != 0;
-    return wide && fills && channels > BLOCK ? WIDE_BLOCK : BLOCK;
+    return fills && channels > BLOCK ? lanes_of(p, id) : BLOCK;
+}
+
+// Whether nothing behind the value takes its blocks apart or together: then half a block may stay
+// empty.
+static bool ends_blocked(const pass *p, berth_value_id value) {
+    const berth_graph *graph = graph_of(p);
+    for (int step = 0; step < 8; ++step) {
+        const berth_op *user = NULL;
+        uint32_t users = 0;
+        for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i) {
+            const berth_op *op = &graph->ops.data[graph->regions.data[0].ops.data[i]];
+            bool uses = false;
+            for (uint32_t k = 0; k < op->input_count; ++k) uses |= op->inputs[k] == value;
+            if (uses) user = op;
+            users += uses;
+        }
+        if (users > 1) return false;
+        if (users == 0) return true;
+        bool follows = berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) && user->input_count == 1;
+        if (!follows)
+            return user->kind != BERTH_OP_CONV && user->kind != BERTH_OP_CONCAT &&
+                   !berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE);
+        value = user->outputs[0];
+    }
+    return false;
 }
 
 static berth_str_id blocked_by(const pass *p, int64_t block) {
@@ -194,6 +224,9 @@ static bool choose_blocks(const pass *p, berth_op_id id, const berth_window *w, 
     bool depthwise = w->group > 1 && inputs == 1 && group_outputs == 1;
     bool whole = inputs % BLOCK == 0;
     *out = (conv_blocks){.output = block_for(p, id, group_outputs)};
+    if (w->group == 1 && outputs >= MANY_CHANNELS && out->output < lanes_of(p, id) &&
+        ends_blocked(p, graph_of(p)->ops.data[id].outputs[0]))
+        out->output = lanes_of(p, id);
     if (depthwise) {
         if (outputs % BLOCK) return false;
         out->input = out->output = now && outputs % now == 0 ? now : block_for(p, id, outputs);
@@ -286,7 +319,9 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     if (!choose_blocks(p, id, &w, berth_layout__block(p, op.inputs[0]), weights->dims[1],
                        weights->dims[0], &blocks))
         return BERTH_OK;
-    int64_t tile = p->winograd ? berth_winograd_choose(&w, weights->dims[1], weights->dims[0]) : 0;
+    int64_t tile = 0;
+    if (p->winograd)
+        tile = berth_winograd_choose(&w, weights->dims[1], weights->dims[0], lanes_of(p, id));
     if (tile && (!bias || bias->rank == 1)) {
         make_winograd(p, id, weights, bias, &w, &blocks, tile);
         *out_done = true;
@@ -342,10 +377,19 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     return true;
 }
 
+// A window over plain rows is no work for vectors: its input is put in blocks once.
 static bool convert_pool(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
-    if (!is_blocked(p, op.inputs[0]) || second || !is_f32(p, op.outputs[0], 4)) return false;
+    if (second || !is_f32(p, op.outputs[0], 4) || !is_f32(p, op.inputs[0], 4)) return false;
+    if (!is_blocked(p, op.inputs[0])) {
+        int64_t channels = type_of(p, op.inputs[0])->dims[1];
+        bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
+        if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout) return false;
+        berth_str_id layout = blocked_by(p, block_for(p, id, channels));
+        set_input(p, id, 0, in_layout(p, op.inputs[0], layout, id, id));
+        op = graph_of(p)->ops.data[id];
+    }
     set_layout(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
     return true;
 }

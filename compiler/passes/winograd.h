@@ -7,8 +7,10 @@
 
 // Outputs per dimension of a tile: 4 or 2 where F(m x m, 3 x 3) pays, 0 where the direct
 // convolution is as good. F(4 x 4) needs maps that its tiles fill; its weights are 4 times as large
-// as the direct ones, so that small maps are bound by memory.
-int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t outputs);
+// as the direct ones (F(2 x 2): 1.8), so that small maps are bound by memory, the more so the more
+// floats a register holds (`lanes`).
+int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t outputs,
+                              int64_t lanes);
 
 // weights f32 [o, i, 3, 3] -> points [(m+2)^2, i, o] in layout "aCb16c"
 // (BERTH_WINOGRAD_WEIGHTS_TAG), in `arena`. Lavin and Gray 2016, section 4: G g G^T. O(o * i).

@@ -144,8 +144,21 @@ static int64_t row_limit(const plan *p, int64_t columns) {
     return limit < 1 ? 1 : limit > 14 ? 14 : limit;
 }
 
+// Whether the loop decides what is padding, or how much of it: divisions for every element once it
+// is fused, and no vectors when it is fused with the lanes.
+static bool decides(const plan *p, int loop) {
+    berth_var var = p->nest.loops[loop].var;
+    if (berth_cpu__used_in_conditions(p->fn, p->reduction.update, var, 0)) return true;
+    for (int i = 0; i < p->reduction.epilogue_count; ++i) {
+        berth_expr value = p->fn->stmts.data[p->reduction.epilogue[i]].value;
+        if (berth_cpu__used_in_conditions(p->fn, value, var, 0)) return true;
+    }
+    return false;
+}
+
 // Loops `loop` and loop + 1 become one where every access of the nest goes on regularly.
 static bool try_fuse(plan *p, int loop) {
+    if (decides(p, loop) || decides(p, loop + 1)) return false;
     berth_access_list accesses = {0};
     berth_access store = {.buf = 0, .at = p->store};
     for (uint32_t i = 0; i < p->loads.items.count; ++i)
@@ -499,32 +512,68 @@ static bool wants_panel(plan *p) {
     return reads > 1;
 }
 
+// Many products of small matrices whose rows lie together in memory (Winograd points, tile by
+// tile): with a loop of products outside, every row would come from memory again for each of them,
+// in pieces. Rows that stay in the cache while all products pass over them; 0 = products outside.
+static int64_t rows_outside(const plan *p) {
+    int64_t products = 1;
+    if (p->row < 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes * 3 / 4) return 0;
+    int64_t bytes = buffer_bytes_moved(p, false);
+    if (bytes <= p->facts->l2_bytes / 2) return 0;
+    for (int loop = 0; loop < p->nest.count; ++loop) {
+        if (in_tile(p, loop)) continue;
+        for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+            bool linear = false;
+            const berth_linear *at = &p->loads.items.data[i].at;
+            if (!load_uses(p, i, loop)) return 0;
+            int64_t step = berth_linear_stride(p->fn, at, p->nest.loops[loop].var, &linear);
+            if (!linear) return 0;
+            int64_t row = berth_linear_stride(p->fn, at, p->nest.loops[p->row].var, &linear);
+            if (!is_vector(p, i) && (!linear || row < step * p->nest.loops[loop].extent)) return 0;
+        }
+        products *= p->nest.loops[loop].extent;
+    }
+    if (products == 1) return 0;
+    int64_t per_row = 2 * bytes / p->nest.loops[p->row].extent;  // the results are as many
+    int64_t rows = p->facts->l2_bytes / 4 / (per_row ? per_row : 1);
+    return rows > p->rows ? rows : p->rows;
+}
+
+// The order of the loops around the tiles. What stays in the cache is walked in the inner loop:
+// weights when they are small, else the rows.
+static berth_nest outer_loops(const plan *p, berth_nest_loop columns, berth_nest_loop rows,
+                              bool rows_first) {
+    berth_nest outer = {0};
+    bool columns_outside = buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
+    bool placed = false;
+    if (rows_first) outer.loops[outer.count++] = rows;
+    for (int i = 0; i < p->nest.count; ++i) {
+        if (i == p->col) {
+            outer.loops[outer.count++] = columns;
+            placed = true;
+        }
+        if (!in_tile(p, i)) add_outer(p, &outer, i);
+    }
+    if (!placed && columns_outside) outer.loops[outer.count++] = columns;
+    if (rows.extent > 1 && !rows_first) outer.loops[outer.count++] = rows;
+    if (!placed && !columns_outside) outer.loops[outer.count++] = columns;
+    return outer;
+}
+
 static berth_stmt build(plan *p) {
     berth_tfn *fn = p->fn;
-    berth_nest outer = {0};
     berth_nest inner = tile_nest(p);
     shape columns = columns_of(p);
     shape rows = rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
     int64_t chunk = rows.full ? choose_chunk(rows.full, other_groups(p) * column_groups) : 1;
+    int64_t kept = rows.full ? rows_outside(p) : 0;
+    while (kept && chunk > 1 && (chunk * p->rows > kept || rows.full % chunk)) chunk--;
     int64_t chunks = rows.full ? rows.full / chunk + (rows.rest > 0) : 1;
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), column_groups,
                                    BERTH_LOOP_PARALLEL};
     berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};
-    // What stays in the cache is walked in the inner loop: weights when they are small, else the
-    // rows.
-    bool columns_outside = buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
-    bool placed = false;
-    for (int i = 0; i < p->nest.count; ++i) {
-        if (i == p->col) {
-            outer.loops[outer.count++] = column_loop;
-            placed = true;
-        }
-        if (!in_tile(p, i)) add_outer(p, &outer, i);
-    }
-    if (!placed && columns_outside) outer.loops[outer.count++] = column_loop;
-    if (chunks > 1) outer.loops[outer.count++] = row_loop;
-    if (!placed && !columns_outside) outer.loops[outer.count++] = column_loop;
+    berth_nest outer = outer_loops(p, column_loop, row_loop, kept && chunks > 1);
     outer.body = column_tiles(p, inner, column_loop.var, row_loop.var, chunk, columns, rows);
     return outer.body ? berth_nest_emit(fn, &outer) : 0;
 }

@@ -1,0 +1,77 @@
+// What the cpu policy decides about loops, seen in the scheduled function.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "ir/text.h"
+#include "tests/schedule/support.h"
+
+static berth_tfn *parse(berth_arena *arena, const char *text) {
+    berth_module *module = NULL;
+    text = berth_arena_printf(arena, "module \"t\"\n\n%s\n", text);
+    berth_status status = berth_module_parse(arena, text, strlen(text), "case", &module);
+    cr_assert_null(status, "%s\n%s", berth_status_message(status), text);
+    return berth_tfn_get(module, berth_module_find_function(module, "f"));
+}
+
+static void schedule(berth_arena *arena, berth_tfn *fn, const char *target) {
+    berth_status status = berth_schedule_apply(fn, support_target(arena, target));
+    cr_assert_null(status, "%s", berth_status_message(status));
+}
+
+static int widest_store(const berth_tfn *fn, berth_buf to) {
+    int lanes = 1;
+    for (uint32_t s = 1; s < fn->stmts.count; ++s) {
+        const berth_stmt_node *node = &fn->stmts.data[s];
+        if (node->kind != BERTH_STMT_STORE || node->buf != to) continue;
+        if (fn->exprs.data[node->value].lanes > lanes) lanes = fn->exprs.data[node->value].lanes;
+    }
+    return lanes;
+}
+
+// Stride 1: columns and channels follow each other in memory, but columns decide what is padding.
+Test(policy_order, padded_pools_are_vectors) {
+    static const char text[] =
+        "tensor @f(%x: f32[1,16,9,9]{aBcd8b} in, %y: f32[1,16,9,9]{aBcd8b} out) {\n"
+        "  parallel %o in 2 { parallel %h in 9 { for %w in 9 { for %i in 8 {\n"
+        "    register %m: f32[]\n    %m[] = -inf\n"
+        "    for %a in 3 { for %b in 3 {\n"
+        "      %m[] = max(%m[], select(%h + %a + -1 >= 0 && %h + %a + -1 < 9 &&\n"
+        "                              %w + %b + -1 >= 0 && %w + %b + -1 < 9,\n"
+        "        %x[0, %o * 8 + %i, %h + %a + -1, %w + %b + -1], -inf)) } }\n"
+        "    %y[0, %o * 8 + %i, %h, %w] = %m[]\n  } } } }\n}";
+    bench_case c = support_case_create();
+    berth_tfn *fn = parse(c.arena, text);
+    schedule(c.arena, fn, "cpu -vector_bits=256");
+    cr_expect_eq(widest_store(fn, 1), 8);
+    support_case_destroy(&c);
+}
+
+static const char *outermost(const berth_tfn *fn) {
+    berth_stmt id = fn->body;
+    while (fn->stmts.data[id].kind == BERTH_STMT_SEQ) id = fn->lists.data[fn->stmts.data[id].first];
+    cr_assert_eq(fn->stmts.data[id].kind, BERTH_STMT_FOR);
+    return berth_module_str(fn->module, fn->vars.data[fn->stmts.data[id].var].name);
+}
+
+// Products p of small matrices over 3000 rows: where the rows of all products lie together, they
+// stay in the cache while the products pass; where each product has its own rows, products are
+// outside.
+Test(policy_order, rows_that_lie_together_are_outside) {
+    static const struct { const char *layout, *outer; } rows[] = {{"{bac}", "rows"}, {"", "p"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        bench_case c = support_case_create();
+        char *text = berth_arena_printf(
+            c.arena,
+            "tensor @f(%%x: f32[16,3000,32]%s in, %%u: f32[16,32,32]{aCb16c} in,\n"
+            "    %%y: f32[16,3000,32]%s out) {\n"
+            "  parallel %%p in 16 { parallel %%t in 3000 { for %%o in 32 {\n"
+            "    register %%s: f32[]\n    %%s[] = 0.0\n"
+            "    for %%k in 32 { %%s[] = fma(%%x[%%p, %%t, %%k], %%u[%%p, %%k, %%o], %%s[]) }\n"
+            "    %%y[%%p, %%t, %%o] = %%s[]\n  } } }\n}",
+            rows[i].layout, rows[i].layout);
+        berth_tfn *fn = parse(c.arena, text);
+        schedule(c.arena, fn, "cpu -vector_bits=512 -l2_bytes=1048576");
+        cr_expect_str_eq(outermost(fn), rows[i].outer, "layout \"%s\"", rows[i].layout);
+        support_case_destroy(&c);
+    }
+}
