@@ -30,6 +30,40 @@ berth_status onnx_build_scatter(onnx_call *call) {
     return onnx_call_finish(call, BERTH_OP_SCATTER_ELEMENTS, call->inputs, call->input_count);
 }
 
+// A condition that is constant (from the model, or bound) selects elements that are known: a
+// gather. Otherwise the result's shape depends on values.
+berth_status onnx_build_compress(onnx_call *call) {
+    if (!onnx_call_has(call, 0) || !onnx_call_has(call, 1))
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "two inputs are needed");
+    const berth_tensor *condition = onnx_call_constant(call, call->inputs[1]);
+    if (!condition || condition->rank != 1) return onnx_build_plain(call);
+    int64_t count = condition->dims[0];
+    int64_t *places = berth_arena_new_array(call->im->scratch, int64_t, count + 1);
+    uint32_t kept = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (berth_tensor_get_i64(condition, i)) places[kept++] = i;
+    const onnx_attr *axis = onnx_call_attr(call, "axis");
+    berth_value_id inputs[2] = {call->inputs[0], BERTH_NONE};
+    if (!axis) {
+        int64_t all = -1;
+        inputs[1] = onnx_call_ints(call, &all, 1);
+        BERTH_TRY(onnx_call_op1(call, BERTH_OP_RESHAPE, inputs, 2, &inputs[0]));
+    }
+    berth_type in = onnx_call_type(call, inputs[0]);
+    int64_t along = axis ? axis->i : 0;
+    if (along < 0) along += in.rank;
+    bool known = along >= 0 && along < in.rank && in.dims[along] >= 0;  // a wrong axis: gather says
+    if (known && kept && places[kept - 1] >= in.dims[along])
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
+                              "the condition keeps element %lld of an axis of %lld",
+                              (long long)places[kept - 1], (long long)in.dims[along]);
+    inputs[1] = onnx_call_ints(call, places, kept);
+    berth_op_id op = onnx_call_op(call, BERTH_OP_GATHER, inputs, 2, 1);
+    berth_attrs_set_int(call->im->module, onnx_call_op_attrs(call, op), "axis", axis ? axis->i : 0);
+    if (call->output_count) call->outputs[0] = onnx_call_result(call, op, 0);
+    return onnx_call_infer(call, op);
+}
+
 // ---- arithmetic: broadcast by attributes before opset 7 ----
 
 // Dimensions that `value` needs behind its own, so that it lies at `axis` of a tensor of `rank`

@@ -37,7 +37,7 @@ static const onnx_row rows[] = {
     {"CenterCropPad", 18, NULL, "not implemented"},
     {"Clip", 6, onnx_build_clip, "-max:f -min:f"},
     {"Col2Im", 18, NULL, "not implemented"},
-    {"Compress", 9, onnx_build_plain, "axis:i"},
+    {"Compress", 9, onnx_build_compress, "axis:i"},
     {"Concat", 4, onnx_build_plain, "!axis:i"},
     {"ConcatFromSequence", 11, NULL, "sequences are not supported"},
     {"Constant", 1, onnx_build_constant, "-sparse_value:p -value:t -value_float:f -value_floats:F -value_int:i -value_ints:I -value_string:s -value_strings:S"},

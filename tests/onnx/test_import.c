@@ -354,6 +354,37 @@ Test(import, group_normalization_with_symbolic_channels) {
     finish(&i);
 }
 
+// A condition that is known selects known elements; without an axis, of the flattened tensor.
+Test(import, compress_by_a_known_condition_gathers) {
+    const int64_t dims[2] = {3, 2};
+    const int64_t three[1] = {3};
+    const int64_t wanted[1] = {2};
+    uint8_t flags[3] = {0, 1, 1};
+    const char *inputs[] = {"x", "c", NULL};
+    const char *outputs[] = {"y", NULL};
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, dims);
+    graph_value(&graph, 11, "c", 9, 1, three);
+    graph_output(&graph, "y", 1, wanted);
+    graph_node(&graph, "Compress", "n", inputs, outputs, NULL, 0);
+    pb model = model_of(&graph, 11);
+    berth_input_binding c = {
+        .name = "c",
+        .tensor = {.dtype = BERTH_DTYPE_BOOL, .rank = 1, .dims = {3}, .data = flags},
+        .as_constant = true};
+    imported i = import_with(&model, &(berth_import_options){.inputs = &c, .input_count = 1});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_COMPRESS), 0);
+    const berth_op *gather = find_kind(&i, BERTH_OP_GATHER, 0);
+    cr_assert(gather);
+    const berth_tensor *places = berth_graph_constant_of(i.module, i.graph, gather->inputs[1]);
+    cr_assert(places && berth_tensor_element_count(places) == 2);
+    cr_expect_eq(berth_tensor_get_i64(places, 0), 1);
+    cr_expect_eq(berth_tensor_get_i64(places, 1), 2);
+    cr_expect_eq(output_type(&i, 0)->rank, 1);
+    finish(&i);
+}
+
 // ---- functions of the model ----
 
 Test(import, functions_are_inlined) {
