@@ -2,6 +2,11 @@
 # Installs what is missing (Debian, root or sudo), builds Berth, and runs the digits example: a small convolutional network
 # whose convolutions run on OpenCL and the rest on the CPU.
 set -euo pipefail
+case "${1:-}" in
+"") ;;
+-h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;;
+*) echo "unknown option '$1'; see --help" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 scripts/build.sh release
 echo

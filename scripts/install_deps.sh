@@ -1,6 +1,11 @@
 #!/usr/bin/env bash
 # Installs what Berth needs to build, run and test on Debian 12 (as root or with sudo). Does nothing when all is there.
 set -euo pipefail
+case "${1:-}" in
+"") ;;
+-h | --help) sed -n '2p' "$0" | cut -c3-; exit 0 ;;
+*) echo "unknown option '$1'; see --help" >&2; exit 2 ;;
+esac
 packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev

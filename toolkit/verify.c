@@ -226,7 +226,7 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
         .arena = arena, .data = &data, .options = options, .model = model, .result = out_result};
     berth_status status = berth_arena_try(arena, compare_outputs, &job);
     berth_model_destroy(model);
-    return status;
+    return berth_status_prefix(status, "\"%s\"", folder);
 }
 
 // ---- operation by operation ---------------------------------------------------------------------
