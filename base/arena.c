@@ -43,7 +43,7 @@ berth_status berth_arena_create(berth_allocator allocator, berth_arena **out_are
     return BERTH_OK;
 }
 
-static _Noreturn void fail(berth_arena *arena) {
+_Noreturn void berth_arena_fail(berth_arena *arena) {
     while (arena && !arena->guard) arena = arena->parent;
     if (!arena) {
         fputs("berth: out of memory outside of berth_arena_try (a bug in Berth)\n", stderr);
@@ -54,7 +54,7 @@ static _Noreturn void fail(berth_arena *arena) {
 
 berth_arena *berth_arena_create_child(berth_arena *parent) {
     berth_arena *child = berth_calloc(parent->allocator, 1, sizeof(*child));
-    if (!child) fail(parent);
+    if (!child) berth_arena_fail(parent);
     child->allocator = parent->allocator;
     child->parent = parent;
     child->next_sibling = parent->first_child;
@@ -114,10 +114,10 @@ static void *bump(chunk *c, size_t size_bytes, size_t alignment_bytes) {
     return (void *)aligned;
 }
 
-void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes, size_t alignment_bytes) {
+void *berth_arena_alloc_unset(berth_arena *arena, size_t size_bytes, size_t alignment_bytes) {
     void *result = bump(arena->chunks, size_bytes, alignment_bytes);
     if (!result) {
-        if (size_bytes > SIZE_MAX / 2) fail(arena);
+        if (size_bytes > SIZE_MAX / 2) berth_arena_fail(arena);
         size_t wanted = size_bytes + alignment_bytes + sizeof(chunk);
         size_t grown = arena->chunks ? arena->used_bytes : first_chunk_bytes;
         if (grown > largest_chunk_bytes) grown = largest_chunk_bytes;
@@ -125,7 +125,7 @@ void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes, size_t al
         bool own_chunk = wanted > grown;
         if (!own_chunk) wanted = grown;
         chunk *c = berth_alloc(arena->allocator, wanted);
-        if (!c) fail(arena);
+        if (!c) berth_arena_fail(arena);
         c->size_bytes = wanted;
         c->used_bytes = 0;
         if (own_chunk && arena->chunks) {  // keep filling the current chunk afterwards
@@ -138,6 +138,11 @@ void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes, size_t al
         result = bump(c, size_bytes, alignment_bytes);
     }
     arena->used_bytes += size_bytes;
+    return result;
+}
+
+void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes, size_t alignment_bytes) {
+    void *result = berth_arena_alloc_unset(arena, size_bytes, alignment_bytes);
     memset(result, 0, size_bytes);
     return result;
 }
@@ -148,12 +153,12 @@ void *berth_arena_alloc(berth_arena *arena, size_t size_bytes) {
 
 void *berth_arena_array(berth_arena *arena, size_t count, size_t element_size_bytes) {
     size_t total = 0;
-    if (__builtin_mul_overflow(count, element_size_bytes, &total)) fail(arena);
+    if (__builtin_mul_overflow(count, element_size_bytes, &total)) berth_arena_fail(arena);
     return berth_arena_alloc(arena, total);
 }
 
 void *berth_arena_copy(berth_arena *arena, const void *data, size_t size_bytes) {
-    void *copy = berth_arena_alloc(arena, size_bytes);
+    void *copy = berth_arena_alloc_unset(arena, size_bytes, 16);
     if (size_bytes) memcpy(copy, data, size_bytes);
     return copy;
 }
@@ -182,8 +187,9 @@ char *berth_arena_printf(berth_arena *arena, const char *format, ...) {
 
 void *berth_arena_grow(berth_arena *arena, void *pointer, size_t old_size_bytes,
                        size_t new_size_bytes) {
-    void *grown = berth_arena_alloc(arena, new_size_bytes);
+    unsigned char *grown = berth_arena_alloc_unset(arena, new_size_bytes, 16);
     if (old_size_bytes) memcpy(grown, pointer, old_size_bytes);
+    memset(grown + old_size_bytes, 0, new_size_bytes - old_size_bytes);
     return grown;
 }
 
@@ -191,7 +197,7 @@ void berth_arena_defer(berth_arena *arena, void (*cleanup)(void *pointer), void 
     deferred *d = berth_alloc(arena->allocator, sizeof(*d));
     if (!d) {
         cleanup(pointer);  // ownership was passed on; losing it would leak
-        fail(arena);
+        berth_arena_fail(arena);
     }
     d->cleanup = cleanup;
     d->pointer = pointer;

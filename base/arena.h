@@ -37,9 +37,14 @@ void berth_arena_destroy(berth_arena *arena);
 BERTH_MUST_USE berth_status berth_arena_try(berth_arena *arena, berth_status (*body)(void *user),
                                             void *user);
 
+// What an allocation does that fails: never returns. For memory that ran out elsewhere.
+_Noreturn void berth_arena_fail(berth_arena *arena);
+
 void *berth_arena_alloc(berth_arena *arena, size_t size_bytes);  // zeroed, aligned to 16
 void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes,
                                 size_t alignment_bytes);  // zeroed
+// Not zeroed, for what is written as a whole anyway: pages of large ones are not touched here.
+void *berth_arena_alloc_unset(berth_arena *arena, size_t size_bytes, size_t alignment_bytes);
 void *berth_arena_array(berth_arena *arena, size_t count,
                         size_t element_size_bytes);  // zeroed, overflow-checked
 void *berth_arena_copy(berth_arena *arena, const void *data, size_t size_bytes);

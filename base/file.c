@@ -68,6 +68,18 @@ void berth_file_drop_pages(berth_mapping mapping) {
                   MADV_DONTNEED);  // only advice: may fail
 }
 
+void berth_file_drop_range(berth_mapping mapping, const void *data, size_t size_bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)mapping.data;
+    uintptr_t begin = (uintptr_t)data;
+    if (begin < first || begin - first > mapping.size_bytes ||
+        size_bytes > mapping.size_bytes - (begin - first))
+        return;
+    uintptr_t end = (begin + size_bytes) & ~(page - 1);
+    begin = (begin + page - 1) & ~(page - 1);
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 static berth_status read_all(int fd, const char *path, char *data, size_t size_bytes) {
     size_t done = 0;
     while (done < size_bytes) {

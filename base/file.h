@@ -21,6 +21,9 @@ void berth_file_unmap(berth_mapping mapping);
 // Gives the mapping's pages in memory back to the system; they are read again from the file when
 // touched.
 void berth_file_drop_pages(berth_mapping mapping);
+// The same for the whole pages of [data, +size_bytes); nothing happens when those are not of the
+// mapping. Thread-safe, also beside readers.
+void berth_file_drop_range(berth_mapping mapping, const void *data, size_t size_bytes);
 
 // Reads a whole file of at most `limit_bytes` into the arena, NUL-terminated behind the data.
 // Errors: NOT_FOUND, IO, OUT_OF_RANGE (larger than the limit).

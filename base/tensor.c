@@ -47,10 +47,29 @@ berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, const int64_t *
 
 berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
                                  const int64_t *dims) {
+    berth_tensor tensor = berth_tensor_create_unset(arena, dtype, rank, dims);
+    memset(tensor.data, 0, berth_tensor_size_bytes(&tensor));
+    return tensor;
+}
+
+berth_tensor berth_tensor_create_unset(berth_arena *arena, berth_dtype dtype, int rank,
+                                       const int64_t *dims) {
     berth_tensor tensor = {.dtype = dtype, .rank = rank};
     for (int i = 0; i < rank; ++i) tensor.dims[i] = dims[i];
-    tensor.data = berth_arena_alloc_aligned(arena, berth_tensor_size_bytes(&tensor), 64);
+    tensor.data = berth_arena_alloc_unset(arena, berth_tensor_size_bytes(&tensor), 64);
     return tensor;
+}
+
+bool berth_tensor_is_aligned(const berth_tensor *tensor) {
+    size_t size = berth_dtype_size_bytes(tensor->dtype);
+    return size == 0 || (uintptr_t)tensor->data % size == 0;
+}
+
+berth_tensor berth_tensor_align(berth_arena *arena, const berth_tensor *tensor) {
+    if (berth_tensor_is_aligned(tensor)) return *tensor;
+    berth_tensor copy = berth_tensor_create_unset(arena, tensor->dtype, tensor->rank, tensor->dims);
+    memcpy(copy.data, tensor->data, berth_tensor_size_bytes(tensor));
+    return copy;
 }
 
 #define INTEGER_CASES(CASE)                                                                        \

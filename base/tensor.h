@@ -34,6 +34,14 @@ BERTH_MUST_USE berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, 
 // A zeroed tensor in the arena; data is aligned to 64 bytes. Dims must be valid (checked sizes).
 berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
                                  const int64_t *dims);
+// The same, but for the zeros: for what is written as a whole right away.
+berth_tensor berth_tensor_create_unset(berth_arena *arena, berth_dtype dtype, int rank,
+                                       const int64_t *dims);
+
+// Whether the data's address is a multiple of the element's size, as all that follows here needs;
+// and the tensor with data of which that is so: itself, or a copy in the arena.
+bool berth_tensor_is_aligned(const berth_tensor *tensor);
+berth_tensor berth_tensor_align(berth_arena *arena, const berth_tensor *tensor);
 
 // Element `index` (row-major) as double or int64 whatever the type; for shapes, attributes,
 // printing and tests.

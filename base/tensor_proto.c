@@ -238,7 +238,7 @@ static berth_status take_raw(const message *m, size_t size_bytes, bool borrow) {
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "the raw data has %zu bytes; the shape needs %zu", m->raw_bytes,
                                  size_bytes);
-    if (borrow && (uintptr_t)m->raw % berth_dtype_size_bytes(tensor->dtype) == 0) {
+    if (borrow) {
         union {
             const void *constant;
             void *mutable_pointer;
@@ -246,7 +246,7 @@ static berth_status take_raw(const message *m, size_t size_bytes, bool borrow) {
         tensor->data = raw.mutable_pointer;  // the header forbids writing
         return BERTH_OK;
     }
-    tensor->data = berth_arena_alloc_aligned(m->arena, size_bytes, 64);
+    tensor->data = berth_arena_alloc_unset(m->arena, size_bytes, 64);
     if (size_bytes) memcpy(tensor->data, m->raw, size_bytes);
     return BERTH_OK;
 }

@@ -17,9 +17,9 @@ typedef struct berth_tensor_proto {
 } berth_tensor_proto;
 
 // Parses one message; call inside berth_arena_try of `arena`.
-//   ownership: with `borrow`, raw data aligned for its type stays where it is (it must then outlive
-//   the tensor and must
-//              not be written); otherwise the content is copied into the arena, aligned to 64 bytes
+//   ownership: with `borrow`, raw data stays where it is, aligned or not (berth_tensor_align); it
+//              must then outlive the tensor and must not be written. Otherwise the content is
+//              copied into the arena, aligned to 64 bytes
 //   errors:    INVALID_ARGUMENT broken message, wrong number of elements, an element that does not
 //   fit its type;
 //              UNSUPPORTED element types without numbers (string, complex) or unknown here

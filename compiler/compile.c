@@ -208,7 +208,12 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main));
-    return berth_pass_layout_cpu(module, main, options->target, !options->no_winograd);
+    berth_packing *packing = berth_packing_create(module, options->jobs);
+    pipeline_of(context)->packing = packing;
+    BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, !options->no_winograd, packing));
+    berth_packing_start(packing);  // the passes behind this one do not look into packed constants
+    if (context->instrument_count) berth_packing_finish(packing);
+    return BERTH_OK;
 }
 
 static berth_status run_fuse(berth_module *module, berth_pass_context *context) {
@@ -312,6 +317,7 @@ typedef struct job {
     uint32_t pass_count;
     const berth_compile_options *options;
     berth_compile_result *result;
+    berth_pipeline pipeline;
 } job;
 
 #ifdef NDEBUG
@@ -320,17 +326,16 @@ static const bool always_verify = false;
 static const bool always_verify = true;  // debug builds check the module after every pass
 #endif
 
-static berth_status run_job(void *user) {
+static berth_status run_passes(void *user) {
     job *j = user;
-    berth_pipeline pipeline = {.options = j->options};
     berth_compile_options planned = *j->options;
     const char *other = NULL;
     if (planned.plan_only && !makes_code(planned.target, &other) && other) {
         const berth_multi_target *target = stand_in(planned.target, j->module->arena);
         if (target) {
             planned.target = target;
-            pipeline.options = &planned;
-            pipeline.note = berth_arena_printf(
+            j->pipeline.options = &planned;
+            j->pipeline.note = berth_arena_printf(
                 j->module->arena,
                 "this version makes no code for %s devices yet: planned as for OpenCL kernels, "
                 "`berth build` will refuse",
@@ -342,13 +347,20 @@ static berth_status run_job(void *user) {
                                   .instrument_count = j->options->instrument_count,
                                   .verify = j->options->verify || always_verify,
                                   .stop_after = j->options->stop_after,
-                                  .user = &pipeline};
-    berth_status status = berth_passes_run(j->module, j->passes, j->pass_count, &context);
-    j->result->plan = pipeline.plan;
-    j->result->program = pipeline.program;
-    j->result->memory = pipeline.memory;
-    j->result->over_device = pipeline.over_device;
-    j->result->over_bytes = pipeline.over_bytes;
+                                  .user = &j->pipeline};
+    return berth_passes_run(j->module, j->passes, j->pass_count, &context);
+}
+
+// Constants are being packed until all is done, also when memory ran out on the way.
+static berth_status run_job(job *j) {
+    j->pipeline = (berth_pipeline){.options = j->options};
+    berth_status status = berth_arena_try(j->module->arena, run_passes, j);
+    berth_packing_finish(j->pipeline.packing);
+    j->result->plan = j->pipeline.plan;
+    j->result->program = j->pipeline.program;
+    j->result->memory = j->pipeline.memory;
+    j->result->over_device = j->pipeline.over_device;
+    j->result->over_bytes = j->pipeline.over_bytes;
     return status;
 }
 
@@ -370,7 +382,7 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
                                  berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
     job j = {.module = module, .passes = pipeline_passes, .options = options, .result = out_result};
     while (pipeline_passes[j.pass_count]) j.pass_count++;
-    return berth_arena_try(module->arena, run_job, &j);
+    return run_job(&j);
 }
 
 berth_status berth_compile_run_passes(berth_module *module, const char *const *names,
@@ -391,5 +403,5 @@ berth_status berth_compile_run_passes(berth_module *module, const char *const *n
             return berth_status_make(BERTH_OUT_OF_RANGE, "at most %d passes", (int)most);
         passes[j.pass_count++] = found;
     }
-    return berth_arena_try(module->arena, run_job, &j);
+    return run_job(&j);
 }

@@ -77,7 +77,7 @@ static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint
                                    uint32_t *out_tensor) {
     uint32_t *slot = tensor_slot(p, value, berth_packager__owner(p, device));
     if (*slot == BERTH_NO_INDEX) {
-        const berth_tensor *literal = berth_graph_constant_of(p->module, graph_of(p), value);
+        const berth_tensor *literal = berth_graph_raw_constant_of(p->module, graph_of(p), value);
         if (!literal)
             return berth_status_make(
                 BERTH_INTERNAL, "value \"%s\" is used on device %s, where it is not",

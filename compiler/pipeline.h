@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
 #include "compiler/in_place.h"
+#include "compiler/passes/pack.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
 typedef struct berth_unit {
@@ -27,9 +28,10 @@ typedef struct berth_pipeline {
     uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
     const berth_program *program;
     const berth_memory_report *memory;
-    const char *note;      // for the plan, NULL = nothing to say
-    uint32_t over_device;  // whose memory did not suffice
-    uint64_t over_bytes;   // by how much; 0 = all sufficed
+    const char *note;        // for the plan, NULL = nothing to say
+    berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
+    uint32_t over_device;    // whose memory did not suffice
+    uint64_t over_bytes;     // by how much; 0 = all sufficed
 } berth_pipeline;
 
 // units.c: schedules and prints every distinct tensor function that main calls.

@@ -28,6 +28,7 @@ bool berth_op_kind_from_name(const char *name, berth_op_kind *out_kind) {
 
 berth_graph *berth_graph_new_body(berth_module *module) {
     berth_graph *graph = berth_arena_new(module->arena, berth_graph);
+    graph->arena = module->arena;
     berth_vec_push(module->arena, &graph->regions, (berth_region){.parent = BERTH_NONE});
     return graph;
 }
@@ -177,13 +178,35 @@ berth_value_id berth_graph_insert_constant(berth_module *module, berth_func_id f
     return finish_constant(module, function, op, tensor);
 }
 
-const berth_tensor *berth_graph_constant_of(const berth_module *module, const berth_graph *graph,
-                                            berth_value_id value) {
+static berth_attr *literal_of(const berth_module *module, const berth_graph *graph,
+                              berth_value_id value) {
     if (value >= graph->values.count) return NULL;
     berth_op_id op = graph->values.data[value].op;
     if (op == BERTH_NONE || graph->ops.data[op].kind != BERTH_OP_CONSTANT) return NULL;
-    const berth_attr *attr = berth_attrs_find(module, &graph->ops.data[op].attrs, "value");
-    return attr && attr->kind == BERTH_ATTR_TENSOR ? attr->tensor : NULL;
+    berth_attrs *attrs = &graph->ops.data[op].attrs;
+    for (uint32_t i = 0; i < attrs->items.count; ++i) {
+        berth_attr *attr = &attrs->items.data[i];
+        if (strcmp(berth_module_str(module, attr->name), "value") == 0)
+            return attr->kind == BERTH_ATTR_TENSOR ? attr : NULL;
+    }
+    return NULL;
+}
+
+const berth_tensor *berth_graph_raw_constant_of(const berth_module *module,
+                                                const berth_graph *graph, berth_value_id value) {
+    const berth_attr *literal = literal_of(module, graph, value);
+    return literal ? literal->tensor : NULL;
+}
+
+const berth_tensor *berth_graph_constant_of(const berth_module *module, const berth_graph *graph,
+                                            berth_value_id value) {
+    berth_attr *literal = literal_of(module, graph, value);
+    if (!literal) return NULL;
+    const berth_tensor *raw = literal->tensor;
+    if (!raw || berth_tensor_is_aligned(raw)) return raw;
+    berth_tensor aligned = berth_tensor_align(graph->arena, raw);
+    literal->tensor = berth_arena_copy(graph->arena, &aligned, sizeof(aligned));
+    return literal->tensor;
 }
 
 void berth_graph_remove_op(berth_graph *graph, berth_op_id op) {

@@ -86,6 +86,7 @@ typedef struct berth_graph {
     BERTH_VEC(berth_value) values;
     BERTH_VEC(berth_op) ops;
     BERTH_VEC(berth_region) regions;  // regions.data[0] is the root
+    berth_arena *arena;               // that it lives in
 } berth_graph;
 
 // Creates a graph function with an empty root region.
@@ -122,16 +123,23 @@ berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function,
 berth_value_id berth_graph_op1(berth_module *module, berth_func_id function, berth_op_kind kind,
                                const berth_value_id *inputs, uint32_t input_count,
                                berth_loc_id loc);
-// A constant (kind BERTH_OP_CONSTANT with attribute "value"); the tensor's data is borrowed.
+// A constant (kind BERTH_OP_CONSTANT with attribute "value"); the tensor's data is borrowed, and
+// may lie at any address.
 berth_value_id berth_graph_constant(berth_module *module, berth_func_id function,
                                     berth_region_id region, const berth_tensor *tensor,
                                     berth_loc_id loc);
 berth_value_id berth_graph_insert_constant(berth_module *module, berth_func_id function,
                                            berth_op_id position, const berth_tensor *tensor,
                                            berth_loc_id loc);
-// The literal behind a value defined by a constant, else NULL.
+// The literal behind a value defined by a constant, else NULL. Its data is aligned to the element:
+// where the model's file has it at another address, it is copied, once.
 const berth_tensor *berth_graph_constant_of(const berth_module *module, const berth_graph *graph,
                                             berth_value_id value);
+
+// The same without a copy: data may lie at any address, to be read with memcpy. For who wants to
+// know only whether there is one, or its shape, or moves all of its bytes.
+const berth_tensor *berth_graph_raw_constant_of(const berth_module *module,
+                                                const berth_graph *graph, berth_value_id value);
 
 // Unlinks an operation from its region (its id stays as a tombstone).
 void berth_graph_remove_op(berth_graph *graph, berth_op_id op);

@@ -44,9 +44,17 @@ int64_t berth_layout_element_count(const berth_layout *layout,
 int64_t berth_layout_offset(const berth_layout *layout, const int64_t *dims,
                             const int64_t *index);  // in elements
 
-// Copies a row-major tensor into `physical` (berth_layout_element_count elements, padding zeroed),
-// or back.
+// ---- layout_pack.c ----
+
+// Copies a row-major tensor into `physical` (berth_layout_element_count elements, aligned to the
+// element, padding zeroed), or back. The tensor's data may lie at any address when it is packed.
 void berth_layout_pack(const berth_layout *layout, const berth_tensor *tensor, void *physical);
 void berth_layout_unpack(const berth_layout *layout, const void *physical, berth_tensor *tensor);
+
+// The same in parts that different threads may pack: each reads bytes in a row (the parts together
+// all of the tensor, in order) and writes what no other writes. O(elements) for all of them.
+int64_t berth_layout_part_count(const berth_layout *layout, const berth_tensor *tensor);
+void berth_layout_pack_parts(const berth_layout *layout, const berth_tensor *tensor, void *physical,
+                             int64_t first_part, int64_t part_count);
 
 #endif  // BERTH_IR_LAYOUT_H_

@@ -57,7 +57,7 @@ static facts gather(const berth_module *module, berth_arena *arena) {
         f.ops[i] = (op_count){berth_module_str(module, names[i]), counts[i]};
     qsort(f.ops, f.op_kinds, sizeof(*f.ops), by_count);
     for (uint32_t i = 0; i < f.graph->values.count; ++i) {
-        const berth_tensor *tensor = berth_graph_constant_of(module, f.graph, i);
+        const berth_tensor *tensor = berth_graph_raw_constant_of(module, f.graph, i);
         if (!tensor) continue;
         f.weight_count++;
         f.weight_bytes += berth_tensor_size_bytes(tensor);

@@ -346,7 +346,7 @@ static void split_operands(const question *q, const berth_graph *graph, job *j,
         berth_value_id value = op->inputs[i];
         bool seen = value == BERTH_NONE;
         for (uint32_t p = 0; p < j->param_count; ++p) seen |= params[p] == value;
-        const berth_tensor *constant = berth_graph_constant_of(q->module, graph, value);
+        const berth_tensor *constant = berth_graph_raw_constant_of(q->module, graph, value);
         bool host = i < 32 && (facts->host_operands >> i & 1u);
         bool cloned = constant && (host || berth_tensor_element_count(constant) == 1);
         if (!seen && !cloned) params[j->param_count++] = value;
@@ -387,5 +387,5 @@ const char *berth_lower_check(const berth_module *module, berth_func_id function
     berth_status_free(q.j.c.failure);
     if (!status) return q.answer;
     berth_status_free(status);
-    return "out of memory";
+    berth_arena_fail(arena);
 }

@@ -18,7 +18,8 @@ BERTH_MUST_USE berth_status berth_lower_function(berth_module *module, berth_fun
                                                  berth_func_id *out_tensor_fn);
 
 // NULL when this operation, with its types and attributes, can be lowered; else the reason, in
-// `arena`. Used by the planner for operator support and by the tables in docs/.
+// `arena`, within whose berth_arena_try this is called. Used by the planner for operator support
+// and by the tables in docs/.
 const char *berth_lower_check(const berth_module *module, berth_func_id function, berth_op_id op,
                               berth_arena *arena);
 

@@ -242,7 +242,7 @@ static berth_status build_initializers(onnx_importer *im, const onnx_graph *grap
         berth_tensor tensor;
         const char *name = "";
         if (i < graph->initializers.count)
-            BERTH_TRY(onnx_read_tensor(im, &graph->initializers.data[i], &tensor, &name));
+            BERTH_TRY(onnx_read_constant(im, &graph->initializers.data[i], &tensor, &name));
         else
             BERTH_TRY(onnx_read_sparse_tensor(
                 im, &graph->sparse_initializers.data[i - graph->initializers.count], &tensor,

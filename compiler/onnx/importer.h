@@ -98,9 +98,12 @@ BERTH_MUST_USE berth_status onnx_check_operators(onnx_importer *im);
 // The model-local function a node calls, or NULL.
 const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node);
 
-// tensors.c: literals; data is borrowed from the file where aligned.
+// tensors.c: literals; data is borrowed from the file where aligned, and for a constant of the
+// graph (berth_graph_raw_constant_of) also elsewhere.
 BERTH_MUST_USE berth_status onnx_read_tensor(onnx_importer *im, const berth_wire *wire,
                                              berth_tensor *out_tensor, const char **out_name);
+BERTH_MUST_USE berth_status onnx_read_constant(onnx_importer *im, const berth_wire *wire,
+                                               berth_tensor *out_tensor, const char **out_name);
 BERTH_MUST_USE berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
                                                     berth_tensor *out_tensor,
                                                     const char **out_name);

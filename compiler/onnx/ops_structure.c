@@ -30,7 +30,7 @@ berth_status onnx_build_constant(onnx_call *call) {
                               call->node->attrs.count);
     const onnx_attr *attr = &call->node->attrs.data[0];
     if (strcmp(attr->name, "value") == 0)
-        BERTH_TRY(located(call, onnx_read_tensor(call->im, &attr->tensor, &tensor, NULL)));
+        BERTH_TRY(located(call, onnx_read_constant(call->im, &attr->tensor, &tensor, NULL)));
     else if (strcmp(attr->name, "sparse_value") == 0)
         BERTH_TRY(located(call, onnx_read_sparse_tensor(call->im, &attr->tensor, &tensor, NULL)));
     else if (strcmp(attr->name, "value_int") == 0)

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "compiler/onnx/importer.h"
 
+#define MIN_BORROWED_BYTES ((size_t)16 << 10)  // below, a copy costs less than anything else
 #define MAX_SPARSE_BYTES ((size_t)1 << 30)  // a few indices must not ask for any amount of memory
 
 // ---- external data ----
@@ -96,18 +97,12 @@ static berth_status read_external(onnx_importer *im, berth_tensor_proto *proto) 
             size, (unsigned long long)proto->offset_bytes, proto->location, file->size_bytes);
     if (!size) return BERTH_OK;
     const uint8_t *data = file->data + proto->offset_bytes;
-    bool aligned = (uintptr_t)data % berth_dtype_size_bytes(tensor->dtype) == 0;
-    if (aligned) {
-        memcpy(&tensor->data, &data, sizeof(data));  // borrowed, never written
-        return BERTH_OK;
-    }
-    *tensor = berth_tensor_create(im->arena, tensor->dtype, tensor->rank, tensor->dims);
-    memcpy(tensor->data, data, size);
+    memcpy(&tensor->data, &data, sizeof(data));  // borrowed, never written
     return BERTH_OK;
 }
 
-berth_status onnx_read_tensor(onnx_importer *im, const berth_wire *wire, berth_tensor *out_tensor,
-                              const char **out_name) {
+berth_status onnx_read_constant(onnx_importer *im, const berth_wire *wire, berth_tensor *out_tensor,
+                                const char **out_name) {
     berth_tensor_proto proto;
     *out_tensor = (berth_tensor){0};
     if (out_name) *out_name = "";
@@ -117,7 +112,17 @@ berth_status onnx_read_tensor(onnx_importer *im, const berth_wire *wire, berth_t
         return berth_status_prefix(status, "tensor \"%s\" in %s", proto.name ? proto.name : "",
                                    im->file);
     if (out_name) *out_name = proto.name ? proto.name : "";
-    *out_tensor = proto.tensor;
+    bool large = berth_tensor_size_bytes(&proto.tensor) >= MIN_BORROWED_BYTES;
+    *out_tensor = large ? proto.tensor : berth_tensor_align(im->arena, &proto.tensor);
+    return BERTH_OK;
+}
+
+berth_status onnx_read_tensor(onnx_importer *im, const berth_wire *wire, berth_tensor *out_tensor,
+                              const char **out_name) {
+    berth_tensor raw;
+    *out_tensor = (berth_tensor){0};
+    BERTH_TRY(onnx_read_constant(im, wire, &raw, out_name));
+    *out_tensor = berth_tensor_align(im->arena, &raw);
     return BERTH_OK;
 }
 

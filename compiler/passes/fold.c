@@ -35,8 +35,9 @@ static void replace(folder *f, berth_value_id from, berth_value_id to) {
 
 // ---- constants ----
 
+// Of which only the shape is looked at.
 static const berth_tensor *constant_of(const folder *f, berth_value_id value) {
-    return value == BERTH_NONE ? NULL : berth_graph_constant_of(f->module, f->graph, value);
+    return value == BERTH_NONE ? NULL : berth_graph_raw_constant_of(f->module, f->graph, value);
 }
 
 // Turns a one-result operation into a constant where it stands.
@@ -88,7 +89,8 @@ static berth_status evaluate(folder *f, berth_op_id id, bool *out_kept) {
     berth_tensor *inputs = berth_arena_new_array(arena, berth_tensor, op->input_count + 1);
     berth_tensor *outputs = berth_arena_new_array(arena, berth_tensor, op->output_count);
     for (uint32_t i = 0; i < op->input_count; ++i)
-        if (op->inputs[i] != BERTH_NONE) inputs[i] = *constant_of(f, op->inputs[i]);
+        if (op->inputs[i] != BERTH_NONE)
+            inputs[i] = *berth_graph_constant_of(f->module, f->graph, op->inputs[i]);
     berth_status status = berth_eval_op(f->module, f->function, id, inputs, outputs, arena);
     *out_kept = berth_status_code(status) == BERTH_UNSUPPORTED;
     if (*out_kept) {
@@ -177,8 +179,9 @@ static berth_status inline_branch(folder *f, berth_region_id region, berth_op_id
 
 static berth_status fold_with_regions(folder *f, berth_region_id region, berth_op_id id) {
     const berth_tensor *condition = NULL;
-    if (f->graph->ops.data[id].kind == BERTH_OP_IF)
-        condition = constant_of(f, f->graph->ops.data[id].inputs[0]);
+    const berth_op *op = &f->graph->ops.data[id];
+    if (op->kind == BERTH_OP_IF && op->inputs[0] != BERTH_NONE)
+        condition = berth_graph_constant_of(f->module, f->graph, op->inputs[0]);
     if (condition && berth_tensor_element_count(condition) == 1 &&
         f->graph->ops.data[id].region_count == 2)
         return inline_branch(f, region, id, berth_tensor_get_i64(condition, 0) != 0);

@@ -129,7 +129,7 @@ static berth_value_id inner_value(mover *m, const berth_op_facts *facts, uint32_
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     if (value == BERTH_NONE) return BERTH_NONE;
     if (m->inner[value] != BERTH_NONE) return m->inner[value];
-    const berth_tensor *constant = berth_graph_constant_of(f->module, graph, value);
+    const berth_tensor *constant = berth_graph_raw_constant_of(f->module, graph, value);
     berth_value held = graph->values.data[value];
     if (held.type && berth_type_get(f->module, held.type)->layout)
         constant = NULL;  // packed: always a parameter

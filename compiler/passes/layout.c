@@ -153,10 +153,7 @@ static berth_value_id packed_constant(pass *p, const berth_tensor *tensor, const
         return BERTH_NONE;
     }
     berth_tensor *packed = berth_arena_copy(p->module->arena, tensor, sizeof(*tensor));
-    size_t bytes = (size_t)berth_layout_element_count(&layout, tensor->dims) *
-                   berth_dtype_size_bytes(tensor->dtype);
-    packed->data = berth_arena_alloc_aligned(p->module->arena, bytes ? bytes : 1, 128);
-    berth_layout_pack(&layout, tensor, packed->data);
+    packed->data = berth_packing_add_layout(p->packing, &layout, tensor);
     const berth_op like = graph_of(p)->ops.data[position];
     berth_value_id value =
         berth_graph_insert_constant(p->module, p->main, position, packed, like.loc);
@@ -277,7 +274,7 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
     berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
     *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
                              .rank = 3,
-                             .data = berth_winograd_weights(weights, m, module->arena)};
+                             .data = berth_packing_add_winograd(p->packing, weights, m)};
     memcpy(packed->dims, weight_dims, sizeof(weight_dims));
     berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
     graph_of(p)->values.data[u].type =
@@ -303,10 +300,10 @@ static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
 berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     berth_op op = graph_of(p)->ops.data[id];
     *out_done = false;
-    const berth_tensor *weights = berth_graph_constant_of(p->module, graph_of(p), op.inputs[1]);
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
     bool has_bias = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
     const berth_tensor *bias =
-        has_bias ? berth_graph_constant_of(p->module, graph_of(p), op.inputs[2]) : NULL;
+        has_bias ? berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[2]) : NULL;
     if (!weights || (has_bias && !bias) || !is_f32(p, op.inputs[0], 4) ||
         !is_f32(p, op.outputs[0], 4))
         return BERTH_OK;
@@ -423,7 +420,7 @@ static bool convert_concat(pass *p, berth_op_id id) {
 
 void berth_layout__matrix(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
-    const berth_tensor *weights = berth_graph_constant_of(p->module, graph_of(p), op.inputs[1]);
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
     if (!weights || weights->dtype != BERTH_DTYPE_F32 || weights->rank != 2 ||
         type_of(p, op.inputs[1])->layout)
         return;
@@ -475,13 +472,15 @@ static berth_status convert(pass *p, berth_op_id id) {
 }
 
 berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
-                                   const berth_multi_target *target, bool winograd) {
+                                   const berth_multi_target *target, bool winograd,
+                                   berth_packing *packing) {
     berth_graph *graph = berth_graph_get(module, main);
     pass p = {.module = module,
               .main = main,
               .target = target,
               .scratch = berth_arena_create_child(module->arena)};
     p.winograd = winograd;
+    p.packing = packing;
     p.blocked = berth_module_intern(module, "aBcd8b");
     p.blocked_wide = berth_module_intern(module, "aBcd16b");
     p.value_count = graph->values.count;

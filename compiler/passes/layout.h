@@ -8,11 +8,13 @@
 //                 stands where a plain tensor is needed again
 //   matrices      constant right-hand sides in panels of 16 columns ("Ba16b")
 //
-// Constants are packed here: a constant whose value's type has a layout holds its bytes in that
-// layout. The values computed are the same; what is not understood stays plain.
+// A constant whose value's type has a layout holds its bytes in that layout, once the packing is
+// finished to which this pass adds them. The values computed are the same; what is not understood
+// stays plain.
 #ifndef BERTH_COMPILER_PASSES_LAYOUT_H_
 #define BERTH_COMPILER_PASSES_LAYOUT_H_
 
+#include "compiler/passes/pack.h"
 #include "ir/graph.h"
 #include "target/target.h"
 
@@ -20,6 +22,7 @@
 // false; integer ones run in f32 where their sums are exact there. Rewrites `main` in place. Inside
 // berth_arena_try of the module's arena. O(operations + bytes of constants).
 BERTH_MUST_USE berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
-                                                  const berth_multi_target *target, bool winograd);
+                                                  const berth_multi_target *target, bool winograd,
+                                                  berth_packing *packing);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_H_

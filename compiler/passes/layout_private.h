@@ -2,6 +2,7 @@
 #ifndef BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
 #define BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
 
+#include "compiler/passes/pack.h"
 #include "ir/graph.h"
 #include "target/target.h"
 
@@ -17,6 +18,7 @@ typedef struct berth_layout_pass {
     berth_str_id blocked;       // channels in blocks of 8
     berth_str_id blocked_wide;  // of 16
     bool winograd;
+    berth_packing *packing;
 } berth_layout_pass;
 
 static inline berth_graph *graph_of(const berth_layout_pass *p) {

@@ -72,6 +72,11 @@ const berth_tensor *berth_rewriter_constant(berth_rewriter *rewriter, berth_valu
                                    berth_rewriter_resolve(rewriter, value));
 }
 
+const berth_tensor *berth_rewriter_raw_constant(berth_rewriter *rewriter, berth_value_id value) {
+    return berth_graph_raw_constant_of(rewriter->module, graph_of(rewriter),
+                                       berth_rewriter_resolve(rewriter, value));
+}
+
 berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id position,
                                    berth_op_kind kind, const berth_value_id *inputs,
                                    uint32_t input_count, const berth_attrs *attrs, berth_loc_id loc,

@@ -24,6 +24,7 @@ void berth_rewriter_finish(berth_rewriter *rewriter);
 // Operation that defines a value, or NULL for a parameter.
 const berth_op *berth_rewriter_def(berth_rewriter *rewriter, berth_value_id value);
 const berth_tensor *berth_rewriter_constant(berth_rewriter *rewriter, berth_value_id value);
+const berth_tensor *berth_rewriter_raw_constant(berth_rewriter *rewriter, berth_value_id value);
 // Inserts before `position` and infers the result's type; returns the (first) result.
 BERTH_MUST_USE berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id position,
                                                   berth_op_kind kind, const berth_value_id *inputs,

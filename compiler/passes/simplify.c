@@ -5,6 +5,7 @@
 
 #include "compiler/passes/rewrite.h"
 #include "ir/infer.h"
+#include "ir/layout.h"
 
 // A rule looks at one operation and replaces its results, or leaves it.
 typedef berth_status (*rule)(berth_rewriter *r, berth_op_id id);
@@ -39,17 +40,30 @@ static berth_status drop_identity(berth_rewriter *r, berth_op_id id) {
 // one for all; expanded to `channels` doubles in *out.
 static bool per_channel(berth_rewriter *r, berth_value_id value, int rank, int64_t channels,
                         double **out) {
-    const berth_tensor *tensor = berth_rewriter_constant(r, value);
+    const berth_tensor *tensor = berth_rewriter_raw_constant(r, value);
     if (!tensor || tensor->dtype != BERTH_DTYPE_F32 || tensor->rank > rank) return false;
     int64_t count = berth_tensor_element_count(tensor);
     if (count != 1) {
         int at = tensor->rank - (rank - 1);  // where dimension 1 of the value is in the constant
         if (count != channels || at < 0 || tensor->dims[at] != channels) return false;
     }
+    tensor = berth_rewriter_constant(r, value);
     *out = berth_arena_new_array(r->module->arena, double, channels);
     for (int64_t c = 0; c < channels; ++c)
         (*out)[c] = berth_tensor_get_f64(tensor, count == 1 ? 0 : c);
     return true;
+}
+
+// Elements [first, first + count) of a raw constant times a factor, to the same place of `to`.
+static void scale_floats(const berth_tensor *raw, int64_t first, int64_t count, double factor,
+                         float *to) {
+    enum { some = 256 };
+    float part[some];
+    for (int64_t i = 0; i < count; i += some) {
+        int64_t left = count - i < some ? count - i : some;
+        memcpy(part, (const float *)raw->data + first + i, (size_t)left * sizeof(float));
+        for (int64_t k = 0; k < left; ++k) to[first + i + k] = (float)((double)part[k] * factor);
+    }
 }
 
 // conv'(x) = conv(x) * scale[c] + shift[c], when op's operand `value` is a convolution used nowhere
@@ -61,7 +75,7 @@ static berth_status scale_conv(berth_rewriter *r, berth_op_id id, berth_value_id
     value = berth_rewriter_resolve(r, value);
     const berth_op *conv = berth_rewriter_def(r, value);
     if (!conv || conv->kind != BERTH_OP_CONV || berth_rewriter_uses(r, value) != 1) return BERTH_OK;
-    const berth_tensor *weights = berth_rewriter_constant(r, conv->inputs[1]);
+    const berth_tensor *weights = berth_rewriter_raw_constant(r, conv->inputs[1]);
     bool has_bias = conv->input_count > 2 && conv->inputs[2] != BERTH_NONE;
     const berth_tensor *bias = has_bias ? berth_rewriter_constant(r, conv->inputs[2]) : NULL;
     if (!weights || weights->dtype != BERTH_DTYPE_F32 || (has_bias && !bias)) return BERTH_OK;
@@ -69,13 +83,10 @@ static berth_status scale_conv(berth_rewriter *r, berth_op_id id, berth_value_id
     int64_t channels = weights->dims[0];
     int64_t per_output = channels ? berth_tensor_element_count(weights) / channels : 0;
     berth_tensor new_weights =
-        berth_tensor_create(arena, BERTH_DTYPE_F32, weights->rank, weights->dims);
+        berth_tensor_create_unset(arena, BERTH_DTYPE_F32, weights->rank, weights->dims);
     berth_tensor new_bias = berth_tensor_create(arena, BERTH_DTYPE_F32, 1, &channels);
-    const float *from = weights->data;
-    float *to = new_weights.data;
     for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t i = 0; i < per_output; ++i)
-            to[c * per_output + i] = (float)((double)from[c * per_output + i] * scale[c]);
+        scale_floats(weights, c * per_output, per_output, scale[c], new_weights.data);
         double old_bias = bias ? berth_tensor_get_f64(bias, c) : 0;
         berth_tensor_set_f64(&new_bias, c, old_bias * scale[c] + shift[c]);
     }
@@ -155,9 +166,24 @@ static berth_status fold_channel_arithmetic(berth_rewriter *r, berth_op_id id) {
 
 // ---- gemm ---------------------------------------------------------------------------------------
 
+// alpha * b, or of its transpose, as [k, n].
+static berth_tensor right_operand(berth_arena *arena, const berth_tensor *b, bool transposed,
+                                  double alpha) {
+    int64_t dims[2] = {b->dims[transposed], b->dims[!transposed]};
+    berth_tensor made = berth_tensor_create_unset(arena, BERTH_DTYPE_F32, 2, dims);
+    if (transposed) {
+        berth_layout layout;
+        berth_status_ignore(berth_layout_parse("ba", 2, &layout));  // it is one
+        berth_layout_pack(&layout, b, made.data);
+    }
+    if (!transposed || alpha != 1)
+        scale_floats(transposed ? &made : b, 0, dims[0] * dims[1], alpha, made.data);
+    return made;
+}
+
 static berth_status gemm_to_matmul(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
-    const berth_tensor *b = berth_rewriter_constant(r, op.inputs[1]);
+    const berth_tensor *b = berth_rewriter_raw_constant(r, op.inputs[1]);
     if (!b || b->dtype != BERTH_DTYPE_F32 || berth_attrs_int(r->module, &op.attrs, "transA", 0))
         return BERTH_OK;
     bool transposed = berth_attrs_int(r->module, &op.attrs, "transB", 0) != 0;
@@ -166,17 +192,9 @@ static berth_status gemm_to_matmul(berth_rewriter *r, berth_op_id id) {
     bool has_c = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
     const berth_tensor *c = has_c ? berth_rewriter_constant(r, op.inputs[2]) : NULL;
     if (has_c && beta != 1 && !c) return BERTH_OK;
-    int64_t k = transposed ? b->dims[1] : b->dims[0];
-    int64_t n = transposed ? b->dims[0] : b->dims[1];
     berth_value_id right = op.inputs[1];
     if (transposed || alpha != 1) {
-        berth_tensor packed =
-            berth_tensor_create(r->module->arena, BERTH_DTYPE_F32, 2, (int64_t[]){k, n});
-        const float *from = b->data;
-        float *to = packed.data;
-        for (int64_t i = 0; i < k; ++i)
-            for (int64_t j = 0; j < n; ++j)
-                to[i * n + j] = (float)((double)from[transposed ? j * k + i : i * n + j] * alpha);
+        berth_tensor packed = right_operand(r->module->arena, b, transposed, alpha);
         right = berth_rewriter_insert_constant(r, id, &packed, op.loc);
     }
     berth_value_id result = BERTH_NONE;
@@ -200,8 +218,9 @@ static berth_status gemm_to_matmul(berth_rewriter *r, berth_op_id id) {
 // ---- arithmetic ---------------------------------------------------------------------------------
 
 static bool scalar_constant(berth_rewriter *r, berth_value_id value, double *out) {
-    const berth_tensor *tensor = berth_rewriter_constant(r, value);
+    const berth_tensor *tensor = berth_rewriter_raw_constant(r, value);
     if (!tensor || berth_tensor_element_count(tensor) != 1) return false;
+    tensor = berth_rewriter_constant(r, value);
     *out = berth_tensor_get_f64(tensor, 0);
     return true;
 }

@@ -1,5 +1,7 @@
 #include "compiler/passes/winograd.h"
 
+#include <string.h>
+
 #define BLOCK 16
 
 static const float g2[4][3] = {{1, 0, 0}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0, 0, 1}};
@@ -37,32 +39,53 @@ int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t out
     return cost_of(w, inputs, outputs, lanes, 2) < four ? 2 : 4;
 }
 
-// One kernel: (m + 2)^2 points, written `stride` floats apart.
-static void transform(const float (*g)[3], int size, const float *kernel, float *out,
+// The kernels of a block of outputs for one input: (m + 2)^2 points, each of BLOCK neighbours,
+// written `stride` floats apart.
+static void transform(const float (*g)[3], int size, float (*kernel)[BLOCK], float *out,
                       int64_t stride) {
-    float half[6][3];
+    float half[6][3][BLOCK];
     for (int i = 0; i < size; ++i)
         for (int j = 0; j < 3; ++j)
-            half[i][j] = g[i][0] * kernel[j] + g[i][1] * kernel[3 + j] + g[i][2] * kernel[6 + j];
+            for (int o = 0; o < BLOCK; ++o)
+                half[i][j][o] = g[i][0] * kernel[j][o] + g[i][1] * kernel[3 + j][o] +
+                                g[i][2] * kernel[6 + j][o];
     for (int i = 0; i < size; ++i)
-        for (int j = 0; j < size; ++j)
-            out[(i * size + j) * stride] =
-                half[i][0] * g[j][0] + half[i][1] * g[j][1] + half[i][2] * g[j][2];
+        for (int j = 0; j < size; ++j) {
+            float *at = out + (i * size + j) * stride;
+            for (int o = 0; o < BLOCK; ++o)
+                at[o] = half[i][0][o] * g[j][0] + half[i][1][o] * g[j][1] + half[i][2][o] * g[j][2];
+        }
 }
 
-float *berth_winograd_weights(const berth_tensor *weights, int64_t m, berth_arena *arena) {
-    int64_t outputs = weights->dims[0];
+int64_t berth_winograd_block_count(const berth_tensor *weights) {
+    return (weights->dims[0] + BLOCK - 1) / BLOCK;
+}
+
+size_t berth_winograd_size_bytes(const berth_tensor *weights, int64_t m) {
+    int64_t outputs = berth_winograd_block_count(weights) * BLOCK;
+    return (size_t)((m + 2) * (m + 2) * outputs * weights->dims[1]) * sizeof(float);
+}
+
+void berth_winograd_pack(const berth_tensor *weights, int64_t m, float *packed, int64_t first_block,
+                         int64_t block_count) {
     int64_t inputs = weights->dims[1];
-    int64_t points = (m + 2) * (m + 2);
-    int64_t padded = (outputs + BLOCK - 1) / BLOCK * BLOCK;
-    int64_t stride = padded * inputs;
-    float *packed = berth_arena_alloc_aligned(
-        arena, (size_t)(points * stride) * sizeof(float) + sizeof(float), 128);
-    const float *values = weights->data;
-    for (int64_t o = 0; o < outputs; ++o)
+    int64_t stride = berth_winograd_block_count(weights) * BLOCK * inputs;
+    const unsigned char *data = weights->data;
+    for (int64_t b = first_block; b < first_block + block_count; ++b) {
+        int64_t left = weights->dims[0] - b * BLOCK;
+        int64_t outputs = left < BLOCK ? left : BLOCK;
         for (int64_t i = 0; i < inputs; ++i) {
-            float *at = packed + (o / BLOCK * inputs + i) * BLOCK + o % BLOCK;
-            transform(m == 2 ? g2 : g4, (int)m + 2, values + (o * inputs + i) * 9, at, stride);
+            float kernel[9][BLOCK] = {0};
+            for (int64_t o = 0; o < outputs; ++o) {
+                float one[9];
+                memcpy(one, data + ((b * BLOCK + o) * inputs + i) * (int64_t)sizeof(one),
+                       sizeof(one));
+                for (int k = 0; k < 9; ++k) kernel[k][o] = one[k];
+            }
+            float *at = packed + (b * inputs + i) * BLOCK;
+            transform(m == 2 ? g2 : g4, (int)m + 2, kernel, at, stride);
+            for (int64_t p = 0; outputs < BLOCK && p < (m + 2) * (m + 2); ++p)
+                memset(at + p * stride + outputs, 0, (size_t)(BLOCK - outputs) * sizeof(float));
         }
-    return packed;
+    }
 }

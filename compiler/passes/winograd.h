@@ -12,9 +12,13 @@
 int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t outputs,
                               int64_t lanes);
 
-// weights f32 [o, i, 3, 3] -> points [(m+2)^2, i, o] in layout "aCb16c"
-// (BERTH_WINOGRAD_WEIGHTS_TAG), in `arena`. Lavin and Gray 2016, section 4: G g G^T. O(o * i).
+// weights f32 [o, i, 3, 3] (at any address) -> points [(m+2)^2, i, o] in layout "aCb16c"
+// (BERTH_WINOGRAD_WEIGHTS_TAG). Lavin and Gray 2016, section 4: G g G^T. O(o * i). In blocks of
+// outputs, which different threads may transform: each reads bytes in a row.
 #define BERTH_WINOGRAD_WEIGHTS_TAG "aCb16c"
-float *berth_winograd_weights(const berth_tensor *weights, int64_t m, berth_arena *arena);
+size_t berth_winograd_size_bytes(const berth_tensor *weights, int64_t m);
+int64_t berth_winograd_block_count(const berth_tensor *weights);
+void berth_winograd_pack(const berth_tensor *weights, int64_t m, float *packed, int64_t first_block,
+                         int64_t block_count);
 
 #endif  // BERTH_COMPILER_PASSES_WINOGRAD_H_

@@ -28,7 +28,7 @@ berth_status berth_eval__constant(berth_eval_context *ctx) {
     const berth_attr *value = berth_attrs_find(ctx->module, &ctx->op->attrs, "value");
     if (!value || value->kind != BERTH_ATTR_TENSOR || !value->tensor)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "attribute value is missing");
-    ctx->outputs[0] = *value->tensor;
+    ctx->outputs[0] = berth_tensor_align(ctx->arena, value->tensor);
     return BERTH_OK;
 }
 
