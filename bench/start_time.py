@@ -3,11 +3,12 @@
 
     scripts/build.sh release
     python3 -m pip install onnxruntime onnx numpy        # for the comparison; --no-ort leaves it out
-    python3 bench/start_time.py MODEL.onnx [--target cpu] [--dim NAME=EXTENT]... [--rounds 3] [--no-ort]
+    python3 bench/start_time.py MODEL.onnx [--target cpu] [--dim NAME=EXTENT]... [--rounds 7] [--no-ort]
 
 Every row is a process of its own that gets ready and runs the model once; medians over the rounds. "ready" is the time of
 the whole process without that one run. Rows: cold (an empty kernel cache, one round), cached (kernels compiled before),
-program (a file of `berth build`), ORT (session made by Python, whose own start is taken off).
+program (a file of `berth build`), ORT (session made by Python, whose own start is taken off). "cpu" is the processor time of
+the whole process, with its one run and, for ORT, Python: other processes beside it change it less than they change "ready".
 """
 import argparse
 import json
@@ -39,7 +40,7 @@ print(json.dumps({'ready_s': ready - loaded}))
 
 
 def run(command):
-    """(standard output, wall seconds, peak resident MB) of a process."""
+    """(standard output, wall seconds, peak resident MB, processor seconds) of a process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     out = process.stdout.read()
@@ -47,21 +48,22 @@ def run(command):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit('%s: exit status %d' % (' '.join(command), process.returncode))
-    return out, time.perf_counter() - start, usage.ru_maxrss / 1024
+    return out, time.perf_counter() - start, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
 def berth(model, options):
-    out, wall_s, rss_mb = run([BERTH, 'run', model, '--format=json', '--quiet', '--repeat', '1'] + options)
-    return wall_s - json.loads(out)['latency_ms']['median'] / 1e3, rss_mb
+    out, wall_s, rss_mb, cpu_s = run([BERTH, 'run', model, '--format=json', '--quiet', '--repeat', '1'] + options)
+    return wall_s - json.loads(out)['latency_ms']['median'] / 1e3, rss_mb, cpu_s
 
 
 def ort(model, threads, dims):
-    out, _, rss_mb = run([sys.executable, '-c', ORT, model, str(threads), json.dumps(dims)])
-    return json.loads(out)['ready_s'], rss_mb
+    out, _, rss_mb, cpu_s = run([sys.executable, '-c', ORT, model, str(threads), json.dumps(dims)])
+    return json.loads(out)['ready_s'], rss_mb, cpu_s
 
 
 def show(name, samples):
-    print('%-10s ready %8.3f s   peak %7.1f MB' % (name, statistics.median(s[0] for s in samples), statistics.median(s[1] for s in samples)), flush=True)
+    medians = tuple(statistics.median(s[i] for s in samples) for i in range(3))
+    print('%-10s ready %8.3f s   peak %7.1f MB   cpu %8.3f s' % ((name,) + medians), flush=True)
 
 
 def main():
@@ -70,11 +72,12 @@ def main():
     parser.add_argument('--target', default='cpu')
     parser.add_argument('--threads', type=int, default=os.cpu_count())
     parser.add_argument('--dim', action='append', default=[], metavar='NAME=EXTENT')
-    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--no-ort', action='store_true')
     args = parser.parse_args()
     fixed = sum((['--dim', d] for d in args.dim), [])
     threads = ['--threads', str(args.threads)]
+    print('load of the machine before: %.1f' % os.getloadavg()[0], flush=True)
     with tempfile.TemporaryDirectory() as folder:
         cache = ['--cache-dir', os.path.join(folder, 'cache')]
         compiled = ['--target', args.target] + fixed + cache
