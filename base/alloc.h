@@ -3,9 +3,10 @@
 #ifndef BERTH_BASE_ALLOC_H_
 #define BERTH_BASE_ALLOC_H_
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/atomics.h"
 
 // resize(state, NULL, 0, n) allocates, resize(state, p, old, 0) frees, anything else grows or
 // shrinks. Alignment is that of max_align_t. Returns NULL when it cannot (never for a free's caller

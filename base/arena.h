@@ -38,7 +38,7 @@ BERTH_MUST_USE berth_status berth_arena_try(berth_arena *arena, berth_status (*b
                                             void *user);
 
 // What an allocation does that fails: never returns. For memory that ran out elsewhere.
-_Noreturn void berth_arena_fail(berth_arena *arena);
+__attribute__((noreturn)) void berth_arena_fail(berth_arena *arena);
 
 void *berth_arena_alloc(berth_arena *arena, size_t size_bytes);  // zeroed, aligned to 16
 void *berth_arena_alloc_aligned(berth_arena *arena, size_t size_bytes,

@@ -15,13 +15,13 @@
 #ifndef BERTH_DEVICES_DRIVER_H_
 #define BERTH_DEVICES_DRIVER_H_
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "artifact/program.h"
 #include "base/alloc.h"
+#include "base/atomics.h"
 #include "base/status.h"
 #include "devices/semaphore.h"
 

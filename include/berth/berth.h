@@ -9,10 +9,28 @@
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
+// C++ programs may include this header too. What it includes of the standard libraries is named
+// here, because nothing of those belongs inside extern "C".
+#ifdef __cplusplus
+#include <atomic>
+#endif
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #include "base/status.h"
 #include "base/tensor.h"
 #include "executor/session.h"
 #include "toolkit/model.h"
 #include "toolkit/tensor_file.h"
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif  // BERTH_BERTH_H_
