@@ -57,6 +57,7 @@ static berth_status place_unable(berth_planner_state *state, berth_func_id funct
     for (uint32_t d = 0; d < target->device_count; ++d) {
         if (!(f->able[id] >> d & 1)) continue;
         f->loose[id] = true;
+        if (state->unable_count++ == 0) state->unable_why = f->cannot[id];
         f->reason[id] =
             berth_arena_printf(state->arena, "%s cannot: %s",
                                target->devices[target->default_device].name, f->cannot[id]);
@@ -192,12 +193,24 @@ static berth_status check_support(const berth_planner_state *state) {
                              berth_strbuf_text(&failures));
 }
 
+// Nothing goes elsewhere in silence.
+static void warn_of_unable(berth_planner_state *state) {
+    const berth_multi_target *target = state->options->target;
+    if (state->unable_count == 0) return;
+    const char *warning = berth_arena_printf(
+        state->arena, "\"%s\" cannot run %u of the operations, which run elsewhere: %s%s",
+        target->devices[target->default_device].name, state->unable_count, state->unable_why,
+        state->unable_count == 1 ? "" : ", ... (`berth plan` shows each)");
+    berth_vec_push(state->arena, &state->warnings, warning);
+}
+
 berth_status berth_planner__place(berth_planner_state *state) {
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
             BERTH_TRY(place_unable(state, i, f->order[k]));
     }
+    warn_of_unable(state);
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         if (!f->graph) continue;

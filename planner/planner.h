@@ -122,7 +122,8 @@ typedef struct berth_plan {
     bool reproducible;   // false: the time budget ended the search
     uint64_t search_nodes;
     const char *note;       // what was left out, NULL = nothing
-    const char **warnings;  // pins that match only what was folded away, ...
+    const char **warnings;  // pins that match only what was folded away, operations that the
+                            // default device cannot run, ...
     uint32_t warning_count;
 } berth_plan;
 

@@ -36,6 +36,8 @@ typedef struct berth_planner_state {
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
+    uint32_t unable_count;   // operations that the default device cannot run, gone elsewhere
+    const char *unable_why;  // of the first
     bool changed;  // a device or scope was decided, or a copy made, that the module did not have
     berth_planner_choice *choice;  // strategy.c; NULL = placed by the rules, without a prediction
 } berth_planner_state;

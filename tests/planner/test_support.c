@@ -25,34 +25,41 @@ typedef struct lacking {
     const char *text;
     const char *expected;
     const char *messages[3];  // instead, of the error
+    const char *warning;      // NULL = none
 } lacking;
 
 static const lacking modules[] = {
     {"a value is where its reader cannot run",
      "graph @main(%a" T " on cpu:0) { %s = neg(%a) return %s }",
      "@main a:C a>G s:G R:G\n",
-     {NULL}},
+     {NULL},
+     NULL},
     {"the default device cannot: the first that can, and nothing goes with it",
      "graph @main(%a" T ") { %r = relu(%a) %s = abs(%r) %t = relu(%s) return %t }",
      "@main a:G r:G r>C s:C s>G t:G R:G\n",
-     {NULL}},
+     {NULL},
+     "\"g\" cannot run 1 of the operations, which run elsewhere: g has no abs"},
     {"one after the other",
      "graph @main(%a" T " on cpu:0) { %r = abs(%a) %s = neg(%r) %t = abs(%s) return %t }",
      "@main a:C r:C r>G s:G s>C t:C R:C\n",
-     {NULL}},
+     {NULL},
+     "\"g\" cannot run 2 of the operations, which run elsewhere: g has no abs, ..."},
     {"in a function",
      "graph @f(%v" T ") { %w = neg(%v) return %w } graph @main(%a" T
      " on cpu:0) { %s = call @f(%a) return %s }",
      "@f v:G w:G R:G\n@main a:C a>G s:G R:G\n",
-     {NULL}},
+     {NULL},
+     NULL},
     {"no device can",
      "graph @main(%a" T ") {\n %r = exp(%a)\n %s = relu(%r)\n %t = exp(%s)\n return %t }",
      NULL,
-     {"no device of the target can run", "case:2:2: g has no exp", "case:4:2: g has no exp"}},
+     {"no device of the target can run", "case:2:2: g has no exp", "case:4:2: g has no exp"},
+     NULL},
     {"the one that is demanded cannot",
      "graph @main(%a" T ") {\n %r = neg(%a)\n %m = on_device(%r) {device = cpu:0}\n return %m }",
      NULL,
-     {"no device of the target can run", "case:2:2: c has no neg", ""}},
+     {"no device of the target can run", "case:2:2: c has no neg", ""},
+     NULL},
 };
 enum { module_count = sizeof(modules) / sizeof(modules[0]) };
 
@@ -74,6 +81,10 @@ ParameterizedTest(int *index, planner, lacking) {
         require(status);
         const char *shown = show_module(module, target);
         cr_expect_str_eq(shown, m->expected, "%s:\n%sexpected\n%s", m->what, shown, m->expected);
+        cr_expect_eq(plan->warning_count, m->warning != NULL, "%s", m->what);
+        if (m->warning && plan->warning_count)
+            cr_expect_eq(strncmp(plan->warnings[0], m->warning, strlen(m->warning)), 0, "%s",
+                         plan->warnings[0]);
         (void)plan_again(module, &options);
     } else {
         cr_assert_eq(berth_status_code(status), BERTH_UNSUPPORTED, "%s", m->what);
