@@ -96,6 +96,45 @@ static _Noreturn void list_strategies(const berth_cli_model *cli) {
     exit(list ? berth_cli_print_json(list) : 0);
 }
 
+int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
+                     const char *const *names) {
+    char list[512] = "";
+    size_t length = 0;
+    for (int i = 0; names[i]; ++i) {
+        if (strcmp(text, names[i]) == 0) return i;
+        if (length < sizeof(list))
+            length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s",
+                                       i == 0         ? ""
+                                       : names[i + 1] ? ", "
+                                                      : " or ",
+                                       names[i]);
+    }
+    const char *closest = berth_closest(text, names);
+    argp_error(state, "%s takes %s, not \"%s\"%s%s%s", option, list, text,
+               closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "");
+    return 0;
+}
+
+void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *name) {
+    int count = 0;
+    for (; names[count]; ++count)
+        if (strcmp(names[count], name) == 0) return;
+    if (count + 1 < BERTH_CLI_MOST_NAMES) names[count] = name;
+}
+
+static void take_strategy(berth_cli_model *cli, const char *arg, struct argp_state *state) {
+    const char *names[BERTH_CLI_MOST_NAMES] = {"list"}, *name = NULL, *doc = NULL;
+    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
+        berth_cli_add_name(names, name);
+    cli->lists_strategies = berth_cli_choose(state, "--strategy", arg, names) == 0;
+    cli->strategy = arg;
+}
+
+static void take_objective(berth_cli_model *cli, const char *arg, struct argp_state *state) {
+    static const char *const names[] = {"latency", "throughput", "memory", NULL};
+    cli->objective = names[berth_cli_choose(state, "--objective", arg, names)];
+}
+
 // "NAME=EXTENT"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *equals = strchr(arg, '=');
@@ -143,11 +182,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(cli, &cli->inputs, arg);
         return 0;
-    case key_strategy:
-        cli->lists_strategies = strcmp(arg, "list") == 0;
-        cli->strategy = arg;
-        return 0;
-    case key_objective: cli->objective = arg; return 0;
+    case key_strategy: take_strategy(cli, arg, state); return 0;
+    case key_objective: take_objective(cli, arg, state); return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
             argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);

@@ -94,6 +94,13 @@ bool berth_cli_names_file(const char *text);
 bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes);
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
 // Parses "500ms", "60s", "60", "2m". False when it is none of these.
+enum { BERTH_CLI_MOST_NAMES = 32 };
+// Appends a name that is not there yet to a NULL-terminated list.
+void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *name);
+// Index of `text` in `names` (NULL-terminated); otherwise argp_error, wrong usage, with all of them
+// and the closest.
+int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
+                     const char *const *names);
 bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else

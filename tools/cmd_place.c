@@ -54,35 +54,33 @@ static const struct argp_option options[] = {
 
 static const char *const objective_names[] = {"throughput", "latency", "memory", NULL};
 
-static bool find_name(const char *const *names, const char *text, int *out) {
-    for (*out = 0; names[*out]; ++*out)
-        if (strcmp(text, names[*out]) == 0) return true;
-    return false;
+static void take_strategy(place_command *command, const char *arg, struct argp_state *state) {
+    const char *names[BERTH_CLI_MOST_NAMES] = {"auto"};
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
+        berth_cli_add_name(names, (*all)->name);
+    berth_cli_choose(state, "--strategy", arg, names);
+    command->solve.strategy = arg;
 }
 
 static void check_arguments(place_command *command, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "svg", NULL};
-    int index = 0;
     if (!command->file) argp_error(state, "which problem? (a JSON file)");
     if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
         argp_error(state, "--contiguous is for the objective throughput");
-    if (command->cli.format && !find_name(formats, command->cli.format, &index))
-        argp_error(state, "--format takes text, json or svg, not \"%s\"", command->cli.format);
+    if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     place_command *command = state->input;
-    int index = 0;
     switch (key) {
     case 'O':
-        if (!find_name(objective_names, arg, &index))
-            argp_error(state, "--objective takes throughput, latency or memory, not \"%s\"", arg);
-        command->solve.objective = (berth_place_objective)index;
+        command->solve.objective =
+            (berth_place_objective)berth_cli_choose(state, "--objective", arg, objective_names);
         return 0;
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
     case key_contiguous: command->solve.contiguous = true; return 0;
-    case key_strategy: command->solve.strategy = arg; return 0;
+    case key_strategy: take_strategy(command, arg, state); return 0;
     case key_check: command->check = arg; return 0;
     case key_quiet: command->cli.quiet = true; return 0;
     case key_time:

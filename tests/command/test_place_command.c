@@ -87,7 +87,7 @@ Test(place_command, exit_status_and_messages) {
     expect(problem_path, "--objective latency --time-budget 5s", 0, "latency 4 ms, proven optimal");
     expect(problem_path, "-O memory", 0, "memory 4 bytes, proven optimal");
     expect(problem_path, "--strategy greedy", 0, "found by greedy");
-    expect(problem_path, "--strategy gredy", 1, "did you mean \"greedy\"?");
+    expect(problem_path, "--strategy gredy", 2, "did you mean \"greedy\"?");
     expect(problem_path, "--objective speed", 2, "throughput, latency or memory, not \"speed\"");
     expect(problem_path, "-O latency --contiguous", 2, "for the objective throughput");
     expect(problem_path, "--format xml", 2, "text, json or svg, not \"xml\"");
