@@ -17,18 +17,23 @@ static bool used_in_place(const berth_session *session, uint32_t pool) {
            !berth_executor__is_shared(session, pool);
 }
 
+berth_status berth_executor__check_alignment(const berth_program_pool *pool,
+                                             const berth_device *device, uint32_t memory) {
+    uint32_t needed = berth_device_get_info(device)->memories[memory].alignment_bytes;
+    if (needed <= pool->alignment_bytes) return BERTH_OK;
+    return berth_status_make(
+        BERTH_INCOMPATIBLE,
+        "planned for an alignment of %u bytes, but the device needs %u: plan again with the "
+        "alignment of this device in the target",
+        pool->alignment_bytes, needed);
+}
+
 static berth_status allocate_pool(berth_session *session, uint32_t index) {
     const berth_program_pool *pool = &session->program->pools[index];
     berth_device *device = session->devices[pool->device].device;
     uint32_t memory = 0;
     BERTH_TRY(berth_device_find_memory(device, pool->scope, &memory));
-    uint32_t needed = berth_device_get_info(device)->memories[memory].alignment_bytes;
-    if (needed > pool->alignment_bytes)
-        return berth_status_make(
-            BERTH_INCOMPATIBLE,
-            "planned for an alignment of %u bytes, but the device needs %u: plan again with the "
-            "alignment of this device in the target",
-            pool->alignment_bytes, needed);
+    BERTH_TRY(berth_executor__check_alignment(pool, device, memory));
     return berth_buffer_allocate(device, memory, pool->size_bytes, &session->pools[index]);
 }
 

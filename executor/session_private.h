@@ -86,6 +86,11 @@ BERTH_MUST_USE berth_status berth_executor__open_queues(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__allocate(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__load_code(berth_session *session);
 
+// memory.c. What a pool was planned for does for a memory of the device. Errors: INCOMPATIBLE.
+BERTH_MUST_USE berth_status berth_executor__check_alignment(const berth_program_pool *pool,
+                                                            const berth_device *device,
+                                                            uint32_t memory);
+
 // shared.c. The program device at which the buffers of a physical device over shared pools are
 // kept.
 uint32_t berth_executor__home(const berth_session *session, uint32_t device);

@@ -61,15 +61,10 @@ static berth_status name_sharer(const berth_session *session, uint32_t pool, uin
 
 // Tensors begin at multiples of the pool's alignment, the pool at `data` (NULL: where the device's
 // own driver put it).
-static berth_status check_alignment(const berth_program_pool *pool, const berth_device *device,
-                                    const void *data) {
+static berth_status check_place(const berth_program_pool *pool, const berth_device *device,
+                                const void *data) {
     uint32_t needed = berth_device_get_info(device)->memories[0].alignment_bytes;
-    if (needed > pool->alignment_bytes)
-        return berth_status_make(
-            BERTH_INCOMPATIBLE,
-            "planned for an alignment of %u bytes, but the device needs %u: plan again with the "
-            "alignment of this device in the target",
-            pool->alignment_bytes, needed);
+    BERTH_TRY(berth_executor__check_alignment(pool, device, 0));
     if (data && (uintptr_t)data % needed != 0)
         return berth_status_make(BERTH_INCOMPATIBLE,
                                  "%s works on memory aligned to %u bytes, which the shared memory "
@@ -84,7 +79,7 @@ static berth_status import(berth_session *session, uint32_t index, uint32_t devi
     const berth_session_device *sharer = &session->devices[berth_executor__home(session, device)];
     if (sharer->device == session->devices[pool->device].device || sharer->pools[index])
         return BERTH_OK;
-    BERTH_TRY(check_alignment(pool, sharer->device, data));
+    BERTH_TRY(check_place(pool, sharer->device, data));
     return berth_buffer_import(sharer->device, data, size_bytes, &sharer->pools[index]);
 }
 
@@ -107,8 +102,8 @@ berth_status berth_executor__share_pool(berth_session *session, uint32_t index) 
         const berth_session_device *device = &session->devices[first];
         berth_buffer **buffer = &device->pools[index];
         berth_status status = berth_buffer_share(device->device, size_bytes, buffer);
-        if (!status) status = check_alignment(pool, device->device, NULL);
-        if (!status) status = check_alignment(pool, owner, berth_buffer_host(*buffer));
+        if (!status) status = check_place(pool, device->device, NULL);
+        if (!status) status = check_place(pool, owner, berth_buffer_host(*buffer));
         if (status) return name_sharer(session, index, first, status);
         BERTH_TRY(berth_buffer_import(owner, berth_buffer_host(*buffer), size_bytes,
                                       &session->pools[index]));

@@ -4,24 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_LANES BERTH_TFN_INTERP_MAX_LANES
-
-// Every lane is kept as an int64 (integers, bools, indices) or a double (floats), by the node's
-// dtype.
-typedef union lane {
-    int64_t i;
-    double f;
-} lane;
-
-typedef struct value {
-    uint16_t lanes;  // 0 = unset
-    lane at[MAX_LANES];
-} value;
+#include "ir/tfn_scalar.h"
 
 // What a work-item owns: variables and the storage of buffers. Without LOCAL loops there is one
 // item.
 typedef struct item {
-    value *vars;
+    berth_lanes *vars;
     unsigned char **storage;  // by buffer
 } item;
 
@@ -31,12 +19,12 @@ typedef struct interp {
     berth_layout *layouts;    // by buffer
     int64_t *element_counts;  // by buffer, in elements of `lanes` scalars
     uint8_t *has_barrier;     // by statement: 0 unknown, 1 no, 2 yes
-    value **memo;             // by expression: value in `memo_epoch[id]`
+    berth_lanes **memo;       // by expression: value in `memo_epoch[id]`
     uint64_t *memo_epoch;
     uint64_t epoch;
 } interp;
 
-static berth_status eval(interp *in, item *me, berth_expr id, value *out);
+static berth_status eval(interp *in, item *me, berth_expr id, berth_lanes *out);
 
 static const char *buffer_name(const interp *in, berth_buf buf) {
     return berth_module_str(in->fn->module, in->fn->bufs.data[buf].name);
@@ -45,12 +33,12 @@ static const char *buffer_name(const interp *in, berth_buf buf) {
 // ---- storage
 // --------------------------------------------------------------------------------------------------------
 
-static lane read_lane(berth_dtype dtype, const unsigned char *at) {
+static berth_lane read_lane(berth_dtype dtype, const unsigned char *at) {
     berth_tensor scalar = {.dtype = dtype, .rank = 0};
     unsigned char bytes[8];
     memcpy(bytes, at, berth_dtype_size_bytes(dtype));
     scalar.data = bytes;
-    lane result;
+    berth_lane result;
     if (berth_dtype_is_float(dtype))
         result.f = berth_tensor_get_f64(&scalar, 0);
     else
@@ -58,7 +46,7 @@ static lane read_lane(berth_dtype dtype, const unsigned char *at) {
     return result;
 }
 
-static void write_lane(berth_dtype dtype, unsigned char *at, lane what) {
+static void write_lane(berth_dtype dtype, unsigned char *at, berth_lane what) {
     unsigned char bytes[8];
     berth_tensor scalar = {.dtype = dtype, .rank = 0, .data = bytes};
     if (berth_dtype_is_float(dtype))
@@ -68,8 +56,8 @@ static void write_lane(berth_dtype dtype, unsigned char *at, lane what) {
     memcpy(at, bytes, berth_dtype_size_bytes(dtype));
 }
 
-static berth_status locate(interp *in, berth_buf buf, const value *indices, int count, int which,
-                           int64_t *out_offset) {
+static berth_status locate(interp *in, berth_buf buf, const berth_lanes *indices, int count,
+                           int which, int64_t *out_offset) {
     const berth_buf_info *info = &in->fn->bufs.data[buf];
     if (count != info->rank)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -91,7 +79,7 @@ static berth_status locate(interp *in, berth_buf buf, const value *indices, int 
 
 // Evaluates the indices of an access; gives the number of positions (1, or the lanes of a ramp).
 static berth_status eval_indices(interp *in, item *me, const berth_expr *ids, int count,
-                                 value *indices, int *out_positions) {
+                                 berth_lanes *indices, int *out_positions) {
     *out_positions = 1;
     for (int d = 0; d < count; ++d) {
         BERTH_TRY(eval(in, me, ids[d], &indices[d]));
@@ -109,15 +97,15 @@ static berth_status storage_of(interp *in, const item *me, berth_buf buf,
 }
 
 static berth_status eval_load(interp *in, item *me, const berth_expr_node *node,
-                              const berth_expr *ids, value *out) {
+                              const berth_expr *ids, berth_lanes *out) {
     const berth_buf_info *info = &in->fn->bufs.data[node->load.buf];
-    value indices[BERTH_MAX_RANK];
+    berth_lanes indices[BERTH_MAX_RANK];
     int positions = 1;
     unsigned char *data = NULL;
     BERTH_TRY(eval_indices(in, me, ids, node->index_count, indices, &positions));
     BERTH_TRY(storage_of(in, me, node->load.buf, &data));
     int width = info->lanes > 1 ? info->lanes : 1;
-    if (positions * width > MAX_LANES)
+    if (positions * width > BERTH_TFN_INTERP_MAX_LANES)
         return berth_status_make(BERTH_UNSUPPORTED, "a load of too many lanes");
     size_t size = berth_dtype_size_bytes(info->dtype);
     out->lanes = (uint16_t)(positions * width);
@@ -134,8 +122,8 @@ static berth_status eval_load(interp *in, item *me, const berth_expr_node *node,
 static berth_status exec_store(interp *in, item *me, const berth_stmt_node *node,
                                const berth_expr *ids) {
     const berth_buf_info *info = &in->fn->bufs.data[node->buf];
-    value indices[BERTH_MAX_RANK];
-    value what;
+    berth_lanes indices[BERTH_MAX_RANK];
+    berth_lanes what;
     int positions = 1;
     unsigned char *data = NULL;
     BERTH_TRY(eval_indices(in, me, ids, node->index_count, indices, &positions));
@@ -156,298 +144,65 @@ static berth_status exec_store(interp *in, item *me, const berth_stmt_node *node
     return BERTH_OK;
 }
 
-// ---- arithmetic
-// -----------------------------------------------------------------------------------------------------
-
-static double round_to(berth_dtype dtype, double x) {
-    switch (dtype) {
-    case BERTH_DTYPE_F32: return (double)(float)x;
-    case BERTH_DTYPE_F16: return (double)berth_f16_to_f32(berth_f32_to_f16((float)x));
-    case BERTH_DTYPE_BF16: return (double)berth_bf16_to_f32(berth_f32_to_bf16((float)x));
-    default: return x;
-    }
-}
-
-static int64_t wrap_to(berth_dtype dtype, uint64_t x) {
-    switch (dtype) {
-    case BERTH_DTYPE_I8: return (int8_t)x;
-    case BERTH_DTYPE_I16: return (int16_t)x;
-    case BERTH_DTYPE_I32: return (int32_t)x;
-    case BERTH_DTYPE_U8: return (uint8_t)x;
-    case BERTH_DTYPE_U16: return (uint16_t)x;
-    case BERTH_DTYPE_U32: return (uint32_t)x;
-    case BERTH_DTYPE_BOOL: return x != 0;
-    default: return (int64_t)x;
-    }
-}
-
-static double unary_float(berth_unary op, double x) {
-    switch (op) {
-    case BERTH_UNARY_NEG: return -x;
-    case BERTH_UNARY_ABS: return fabs(x);
-    case BERTH_UNARY_SIGN: return x > 0 ? 1 : x < 0 ? -1 : x;
-    case BERTH_UNARY_FLOOR: return floor(x);
-    case BERTH_UNARY_CEIL: return ceil(x);
-    case BERTH_UNARY_ROUND: return nearbyint(x);
-    case BERTH_UNARY_TRUNC: return trunc(x);
-    case BERTH_UNARY_SQRT: return sqrt(x);
-    case BERTH_UNARY_RSQRT: return 1 / sqrt(x);
-    case BERTH_UNARY_EXP: return exp(x);
-    case BERTH_UNARY_LOG: return log(x);
-    case BERTH_UNARY_SIN: return sin(x);
-    case BERTH_UNARY_COS: return cos(x);
-    case BERTH_UNARY_TAN: return tan(x);
-    case BERTH_UNARY_ASIN: return asin(x);
-    case BERTH_UNARY_ACOS: return acos(x);
-    case BERTH_UNARY_ATAN: return atan(x);
-    case BERTH_UNARY_SINH: return sinh(x);
-    case BERTH_UNARY_COSH: return cosh(x);
-    case BERTH_UNARY_TANH: return tanh(x);
-    case BERTH_UNARY_ASINH: return asinh(x);
-    case BERTH_UNARY_ACOSH: return acosh(x);
-    case BERTH_UNARY_ATANH: return atanh(x);
-    case BERTH_UNARY_ERF: return erf(x);
-    case BERTH_UNARY_SIGMOID: return 1 / (1 + exp(-x));
-    default: return NAN;
-    }
-}
-
-static int64_t unary_int(berth_unary op, int64_t x) {
-    switch (op) {
-    case BERTH_UNARY_NEG: return (int64_t)(0 - (uint64_t)x);
-    case BERTH_UNARY_NOT: return !x;
-    case BERTH_UNARY_BIT_NOT: return ~x;
-    case BERTH_UNARY_ABS: return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
-    case BERTH_UNARY_SIGN: return (x > 0) - (x < 0);
-    default: return x;  // floor, ceil, round, trunc
-    }
-}
-
-static berth_status eval_unary(const berth_expr_node *node, berth_dtype from, const value *a,
-                               value *out) {
-    out->lanes = a->lanes;
-    for (int l = 0; l < a->lanes; ++l) {
-        if (berth_dtype_is_float(from)) {
-            if (node->op == BERTH_UNARY_IS_NAN)
-                out->at[l].i = isnan(a->at[l].f) != 0;
-            else if (node->op == BERTH_UNARY_IS_INF)
-                out->at[l].i = isinf(a->at[l].f) != 0;
-            else
-                out->at[l].f = round_to((berth_dtype)node->dtype,
-                                        unary_float((berth_unary)node->op, a->at[l].f));
-        } else {
-            uint64_t bits = (uint64_t)unary_int((berth_unary)node->op, a->at[l].i);
-            out->at[l].i = wrap_to((berth_dtype)node->dtype, bits);
-        }
-    }
-    return BERTH_OK;
-}
-
-static bool compare(berth_binary op, int order, bool unordered, bool *out_result) {
-    switch (op) {
-    case BERTH_BINARY_EQ: *out_result = !unordered && order == 0; return true;
-    case BERTH_BINARY_NE: *out_result = unordered || order != 0; return true;
-    case BERTH_BINARY_LT: *out_result = !unordered && order < 0; return true;
-    case BERTH_BINARY_LE: *out_result = !unordered && order <= 0; return true;
-    case BERTH_BINARY_GT: *out_result = !unordered && order > 0; return true;
-    case BERTH_BINARY_GE: *out_result = !unordered && order >= 0; return true;
-    default: return false;
-    }
-}
-
-static double binary_float(berth_binary op, double a, double b) {
-    switch (op) {
-    case BERTH_BINARY_ADD: return a + b;
-    case BERTH_BINARY_SUB: return a - b;
-    case BERTH_BINARY_MUL: return a * b;
-    case BERTH_BINARY_DIV: return a / b;
-    case BERTH_BINARY_MOD: return fmod(a, b);
-    case BERTH_BINARY_MIN: return isnan(a) || a < b ? a : b;
-    case BERTH_BINARY_MAX: return isnan(a) || a > b ? a : b;
-    case BERTH_BINARY_POW: return pow(a, b);
-    case BERTH_BINARY_ATAN2: return atan2(a, b);
-    default: return NAN;
-    }
-}
-
-static int64_t power_int(int64_t base, int64_t exponent) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-    uint64_t result = 1;
-    for (uint64_t square = (uint64_t)base; exponent; exponent >>= 1, square *= square)
-        if (exponent & 1) result *= square;
-    return (int64_t)result;
-}
-
-static berth_status divide_int(bool modulo, bool is_index, bool is_unsigned, int64_t a, int64_t b,
-                               int64_t *out) {
-    if (b == 0) return berth_status_make(BERTH_INVALID_ARGUMENT, "division by zero");
-    if (is_unsigned) {
-        *out = (int64_t)(modulo ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
-        return BERTH_OK;
-    }
-    if (b == -1) {
-        *out = modulo ? 0 : (int64_t)(0 - (uint64_t)a);
-        return BERTH_OK;
-    }
-    int64_t quotient = a / b;
-    int64_t remainder = a % b;
-    if (is_index && remainder != 0 && (remainder < 0) != (b < 0)) {
-        quotient -= 1;
-        remainder += b;
-    }
-    *out = modulo ? remainder : quotient;
-    return BERTH_OK;
-}
-
-static berth_status binary_int(const berth_expr_node *node, berth_dtype type, int64_t a, int64_t b,
-                               int64_t *out) {
-    bool is_unsigned = berth_dtype_is_integer(type) && !berth_dtype_is_signed(type);
-    uint64_t ua = (uint64_t)a;
-    uint64_t ub = (uint64_t)b;
-    int64_t bits = (int64_t)berth_dtype_size_bytes(type) * 8;
-    bool less = is_unsigned ? ua < ub : a < b;
-    switch ((berth_binary)node->op) {
-    case BERTH_BINARY_ADD: *out = (int64_t)(ua + ub); break;
-    case BERTH_BINARY_SUB: *out = (int64_t)(ua - ub); break;
-    case BERTH_BINARY_MUL: *out = (int64_t)(ua * ub); break;
-    case BERTH_BINARY_DIV:
-        BERTH_TRY(divide_int(false, node->is_index, is_unsigned, a, b, out));
-        break;
-    case BERTH_BINARY_MOD:
-        BERTH_TRY(divide_int(true, node->is_index, is_unsigned, a, b, out));
-        break;
-    case BERTH_BINARY_MIN: *out = less ? a : b; break;
-    case BERTH_BINARY_MAX: *out = less ? b : a; break;
-    case BERTH_BINARY_POW: *out = power_int(a, b); break;
-    case BERTH_BINARY_AND: *out = a && b; break;
-    case BERTH_BINARY_OR: *out = a || b; break;
-    case BERTH_BINARY_XOR: *out = !a != !b; break;
-    case BERTH_BINARY_BIT_AND: *out = (int64_t)(ua & ub); break;
-    case BERTH_BINARY_BIT_OR: *out = (int64_t)(ua | ub); break;
-    case BERTH_BINARY_BIT_XOR: *out = (int64_t)(ua ^ ub); break;
-    case BERTH_BINARY_SHL: *out = b < 0 || b >= bits ? 0 : (int64_t)(ua << ub); break;
-    case BERTH_BINARY_SHR:
-        *out = b < 0 || b >= bits ? 0 : is_unsigned ? (int64_t)(ua >> ub) : a >> b;
-        break;
-    default:
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "an operator that integers do not have");
-    }
-    *out = wrap_to((berth_dtype)node->dtype, (uint64_t)*out);
-    return BERTH_OK;
-}
-
-static berth_status eval_binary(const berth_expr_node *node, berth_dtype from, const value *a,
-                                const value *b, value *out) {
-    out->lanes = a->lanes > b->lanes ? a->lanes : b->lanes;
-    bool is_float = berth_dtype_is_float(from);
-    bool is_unsigned = berth_dtype_is_integer(from) && !berth_dtype_is_signed(from);
-    for (int l = 0; l < out->lanes; ++l) {
-        lane x = a->at[a->lanes > 1 ? l : 0];
-        lane y = b->at[b->lanes > 1 ? l : 0];
-        bool unordered = is_float && (isnan(x.f) || isnan(y.f));
-        int order = is_float ? (x.f > y.f) - (x.f < y.f)
-                    : is_unsigned
-                        ? ((uint64_t)x.i > (uint64_t)y.i) - ((uint64_t)x.i < (uint64_t)y.i)
-                        : (x.i > y.i) - (x.i < y.i);
-        bool result = false;
-        if (compare((berth_binary)node->op, order, unordered, &result))
-            out->at[l].i = result;
-        else if (is_float)
-            out->at[l].f =
-                round_to((berth_dtype)node->dtype, binary_float((berth_binary)node->op, x.f, y.f));
-        else
-            BERTH_TRY(binary_int(node, from, x.i, y.i, &out->at[l].i));
-    }
-    return BERTH_OK;
-}
-
-static int64_t saturate(berth_dtype to, double x) {
-    if (isnan(x)) return 0;
-    if (to == BERTH_DTYPE_BOOL) return x != 0;
-    int bits = (int)berth_dtype_size_bytes(to) * 8;
-    bool is_signed = berth_dtype_is_signed(to);
-    double high = ldexp(1, is_signed ? bits - 1 : bits);
-    double low = is_signed ? -high : 0;
-    x = trunc(x);
-    if (x <= low) return is_signed ? (bits == 64 ? INT64_MIN : (int64_t)low) : 0;
-    if (x >= high)
-        return is_signed    ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1)
-               : bits == 64 ? -1
-                            : (int64_t)(high - 1);
-    return is_signed ? (int64_t)x : (int64_t)(uint64_t)x;
-}
-
-static void eval_cast(berth_dtype from, berth_dtype to, const value *a, value *out) {
-    out->lanes = a->lanes;
-    for (int l = 0; l < a->lanes; ++l) {
-        lane x = a->at[l];
-        bool from_float = berth_dtype_is_float(from);
-        if (berth_dtype_is_float(to)) {
-            double exact = from_float                ? x.f
-                           : from == BERTH_DTYPE_U64 ? (double)(uint64_t)x.i
-                                                     : (double)x.i;
-            if (!from_float && to == BERTH_DTYPE_F32)
-                exact = from == BERTH_DTYPE_U64 ? (double)(float)(uint64_t)x.i : (double)(float)x.i;
-            out->at[l].f = round_to(to, exact);
-        } else
-            out->at[l].i = from_float ? saturate(to, x.f) : wrap_to(to, (uint64_t)x.i);
-    }
-}
-
 // ---- expressions
 // ----------------------------------------------------------------------------------------------------
 
-static berth_status eval_select(interp *in, item *me, const berth_expr_node *node, value *out) {
-    value condition;
+static berth_status eval_select(interp *in, item *me, const berth_expr_node *node,
+                                berth_lanes *out) {
+    berth_lanes condition;
     BERTH_TRY(eval(in, me, node->a, &condition));
     bool any_true = false;
     bool any_false = false;
     for (int l = 0; l < condition.lanes; ++l) *(condition.at[l].i ? &any_true : &any_false) = true;
-    value if_true = {0};
-    value if_false = {0};
+    berth_lanes if_true = {0};
+    berth_lanes if_false = {0};
     if (any_true) BERTH_TRY(eval(in, me, node->b, &if_true));
     if (any_false) BERTH_TRY(eval(in, me, node->c, &if_false));
     out->lanes = node->lanes ? node->lanes : 1;
     for (int l = 0; l < out->lanes; ++l) {
-        const value *side = condition.at[condition.lanes > 1 ? l : 0].i ? &if_true : &if_false;
+        const berth_lanes *side =
+            condition.at[condition.lanes > 1 ? l : 0].i ? &if_true : &if_false;
         out->at[l] = side->at[side->lanes > 1 ? l : 0];
     }
     return BERTH_OK;
 }
 
-static void eval_fma(berth_dtype dtype, const value *a, const value *b, const value *c,
-                     value *out) {
+static void eval_fma(berth_dtype dtype, const berth_lanes *a, const berth_lanes *b,
+                     const berth_lanes *c, berth_lanes *out) {
     out->lanes = a->lanes > b->lanes ? a->lanes : b->lanes;
     if (c->lanes > out->lanes) out->lanes = c->lanes;
     for (int l = 0; l < out->lanes; ++l) {
-        lane x = a->at[a->lanes > 1 ? l : 0];
-        lane y = b->at[b->lanes > 1 ? l : 0];
-        lane z = c->at[c->lanes > 1 ? l : 0];
+        berth_lane x = a->at[a->lanes > 1 ? l : 0];
+        berth_lane y = b->at[b->lanes > 1 ? l : 0];
+        berth_lane z = c->at[c->lanes > 1 ? l : 0];
         if (dtype == BERTH_DTYPE_F32)
             out->at[l].f = (double)fmaf((float)x.f, (float)y.f, (float)z.f);
         else if (berth_dtype_is_float(dtype))
-            out->at[l].f = round_to(dtype, fma(x.f, y.f, z.f));
+            out->at[l].f = berth_ir__round(dtype, fma(x.f, y.f, z.f));
         else
-            out->at[l].i = wrap_to(dtype, (uint64_t)x.i * (uint64_t)y.i + (uint64_t)z.i);
+            out->at[l].i = berth_ir__wrap(dtype, (uint64_t)x.i * (uint64_t)y.i + (uint64_t)z.i);
     }
 }
 
-static void eval_reduce_add(const berth_expr_node *node, const value *a, value *out) {
+static void eval_reduce_add(const berth_expr_node *node, const berth_lanes *a, berth_lanes *out) {
     out->lanes = 1;
     bool is_float = berth_dtype_is_float((berth_dtype)node->dtype);
-    lane sum = a->at[0];
+    berth_lane sum = a->at[0];
     for (int l = 1; l < a->lanes; ++l) {
         if (is_float)
-            sum.f = round_to((berth_dtype)node->dtype, sum.f + a->at[l].f);
+            sum.f = berth_ir__round((berth_dtype)node->dtype, sum.f + a->at[l].f);
         else
-            sum.i = wrap_to((berth_dtype)node->dtype, (uint64_t)sum.i + (uint64_t)a->at[l].i);
+            sum.i =
+                berth_ir__wrap((berth_dtype)node->dtype, (uint64_t)sum.i + (uint64_t)a->at[l].i);
     }
     out->at[0] = sum;
 }
 
-static berth_status eval_widen(const berth_expr_node *node, const value *a, value *out) {
-    if (node->lanes > MAX_LANES)
-        return berth_status_make(BERTH_UNSUPPORTED, "vectors of more than %d lanes", MAX_LANES);
+static berth_status eval_widen(const berth_expr_node *node, const berth_lanes *a,
+                               berth_lanes *out) {
+    if (node->lanes > BERTH_TFN_INTERP_MAX_LANES)
+        return berth_status_make(BERTH_UNSUPPORTED, "vectors of more than %d lanes",
+                                 BERTH_TFN_INTERP_MAX_LANES);
     out->lanes = node->lanes;
     for (int l = 0; l < node->lanes; ++l) {
         out->at[l] = a->at[0];
@@ -456,17 +211,17 @@ static berth_status eval_widen(const berth_expr_node *node, const value *a, valu
     return BERTH_OK;
 }
 
-static berth_status eval_node(interp *in, item *me, berth_expr id, value *out) {
+static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *out) {
     const berth_tfn *fn = in->fn;
     const berth_expr_node *node = berth_tfn_expr(fn, id);
-    value a;
-    value b;
-    value c;
+    berth_lanes a;
+    berth_lanes b;
+    berth_lanes c;
     out->lanes = 1;
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_INT: out->at[0].i = node->i; return BERTH_OK;
     case BERTH_EXPR_FLOAT:
-        out->at[0].f = round_to((berth_dtype)node->dtype, node->f);
+        out->at[0].f = berth_ir__round((berth_dtype)node->dtype, node->f);
         return BERTH_OK;
     case BERTH_EXPR_VAR:
         if (!me->vars[node->var].lanes)
@@ -479,7 +234,7 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, value *out) {
     case BERTH_EXPR_SELECT: return eval_select(in, me, node, out);
     case BERTH_EXPR_UNARY:
         BERTH_TRY(eval(in, me, node->a, &a));
-        return eval_unary(node, (berth_dtype)berth_tfn_expr(fn, node->a)->dtype, &a, out);
+        return berth_ir__eval_unary(node, (berth_dtype)berth_tfn_expr(fn, node->a)->dtype, &a, out);
     case BERTH_EXPR_BINARY: {
         BERTH_TRY(eval(in, me, node->a, &a));
         bool decides = node->lanes <= 1 && ((node->op == BERTH_BINARY_AND && !a.at[0].i) ||
@@ -489,7 +244,8 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, value *out) {
             return BERTH_OK;
         }
         BERTH_TRY(eval(in, me, node->b, &b));
-        return eval_binary(node, (berth_dtype)berth_tfn_expr(fn, node->a)->dtype, &a, &b, out);
+        return berth_ir__eval_binary(node, (berth_dtype)berth_tfn_expr(fn, node->a)->dtype, &a, &b,
+                                     out);
     }
     case BERTH_EXPR_FMA:
         BERTH_TRY(eval(in, me, node->a, &a));
@@ -499,8 +255,8 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, value *out) {
         return BERTH_OK;
     case BERTH_EXPR_CAST:
         BERTH_TRY(eval(in, me, node->a, &a));
-        eval_cast((berth_dtype)berth_tfn_expr(fn, node->a)->dtype, (berth_dtype)node->dtype, &a,
-                  out);
+        berth_ir__eval_cast((berth_dtype)berth_tfn_expr(fn, node->a)->dtype,
+                            (berth_dtype)node->dtype, &a, out);
         return BERTH_OK;
     case BERTH_EXPR_BROADCAST:
     case BERTH_EXPR_RAMP: BERTH_TRY(eval(in, me, node->a, &a)); return eval_widen(node, &a, out);
@@ -514,19 +270,21 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, value *out) {
 }
 
 // Nodes are shared: each is computed once per statement.
-static berth_status eval(interp *in, item *me, berth_expr id, value *out) {
+static berth_status eval(interp *in, item *me, berth_expr id, berth_lanes *out) {
     if (id >= in->fn->exprs.count)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "expression %u does not exist", id);
     if (in->memo_epoch[id] != in->epoch) {
-        value result;
+        berth_lanes result;
         BERTH_TRY(eval_node(in, me, id, &result));
         if (!in->memo[id])
             in->memo[id] =
-                berth_arena_alloc(in->arena, offsetof(value, at) + sizeof(lane) * MAX_LANES);
-        memcpy(in->memo[id], &result, offsetof(value, at) + sizeof(lane) * result.lanes);
+                berth_arena_alloc(in->arena, offsetof(berth_lanes, at) +
+                                                 sizeof(berth_lane) * BERTH_TFN_INTERP_MAX_LANES);
+        memcpy(in->memo[id], &result,
+               offsetof(berth_lanes, at) + sizeof(berth_lane) * result.lanes);
         in->memo_epoch[id] = in->epoch;
     }
-    memcpy(out, in->memo[id], offsetof(value, at) + sizeof(lane) * in->memo[id]->lanes);
+    memcpy(out, in->memo[id], offsetof(berth_lanes, at) + sizeof(berth_lane) * in->memo[id]->lanes);
     return BERTH_OK;
 }
 
@@ -550,7 +308,7 @@ static bool has_barrier(interp *in, berth_stmt id) {
 static berth_status exec(interp *in, item *items, uint32_t count, berth_stmt id);
 
 static berth_status eval_scalar(interp *in, item *me, berth_expr id, int64_t *out) {
-    value result;
+    berth_lanes result;
     in->epoch++;
     BERTH_TRY(eval(in, me, id, &result));
     *out = result.at[0].i;
@@ -564,7 +322,8 @@ static void set_index(item *me, berth_var var, int64_t i) {
 
 static item copy_item(interp *in, const item *from) {
     item copy;
-    copy.vars = berth_arena_copy(in->arena, from->vars, in->fn->vars.count * sizeof(value) + 1);
+    copy.vars =
+        berth_arena_copy(in->arena, from->vars, in->fn->vars.count * sizeof(berth_lanes) + 1);
     copy.storage =
         berth_arena_copy(in->arena, from->storage, in->fn->bufs.count * sizeof(void *) + 1);
     return copy;
@@ -617,7 +376,7 @@ static berth_status exec_single(interp *in, item *me, const berth_stmt_node *nod
     if (node->kind == BERTH_STMT_STORE)
         return exec_store(in, me, node, berth_tfn_store_indices(in->fn, id));
     if (node->kind == BERTH_STMT_LET) {
-        value result;
+        berth_lanes result;
         BERTH_TRY(eval(in, me, node->value, &result));
         me->vars[node->var] = result;
         return BERTH_OK;
@@ -698,10 +457,10 @@ static berth_status interpret(void *user) {
     in.layouts = berth_arena_new_array(scratch, berth_layout, fn->bufs.count + 1);
     in.element_counts = berth_arena_new_array(scratch, int64_t, fn->bufs.count + 1);
     in.has_barrier = berth_arena_new_array(scratch, uint8_t, fn->stmts.count + 1);
-    in.memo = berth_arena_new_array(scratch, value *, fn->exprs.count + 1);
+    in.memo = berth_arena_new_array(scratch, berth_lanes *, fn->exprs.count + 1);
     in.memo_epoch = berth_arena_new_array(scratch, uint64_t, fn->exprs.count + 1);
     item root;
-    root.vars = berth_arena_new_array(scratch, value, fn->vars.count + 1);
+    root.vars = berth_arena_new_array(scratch, berth_lanes, fn->vars.count + 1);
     root.storage = berth_arena_new_array(scratch, unsigned char *, fn->bufs.count + 1);
     berth_status status = prepare_buffers(&in, &root, c->buffers);
     if (!status && fn->body) status = exec(&in, &root, 1, fn->body);

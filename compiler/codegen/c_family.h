@@ -88,10 +88,15 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype,
                                int lanes);  // notes vector types
 const char *berth_c_storage_type(berth_c_printer *p, berth_dtype dtype);
 
+// c_index.c: texts of index arithmetic and conditions.
+const char *berth_c_index(berth_c_printer *p, berth_expr id);
+const char *berth_c_linear(berth_c_printer *p, berth_linear form);
+const char *berth_c_condition(berth_c_printer *p, berth_expr id);
+// a < b and the like of indices, which ranges may decide.
+bool berth_c_is_index_comparison(const berth_c_printer *p, const berth_expr_node *node);
+
 // c_expr.c: texts of expressions; may print temporaries before the current statement.
 const char *berth_c_value(berth_c_printer *p, berth_expr id);
-const char *berth_c_index(berth_c_printer *p, berth_expr id);
-const char *berth_c_condition(berth_c_printer *p, berth_expr id);
 void berth_c_begin_statement(berth_c_printer *p, const berth_expr *roots,
                              int count);  // counts uses
 void berth_c_end_statement(berth_c_printer *p);

@@ -9,6 +9,7 @@
 #include "artifact/file_form.h"
 #include "base/file.h"
 #include "tests/artifact/random_program.h"
+#include "tests/check.h"
 
 static berth_arena *arena;
 static char path[64];
@@ -27,10 +28,6 @@ static void teardown(void) {
 }
 
 TestSuite(artifact_file, .init = setup, .fini = teardown);
-
-static void assert_ok(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
 
 static uint8_t *write_and_load(const berth_program *program, size_t *out_size_bytes) {
     assert_ok(berth_program_write(program, path));

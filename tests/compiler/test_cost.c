@@ -3,20 +3,17 @@
 
 #include "compiler/cost.h"
 #include "ir/graph.h"
-
-static void require(berth_status status) {
-    cr_assert(status == BERTH_OK, "%s", berth_status_message(status));
-}
+#include "tests/check.h"
 
 static berth_multi_target *parse_target(berth_arena *arena, const char *source) {
     berth_multi_target *target = NULL;
-    require(berth_target_parse(arena, source, NULL, &target));
+    assert_ok(berth_target_parse(arena, source, NULL, &target));
     return target;
 }
 
 Test(cost, devices_without_64_bit_floats) {
     berth_arena *arena = NULL;
-    require(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     berth_module *module = berth_module_create(arena, "test");
     berth_func_id function = berth_graph_create(module, "main", 0);
     static const berth_dtype from[] = {BERTH_DTYPE_F32, BERTH_DTYPE_F32, BERTH_DTYPE_F64},

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
+#include "tests/check.h"
 
 typedef struct row {
     const char *tags;  // a glob; the first row that matches counts
@@ -44,10 +45,6 @@ static const row refusals[] = {
     {"xilinx/*", CROSS},
 };
 
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
 static const row *row_of(const char *tag) {
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); ++i)
         if (berth_glob_match(refusals[i].tags, tag)) return &refusals[i];
@@ -60,7 +57,7 @@ static berth_status compile(berth_arena *arena, const berth_multi_target *target
         "module \"m\"\ngraph @main(%x: f32[1,8]) { %a = relu(%x) %b = neg(%a) "
         "%c = add(%a, %b) return %c }";
     berth_module *module = NULL;
-    check(berth_module_parse(arena, text, strlen(text), "text", &module));
+    assert_ok(berth_module_parse(arena, text, strlen(text), "text", &module));
     berth_compile_options options = {.target = target, .plan_only = plan_only};
     return berth_compile(module, &options, result);
 }
@@ -70,8 +67,8 @@ static void try_tag(const char *tag) {
     berth_arena *arena = NULL;
     berth_multi_target *target = NULL;
     berth_compile_result result;
-    check(berth_arena_create(berth_allocator_system(), &arena));
-    check(berth_target_parse(arena, tag, NULL, &target));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_target_parse(arena, tag, NULL, &target));
     berth_status status = compile(arena, target, true, &result);
     cr_expect_null(status, "%s does not plan: %s", tag, berth_status_message(status));
     berth_status_free(status);
@@ -98,8 +95,8 @@ Test(every_tag, plans_and_builds_or_says_why_not, .timeout = 300) {
     berth_arena *arena = NULL;
     berth_target_tag *tags = NULL;
     uint32_t count = 0;
-    check(berth_arena_create(berth_allocator_system(), &arena));
-    check(berth_target_list_tags(arena, NULL, &tags, &count));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_target_list_tags(arena, NULL, &tags, &count));
     cr_assert_geq(count, 70);
     for (uint32_t i = 0; i < count; ++i) try_tag(tags[i].name);
     berth_arena_destroy(arena);
@@ -132,8 +129,8 @@ Test(every_tag, mixtures_plan) {
         berth_arena *arena = NULL;
         berth_multi_target *target = NULL;
         berth_compile_result result;
-        check(berth_arena_create(berth_allocator_system(), &arena));
-        check(berth_target_parse(arena, rows[i].target, NULL, &target));
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        assert_ok(berth_target_parse(arena, rows[i].target, NULL, &target));
         berth_status status = compile(arena, target, true, &result);
         const char *message = berth_status_message(status);
         if (rows[i].refusal)

@@ -6,6 +6,7 @@
 
 #include "compiler/compile.h"
 #include "ir/graph.h"
+#include "tests/check.h"
 
 enum { unit_bytes = 4096 };  // a value of f32[4,256]
 
@@ -15,13 +16,9 @@ typedef struct fixture {
     berth_func_id main;
 } fixture;
 
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
 static fixture begin(void) {
     fixture f = {0};
-    check(berth_arena_create(berth_allocator_system(), &f.arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
     return f;
@@ -71,11 +68,11 @@ static berth_compile_result plan(fixture *f, const berth_value_id *results, uint
         berth_graph_get(f->module, f->main)->values.data[results[i]].name =
             berth_module_intern(f->module, berth_arena_printf(f->arena, "out%u", i));
     berth_multi_target *target = NULL;
-    check(berth_target_parse(f->arena, "cpu", NULL, &target));
+    assert_ok(berth_target_parse(f->arena, "cpu", NULL, &target));
     berth_compile_options options = {
         .target = target, .no_fusion = true, .plan_only = true, .verify = true};
     berth_compile_result result;
-    check(berth_compile(f->module, &options, &result));
+    assert_ok(berth_compile(f->module, &options, &result));
     return result;
 }
 
@@ -104,7 +101,7 @@ static void *resize_within_limit(void *state, void *pointer, size_t old_bytes, s
 Test(memory_plan, long_chain_in_place) {
     held h = {.limit_bytes = (size_t)200 << 20};
     fixture f = {0};
-    check(berth_arena_create((berth_allocator){resize_within_limit, &h}, &f.arena));
+    assert_ok(berth_arena_create((berth_allocator){resize_within_limit, &h}, &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
     berth_value_id x = input(&f, "x", 4);
@@ -276,7 +273,7 @@ Test(memory_plan, budget) {
     berth_value_id out = total(&f, add(&f, a, b));
     berth_graph_set_results(f.module, f.main, &out, 1);
     berth_multi_target *target = NULL;
-    check(berth_target_parse(f.arena, "cpu", NULL, &target));
+    assert_ok(berth_target_parse(f.arena, "cpu", NULL, &target));
     ((berth_target_memory *)target->memories)[0].budget_bytes = 3 * unit_bytes;
     berth_compile_options options = {.target = target, .no_fusion = true, .plan_only = true};
     berth_compile_result result;

@@ -11,10 +11,7 @@
 #include "compiler/passes/winograd.h"
 #include "ir/graph.h"
 #include "target/target.h"
-
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
+#include "tests/check.h"
 
 static const struct {
     const char *tag;
@@ -51,7 +48,7 @@ enum { case_count = sizeof(cases) / sizeof(cases[0]) };
 
 static berth_layout layout_of(int row) {
     berth_layout layout;
-    check(berth_layout_parse(cases[row].tag, cases[row].rank, &layout));
+    assert_ok(berth_layout_parse(cases[row].tag, cases[row].rank, &layout));
     return layout;
 }
 
@@ -90,7 +87,7 @@ ParameterizedTestParameters(packing, by_definition) {
 
 ParameterizedTest(int *row, packing, by_definition) {
     berth_arena *arena = NULL;
-    check(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     berth_layout layout = layout_of(*row);
     berth_tensor tensor = unaligned(arena, *row);
     size_t size = 0;
@@ -211,10 +208,10 @@ Test(packing, same_bytes_on_any_number_of_threads) {
     many_jobs first = {0};
     berth_arena *arenas[4];
     for (int i = 0; i < 4; ++i) {
-        check(berth_arena_create(berth_allocator_system(), &arenas[i]));
+        assert_ok(berth_arena_create(berth_allocator_system(), &arenas[i]));
         many_jobs jobs = {.thread_count = thread_counts[i], .start = true};
         jobs.module = berth_module_create(arenas[i], "test");
-        check(berth_arena_try(arenas[i], pack_many, &jobs));
+        assert_ok(berth_arena_try(arenas[i], pack_many, &jobs));
         if (i == 0) first = jobs;
         for (uint32_t k = 0; k < jobs.count; ++k) {
             cr_assert_eq(jobs.size_bytes[k], first.size_bytes[k]);
@@ -226,9 +223,9 @@ Test(packing, same_bytes_on_any_number_of_threads) {
 
 Test(packing, may_end_before_it_starts) {
     berth_arena *arena = NULL;
-    check(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     many_jobs jobs = {.thread_count = 2, .module = berth_module_create(arena, "test")};
-    check(berth_arena_try(arena, pack_many, &jobs));
+    assert_ok(berth_arena_try(arena, pack_many, &jobs));
     berth_packing_finish(NULL);
     berth_arena_destroy(arena);
 }
@@ -258,8 +255,8 @@ static berth_status look_at_constant(void *user) {
 
 Test(packing, constants_are_aligned_on_demand) {
     berth_arena *arena = NULL;
-    check(berth_arena_create(berth_allocator_system(), &arena));
-    check(berth_arena_try(arena, look_at_constant, berth_module_create(arena, "test")));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, look_at_constant, berth_module_create(arena, "test")));
     berth_arena_destroy(arena);
 }
 

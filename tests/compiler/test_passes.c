@@ -13,6 +13,7 @@
 #include "ir/eval.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
+#include "tests/check.h"
 
 typedef struct fixture {
     berth_arena *arena;
@@ -21,13 +22,9 @@ typedef struct fixture {
     uint64_t seed;
 } fixture;
 
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
 static fixture begin(void) {
     fixture f = {.seed = 7};
-    check(berth_arena_create(berth_allocator_system(), &f.arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
     return f;
@@ -61,7 +58,7 @@ static berth_value_id op(fixture *f, berth_op_kind kind, const berth_value_id *i
 
 static berth_tensor run(fixture *f, const berth_tensor *x) {
     berth_tensor y;
-    check(berth_eval_function(f->module, f->main, x, 1, &y, 1, f->arena));
+    assert_ok(berth_eval_function(f->module, f->main, x, 1, &y, 1, f->arena));
     return y;
 }
 
@@ -85,7 +82,7 @@ static berth_status run_job(void *user) {
 
 static void within(fixture *f, berth_status (*body)(fixture *f)) {
     job j = {f, body};
-    check(berth_arena_try(f->arena, run_job, &j));
+    assert_ok(berth_arena_try(f->arena, run_job, &j));
 }
 
 static berth_status simplify_body(fixture *f) {
@@ -330,12 +327,12 @@ Test(passes, operands_are_fused_where_it_pays) {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         fixture f = begin();
         berth_multi_target *target = NULL;
-        check(berth_target_parse(f.arena, rows[i].target, NULL, &target));
+        assert_ok(berth_target_parse(f.arena, rows[i].target, NULL, &target));
         build_operand(&f, &rows[i]);
         berth_compile_options options = {
             .target = target, .stop_after = "fuse", .no_winograd = true, .verify = true};
         berth_compile_result result;
-        check(berth_compile(f.module, &options, &result));
+        assert_ok(berth_compile(f.module, &options, &result));
         cr_expect_eq(together(&f, rows[i].producer, BERTH_OP_CONV), rows[i].fused,
                      "row %zu: %s on %s: %s", i, rows[i].fused ? "fused" : "apart", rows[i].target,
                      rows[i].why);
@@ -406,7 +403,7 @@ Test(passes, large_integer_sums_are_taken_in_parts) {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         fixture f = begin();
         berth_multi_target *target = NULL;
-        check(berth_target_parse(f.arena, "cpu", NULL, &target));
+        assert_ok(berth_target_parse(f.arena, "cpu", NULL, &target));
         int64_t image[] = {1, rows[i].channels, 6, 6};
         int64_t weights[] = {16, rows[i].channels, 3, 3};
         berth_value_id inputs[3] = {input(&f, 4, image), scalar(&f, 0.01), BERTH_NONE};
@@ -417,7 +414,7 @@ Test(passes, large_integer_sums_are_taken_in_parts) {
         berth_graph_set_results(f.module, f.main, &y, 1);
         berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
         berth_compile_result result;
-        check(berth_compile(f.module, &options, &result));
+        assert_ok(berth_compile(f.module, &options, &result));
         cr_expect_eq(count_kind(&f, BERTH_OP_CONV), rows[i].parts, "%lld channels",
                      (long long)rows[i].channels);
         cr_expect_eq(count_kind(&f, BERTH_OP_CONV_INTEGER), rows[i].parts == 0);
@@ -458,7 +455,7 @@ Test(passes, blocks_of_channels_follow_the_registers) {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         fixture f = begin();
         berth_multi_target *target = NULL;
-        check(berth_target_parse(f.arena, rows[i].target, NULL, &target));
+        assert_ok(berth_target_parse(f.arena, rows[i].target, NULL, &target));
         int64_t image[] = {1, rows[i].inputs, 6, 6};
         int64_t kernel[] = {rows[i].outputs, rows[i].inputs, 1, 1};
         berth_value_id inputs[2] = {input(&f, 4, image), constant(&f, 4, kernel, -1, 1)};
@@ -467,7 +464,7 @@ Test(passes, blocks_of_channels_follow_the_registers) {
         berth_graph_set_results(f.module, f.main, &y, 1);
         berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
         berth_compile_result result;
-        check(berth_compile(f.module, &options, &result));
+        assert_ok(berth_compile(f.module, &options, &result));
         const berth_graph *graph = berth_graph_get(f.module, f.main);
         berth_op_id conv = first_of_kind(&f, BERTH_OP_CONV);
         cr_assert_neq(conv, BERTH_NONE);

@@ -7,15 +7,12 @@
 #include "ir/graph.h"
 #include "ir/tensor_fn.h"
 #include "target/virtual_device.h"
-
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
+#include "tests/check.h"
 
 static void run(berth_module *module, const berth_multi_target *target, const char *const *passes) {
     berth_compile_options options = {.target = target, .no_fusion = true};
     berth_compile_result result;
-    check(berth_compile_run_passes(module, passes, &options, &result));
+    assert_ok(berth_compile_run_passes(module, passes, &options, &result));
 }
 
 // @main(x) = relu(relu(x)), lowered, each relu a tensor function of its own.
@@ -49,8 +46,8 @@ Test(plan_scopes, a_copy_stands_between_kernels_that_use_different_scopes) {
     static const char *const passes[] = {"plan-scopes", NULL};
     berth_arena *arena = NULL;
     berth_multi_target *target = NULL;
-    check(berth_arena_create(berth_allocator_system(), &arena));
-    check(berth_target_parse(arena, "cpu", NULL, &target));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_target_parse(arena, "cpu", NULL, &target));
     berth_module *module = lowered(arena, target);
     uint32_t kernels = 0;
     for (uint32_t i = 0; i < module->functions.count; ++i) {

@@ -6,14 +6,11 @@
 
 #include "compiler/compile.h"
 #include "ir/text.h"
+#include "tests/check.h"
 
 #define SHARED "opencl -shares_host_memory=true,cpu"
 #define APART "opencl,cpu"
 #define TWO_SHARED "opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu"
-
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
 
 static berth_status try_plan(berth_arena *arena, const char *text, const char *target_text,
                              const berth_program **out_program) {
@@ -22,8 +19,8 @@ static berth_status try_plan(berth_arena *arena, const char *text, const char *t
     berth_compile_result result;
     char whole[8192];
     snprintf(whole, sizeof(whole), "module \"m\"\ngraph @main(%%v0: f32[1024]) { %s }", text);
-    check(berth_target_parse(arena, target_text, NULL, &target));
-    check(berth_module_parse(arena, whole, strlen(whole), "text", &module));
+    assert_ok(berth_target_parse(arena, target_text, NULL, &target));
+    assert_ok(berth_module_parse(arena, whole, strlen(whole), "text", &module));
     berth_status status = berth_compile(
         module, &(berth_compile_options){.target = target, .plan_only = true}, &result);
     *out_program = result.program;
@@ -32,7 +29,7 @@ static berth_status try_plan(berth_arena *arena, const char *text, const char *t
 
 static const berth_program *plan(berth_arena *arena, const char *text, const char *target) {
     const berth_program *program = NULL;
-    check(try_plan(arena, text, target, &program));
+    assert_ok(try_plan(arena, text, target, &program));
     return program;
 }
 
@@ -187,7 +184,7 @@ Test(shared_memory, capacity_counts_all_devices) {
         "{\"name\": \"dram\", \"reached_by\": [\"opencl:0\", \"cpu:0\"], \"capacity_bytes\": %d}]}";
     // In and out, 4 KiB each; the value between is where the result will be.
     const berth_program *program = NULL;
-    check(try_plan(arena, text, berth_arena_printf(arena, target, 2 * 4096), &program));
+    assert_ok(try_plan(arena, text, berth_arena_printf(arena, target, 2 * 4096), &program));
     berth_status status =
         try_plan(arena, text, berth_arena_printf(arena, target, 2 * 4096 - 1), &program);
     cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY, "%s",

@@ -9,6 +9,7 @@
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "executor/session.h"
+#include "tests/check.h"
 #include "tests/executor/program_builder.h"
 
 static berth_arena *arena;
@@ -22,18 +23,6 @@ static void teardown(void) {
 }
 
 TestSuite(shared, .init = setup, .fini = teardown, .timeout = 120);
-
-static void assert_ok(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
-static void assert_fails(berth_status status, berth_code code, const char *part) {
-    cr_assert_eq(berth_status_code(status), code, "%s: %s",
-                 berth_code_name(berth_status_code(status)), berth_status_message(status));
-    cr_assert_not_null(strstr(berth_status_message(status), part), "\"%s\" is not in \"%s\"", part,
-                       berth_status_message(status));
-    berth_status_free(status);
-}
 
 // ---- the referee ----
 

@@ -5,6 +5,7 @@
 #include "memory/exact.h"
 #include "memory/greedy.h"
 #include "memory/validator.h"
+#include "tests/check.h"
 #include "tests/memory/random_problem.h"
 
 static berth_arena *arena;
@@ -18,10 +19,6 @@ static void teardown(void) {
 }
 
 TestSuite(memory_solvers, .init = setup, .fini = teardown);
-
-static void assert_ok(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
 
 static const random_shape shapes[] = {
     {4, 3, 4, 1, 1},   {5, 5, 6, 1, 1},  {6, 6, 5, 1, 1},  {7, 6, 8, 1, 1},

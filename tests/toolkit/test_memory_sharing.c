@@ -11,6 +11,7 @@
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "ir/graph.h"
+#include "tests/check.h"
 
 enum { columns = 64, most_values = 128, seed_count = 6, op_count = 45 };
 
@@ -138,10 +139,6 @@ static void build(graph_builder *g, uint64_t seed) {
 
 static berth_arena *arena;
 
-static void check(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
 static void compare(const berth_tensor *got, const berth_tensor *expected, uint64_t seed) {
     int64_t count = berth_tensor_element_count(expected);
     cr_assert_eq(berth_tensor_element_count(got), count);
@@ -166,32 +163,32 @@ static berth_status build_body(void *user) {
 
 ParameterizedTest(int *index, memory_sharing, random_graphs, .timeout = 300) {
     uint64_t seed = (uint64_t)*index;
-    check(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     graph_builder g = {.arena = arena, .state = seed};
-    check(berth_arena_try(arena, build_body, &g));
+    assert_ok(berth_arena_try(arena, build_body, &g));
     berth_tensor x = berth_tensor_create(arena, BERTH_DTYPE_F32, 2, (int64_t[]){4, columns});
     berth_tensor_fill_random(&x, seed);
     berth_tensor expected[3];
-    check(berth_eval_function(g.module, g.main, &x, 1, expected, 3, arena));
+    assert_ok(berth_eval_function(g.module, g.main, &x, 1, expected, 3, arena));
 
     berth_multi_target *target = NULL;
-    check(berth_target_parse(arena, "cpu", NULL, &target));
+    assert_ok(berth_target_parse(arena, "cpu", NULL, &target));
     char folder[] = "/tmp/berth-sharing-XXXXXX";
     cr_assert(mkdtemp(folder));
     berth_compile_options options = {
         .target = target, .cache_folder = folder, .no_fusion = seed % 2 == 0, .verify = true};
     berth_compile_result compiled;
-    check(berth_compile(g.module, &options, &compiled));
+    assert_ok(berth_compile(g.module, &options, &compiled));
     const berth_memory_report *memory = compiled.memory;
     cr_expect_gt(memory->in_place_count + memory->removed_steps, 0);
     cr_expect_leq(memory->ordered_bytes, memory->in_place_bytes);
     cr_expect_leq(memory->in_place_bytes, memory->plain_bytes);
 
     berth_session *session = NULL;
-    check(berth_session_open(berth_allocator_system(), compiled.program, NULL, &session));
+    assert_ok(berth_session_open(berth_allocator_system(), compiled.program, NULL, &session));
     for (int run = 0; run < 2; ++run) {  // the second one finds what the first one left
-        check(berth_session_set_input(session, "x", &x));
-        check(berth_session_run(session, -1));
+        assert_ok(berth_session_set_input(session, "x", &x));
+        assert_ok(berth_session_run(session, -1));
         for (uint32_t r = 0; r < 3; ++r)
             compare(berth_session_output(session, r), &expected[r], seed);
     }

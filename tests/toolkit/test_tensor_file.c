@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tests/check.h"
 #include "toolkit/tensor_file.h"
 
 static berth_arena *arena;
@@ -29,18 +30,6 @@ static void teardown(void) {
 }
 
 TestSuite(tensor_file, .init = setup, .fini = teardown, .timeout = 60);
-
-static void assert_ok(berth_status status) {
-    cr_assert_null(status, "%s", berth_status_message(status));
-}
-
-static void assert_fails(berth_status status, berth_code code, const char *part) {
-    cr_assert_eq(berth_status_code(status), code, "%s: %s",
-                 berth_code_name(berth_status_code(status)), berth_status_message(status));
-    cr_assert_not_null(strstr(berth_status_message(status), part), "\"%s\" is not in \"%s\"", part,
-                       berth_status_message(status));
-    berth_status_free(status);
-}
 
 static const char *path_of(const char *name) {
     return berth_arena_printf(arena, "%s/%s", folder, name);
