@@ -167,15 +167,17 @@ static const berth_multi_target *stand_in(const berth_multi_target *target, bert
     return any ? copy : NULL;
 }
 
-static berth_status explain_no_code(const berth_compile_options *options, berth_status status) {
+static berth_status explain_no_code(const berth_compile_options *options, berth_arena *arena,
+                                    berth_status status) {
     const char *other = NULL;
     if (berth_status_code(status) != BERTH_UNSUPPORTED || makes_code(options->target, &other))
         return status;
     return berth_status_prefix(
         status,
-        "this version makes code for cpu and opencl devices, and the target has none of them that "
-        "computes: add one (\"%s,cpu\")%s",
-        other ? other : "opencl", options->plan_only ? "" : ", or only plan (`berth plan`)");
+        "this version makes code for %s devices, and the target has none of them that computes: "
+        "add one (\"%s,cpu\")%s",
+        berth_codegen_kinds(arena), other ? other : "opencl",
+        options->plan_only ? "" : ", or only plan (`berth plan`)");
 }
 
 static berth_status run_plan(berth_module *module, berth_pass_context *context) {
@@ -195,7 +197,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .max_instances = options->max_instances,
                                        .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
-    if (status) return explain_no_code(options, status);
+    if (status) return explain_no_code(options, module->arena, status);
     if (pipeline->note && !pipeline->plan->note) pipeline->plan->note = pipeline->note;
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "base/str.h"
 #include "compiler/toolchain_cache.h"
 
@@ -354,8 +355,7 @@ static berth_status run(void *user) {
         if (s->cache_is_good) load_cached(s);
     }
     if (!all_there(s)) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        s->slot_count = options->jobs ? options->jobs : cores > 0 ? (uint32_t)cores : 1;
+        s->slot_count = options->jobs ? options->jobs : berth_core_count();
         if (s->slot_count > MAX_JOBS) s->slot_count = MAX_JOBS;
         const char *base = options->temporary_folder && *options->temporary_folder
                                ? options->temporary_folder

@@ -43,5 +43,7 @@ extern const berth_codegen berth_codegen_opencl;  // codegen/opencl.c: OpenCL C 
 
 // NULL when no generator serves the kind.
 const berth_codegen *berth_codegen_find(const char *kind);
+// Every kind that a generator serves, for messages: "cpu and opencl".
+const char *berth_codegen_kinds(berth_arena *arena);
 
 #endif  // BERTH_COMPILER_CODEGEN_CODEGEN_H_
