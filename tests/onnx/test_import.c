@@ -305,8 +305,8 @@ Test(import, batch_normalization_per_element) {
         pb model = model_of(&graph, 7);
         imported i = import_with(&model, NULL);
         cr_assert(!i.status, "%s", berth_status_message(i.status));
-        cr_expect_eq(count_kind(&i, BERTH_OP_BATCH_NORMALIZATION), k);
-        cr_expect_eq(count_kind(&i, BERTH_OP_SQRT), !k);
+        cr_expect_eq(count_kind(&i, BERTH_OP_BATCH_NORMALIZATION), (uint32_t)k);
+        cr_expect_eq(count_kind(&i, BERTH_OP_SQRT), (uint32_t)!k);
         finish(&i);
     }
 }
