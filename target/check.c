@@ -57,6 +57,13 @@ void berth_target__check_fields(berth_target__parse *parse, const json *object,
         bool known = false;
         for (uint32_t k = 0; allowed[k] && !known; ++k) known = strcmp(allowed[k], key) == 0;
         if (known) continue;
+        if (berth_target__attribute(key)) {
+            berth_target__error(parse, object->members.data[i].value->path,
+                                "'%s' is a field of a device's target (devices[0].target.%s), not "
+                                "of %s",
+                                key, key, what);
+            continue;
+        }
         berth_target__error(parse, object->members.data[i].value->path,
                             "unknown field '%s' of %s; its fields are %s%s", key, what,
                             berth_target__join(parse->scratch, allowed),

@@ -66,18 +66,27 @@ const char *berth_target__join(berth_arena *arena, const char *const *names);
 berth_status berth_target__source(berth_target__parse *parse, const char *text, bool resolve,
                                   const char *path, int depth, json **out);
 berth_status berth_target__expand_string(berth_target__parse *parse, json *object, const char *key);
+// The same for an entry of "devices", which may be a text itself. A device's host is left as it is.
+berth_status berth_target__expand_entry(berth_target__parse *parse, json *devices, uint32_t index);
+// Whether a host's text is a target (short form, tag, file, JSON) and not the name of a device.
+bool berth_target__spells_target(berth_arena *arena, const char *text);
 // parse.c: a single target as the only device of a MultiTarget.
 json *berth_target__wrap_single(berth_target__parse *parse, json *single);
-// short_form.c
-json *berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
-                               const char *path);
+// source.c: what a tag ("NAME[:DEVICE][{OVERRIDES}]") or, at depth 0, a file says.
+berth_status berth_target__named(berth_target__parse *parse, const char *text, const char *path,
+                                 int depth, json **out);
+// short_form.c: kinds, tags and files with options, one or several of them. *out = NULL with
+// diagnostics when the text is wrong.
+berth_status berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
+                                      const char *path, int depth, json **out);
 // machine.c: this machine's CPU, and `local`.
 json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine);
 json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts *machine,
                                    const berth_machine_device *device);
 json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts *machine);
-// override.c: "PATH=VALUE".
-void berth_target__override(berth_target__parse *parse, json *root, const char *text);
+// override.c: "PATH=VALUE". Targets that are spelt as text on the way are replaced by what they
+// spell.
+berth_status berth_target__override(berth_target__parse *parse, json *root, const char *text);
 // tags.c: the object of a tag "NAME[:SELECTOR]" (without overrides).
 berth_status berth_target__tag_source(berth_target__parse *parse, const char *name,
                                       const char *selector, const char *path, json **out);

@@ -33,11 +33,7 @@ static berth_status apply_host(berth_target__parse *parse, json *root) {
     const char *text = parse->options->host;
     if (!text) return BERTH_OK;
     drop_hosts(parse, root);
-    size_t length = strcspn(text, " \t{");
-    const char *word = berth_arena_strndup(parse->scratch, text, length);
-    bool spelt =
-        *text == '{' || strchr(text, '/') || berth_device_kind_from_name(word) != BERTH_DEVICE_FREE;
-    if (!spelt) {
+    if (!berth_target__spells_target(parse->scratch, text)) {
         set_text(parse, root, "host", text, "--host");
         return BERTH_OK;
     }
@@ -110,7 +106,7 @@ static berth_status merged_source(berth_target__parse *parse, const char *text, 
     BERTH_TRY(berth_target__source(parse, text, true, "", 0, &root));
     if (!root) return BERTH_OK;
     for (uint32_t i = 0; options->overrides && options->overrides[i]; ++i)
-        berth_target__override(parse, root, options->overrides[i]);
+        BERTH_TRY(berth_target__override(parse, root, options->overrides[i]));
     berth_target__json_locate(parse->scratch, root, "");
     if (!is_multi(root)) root = berth_target__wrap_single(parse, root);
     BERTH_TRY(apply_host(parse, root));

@@ -1,8 +1,10 @@
-// The short form: `cpu`, `cuda -arch=sm_90 -libs=cublas,cudnn`, `opencl -host=cpu`, `opencl,cpu`.
+// The short form: `cpu`, `cuda -arch=sm_90 -libs=cublas,cudnn`, `opencl -host=cpu`, `opencl,cpu`,
+// `cpu,nvidia/t4`.
 //
 //   short  := device ("," device)*
-//   device := KIND ("-" NAME ["=" VALUE])*
-// A VALUE ends at a space, or at a comma that a kind follows; "..." quotes one.
+//   device := (KIND | TAG | FILE) ("-" NAME ["=" VALUE])*
+//   TAG    := VENDOR "/" NAME [":" DEVICE] ["{" OVERRIDES "}"]
+// A VALUE ends at a space, or at a comma that a device follows; "..." quotes one.
 // `-peak_flops.f32=1e12` sets one entry.
 #include <ctype.h>
 #include <stdlib.h>
@@ -16,6 +18,8 @@ typedef struct reader {
     const char *at;
     const char *path;
     bool resolve;
+    int depth;                     // as of berth_target__source
+    bool from_machine;             // some device is this machine's
     uint32_t devices_of_kind[16];  // read so far
 } reader;
 
@@ -31,9 +35,22 @@ static size_t word_length(const char *at) {
     return length;
 }
 
-// Whether the text behind a comma starts another device.
-static bool kind_follows(reader *r, const char *at) {
+// A tag or a file, as long as it has no overrides.
+static size_t spelling_length(const char *at) {
+    return strcspn(at, " \t\r\n\v\f,{");
+}
+
+// Whether a tag or a file stands here; both have a slash, files may have none.
+static bool spelling_follows(const reader *r, const char *at) {
+    size_t length = spelling_length(at);
+    if (memchr(at, '/', length) && !memchr(at, '=', length) && *at != '-') return true;
+    return r->depth == 0 && length > 5 && memcmp(at + length - 5, ".json", 5) == 0;
+}
+
+// Whether the text after a comma starts another device.
+static bool device_follows(const reader *r, const char *at) {
     while (isspace((unsigned char)*at)) at++;
+    if (spelling_follows(r, at)) return true;
     size_t length = word_length(at);
     char end = at[length];
     if (length == 0 || length > 16 || !(end == 0 || end == ',' || isspace((unsigned char)end)))
@@ -57,7 +74,7 @@ static const char *read_value(reader *r) {
     }
     const char *start = r->at;
     while (*r->at && !isspace((unsigned char)*r->at) &&
-           !(*r->at == ',' && kind_follows(r, r->at + 1)))
+           !(*r->at == ',' && device_follows(r, r->at + 1)))
         r->at++;
     return berth_arena_strndup(r->parse->scratch, start, (size_t)(r->at - start));
 }
@@ -98,31 +115,41 @@ static json *typed(berth_arena *arena, const char *name, const char *value) {
     return berth_target__json_string(arena, value);
 }
 
-static bool set_host(reader *r, json *object, const char *value) {
+static berth_status set_host(reader *r, json *object, const char *value, bool *out_fine) {
     berth_target__parse *parse = r->parse;
+    *out_fine = false;
     if (strchr(value, '/')) {
         berth_target__error(parse, r->path,
                             "-host takes a kind (cpu) or a quoted short form, not '%s'; give a tag "
                             "with --host or in JSON",
                             value);
-        return false;
+        return BERTH_OK;
     }
     if (strstr(value, "-host")) {
         berth_target__error(parse, r->path, "a host has no host of its own");
-        return false;
+        return BERTH_OK;
     }
-    json *host = berth_target__short_form(parse, value, r->resolve, r->path);
-    if (!host) return false;
-    if (strcmp(berth_target__json_get(host, "kind")->string, "cpu") != 0) {
-        berth_target__error(parse, r->path, "-host=%s: a host is one cpu", value);
-        return false;
-    }
+    json *host = NULL;
+    BERTH_TRY(berth_target__short_form(parse, value, r->resolve, r->path, 1, &host));
+    if (!host) return BERTH_OK;
+    *out_fine = strcmp(berth_target__text_of(host, "kind"), "cpu") == 0;
+    if (!*out_fine) berth_target__error(parse, r->path, "-host=%s: a host is one cpu", value);
     berth_target__json_set(parse->scratch, object, "host", host);
-    return true;
+    return BERTH_OK;
 }
 
-static bool read_option(reader *r, json *object) {
+// One entry of an attribute that is an object.
+static void set_entry(berth_arena *arena, json *object, char *name, char *dot, const char *value) {
+    *dot = 0;
+    json *inner = berth_target__json_get(object, name);
+    if (!inner || inner->type != JSON_TYPE_OBJECT) inner = berth_target__json_object(arena);
+    berth_target__json_set(arena, inner, dot + 1, typed(arena, name, value));
+    berth_target__json_set(arena, object, name, inner);
+}
+
+static berth_status read_option(reader *r, json *object, bool *out_fine) {
     berth_arena *arena = r->parse->scratch;
+    *out_fine = false;
     r->at++;  // '-'
     if (*r->at == '-') r->at++;
     size_t length = word_length(r->at);
@@ -132,26 +159,29 @@ static bool read_option(reader *r, json *object) {
     r->at += length;
     if (length == 0) {
         berth_target__error(r->parse, r->path, "an option name is wanted behind '-'");
-        return false;
+        return BERTH_OK;
     }
     const char *value = "true";
     if (*r->at == '=') {
         r->at++;
         value = read_value(r);
-        if (!value) return false;
+        if (!value) return BERTH_OK;
     }
-    if (strcmp(name, "host") == 0) return set_host(r, object, value);
+    if (strcmp(name, "host") == 0) return set_host(r, object, value, out_fine);
     char *dot = strchr(name, '.');
-    if (dot) {
-        *dot = 0;
-        json *inner = berth_target__json_get(object, name);
-        if (!inner || inner->type != JSON_TYPE_OBJECT) inner = berth_target__json_object(arena);
-        berth_target__json_set(arena, inner, dot + 1, typed(arena, name, value));
-        berth_target__json_set(arena, object, name, inner);
-        return true;
+    size_t head = dot ? (size_t)(dot - name) : strlen(name);
+    if (head == 4 && memcmp(name, "kind", 4) == 0) {
+        berth_target__error(r->parse, r->path,
+                            "-kind is no option: the kind is the word in front, here '%s'",
+                            berth_target__text_of(object, "kind"));
+        return BERTH_OK;
     }
-    berth_target__json_set(arena, object, name, typed(arena, name, value));
-    return true;
+    if (dot)
+        set_entry(arena, object, name, dot, value);
+    else
+        berth_target__json_set(arena, object, name, typed(arena, name, value));
+    *out_fine = true;
+    return BERTH_OK;
 }
 
 // `cpu` means this machine's, unless it names another architecture or core.
@@ -190,12 +220,37 @@ static json *resolve_device(reader *r, json *given, berth_device_kind kind) {
     return given;
 }
 
-static json *read_device(reader *r) {
+// ---- devices ------------------------------------------------------------------------------------
+
+// The text of "{...}" at `at`, braces in strings aside: up to its end, or that of the text.
+static size_t braces_length(const char *at) {
+    size_t length = 0;
+    int depth = 0;
+    bool quoted = false;
+    for (; at[length]; ++length) {
+        char c = at[length];
+        if (quoted && c == '\\' && at[length + 1]) {
+            ++length;
+        } else if (c == '"') {
+            quoted = !quoted;
+        } else if (!quoted) {
+            depth += (c == '{') - (c == '}');
+            if (depth == 0) return length + 1;
+        }
+    }
+    return length;
+}
+
+static json *read_kind(reader *r) {
     berth_target__parse *parse = r->parse;
-    skip_spaces(r);
     size_t length = word_length(r->at);
     const char *word = berth_arena_strndup(parse->scratch, r->at, length);
     const char *const *kinds = berth_device_kind_names();
+    if (strcmp(word, "local") == 0) {
+        berth_target__error(parse, r->path,
+                            "'local' is all of this machine: it stands alone, without options");
+        return NULL;
+    }
     if (berth_device_kind_from_name(word) == BERTH_DEVICE_FREE) {
         berth_target__error(parse, r->path,
                             "'%s' is no target kind, tag, JSON or file; kinds are %s%s",
@@ -207,59 +262,123 @@ static json *read_device(reader *r) {
     json *object = berth_target__json_object(parse->scratch);
     berth_target__json_set(parse->scratch, object, "kind",
                            berth_target__json_string(parse->scratch, word));
-    for (;;) {
+    return object;
+}
+
+// A tag, with what stands in braces behind it, or a file.
+static berth_status read_spelling(reader *r, json **out) {
+    size_t length = spelling_length(r->at);
+    size_t next = length + strspn(r->at + length, " \t\r\n\v\f");
+    if (r->at[next] == '{') length = next + braces_length(r->at + next);
+    const char *text = berth_arena_strndup(r->parse->scratch, r->at, length);
+    r->at += length;
+    return berth_target__named(r->parse, text, r->path, r->depth, out);
+}
+
+static bool is_platform(const json *target) {
+    return berth_target__json_get(target, "devices") || berth_target__json_get(target, "machines");
+}
+
+// The options behind a kind, a tag or a file.
+static berth_status read_options(reader *r, json *object, bool *out_fine) {
+    *out_fine = true;
+    while (*out_fine) {
         const char *before = r->at;
         skip_spaces(r);
         if (*r->at != '-') break;
-        if (r->at == before) {
-            berth_target__error(parse, r->path, "a space is wanted before '%s'", r->at);
-            return NULL;
-        }
-        if (!read_option(r, object)) return NULL;
+        *out_fine = r->at != before && !is_platform(object);
+        if (r->at == before)
+            berth_target__error(r->parse, r->path, "a space is wanted before '%s'", r->at);
+        else if (is_platform(object))
+            berth_target__error(r->parse, r->path,
+                                "options behind '-' are for one device; of a platform of several, "
+                                "--set devices[0].target.FIELD=VALUE changes one");
+        else
+            BERTH_TRY(read_option(r, object, out_fine));
     }
-    berth_device_kind kind = berth_device_kind_from_name(word);
-    return kind == BERTH_DEVICE_CPU ? resolve_cpu(r, object) : resolve_device(r, object, kind);
+    return BERTH_OK;
 }
 
-// A device other than a CPU, alone or with its like, is driven by this machine's CPU.
-static void imply_host(reader *r, json *first, bool has_cpu) {
+// *out = NULL with a diagnostic where the text is wrong.
+static berth_status read_device(reader *r, json **out) {
+    *out = NULL;
+    skip_spaces(r);
+    bool spelt = spelling_follows(r, r->at), fine = false;
+    json *object = NULL;
+    if (spelt)
+        BERTH_TRY(read_spelling(r, &object));
+    else
+        object = read_kind(r);
+    if (!object) return BERTH_OK;
+    BERTH_TRY(read_options(r, object, &fine));
+    if (!fine) return BERTH_OK;
+    *out = object;
+    if (spelt) return BERTH_OK;
+    r->from_machine = true;
+    berth_device_kind kind = berth_device_kind_from_name(berth_target__text_of(object, "kind"));
+    *out = kind == BERTH_DEVICE_CPU ? resolve_cpu(r, object) : resolve_device(r, object, kind);
+    return BERTH_OK;
+}
+
+// A device other than a CPU, alone or with its like, is driven by this machine's CPU. Tags take
+// nothing from this machine.
+static void imply_host(const reader *r, json *first, bool has_cpu) {
     const berth_machine_facts *machine = r->parse->options->machine;
-    if (has_cpu || !r->resolve || !machine || berth_target__json_get(first, "host")) return;
+    if (has_cpu || !r->from_machine || !r->resolve || !machine) return;
     berth_target__json_set(r->parse->scratch, first, "host",
                            berth_target__machine_cpu(r->parse->scratch, machine));
 }
 
-json *berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
-                               const char *path) {
+static bool brings_cpu(const json *target) {
+    return strcmp(berth_target__text_of(target, "kind"), "cpu") == 0 ||
+           berth_target__json_get(target, "host");
+}
+
+static void push_device(reader *r, json *devices, json *target) {
+    if (is_platform(target)) {
+        berth_target__error(r->parse, r->path,
+                            "a list of devices takes single ones, and one of these is a platform "
+                            "with memories and a host of its own; several machines are joined in "
+                            "JSON, under \"machines\"");
+        return;
+    }
+    json *device = berth_target__json_object(r->parse->scratch);
+    berth_target__json_set(r->parse->scratch, device, "target", target);
+    berth_target__json_push(r->parse->scratch, devices, device);
+}
+
+berth_status berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
+                                      const char *path, int depth, json **out) {
     berth_arena *arena = parse->scratch;
-    reader r = {.parse = parse, .at = text, .path = path, .resolve = resolve};
+    reader r = {.parse = parse, .at = text, .path = path, .resolve = resolve, .depth = depth};
     json *devices = berth_target__json_array(arena);
     json *first = NULL;
     bool has_cpu = false;
+    *out = NULL;
     for (;;) {
-        json *target = read_device(&r);
-        if (!target) return NULL;
-        if (!first) first = target;
-        has_cpu = has_cpu || strcmp(berth_target__json_get(target, "kind")->string, "cpu") == 0 ||
-                  berth_target__json_get(target, "host");
-        json *device = berth_target__json_object(arena);
-        berth_target__json_set(arena, device, "target", target);
-        berth_target__json_push(arena, devices, device);
+        json *target = NULL;
+        BERTH_TRY(read_device(&r, &target));
+        if (!target) return BERTH_OK;
         skip_spaces(&r);
+        if (!first) first = target;
+        has_cpu = has_cpu || brings_cpu(target);
+        if (first != target || *r.at == ',') push_device(&r, devices, target);
         if (*r.at != ',') break;
         r.at++;
     }
-    if (*r.at) {
+    if (*r.at)
         berth_target__error(parse, path,
                             "'%s' is not understood; options are -NAME=VALUE, and a comma "
                             "separates devices",
                             r.at);
-        return NULL;
-    }
+    if (parse->diagnostics.count) return BERTH_OK;
     imply_host(&r, first, has_cpu);
-    if (devices->items.count == 1) return first;
-    json *multi = berth_target__json_object(arena);
-    berth_target__json_set(arena, multi, "kind", berth_target__json_string(arena, "multi"));
-    berth_target__json_set(arena, multi, "devices", devices);
-    return multi;
+    if (devices->items.count == 0) {
+        *out = first;
+        return BERTH_OK;
+    }
+    *out = berth_target__json_object(arena);
+    berth_target__json_set(arena, *out, "kind", berth_target__json_string(arena, "multi"));
+    berth_target__json_set(arena, *out, "devices", devices);
+    return BERTH_OK;
 }

@@ -65,6 +65,14 @@ static berth_status from_tag(berth_target__parse *parse, const char *text, const
     return BERTH_OK;
 }
 
+berth_status berth_target__named(berth_target__parse *parse, const char *text, const char *path,
+                                 int depth, json **out) {
+    bool files = depth == 0 && !parse->options->no_files;
+    if (files && (ends_with(text, ".json") || berth_file_exists(text)))
+        return from_file(parse, text, path, out);
+    return from_tag(parse, text, path, out);
+}
+
 static berth_status from_local(berth_target__parse *parse, const char *path, json **out) {
     if (!parse->options->machine)
         return berth_status_make(BERTH_UNAVAILABLE,
@@ -99,14 +107,10 @@ berth_status berth_target__source(berth_target__parse *parse, const char *text, 
         return BERTH_OK;
     }
     if (depth == 0 && strcmp(trimmed, "local") == 0) return from_local(parse, path, out);
-    bool files = depth == 0 && !parse->options->no_files;
-    if (files && ends_with(trimmed, ".json")) return from_file(parse, trimmed, path, out);
-    size_t first_word = strcspn(trimmed, " \t\n{");
-    if (memchr(trimmed, '/', first_word)) {
-        if (files && berth_file_exists(trimmed)) return from_file(parse, trimmed, path, out);
-        return from_tag(parse, trimmed, path, out);
-    }
-    *out = berth_target__short_form(parse, trimmed, resolve, path);
+    if (depth == 0 && !parse->options->no_files && berth_file_exists(trimmed) &&
+        (ends_with(trimmed, ".json") || strchr(trimmed, '/')))
+        return from_file(parse, trimmed, path, out);
+    BERTH_TRY(berth_target__short_form(parse, trimmed, resolve, path, depth, out));
     if (*out) berth_target__json_locate(parse->scratch, *out, path);
     return BERTH_OK;
 }
@@ -134,19 +138,29 @@ berth_status berth_target__expand_string(berth_target__parse *parse, json *objec
     return BERTH_OK;
 }
 
-static berth_status expand_target(berth_target__parse *parse, json *object, const char *key) {
-    BERTH_TRY(berth_target__expand_string(parse, object, key));
-    json *target = berth_target__json_get(object, key);
-    if (target && target->type == JSON_TYPE_OBJECT)
-        return berth_target__expand_string(parse, target, "host");
-    return BERTH_OK;
+berth_status berth_target__expand_entry(berth_target__parse *parse, json *devices, uint32_t index) {
+    json *entry = devices->items.data[index];
+    if (entry->type == JSON_TYPE_STRING) {
+        json *object = berth_target__json_object(parse->scratch);
+        object->path = entry->path;
+        berth_target__json_set(parse->scratch, object, "target", entry);
+        devices->items.data[index] = entry = object;
+    }
+    if (entry->type != JSON_TYPE_OBJECT) return BERTH_OK;
+    return berth_target__expand_string(parse, entry, "target");
+}
+
+bool berth_target__spells_target(berth_arena *arena, const char *text) {
+    const char *word = berth_arena_strndup(arena, text, strcspn(text, " \t{"));
+    return *text == '{' || strchr(text, '/') ||
+           berth_device_kind_from_name(word) != BERTH_DEVICE_FREE;
 }
 
 // "host": "cpu" where no device is called so is a target, not a name.
 static berth_status expand_multi_host(berth_target__parse *parse, json *root) {
     const json *host = berth_target__json_get(root, "host");
     if (!host || host->type != JSON_TYPE_STRING ||
-        berth_device_kind_from_name(host->string) == BERTH_DEVICE_FREE)
+        !berth_target__spells_target(parse->scratch, host->string))
         return BERTH_OK;
     const json *devices = berth_target__json_get(root, "devices");
     for (uint32_t i = 0; devices && i < devices->items.count; ++i) {
@@ -160,14 +174,10 @@ static berth_status expand_multi_host(berth_target__parse *parse, json *root) {
 berth_status berth_target__expand(berth_target__parse *parse, json *root) {
     json *devices = berth_target__json_get(root, "devices");
     for (uint32_t i = 0; devices && i < devices->items.count; ++i) {
-        json *entry = devices->items.data[i];
-        if (entry->type == JSON_TYPE_STRING) {
-            json *object = berth_target__json_object(parse->scratch);
-            object->path = entry->path;
-            berth_target__json_set(parse->scratch, object, "target", entry);
-            devices->items.data[i] = entry = object;
-        }
-        if (entry->type == JSON_TYPE_OBJECT) BERTH_TRY(expand_target(parse, entry, "target"));
+        BERTH_TRY(berth_target__expand_entry(parse, devices, i));
+        json *target = berth_target__json_get(devices->items.data[i], "target");
+        if (target && target->type == JSON_TYPE_OBJECT)
+            BERTH_TRY(berth_target__expand_string(parse, target, "host"));
     }
     return expand_multi_host(parse, root);
 }

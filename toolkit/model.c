@@ -68,8 +68,7 @@ berth_status berth_machine_facts_local(berth_arena *arena, berth_machine_facts *
 
 // Tags and JSON take nothing from this machine; of the short forms only those with other devices.
 static bool needs_devices(const char *target) {
-    if (strncmp(target, "local", 5) == 0) return true;
-    return strncmp(target, "opencl", 6) == 0 || strstr(target, ",opencl");
+    return *target != '{' && (strstr(target, "local") || strstr(target, "opencl"));
 }
 
 berth_status berth_machine_facts_for(berth_arena *arena, const char *target,

@@ -159,3 +159,70 @@ Test(target_tags, users_own_gone_wrong) {
     cr_expect_eq(berth_status_code(status), BERTH_NOT_FOUND);
     berth_status_free(status);
 }
+
+// Several devices, each a kind, a tag or a file, with options behind any of them.
+Test(target_tags, lists) {
+    berth_multi_target *t = parse("nvidia/t4,nvidia/t4");
+    check_round_trip(t, "two tags");
+    cr_assert_eq(t->device_count, 3u);
+    cr_expect_str_eq(t->devices[0].name, "cuda:0");
+    cr_expect_str_eq(t->devices[1].name, "cuda:1");
+    cr_expect_str_eq(t->devices[1].target->arch, "sm_75");
+    cr_expect(t->devices[2].host_only);
+    cr_expect_neq(t->devices[0].own_memory, t->devices[1].own_memory);
+    // A tag takes nothing from the machine that parses it, not even its host.
+    const berth_target_options options = {.machine = test_machine(), .tag_folder = folder};
+    t = parse_with("nvidia/t4,nvidia/t4", &options);
+    cr_expect_eq(t->devices[t->host].target->cores, 4);
+
+    t = parse_with("cpu,nvidia/t4 -clock_hz=1e9", &options);
+    check_round_trip(t, "a kind and a tag");
+    cr_assert_eq(t->device_count, 2u);
+    cr_expect_eq(t->devices[0].target->cores, 8, "cpu is the machine's");
+    cr_expect_eq(t->host, 0u);
+    cr_expect_eq(t->devices[1].target->clock_hz, 1000000000);
+
+    t = parse_with("nvidia/t4 {\"model\": \"a, b} \\\"c\"},opencl -libs=a,b,nvidia/v100-16gb",
+                   &options);
+    cr_assert_eq(t->device_count, 4u);
+    cr_expect_str_eq(t->devices[0].target->model, "a, b} \"c");
+    cr_expect_eq(t->devices[1].target->libs.count, 2u);
+    cr_expect_eq(t->devices[t->host].target->cores, 8, "opencl is driven by the machine's CPU");
+
+    write_tag("my", "board.json", "{\"kind\": \"vta\", \"description\": \"mine\"}");
+    t = parse_with("cpu,my/board", &options);
+    cr_expect_eq(t->devices[1].target->kind, BERTH_DEVICE_VTA);
+    char text[128];
+    snprintf(text, sizeof(text), "%s/my/board.json,cpu", folder);
+    t = parse_with(text, &options);
+    cr_expect_eq(t->devices[0].target->kind, BERTH_DEVICE_VTA);
+}
+
+// --set reaches below fields that are spelt as tags or short forms.
+Test(target_tags, overrides_below_tags) {
+    static const char text[] =
+        "{\"kind\": \"multi\", \"devices\": [{\"name\": \"a\", \"target\": \"cpu\"}, "
+        "{\"target\": \"nvidia/t4\"}, \"nvidia/t4\"], \"host\": \"arm/rasp4b\"}";
+    const char *overrides[] = {"devices[1].target.clock_hz=1e9", "devices[cuda:1].target.model=x",
+                               "host.cores=2", "devices[a].target.cores=3", NULL};
+    const berth_target_options options = {.overrides = overrides};
+    berth_multi_target *t = parse_with(text, &options);
+    check_round_trip(t, "overridden");
+    cr_assert_eq(t->device_count, 4u);
+    cr_expect_eq(t->devices[0].target->cores, 3);
+    cr_expect_eq(t->devices[1].target->clock_hz, 1000000000);
+    cr_expect_str_eq(t->devices[1].target->arch, "sm_75");
+    cr_expect_str_eq(t->devices[2].target->model, "x");
+    cr_expect_str_eq(t->devices[t->host].target->cpu, "cortex-a72");
+    cr_expect_eq(t->devices[t->host].target->cores, 2);
+
+    overrides[0] = "devices[cuda:7].target.clock_hz=1e9";
+    overrides[1] = NULL;
+    cr_expect(has_diagnostic(diagnose(text, &options), overrides[0], "a, cuda:0, cuda:1"));
+    overrides[0] = "host.cores=2";
+    cr_expect(has_diagnostic(
+        diagnose("{\"kind\": \"multi\", \"host\": \"a\", \"devices\": [{\"name\": \"a\", "
+                 "\"target\": \"cpu\"}]}",
+                 &options),
+        overrides[0], "devices[a].target"));
+}
