@@ -81,6 +81,43 @@ void berth_strbuf_add_json(berth_strbuf *buffer, const char *text) {
     berth_strbuf_add(buffer, "\"");
 }
 
+// U+FFFE and U+FFFF are not characters of XML 1.0 (section 2.2); U+0080 to U+009F are control
+// codes.
+static bool xml_refuses(const unsigned char *at, size_t length) {
+    if (length == 0) return true;
+    if (length == 2) return at[0] == 0xc2 && at[1] < 0xa0;
+    return length == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
+}
+
+static void add_xml_character(berth_strbuf *buffer, const char *at, size_t length) {
+    switch (*at) {
+    case '<': berth_strbuf_add(buffer, "&lt;"); return;
+    case '>': berth_strbuf_add(buffer, "&gt;"); return;
+    case '&': berth_strbuf_add(buffer, "&amp;"); return;
+    case '"': berth_strbuf_add(buffer, "&quot;"); return;
+    case '\'': berth_strbuf_add(buffer, "&#39;"); return;
+    default: break;
+    }
+    if (xml_refuses((const unsigned char *)at, length))
+        berth_strbuf_add(buffer, "\xef\xbf\xbd");
+    else if ((unsigned char)*at < 0x20 || *at == 0x7f)
+        berth_strbuf_add(buffer, " ");
+    else
+        berth_strbuf_add_n(buffer, at, length);
+}
+
+void berth_strbuf_add_xml(berth_strbuf *buffer, const char *text, size_t most_bytes) {
+    bool cut = most_bytes > 0 && strnlen(text, most_bytes + 1) > most_bytes;
+    for (const char *at = text; *at;) {
+        size_t length = berth_utf8_length(at);
+        size_t step = length ? length : 1;
+        if (cut && (size_t)(at - text) + step + 3 > most_bytes) break;
+        add_xml_character(buffer, at, length);
+        at += step;
+    }
+    if (cut) berth_strbuf_add(buffer, "...");
+}
+
 static bool format_special(double value, char out[32]) {
     if (isnan(value))
         snprintf(out, 32, "nan");
@@ -108,14 +145,22 @@ void berth_format_f32(float value, char out[32]) {
 }
 
 void berth_format_bytes(uint64_t size_bytes, char out[32]) {
+    berth_format_bytes_f64((double)size_bytes, out);
+}
+
+void berth_format_bytes_f64(double size_bytes, char out[32]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)size_bytes;
+    double value = size_bytes;
     size_t unit = 0;
     while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
         value /= 1024;
         unit++;
     }
-    snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    snprintf(out, 32,
+             unit == 0     ? "%.0f %s"
+             : value < 1e6 ? "%.1f %s"
+                           : "%.3g %s",
+             value, units[unit]);
 }
 
 struct berth_interner {

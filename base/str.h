@@ -30,12 +30,18 @@ size_t berth_utf8_length(const char *bytes);
 // Adds `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void berth_strbuf_add_json(berth_strbuf *buffer, const char *text);
 
+// Adds `text` as character data or the value of an attribute of XML (SVG): <, >, &, " and ' become
+// entities, control characters a space, and what no XML document may hold U+FFFD. Text of more than
+// `most_bytes` (0 = any) is cut between two characters and ends in "...".
+void berth_strbuf_add_xml(berth_strbuf *buffer, const char *text, size_t most_bytes);
+
 // Shortest decimal that reads back as the same value ("1", "0.1", "1e-05", "inf", "-inf", "nan").
 // `out` >= 32 bytes.
 void berth_format_f64(double value, char out[32]);
 void berth_format_f32(float value, char out[32]);
 // "4.0 MiB", "512 B". `out` >= 32 bytes.
 void berth_format_bytes(uint64_t size_bytes, char out[32]);
+void berth_format_bytes_f64(double size_bytes, char out[32]);  // sums that may exceed 64 bits
 
 // Interned strings: equal texts have equal ids; id 0 is "". Ids are dense.
 typedef struct berth_interner berth_interner;

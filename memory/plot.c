@@ -49,18 +49,6 @@ static double y_of(const panel *p, uint64_t bytes) {
     return p->top + p->height * (1 - (double)bytes / (double)p->most_bytes);
 }
 
-static void add_escaped(berth_strbuf *out, const char *text) {
-    for (; *text; ++text) {
-        switch (*text) {
-        case '<': berth_strbuf_add(out, "&lt;"); break;
-        case '>': berth_strbuf_add(out, "&gt;"); break;
-        case '&': berth_strbuf_add(out, "&amp;"); break;
-        case '"': berth_strbuf_add(out, "&quot;"); break;
-        default: berth_strbuf_add_n(out, (unsigned char)*text < 0x20 ? " " : text, 1);
-        }
-    }
-}
-
 static void draw_buffers(const panel *p) {
     for (uint32_t i = 0; i < p->problem->buffer_count; ++i) {
         if (p->problem->pools[i] != p->pool) continue;
@@ -74,7 +62,7 @@ static void draw_buffers(const panel *p) {
             "stroke=\"#444\" stroke-width=\"0.3\"><title>",
             x, y, x_of(p, time_index(p, b->upper)) - x, y_of(p, p->offsets[i]) - y,
             (unsigned)((uint64_t)i * 137 % 360));
-        add_escaped(p->out, p->problem->ids[i]);
+        berth_strbuf_add_xml(p->out, p->problem->ids[i], 200);
         berth_strbuf_addf(p->out, ": [%lld, %lld), %llu bytes at %llu</title></rect>\n",
                           (long long)b->lower, (long long)b->upper,
                           (unsigned long long)b->size_bytes, (unsigned long long)p->offsets[i]);
@@ -132,7 +120,7 @@ static void draw_panel(panel *p, uint64_t capacity_bytes) {
     p->most_bytes = height > capacity_bytes ? height : capacity_bytes;
     if (p->most_bytes == 0) p->most_bytes = 1;
     berth_strbuf_addf(p->out, "<text x=\"%.2f\" y=\"%.2f\">pool \"", p->left, p->top - 10);
-    add_escaped(p->out, p->problem->pool_names[p->pool]);
+    berth_strbuf_add_xml(p->out, p->problem->pool_names[p->pool], 200);
     berth_strbuf_addf(p->out, "\": height %llu bytes, largest live sum %llu bytes</text>\n",
                       (unsigned long long)height, (unsigned long long)live_most);
     berth_strbuf_addf(p->out,
@@ -177,7 +165,7 @@ void berth_memory_plot(const berth_memory_problem *problem, const uint64_t *offs
                       panel_px * problem->pool_count + title_px);
     if (options->title) {
         berth_strbuf_addf(out, "<text x=\"%d\" y=\"20\" font-size=\"15\">", MARGIN_LEFT);
-        add_escaped(out, options->title);
+        berth_strbuf_add_xml(out, options->title, 200);
         berth_strbuf_add(out, "</text>\n");
     }
     for (uint32_t pool = 0; pool < problem->pool_count; ++pool) {

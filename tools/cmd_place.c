@@ -131,7 +131,7 @@ static const char *objective_name(const place_command *command) {
 
 static const char *unit_of(const place_command *command) {
     if (command->solve.objective != BERTH_PLACE_MEMORY) return "ms";
-    return command->answer.value.value <= 1 ? "of the capacity" : "bytes";
+    return berth_place_memory_is_share(command->problem) ? "of the capacity" : "bytes";
 }
 
 static void add_device_text(const place_command *command, uint32_t device, berth_strbuf *out) {
@@ -140,10 +140,10 @@ static void add_device_text(const place_command *command, uint32_t device, berth
     char size[32];
     char load[48];
     char capacity[32];
-    berth_format_bytes((uint64_t)row.bytes, size);
+    berth_format_bytes_f64(row.bytes, size);
     snprintf(load, sizeof(load), "%.5g ms", row.load);
-    bool limited = row.capacity_bytes < 1e18;
-    if (limited) berth_format_bytes((uint64_t)row.capacity_bytes, capacity);
+    bool limited = row.capacity_bytes < INFINITY;
+    if (limited) berth_format_bytes_f64(row.capacity_bytes, capacity);
     berth_strbuf_addf(out, "  %-8s %-14s %10s%s%s %8u node%s\n", row.name,
                       command->solve.objective == BERTH_PLACE_MEMORY ? "" : load, size,
                       limited ? " of " : "", limited ? capacity : "", row.nodes,

@@ -129,14 +129,17 @@ static double largest(const double *values, uint32_t count) {
     return most;
 }
 
-// Shares of the capacity where every device has one, else bytes.
+bool berth_place_memory_is_share(const berth_place_problem *problem) {
+    for (uint32_t d = 0; d < problem->device_count; ++d)
+        if (problem->kinds[problem->device_kind[d]].capacity_bytes == INFINITY) return false;
+    return true;
+}
+
 static double memory_value(const berth_place_problem *problem, const uint32_t *assignment,
                            double *bytes) {
     for (uint32_t v = 0; v < problem->node_count; ++v)
         bytes[assignment[v]] += problem->size_bytes[v];
-    for (uint32_t d = 0; d < problem->device_count; ++d)
-        if (problem->kinds[problem->device_kind[d]].capacity_bytes == INFINITY)
-            return largest(bytes, problem->device_count);
+    if (!berth_place_memory_is_share(problem)) return largest(bytes, problem->device_count);
     double most = 0;
     for (uint32_t d = 0; d < problem->device_count; ++d)
         if (bytes[d] > 0)

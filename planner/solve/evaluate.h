@@ -13,6 +13,9 @@ typedef enum berth_place_objective {
                          // every device has one
 } berth_place_objective;
 
+// Whether values of BERTH_PLACE_MEMORY are shares of the capacity, not bytes.
+bool berth_place_memory_is_share(const berth_place_problem *problem);
+
 typedef struct berth_place_value {
     double value;
     double *device_load;  // [device_count] throughput: loads; latency: busy times (of a subgraph,

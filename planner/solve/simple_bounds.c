@@ -55,14 +55,8 @@ static double load_bound(const berth_place_problem *problem, const double *faste
                 problem->device_count ? total / problem->device_count : 0);
 }
 
-bool berth_place__has_open_memory(const berth_place_problem *problem) {
-    for (uint32_t d = 0; d < problem->device_count; ++d)
-        if (problem->kinds[problem->device_kind[d]].capacity_bytes == INFINITY) return true;
-    return false;
-}
-
 static double memory_bound(const berth_place_problem *problem) {
-    if (berth_place__has_open_memory(problem)) return load_bound(problem, problem->size_bytes);
+    if (!berth_place_memory_is_share(problem)) return load_bound(problem, problem->size_bytes);
     double all = 0;
     double largest = 0;
     for (uint32_t d = 0; d < problem->device_count; ++d) {

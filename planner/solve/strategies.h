@@ -25,7 +25,5 @@ bool berth_place__is_list_latency(const berth_place_problem *problem,
 
 // Bounds that hold for every strategy; O(devices * (nodes + edges)) and a little more.
 void berth_place__simple_bounds(berth_place_search *search);
-// Whether some device has no limit.
-bool berth_place__has_open_memory(const berth_place_problem *problem);
 
 #endif  // BERTH_PLANNER_SOLVE_STRATEGIES_H_

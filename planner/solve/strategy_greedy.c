@@ -129,9 +129,8 @@ static bool pack(packing *p, weighted *order, uint32_t *assignment) {
 static void try_packing(berth_place_search *search, berth_arena *scratch, bool by_bytes,
                         uint32_t *assignment) {
     const berth_place_problem *problem = search->problem;
-    packing p = {.problem = problem,
-                 .by_bytes = by_bytes,
-                 .by_share = !berth_place__has_open_memory(problem)};
+    packing p = {
+        .problem = problem, .by_bytes = by_bytes, .by_share = berth_place_memory_is_share(problem)};
     p.bytes = berth_arena_new_array(scratch, double, problem->device_count);
     p.load = berth_arena_new_array(scratch, double, problem->device_count);
     weighted *order = berth_arena_new_array(scratch, weighted, problem->group_count);

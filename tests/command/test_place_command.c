@@ -159,3 +159,31 @@ Test(place_command, picture) {
         cr_assert_null(strstr(r->output, "nan"));
     }
 }
+
+// Figures at the ends of what a file may say: the picture ends, and is one.
+Test(place_command, picture_of_extreme_figures) {
+    static const char *const figures[] = {"5e-324", "1e-310", "0", "1e18"};
+    static const char *const objectives[] = {"throughput", "latency", "memory"};
+    char path[80];
+    snprintf(path, sizeof(path), "%s.extreme", problem_path);
+    for (int i = 0; i < 4; ++i) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 "{\"maxSizePerFPGA\": 1e300, \"maxFPGAs\": 1, \"maxCPUs\": 1, \"nodes\": ["
+                 "{\"id\": 0, \"cpuLatency\": %s, \"fpgaLatency\": %s, \"size\": %s},"
+                 "{\"id\": 1, \"cpuLatency\": %s, \"fpgaLatency\": %s, \"size\": %s}],"
+                 "\"edges\": [{\"sourceId\": 0, \"destId\": 1, \"cost\": %s}]}",
+                 figures[i], figures[i], figures[i], figures[i], figures[i], figures[i],
+                 figures[i]);
+        write_file(path, text);
+        for (int j = 0; j < 3; ++j) {
+            char arguments[64];
+            snprintf(arguments, sizeof(arguments), "-f svg -O %s", objectives[j]);
+            const result *r = run(path, arguments, false);
+            cr_assert_eq(r->exit_status, 0, "%s %s", figures[i], objectives[j]);
+            cr_assert_not_null(strstr(r->output, "</svg>\n"));
+            cr_assert_null(strstr(r->output, "nan"));
+        }
+    }
+    unlink(path);
+}
