@@ -64,8 +64,8 @@ typedef enum berth_expr_kind {
 #define BERTH_TFN_BINARY(X)                                                                        \
     X(ADD, "+")                                                                                    \
     X(SUB, "-")                                                                                    \
-    X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero */                             \
-        X(MOD, "%")         /* index: floor; integers: sign of the dividend; floats: fmod */       \
+    X(MUL, "*") X(DIV, "/") /* index: floor; integers: towards zero, by zero gives 0 */            \
+        X(MOD, "%") /* index: floor; integers: sign of the dividend, 0 by zero; floats: fmod */    \
         X(MIN, "min") X(MAX, "max") X(POW, "pow") X(ATAN2, "atan2") X(AND, "&&") X(OR, "||")       \
             X(XOR, "^^") X(BIT_AND, "&") X(BIT_OR, "|") X(BIT_XOR, "^") X(SHL, "<<") X(SHR, ">>")  \
                 X(EQ, "==") X(NE, "!=") X(LT, "<") X(LE, "<=") X(GT, ">") X(GE, ">=")

@@ -125,7 +125,11 @@ static int64_t power_int(int64_t base, int64_t exponent) {
 
 static berth_status divide_int(bool modulo, bool is_index, bool is_unsigned, int64_t a, int64_t b,
                                int64_t *out) {
-    if (b == 0) return berth_status_make(BERTH_INVALID_ARGUMENT, "division by zero");
+    if (b == 0 && is_index) return berth_status_make(BERTH_INVALID_ARGUMENT, "division by zero");
+    if (b == 0) {
+        *out = 0;
+        return BERTH_OK;
+    }
     if (is_unsigned) {
         *out = (int64_t)(modulo ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
         return BERTH_OK;

@@ -269,7 +269,9 @@ berth_expr berth_lower__reverse_sequence(berth_lower *c, const berth_op *op, uin
                           (long long)batch);
         return in_at(c, op, 0, at);
     }
-    berth_expr length = berth_tfn_to_index(c->fn, in_at(c, op, 1, &at[batch]));
+    int64_t extent = out_type(c, op, output)->dims[time];
+    berth_expr given = berth_tfn_to_index(c->fn, in_at(c, op, 1, &at[batch]));
+    berth_expr length = x_max(c, ix(c, 0), x_min(c, given, ix(c, extent)));
     berth_expr mirrored = x_sub(c, x_addi(c, length, -1), at[time]);
     mapped[time] = x_select(c, x_lt(c, at[time], length), mirrored, at[time]);
     return in_at(c, op, 0, mapped);

@@ -153,7 +153,11 @@ typedef struct roi {
     berth_expr start[2];
     berth_expr bin[2];
     berth_expr samples[2];  // float
+    bool adaptive;          // about one sample per element of the input; else `sampling_ratio`
 } roi;
+
+// More samples than this per bin and direction are refused: the work grows with their square.
+enum { max_sampling_ratio = 1024 };
 
 static berth_expr roi_entry(berth_lower *c, const roi *r, int64_t column) {
     berth_expr at[2] = {r->number, ix(c, column)};
@@ -164,6 +168,10 @@ static void place_roi(berth_lower *c, roi *r, const int64_t *bins) {
     const char *how = attr_str(c, r->op, "coordinate_transformation_mode", "half_pixel");
     bool half = strcmp(how, "half_pixel") == 0;
     int64_t ratio = attr_int(c, r->op, "sampling_ratio", 0);
+    if (ratio > max_sampling_ratio)
+        berth_lower__fail(c, r->op, "sampling_ratio %lld (at most %d)", (long long)ratio,
+                          max_sampling_ratio);
+    r->adaptive = ratio <= 0;
     berth_expr scale = num(c, r->t, attr_float(c, r->op, "spatial_scale", 1));
     berth_expr shift = num(c, r->t, half ? 0.5 : 0);
     for (int d = 0; d < 2; ++d) {  // rois are x1, y1, x2, y2
@@ -173,8 +181,34 @@ static void place_roi(berth_lower *c, roi *r, const int64_t *bins) {
         if (!half) size = x_max(c, size, num(c, r->t, 1));
         r->bin[d] = x_div(c, size, num(c, r->t, (double)bins[d]));
         berth_expr adaptive = x_max(c, num(c, r->t, 0), x_unary(c, BERTH_UNARY_CEIL, r->bin[d]));
-        r->samples[d] = ratio > 0 ? num(c, r->t, (double)ratio) : adaptive;
+        r->samples[d] = r->adaptive ? adaptive : num(c, r->t, (double)ratio);
     }
+}
+
+// Opens the loop over the samples of dimension `d` of bin `bin` and gives the place of each. The
+// coordinates of a region are data and may span any distance. Samples outside the input count as
+// zero, and adaptive ones lie at most one element apart, so those that matter are few: the loop
+// runs over them only. *out_skipped: whether it leaves some out.
+static berth_expr sample_loop(berth_lower *c, const roi *r, int d, berth_expr bin,
+                              berth_expr *out_skipped) {
+    berth_expr all = berth_tfn_to_index(c->fn, r->samples[d]);
+    berth_expr first = ix(c, 0);
+    berth_expr count = all;
+    berth_expr half = num(c, r->t, 0.5);
+    berth_expr bin_number = berth_tfn_from_index(c->fn, r->t, bin);
+    if (r->adaptive) {
+        berth_expr begin = x_add(c, r->start[d], x_mul(c, bin_number, r->bin[d]));
+        berth_expr step = x_div(c, r->bin[d], r->samples[d]);
+        berth_expr before = x_div(c, x_sub(c, num(c, r->t, -2), begin), step);
+        first = berth_tfn_to_index(c->fn, x_unary(c, BERTH_UNARY_FLOOR, before));
+        first = x_max(c, ix(c, 0), x_min(c, first, all));
+        count = x_min(c, x_sub(c, all, first), ix(c, 2 * r->extents[d] + 8));
+    }
+    *out_skipped = x_lt(c, count, all);
+    berth_expr k = x_add(c, first, berth_lower__loop_to(c, d ? "sx" : "sy", count));
+    berth_expr part = x_add(c, berth_tfn_from_index(c->fn, r->t, k), half);
+    part = x_add(c, bin_number, x_div(c, part, r->samples[d]));
+    return x_add(c, r->start[d], x_mul(c, part, r->bin[d]));
 }
 
 // The sum of the four weighted neighbours, or in mode max the largest of them (as ONNX's reference
@@ -221,14 +255,8 @@ void berth_lower__roi_align(berth_lower *c, const berth_op *op) {
     berth_buf acc = berth_lower__register(c, "acc", r.t);
     berth_lower__set(c, acc, use_max ? berth_lower__lowest(c, r.t) : num(c, r.t, 0));
     berth_expr place[2];
-    for (int d = 0; d < 2; ++d) {
-        berth_expr k =
-            berth_lower__loop_to(c, d ? "sx" : "sy", berth_tfn_to_index(c->fn, r.samples[d]));
-        berth_expr part = x_add(c, berth_tfn_from_index(c->fn, r.t, k), num(c, r.t, 0.5));
-        part = x_add(c, berth_tfn_from_index(c->fn, r.t, grid.at[2 + d]),
-                     x_div(c, part, r.samples[d]));
-        place[d] = x_add(c, r.start[d], x_mul(c, part, r.bin[d]));
-    }
+    berth_expr skipped[2];
+    for (int d = 0; d < 2; ++d) place[d] = sample_loop(c, &r, d, grid.at[2 + d], &skipped[d]);
     berth_expr value = bilinear(c, &r, place, use_max);
     berth_expr old = berth_lower__get(c, acc);
     berth_lower__set(c, acc, use_max ? x_max(c, old, value) : x_add(c, old, value));
@@ -236,7 +264,10 @@ void berth_lower__roi_align(berth_lower *c, const berth_op *op) {
     berth_expr count = x_mul(c, r.samples[0], r.samples[1]);
     berth_expr zero = num(c, r.t, 0);
     berth_expr result = berth_lower__get(c, acc);
-    if (!use_max) result = x_div(c, result, count);
+    if (use_max)
+        result = x_select(c, x_or(c, skipped[0], skipped[1]), x_max(c, result, zero), result);
+    else
+        result = x_div(c, result, count);
     berth_lower__store(c, op, 0, grid.at, x_select(c, x_eq(c, count, zero), zero, result));
     berth_lower__grid_end(c, &grid);
 }

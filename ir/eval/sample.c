@@ -151,21 +151,35 @@ typedef struct roi_grid {
     bool use_max;
 } roi_grid;
 
+// The samples of one direction of a bin that lie within two elements of the input: [*out_first,
+// *out_first + result). All others count as zero, and there may be any number of them.
+static int64_t samples_inside(const roi_grid *g, int d, int64_t extent, int64_t bin,
+                              int64_t *out_first) {
+    double step = g->bin[d] / (double)g->samples[d];
+    double begin = g->start[d] + (double)bin * g->bin[d];
+    double first = floor((-2 - begin) / step), end = ceil(((double)extent + 2 - begin) / step);
+    *out_first = first > 0 ? first < (double)g->samples[d] ? (int64_t)first : g->samples[d] : 0;
+    int64_t last = end > 0 ? end < (double)g->samples[d] ? (int64_t)end : g->samples[d] : 0;
+    return last > *out_first ? last - *out_first : 0;
+}
+
 static double align_bin(const roi_grid *g, const double *plane, const int64_t *extents, int64_t row,
                         int64_t column) {
     double sum = 0, top = -INFINITY;
-    int64_t count = g->samples[0] * g->samples[1];
-    for (int64_t k = 0; k < count; ++k) {
-        double fy = ((double)(k / g->samples[1]) + 0.5) / (double)g->samples[0];
-        double fx = ((double)(k % g->samples[1]) + 0.5) / (double)g->samples[1];
+    int64_t first[2], bin[2] = {row, column}, count[2];
+    if (g->samples[0] == 0 || g->samples[1] == 0) return 0;
+    for (int d = 0; d < 2; ++d) count[d] = samples_inside(g, d, extents[d], bin[d], &first[d]);
+    for (int64_t k = 0; k < count[0] * count[1]; ++k) {
+        double fy = ((double)(first[0] + k / count[1]) + 0.5) / (double)g->samples[0];
+        double fx = ((double)(first[1] + k % count[1]) + 0.5) / (double)g->samples[1];
         double value =
             bilinear(plane, extents[0], extents[1], g->start[0] + ((double)row + fy) * g->bin[0],
                      g->start[1] + ((double)column + fx) * g->bin[1], g->use_max);
         sum += value;
         top = fmax(top, value);
     }
-    if (count == 0) return 0;
-    return g->use_max ? top : sum / (double)count;
+    if (count[0] < g->samples[0] || count[1] < g->samples[1]) top = fmax(top, 0);
+    return g->use_max ? top : sum / ((double)g->samples[0] * (double)g->samples[1]);
 }
 
 typedef struct roi_params {
@@ -184,7 +198,7 @@ static roi_grid place_roi(const roi_params *p, const double *roi) {
         if (!p->half_pixel) size = fmax(size, 1);
         g.bin[d] = size / (double)p->dims[2 + d];
         double samples = p->ratio > 0 ? (double)p->ratio : ceil(g.bin[d]);
-        g.samples[d] = samples > 0 && samples < 0x1p20 ? (int64_t)samples : 0;
+        if (samples > 0) g.samples[d] = samples < 0x1p62 ? (int64_t)samples : INT64_C(1) << 62;
     }
     return g;
 }
@@ -203,6 +217,9 @@ berth_status berth_eval__roi_align(berth_eval_context *ctx) {
                                          "half_pixel") == 0,
                     .use_max = strcmp(berth_eval__string(ctx, "mode", "avg"), "max") == 0,
                     .ratio = berth_eval__int(ctx, "sampling_ratio", 0)};
+    if (p.ratio > 1024)  // the work grows with its square
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "sampling_ratio %lld (at most 1024)",
+                                 (long long)p.ratio);
     BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, 4, p.dims));
     const double *values = berth_eval__load_f64(ctx, x), *boxes = berth_eval__load_f64(ctx, rois);
     int64_t plane = x->dims[2] * x->dims[3], bins = p.dims[2] * p.dims[3];
