@@ -36,6 +36,49 @@ static berth_status check_arity(const checker *c, berth_op_id id) {
     return BERTH_OK;
 }
 
+// Whether an operand may be left out: those that the operator has as options, and a loop's trip
+// count and condition. Of operators with any number of operands (calls, tuples, concat) none may.
+static bool optional_operand(const berth_op *op, uint32_t operand) {
+    const berth_op_facts *facts = berth_op_facts_get(op->kind);
+    if (op->kind == BERTH_OP_LOOP) return operand < 2;
+    return facts->max_inputs >= 0 && (int)operand >= facts->min_inputs;
+}
+
+// "argument 1 of the call of @f", "field 0 of the tuple", "operand 2 of add".
+static const char *operand_name(const checker *c, const berth_op *op, uint32_t operand) {
+    const berth_attr *callee = berth_attrs_find(c->module, &op->attrs, "callee");
+    const berth_function *function = callee && callee->kind == BERTH_ATTR_FUNCTION
+                                         ? berth_module_function(c->module, callee->function)
+                                         : NULL;
+    if (op->kind == BERTH_OP_CALL_VALUE && operand == 0) return "the function that is called";
+    if (op->kind == BERTH_OP_CALL_VALUE)
+        return berth_arena_printf(c->arena, "argument %u of the call", operand);
+    if (op->kind == BERTH_OP_CALL && function)
+        return berth_arena_printf(c->arena, "argument %u of the call of @%s", operand + 1,
+                                  berth_module_str(c->module, function->name));
+    if (op->kind == BERTH_OP_TUPLE)
+        return berth_arena_printf(c->arena, "field %u of the tuple", operand);
+    return berth_arena_printf(c->arena, "operand %u of %s", operand + 1,
+                              berth_op_facts_get(op->kind)->name);
+}
+
+static berth_status check_operands(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        berth_value_id value = op->inputs[i];
+        if (value == BERTH_NONE) {
+            if (optional_operand(op, i)) continue;
+            return problem(c, id,
+                           berth_arena_printf(c->arena, "%s is left out ('_'): it must be given",
+                                              operand_name(c, op, i)));
+        }
+        if (value >= c->graph->values.count || !c->defined[value])
+            return problem(
+                c, id, berth_arena_printf(c->arena, "operand %u is used before it is defined", i));
+    }
+    return BERTH_OK;
+}
+
 // ---- rules of single operations -----------------------------------------------------------------
 
 static const berth_type *type_of(const checker *c, berth_value_id value) {
@@ -91,9 +134,60 @@ static berth_status check_callee(const checker *c, berth_op_id id) {
                                       op->input_count, op->output_count));
 }
 
+static berth_status check_count(const checker *c, berth_op_id id, const char *what, uint32_t wanted,
+                                uint32_t given) {
+    if (wanted == given) return BERTH_OK;
+    return problem(c, id,
+                   berth_arena_printf(c->arena, "the function that is called has %u %s, not %u",
+                                      wanted, what, given));
+}
+
+// Whoever reads the call must know how many parameters and results there are.
+static berth_status check_call_value(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    const berth_type *type = type_of(c, op->inputs[0]);
+    if (type->kind != BERTH_TYPE_FUNCTION)
+        return problem(c, id,
+                       "what is called is not known to be a function: write its type behind the "
+                       "value, as in %f: fn(f32[4])->(f32[4])");
+    BERTH_TRY(check_count(c, id, "parameters", type->param_count, op->input_count - 1));
+    return check_count(c, id, "results", type->field_count - type->param_count, op->output_count);
+}
+
+// Each type once: tuples share fields, so that their trees may be far larger than they are.
+static bool holds_function(const checker *c, berth_type_id id) {
+    struct {
+        BERTH_VEC(berth_type_id) items;
+    } todo = {{0}};
+    if (berth_type_get(c->module, id)->kind == BERTH_TYPE_TENSOR) return false;
+    bool *seen = berth_arena_new_array(c->arena, bool, c->module->types.count);
+    berth_vec_push(c->arena, &todo.items, id);
+    while (todo.items.count) {
+        const berth_type *type = berth_type_get(c->module, todo.items.data[--todo.items.count]);
+        if (type->kind == BERTH_TYPE_FUNCTION) return true;
+        for (uint32_t i = 0; type->kind == BERTH_TYPE_TUPLE && i < type->field_count; ++i) {
+            if (!seen[type->fields[i]]) berth_vec_push(c->arena, &todo.items, type->fields[i]);
+            seen[type->fields[i]] = true;
+        }
+    }
+    return false;
+}
+
+// A function is no data: a copy of it would be on a device without anything having gone there.
+static berth_status check_copy(const checker *c, berth_op_id id) {
+    const berth_op *op = &c->graph->ops.data[id];
+    const berth_attr *source = berth_attrs_find(c->module, &op->attrs, "source");
+    if (source && source->kind != BERTH_ATTR_DEVICE)
+        return problem(c, id, "its attribute source is no device");
+    if (!holds_function(c, c->graph->values.data[op->inputs[0]].type)) return BERTH_OK;
+    return problem(c, id,
+                   "a function, or a tuple that holds one, cannot be copied: it is no data. "
+                   "on_device says where a function computes, copies of its arguments and results "
+                   "bring the data there");
+}
+
 static berth_status check_tuple_get(const checker *c, berth_op_id id) {
     const berth_op *op = &c->graph->ops.data[id];
-    if (op->inputs[0] == BERTH_NONE) return problem(c, id, "its tuple is left out");
     const berth_type *type = type_of(c, op->inputs[0]);
     int64_t index = berth_attrs_int(c->module, &op->attrs, "index", 0);
     if (type->kind == BERTH_TYPE_UNKNOWN) return BERTH_OK;
@@ -130,12 +224,13 @@ static berth_status check_rules(const checker *c, berth_op_id id) {
     case BERTH_OP_CONSTANT: return check_constant(c, id);
     case BERTH_OP_CALL:
     case BERTH_OP_FUNC_REF: return check_callee(c, id);
+    case BERTH_OP_CALL_VALUE: return check_call_value(c, id);
     case BERTH_OP_TUPLE_GET: return check_tuple_get(c, id);
     case BERTH_OP_ON_DEVICE:
     case BERTH_OP_DEVICE_COPY:
-        return !device || device->kind == BERTH_ATTR_DEVICE
-                   ? BERTH_OK
-                   : problem(c, id, "its attribute device is no device");
+        if (device && device->kind != BERTH_ATTR_DEVICE)
+            return problem(c, id, "its attribute device is no device");
+        return op->kind == BERTH_OP_DEVICE_COPY ? check_copy(c, id) : BERTH_OK;
     default: return BERTH_OK;
     }
 }
@@ -147,13 +242,7 @@ static berth_status check_op(checker *c, berth_op_id id, berth_region_id region)
     const berth_op *op = &c->graph->ops.data[id];
     if (op->region != region) return problem(c, id, "it is listed in a region that is not its own");
     BERTH_TRY(check_arity(c, id));
-    for (uint32_t i = 0; i < op->input_count; ++i) {
-        berth_value_id value = op->inputs[i];
-        if (value == BERTH_NONE) continue;
-        if (value >= c->graph->values.count || !c->defined[value])
-            return problem(
-                c, id, berth_arena_printf(c->arena, "operand %u is used before it is defined", i));
-    }
+    BERTH_TRY(check_operands(c, id));
     BERTH_TRY(check_rules(c, id));
     for (uint32_t i = 0; i < op->region_count; ++i) BERTH_TRY(check_region(c, op->regions[i]));
     for (uint32_t i = 0; i < op->output_count; ++i) {

@@ -116,3 +116,54 @@ Test(text, verifier) {
     expect_invalid(IN_TENSOR("  group.x %i in 2 { group.x %j in 2 { barrier } }"),
                    "two nested loops over group.x");
 }
+
+#define F "graph @f(%a: f32[2]) { %b = neg(%a) return %b }\n"
+#define WITH_F(body) "module \"m\"\n" F "graph @main(%x: f32[2]) {\n" body "\n}\n"
+
+Test(text, verifier_of_calls) {
+    expect_invalid(WITH_F("%f = func_ref @f() %t = call_value(%f, _) return %t"),
+                   "t:4:20: argument 1 of the call is left out");
+    expect_invalid(WITH_F("%t = call_value(_, %x): f32[2] return %t"),
+                   "the function that is called is left out");
+    expect_invalid(WITH_F("%t = call @f(_) return %t"), "argument 1 of the call of @f is left out");
+    expect_invalid(WITH_F("%t = tuple(%x, _) return %x"), "field 1 of the tuple is left out");
+    expect_invalid(WITH_F("%t = concat(%x, _): f32[2] return %t"),
+                   "operand 2 of concat is left out");
+    expect_invalid(WITH_F("%t = add(_, %x): f32[2] return %t"), "operand 1 of add is left out");
+    expect_invalid(WITH_F("%n = constant() {value = i64[] (2)} %t = loop(%n, _, _): f32[2] "
+                          "(%i: i64[], %k: bool[], %v: f32[2]) { return %k, %v } return %t"),
+                   "operand 3 of loop is left out");
+    expect_invalid(WITH_F("%t = device_copy(_): f32[2] return %t"),
+                   "operand 1 of device_copy is left out");
+    expect_invalid(WITH_F("%f = func_ref @f() %t = call_value(%f, %x, %x) return %t"),
+                   "has 1 parameters, not 2");
+    expect_invalid(WITH_F("%f = func_ref @f() %t, %u = call_value(%f, %x): f32[2], f32[2] "
+                          "return %t"),
+                   "has 1 results, not 2");
+    expect_invalid(WITH_F("%t = call_value(%x, %x): f32[2] return %t"),
+                   "what is called is not known to be a function");
+}
+
+Test(text, verifier_of_copies) {
+    expect_invalid(WITH_F("%f = func_ref @f() %c = device_copy(%f) on opencl:0 return %x"),
+                   "t:4:20: a function, or a tuple that holds one, cannot be copied");
+    expect_invalid(WITH_F("%f = func_ref @f() %t = tuple(%x, %f) %u = tuple(%t, %t) "
+                          "%c = device_copy(%u) {source = cpu:0} on opencl:0 return %x"),
+                   "a function, or a tuple that holds one, cannot be copied");
+    expect_invalid(WITH_F("%c = device_copy(%x) {source = 3} on opencl:0 return %c"),
+                   "its attribute source is no device");
+}
+
+// A type whose tree has 2^64 leaves, none of them a function.
+Test(text, verifier_of_shared_types) {
+    berth_arena *arena = new_arena();
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"m\" graph @main(%t0: f32[2]) {\n");
+    for (int i = 0; i < 64; ++i)
+        berth_strbuf_addf(&text, "%%t%d = tuple(%%t%d, %%t%d)\n", i + 1, i, i);
+    berth_strbuf_add(&text, "%c = device_copy(%t64) on opencl:0 return %t0 }");
+    berth_module *module = parse(arena, berth_strbuf_text(&text));
+    berth_status status = berth_module_verify(module);
+    cr_assert(!status, "%s", berth_status_message(status));
+    berth_arena_destroy(arena);
+}
