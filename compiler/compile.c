@@ -4,7 +4,6 @@
 
 #include "compiler/cost.h"
 #include "compiler/lower/lower.h"
-#include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
@@ -88,11 +87,9 @@ static berth_status check_static(const berth_module *module, berth_func_id main)
 }
 
 static berth_status run_fold(berth_module *module, berth_pass_context *context) {
-    (void)context;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    BERTH_TRY(berth_pass_fold(module, main, NULL));
-    return berth_check_declared_outputs(module, main);
+    return berth_pass_fold(module, main, &(berth_fold_options){.log = context->log});
 }
 
 static berth_status run_simplify(berth_module *module, berth_pass_context *context) {

@@ -384,6 +384,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .pins = cli->pins.count ? cli->pins.data : NULL,
                                .overrides = cli->overrides.count ? cli->overrides.data : NULL,
                                .tag_folder = getenv("BERTH_TAGS")};
+    out->import.log = berth_cli_log(cli);
     read_dims(cli, out);
     if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));
     bool show = !cli->quiet && isatty(STDERR_FILENO);

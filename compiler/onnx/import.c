@@ -109,6 +109,7 @@ static void bind_outputs(onnx_importer *im, const onnx_node *node, const berth_v
         if (!*text || outputs[i] == BERTH_NONE) continue;
         berth_str_id name = berth_module_intern(im->module, text);
         onnx_scope_add(im->scratch, im->scope, name, outputs[i]);
+        onnx_keep_declared(im, name, outputs[i]);
         berth_value *value = &graph->values.data[outputs[i]];
         if (!value->name)
             value->name = berth_module_intern(
@@ -143,6 +144,7 @@ static berth_status inline_function(onnx_importer *im, const onnx_node *node,
     im->scope = &scope;
     im->frame = node;
     im->frame_function = function;
+    im->declared = NULL;
     im->prefix = berth_arena_printf(im->scratch, "%s%s/", im->prefix, node->name);
     im->call_depth++;
     BERTH_TRY(onnx_build_nodes(im, &function->body));
@@ -159,6 +161,7 @@ static berth_status inline_function(onnx_importer *im, const onnx_node *node,
     im->scope = saved.scope;
     im->frame = saved.frame;
     im->frame_function = saved.frame_function;
+    im->declared = saved.declared;
     im->prefix = saved.prefix;
     im->call_depth = saved.call_depth;
     bind_outputs(im, node, outputs, node->outputs.count);
@@ -278,7 +281,9 @@ berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
     onnx_scope scope = {.parent = im->scope};
     onnx_scope *outer_scope = im->scope;
     berth_region_id outer_region = im->region;
+    const onnx_scope *outer_declared = im->declared;
     im->scope = &scope;
+    im->declared = NULL;
     im->region = region;
     BERTH_TRY(build_initializers(im, graph));
     for (uint32_t i = 0; i < graph->inputs.count; ++i) {
@@ -301,6 +306,7 @@ berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
     berth_graph_set_region_results(im->module, im->function, region, results, graph->outputs.count);
     im->scope = outer_scope;
     im->region = outer_region;
+    im->declared = outer_declared;
     return BERTH_OK;
 }
 
@@ -313,30 +319,12 @@ static void set_output_names(onnx_importer *im, const onnx_graph *graph) {
         (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = graph->outputs.count, .strings = names});
 }
 
-// Declared shapes, to be compared once types are known (passes/check.h). An extent of 0 is what
-// some exporters write for "not known".
-static void set_output_dims(onnx_importer *im, const onnx_graph *graph) {
-    BERTH_VEC(int64_t) dims = {0};
-    for (uint32_t i = 0; i < graph->outputs.count; ++i) {
-        const onnx_value *output = &graph->outputs.data[i];
-        bool declared = output->is_tensor && output->has_shape;
-        int64_t rank = declared ? (int64_t)output->dims.count : -1;
-        berth_vec_push(im->scratch, &dims, rank);
-        for (uint32_t d = 0; declared && d < output->dims.count; ++d) {
-            const onnx_dim *dim = &output->dims.data[d];
-            int64_t extent = dim->known && dim->extent > 0 ? dim->extent : -1;
-            berth_vec_push(im->scratch, &dims, extent);
-        }
-    }
-    berth_attrs_set_ints(im->module, &berth_module_function(im->module, im->function)->attrs,
-                         BERTH_ATTR_OUTPUT_DIMS, dims.data, dims.count);
-}
-
 static berth_status build_main(onnx_importer *im) {
     const onnx_graph *graph = &im->model.graph;
-    onnx_scope scope = {0};
+    onnx_scope scope = {0}, declared = {0};
     im->scope = &scope;
     im->prefix = "";
+    onnx_collect_declared(im, graph, &declared);
     BERTH_TRY(build_initializers(im, graph));
     BERTH_TRY(onnx_collect_dims(im, graph, &scope));
     BERTH_TRY(onnx_build_inputs(im, graph));
@@ -352,7 +340,6 @@ static berth_status build_main(onnx_importer *im) {
                                          graph->outputs.data[i].name);
     berth_graph_set_results(im->module, im->function, results, graph->outputs.count);
     set_output_names(im, graph);
-    set_output_dims(im, graph);
     return BERTH_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef BERTH_COMPILER_ONNX_IMPORT_H_
 #define BERTH_COMPILER_ONNX_IMPORT_H_
 
+#include "base/log.h"
 #include "ir/graph.h"
 
 // A symbolic dimension fixed by the user (--dim N=60) or by the shape of a bound input.
@@ -24,6 +25,7 @@ typedef struct berth_import_options {
     uint32_t dim_count;
     const berth_input_binding *inputs;
     uint32_t input_count;
+    berth_log log;  // warnings: what the model or the inputs say of themselves is not so
 } berth_import_options;
 
 // Imports a file; the mapping of the file and of its external data belong to `arena` and constants

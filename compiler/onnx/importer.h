@@ -46,6 +46,7 @@ typedef struct onnx_importer {
     berth_func_id function;
     BERTH_VEC(onnx_mapped_file) mapped;  // external data files
     BERTH_VEC(berth_dim_binding) dims;   // symbols fixed by options and bound inputs
+    uint32_t given_dims;                 // of `dims`: those from options, which come first
     uint32_t built_nodes;
     // Where nodes are being built:
     berth_region_id region;
@@ -54,6 +55,8 @@ typedef struct onnx_importer {
     const onnx_node
         *frame;  // the node whose function is being inlined, attributes resolved; NULL outside
     const onnx_function *frame_function;
+    const onnx_scope *declared;  // name to index into declared_values; NULL in subgraphs, functions
+    BERTH_VEC(const onnx_value *) declared_values;
     const char *prefix;  // "caller/" for node names inside functions
     int call_depth;
 } onnx_importer;
@@ -113,6 +116,11 @@ BERTH_MUST_USE berth_status onnx_collect_dims(onnx_importer *im, const onnx_grap
 BERTH_MUST_USE berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph);
 BERTH_MUST_USE berth_status onnx_value_type(onnx_importer *im, const onnx_value *value,
                                             const char *what, berth_type_id *out_type);
+
+// What the main graph declares of its outputs and of values inside, for onnx_keep_declared.
+void onnx_collect_declared(onnx_importer *im, const onnx_graph *graph, onnx_scope *declared);
+// Leaves the declared shape of the value with the operation that makes it (passes/check.h).
+void onnx_keep_declared(onnx_importer *im, berth_str_id name, berth_value_id value);
 
 // ---- toolbox of the builders (call.c) ----
 

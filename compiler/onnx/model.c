@@ -167,6 +167,8 @@ static void parse_dim(parser *p, berth_wire *outer, const berth_wire_field *mess
             dim.param = text(p, &wire, &field);
         }
     }
+    if (dim.extent < 0) dim.known = false;  // exporters write -1, and the name "?", for any extent
+    if (strcmp(dim.param, "?") == 0) dim.param = "";
     berth_vec_push(p->arena, &value->dims, dim);
     join(outer, &wire);
 }
@@ -225,6 +227,10 @@ static void parse_graph(parser *p, berth_wire *wire, onnx_graph *graph) {
         case 12:
             parse_value(p, wire, &field, &value);
             berth_vec_push(p->arena, &graph->outputs, value);
+            break;
+        case 13:
+            parse_value(p, wire, &field, &value);
+            berth_vec_push(p->arena, &graph->value_infos, value);
             break;
         case 15:
             berth_vec_push(p->arena, &graph->sparse_initializers, berth_wire_enter(wire, &field));

@@ -51,9 +51,9 @@ typedef struct onnx_node {
 } onnx_node;
 
 typedef struct onnx_dim {
-    int64_t extent;  // of a known one
+    int64_t extent;  // of a known one, >= 0
     bool known;
-    const char *param;  // "" = none
+    const char *param;  // symbol; "" = none: any extent
 } onnx_dim;
 
 typedef struct onnx_value {
@@ -71,6 +71,7 @@ struct onnx_graph {
     BERTH_VEC(berth_wire) sparse_initializers;  // SparseTensorProto
     BERTH_VEC(onnx_value) inputs;
     BERTH_VEC(onnx_value) outputs;
+    BERTH_VEC(onnx_value) value_infos;  // what the model says of values inside
 };
 
 typedef struct onnx_opset {

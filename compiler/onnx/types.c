@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "compiler/onnx/importer.h"
+#include "compiler/passes/check.h"
 
 static const berth_input_binding *binding_of(const onnx_importer *im, const char *name) {
     for (uint32_t i = 0; im->options && i < im->options->input_count; ++i)
@@ -28,9 +29,15 @@ static berth_status bind_dim(onnx_importer *im, const char *input, const char *n
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "dimension %s is given twice, as %lld and as %lld", name,
                                  (long long)bound->extent, (long long)extent);
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "input \"%s\": dimension %s is %lld here and %lld elsewhere", input,
-                             name, (long long)extent, (long long)bound->extent);
+    if (bound < im->dims.data + im->given_dims)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\": dimension %s is %lld here, but is given as %lld",
+                                 input, name, (long long)extent, (long long)bound->extent);
+    berth_log_message(im->options->log, BERTH_LOG_WARNING,
+                      "%s: input \"%s\": dimension %s is %lld here and %lld elsewhere; every input "
+                      "keeps its own",
+                      im->file, input, name, (long long)extent, (long long)bound->extent);
+    return BERTH_OK;
 }
 
 // A bound tensor fits the declared type; its extents fix the symbols.
@@ -118,6 +125,7 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                      im->file, dim->name, list_symbols(im, graph));
         BERTH_TRY(bind_dim(im, NULL, dim->name, dim->extent));
     }
+    im->given_dims = im->dims.count;
     for (uint32_t i = 0; i < im->options->input_count; ++i) {
         const berth_input_binding *input = &im->options->inputs[i];
         const onnx_value *value = find_input(graph, input->name);
@@ -152,10 +160,6 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
     for (uint32_t i = 0; i < value->dims.count; ++i) {
         const onnx_dim *dim = &value->dims.data[i];
         const berth_dim_binding *bound = dim->known ? NULL : dim_of(im, dim->param);
-        if (dim->known && dim->extent < 0)
-            return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "%s: %s \"%s\": dimension %u is negative (%lld)", im->file,
-                                     what, value->name, i, (long long)dim->extent);
         if (dim->known)
             dims[i] = dim->extent;
         else if (bound)
@@ -204,4 +208,39 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
         onnx_scope_add(im->scratch, im->scope, name, id);
     }
     return BERTH_OK;
+}
+
+// ---- what the model says of the shapes inside ---------------------------------------------------
+
+static void add_declared(onnx_importer *im, onnx_scope *declared, const onnx_value *value) {
+    if (!value->is_tensor || !value->has_shape || value->dims.count > BERTH_MAX_RANK) return;
+    onnx_scope_add(im->scratch, declared, berth_module_intern(im->module, value->name),
+                   im->declared_values.count);
+    berth_vec_push(im->scratch, &im->declared_values, value);
+}
+
+void onnx_collect_declared(onnx_importer *im, const onnx_graph *graph, onnx_scope *declared) {
+    for (uint32_t i = 0; i < graph->value_infos.count; ++i)
+        add_declared(im, declared, &graph->value_infos.data[i]);
+    for (uint32_t i = 0; i < graph->outputs.count; ++i)
+        add_declared(im, declared, &graph->outputs.data[i]);
+    im->declared = declared;
+}
+
+// An extent of 0 is what some exporters write for "not known".
+void onnx_keep_declared(onnx_importer *im, berth_str_id name, berth_value_id value) {
+    berth_graph *graph = berth_graph_get(im->module, im->function);
+    uint32_t index = im->declared ? onnx_scope_find_here(im->declared, name) : BERTH_NONE;
+    berth_op_id id = graph->values.data[value].op;
+    if (index == BERTH_NONE || id == BERTH_NONE) return;
+    const onnx_value *shape = im->declared_values.data[index];
+    berth_op *op = &graph->ops.data[id];
+    int64_t entry[BERTH_DECLARED_SIZE] = {-1, shape->dims.count};
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (op->outputs[i] == value) entry[0] = i;
+    for (uint32_t d = 0; d < shape->dims.count; ++d) {
+        const onnx_dim *dim = &shape->dims.data[d];
+        entry[2 + d] = dim->known && dim->extent > 0 ? dim->extent : -1;
+    }
+    berth_declare_shape(im->module, op, entry);
 }

@@ -70,62 +70,76 @@ berth_status berth_check_indices(const berth_module *module, const berth_graph *
     return check_tuples(module, op, data, indices, first);
 }
 
-// ---- declared outputs ---------------------------------------------------------------------------
+// ---- declared shapes ----------------------------------------------------------------------------
 
-static bool contradicts(const berth_type *type, const int64_t *declared) {
-    if (type->kind != BERTH_TYPE_TENSOR || type->rank < 0 || declared[0] < 0) return false;
-    if (type->rank != declared[0]) return true;
+static const char declared_name[] = "declared";
+
+void berth_declare_shape(berth_module *module, berth_op *op,
+                         const int64_t entry[BERTH_DECLARED_SIZE]) {
+    uint32_t count = 0;
+    const int64_t *before = berth_attrs_ints(module, &op->attrs, declared_name, &count);
+    uint32_t size = 2 + (uint32_t)entry[1];
+    int64_t *all = berth_arena_new_array(module->arena, int64_t, count + size);
+    for (uint32_t i = 0; i < count; ++i) all[i] = before[i];
+    for (uint32_t i = 0; i < size; ++i) all[count + i] = entry[i];
+    berth_attrs_set_ints(module, &op->attrs, declared_name, all, count + size);
+}
+
+static bool contradicts(const berth_type *type, int64_t rank, const int64_t *declared) {
+    if (type->kind != BERTH_TYPE_TENSOR || type->rank < 0) return false;
+    if (type->rank != rank) return true;
     for (int d = 0; d < type->rank; ++d) {
-        bool known = declared[1 + d] >= 0 && !berth_dim_is_symbol(type->dims[d]);
-        if (known && declared[1 + d] != type->dims[d]) return true;
+        bool known = declared[d] >= 0 && !berth_dim_is_symbol(type->dims[d]);
+        if (known && declared[d] != type->dims[d]) return true;
     }
     return false;
 }
 
-static const char *shape_text(const berth_module *module, const int64_t *declared) {
+static const char *shape_text(const berth_module *module, int64_t rank, const int64_t *declared) {
     berth_strbuf text = berth_strbuf_make(module->arena);
     berth_strbuf_add(&text, "[");
-    for (int64_t d = 0; d < declared[0]; ++d) {
+    for (int64_t d = 0; d < rank; ++d) {
         const char *separator = d ? "," : "";
-        if (declared[1 + d] < 0)
+        if (declared[d] < 0)
             berth_strbuf_addf(&text, "%s?", separator);
         else
-            berth_strbuf_addf(&text, "%s%lld", separator, (long long)declared[1 + d]);
+            berth_strbuf_addf(&text, "%s%lld", separator, (long long)declared[d]);
     }
     berth_strbuf_add(&text, "]");
     return berth_strbuf_text(&text);
 }
 
-static berth_status check_output(const berth_module *module, const berth_graph *graph,
-                                 berth_value_id value, const int64_t *declared) {
+static void warn_of_shape(const berth_module *module, const berth_graph *graph,
+                          berth_value_id value, int64_t rank, const int64_t *declared,
+                          berth_log log) {
     const berth_value *held = &graph->values.data[value];
-    if (!contradicts(berth_type_get(module, held->type), declared)) return BERTH_OK;
     berth_strbuf inferred = berth_strbuf_make(module->arena);
     berth_type_print(module, held->type, &inferred);
-    const char *where = "the model";
-    if (held->op != BERTH_NONE)
-        where = berth_loc_describe(module, graph->ops.data[held->op].loc, module->arena);
-    return berth_status_make(
-        BERTH_INVALID_ARGUMENT,
-        "%s: output \"%s\" is declared with the shape %s, but what is computed "
-        "is %s; correct the declaration, or leave its extents symbolic",
-        where, berth_module_str(module, held->name), shape_text(module, declared),
-        berth_strbuf_text(&inferred));
+    berth_log_message(log, BERTH_LOG_WARNING,
+                      "%s: result \"%s\" is declared with the shape %s, but what is computed is %s",
+                      berth_loc_describe(module, graph->ops.data[held->op].loc, module->arena),
+                      berth_module_str(module, held->name), shape_text(module, rank, declared),
+                      berth_strbuf_text(&inferred));
 }
 
-berth_status berth_check_declared_outputs(berth_module *module, berth_func_id main) {
-    berth_attrs *attrs = &berth_module_function(module, main)->attrs;
-    uint32_t count = 0;
-    const int64_t *declared = berth_attrs_ints(module, attrs, BERTH_ATTR_OUTPUT_DIMS, &count);
-    const berth_graph *graph = berth_graph_get(module, main);
-    const berth_region *root = &graph->regions.data[0];
-    uint32_t at = 0;
-    for (uint32_t i = 0; declared && i < root->results.count && at < count; ++i) {
-        uint32_t rank = declared[at] > 0 ? (uint32_t)declared[at] : 0;
-        if (rank > BERTH_MAX_RANK || at + 1 + rank > count) break;
-        BERTH_TRY(check_output(module, graph, root->results.data[i], &declared[at]));
-        at += 1 + rank;
+uint32_t berth_check_declared(berth_module *module, berth_graph *graph, berth_op_id id,
+                              uint32_t seen, berth_log log) {
+    berth_op *op = &graph->ops.data[id];
+    uint32_t count = 0, wrong = 0;
+    const int64_t *all = berth_attrs_ints(module, &op->attrs, declared_name, &count);
+    for (uint32_t at = 0; all && at + 2 <= count;) {
+        const int64_t *entry = &all[at];
+        if (entry[1] < 0 || entry[1] > count - at - 2)
+            break;  // from a text: not as import writes it
+        at += 2 + (uint32_t)entry[1];
+        if (entry[0] < 0 || entry[0] >= op->output_count) continue;
+        berth_value_id value = op->outputs[entry[0]];
+        const berth_type *type = type_of(module, graph, value);
+        if (!contradicts(type, entry[1], &entry[2])) continue;
+        if (seen + wrong < BERTH_DECLARED_WARNINGS)
+            warn_of_shape(module, graph, value, entry[1], &entry[2], log);
+        wrong++;
     }
-    if (declared) berth_attrs_remove(module, attrs, BERTH_ATTR_OUTPUT_DIMS);
-    return BERTH_OK;
+    if (all) berth_attrs_remove(module, &op->attrs, declared_name);
+    return wrong;
 }

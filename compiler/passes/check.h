@@ -1,7 +1,8 @@
-// What a model says about itself, checked once its types are known (fold.h calls both).
+// What a model says about itself, checked once its types are known (fold.h calls both checks).
 #ifndef BERTH_COMPILER_PASSES_CHECK_H_
 #define BERTH_COMPILER_PASSES_CHECK_H_
 
+#include "base/log.h"
 #include "ir/graph.h"
 
 // Constant indices of gather and scatter operations lie in the dimension that they pick from
@@ -10,12 +11,18 @@
 BERTH_MUST_USE berth_status berth_check_indices(const berth_module *module,
                                                 const berth_graph *graph, berth_op_id op);
 
-// Attribute of @main that import leaves: per output its declared rank (-1 = not declared), then as
-// many extents (-1 = symbolic or not declared).
-#define BERTH_ATTR_OUTPUT_DIMS "output_dims"
+// What a model declares of a result's shape: { index of the result, rank, extents... }, an extent
+// of -1 being symbolic or not declared. Import leaves these with the operation that makes it.
+enum { BERTH_DECLARED_SIZE = 2 + BERTH_MAX_RANK };
+void berth_declare_shape(berth_module *module, berth_op *op,
+                         const int64_t entry[BERTH_DECLARED_SIZE]);
 
-// The declared shapes of the outputs are the ones inferred; takes the attribute off. Errors:
-// INVALID_ARGUMENT with the output, the node that makes it and both shapes.
-BERTH_MUST_USE berth_status berth_check_declared_outputs(berth_module *module, berth_func_id main);
+// Takes off what import left with an operation whose types are inferred. A declaration that is
+// wrong harms nothing, so it is a warning, with the node and both shapes. Returns the number of
+// wrong ones. `seen` is how many there were before: from BERTH_DECLARED_WARNINGS on they are only
+// counted.
+enum { BERTH_DECLARED_WARNINGS = 5 };
+uint32_t berth_check_declared(berth_module *module, berth_graph *graph, berth_op_id op,
+                              uint32_t seen, berth_log log);
 
 #endif  // BERTH_COMPILER_PASSES_CHECK_H_

@@ -11,6 +11,8 @@ typedef struct folder {
     berth_func_id function;
     berth_graph *graph;
     uint64_t max_result_bytes;
+    berth_log log;
+    uint32_t wrong_declarations;
     BERTH_VEC(berth_value_id) map;  // replacements so far, by value
 } folder;
 
@@ -158,6 +160,11 @@ static void keep(folder *f, berth_region_id region, berth_op_id op) {
     berth_vec_push(f->module->arena, &f->graph->regions.data[region].ops, op);
 }
 
+static void check_declared(folder *f, berth_op_id id) {
+    f->wrong_declarations +=
+        berth_check_declared(f->module, f->graph, id, f->wrong_declarations, f->log);
+}
+
 // `if` with a constant condition: the branch's operations move here, its results stand for the
 // operation's.
 static berth_status inline_branch(folder *f, berth_region_id region, berth_op_id id,
@@ -169,8 +176,12 @@ static berth_status inline_branch(folder *f, berth_region_id region, berth_op_id
     for (uint32_t r = 0; r < op.region_count; ++r)
         f->graph->regions.data[op.regions[r]].ops.count = 0;
     BERTH_TRY(fold_ops(f, region, ops, branch.ops.count));
-    for (uint32_t i = 0; i < op.output_count && i < branch.results.count; ++i)
-        replace(f, op.outputs[i], branch.results.data[i]);
+    for (uint32_t i = 0; i < op.output_count && i < branch.results.count; ++i) {
+        berth_value_id result = resolve(f, branch.results.data[i]);
+        f->graph->values.data[op.outputs[i]].type = f->graph->values.data[result].type;
+        replace(f, op.outputs[i], result);
+    }
+    check_declared(f, id);
     for (uint32_t r = 0; r < op.region_count; ++r)
         f->graph->regions.data[op.regions[r]].results.count = 0;
     f->graph->ops.data[id].region = BERTH_NONE;
@@ -194,7 +205,9 @@ static berth_status fold_with_regions(folder *f, berth_region_id region, berth_o
         for (uint32_t i = 0; i < held->results.count; ++i)
             held->results.data[i] = resolve(f, held->results.data[i]);
     }
-    return berth_infer_op(f->module, f->function, id);
+    BERTH_TRY(berth_infer_op(f->module, f->function, id));
+    check_declared(f, id);
+    return BERTH_OK;
 }
 
 static berth_status fold_op(folder *f, berth_region_id region, berth_op_id id) {
@@ -204,6 +217,7 @@ static berth_status fold_op(folder *f, berth_region_id region, berth_op_id id) {
     if (op->region_count) return fold_with_regions(f, region, id);
     BERTH_TRY(berth_infer_op(f->module, f->function, id));
     BERTH_TRY(berth_check_indices(f->module, f->graph, id));
+    check_declared(f, id);
     op->region = region;
     if (!fold_shape(f, id) && foldable(f, op)) BERTH_TRY(evaluate(f, id, &kept));
     if (kept)
@@ -227,7 +241,12 @@ berth_status berth_pass_fold(berth_module *module, berth_func_id function,
                                  function);
     f.max_result_bytes =
         options && options->max_result_bytes ? options->max_result_bytes : DEFAULT_MAX_RESULT_BYTES;
+    if (options) f.log = options->log;
     BERTH_TRY(fold_region(&f, 0));
+    if (f.wrong_declarations > BERTH_DECLARED_WARNINGS)
+        berth_log_message(f.log, BERTH_LOG_WARNING,
+                          "%u more results have another shape than the model declares",
+                          f.wrong_declarations - BERTH_DECLARED_WARNINGS);
     extend_map(&f);
     berth_graph_replace_many(f.graph, f.map.data);
     if (!options || !options->keep_dead) berth_graph_remove_dead(module, function);

@@ -5,12 +5,14 @@
 #ifndef BERTH_COMPILER_PASSES_FOLD_H_
 #define BERTH_COMPILER_PASSES_FOLD_H_
 
+#include "base/log.h"
 #include "ir/graph.h"
 
 typedef struct berth_fold_options {
     uint64_t max_result_bytes;  // larger results stay computed, unless the operands were larger; 0
                                 // = 64 MiB
     bool keep_dead;             // leave unused operations
+    berth_log log;              // warnings: declared shapes that are not the computed ones
 } berth_fold_options;
 
 // Rewrites `function` (a graph function) in place; ids of values that remain stay. options may be

@@ -159,15 +159,9 @@ Test(bad_input, wrong_types) {
 }
 
 Test(bad_input, dimensions) {
-    const int64_t negative[1] = {-3};
     const int64_t huge[3] = {INT64_MAX / 2, 4, 4};
     const int64_t other[1] = {5};
     pb graph = {.size = 0};
-    graph_input(&graph, "x", 1, negative);
-    graph_output(&graph, "y", 1, four);
-    graph_node1(&graph, "Add", "add", "x", "x", "y");
-    expect_graph(&graph, BERTH_INVALID_ARGUMENT, "model.onnx|\"x\"|negative|-3");
-    graph = (pb){.size = 0};
     graph_input(&graph, "x", 3, huge);
     graph_output(&graph, "y", 1, four);
     graph_node1(&graph, "Add", "add", "x", "x", "y");

@@ -8,6 +8,7 @@
 #include "tests/onnx/model_writer.h"
 
 #define SYMBOL(k) (INT64_MIN + (k))  // "Nk" (model_writer.h)
+#define QUESTION SYMBOL(999)         // "?"
 
 typedef struct imported {
     berth_arena *arena;
@@ -123,8 +124,8 @@ Test(import, bound_inputs_fix_dimensions) {
 
 Test(import, wrong_bindings_are_refused) {
     pb model = symbolic_model();
-    berth_input_binding two[2] = {binding("x", BERTH_DTYPE_F32, 7, 3),
-                                  binding("z", BERTH_DTYPE_F32, 8, 1)};
+    berth_input_binding given = binding("x", BERTH_DTYPE_F32, 7, 3);
+    berth_dim_binding rows = {"N0", 8};
     berth_input_binding name = binding("q", BERTH_DTYPE_F32, 7, 3);
     berth_input_binding shape = binding("x", BERTH_DTYPE_F32, 7, 4);
     berth_input_binding rank = binding("x", BERTH_DTYPE_F32, 7, 3);
@@ -136,7 +137,7 @@ Test(import, wrong_bindings_are_refused) {
         berth_import_options options;
         const char *wanted;
     } cases[] = {
-        {{.inputs = two, .input_count = 2}, "N0"},
+        {{.inputs = &given, .input_count = 1, .dims = &rows, .dim_count = 1}, "N0"},
         {{.inputs = &name, .input_count = 1}, "\"x\""},
         {{.inputs = &shape, .input_count = 1}, "4"},
         {{.inputs = &rank, .input_count = 1}, "dimensions"},
@@ -151,6 +152,74 @@ Test(import, wrong_bindings_are_refused) {
                   berth_status_message(i.status));
         finish(&i);
     }
+}
+
+static void keep_warning(void *state, berth_log_level level, const char *message) {
+    if (level == BERTH_LOG_WARNING) snprintf(state, 512, "%s", message);
+}
+
+// One name for dimensions that differ is no harm: every input has its own shape.
+Test(import, a_symbol_may_stand_for_two_extents) {
+    pb model = symbolic_model();
+    berth_input_binding two[2] = {binding("x", BERTH_DTYPE_F32, 7, 3),
+                                  binding("z", BERTH_DTYPE_F32, 1, 1)};
+    char warning[512] = "";
+    imported i = import_with(
+        &model,
+        &(berth_import_options){.inputs = two, .input_count = 2, .log = {keep_warning, warning}});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[0], 7);
+    cr_expect(strstr(warning, "input \"z\": dimension N0 is 1 here and 7 elsewhere"), "%s",
+              warning);
+    finish(&i);
+}
+
+// -1 as an extent and "?" as a name both say that any extent will do.
+Test(import, unknown_dimensions_have_several_spellings) {
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, (int64_t[]){-1, QUESTION});
+    graph_input(&graph, "z", 2, (int64_t[]){-1, QUESTION});
+    graph_output(&graph, "y", 2, (int64_t[]){-7, QUESTION});
+    graph_node1(&graph, "MatMul", "product", "x", "z", "y");
+    pb model = model_of(&graph, 13);
+    berth_input_binding two[2] = {binding("x", BERTH_DTYPE_F32, 7, 3),
+                                  binding("z", BERTH_DTYPE_F32, 3, 5)};
+    char warning[512] = "";
+    imported i = import_with(
+        &model,
+        &(berth_import_options){.inputs = two, .input_count = 2, .log = {keep_warning, warning}});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[0], 7);
+    cr_expect_eq(output_type(&i, 0)->dims[1], 5);
+    cr_expect_str_empty(warning);
+    finish(&i);
+    i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[0], BERTH_DIM_UNKNOWN);
+    finish(&i);
+}
+
+// Declared shapes of values inside and of outputs go with the operations (passes/check.h).
+Test(import, declared_shapes_are_kept_for_a_check) {
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_output(&graph, "y", 2, (int64_t[]){1, SYMBOL(0)});
+    graph_value(&graph, 13, "inside", 1, 1, (int64_t[]){5});
+    graph_node1(&graph, "Neg", "first", "x", "", "inside");
+    graph_node1(&graph, "Neg", "second", "inside", "", "y");
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    static const int64_t expected[2][4] = {{0, 1, 5}, {0, 2, 1, -1}};
+    for (uint32_t k = 0; k < 2; ++k) {
+        uint32_t count = 0;
+        const int64_t *entry = berth_attrs_ints(
+            i.module, &i.graph->ops.data[root->ops.data[k]].attrs, "declared", &count);
+        cr_assert(entry && count == k + 3);
+        cr_expect_arr_eq(entry, expected[k], count * sizeof(*entry));
+    }
+    finish(&i);
 }
 
 Test(import, an_input_bound_as_constant_is_no_parameter) {
