@@ -9,27 +9,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/hash.h"
+
 static berth_status io_error(const char *what, const char *path) {
     return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO, "cannot %s \"%s\": %s",
                              what, path, strerror(errno));
 }
 
+// The size of an open regular file.
+static berth_status size_of(int fd, const char *path, size_t *out_size_bytes) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return io_error("read", path);
+    if (!S_ISREG(info.st_mode))
+        return berth_status_make(BERTH_IO, "\"%s\" is not a regular file", path);
+    *out_size_bytes = (size_t)info.st_size;
+    return BERTH_OK;
+}
+
 static berth_status open_regular(const char *path, int *out_fd, size_t *out_size_bytes) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block here
     if (fd < 0) return io_error("open", path);
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        berth_status status = io_error("read", path);
+    berth_status status = size_of(fd, path, out_size_bytes);
+    if (status)
         close(fd);
-        return status;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        close(fd);
-        return berth_status_make(BERTH_IO, "\"%s\" is not a regular file", path);
-    }
-    *out_fd = fd;
-    *out_size_bytes = (size_t)info.st_size;
-    return BERTH_OK;
+    else
+        *out_fd = fd;
+    return status;
 }
 
 berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
@@ -93,6 +99,35 @@ static berth_status read_all(int fd, const char *path, char *data, size_t size_b
     return BERTH_OK;
 }
 
+typedef struct read_call {
+    berth_arena *arena;
+    size_t size_bytes;
+    char *data;
+} read_call;
+
+static berth_status allocate(void *user) {
+    read_call *call = user;
+    call->data = berth_arena_alloc(call->arena, call->size_bytes);
+    return BERTH_OK;
+}
+
+berth_status berth_file_read_fd(berth_arena *arena, int fd, const char *name, size_t limit_bytes,
+                                char **out_data, size_t *out_size_bytes) {
+    *out_data = NULL;
+    *out_size_bytes = 0;
+    size_t size_bytes = 0;
+    BERTH_TRY(size_of(fd, name, &size_bytes));
+    if (size_bytes > limit_bytes || size_bytes == SIZE_MAX)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "\"%s\" has %zu bytes; at most %zu are read",
+                                 name, size_bytes, limit_bytes);
+    read_call call = {.arena = arena, .size_bytes = size_bytes + 1};
+    BERTH_TRY(berth_arena_try(arena, allocate, &call));
+    BERTH_TRY(read_all(fd, name, call.data, size_bytes));
+    *out_data = call.data;
+    *out_size_bytes = size_bytes;
+    return BERTH_OK;
+}
+
 berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_bytes,
                              char **out_data, size_t *out_size_bytes) {
     *out_data = NULL;
@@ -100,18 +135,9 @@ berth_status berth_file_read(berth_arena *arena, const char *path, size_t limit_
     int fd = -1;
     size_t size_bytes = 0;
     BERTH_TRY(open_regular(path, &fd, &size_bytes));
-    close(fd);
-    if (size_bytes > limit_bytes)
-        return berth_status_make(BERTH_OUT_OF_RANGE, "\"%s\" has %zu bytes; at most %zu are read",
-                                 path, size_bytes, limit_bytes);
-    char *data = berth_arena_alloc(arena, size_bytes + 1);
-    BERTH_TRY(open_regular(path, &fd, out_size_bytes));
     berth_status status =
-        *out_size_bytes == size_bytes
-            ? read_all(fd, path, data, size_bytes)
-            : berth_status_make(BERTH_IO, "\"%s\" changed while it was read", path);
+        berth_file_read_fd(arena, fd, path, limit_bytes, out_data, out_size_bytes);
     close(fd);
-    if (!status) *out_data = data;
     return status;
 }
 
@@ -126,10 +152,10 @@ static berth_status write_all(int fd, const char *path, const char *data, size_t
     return BERTH_OK;
 }
 
-static berth_status write_parts(int fd, const char *path, const berth_file_part *parts,
-                                size_t count) {
+berth_status berth_file_write_fd(int fd, const char *name, const berth_file_part *parts,
+                                 size_t count) {
     for (size_t i = 0; i < count; ++i)
-        BERTH_TRY(write_all(fd, path, parts[i].data, parts[i].size_bytes));
+        BERTH_TRY(write_all(fd, name, parts[i].data, parts[i].size_bytes));
     return BERTH_OK;
 }
 
@@ -138,33 +164,50 @@ berth_status berth_file_write(const char *path, const void *data, size_t size_by
 }
 
 berth_status berth_file_write_parts(const char *path, const berth_file_part *parts, size_t count) {
-    if (strcmp(path, "-") == 0) return write_parts(STDOUT_FILENO, "standard output", parts, count);
+    if (strcmp(path, "-") == 0)
+        return berth_file_write_fd(STDOUT_FILENO, "standard output", parts, count);
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) &&
-        !S_ISDIR(info.st_mode)) {  // /dev/null, a pipe
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0) return io_error("write", path);
-        berth_status status = write_parts(fd, path, parts, count);
-        close(fd);
-        return status;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
+        return berth_file_write_parts_at(AT_FDCWD, path, 0666, parts, count);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);  // /dev/null, a pipe
+    if (fd < 0) return io_error("write", path);
+    berth_status status = berth_file_write_fd(fd, path, parts, count);
+    close(fd);
+    return status;
+}
+
+// Opens a new file called `name` (which ends in six letters to replace); -1 with errno.
+static int open_new(int folder_fd, char *name, unsigned mode) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    char *tail = name + strlen(name) - 6;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        const int64_t seed[] = {berth_clock_ns(), getpid(), attempt};
+        uint64_t random = berth_hash64(seed, sizeof(seed), 0);
+        for (int i = 0; i < 6; ++i, random /= 36) tail[i] = letters[random % 36];
+        int fd = openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        (mode_t)mode);
+        if (fd >= 0 || errno != EEXIST) return fd;
     }
-    size_t length = strlen(path) + sizeof(".XXXXXX");
+    return -1;
+}
+
+berth_status berth_file_write_parts_at(int folder_fd, const char *name, unsigned mode,
+                                       const berth_file_part *parts, size_t count) {
+    size_t length = strlen(name) + sizeof(".XXXXXX");
     char *temporary = malloc(length);
     if (!temporary) return berth_status_oom();
-    snprintf(temporary, length, "%s.XXXXXX", path);
+    snprintf(temporary, length, "%s.XXXXXX", name);
     berth_status status = BERTH_OK;
-    int fd = mkstemp(temporary);
+    int fd = open_new(folder_fd, temporary, mode);
     if (fd < 0) {
-        status = io_error("write", path);
+        status = io_error("write", name);
     } else {
-        status = write_parts(fd, path, parts, count);
-        mode_t mask = umask(0);
-        umask(mask);
-        if (!status && (fchmod(fd, 0666 & ~mask) != 0 || fsync(fd) != 0))
-            status = io_error("write", path);
-        if (close(fd) != 0 && !status) status = io_error("write", path);
-        if (!status && rename(temporary, path) != 0) status = io_error("write", path);
-        if (status) unlink(temporary);
+        status = berth_file_write_fd(fd, name, parts, count);
+        if (!status && fsync(fd) != 0) status = io_error("write", name);
+        if (close(fd) != 0 && !status) status = io_error("write", name);
+        if (!status && renameat(folder_fd, temporary, folder_fd, name) != 0)
+            status = io_error("write", name);
+        if (status) unlinkat(folder_fd, temporary, 0);
     }
     free(temporary);
     return status;

@@ -31,6 +31,12 @@ BERTH_MUST_USE berth_status berth_file_read(berth_arena *arena, const char *path
                                             size_t limit_bytes, char **out_data,
                                             size_t *out_size_bytes);
 
+// The same from a descriptor, which stays open; `name` is for messages. An arena without memory
+// gives OUT_OF_MEMORY and no jump: the descriptor can be closed.
+BERTH_MUST_USE berth_status berth_file_read_fd(berth_arena *arena, int fd, const char *name,
+                                               size_t limit_bytes, char **out_data,
+                                               size_t *out_size_bytes);
+
 // Writes to a temporary file beside `path`, syncs and renames: readers see the old content or the
 // new, never a part.
 // "-" writes to stdout.
@@ -43,6 +49,14 @@ typedef struct berth_file_part {
 } berth_file_part;
 BERTH_MUST_USE berth_status berth_file_write_parts(const char *path, const berth_file_part *parts,
                                                    size_t count);
+// The same with a name relative to an open folder (AT_FDCWD: the current one), and the mode of the
+// new file before umask.
+BERTH_MUST_USE berth_status berth_file_write_parts_at(int folder_fd, const char *name,
+                                                      unsigned mode, const berth_file_part *parts,
+                                                      size_t count);
+// All parts to a descriptor; `name` is for messages.
+BERTH_MUST_USE berth_status berth_file_write_fd(int fd, const char *name,
+                                                const berth_file_part *parts, size_t count);
 
 // Creates the folder and its parents (mode 0700 for those created).
 BERTH_MUST_USE berth_status berth_file_make_folders(const char *path);

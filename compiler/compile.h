@@ -29,6 +29,7 @@ typedef struct berth_compile_options {
     const char *search_path;       // folders separated by ':'; NULL = /usr/local/bin:/usr/bin:/bin
     const char *temporary_folder;  // of compilers; NULL = /tmp
     uint32_t jobs;                 // compilers at once; 0 = as many as cores
+    int64_t compiler_time_limit_ns;  // of one compiler; 0 = 10 minutes
     bool no_fusion;
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only

@@ -1,5 +1,5 @@
-// Executables of a program: the CPU's kernels compiled by the system's C compiler, one shared
-// object per distinct tensor function; OpenCL's as one source program per device target.
+// Executables of a program, one per device target: the CPU's kernels compiled by the system's C
+// compiler and linked to a shared object; OpenCL's as one source program.
 #include <string.h>
 
 #include "compiler/pipeline.h"
@@ -47,22 +47,22 @@ static berth_status compile_c(image_builder *b, uint32_t first) {
                                          .cache_limit_bytes = options->cache_limit_bytes,
                                          .search_path = options->search_path,
                                          .jobs = options->jobs,
+                                         .time_limit_ns = options->compiler_time_limit_ns,
                                          .log = options->log,
                                          .progress = options->progress ? report_progress : NULL,
                                          .progress_user = user.mutable_pointer,
                                          .temporary_folder = options->temporary_folder,
                                          .interrupt = options->interrupt};
-    BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources.data, sources.count));
-    const char *needs = berth_toolchain_needs(target, arena);
-    for (uint32_t i = 0; i < members.count; ++i) {
+    berth_toolchain_image code;
+    BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources.data, sources.count, &code));
+    for (uint32_t i = 0; i < members.count; ++i)
         units[members.data[i]].executable = b->images.count;
-        berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
-                                        .format = BERTH_FORMAT_CPU_ELF,
-                                        .options = needs,
-                                        .data = sources.data[i].image,
-                                        .size_bytes = sources.data[i].image_size_bytes};
-        berth_vec_push(arena, &b->images, image);
-    }
+    berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
+                                    .format = BERTH_FORMAT_CPU_ELF,
+                                    .options = berth_toolchain_needs(target, arena),
+                                    .data = code.data,
+                                    .size_bytes = code.size_bytes};
+    berth_vec_push(arena, &b->images, image);
     return BERTH_OK;
 }
 

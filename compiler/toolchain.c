@@ -1,202 +1,73 @@
 #include "compiler/toolchain.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/str.h"
 #include "compiler/toolchain_cache.h"
+#include "compiler/toolchain_find.h"
+#include "compiler/toolchain_process.h"
 
 #define MAX_JOBS 64
 #define MAX_MESSAGE_BYTES 4000
+#define MAX_VERSION_BYTES 65536
+#define POLL_NS 500000
 
 typedef struct running {
     pid_t pid;  // 0 = free slot
     uint32_t unit;
+    int64_t deadline_ns;
 } running;
+
+typedef struct compiled {
+    const void *data;  // NULL = not yet
+    uint64_t size_bytes;
+} compiled;
 
 typedef struct session {
     const berth_toolchain_options *options;
     berth_arena *arena;
     berth_toolchain_unit *units;
     uint32_t count;
+    berth_toolchain_image *image;
     const char *compiler;  // path
+    const char *search_path;
     const char *flags;
     uint32_t *same_as;  // unit: the first with an equal source
     berth_hash128 *keys;
-    bool cache_is_good;
-    char *folder;    // temporary
+    compiled *objects;  // of units that are the first of their source
+    uint32_t distinct;
+    berth_cache cache;
+    berth_work_folder folder;
     bool deferring;  // of the options' interrupt
     running slots[MAX_JOBS];
     uint32_t slot_count;
     uint32_t done;
 } session;
 
-// ---- flags
-// ----------------------------------------------------------------------------------------------------------
-
-static const char *host_arch(void) {
-#if defined(__x86_64__)
-    return "x86_64";
-#elif defined(__aarch64__)
-    return "aarch64";
-#else
-    return "";
-#endif
+static int64_t time_limit_ns(const session *s) {
+    return s->options->time_limit_ns > 0 ? s->options->time_limit_ns : BERTH_COMPILER_TIME_LIMIT_NS;
 }
 
-// Features of a target that compilers take as -m<name>, by the name the target has for them.
-static const char *const x86_features[][2] = {
-    {"sse3", "sse3"},         {"ssse3", "ssse3"},
-    {"sse4.1", "sse4.1"},     {"sse4.2", "sse4.2"},
-    {"avx", "avx"},           {"avx2", "avx2"},
-    {"fma", "fma"},           {"f16c", "f16c"},
-    {"bmi2", "bmi2"},         {"popcnt", "popcnt"},
-    {"avx512f", "avx512f"},   {"avx512bw", "avx512bw"},
-    {"avx512dq", "avx512dq"}, {"avx512vl", "avx512vl"},
-    {"avx512cd", "avx512cd"}, {"avx512vnni", "avx512vnni"},
-};
-
-// Those before sse4.2 are in every processor that has it; the facts of a machine do not name them.
-enum { x86_first_fact = 3 };
-
-const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena) {
-    berth_strbuf text = berth_strbuf_make(arena);
-    berth_strbuf_add(
-        &text,
-        "-std=c17 -O3 -fPIC -shared -w -fno-math-errno -fno-trapping-math -ffp-contract=fast");
-    if (strcmp(target->arch, "x86_64") == 0) {
-        for (size_t i = 0; i < sizeof(x86_features) / sizeof(x86_features[0]); ++i)
-            if (berth_target_has_feature(target, x86_features[i][0]))
-                berth_strbuf_addf(&text, " -m%s", x86_features[i][1]);
-        // Generic tuning on purpose: tuning for one processor folds loads into every multiply-add.
-        if (berth_target_has_feature(target, "avx512f"))
-            berth_strbuf_addf(&text, " -mprefer-vector-width=%d",
-                              target->vector_bits >= 512 ? 512 : 256);
-    } else if (strcmp(target->arch, "aarch64") == 0) {
-        berth_strbuf_add(&text, " -march=armv8-a");
-        if (berth_target_has_feature(target, "dotprod")) berth_strbuf_add(&text, "+dotprod");
-        if (berth_target_has_feature(target, "fp16")) berth_strbuf_add(&text, "+fp16");
-    }
-    return berth_strbuf_text(&text);
+static int64_t deadline_from_now(const session *s) {
+    const int64_t now = berth_clock_ns();
+    return time_limit_ns(s) > INT64_MAX - now ? INT64_MAX : now + time_limit_ns(s);
 }
 
-const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena) {
-    static const char *const arm_features[] = {"dotprod", "fp16"};
-    berth_strbuf text = berth_strbuf_make(arena);
-    berth_strbuf_add(&text, *target->arch ? target->arch : host_arch());
-    if (strcmp(target->arch, "x86_64") == 0)
-        for (size_t i = 0; i < sizeof(x86_features) / sizeof(x86_features[0]); ++i)
-            if (i >= x86_first_fact && berth_target_has_feature(target, x86_features[i][0]))
-                berth_strbuf_addf(&text, " %s", x86_features[i][0]);
-    for (size_t i = 0; i < 2 && strcmp(target->arch, "aarch64") == 0; ++i)
-        if (berth_target_has_feature(target, arm_features[i]))
-            berth_strbuf_addf(&text, " %s", arm_features[i]);
-    return berth_strbuf_text(&text);
-}
-
-// ---- finding the compiler
-// -------------------------------------------------------------------------------------------
-
-static const char *search_path(const berth_toolchain_options *options) {
-    return options->search_path ? options->search_path : "/usr/local/bin:/usr/bin:/bin";
-}
-
-static const char *find_program(const session *s, const char *name) {
-    if (strchr(name, '/')) return access(name, X_OK) == 0 ? name : NULL;
-    for (const char *at = search_path(s->options); *at;) {
-        size_t length = strcspn(at, ":");
-        const char *path = berth_arena_printf(s->arena, "%.*s/%s", (int)length, at, name);
-        if (length && access(path, X_OK) == 0) return path;
-        at += length + (at[length] == ':');
-    }
-    return NULL;
-}
-
-static berth_status find_compiler(session *s) {
-    const berth_toolchain_options *options = s->options;
-    const char *arch = options->target->arch;
-    bool cross = *arch && strcmp(arch, host_arch()) != 0;
-    if (options->c_compiler) {
-        s->compiler = find_program(s, options->c_compiler);
-        if (s->compiler) return BERTH_OK;
-        return berth_status_make(BERTH_UNAVAILABLE, "C compiler \"%s\" was not found",
-                                 options->c_compiler);
-    }
-    if (cross) {
-        // As Debian names them; 32-bit Arm by its calling convention.
-        bool arm = strncmp(arch, "armv", 4) == 0;
-        const char *triplet =
-            arm ? "arm-linux-gnueabihf" : berth_arena_printf(s->arena, "%s-linux-gnu", arch);
-        const char *name = berth_arena_printf(s->arena, "%s-gcc", triplet);
-        s->compiler = find_program(s, name);
-        if (s->compiler) return BERTH_OK;
-        return berth_status_make(
-            BERTH_UNAVAILABLE,
-            "kernels for %s need a cross compiler, and there is no %s: install the package gcc-%s "
-            "(Debian, Ubuntu)",
-            arch, name, triplet);
-    }
-    static const char *const names[] = {"cc", "gcc", "clang"};
-    for (size_t i = 0; i < 3 && !s->compiler; ++i) s->compiler = find_program(s, names[i]);
-    if (s->compiler) return BERTH_OK;
-    return berth_status_make(
-        BERTH_UNAVAILABLE,
-        "no C compiler (cc, gcc, clang) in %s: install one, for example the package gcc",
-        search_path(options));
-}
-
-// Hash of what the source is compiled with; the compiler is known by its real path, size and time
-// of change.
-static void make_keys(session *s) {
-    struct stat info = {0};
-    char *real = realpath(s->compiler, NULL);
-    if (stat(s->compiler, &info) != 0) memset(&info, 0, sizeof(info));
-    const char *identity = berth_arena_printf(
-        s->arena, "1|%s|%lld|%lld.%09ld|%s|", real ? real : s->compiler, (long long)info.st_size,
-        (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, s->flags);
-    free(real);
-    for (uint32_t i = 0; i < s->count; ++i) {
-        berth_strbuf text = berth_strbuf_make(s->arena);
-        berth_strbuf_add(&text, identity);
-        berth_strbuf_add(&text, s->units[i].source);
-        s->keys[i] = berth_hash128_of(text.data, text.length);
-        s->same_as[i] = i;
-        for (uint32_t k = 0; k < i; ++k) {
-            if (!berth_hash128_equal(s->keys[k], s->keys[i])) continue;
-            s->same_as[i] = k;
-            break;
-        }
-    }
-}
-
-// ---- running compilers
-// ----------------------------------------------------------------------------------------------
-
-static const char *unit_path(const session *s, uint32_t unit, const char *extension) {
-    return berth_arena_printf(s->arena, "%s/%u.%s", s->folder, unit, extension);
-}
-
-static berth_status write_text(const char *path, const char *text) {
-    FILE *file = fopen(path, "we");
-    bool good = file && fputs(text, file) >= 0;
-    if (file && fclose(file) != 0) good = false;
-    if (good) return BERTH_OK;
-    return berth_status_make(BERTH_IO, "cannot write \"%s\": %s", path, strerror(errno));
-}
+// ---- processes ----------------------------------------------------------------------------------
 
 typedef BERTH_VEC(char *) arguments;
+
+static void add_argument(session *s, arguments *list, const char *text) {
+    berth_vec_push(s->arena, list, berth_arena_strdup(s->arena, text));
+}
 
 static void add_flags(session *s, arguments *list) {
     for (const char *at = s->flags; *at;) {
@@ -206,39 +77,119 @@ static void add_flags(session *s, arguments *list) {
     }
 }
 
-static berth_status start(session *s, running *slot, uint32_t unit) {
-    berth_arena *arena = s->arena;
-    const char *source = unit_path(s, unit, "c");
-    BERTH_TRY(write_text(source, s->units[unit].source));
-    arguments list = {0};
-    berth_vec_push(arena, &list, berth_arena_strdup(arena, s->compiler));
-    add_flags(s, &list);
-    const char *rest[] = {source, "-o", unit_path(s, unit, "so"), "-lm"};
-    for (size_t i = 0; i < 4; ++i) berth_vec_push(arena, &list, berth_arena_strdup(arena, rest[i]));
-    berth_vec_push(arena, &list, NULL);
-    char *environment[] = {berth_arena_printf(arena, "PATH=%s", search_path(s->options)),
-                           berth_arena_printf(arena, "TMPDIR=%s", s->folder),
-                           berth_arena_strdup(arena, "LC_ALL=C"), NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t group;  // of its own: the compiler's own children end with it
-    if (posix_spawn_file_actions_init(&actions) != 0) return berth_status_oom();
-    if (posix_spawnattr_init(&group) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return berth_status_oom();
+static berth_status start(session *s, arguments *list, const char *stdout_name,
+                          const char *stderr_name, running *out_running) {
+    berth_vec_push(s->arena, list, NULL);
+    berth_command_line line = {s->compiler, list->data, s->search_path};
+    out_running->deadline_ns = deadline_from_now(s);
+    return berth_process__start(&s->folder, &line, stdout_name, stderr_name, s->arena,
+                                &out_running->pid);
+}
+
+// Whether it has ended by itself. Errors: CANCELLED, DEADLINE_EXCEEDED (`what` says what it did).
+static berth_status look_after(session *s, running *process, const char *what, bool *out_ended,
+                               int *out_status) {
+    *out_ended = false;
+    if (berth_interrupt_pending(s->options->interrupt))
+        return berth_status_make(BERTH_CANCELLED, "interrupted while kernels were compiled");
+    berth_status status = berth_process__poll(process->pid, out_ended, out_status);
+    if (*out_ended) process->pid = 0;
+    if (status || *out_ended || berth_clock_ns() < process->deadline_ns) return status;
+    berth_process__end(process->pid);
+    process->pid = 0;
+    return berth_status_make(BERTH_DEADLINE_EXCEEDED,
+                             "%s did not finish %s within %.3g s and was stopped (the time limit "
+                             "of a compiler can be set)",
+                             s->compiler, what, (double)time_limit_ns(s) / 1e9);
+}
+
+// Runs one process to its end, in the first slot.
+static berth_status run_alone(session *s, arguments *list, const char *stdout_name,
+                              const char *stderr_name, const char *what, int *out_status) {
+    if (s->slot_count == 0) s->slot_count = 1;
+    BERTH_TRY(start(s, list, stdout_name, stderr_name, &s->slots[0]));
+    for (;;) {
+        bool ended = false;
+        BERTH_TRY(look_after(s, &s->slots[0], what, &ended, out_status));
+        if (ended) return BERTH_OK;
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
-    posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, unit_path(s, unit, "txt"),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    int error = posix_spawn(&slot->pid, s->compiler, &actions, &group, list.data, environment);
-    posix_spawnattr_destroy(&group);
-    posix_spawn_file_actions_destroy(&actions);
-    slot->unit = unit;
-    if (error == 0) return BERTH_OK;
-    slot->pid = 0;
-    return berth_status_make(BERTH_UNAVAILABLE, "cannot start \"%s\": %s", s->compiler,
-                             strerror(error));
+}
+
+static bool succeeded(int exit_status) {
+    return WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0;
+}
+
+// ---- what code is compiled with -----------------------------------------------------------------
+
+static berth_status read_version(session *s, const char **out_version) {
+    arguments list = {0};
+    add_argument(s, &list, s->compiler);
+    add_argument(s, &list, "--version");
+    int exit_status = 0;
+    BERTH_TRY(run_alone(s, &list, "version.txt", NULL, "saying its version", &exit_status));
+    char *text = NULL;
+    size_t size = 0;
+    BERTH_TRY(berth_work_folder__read(&s->folder, s->arena, "version.txt", MAX_VERSION_BYTES, &text,
+                                      &size));
+    if (!succeeded(exit_status) || size == 0)
+        return berth_status_make(BERTH_UNAVAILABLE,
+                                 "\"%s --version\" does not say which compiler it is; is it one?",
+                                 s->compiler);
+    *out_version = text;
+    return BERTH_OK;
+}
+
+// Keys of the units: what is compiled, how, and with what. The compiler is known by its version's
+// text and its file.
+static void make_keys(session *s, const char *version) {
+    struct stat info = {0};
+    if (stat(s->compiler, &info) != 0) memset(&info, 0, sizeof(info));
+    const char *identity = berth_arena_printf(
+        s->arena, "2|%s|%s|%lld|%lld.%09ld|%s|", version, s->compiler, (long long)info.st_size,
+        (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, s->flags);
+    for (uint32_t i = 0; i < s->count; ++i) {
+        berth_strbuf text = berth_strbuf_make(s->arena);
+        berth_strbuf_add(&text, identity);
+        berth_strbuf_add(&text, s->units[i].source);
+        s->keys[i] = berth_hash128_of(text.data, text.length);
+        s->same_as[i] = i;
+        for (uint32_t k = 0; k < i && s->same_as[i] == i; ++k)
+            if (berth_hash128_equal(s->keys[k], s->keys[i])) s->same_as[i] = k;
+        s->distinct += s->same_as[i] == i;
+    }
+}
+
+// A single source goes to the shared object in one step: then its key is the image's.
+static berth_hash128 image_key(const session *s) {
+    return s->distinct == 1 ? s->keys[0] : berth_hash128_of(s->keys, s->count * sizeof(*s->keys));
+}
+
+// ---- compiling ----------------------------------------------------------------------------------
+
+static const char *unit_name(const session *s, uint32_t unit, const char *extension) {
+    return berth_arena_printf(s->arena, "%u.%s", unit, extension);
+}
+
+static berth_status rejected(session *s, const char *message_name, const char *what) {
+    char *data = NULL;
+    size_t size = 0;
+    berth_status_ignore(
+        berth_work_folder__read(&s->folder, s->arena, message_name, 1 << 20, &data, &size));
+    return berth_status_make(BERTH_INTERNAL, "%s rejected the code of %s: %.*s", s->compiler, what,
+                             MAX_MESSAGE_BYTES,
+                             data && *data ? data : "(no message: is its temporary folder full?)");
+}
+
+static void store(session *s, berth_hash128 key, berth_cache_form form, compiled object) {
+    if (s->cache.fd < 0) return;
+    berth_status status =
+        berth_cache__store(&s->cache, key, form, object.data, (size_t)object.size_bytes);
+    if (!status) return;
+    berth_log_message(s->options->log, BERTH_LOG_WARNING, "kernel cache: %s",
+                      berth_status_message(status));
+    berth_status_free(status);
+    berth_cache__close(&s->cache);  // one warning is enough
 }
 
 static void report(session *s) {
@@ -246,31 +197,38 @@ static void report(session *s) {
     if (s->options->progress) s->options->progress(s->options->progress_user, s->done, s->count);
 }
 
-static berth_status finish(session *s, uint32_t unit, int exit_status) {
+static berth_status read_compiled(session *s, const char *name, compiled *out) {
     char *data = NULL;
     size_t size = 0;
-    if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status) != 0) {
-        berth_status_ignore(
-            berth_file_read(s->arena, unit_path(s, unit, "txt"), 1 << 20, &data, &size));
-        return berth_status_make(BERTH_INTERNAL, "%s rejected the code of %s: %.*s", s->compiler,
-                                 s->units[unit].label, MAX_MESSAGE_BYTES,
-                                 data && *data ? data
-                                               : "(no message: is its temporary folder full?)");
-    }
-    BERTH_TRY(berth_file_read(s->arena, unit_path(s, unit, "so"), SIZE_MAX / 2, &data, &size));
-    s->units[unit].image = data;
-    s->units[unit].image_size_bytes = size;
-    if (s->cache_is_good) {
-        berth_status stored =
-            berth_cache__store(s->options->cache_folder, s->keys[unit], data, size);
-        if (stored) {
-            berth_log_message(s->options->log, BERTH_LOG_WARNING, "kernel cache: %s",
-                              berth_status_message(stored));
-            berth_status_free(stored);
-            s->cache_is_good = false;  // one warning is enough
-        }
-    }
+    BERTH_TRY(berth_work_folder__read(&s->folder, s->arena, name, SIZE_MAX / 2, &data, &size));
+    *out = (compiled){data, size};
+    return BERTH_OK;
+}
+
+static berth_status start_unit(session *s, running *slot, uint32_t unit) {
+    const char *source = unit_name(s, unit, "c");
+    BERTH_TRY(berth_work_folder__write(&s->folder, source, s->units[unit].source,
+                                       strlen(s->units[unit].source)));
+    bool whole = s->distinct == 1;
+    arguments list = {0};
+    add_argument(s, &list, s->compiler);
+    add_flags(s, &list);
+    add_argument(s, &list, whole ? "-shared" : "-c");
+    add_argument(s, &list, source);
+    add_argument(s, &list, "-o");
+    add_argument(s, &list, whole ? "image.so" : unit_name(s, unit, "o"));
+    if (whole) add_argument(s, &list, "-lm");
+    slot->unit = unit;
+    return start(s, &list, NULL, unit_name(s, unit, "txt"), slot);
+}
+
+static berth_status finish_unit(session *s, uint32_t unit, int exit_status) {
+    if (!succeeded(exit_status))
+        return rejected(s, unit_name(s, unit, "txt"), s->units[unit].label);
     report(s);
+    if (s->distinct == 1) return BERTH_OK;
+    BERTH_TRY(read_compiled(s, unit_name(s, unit, "o"), &s->objects[unit]));
+    store(s, s->keys[unit], BERTH_CACHE_OBJECT, s->objects[unit]);
     return BERTH_OK;
 }
 
@@ -278,15 +236,14 @@ static berth_status finish(session *s, uint32_t unit, int exit_status) {
 static berth_status reap(session *s, bool *out_any) {
     *out_any = false;
     for (uint32_t i = 0; i < s->slot_count; ++i) {
-        int exit_status = 0;
         if (s->slots[i].pid == 0) continue;
-        pid_t got = waitpid(s->slots[i].pid, &exit_status, WNOHANG);
-        if (got == 0 || (got < 0 && errno == EINTR)) continue;
-        s->slots[i].pid = 0;
+        int exit_status = 0;
+        bool ended = false;
+        uint32_t unit = s->slots[i].unit;
+        BERTH_TRY(look_after(s, &s->slots[i], s->units[unit].label, &ended, &exit_status));
+        if (!ended) continue;
         *out_any = true;
-        if (got < 0)
-            return berth_status_make(BERTH_IO, "cannot wait for the compiler: %s", strerror(errno));
-        BERTH_TRY(finish(s, s->slots[i].unit, exit_status));
+        BERTH_TRY(finish_unit(s, unit, exit_status));
     }
     return BERTH_OK;
 }
@@ -306,94 +263,119 @@ static bool is_busy(const session *s) {
 static berth_status compile_missing(session *s) {
     uint32_t next = 0;
     for (;;) {
-        while (next < s->count && (s->units[next].image || s->same_as[next] != next)) next++;
+        while (next < s->count && (s->objects[next].data || s->same_as[next] != next)) next++;
         running *slot = next < s->count ? free_slot(s) : NULL;
         if (slot) {
-            BERTH_TRY(start(s, slot, next++));
+            BERTH_TRY(start_unit(s, slot, next++));
             continue;
         }
         if (next >= s->count && !is_busy(s)) return BERTH_OK;
-        if (berth_interrupt_pending(s->options->interrupt))
-            return berth_status_make(BERTH_CANCELLED, "interrupted while kernels were compiled");
         bool any = false;
         BERTH_TRY(reap(s, &any));
-        if (!any) nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+        if (!any) nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
 }
 
-// ---- entry
-// ----------------------------------------------------------------------------------------------------------
-
-static void load_cached(session *s) {
+static berth_status link_image(session *s) {
+    arguments list = {0};
+    add_argument(s, &list, s->compiler);
+    add_argument(s, &list, "-shared");
     for (uint32_t i = 0; i < s->count; ++i) {
         if (s->same_as[i] != i) continue;
-        if (!berth_cache__load(s->options->cache_folder, s->keys[i], s->arena, &s->units[i].image,
-                               &s->units[i].image_size_bytes))
-            continue;
-        s->units[i].cached = true;
-        report(s);
+        const char *name = unit_name(s, i, "o");
+        if (s->units[i].cached)
+            BERTH_TRY(berth_work_folder__write(&s->folder, name, s->objects[i].data,
+                                               (size_t)s->objects[i].size_bytes));
+        add_argument(s, &list, name);
     }
+    add_argument(s, &list, "-o");
+    add_argument(s, &list, "image.so");
+    add_argument(s, &list, "-lm");
+    int exit_status = 0;
+    BERTH_TRY(run_alone(s, &list, NULL, "link.txt", "linking kernels", &exit_status));
+    return succeeded(exit_status) ? BERTH_OK : rejected(s, "link.txt", "all kernels");
 }
 
-static bool all_there(const session *s) {
+// ---- entry --------------------------------------------------------------------------------------
+
+static berth_status load_object(session *s, uint32_t unit) {
+    if (s->distinct == 1) return BERTH_OK;  // has no object of its own
+    BERTH_TRY(berth_cache__load(&s->cache, s->keys[unit], BERTH_CACHE_OBJECT, s->arena,
+                                &s->objects[unit].data, &s->objects[unit].size_bytes,
+                                &s->units[unit].cached));
+    if (s->units[unit].cached) report(s);
+    return BERTH_OK;
+}
+
+static berth_status make_image(session *s) {
     for (uint32_t i = 0; i < s->count; ++i)
-        if (s->same_as[i] == i && !s->units[i].image) return false;
-    return true;
-}
-
-static berth_status run(void *user) {
-    session *s = user;
-    const berth_toolchain_options *options = s->options;
-    s->flags = berth_toolchain_flags(options->target, s->arena);
-    s->keys = berth_arena_new_array(s->arena, berth_hash128, s->count + 1);
-    s->same_as = berth_arena_new_array(s->arena, uint32_t, s->count + 1);
-    for (uint32_t i = 0; i < s->count; ++i) s->units[i].image = NULL;
-    BERTH_TRY(find_compiler(s));
-    make_keys(s);
-    if (options->cache_folder) {
-        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache_is_good));
-        if (s->cache_is_good) load_cached(s);
-    }
-    if (!all_there(s)) {
-        s->slot_count = options->jobs ? options->jobs : berth_core_count();
-        if (s->slot_count > MAX_JOBS) s->slot_count = MAX_JOBS;
-        const char *base = options->temporary_folder && *options->temporary_folder
-                               ? options->temporary_folder
-                               : "/tmp";
-        char *folder = berth_arena_printf(s->arena, "%s/berth-XXXXXX", base);
-        s->deferring = true;
-        berth_interrupt_defer(options->interrupt, true);
-        if (!mkdtemp(folder))
-            return berth_status_make(BERTH_IO, "cannot make a temporary folder in \"%s\": %s", base,
-                                     strerror(errno));
-        s->folder = folder;
-        BERTH_TRY(compile_missing(s));
-        if (s->cache_is_good) berth_cache__evict(options->cache_folder, options->cache_limit_bytes);
-    }
+        if (s->same_as[i] == i) BERTH_TRY(load_object(s, i));
+    s->slot_count = s->options->jobs ? s->options->jobs : berth_core_count();
+    if (s->slot_count > MAX_JOBS) s->slot_count = MAX_JOBS;
+    BERTH_TRY(compile_missing(s));
+    if (s->distinct > 1) BERTH_TRY(link_image(s));
+    compiled image = {0};
+    BERTH_TRY(read_compiled(s, "image.so", &image));
+    store(s, image_key(s), BERTH_CACHE_SHARED_OBJECT, image);
+    s->image->data = image.data;
+    s->image->size_bytes = image.size_bytes;
+    berth_cache__evict(&s->cache, s->options->cache_limit_bytes);
     for (uint32_t i = 0; i < s->count; ++i) {
         if (s->same_as[i] == i) continue;
-        s->units[i].image = s->units[s->same_as[i]].image;
-        s->units[i].image_size_bytes = s->units[s->same_as[i]].image_size_bytes;
         s->units[i].cached = s->units[s->same_as[i]].cached;
         report(s);
     }
     return BERTH_OK;
 }
 
-// Allocates nothing: it also runs after out-of-memory.
-static void clean_up(session *s) {
-    for (uint32_t i = 0; i < s->slot_count; ++i) {
-        if (s->slots[i].pid == 0) continue;
-        kill(-s->slots[i].pid, SIGTERM);
-        while (waitpid(s->slots[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
+static berth_status run(void *user) {
+    session *s = user;
+    const berth_toolchain_options *options = s->options;
+    s->flags = berth_toolchain_flags(options->target, s->arena);
+    s->search_path = berth_toolchain__search_path(options, s->arena);
+    s->keys = berth_arena_new_array(s->arena, berth_hash128, s->count + 1);
+    s->same_as = berth_arena_new_array(s->arena, uint32_t, s->count + 1);
+    s->objects = berth_arena_new_array(s->arena, compiled, s->count + 1);
+    for (uint32_t i = 0; i < s->count; ++i) s->units[i].cached = false;
+    BERTH_TRY(berth_toolchain__find(options, s->arena, &s->compiler));
+    s->deferring = true;
+    berth_interrupt_defer(options->interrupt, true);
+    BERTH_TRY(berth_work_folder__make(s->arena, options->temporary_folder, &s->folder));
+    const char *version = NULL;
+    BERTH_TRY(read_version(s, &version));
+    make_keys(s, version);
+    if (options->cache_folder)
+        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache));
+    BERTH_TRY(berth_cache__load(&s->cache, image_key(s), BERTH_CACHE_SHARED_OBJECT, s->arena,
+                                &s->image->data, &s->image->size_bytes, &s->image->cached));
+    if (!s->image->cached) return make_image(s);
+    for (uint32_t i = 0; i < s->count; ++i) {
+        s->units[i].cached = true;
+        report(s);
     }
-    if (s->folder) berth_cache__remove_folder(s->folder);
+    return BERTH_OK;
+}
+
+// Allocates nothing from the arena: it also runs after out-of-memory.
+static void clean_up(session *s) {
+    for (uint32_t i = 0; i < s->slot_count; ++i)
+        if (s->slots[i].pid) berth_process__end(s->slots[i].pid);
+    berth_work_folder__remove(&s->folder);
+    berth_cache__close(&s->cache);
     if (s->deferring) berth_interrupt_defer(s->options->interrupt, false);
 }
 
 berth_status berth_toolchain_compile(const berth_toolchain_options *options, berth_arena *arena,
-                                     berth_toolchain_unit *units, uint32_t count) {
-    session s = {.options = options, .arena = arena, .units = units, .count = count};
+                                     berth_toolchain_unit *units, uint32_t count,
+                                     berth_toolchain_image *out_image) {
+    *out_image = (berth_toolchain_image){0};
+    session s = {.options = options,
+                 .arena = arena,
+                 .units = units,
+                 .count = count,
+                 .image = out_image,
+                 .cache = {.fd = -1},
+                 .folder = {.fd = -1}};
     berth_status status = berth_arena_try(arena, run, &s);
     clean_up(&s);
     return status;

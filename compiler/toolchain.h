@@ -1,15 +1,17 @@
-// The system's C compiler as a back end: generated C → ELF shared objects, several compilers at
+// The system's C compiler as a back end: generated C → one ELF shared object, several compilers at
 // once, through a cache on disk.
 //
 //   berth_toolchain_options options = {.target = target, .cache_folder = folder};
-//   berth_toolchain_unit units[] = {{.label = "k0", .source = text}};
-//   BERTH_TRY(berth_toolchain_compile(&options, arena, units, 1));
-//   // units[0].image and .image_size_bytes are the shared object
+//   berth_toolchain_unit units[] = {{.label = "k0", .source = text}, {.label = "k1", ...}};
+//   berth_toolchain_image image;
+//   BERTH_TRY(berth_toolchain_compile(&options, arena, units, 2, &image));
+//   // image.data, image.size_bytes: a shared object with the functions of all units
 //
-// The compiler is started without a shell; its temporary folder is removed whatever happens. A
-// cache entry's key is the hash of source, flags and the compiler's own identity (path, size, time
-// of change, version text). Entries are written atomically; the least recently used go when the
-// folder exceeds its limit.
+// The compiler is looked up in a table (toolchain_find.c) and started without a shell, in a
+// temporary folder that is removed whatever happens; one that takes too long is killed with its
+// children. A cache entry's key is the hash of source, flags and the compiler's own identity
+// (version text, path, size, time of change). Entries are written atomically; the least recently
+// used go when the folder exceeds its limit.
 #ifndef BERTH_COMPILER_TOOLCHAIN_H_
 #define BERTH_COMPILER_TOOLCHAIN_H_
 
@@ -19,15 +21,18 @@
 #include "target/target.h"
 
 #define BERTH_CACHE_LIMIT_BYTES (UINT64_C(1) << 30)  // unless another limit is given
+#define BERTH_COMPILER_TIME_LIMIT_NS INT64_C(600000000000)
 
 typedef struct berth_toolchain_options {
     const berth_target *target;  // kind cpu: instruction set flags
     const char *c_compiler;   // name or path; NULL = the first of cc, gcc, clang on `search_path`
-    const char *search_path;  // folders separated by ':'; NULL = /usr/local/bin:/usr/bin:/bin
+    const char *search_path;  // folders separated by ':', those that are absolute count; NULL =
+                              // /usr/local/bin:/usr/bin:/bin
     const char *temporary_folder;  // NULL = /tmp
     const char *cache_folder;      // NULL = no cache; made when it is missing
     uint64_t cache_limit_bytes;    // 0 = 1 GiB
     uint32_t jobs;                 // compilers at once; 0 = online cores
+    int64_t time_limit_ns;         // of one compiler; 0 = BERTH_COMPILER_TIME_LIMIT_NS
     berth_log log;                 // warnings: a cache that cannot be written
     void (*progress)(void *user, uint32_t done, uint32_t total);  // (optional) units done
     void *progress_user;
@@ -37,20 +42,25 @@ typedef struct berth_toolchain_options {
 typedef struct berth_toolchain_unit {
     const char *label;   // for messages
     const char *source;  // a complete C file
-    const void *image;   // out: shared object, in the arena
-    uint64_t image_size_bytes;
-    bool cached;  // out: came from the cache
+    bool cached;         // out: came from the cache
 } berth_toolchain_unit;
 
-// Compiles `count` units; equal sources are compiled once. May be called inside berth_arena_try of
-// `arena`.
+typedef struct berth_toolchain_image {
+    const void *data;  // shared object, in the arena
+    uint64_t size_bytes;
+    bool cached;  // nothing was compiled or linked
+} berth_toolchain_image;
+
+// Compiles `count` units, at least 1, and links them; functions of different sources have different
+// names. Equal sources are compiled once. May be called inside berth_arena_try of `arena`.
 //   errors: UNAVAILABLE no compiler (the message says what to install); INVALID_ARGUMENT a cache
 //   folder that others can
 //           write; INTERNAL the compiler rejected a source (its message is included); IO temporary
-//           files; CANCELLED `interrupt` has one pending
+//           files; CANCELLED `interrupt` has one pending; DEADLINE_EXCEEDED a compiler hangs
 BERTH_MUST_USE berth_status berth_toolchain_compile(const berth_toolchain_options *options,
                                                     berth_arena *arena, berth_toolchain_unit *units,
-                                                    uint32_t count);
+                                                    uint32_t count,
+                                                    berth_toolchain_image *out_image);
 
 // What code compiled with these flags needs of a processor: its architecture and features by the
 // target's names, separated by spaces ("x86_64 avx2 fma").

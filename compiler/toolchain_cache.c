@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,21 @@
 
 #define TRAILER_BYTES sizeof(berth_hash128)
 
+// ---- who can write ------------------------------------------------------------------------------
+
+static bool is_ours(const struct stat *info) {
+    return info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+static bool others_write(const struct stat *info) {
+    return info->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 // A folder that others can write could hand us anybody's code.
-static berth_status check_folder(const char *folder) {
-    struct stat info;
-    if (stat(folder, &info) != 0)
-        return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO,
-                                 "cannot read \"%s\": %s", folder, strerror(errno));
-    if (!S_ISDIR(info.st_mode))
+static berth_status check_folder(const char *folder, const struct stat *info) {
+    if (!S_ISDIR(info->st_mode))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "\"%s\" is not a folder", folder);
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) || (info.st_uid != geteuid() && info.st_uid != 0))
+    if (others_write(info) || !is_ours(info))
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
             "others can write the kernel cache \"%s\": change its mode to 0700 or name another",
@@ -30,89 +37,199 @@ static berth_status check_folder(const char *folder) {
     return BERTH_OK;
 }
 
-berth_status berth_cache__open(const char *folder, berth_log log, bool *out_usable) {
-    *out_usable = false;
-    berth_status status = berth_file_exists(folder) ? BERTH_OK : berth_file_make_folders(folder);
-    if (!status) {
-        status = check_folder(folder);
-        if (berth_status_code(status) == BERTH_INVALID_ARGUMENT) return status;
+// Whoever can rename in a folder above can put another folder in the place of this one. Where the
+// folder has the sticky bit (as /tmp has), only owners rename.
+static berth_status check_parents(const char *folder) {
+    char *path = realpath(folder, NULL);
+    if (!path && errno == ENOMEM) return berth_status_oom();
+    if (!path)
+        return berth_status_make(BERTH_IO, "cannot read \"%s\": %s", folder, strerror(errno));
+    berth_status status = BERTH_OK;
+    for (char *end = strrchr(path, '/'); end && !status; end = strrchr(path, '/')) {
+        end[end == path] = 0;  // keeps the root's own slash
+        struct stat info;
+        if (stat(path, &info) != 0)
+            status = berth_status_make(BERTH_IO, "cannot read \"%s\": %s", path, strerror(errno));
+        else if (!is_ours(&info) || (others_write(&info) && !(info.st_mode & S_ISVTX)))
+            status = berth_status_make(
+                BERTH_INVALID_ARGUMENT,
+                "others can replace \"%s\", because they can write \"%s\" above it", folder, path);
+        if (end == path) break;
     }
-    if (!status && access(folder, W_OK | X_OK) != 0)
-        status = berth_status_make(BERTH_IO, "cannot write \"%s\": %s", folder, strerror(errno));
-    *out_usable = !status;
+    free(path);
+    return status;
+}
+
+// ---- opening ------------------------------------------------------------------------------------
+
+static berth_status io_error(const char *what, const char *name) {
+    return berth_status_make(errno == ENOENT ? BERTH_NOT_FOUND : BERTH_IO, "cannot %s \"%s\": %s",
+                             what, name, strerror(errno));
+}
+
+static berth_status open_folder(const char *folder, int *out_fd) {
+    int fd = open(folder, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return io_error("read", folder);
+    struct stat info;
+    berth_status status =
+        fstat(fd, &info) == 0 ? check_folder(folder, &info) : io_error("read", folder);
     if (status)
-        berth_log_message(log, BERTH_LOG_WARNING, "no kernel cache: %s",
-                          berth_status_message(status));
+        close(fd);
+    else
+        *out_fd = fd;
+    return status;
+}
+
+// The warning that goes on without a cache, or an error.
+static berth_status go_without(berth_status status, berth_log log) {
+    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    berth_log_message(log, BERTH_LOG_WARNING, "no kernel cache: %s", berth_status_message(status));
     berth_status_free(status);
     return BERTH_OK;
 }
 
-static void entry_path(const char *folder, berth_hash128 key, char out[4096]) {
+berth_status berth_cache__open(const char *folder, berth_log log, berth_cache *out_cache) {
+    *out_cache = (berth_cache){.fd = -1, .log = log};
+    int fd = -1;
+    berth_status status = berth_file_exists(folder) ? BERTH_OK : berth_file_make_folders(folder);
+    if (!status) {
+        status = open_folder(folder, &fd);
+        if (berth_status_code(status) == BERTH_INVALID_ARGUMENT) return status;
+    }
+    if (!status) status = check_parents(folder);
+    if (!status && access(folder, W_OK | X_OK) != 0) status = io_error("write", folder);
+    if (status) {
+        if (fd >= 0) close(fd);
+        return go_without(status, log);
+    }
+    out_cache->fd = fd;
+    return BERTH_OK;
+}
+
+void berth_cache__close(berth_cache *cache) {
+    if (cache->fd >= 0) close(cache->fd);
+    cache->fd = -1;
+}
+
+// ---- entries ------------------------------------------------------------------------------------
+
+typedef struct entry_name {
+    char text[40];
+} entry_name;
+
+static entry_name name_of(berth_hash128 key, berth_cache_form form) {
+    entry_name name;
     char hex[33];
     berth_hash128_hex(key, hex);
-    snprintf(out, 4096, "%s/%s.so", folder, hex);
+    snprintf(name.text, sizeof(name.text), "%s%s", hex, form == BERTH_CACHE_OBJECT ? ".o" : ".so");
+    return name;
 }
 
-bool berth_cache__load(const char *folder, berth_hash128 key, berth_arena *arena,
-                       const void **out_data, uint64_t *out_size_bytes) {
-    char path[4096];
-    entry_path(folder, key, path);
-    if (access(path, R_OK) != 0) return false;
-    char *data = NULL;
+// Why an entry may not be used; NULL = it may.
+static const char *fault_of(const struct stat *info) {
+    if (!S_ISREG(info->st_mode)) return "it is no regular file";
+    if (!is_ours(info)) return "it belongs to another user";
+    if (others_write(info)) return "others can write it";
+    if (info->st_size < 0 || (uint64_t)info->st_size > BERTH_CACHE_ENTRY_LIMIT_BYTES)
+        return "it is larger than any kernel";
+    return NULL;
+}
+
+static void discard(const berth_cache *cache, const char *name, const char *fault) {
+    berth_log_message(cache->log, BERTH_LOG_WARNING,
+                      "kernel cache: entry %s is removed and made anew: %s", name, fault);
+    unlinkat(cache->fd, name, 0);
+}
+
+// Reads the entry behind `fd`. *out_fault: why it may not be used.
+static berth_status read_entry(int fd, const char *name, berth_arena *arena, char **out_data,
+                               size_t *out_size_bytes, const char **out_fault) {
+    struct stat info;
+    *out_fault = fstat(fd, &info) == 0 ? fault_of(&info) : "it cannot be read";
+    if (*out_fault) return BERTH_OK;
     size_t size = 0;
-    berth_status status = berth_file_read(arena, path, SIZE_MAX / 2, &data, &size);
-    bool good = !status && size > TRAILER_BYTES;
-    berth_status_free(status);
-    if (good) {
-        berth_hash128 hash = berth_hash128_of(data, size - TRAILER_BYTES);
-        good = memcmp(data + size - TRAILER_BYTES, &hash, sizeof(hash)) == 0;
+    berth_status status =
+        berth_file_read_fd(arena, fd, name, BERTH_CACHE_ENTRY_LIMIT_BYTES, out_data, &size);
+    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    if (status || size <= TRAILER_BYTES) {
+        berth_status_free(status);
+        *out_fault = "it is cut";
+        return BERTH_OK;
     }
-    if (!good) {
-        unlink(path);
-        return false;
-    }
-    utimensat(AT_FDCWD, path, NULL, 0);
-    *out_data = data;
     *out_size_bytes = size - TRAILER_BYTES;
-    return true;
+    berth_hash128 hash = berth_hash128_of(*out_data, *out_size_bytes);
+    if (memcmp(*out_data + *out_size_bytes, &hash, sizeof(hash)) != 0) *out_fault = "it is damaged";
+    return BERTH_OK;
 }
 
-berth_status berth_cache__store(const char *folder, berth_hash128 key, const void *data,
-                                size_t size_bytes) {
-    char path[4096];
-    entry_path(folder, key, path);
+berth_status berth_cache__load(const berth_cache *cache, berth_hash128 key, berth_cache_form form,
+                               berth_arena *arena, const void **out_data, uint64_t *out_size_bytes,
+                               bool *out_found) {
+    *out_found = false;
+    if (cache->fd < 0) return BERTH_OK;
+    entry_name name = name_of(key, form);
+    int fd = openat(cache->fd, name.text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno != ENOENT) discard(cache, name.text, strerror(errno));
+        return BERTH_OK;
+    }
+    char *data = NULL;
+    size_t size_bytes = 0;
+    const char *fault = NULL;
+    berth_status status = read_entry(fd, name.text, arena, &data, &size_bytes, &fault);
+    if (!status && !fault) futimens(fd, NULL);
+    close(fd);
+    if (status) return status;
+    if (fault) {
+        discard(cache, name.text, fault);
+        return BERTH_OK;
+    }
+    *out_data = data;
+    *out_size_bytes = size_bytes;
+    *out_found = true;
+    return BERTH_OK;
+}
+
+berth_status berth_cache__store(const berth_cache *cache, berth_hash128 key, berth_cache_form form,
+                                const void *data, size_t size_bytes) {
+    entry_name name = name_of(key, form);
     berth_hash128 hash = berth_hash128_of(data, size_bytes);
     berth_file_part parts[] = {{data, size_bytes}, {&hash, sizeof(hash)}};
-    return berth_file_write_parts(path, parts, 2);
+    return berth_file_write_parts_at(cache->fd, name.text, 0600, parts, 2);
 }
 
-// ---- listing
-// --------------------------------------------------------------------------------------------------------
+// ---- listing ------------------------------------------------------------------------------------
 
 typedef struct entry {
-    char name[64];
+    char name[48];
     uint64_t size_bytes;
     struct timespec used;
+    bool usable;
 } entry;
 
-// KEY.so, or KEY.so.XXXXXX: one that a killed process was writing.
+// KEY.o or KEY.so, and these with .XXXXXX: what a killed process was writing.
 static bool is_entry(const char *name) {
-    size_t length = strlen(name);
-    return (length == 35 || (length == 42 && name[35] == '.')) &&
-           strspn(name, "0123456789abcdef") == 32 && strncmp(name + 32, ".so", 3) == 0;
+    if (strspn(name, "0123456789abcdef") != 32) return false;
+    const char *tail = name + 32;
+    size_t form = strncmp(tail, ".so", 3) == 0 ? 3 : strncmp(tail, ".o", 2) == 0 ? 2 : 0;
+    return form && (tail[form] == 0 || (tail[form] == '.' && strlen(tail + form) == 7));
 }
 
-// Entries of a folder, to be freed by the caller; NULL and 0 when it cannot be read.
-static entry *list_entries(const char *folder, uint32_t *out_count) {
+// Entries of a folder, to be freed by the caller; NULL and 0 when it cannot be read. `fd` stays
+// open.
+static entry *list_entries(int fd, uint32_t *out_count) {
     *out_count = 0;
-    DIR *dir = opendir(folder);
-    if (!dir) return NULL;
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+    if (!dir) {
+        if (again >= 0) close(again);
+        return NULL;
+    }
     entry *entries = NULL;
     uint32_t capacity = 0;
     for (struct dirent *at = readdir(dir); at; at = readdir(dir)) {
         struct stat info;
-        if (!is_entry(at->d_name) ||
-            fstatat(dirfd(dir), at->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        if (!is_entry(at->d_name) || fstatat(fd, at->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         if (*out_count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
@@ -123,8 +240,9 @@ static entry *list_entries(const char *folder, uint32_t *out_count) {
         entry *e = &entries[(*out_count)++];
         memset(e, 0, sizeof(*e));
         memcpy(e->name, at->d_name, strlen(at->d_name) + 1);
-        e->size_bytes = (uint64_t)info.st_size;
+        e->size_bytes = info.st_size > 0 ? (uint64_t)info.st_size : 0;
         e->used = info.st_mtim;
+        e->usable = !fault_of(&info);
     }
     closedir(dir);
     return entries;
@@ -133,47 +251,43 @@ static entry *list_entries(const char *folder, uint32_t *out_count) {
 static int older_first(const void *a, const void *b) {
     const entry *x = a;
     const entry *y = b;
+    if (x->usable != y->usable) return x->usable ? 1 : -1;
     if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
     if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-static bool remove_entry(const char *folder, const entry *e) {
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/%s", folder, e->name);
-    return unlink(path) == 0;
-}
-
-void berth_cache__evict(const char *folder, uint64_t limit_bytes) {
+void berth_cache__evict(const berth_cache *cache, uint64_t limit_bytes) {
+    if (cache->fd < 0) return;
     if (limit_bytes == 0) limit_bytes = BERTH_CACHE_LIMIT_BYTES;
     uint32_t count = 0;
-    entry *entries = list_entries(folder, &count);
+    entry *entries = list_entries(cache->fd, &count);
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; ++i) total += entries[i].size_bytes;
-    if (total > limit_bytes) {
-        qsort(entries, count, sizeof(*entries), older_first);
-        for (uint32_t i = 0; i < count && total > limit_bytes; ++i)
-            if (remove_entry(folder, &entries[i])) total -= entries[i].size_bytes;
-    }
+    if (count) qsort(entries, count, sizeof(*entries), older_first);
+    for (uint32_t i = 0; i < count && (total > limit_bytes || !entries[i].usable); ++i)
+        if (unlinkat(cache->fd, entries[i].name, 0) == 0) total -= entries[i].size_bytes;
     free(entries);
 }
 
 static berth_status walk(const char *folder, bool clear, berth_cache_stats *out) {
     *out = (berth_cache_stats){0};
-    berth_status status = check_folder(folder);
+    int fd = -1;
+    berth_status status = open_folder(folder, &fd);
     if (berth_status_code(status) == BERTH_NOT_FOUND) {
         berth_status_free(status);
         return BERTH_OK;
     }
     if (status) return status;
     uint32_t count = 0;
-    entry *entries = list_entries(folder, &count);
+    entry *entries = list_entries(fd, &count);
     for (uint32_t i = 0; i < count; ++i) {
-        if (clear && !remove_entry(folder, &entries[i])) continue;
+        if (clear && unlinkat(fd, entries[i].name, 0) != 0) continue;
         out->entry_count++;
         out->size_bytes += entries[i].size_bytes;
     }
     free(entries);
+    close(fd);
     return BERTH_OK;
 }
 
@@ -183,15 +297,4 @@ berth_status berth_toolchain_cache_stats(const char *folder, berth_cache_stats *
 
 berth_status berth_toolchain_cache_clear(const char *folder, berth_cache_stats *out_removed) {
     return walk(folder, true, out_removed);
-}
-
-void berth_cache__remove_folder(const char *folder) {
-    DIR *dir = opendir(folder);
-    if (dir) {
-        for (struct dirent *at = readdir(dir); at; at = readdir(dir))
-            if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
-                unlinkat(dirfd(dir), at->d_name, 0);
-        closedir(dir);
-    }
-    rmdir(folder);
 }

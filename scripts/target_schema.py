@@ -36,7 +36,8 @@ def attribute(name, kind, least, most, doc):
     span = {"minimum": whole_number(least), "maximum": whole_number(most)}
     schema = {
         "STRING": {"type": "string", "maxLength": 256},
-        "LIST": {"type": "array", "items": ref("name")},
+        "WORD": ref("word"),
+        "LIST": {"type": "array", "items": ref("word")},
         "BOOL": {"type": "boolean"},
         "FLOPS": {
             "type": "object",
@@ -80,6 +81,7 @@ def definitions():
     alignment = {"type": "integer", "minimum": 1, "maximum": 1 << 30, "description": "a power of two"}
     defs = {
         "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.+:/@-]{0,63}$"},
+        "word": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$"},
         "size": {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *(B|KiB|MiB|GiB|TiB)$"},
     }
     host = any_of(text, {**ref("cpu"), "unevaluatedProperties": False})
@@ -181,7 +183,8 @@ def write_schema():
 def tables():
     types = {
         "STRING": "string",
-        "LIST": "list of strings",
+        "WORD": "word",
+        "LIST": "list of words",
         "INT": "integer",
         "FLOAT": "number",
         "BOOL": "true or false",

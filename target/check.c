@@ -198,20 +198,46 @@ bool berth_target__read_choice(berth_target__parse *parse, const json *value,
     return false;
 }
 
-bool berth_target__read_name(berth_target__parse *parse, const json *value, const char **out) {
+// The alphabets of a target's texts. WORD is for whatever may reach a command line or the source of
+// a kernel: nothing in it separates, quotes, expands or leads to another folder.
+static const struct {
+    const char *what;
+    const char *marks;  // allowed after the first character, beside letters and digits
+} alphabets[] = {
+    [BERTH_TARGET__NAME] = {"a name", "_.-+:/@"},
+    [BERTH_TARGET__WORD] = {"a word", "_.-+"},
+};
+enum { longest_name = 64 };
+
+// In ASCII, whatever the locale.
+static bool is_letter_or_digit(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_spelt(const char *text, const char *marks) {
+    size_t length = strlen(text);
+    bool fine = length > 0 && length <= longest_name && is_letter_or_digit(text[0]);
+    for (size_t i = 0; i < length && fine; ++i)
+        fine = is_letter_or_digit(text[i]) || strchr(marks, text[i]);
+    return fine;
+}
+
+bool berth_target__read_text(berth_target__parse *parse, const json *value,
+                             berth_target__alphabet alphabet, const char **out) {
     const char *text = NULL;
     if (!berth_target__read_string(parse, value, &text)) return false;
-    size_t length = strlen(text);
-    bool fine = length > 0 && length <= 64 && isalnum((unsigned char)text[0]);
-    for (size_t i = 0; i < length && fine; ++i)
-        fine = isalnum((unsigned char)text[i]) || strchr("_.-+:/@", text[i]);
-    if (!fine) {
+    if (!is_spelt(text, alphabets[alphabet].marks)) {
         berth_target__error(parse, value->path,
-                            "'%s' is not a name: a letter or digit, then letters, digits and "
-                            "_.-+:/@, at most 64 in all",
-                            text);
+                            "'%s' is not %s: a letter or digit, then letters, digits and %s, at "
+                            "most %d in all",
+                            text, alphabets[alphabet].what, alphabets[alphabet].marks,
+                            longest_name);
         return false;
     }
     *out = berth_arena_strdup(parse->arena, text);
     return true;
+}
+
+bool berth_target__read_name(berth_target__parse *parse, const json *value, const char **out) {
+    return berth_target__read_text(parse, value, BERTH_TARGET__NAME, out);
 }

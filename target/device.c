@@ -46,11 +46,12 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Lists are sets (features: sorted) or preferences (libs: order kept); both without repetitions.
+// Words. Lists are sets (features: sorted) or preferences (libs: order kept); both without
+// repetitions.
 static void read_list(berth_target__parse *parse, const json *value, bool sorted,
                       berth_string_list *out) {
     if (value->type != JSON_TYPE_ARRAY) {
-        berth_target__error(parse, value->path, "a list of strings is wanted here, not %s",
+        berth_target__error(parse, value->path, "a list of words is wanted here, not %s",
                             berth_target__json_type_name(value));
         return;
     }
@@ -59,7 +60,8 @@ static void read_list(berth_target__parse *parse, const json *value, bool sorted
     berth_string_list list = {texts, 0};
     for (uint32_t i = 0; i < count; ++i) {
         const char *text = NULL;
-        if (!berth_target__read_name(parse, value->items.data[i], &text)) continue;
+        if (!berth_target__read_text(parse, value->items.data[i], BERTH_TARGET__WORD, &text))
+            continue;
         if (!berth_target__list_has(list, text)) texts[list.count++] = text;
     }
     if (sorted && list.count > 1) qsort(texts, list.count, sizeof(texts[0]), by_text);
@@ -108,6 +110,9 @@ static void read_attribute(berth_target__parse *parse, const berth_target_attrib
     char *member = (char *)target + (offset == BERTH_TARGET__NO_MEMBER ? 0 : offset);
     switch (facts->type) {
     case BERTH_TARGET_STRING: read_text(parse, value, (const char **)(void *)member); break;
+    case BERTH_TARGET_WORD:
+        berth_target__read_text(parse, value, BERTH_TARGET__WORD, (const char **)(void *)member);
+        break;
     case BERTH_TARGET_LIST:
         read_list(parse, value, strcmp(facts->name, "features") == 0,
                   (berth_string_list *)(void *)member);

@@ -53,7 +53,14 @@ bool berth_target__read_real(berth_target__parse *parse, const json *value, doub
 // One of `allowed`; gives its index.
 bool berth_target__read_choice(berth_target__parse *parse, const json *value,
                                const char *const *allowed, const char *what, uint32_t *out);
-// A name of a device, memory or machine: letters, digits and _ . - + : / @, at most 64.
+// Texts of a checked alphabet (check.c has them in one table).
+typedef enum berth_target__alphabet {
+    BERTH_TARGET__NAME,  // of a device, memory or machine: letters, digits and _ . - + : / @
+    BERTH_TARGET__WORD,  // what may reach a command or a source: letters, digits and _ . - +
+} berth_target__alphabet;
+bool berth_target__read_text(berth_target__parse *parse, const json *value,
+                             berth_target__alphabet alphabet, const char **out);
+// The same with NAME.
 bool berth_target__read_name(berth_target__parse *parse, const json *value, const char **out);
 // "; did you mean 'x'?" or "".
 const char *berth_target__hint(berth_target__parse *parse, const char *text,

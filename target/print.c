@@ -27,7 +27,8 @@ static json *flops_json(berth_arena *arena, const double *flops) {
 static json *member_json(berth_arena *arena, const berth_target_attribute_facts *facts,
                          const char *member) {
     switch (facts->type) {
-    case BERTH_TARGET_STRING: {
+    case BERTH_TARGET_STRING:
+    case BERTH_TARGET_WORD: {
         const char *text = *(const char *const *)(const void *)member;
         return *text ? berth_target__json_string(arena, text) : NULL;
     }

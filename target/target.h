@@ -29,10 +29,11 @@
 // one device
 
 typedef enum berth_target_attribute_type {
-    BERTH_TARGET_STRING,
-    BERTH_TARGET_LIST,   // of strings
-    BERTH_TARGET_INT,    // int64
-    BERTH_TARGET_FLOAT,  // double
+    BERTH_TARGET_STRING,  // any text: for people, never part of a command or a source
+    BERTH_TARGET_WORD,    // a letter or digit, then letters, digits and _ . - +
+    BERTH_TARGET_LIST,    // of words
+    BERTH_TARGET_INT,     // int64
+    BERTH_TARGET_FLOAT,   // double
     BERTH_TARGET_BOOL,
     BERTH_TARGET_FLOPS,  // element type -> operations per second
 } berth_target_attribute_type;

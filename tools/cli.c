@@ -24,6 +24,7 @@ enum {
     key_time_budget,
     key_cache_dir,
     key_cache_limit,
+    key_compiler_time_limit,
     key_no_cache,
     key_no_fusion,
     key_no_layouts,
@@ -70,6 +71,8 @@ static const struct argp_option options[] = {
      "Folder of compiled kernels (default: $BERTH_CACHE_DIR or ~/.cache/berth)", 3},
     {"cache-limit", key_cache_limit, "BYTES", 0,
      "Size above which the least recently used kernels leave that folder (default: 1GiB)", 3},
+    {"compiler-time-limit", key_compiler_time_limit, "TIME", 0,
+     "Stop a compiler of kernels that takes longer (default: 10m)", 3},
     {"no-cache", key_no_cache, NULL, 0, "Compile every kernel anew", 3},
     {"no-fusion", key_no_fusion, NULL, 0, "One kernel per operation", 3},
     {"no-layouts", key_no_layouts, NULL, 0, "Keep every tensor row-major", 3},
@@ -197,6 +200,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_cache_limit:
         if (!berth_cli_parse_bytes(arg, &cli->cache_limit_bytes) || cli->cache_limit_bytes == 0)
             argp_error(state, "--cache-limit takes bytes such as 500M or 2GiB, not \"%s\"", arg);
+        return 0;
+    case key_compiler_time_limit:
+        if (!berth_cli_parse_time(arg, &cli->compiler_time_limit_ns))
+            argp_error(state,
+                       "--compiler-time-limit takes a time such as 500ms, 10s or 2m, not \"%s\"",
+                       arg);
         return 0;
     case key_no_cache: cli->no_cache = true; return 0;
     case key_no_fusion: cli->no_fusion = true; return 0;
@@ -398,6 +407,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                            .search_path = getenv("PATH"),
                                            .temporary_folder = getenv("TMPDIR"),
                                            .jobs = cli->jobs,
+                                           .compiler_time_limit_ns = cli->compiler_time_limit_ns,
                                            .no_fusion = cli->no_fusion,
                                            .no_layouts = cli->no_layouts,
                                            .no_winograd = cli->no_winograd,

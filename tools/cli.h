@@ -41,8 +41,9 @@ typedef struct berth_cli_model {
     bool no_layouts;
     bool no_winograd;
     uint32_t jobs;
-    uint64_t cache_limit_bytes;  // 0 = the default
-    bool lists_strategies;       // --strategy list: print them and be done, without a model
+    uint64_t cache_limit_bytes;      // 0 = the default
+    int64_t compiler_time_limit_ns;  // 0 = the default
+    bool lists_strategies;           // --strategy list: print them and be done, without a model
     bool quiet;
 
     struct sigaction saved_actions[4];  // see berth_cli_interrupt

@@ -199,9 +199,10 @@ berth_status support_run_compiled(bench_case *c, const berth_target *target, boo
             source);
     berth_toolchain_options options = {.target = target};
     berth_toolchain_unit unit = {.label = "test", .source = source};
-    BERTH_TRY(berth_toolchain_compile(&options, c->arena, &unit, 1));
+    berth_toolchain_image image;
+    BERTH_TRY(berth_toolchain_compile(&options, c->arena, &unit, 1, &image));
     berth_dynlib *library = NULL;
-    BERTH_TRY(berth_dynlib_open_memory(unit.image, unit.image_size_bytes, "test", &library));
+    BERTH_TRY(berth_dynlib_open_memory(image.data, image.size_bytes, "test", &library));
     reset_outputs(c);
     berth_status status = call_kernels(c, &code, library);
     berth_dynlib_close(library);

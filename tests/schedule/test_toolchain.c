@@ -1,155 +1,203 @@
+// The C compiler as a back end: what it is called with, what it may not be, how it ends.
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/schedule/support.h"
+#include "base/clock.h"
+#include "base/dynlib.h"
+#include "tests/schedule/toolchain_case.h"
 
-static const char source[] = "int answer(void); int answer(void) { return 42; }\n";
-
-static char *new_folder(berth_arena *arena) {
-    char *folder = berth_arena_strdup(arena, "/tmp/berth-test-XXXXXX");
-    cr_assert(mkdtemp(folder));
-    return folder;
-}
-
-static void remove_folder(const char *folder) {
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    rmdir(folder);
-}
-
-Test(toolchain, second_time_comes_from_the_cache) {
-    bench_case c = support_case_create();
-    char *folder = new_folder(c.arena);
-    berth_toolchain_options options = {.target = support_target(c.arena, "cpu"),
-                                       .cache_folder = folder};
-    for (int round = 0; round < 2; ++round) {
-        berth_toolchain_unit units[] = {{.label = "a", .source = source},
-                                        {.label = "b", .source = source}};
-        berth_status status = berth_toolchain_compile(&options, c.arena, units, 2);
-        cr_assert(!status, "%s", berth_status_message(status));
-        cr_expect_eq(units[0].cached, round == 1);
-        cr_expect_eq(units[0].image, units[1].image, "equal sources are compiled once");
-        cr_expect(memcmp(units[0].image, "\177ELF", 4) == 0);
+// Several sources make one image, with the functions of all of them.
+Test(toolchain, one_image_of_all_units) {
+    toolchain_case c = toolchain_case_open();
+    berth_toolchain_unit units[3];
+    berth_toolchain_image image;
+    berth_status status = toolchain_case_compile(&c, 3, units, &image);
+    cr_assert(!status, "%s", berth_status_message(status));
+    berth_dynlib *library = NULL;
+    status = berth_dynlib_open_memory(image.data, image.size_bytes, "test", &library);
+    cr_assert(!status, "%s", berth_status_message(status));
+    for (int i = 0; i < 3; ++i) {
+        int (*function)(void) = NULL;
+        char name[8];
+        snprintf(name, sizeof(name), "f%d", i);
+        void *symbol = berth_dynlib_symbol(library, name);
+        cr_assert(symbol);
+        memcpy(&function, &symbol, sizeof(symbol));
+        cr_expect_eq(function(), 42 + i);
     }
-    berth_cache_stats stats;
-    cr_assert(!berth_toolchain_cache_stats(folder, &stats));
-    cr_expect_eq(stats.entry_count, 1);
-    cr_assert(!berth_toolchain_cache_clear(folder, &stats));
-    cr_assert(!berth_toolchain_cache_stats(folder, &stats));
-    cr_expect_eq(stats.entry_count, 0);
-    remove_folder(folder);
-    support_case_destroy(&c);
-}
-
-Test(toolchain, damaged_entry_is_made_anew) {
-    bench_case c = support_case_create();
-    char *folder = new_folder(c.arena);
-    berth_toolchain_options options = {.target = support_target(c.arena, "cpu"),
-                                       .cache_folder = folder};
-    berth_toolchain_unit unit = {.label = "a", .source = source};
-    cr_assert(!berth_toolchain_compile(&options, c.arena, &unit, 1));
-    char command[512];
-    snprintf(command, sizeof(command), "for f in %s/*.so; do printf garbage > \"$f\"; done",
-             folder);
-    cr_assert_eq(system(command), 0);
-    cr_assert(!berth_toolchain_compile(&options, c.arena, &unit, 1));
-    cr_expect_not(unit.cached);
-    cr_expect(memcmp(unit.image, "\177ELF", 4) == 0);
-    remove_folder(folder);
-    support_case_destroy(&c);
-}
-
-Test(toolchain, eviction_keeps_the_limit) {
-    bench_case c = support_case_create();
-    char *folder = new_folder(c.arena);
-    berth_toolchain_options options = {
-        .target = support_target(c.arena, "cpu"), .cache_folder = folder, .cache_limit_bytes = 1};
-    berth_toolchain_unit unit = {.label = "a", .source = source};
-    cr_assert(!berth_toolchain_compile(&options, c.arena, &unit, 1));
-    berth_cache_stats stats;
-    cr_assert(!berth_toolchain_cache_stats(folder, &stats));
-    cr_expect_eq(stats.entry_count, 0);
-    remove_folder(folder);
-    support_case_destroy(&c);
-}
-
-Test(toolchain, folder_that_others_can_write_is_refused) {
-    bench_case c = support_case_create();
-    char *folder = new_folder(c.arena);
-    cr_assert_eq(chmod(folder, 0777), 0);
-    berth_toolchain_options options = {.target = support_target(c.arena, "cpu"),
-                                       .cache_folder = folder};
-    berth_toolchain_unit unit = {.label = "a", .source = source};
-    berth_status status = berth_toolchain_compile(&options, c.arena, &unit, 1);
-    cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
-    cr_expect(strstr(berth_status_message(status), folder));
-    berth_status_free(status);
-    remove_folder(folder);
-    support_case_destroy(&c);
+    berth_dynlib_close(library);
+    toolchain_case_close(&c);
 }
 
 Test(toolchain, errors_say_what_is_wrong) {
-    bench_case c = support_case_create();
-    berth_toolchain_options options = {.target = support_target(c.arena, "cpu")};
+    toolchain_case c = toolchain_case_open();
     berth_toolchain_unit unit = {.label = "broken", .source = "int f(void) { return nonsense; }\n"};
-    berth_status status = berth_toolchain_compile(&options, c.arena, &unit, 1);
+    berth_toolchain_image image;
+    berth_status status = berth_toolchain_compile(&c.options, c.arena, &unit, 1, &image);
     cr_expect_eq(berth_status_code(status), BERTH_INTERNAL);
     cr_expect(strstr(berth_status_message(status), "nonsense") &&
               strstr(berth_status_message(status), "broken"));
     berth_status_free(status);
-    options.c_compiler = "no-such-compiler";
-    status = berth_toolchain_compile(&options, c.arena, &unit, 1);
+    c.options.c_compiler = "no-such-compiler";
+    status = toolchain_case_compile(&c, 1, &unit, &image);
     cr_expect_eq(berth_status_code(status), BERTH_UNAVAILABLE);
     berth_status_free(status);
-    options.c_compiler = NULL;
-    options.search_path = "/nonexistent";
-    status = berth_toolchain_compile(&options, c.arena, &unit, 1);
+    c.options.c_compiler = NULL;
+    c.options.search_path = "/nonexistent";
+    status = toolchain_case_compile(&c, 1, &unit, &image);
     cr_expect_eq(berth_status_code(status), BERTH_UNAVAILABLE);
     cr_expect(strstr(berth_status_message(status), "install"));
     berth_status_free(status);
-    support_case_destroy(&c);
+    toolchain_case_close(&c);
 }
 
-// Elementary functions of generated C against the interpreter's (libm in double), and their special
-// values.
-Test(codegen_c, elementary_functions) {
-    static const berth_unary ops[] = {BERTH_UNARY_EXP,   BERTH_UNARY_LOG,     BERTH_UNARY_TANH,
-                                      BERTH_UNARY_ERF,   BERTH_UNARY_SIGMOID, BERTH_UNARY_SQRT,
-                                      BERTH_UNARY_FLOOR, BERTH_UNARY_ROUND};
-    for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); ++k) {
-        bench_case c = support_case_create();
-        berth_tfn *fn = c.fn;
-        int64_t n = 1000;
-        berth_buf x = support_param(&c, "x", 1, &n, "", BERTH_ROLE_IN);
-        berth_buf y = support_param(&c, "y", 1, &n, "", BERTH_ROLE_OUT);
-        berth_var i = berth_tfn_var(fn, "i");
-        berth_expr at = berth_tfn_var_ref(fn, i);
-        berth_stmt body = berth_tfn_store(
-            fn, y, &at, 1, berth_tfn_unary(fn, ops[k], berth_tfn_load(fn, x, &at, 1)));
-        body = berth_tfn_for(fn, i, berth_tfn_index(fn, n), BERTH_LOOP_SIMD, body);
-        fn->body = berth_tfn_seq(fn, &body, 1);
-        float *values = c.buffers[x];
-        for (int64_t e = 0; e < n; ++e) values[e] = (float)(e - 500) * 0.05F;
-        const float special[] = {
-            0.0F, -0.0F, __builtin_inff(), -__builtin_inff(), __builtin_nanf(""), 88.0F, -100.0F};
-        memcpy(values, special, sizeof(special));
-        cr_assert(!support_interpret(&c));
-        float *expected = c.buffers[y];
-        berth_status status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
-        cr_assert(!status, "%s", berth_status_message(status));
-        const float *got = c.buffers[y];
-        for (int64_t e = 0; e < n; ++e) {
-            bool same = got[e] == expected[e] || (got[e] != got[e] && expected[e] != expected[e]);
-            float difference = __builtin_fabsf(got[e] - expected[e]);
-            float scale =
-                __builtin_fabsf(expected[e]) > 1e-30F ? __builtin_fabsf(expected[e]) : 1e-30F;
-            cr_expect(same || difference <= 3e-7F * scale, "op %zu of %g: %g, expected %g", k,
-                      (double)values[e], (double)got[e], (double)expected[e]);
-        }
-        support_case_destroy(&c);
+// ---- which compiler -----------------------------------------------------------------------------
+
+// A name made from the target's architecture would find this program, in the current folder and on
+// the search path.
+Test(toolchain, a_target_does_not_choose_a_program) {
+    toolchain_case c = toolchain_case_open();
+    char *folder = toolchain_case_path(&c, "bin", true);
+    char *witness = toolchain_case_path(&c, "witness", false);
+    toolchain_case_script(&c, toolchain_case_path(&c, "bin/evil-linux-gnu-gcc", false),
+                          berth_arena_printf(c.arena, "#!/bin/sh\ntouch %s\n", witness));
+    cr_assert_eq(chdir(folder), 0);
+    c.options.target = support_target(c.arena, "cpu -arch=evil");
+    c.options.search_path = berth_arena_printf(c.arena, "%s:/usr/bin", folder);
+    berth_toolchain_unit unit;
+    berth_toolchain_image image;
+    berth_status status = toolchain_case_compile(&c, 1, &unit, &image);
+    cr_expect_eq(berth_status_code(status), BERTH_UNAVAILABLE);
+    cr_expect(strstr(berth_status_message(status), "\"evil\"") &&
+                  strstr(berth_status_message(status), "arch"),
+              "%s", berth_status_message(status));
+    berth_status_free(status);
+    cr_expect(access(witness, F_OK) != 0, "the program ran");
+    toolchain_case_close(&c);
+}
+
+// Only absolute folders of the search path are searched.
+Test(toolchain, no_compiler_from_where_one_stands) {
+    toolchain_case c = toolchain_case_open();
+    char *folder = toolchain_case_path(&c, "bin", true);
+    char *witness = toolchain_case_path(&c, "witness", false);
+    toolchain_case_script(&c, toolchain_case_path(&c, "bin/cc", false),
+                          berth_arena_printf(c.arena, "#!/bin/sh\ntouch %s\n", witness));
+    cr_assert_eq(chdir(folder), 0);
+    static const char *const paths[] = {".", "", ":", "./:../bin", ".:/usr/bin"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); ++i) {
+        c.options.search_path = paths[i];
+        berth_toolchain_unit unit;
+        berth_toolchain_image image;
+        berth_status status = toolchain_case_compile(&c, 1, &unit, &image);
+        cr_expect_eq(berth_status_code(status),
+                     strstr(paths[i], "/usr/bin") ? BERTH_CODE_OK : BERTH_UNAVAILABLE, "%s: %s",
+                     paths[i], berth_status_message(status));
+        berth_status_free(status);
+        cr_expect(access(witness, F_OK) != 0, "the program ran");
     }
+    toolchain_case_close(&c);
+}
+
+// ---- temporary folder ---------------------------------------------------------------------------
+
+Test(toolchain, temporary_folders_of_any_name) {
+    toolchain_case c = toolchain_case_open();
+    cr_assert_eq(chdir(c.folder), 0);
+    static const char *const names[] = {"-o",       "--version", "a b",   "a\nb", "a\"b'c",
+                                        "$(false)", "*",         "@file", "a;b",  "\xff\xfe"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        char *absolute = toolchain_case_path(&c, names[i], true);
+        const char *spellings[] = {names[i], absolute};
+        for (int s = 0; s < 2; ++s) {
+            c.options.temporary_folder = spellings[s];
+            berth_toolchain_unit units[2];
+            berth_toolchain_image image;
+            berth_status status = toolchain_case_compile(&c, 2, units, &image);
+            cr_expect(!status, "%s: %s", spellings[s], berth_status_message(status));
+            berth_status_free(status);
+        }
+        cr_expect_eq(rmdir(absolute), 0, "%s: something was left in it", names[i]);
+    }
+    c.options.temporary_folder = "/nonexistent";
+    berth_toolchain_unit unit;
+    berth_toolchain_image image;
+    berth_status status = toolchain_case_compile(&c, 1, &unit, &image);
+    cr_expect_eq(berth_status_code(status), BERTH_IO);
+    cr_expect(strstr(berth_status_message(status), "/nonexistent"));
+    berth_status_free(status);
+    toolchain_case_close(&c);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+static pid_t pid_in(const char *path) {
+    FILE *file = fopen(path, "r");
+    int pid = 0;
+    cr_assert(file && fscanf(file, "%d", &pid) == 1);
+    fclose(file);
+    return pid;
+}
+
+// Whether the process is gone soon (a zombie that init has not collected yet counts as gone).
+static bool is_gone(pid_t pid) {
+    for (int i = 0; i < 200; ++i) {
+        char path[64], state = 0;
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        FILE *file = fopen(path, "r");
+        if (!file) return true;
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'Z';
+        fclose(file);
+        if (state == 'Z') return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+// A compiler that hangs, and does not listen when it is asked to end, is killed with its child;
+// also when it already hangs at the question for its version.
+Test(toolchain, a_compiler_that_hangs_is_killed) {
+    static const char *const when[] = {"*--version*) echo 'cc 1'; exit;; *)", "*)"};
+    for (int i = 0; i < 2; ++i) {
+        toolchain_case c = toolchain_case_open();
+        char *pid = toolchain_case_path(&c, "pid", false);
+        char *script = toolchain_case_path(&c, "cc", false);
+        toolchain_case_script(&c, script,
+                              berth_arena_printf(c.arena,
+                                                 "#!/bin/sh\ncase \"$*\" in %s\n"
+                                                 "trap '' TERM; sleep 1000 & echo $! > %s\n"
+                                                 "while :; do sleep 1000; done;; esac\n",
+                                                 when[i], pid));
+        c.options.c_compiler = script;
+        c.options.time_limit_ns = 300000000;
+        const int64_t start_ns = berth_clock_ns();
+        berth_toolchain_unit unit;
+        berth_toolchain_image image;
+        berth_status status = toolchain_case_compile(&c, 1, &unit, &image);
+        cr_expect_eq(berth_status_code(status), BERTH_DEADLINE_EXCEEDED, "%s",
+                     berth_status_message(status));
+        cr_expect(strstr(berth_status_message(status), "0.3 s"), "%s",
+                  berth_status_message(status));
+        berth_status_free(status);
+        cr_expect_lt(berth_clock_ns() - start_ns, INT64_C(20000000000));
+        cr_expect(is_gone(pid_in(pid)), "its child still runs");
+        toolchain_case_close(&c);
+    }
+}
+
+Test(toolchain, what_says_no_version_is_no_compiler) {
+    toolchain_case c = toolchain_case_open();
+    c.options.c_compiler = "/bin/false";
+    berth_toolchain_unit unit;
+    berth_toolchain_image image;
+    berth_status status = toolchain_case_compile(&c, 1, &unit, &image);
+    cr_expect_eq(berth_status_code(status), BERTH_UNAVAILABLE);
+    berth_status_free(status);
+    toolchain_case_close(&c);
 }
