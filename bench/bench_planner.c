@@ -4,6 +4,8 @@
 //
 // Shapes: "chain" (every operation reads the one before it), "dag" (operands drawn from the last 64
 // values or from all, 1,000 annotations), "calls" (functions of 100 operations, each called twice).
+// Times of operations are invented, so that modules of up to BERTH_PLAN_SEARCH_LIMIT operations are
+// valued and every rejected device is explained ("value").
 // Prints JSON lines. Milliseconds are processor time; "constraints" is nodes, hard and soft edges
 // and defaults; bytes are what planning adds to the arena.
 #include <stdio.h>
@@ -164,6 +166,14 @@ static berth_status run(void *user) {
     return BERTH_OK;
 }
 
+static double time_ns(void *user, const berth_module *module, berth_func_id function,
+                      berth_op_id op, uint32_t device) {
+    (void)user;
+    (void)module;
+    (void)function;
+    return 1e3 * (1 + (op + device) % 7);
+}
+
 static void measure(const char *shape, uint32_t count) {
     static const char *const devices =
         "{\"kind\": \"multi\", \"devices\": [{\"target\": {\"kind\": \"opencl\"}}, {\"target\": "
@@ -176,7 +186,10 @@ static void measure(const char *shape, uint32_t count) {
                .shape = shape,
                .count = count,
                .random = 1,
-               .options = {.target = target, .after_phase = after_phase}};
+               .options = {.target = target,
+                           .cost = {.time_ns = time_ns},
+                           .explain = true,
+                           .after_phase = after_phase}};
     b.options.phase_user = &b;
     must(berth_arena_try(arena, run, &b));
     berth_arena_destroy(arena);

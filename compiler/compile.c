@@ -183,16 +183,17 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(check_static(module, main));
-    berth_plan_options plan_options = {.target = options->target,
-                                       .cost = berth_cost_model_analytic(options->target),
-                                       .strategy = options->strategy,
-                                       .objective = options->objective,
-                                       .node_budget = options->node_budget,
-                                       .time_budget_ns = options->time_budget_ns,
-                                       .reserve_bytes = options->reserve_bytes,
-                                       .explain = options->plan_only,
-                                       .max_instances = options->max_instances,
-                                       .host_bound = true};
+    berth_plan_options plan_options = {
+        .target = options->target,
+        .cost = berth_cost_model_analytic(module->arena, options->target),
+        .strategy = options->strategy,
+        .objective = options->objective,
+        .node_budget = options->node_budget,
+        .time_budget_ns = options->time_budget_ns,
+        .reserve_bytes = options->reserve_bytes,
+        .explain = options->plan_only,
+        .max_instances = options->max_instances,
+        .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
     if (status) return explain_no_code(options, module->arena, status);
     if (pipeline->note && !pipeline->plan->note) pipeline->plan->note = pipeline->note;

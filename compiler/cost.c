@@ -69,9 +69,19 @@ berth_op_work berth_op_work_of(const berth_module *module, berth_func_id functio
     return work;
 }
 
+// What the model asks of: the target, and the latest answer of the lowering, which is the same for
+// every device and is asked for one after the other. A graph's address is never used twice.
+typedef struct analytic {
+    const berth_multi_target *target;
+    berth_arena *arena;        // answers outlive the one that a question comes with
+    const berth_graph *graph;  // of `answer`; NULL = none yet
+    berth_op_id op;
+    const char *answer;
+} analytic;
+
 static double time_ns(void *user, const berth_module *module, berth_func_id function,
                       berth_op_id id, uint32_t device) {
-    const berth_multi_target *target = user;
+    const berth_multi_target *target = ((const analytic *)user)->target;
     berth_op_work work = berth_op_work_of(module, function, id);
     if (work.flops == 0 && work.bytes == 0) return 0;
     const berth_target *on = target->devices[device].target;
@@ -94,7 +104,8 @@ static bool uses_dtype(const berth_module *module, const berth_graph *graph, con
 
 static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
                                berth_op_id id, uint32_t device, berth_arena *arena) {
-    const berth_multi_target *target = user;
+    analytic *model = user;
+    const berth_multi_target *target = model->target;
     if (target->devices[device].host_only) return "it only drives other devices";
     const char *kind = berth_device_kind_name(target->devices[device].target->kind);
     if (!berth_codegen_find(kind))
@@ -104,14 +115,18 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE)) return NULL;
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";
-    return berth_lower_check(module, function, id, arena);
+    if (model->graph != graph || model->op != id)
+        *model = (analytic){.target = target,
+                            .arena = model->arena,
+                            .graph = graph,
+                            .op = id,
+                            .answer = berth_lower_check(module, function, id, model->arena)};
+    return model->answer;
 }
 
-berth_cost_model berth_cost_model_analytic(const berth_multi_target *target) {
-    union {
-        const berth_multi_target *constant;
-        void *mutable_pointer;
-    } user = {.constant = target};
-    return (berth_cost_model){
-        .unsupported = unsupported, .time_ns = time_ns, .user = user.mutable_pointer};
+berth_cost_model berth_cost_model_analytic(berth_arena *arena, const berth_multi_target *target) {
+    analytic *model = berth_arena_new(arena, analytic);
+    model->target = target;
+    model->arena = arena;
+    return (berth_cost_model){.unsupported = unsupported, .time_ns = time_ns, .user = model};
 }

@@ -15,7 +15,7 @@ typedef struct berth_op_work {
 berth_op_work berth_op_work_of(const berth_module *module, berth_func_id function, berth_op_id op);
 
 // The cost model of the compiler for a target: which operations it can lower, and how long they
-// take.
-berth_cost_model berth_cost_model_analytic(const berth_multi_target *target);
+// take. Made in `arena`, which outlives it, inside berth_arena_try; thread-compatible.
+berth_cost_model berth_cost_model_analytic(berth_arena *arena, const berth_multi_target *target);
 
 #endif  // BERTH_COMPILER_COST_H_

@@ -178,6 +178,9 @@ static berth_status check_support(const berth_planner_state *state) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
             if (!computes(op)) continue;
             uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
+            bool able =
+                !f->able || (device != BERTH_NO_INDEX && f->able[f->order[k]] >> device & 1);
+            if (able) continue;
             const char *problem = device == BERTH_NO_INDEX
                                       ? "its device is not one of the target's"
                                       : unsupported(state, i, f->order[k], device);

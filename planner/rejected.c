@@ -1,7 +1,7 @@
 // For every operation the devices that it is not on: why, and what the plan's value would be if the
 // operation (with all that must share its device) moved there and nothing else did. One evaluation
 // of the plan per group and device where that is affordable; in large modules only the group's own
-// time and copies.
+// time and copies, which are counted from who reads a value where: linear in edges and devices.
 #include <math.h>
 #include <string.h>
 
@@ -20,11 +20,13 @@ typedef struct rejecter {
     double value;
     uint32_t *assignment;  // [node_count] scratch: one group moved
     const uint32_t *placed;
-    double *used_bytes;     // [device_count]
-    double *capacity;       // [device_count]
-    bool exact;             // evaluations are affordable
-    uint32_t *stamp;        // [node_count]
-    uint32_t now;           // last stamp
+    double *used_bytes;  // [device_count]
+    double *capacity;    // [device_count]
+    bool exact;          // evaluations are affordable
+    uint32_t *readers;   // [node_count * device_count] reads of a value by nodes placed there
+    uint32_t *into;      // [node_count] scratch: reads of a value by the group at hand
+    uint32_t *around;    // [node_count] scratch: the group's nodes and those that they read
+    uint32_t around_count;
     double *delta;          // [group_count * device_count] once known
     const char **sentence;  // [group_count * device_count] NULL = not yet made
 } rejecter;
@@ -39,17 +41,19 @@ static double transfer_of(const rejecter *r, uint32_t node, uint32_t device) {
         ->transfer[(size_t)node * r->problem->kind_count + r->problem->device_kind[device]];
 }
 
-// The copies of one node's value: to host memory once, from there to each device once.
-static double copies_of(const rejecter *r, uint32_t node) {
+// The copies of one node's value: to host memory once, from there to each device once. The group's
+// reads of it come from device `to` instead of `from`.
+static double copies_of(const rejecter *r, uint32_t node, uint32_t home, uint32_t from,
+                        uint32_t to) {
     const berth_place_problem *problem = r->problem;
+    const uint32_t *readers = &r->readers[(size_t)node * problem->device_count];
     bool latency = r->choice->objective == BERTH_PLACE_LATENCY, written = false;
-    uint64_t seen = 0;
     double total = 0;
-    uint32_t home = r->assignment[node];
-    for (uint32_t i = problem->succ_start[node]; i < problem->succ_start[node + 1]; ++i) {
-        uint32_t device = r->assignment[problem->succ[i]];
-        if (device == home || (seen >> device & 1)) continue;
-        seen |= (uint64_t)1 << device;
+    for (uint32_t device = 0; device < problem->device_count; ++device) {
+        uint32_t reads = readers[device];
+        if (device == from) reads -= r->into[node];
+        if (device == to) reads += r->into[node];
+        if (device == home || reads == 0) continue;
         double there = transfer_of(r, node, device);
         double direct = berth_place_direct(problem, node, home, device);
         if (latency && direct < transfer_of(r, node, home) + there) {
@@ -63,22 +67,47 @@ static double copies_of(const rejecter *r, uint32_t node) {
     return total;
 }
 
-// All copies of values that a group makes or reads.
-static double copies_around(rejecter *r, uint32_t group) {
+static void add_around(rejecter *r, uint32_t node) {
+    if (r->into[node] == UINT32_MAX) {
+        r->into[node] = 0;
+        r->around[r->around_count++] = node;
+    }
+}
+
+// What all copies of values that a group makes or reads cost more when it moves.
+static double copies_by_move(rejecter *r, uint32_t group, uint32_t from, uint32_t to) {
     const berth_place_problem *problem = r->problem;
     double total = 0;
-    r->now++;
+    r->around_count = 0;
     for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i) {
         uint32_t v = problem->group_nodes[i];
-        if (r->stamp[v] != r->now) total += copies_of(r, v);
-        r->stamp[v] = r->now;
+        add_around(r, v);
         for (uint32_t k = problem->pred_start[v]; k < problem->pred_start[v + 1]; ++k) {
-            uint32_t u = problem->pred[k];
-            if (r->stamp[u] != r->now) total += copies_of(r, u);
-            r->stamp[u] = r->now;
+            add_around(r, problem->pred[k]);
+            r->into[problem->pred[k]]++;
         }
     }
+    for (uint32_t i = 0; i < r->around_count; ++i) {
+        uint32_t u = r->around[i], home = r->placed[u];
+        bool moves = problem->group[u] == group;
+        total += copies_of(r, u, moves ? to : home, from, to) - copies_of(r, u, home, from, from);
+    }
+    for (uint32_t i = 0; i < r->around_count; ++i) r->into[r->around[i]] = UINT32_MAX;
     return total;
+}
+
+static void count_readers(rejecter *r) {
+    const berth_place_problem *problem = r->problem;
+    berth_arena *arena = r->choice->arena;
+    uint32_t nodes = problem->node_count;
+    r->readers = berth_arena_new_array(arena, uint32_t, (size_t)nodes * problem->device_count);
+    r->into = berth_arena_new_array(arena, uint32_t, nodes);
+    r->around = berth_arena_new_array(arena, uint32_t, nodes);
+    for (uint32_t v = 0; v < nodes; ++v) {
+        r->into[v] = UINT32_MAX;  // not around the group at hand
+        for (uint32_t i = problem->succ_start[v]; i < problem->succ_start[v + 1]; ++i)
+            r->readers[(size_t)v * problem->device_count + r->placed[problem->succ[i]]]++;
+    }
 }
 
 static void move(rejecter *r, uint32_t group, uint32_t device) {
@@ -124,11 +153,10 @@ static const char *in_unit(const rejecter *r, double value) {
 static const char *weigh(rejecter *r, uint32_t group, uint32_t device, double *out_delta) {
     uint32_t home = r->placed[r->problem->group_nodes[r->problem->group_start[group]]];
     double own = group_ms(r, group, device) - group_ms(r, group, home);
-    double copies = -copies_around(r, group);
-    move(r, group, device);
-    copies += copies_around(r, group);
+    double copies = copies_by_move(r, group, home, device);
     *out_delta = own + copies;
     if (r->exact) {
+        move(r, group, device);
         berth_arena *scratch = berth_arena_create_child(r->choice->arena);
         berth_place_value value;
         berth_status status = berth_place_evaluate(scratch, &r->relaxed, r->choice->objective,
@@ -136,8 +164,8 @@ static const char *weigh(rejecter *r, uint32_t group, uint32_t device, double *o
         *out_delta = status ? NAN : value.value - r->value;
         berth_status_free(status);
         berth_arena_destroy(scratch);
+        move(r, group, home);
     }
-    move(r, group, home);
     return berth_arena_printf(r->state->arena, "%s%s: computing %s, copies %s",
                               in_unit(r, *out_delta), r->exact ? "" : " by itself",
                               duration(r, own), duration(r, copies));
@@ -238,7 +266,7 @@ void berth_planner__reject(const berth_planner_state *state, const uint32_t *ass
                   .placed = assignment,
                   .exact = (double)cells * problem->node_count <= work_limit};
     r.assignment = berth_arena_copy(arena, assignment, problem->node_count * sizeof(uint32_t));
-    r.stamp = berth_arena_new_array(arena, uint32_t, problem->node_count);
+    count_readers(&r);
     r.delta = berth_arena_new_array(arena, double, cells);
     r.sentence = berth_arena_new_array(arena, const char *, cells);
     fill_capacities(&r);

@@ -337,20 +337,67 @@ typedef struct question {
     job j;
 } question;
 
-// Operands that fusion would clone into the function stay constants, all others become parameters.
-static void split_operands(const question *q, const berth_graph *graph, job *j,
-                           berth_value_id *params) {
-    const berth_op *op = &graph->ops.data[q->op];
-    const berth_op_facts *facts = berth_op_facts_get(op->kind);
-    for (uint32_t i = 0; i < op->input_count; ++i) {
-        berth_value_id value = op->inputs[i];
-        bool seen = value == BERTH_NONE;
-        for (uint32_t p = 0; p < j->param_count; ++p) seen |= params[p] == value;
-        const berth_tensor *constant = berth_graph_raw_constant_of(q->module, graph, value);
-        bool host = i < 32 && (facts->host_operands >> i & 1u);
-        bool cloned = constant && (host || berth_tensor_element_count(constant) == 1);
-        if (!seen && !cloned) params[j->param_count++] = value;
+static berth_value_id add_value(berth_graph *to, const berth_graph *from, berth_value_id value,
+                                berth_op_id op) {
+    berth_value copy = from->values.data[value];
+    copy.op = op;
+    berth_vec_push(to->arena, &to->values, copy);
+    return to->values.count - 1;
+}
+
+static berth_op_id add_op(berth_graph *to, const berth_op *op, berth_value_id *inputs,
+                          berth_value_id *outputs) {
+    berth_op copy = *op;
+    copy.inputs = inputs;
+    copy.outputs = outputs;
+    copy.region_count = 0;
+    copy.attrs.items.data = berth_arena_copy(to->arena, op->attrs.items.data,
+                                             op->attrs.items.count * sizeof(berth_attr));
+    copy.attrs.items.capacity = copy.attrs.items.count;
+    berth_vec_push(to->arena, &to->ops, copy);
+    return to->ops.count - 1;
+}
+
+// One operand in the graph of the operation alone. Constants that fusion would clone into the
+// function stay constants, all others become parameters.
+static berth_value_id add_operand(const question *q, const berth_graph *from, uint32_t operand,
+                                  berth_graph *to, berth_value_id *params, uint32_t *param_count) {
+    const berth_op *op = &from->ops.data[q->op];
+    berth_value_id value = op->inputs[operand];
+    if (value == BERTH_NONE) return BERTH_NONE;
+    const berth_tensor *constant = berth_graph_raw_constant_of(q->module, from, value);
+    bool host = operand < 32 && (berth_op_facts_get(op->kind)->host_operands >> operand & 1u);
+    if (constant && (host || berth_tensor_element_count(constant) == 1)) {
+        berth_value_id *output = berth_arena_new(to->arena, berth_value_id);
+        berth_op_id made = add_op(to, &from->ops.data[from->values.data[value].op], NULL, output);
+        return *output = add_value(to, from, value, made);
     }
+    params[*param_count] = add_value(to, from, value, BERTH_NONE);
+    return params[(*param_count)++];
+}
+
+// A graph of the operation alone, every operand a value of its own: what the answer costs does not
+// depend on the graph around it.
+static berth_graph *isolate(const question *q, berth_arena *scratch, job *j) {
+    const berth_graph *from = berth_graph_get(q->module, q->function);
+    const berth_op *op = &from->ops.data[q->op];
+    berth_graph *to = berth_arena_new(scratch, berth_graph);
+    to->arena = scratch;
+    berth_value_id *params = berth_arena_new_array(scratch, berth_value_id, op->input_count + 1);
+    berth_value_id *inputs = berth_arena_new_array(scratch, berth_value_id, op->input_count + 1);
+    berth_value_id *outputs = berth_arena_new_array(scratch, berth_value_id, op->output_count + 1);
+    berth_op_id *ops = berth_arena_new(scratch, berth_op_id);
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        inputs[i] = add_operand(q, from, i, to, params, &j->param_count);
+    *ops = add_op(to, op, inputs, outputs);
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        outputs[i] = add_value(to, from, op->outputs[i], *ops);
+    j->params = params;
+    j->results = outputs;
+    j->result_count = op->output_count;
+    j->ops = ops;
+    j->op_count = 1;
+    return to;
 }
 
 // Lowers the operation alone into a copy of the module's record whose additions go to a scratch
@@ -358,22 +405,14 @@ static void split_operands(const question *q, const berth_graph *graph, job *j,
 static berth_status answer(void *user) {
     question *q = user;
     berth_arena *scratch = berth_arena_create_child(q->arena);
-    const berth_graph *graph = berth_graph_get(q->module, q->function);
-    const berth_op *op = &graph->ops.data[q->op];
     berth_module *module = berth_arena_copy(scratch, q->module, sizeof(*module));
     module->arena = scratch;
     berth_tfn *fn = berth_arena_new(scratch, berth_tfn);
     fn->module = module;
     berth_vec_push(scratch, &fn->exprs, (berth_expr_node){0});
     berth_vec_push(scratch, &fn->stmts, (berth_stmt_node){0});
-    berth_value_id *params = berth_arena_new_array(scratch, berth_value_id, op->input_count + 1);
-    q->j = (job){.c = {.module = module, .graph = graph, .fn = fn, .scratch = scratch},
-                 .params = params,
-                 .results = op->outputs,
-                 .result_count = op->output_count,
-                 .ops = &q->op,
-                 .op_count = 1};
-    split_operands(q, graph, &q->j, params);
+    q->j = (job){.c = {.module = module, .fn = fn, .scratch = scratch}};
+    q->j.c.graph = isolate(q, scratch, &q->j);
     berth_status status = run(&q->j);
     if (status) q->answer = berth_arena_strdup(q->arena, berth_status_message(status));
     berth_arena_destroy(scratch);

@@ -116,8 +116,8 @@ static void print_op(graph_printer *g, const berth_op *op) {
         berth_doc_text(g->p->doc, i ? ", " : "");
         print_definition(g, op->outputs[i]);
     }
-    berth_doc_textf(g->p->doc, "%s%s", op->output_count ? " = " : "",
-                    berth_op_facts_get(op->kind)->name);
+    if (op->output_count) berth_doc_text(g->p->doc, " = ");
+    berth_doc_text(g->p->doc, berth_op_facts_get(op->kind)->name);
     uint32_t shown = print_callee(g, op);
     berth_doc_text(g->p->doc, "(");
     print_uses(g, op->inputs, op->input_count);

@@ -12,13 +12,16 @@ enum { inline_elements = 16 };
 
 berth_text_printer berth_text__printer_make(const berth_module *module, berth_arena *scratch,
                                             const berth_text_options *options) {
-    berth_text_printer p = {.module = module,
-                            .scratch = scratch,
-                            .doc = berth_doc_create(scratch),
-                            .locs = berth_interner_create(scratch),
-                            .loc_numbers =
-                                berth_arena_new_array(scratch, uint32_t, module->locs.count),
-                            .meta_keys = berth_interner_create(scratch)};
+    berth_text_printer p = {
+        .module = module,
+        .scratch = scratch,
+        .doc = berth_doc_create(scratch),
+        .locs = berth_interner_create(scratch),
+        .loc_numbers = berth_arena_new_array(scratch, uint32_t, module->locs.count),
+        .types = berth_arena_new_array(scratch, const char *, module->types.count + 1),
+        .devices = berth_arena_new_array(scratch, const char *,
+                                         berth_virtual_device_count(module->devices)),
+        .meta_keys = berth_interner_create(scratch)};
     if (options) p.options = *options;
     if (p.options.width <= 0) p.options.width = 100;
     return p;
@@ -73,20 +76,27 @@ void berth_text_print_string(berth_text_printer *p, const char *text) {
 }
 
 void berth_text_print_type(berth_text_printer *p, berth_type_id type) {
-    berth_strbuf out = berth_strbuf_make(p->scratch);
-    berth_type_print(p->module, type, &out);
-    berth_doc_text(p->doc, berth_strbuf_text(&out));
+    if (type >= p->module->types.count) type = 0;
+    if (!p->types[type]) {
+        berth_strbuf out = berth_strbuf_make(p->scratch);
+        berth_type_print(p->module, type, &out);
+        p->types[type] = berth_strbuf_text(&out);
+    }
+    berth_doc_text(p->doc, p->types[type]);
 }
 
 static const char *device_name(berth_text_printer *p, berth_device_id device) {
-    return berth_virtual_device_name(p->scratch,
-                                     berth_virtual_device_get(p->module->devices, device));
+    if (!p->devices[device])
+        p->devices[device] = berth_virtual_device_name(
+            p->scratch, berth_virtual_device_get(p->module->devices, device));
+    return p->devices[device];
 }
 
 void berth_text_print_on_device(berth_text_printer *p, berth_device_id device) {
     if (!device) return;
     berth_doc_fill_line(p->doc);
-    berth_doc_textf(p->doc, "on %s", device_name(p, device));
+    berth_doc_text(p->doc, "on ");
+    berth_doc_text(p->doc, device_name(p, device));
 }
 
 void berth_text_print_function_ref(berth_text_printer *p, berth_func_id id) {

@@ -28,6 +28,8 @@ typedef struct berth_text_printer {
     berth_text_options options;
     berth_interner *locs;   // definitions of locations; their ids are the numbers in the text
     uint32_t *loc_numbers;  // per location of the module: 0 = none yet
+    const char **types;     // per type of the module: its text; NULL = not yet made
+    const char **devices;   // per virtual device of the module: the same
     berth_interner *meta_keys;
     BERTH_VEC(berth_text_meta) metas;
     berth_status status;  // first failure

@@ -100,3 +100,56 @@ Test(lower_errors, out_of_memory) {
         cr_expect(finished);
     }
 }
+
+// ---- cost ---------------------------------------------------------------------------------------
+
+typedef struct chain {
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id function;
+    uint32_t count;
+    size_t asked_bytes;  // of the system, in all
+} chain;
+
+static void *count_bytes(void *state, void *pointer, size_t old_size_bytes, size_t new_size_bytes) {
+    ((chain *)state)->asked_bytes += new_size_bytes;
+    berth_allocator system = berth_allocator_system();
+    return system.resize(system.state, pointer, old_size_bytes, new_size_bytes);
+}
+
+static berth_status build_chain(void *user) {
+    chain *c = user;
+    c->module = berth_module_create(c->arena, "chain");
+    c->function = berth_graph_create(c->module, "main", 0);
+    berth_type_id type = berth_type_tensor(c->module, BERTH_DTYPE_F32, 1, (int64_t[]){4});
+    berth_value_id value = berth_graph_add_param(c->module, c->function, "x", type);
+    for (uint32_t i = 0; i < c->count; ++i) {
+        value = berth_graph_op1(c->module, c->function, BERTH_OP_RELU, &value, 1, 0);
+        berth_graph_get(c->module, c->function)->values.data[value].type = type;
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_all(void *user) {
+    chain *c = user;
+    for (uint32_t op = 0; op < 100; ++op)
+        cr_assert_null(berth_lower_check(c->module, c->function, op, c->arena));
+    return BERTH_OK;
+}
+
+// The graph around an operation costs nothing: the same memory for a question in a chain of 100 and
+// in one of 20,000.
+Test(lower_errors, a_check_is_as_large_as_its_operation) {
+    size_t asked_bytes[2];
+    for (int i = 0; i < 2; ++i) {
+        chain c = {.count = i ? 20000 : 100};
+        cr_assert_null(berth_arena_create((berth_allocator){count_bytes, &c}, &c.arena));
+        cr_assert_null(berth_arena_try(c.arena, build_chain, &c));
+        c.asked_bytes = 0;
+        cr_assert_null(berth_arena_try(c.arena, check_all, &c));
+        asked_bytes[i] = c.asked_bytes;
+        berth_arena_destroy(c.arena);
+    }
+    cr_expect_leq(asked_bytes[1], asked_bytes[0] + asked_bytes[0] / 4, "%zu against %zu bytes",
+                  asked_bytes[1], asked_bytes[0]);
+}
