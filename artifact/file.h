@@ -9,9 +9,11 @@
 // Writes the program to `path` (complete or not at all). The same program gives the same bytes.
 BERTH_MUST_USE berth_status berth_program_write(const berth_program *program, const char *path);
 
-// Opens a program file; everything, the mapping included, belongs to `arena`.
-// Errors: NOT_FOUND, IO, INVALID_ARGUMENT (not a program file, truncated, wrong version, checks
-// failed).
+// Opens a program file; everything, the mapping included, belongs to `arena`. The file stays mapped
+// and its constants are used where they are: it must not be written over or cut while in use, or
+// the process gets SIGBUS or reads other constants (berth_program_write puts a new file in its
+// place, which is fine). Errors: NOT_FOUND, IO, INVALID_ARGUMENT (not a program file, truncated,
+// wrong version, checks failed).
 BERTH_MUST_USE berth_status berth_program_read(berth_arena *arena, const char *path,
                                                const berth_program **out_program);
 

@@ -45,6 +45,25 @@ berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, const int64_t *
     return BERTH_OK;
 }
 
+berth_status berth_tensor_check(const berth_tensor *tensor) {
+    if (!tensor) return berth_status_make(BERTH_INVALID_ARGUMENT, "the tensor is missing");
+    if (berth_dtype_size_bytes(tensor->dtype) == 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "element type %u of the tensor is unknown",
+                                 (unsigned)tensor->dtype);
+    size_t size_bytes = 0;
+    berth_status status =
+        berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &size_bytes);
+    if (status) {
+        berth_status result = berth_status_make(BERTH_INVALID_ARGUMENT, "%s of the tensor",
+                                                berth_status_message(status));
+        berth_status_free(status);
+        return result;
+    }
+    if (size_bytes && !tensor->data)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the tensor has no data");
+    return BERTH_OK;
+}
+
 berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
                                  const int64_t *dims) {
     berth_tensor tensor = berth_tensor_create_unset(arena, dtype, rank, dims);

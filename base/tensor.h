@@ -31,6 +31,10 @@ BERTH_MUST_USE berth_status berth_shape_size_bytes(berth_dtype dtype, int rank, 
                                                    int64_t *out_element_count,
                                                    size_t *out_size_bytes);
 
+// Whether what a caller made is a tensor at all: element type, rank and dims, and data where there
+// are elements. Errors: INVALID_ARGUMENT.
+BERTH_MUST_USE berth_status berth_tensor_check(const berth_tensor *tensor);
+
 // A zeroed tensor in the arena; data is aligned to 64 bytes. Dims must be valid (checked sizes).
 berth_tensor berth_tensor_create(berth_arena *arena, berth_dtype dtype, int rank,
                                  const int64_t *dims);

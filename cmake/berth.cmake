@@ -9,7 +9,7 @@ set(berth_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-proto
   -Wcast-qual -Wformat=2 -Werror -fno-strict-aliasing)
 target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:${berth_warnings}>")
 if(BERTH_SANITIZE)
-  target_compile_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -O1)
+  target_compile_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE})
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # instrumented code makes GCC see null formats and short buffers that are not
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation -Wno-format-overflow -Wno-maybe-uninitialized)

@@ -57,8 +57,7 @@ static int64_t time_limit_ns(const session *s) {
 }
 
 static int64_t deadline_from_now(const session *s) {
-    const int64_t now = berth_clock_ns();
-    return time_limit_ns(s) > INT64_MAX - now ? INT64_MAX : now + time_limit_ns(s);
+    return berth_clock_deadline_ns(berth_clock_ns(), time_limit_ns(s));
 }
 
 // ---- processes ----------------------------------------------------------------------------------

@@ -169,8 +169,7 @@ berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value, in
     bool done = settled(semaphore, value);
     if (!done && timeout_ns != 0) {
         int64_t now_ns = berth_clock_ns();
-        int64_t deadline_ns =
-            timeout_ns < 0 || timeout_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + timeout_ns;
+        int64_t deadline_ns = berth_clock_deadline_ns(now_ns, timeout_ns);
         done = spin(semaphore, value, deadline_ns) || sleep_until(semaphore, value, deadline_ns);
     }
     if (!done)

@@ -152,12 +152,12 @@ static berth_status submit_all(berth_session *session, bool limited, uint32_t *o
 }
 
 static berth_status wait_all(berth_session *session, int64_t timeout_ns) {
-    int64_t deadline_ns = timeout_ns < 0 ? -1 : session->run_start_ns + timeout_ns;
+    int64_t deadline_ns = berth_clock_deadline_ns(session->run_start_ns, timeout_ns);
     for (uint32_t d = 0; d < session->program->device_count; ++d) {
         uint32_t value = session->schedule.values[d];
         if (value == 0) continue;
         int64_t left_ns = -1;
-        if (deadline_ns >= 0) {
+        if (deadline_ns != INT64_MAX) {
             left_ns = deadline_ns - berth_clock_ns();
             if (left_ns < 0) left_ns = 0;
         }

@@ -109,6 +109,8 @@ berth_status berth_session_find_output(const berth_session *session, const char 
 
 static berth_status check_same(const char *what, const char *name, const berth_tensor *expected,
                                const berth_tensor *given) {
+    berth_status status = berth_tensor_check(given);
+    if (status) return berth_status_prefix(status, "%s \"%s\"", what, name);
     if (expected->dtype == given->dtype && berth_tensor_same_shape(expected, given))
         return BERTH_OK;
     char expected_text[192], given_text[192];

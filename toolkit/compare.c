@@ -41,6 +41,8 @@ static bool equal_integers(const berth_tensor *a, const berth_tensor *b, int64_t
 berth_status berth_compare(const berth_tensor *got, const berth_tensor *expected,
                            const berth_compare_options *options, berth_comparison *out_comparison) {
     *out_comparison = (berth_comparison){.worst_index = -1};
+    BERTH_TRY(berth_status_prefix(berth_tensor_check(got), "computed"));
+    BERTH_TRY(berth_status_prefix(berth_tensor_check(expected), "expected"));
     if (got->dtype != expected->dtype || !berth_tensor_same_shape(got, expected)) {
         char got_text[192], expected_text[192];
         berth_tensor_format_shape(got, got_text);

@@ -82,6 +82,9 @@ berth_log berth_cli_log(const berth_cli_model *cli);
 // Ctrl-C and the like while temporary files are there: they end the program when these are gone.
 berth_interrupt berth_cli_interrupt(berth_cli_model *cli);
 
+// A mapped file that becomes shorter ends the program with a message and status 1.
+void berth_cli_watch_files(void);
+
 // A JSON string of any bytes: what is not UTF-8 (file names, names in damaged models) becomes
 // U+FFFD. NULL text gives null.
 json_t *berth_cli_json_text(const char *text);

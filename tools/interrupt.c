@@ -1,5 +1,6 @@
-// Signals that end the program while it has temporary files.
+// Signals that end the program: while it has temporary files, and when a file that it reads is cut.
 #include <stddef.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
 
@@ -36,4 +37,22 @@ berth_interrupt berth_cli_interrupt(berth_cli_model *cli) {
     _Static_assert(sizeof(cli->saved_actions) / sizeof(cli->saved_actions[0]) == signal_count,
                    "one place for each signal");
     return (berth_interrupt){defer, is_pending, cli};
+}
+
+// Models and programs are read where they are mapped: bytes that are no longer there, or that the
+// disk does not give, come as this signal.
+static void say_file_was_cut(int number) {
+    (void)number;
+    static const char text[] =
+        "berth: error: a file in use became shorter, or its disk failed: put a new file in the "
+        "place of one that is in use instead of writing over it\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)ignored;
+    _exit(1);
+}
+
+void berth_cli_watch_files(void) {
+    struct sigaction action = {.sa_handler = say_file_was_cut};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
 }

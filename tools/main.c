@@ -70,6 +70,7 @@ static int run_command(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (!hold_standard_streams() || atexit(close_results) != 0) return 1;
+    berth_cli_watch_files();
     if (argc < 2) {
         print_help(stderr);
         return 2;

@@ -43,6 +43,9 @@ static berth_status bind_dim(onnx_importer *im, const char *input, const char *n
 // A bound tensor fits the declared type; its extents fix the symbols.
 static berth_status bind_input(onnx_importer *im, const onnx_value *value,
                                const berth_tensor *tensor) {
+    BERTH_TRY(berth_status_prefix(
+        berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, NULL),
+        "input \"%s\"", value->name));
     berth_dtype declared = berth_dtype_from_onnx(value->element);
     if (declared != tensor->dtype)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -196,6 +199,8 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
                                      binding->tensor.dims);
         berth_value_id id = 0;
         if (binding && binding->as_constant) {
+            BERTH_TRY(berth_status_prefix(berth_tensor_check(&binding->tensor), "input \"%s\"",
+                                          value->name));
             berth_tensor copy = berth_tensor_create(im->arena, binding->tensor.dtype,
                                                     binding->tensor.rank, binding->tensor.dims);
             size_t size = berth_tensor_size_bytes(&copy);

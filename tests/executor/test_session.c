@@ -91,6 +91,36 @@ Test(session, takes_and_gives_copies_with_checks) {
     berth_session_close(session);
 }
 
+// Tensors that a caller filled in wrongly: an error, and nothing outside of them is read.
+Test(session, refuses_what_is_no_tensor) {
+    berth_session *session = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), make_affine(), NULL, &session));
+    float values[count] = {1, 2, 3};
+    const berth_tensor good = {
+        .dtype = BERTH_DTYPE_F32, .rank = 1, .dims = {count}, .data = values};
+    static const int ranks[] = {-1, INT32_MIN, BERTH_MAX_RANK + 1, 1000, INT32_MAX};
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); ++i) {
+        berth_tensor bad = good;
+        bad.rank = ranks[i];
+        assert_fails(berth_session_set_input(session, "x", &bad), BERTH_INVALID_ARGUMENT,
+                     "input \"x\": rank");
+        assert_fails(berth_session_get_output(session, "y", &bad), BERTH_INVALID_ARGUMENT,
+                     "output \"y\": rank");
+    }
+    berth_tensor bad = good;
+    bad.dims[0] = -4;
+    assert_fails(berth_session_set_input(session, "x", &bad), BERTH_INVALID_ARGUMENT, "negative");
+    bad = good;
+    bad.dtype = (berth_dtype)77;
+    assert_fails(berth_session_set_input(session, "x", &bad), BERTH_INVALID_ARGUMENT,
+                 "element type 77");
+    bad = good;
+    bad.data = NULL;
+    assert_fails(berth_session_set_input(session, "x", &bad), BERTH_INVALID_ARGUMENT, "no data");
+    assert_fails(berth_session_get_output(session, "y", NULL), BERTH_INVALID_ARGUMENT, "missing");
+    berth_session_close(session);
+}
+
 Test(session, allocates_nothing_after_open) {
     berth_counting_allocator counting;
     berth_counting_allocator_init(&counting, berth_allocator_system());
@@ -283,6 +313,8 @@ Test(session, a_timeout_ends_the_wait_and_the_session_recovers) {
     assert_fails(berth_session_run(session, 10 * 1000000), BERTH_DEADLINE_EXCEEDED, "10000 us");
     assert_ok(berth_session_run(session, -1));
     assert_ok(berth_session_run(session, (int64_t)20 * 1000000000));
+    assert_ok(berth_session_run(session, INT64_MAX));  // as long as there is time
+    assert_ok(berth_session_run(session, INT64_MAX - 1));
     assert_fails(berth_session_run(session, 0), BERTH_DEADLINE_EXCEEDED, "did not end");
     berth_session_close(session);  // while the step sleeps
 }
