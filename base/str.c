@@ -217,6 +217,12 @@ uint32_t berth_intern(berth_interner *interner, const char *text) {
     return berth_intern_n(interner, text, strlen(text));
 }
 
+bool berth_intern_find(const berth_interner *interner, const char *text, uint32_t *out_id) {
+    uint32_t slot = *find_slot(interner, text, strlen(text));
+    if (slot) *out_id = slot - 1;
+    return slot != 0;
+}
+
 const char *berth_interned(const berth_interner *interner, uint32_t id) {
     return id < interner->texts.count ? interner->texts.data[id] : "";
 }

@@ -48,6 +48,8 @@ typedef struct berth_interner berth_interner;
 berth_interner *berth_interner_create(berth_arena *arena);
 uint32_t berth_intern(berth_interner *interner, const char *text);
 uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t length);
+// The id of a text that was interned before; false when it was not.
+bool berth_intern_find(const berth_interner *interner, const char *text, uint32_t *out_id);
 const char *berth_interned(const berth_interner *interner,
                            uint32_t id);  // valid as long as the arena
 

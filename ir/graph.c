@@ -134,6 +134,10 @@ berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function,
     berth_region_id region_id = graph->ops.data[position].region;
     berth_op_id id =
         make_op(module, graph, region_id, kind, inputs, input_count, output_count, loc);
+    if (graph->editing) {
+        berth_vec_push(module->arena, &graph->insertions, (berth_insertion){id, position});
+        return id;
+    }
     berth_region *region = &graph->regions.data[region_id];
     uint32_t at = position_in_region(region, position);
     berth_vec_push(module->arena, &region->ops, id);
@@ -141,6 +145,51 @@ berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function,
             (region->ops.count - 1 - at) * sizeof(id));
     region->ops.data[at] = id;
     return id;
+}
+
+void berth_graph_begin_edit(berth_graph *graph) {
+    graph->editing = true;
+}
+
+// One way through the insertions gives each operation the list of those that come before it; one
+// way through every region puts them there. An operation may be inserted before one that was itself
+// inserted: a stack holds what waits.
+void berth_graph_end_edit(berth_graph *graph) {
+    uint32_t count = graph->insertions.count;
+    graph->editing = false;
+    if (!count) return;
+    berth_arena *scratch = berth_arena_create_child(graph->arena);
+    uint32_t *first = berth_arena_new_array(scratch, uint32_t, graph->ops.count);  // + 1; 0 = none
+    uint32_t *next = berth_arena_new_array(scratch, uint32_t, count);
+    for (uint32_t i = count; i-- > 0;) {
+        next[i] = first[graph->insertions.data[i].position];
+        first[graph->insertions.data[i].position] = i + 1;
+    }
+    for (uint32_t r = 0; r < graph->regions.count; ++r) {
+        berth_region *region = &graph->regions.data[r];
+        BERTH_VEC(berth_op_id) merged = {0};
+        BERTH_VEC(berth_op_id) stack = {0};
+        for (uint32_t i = 0; i < region->ops.count; ++i) {
+            berth_vec_push(scratch, &stack, region->ops.data[i]);
+            while (stack.count) {
+                berth_op_id top = stack.data[stack.count - 1];
+                uint32_t waiting = first[top];
+                if (waiting) {
+                    first[top] = next[waiting - 1];
+                    berth_vec_push(scratch, &stack, graph->insertions.data[waiting - 1].op);
+                    continue;
+                }
+                stack.count--;
+                berth_vec_push(scratch, &merged, top);
+            }
+        }
+        if (merged.count == region->ops.count) continue;
+        berth_vec_reserve(graph->arena, &region->ops, merged.count);
+        memcpy(region->ops.data, merged.data, merged.count * sizeof(*merged.data));
+        region->ops.count = merged.count;
+    }
+    graph->insertions.count = 0;
+    berth_arena_destroy(scratch);
 }
 
 berth_value_id berth_graph_op1(berth_module *module, berth_func_id function, berth_op_kind kind,

@@ -82,11 +82,19 @@ typedef struct berth_region {
     berth_op_id parent;  // BERTH_NONE for the root
 } berth_region;
 
+// An operation that waits to be put into its region, before `position`.
+typedef struct berth_insertion {
+    berth_op_id op;
+    berth_op_id position;
+} berth_insertion;
+
 typedef struct berth_graph {
     BERTH_VEC(berth_value) values;
     BERTH_VEC(berth_op) ops;
-    BERTH_VEC(berth_region) regions;  // regions.data[0] is the root
-    berth_arena *arena;               // that it lives in
+    BERTH_VEC(berth_region) regions;        // regions.data[0] is the root
+    BERTH_VEC(berth_insertion) insertions;  // between berth_graph_begin_edit and _end_edit
+    bool editing;
+    berth_arena *arena;  // that it lives in
 } berth_graph;
 
 // Creates a graph function with an empty root region.
@@ -119,6 +127,11 @@ berth_op_id berth_graph_insert_op(berth_module *module, berth_func_id function,
                                   berth_op_id position, berth_op_kind kind,
                                   const berth_value_id *inputs, uint32_t input_count,
                                   uint32_t output_count, berth_loc_id loc);
+// Between begin and end, inserted operations are put aside, and end puts all of them into their
+// regions at once: O(operations), where each insertion alone is. Until then the regions do not show
+// them; operations inserted before the same one stand in the order of insertion.
+void berth_graph_begin_edit(berth_graph *graph);
+void berth_graph_end_edit(berth_graph *graph);
 // One output, root region, at the end; returns the value.
 berth_value_id berth_graph_op1(berth_module *module, berth_func_id function, berth_op_kind kind,
                                const berth_value_id *inputs, uint32_t input_count,

@@ -345,11 +345,13 @@ void berth_attrs_remove(berth_module *module, berth_attrs *attrs, const char *na
 // ---- functions ----------------------------------------------------------------------------------
 
 berth_func_id berth_module_find_function(const berth_module *module, const char *name) {
-    for (uint32_t i = 0; i < module->functions.count; ++i) {
-        const berth_function *function = &module->functions.data[i];
-        if (!function->removed && strcmp(berth_module_str(module, function->name), name) == 0)
-            return i;
-    }
+    uint32_t id = 0;
+    if (!berth_intern_find(module->strings, name, &id)) return BERTH_NONE;
+    uint32_t last = id < module->function_of_name.count ? module->function_of_name.data[id] : 0;
+    if (last == 0) return BERTH_NONE;
+    if (!module->functions.data[last - 1].removed) return last - 1;
+    for (uint32_t i = 0; i < module->functions.count; ++i)  // an older one of the same name
+        if (!module->functions.data[i].removed && module->functions.data[i].name == id) return i;
     return BERTH_NONE;
 }
 
@@ -362,6 +364,9 @@ berth_func_id berth_module_add_function(berth_module *module, const char *name,
     berth_function function = {
         .name = berth_module_intern(module, unique), .dialect = dialect, .body = body, .loc = loc};
     berth_vec_push(module->arena, &module->functions, function);
+    while (module->function_of_name.count <= function.name)
+        berth_vec_push(module->arena, &module->function_of_name, 0);
+    module->function_of_name.data[function.name] = module->functions.count;
     return module->functions.count - 1;
 }
 

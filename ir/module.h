@@ -165,6 +165,7 @@ typedef struct berth_module {
     BERTH_VEC(berth_type) types;
     BERTH_VEC(berth_loc) locs;
     BERTH_VEC(berth_function) functions;
+    BERTH_VEC(uint32_t) function_of_name;  // by string id: the last function of that name, + 1
     berth_attrs attrs;
     BERTH_VEC(berth_mapping) sources;  // mapped files that constants borrow from
     berth_str_id name;

@@ -70,29 +70,41 @@ berth_var berth_tfn_var(berth_tfn *fn, const char *name) {
 
 // ---- expressions --------------------------------------------------------------------------------
 
-static berth_expr add_expr(berth_tfn *fn, berth_expr_node node) {
+static uint32_t deeper(const berth_tfn *fn, uint32_t depth, berth_expr operand) {
+    uint32_t own = fn->exprs.data[operand].depth;
+    return own > depth ? own : depth;
+}
+
+berth_expr berth_tfn_add_expr(berth_tfn *fn, berth_expr_node node) {
+    uint32_t depth = 0;
+    if (node.kind == BERTH_EXPR_LOAD)
+        for (uint32_t i = 0; i < node.index_count; ++i)
+            depth = deeper(fn, depth, fn->lists.data[node.load.first_index + i]);
+    else
+        depth = deeper(fn, deeper(fn, deeper(fn, 0, node.a), node.b), node.c);
+    node.depth = depth + 1;
     berth_vec_push(fn->module->arena, &fn->exprs, node);
     return fn->exprs.count - 1;
 }
 
 berth_expr berth_tfn_index(berth_tfn *fn, int64_t value) {
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_INT,
-                                          .dtype = BERTH_DTYPE_I64,
-                                          .is_index = true,
-                                          .lanes = 1,
-                                          .i = value});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_INT,
+                                                    .dtype = BERTH_DTYPE_I64,
+                                                    .is_index = true,
+                                                    .lanes = 1,
+                                                    .i = value});
 }
 
 berth_expr berth_tfn_int(berth_tfn *fn, berth_dtype dtype, int64_t value) {
-    return add_expr(
+    return berth_tfn_add_expr(
         fn,
         (berth_expr_node){.kind = BERTH_EXPR_INT, .dtype = (uint8_t)dtype, .lanes = 1, .i = value});
 }
 
 berth_expr berth_tfn_float(berth_tfn *fn, berth_dtype dtype, double value) {
-    return add_expr(fn,
-                    (berth_expr_node){
-                        .kind = BERTH_EXPR_FLOAT, .dtype = (uint8_t)dtype, .lanes = 1, .f = value});
+    return berth_tfn_add_expr(
+        fn, (berth_expr_node){
+                .kind = BERTH_EXPR_FLOAT, .dtype = (uint8_t)dtype, .lanes = 1, .f = value});
 }
 
 berth_expr berth_tfn_const(berth_tfn *fn, berth_dtype dtype, double value) {
@@ -102,11 +114,11 @@ berth_expr berth_tfn_const(berth_tfn *fn, berth_dtype dtype, double value) {
 
 berth_expr berth_tfn_var_ref(berth_tfn *fn, berth_var var) {
     const berth_var_info *info = &fn->vars.data[var];
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_VAR,
-                                          .dtype = (uint8_t)info->dtype,
-                                          .is_index = info->is_index,
-                                          .lanes = info->lanes,
-                                          .var = var});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_VAR,
+                                                    .dtype = (uint8_t)info->dtype,
+                                                    .is_index = info->is_index,
+                                                    .lanes = info->lanes,
+                                                    .var = var});
 }
 
 static uint32_t add_list(berth_tfn *fn, const uint32_t *items, uint32_t count) {
@@ -133,7 +145,7 @@ berth_expr berth_tfn_load(berth_tfn *fn, berth_buf buf, const berth_expr *indice
                             .index_count = (uint16_t)count};
     node.load.buf = buf;
     node.load.first_index = add_list(fn, indices, (uint32_t)count);
-    return add_expr(fn, node);
+    return berth_tfn_add_expr(fn, node);
 }
 
 bool berth_tfn_const_value(const berth_tfn *fn, berth_expr id, int64_t *out_value) {
@@ -148,12 +160,13 @@ berth_expr berth_tfn_unary(berth_tfn *fn, berth_unary op, berth_expr a) {
     if (node.kind == BERTH_EXPR_INT && node.is_index && op == BERTH_UNARY_NEG)
         return berth_tfn_index(fn, -node.i);
     bool predicate = op == BERTH_UNARY_NOT || op == BERTH_UNARY_IS_NAN || op == BERTH_UNARY_IS_INF;
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_UNARY,
-                                          .op = (uint8_t)op,
-                                          .dtype = predicate ? BERTH_DTYPE_BOOL : node.dtype,
-                                          .is_index = node.is_index && !predicate,
-                                          .lanes = node.lanes,
-                                          .a = a});
+    return berth_tfn_add_expr(fn,
+                              (berth_expr_node){.kind = BERTH_EXPR_UNARY,
+                                                .op = (uint8_t)op,
+                                                .dtype = predicate ? BERTH_DTYPE_BOOL : node.dtype,
+                                                .is_index = node.is_index && !predicate,
+                                                .lanes = node.lanes,
+                                                .a = a});
 }
 
 static int64_t floor_div(int64_t a, int64_t b) {
@@ -242,13 +255,13 @@ berth_expr berth_tfn_binary(berth_tfn *fn, berth_binary op, berth_expr a, berth_
     if (b_lanes < a_lanes) b = berth_tfn_broadcast(fn, b, a_lanes);
     const berth_expr_node *x = &fn->exprs.data[a];
     bool boolean = is_comparison(op) || is_logic(op);
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_BINARY,
-                                          .op = (uint8_t)op,
-                                          .dtype = boolean ? BERTH_DTYPE_BOOL : x->dtype,
-                                          .is_index = x->is_index && !boolean,
-                                          .lanes = x->lanes,
-                                          .a = a,
-                                          .b = b});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_BINARY,
+                                                    .op = (uint8_t)op,
+                                                    .dtype = boolean ? BERTH_DTYPE_BOOL : x->dtype,
+                                                    .is_index = x->is_index && !boolean,
+                                                    .lanes = x->lanes,
+                                                    .a = a,
+                                                    .b = b});
 }
 
 static uint16_t widest(const berth_tfn *fn, berth_expr a, berth_expr b, berth_expr c) {
@@ -261,11 +274,11 @@ static uint16_t widest(const berth_tfn *fn, berth_expr a, berth_expr b, berth_ex
 berth_expr berth_tfn_broadcast(berth_tfn *fn, berth_expr a, uint16_t lanes) {
     const berth_expr_node *x = &fn->exprs.data[a];
     if (x->lanes == lanes) return a;
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_BROADCAST,
-                                          .dtype = x->dtype,
-                                          .is_index = x->is_index,
-                                          .lanes = lanes,
-                                          .a = a});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_BROADCAST,
+                                                    .dtype = x->dtype,
+                                                    .is_index = x->is_index,
+                                                    .lanes = lanes,
+                                                    .a = a});
 }
 
 berth_expr berth_tfn_fma(berth_tfn *fn, berth_expr a, berth_expr b, berth_expr c) {
@@ -273,12 +286,12 @@ berth_expr berth_tfn_fma(berth_tfn *fn, berth_expr a, berth_expr b, berth_expr c
     a = berth_tfn_broadcast(fn, a, lanes);
     b = berth_tfn_broadcast(fn, b, lanes);
     c = berth_tfn_broadcast(fn, c, lanes);
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_FMA,
-                                          .dtype = fn->exprs.data[a].dtype,
-                                          .lanes = lanes,
-                                          .a = a,
-                                          .b = b,
-                                          .c = c});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_FMA,
+                                                    .dtype = fn->exprs.data[a].dtype,
+                                                    .lanes = lanes,
+                                                    .a = a,
+                                                    .b = b,
+                                                    .c = c});
 }
 
 berth_expr berth_tfn_select(berth_tfn *fn, berth_expr condition, berth_expr if_true,
@@ -291,23 +304,23 @@ berth_expr berth_tfn_select(berth_tfn *fn, berth_expr condition, berth_expr if_t
         if_false = berth_tfn_broadcast(fn, if_false, lanes);
     }
     const berth_expr_node *x = &fn->exprs.data[if_true];
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_SELECT,
-                                          .dtype = x->dtype,
-                                          .is_index = x->is_index,
-                                          .lanes = lanes,
-                                          .a = condition,
-                                          .b = if_true,
-                                          .c = if_false});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_SELECT,
+                                                    .dtype = x->dtype,
+                                                    .is_index = x->is_index,
+                                                    .lanes = lanes,
+                                                    .a = condition,
+                                                    .b = if_true,
+                                                    .c = if_false});
 }
 
 static berth_expr add_cast(berth_tfn *fn, berth_dtype dtype, bool is_index, berth_expr a) {
     const berth_expr_node *x = &fn->exprs.data[a];
     if (x->dtype == dtype && x->is_index == is_index) return a;
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_CAST,
-                                          .dtype = (uint8_t)dtype,
-                                          .is_index = is_index,
-                                          .lanes = x->lanes,
-                                          .a = a});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_CAST,
+                                                    .dtype = (uint8_t)dtype,
+                                                    .is_index = is_index,
+                                                    .lanes = x->lanes,
+                                                    .a = a});
 }
 
 berth_expr berth_tfn_cast(berth_tfn *fn, berth_dtype dtype, berth_expr a) {
@@ -325,18 +338,18 @@ berth_expr berth_tfn_from_index(berth_tfn *fn, berth_dtype dtype, berth_expr a) 
 }
 
 berth_expr berth_tfn_ramp(berth_tfn *fn, berth_expr base, uint16_t lanes) {
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_RAMP,
-                                          .dtype = BERTH_DTYPE_I64,
-                                          .is_index = true,
-                                          .lanes = lanes,
-                                          .a = base});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_RAMP,
+                                                    .dtype = BERTH_DTYPE_I64,
+                                                    .is_index = true,
+                                                    .lanes = lanes,
+                                                    .a = base});
 }
 
 berth_expr berth_tfn_reduce_add(berth_tfn *fn, berth_expr a) {
-    return add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_REDUCE_ADD,
-                                          .dtype = fn->exprs.data[a].dtype,
-                                          .lanes = 1,
-                                          .a = a});
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_REDUCE_ADD,
+                                                    .dtype = fn->exprs.data[a].dtype,
+                                                    .lanes = 1,
+                                                    .a = a});
 }
 
 // ---- statements ---------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ typedef struct berth_expr_node {
     uint16_t lanes;        // 1 = scalar
     uint16_t index_count;  // LOAD
     berth_expr a, b, c;
+    uint32_t depth;  // nodes on the longest way down from here; set by berth_tfn_add_expr
     union {
         int64_t i;
         double f;
@@ -204,6 +205,13 @@ berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_
 berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, int rank,
                            const int64_t *dims, berth_buf_scope scope);
 berth_var berth_tfn_var(berth_tfn *fn, const char *name);  // a loop variable (index)
+
+// Expressions may nest this deep, so that what walks over them can recurse: lowering, the readers
+// and the verifier refuse more.
+#define BERTH_TFN_MAX_DEPTH 2000
+
+// Adds a node whose operands exist, as it is (readers; others use the functions below).
+berth_expr berth_tfn_add_expr(berth_tfn *fn, berth_expr_node node);
 
 // Expressions. Binary operands must have equal dtype and lanes (a scalar is broadcast to the
 // other's lanes).

@@ -125,6 +125,8 @@ static berth_status check_expr(checker *c, berth_expr id) {
     if (id == 0 || id >= c->fn->exprs.count) return problem(c, "an expression is missing");
     if (c->checked[id] == c->statement) return BERTH_OK;  // scopes change between statements only
     const berth_expr_node *node = &c->fn->exprs.data[id];
+    if (node->depth > BERTH_TFN_MAX_DEPTH)
+        return problem(c, "expressions nest %u deep; at most %d", node->depth, BERTH_TFN_MAX_DEPTH);
     if (node->kind == BERTH_EXPR_VAR) {
         if (node->var >= c->fn->vars.count || !c->var_seen[node->var])
             return problem(c, "variable %u is used where it does not exist", node->var);

@@ -195,6 +195,8 @@ static bool same_indices(const berth_lower *c, const berth_expr *a, const berth_
     return true;
 }
 
+enum { most_inlined = 256 };  // bounds the recursion; fusion makes groups of a tenth of it
+
 static berth_expr inline_element(berth_lower *c, berth_value_id value, const berth_expr *at) {
     const berth_value *held = &c->graph->values.data[value];
     const berth_type *type = type_of(c, value);
@@ -213,9 +215,15 @@ static berth_expr inline_element(berth_lower *c, berth_value_id value, const ber
         const berth_lower_memo *memo = &c->memo.data[i];
         if (memo->value == value && same_indices(c, memo->at, at, memo->rank)) return memo->expr;
     }
+    if (c->inlined >= most_inlined) {
+        berth_lower__fail(c, op, "more than %d operations in a row in one function", most_inlined);
+        return num(c, compute, 0);
+    }
     berth_lower_memo memo = {.value = value, .rank = type->rank};
     memcpy(memo.at, at, (size_t)type->rank * sizeof(*at));
+    c->inlined++;
     memo.expr = row->element(c, op, held->index, at);
+    c->inlined--;
     berth_vec_push(c->scratch, &c->memo, memo);
     return memo.expr;
 }

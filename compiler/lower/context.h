@@ -79,6 +79,7 @@ typedef struct berth_lower {
     BERTH_VEC(berth_lower_memo) memo;
     BERTH_VEC(berth_range) ranges;   // per variable
     BERTH_VEC(berth_var) lane_vars;  // loops of a dimension that is padded to its blocks
+    int inlined;                     // operations being inlined into each other now
     berth_expr valid;                // inside the logical extents; 0 = always
 } berth_lower;
 

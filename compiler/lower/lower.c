@@ -22,6 +22,8 @@ typedef struct job {
     int8_t *memo;  // per value, of one classification
 } job;
 
+enum { most_ops = 2048 };  // of a function: looking for what reads what recurses over them
+
 static const berth_op *op_of(const berth_lower *c, berth_value_id value) {
     berth_op_id id = c->graph->values.data[value].op;
     return id == BERTH_NONE ? NULL : &c->graph->ops.data[id];
@@ -255,6 +257,18 @@ static void bind_params(job *j) {
     }
 }
 
+// What follows walks expressions by recursion.
+static void check_depth(job *j) {
+    const berth_tfn *fn = j->c.fn;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < fn->exprs.count; ++i)
+        if (fn->exprs.data[i].depth > depth) depth = fn->exprs.data[i].depth;
+    if (depth <= BERTH_TFN_MAX_DEPTH) return;
+    const berth_op *last = &j->c.graph->ops.data[j->ops[j->op_count - 1]];
+    berth_lower__fail(&j->c, last, "its expressions nest %u deep; at most %d", depth,
+                      BERTH_TFN_MAX_DEPTH);
+}
+
 // The status returned is the context's `failure`.
 static berth_status run(job *j) {
     berth_lower *c = &j->c;
@@ -263,6 +277,10 @@ static berth_status run(job *j) {
     j->result_bufs = berth_arena_new_array(c->scratch, berth_buf, j->result_count + 1);
     j->done = berth_arena_new_array(c->scratch, bool, j->result_count + 1);
     j->memo = berth_arena_new_array(c->scratch, int8_t, c->graph->values.count + 1);
+    if (j->op_count > most_ops)
+        return c->failure = berth_status_make(BERTH_UNSUPPORTED,
+                                              "a primitive function of %u operations; at most %d",
+                                              j->op_count, (int)most_ops);
     bind_params(j);
     for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
         check_op(c, &c->graph->ops.data[j->ops[i]]);
@@ -272,6 +290,7 @@ static berth_status run(job *j) {
         if (is_nest(c->graph->ops.data[j->ops[i]].kind)) lower_nest(j, i);
     for (uint32_t r = 0; r < j->result_count && !c->failure; ++r)
         if (!j->done[r]) lower_result(j, r);
+    if (!c->failure) check_depth(j);
     if (c->failure) return c->failure;
     berth_lower_frame body = c->frames.data[0];
     c->fn->body = berth_tfn_seq(c->fn, body.stmts.data, body.stmts.count);

@@ -332,12 +332,14 @@ static berth_status build_main(onnx_importer *im) {
     berth_value_id *results =
         berth_arena_new_array(im->scratch, berth_value_id, graph->outputs.count);
     BERTH_TRY(find_outputs(im, graph, results));
-    for (uint32_t i = 0; i < graph->outputs.count; ++i)
-        for (uint32_t k = 0; k < i; ++k)
-            if (strcmp(graph->outputs.data[i].name, graph->outputs.data[k].name) == 0)
-                return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                         "%s: output \"%s\" is declared twice", im->file,
-                                         graph->outputs.data[i].name);
+    onnx_scope seen = {0};
+    for (uint32_t i = 0; i < graph->outputs.count; ++i) {
+        berth_str_id name = berth_module_intern(im->module, graph->outputs.data[i].name);
+        if (onnx_scope_find_here(&seen, name) != BERTH_NONE)
+            return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: output \"%s\" is declared twice",
+                                     im->file, graph->outputs.data[i].name);
+        onnx_scope_add(im->scratch, &seen, name, i);
+    }
     berth_graph_set_results(im->module, im->function, results, graph->outputs.count);
     set_output_names(im, graph);
     return BERTH_OK;
@@ -370,6 +372,7 @@ static berth_status check_model(onnx_importer *im) {
     if (im->opset < ONNX_MIN_OPSET || im->opset > ONNX_MAX_OPSET)
         return berth_status_make(BERTH_UNSUPPORTED, "%s uses opset %lld; opsets %d to %d are known",
                                  im->file, (long long)im->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
+    onnx_index_functions(im);
     return onnx_check_operators(im);
 }
 

@@ -55,6 +55,7 @@ typedef struct onnx_importer {
     const onnx_node
         *frame;  // the node whose function is being inlined, attributes resolved; NULL outside
     const onnx_function *frame_function;
+    onnx_scope *functions;       // of the model, by domain and name: index into model.functions
     const onnx_scope *declared;  // name to index into declared_values; NULL in subgraphs, functions
     BERTH_VEC(const onnx_value *) declared_values;
     const char *prefix;  // "caller/" for node names inside functions
@@ -98,7 +99,8 @@ BERTH_MUST_USE berth_status onnx_sort_nodes(onnx_importer *im, const onnx_graph 
                                             uint32_t **out_order);
 // unsupported.c: UNSUPPORTED with all operators that cannot be imported.
 BERTH_MUST_USE berth_status onnx_check_operators(onnx_importer *im);
-// The model-local function a node calls, or NULL.
+// The model-local function a node calls, or NULL. Once before: onnx_index_functions.
+void onnx_index_functions(onnx_importer *im);
 const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node);
 
 // tensors.c: literals; data is borrowed from the file where aligned, and for a constant of the

@@ -16,31 +16,44 @@ typedef struct missing_op {
 typedef struct survey {
     onnx_importer *im;
     BERTH_VEC(missing_op) missing;
-    bool *visited;  // per model-local function
+    onnx_scope index;  // of `missing`
+    bool *visited;     // per model-local function
 } survey;
 
-const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node) {
+// One id for a pair of names.
+static berth_str_id qualified(const onnx_importer *im, const char *domain, const char *name) {
+    if (!*domain) return berth_module_intern(im->module, name);
+    return berth_module_intern(im->module, berth_arena_printf(im->scratch, "%s\n%s", domain, name));
+}
+
+void onnx_index_functions(onnx_importer *im) {
+    im->functions = berth_arena_new(im->scratch, onnx_scope);
     for (uint32_t i = 0; i < im->model.functions.count; ++i) {
         const onnx_function *function = &im->model.functions.data[i];
-        if (strcmp(function->name, node->op_type) == 0 &&
-            strcmp(function->domain, node->domain) == 0)
-            return function;
+        berth_str_id id = qualified(im, function->domain, function->name);
+        if (onnx_scope_find_here(im->functions, id) == BERTH_NONE)
+            onnx_scope_add(im->scratch, im->functions, id, i);
     }
-    return NULL;
+}
+
+const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node) {
+    if (!im->model.functions.count) return NULL;
+    uint32_t found =
+        onnx_scope_find_here(im->functions, qualified(im, node->domain, node->op_type));
+    return found == BERTH_NONE ? NULL : &im->model.functions.data[found];
 }
 
 static void add_missing(survey *s, const onnx_node *node, const char *reason) {
-    missing_op *op = NULL;
-    for (uint32_t i = 0; i < s->missing.count && !op; ++i)
-        if (strcmp(s->missing.data[i].op_type, node->op_type) == 0 &&
-            strcmp(s->missing.data[i].domain, node->domain) == 0)
-            op = &s->missing.data[i];
-    if (!op) {
+    berth_str_id id = qualified(s->im, node->domain, node->op_type);
+    uint32_t index = onnx_scope_find_here(&s->index, id);
+    if (index == BERTH_NONE) {
+        index = s->missing.count;
+        onnx_scope_add(s->im->scratch, &s->index, id, index);
         berth_vec_push(
             s->im->scratch, &s->missing,
             (missing_op){.op_type = node->op_type, .domain = node->domain, .reason = reason});
-        op = &s->missing.data[s->missing.count - 1];
     }
+    missing_op *op = &s->missing.data[index];
     if (op->count < 3) op->nodes[op->count] = node->name;
     op->count++;
 }
@@ -88,7 +101,10 @@ berth_status onnx_check_operators(onnx_importer *im) {
     survey_graph(&s, &im->model.graph, 0);
     if (!s.missing.count) return BERTH_OK;
     berth_strbuf text = berth_strbuf_make(im->scratch);
-    for (uint32_t i = 0; i < s.missing.count; ++i) describe(&text, &s.missing.data[i]);
+    enum { most = 20 };
+    for (uint32_t i = 0; i < s.missing.count && i < most; ++i) describe(&text, &s.missing.data[i]);
+    if (s.missing.count > most)
+        berth_strbuf_addf(&text, ", and %u other operators", s.missing.count - most);
     return berth_status_make(BERTH_UNSUPPORTED, "%s uses operators that cannot be imported: %s",
                              im->file, berth_strbuf_text(&text));
 }

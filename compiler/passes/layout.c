@@ -48,22 +48,33 @@ static int64_t block_for(const pass *p, berth_op_id id, int64_t channels) {
     return fills && channels > BLOCK ? lanes_of(p, id) : BLOCK;
 }
 
+static const berth_op_id many_users = BERTH_NONE - 1;
+
+// Per value that the pass begins with: the operation that uses it, `many_users`, or BERTH_NONE.
+static berth_op_id *find_only_users(const berth_graph *graph, berth_arena *scratch) {
+    berth_op_id *users = berth_arena_new_array(scratch, berth_op_id, graph->values.count + 1);
+    memset(users, 0xff, graph->values.count * sizeof(*users));
+    for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i) {
+        berth_op_id id = graph->regions.data[0].ops.data[i];
+        const berth_op *op = &graph->ops.data[id];
+        for (uint32_t k = 0; k < op->input_count; ++k) {
+            if (op->inputs[k] == BERTH_NONE) continue;
+            berth_op_id *user = &users[op->inputs[k]];
+            *user = *user == BERTH_NONE || *user == id ? id : many_users;
+        }
+    }
+    return users;
+}
+
 // Whether nothing behind the value takes its blocks apart or together: then half a block may stay
 // empty.
 static bool ends_blocked(const pass *p, berth_value_id value) {
     const berth_graph *graph = graph_of(p);
     for (int step = 0; step < 8; ++step) {
-        const berth_op *user = NULL;
-        uint32_t users = 0;
-        for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i) {
-            const berth_op *op = &graph->ops.data[graph->regions.data[0].ops.data[i]];
-            bool uses = false;
-            for (uint32_t k = 0; k < op->input_count; ++k) uses |= op->inputs[k] == value;
-            if (uses) user = op;
-            users += uses;
-        }
-        if (users > 1) return false;
-        if (users == 0) return true;
+        berth_op_id id = value < p->value_count ? p->only_user[value] : BERTH_NONE;
+        if (id == many_users) return false;
+        if (id == BERTH_NONE) return true;
+        const berth_op *user = &graph->ops.data[id];
         bool follows = berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) && user->input_count == 1;
         if (!follows)
             return user->kind != BERTH_OP_CONV && user->kind != BERTH_OP_CONCAT &&
@@ -484,13 +495,16 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
     p.blocked = berth_module_intern(module, "aBcd8b");
     p.blocked_wide = berth_module_intern(module, "aBcd16b");
     p.value_count = graph->values.count;
+    p.only_user = find_only_users(graph, p.scratch);
     p.other = berth_arena_new_array(p.scratch, berth_value_id, p.value_count + 1);
     memset(p.other, 0xff, p.value_count * sizeof(*p.other));
     uint32_t op_count = graph->regions.data[0].ops.count;
     berth_op_id *ops = berth_arena_new_array(p.scratch, berth_op_id, op_count + 1);
     if (op_count) memcpy(ops, graph->regions.data[0].ops.data, op_count * sizeof(*ops));
     berth_status status = BERTH_OK;
+    berth_graph_begin_edit(graph);
     for (uint32_t i = 0; i < op_count && !status; ++i) status = convert(&p, ops[i]);
+    berth_graph_end_edit(graph_of(&p));
     uint32_t results = graph_of(&p)->regions.data[0].results.count;
     for (uint32_t i = 0; i < results && !status; ++i) {
         berth_value_id value = graph_of(&p)->regions.data[0].results.data[i];

@@ -14,6 +14,7 @@ typedef struct berth_layout_pass {
     // Per value of the graph as it was: its version in the other layout, once there is one
     // (BERTH_NONE).
     berth_value_id *other;
+    const berth_op_id *only_user;
     uint32_t value_count;
     berth_str_id blocked;       // channels in blocks of 8
     berth_str_id blocked_wide;  // of 16

@@ -28,6 +28,7 @@ void berth_rewriter_begin(berth_rewriter *rewriter, berth_module *module, berth_
     rewriter->uses = berth_graph_count_uses(graph_of(rewriter), module->arena);
     rewriter->use_capacity = graph_of(rewriter)->values.count;
     extend(rewriter);
+    berth_graph_begin_edit(graph_of(rewriter));
 }
 
 berth_value_id berth_rewriter_resolve(berth_rewriter *rewriter, berth_value_id value) {
@@ -55,6 +56,7 @@ void berth_rewriter_replace(berth_rewriter *rewriter, berth_value_id from, berth
 
 void berth_rewriter_finish(berth_rewriter *rewriter) {
     extend(rewriter);
+    berth_graph_end_edit(graph_of(rewriter));
     berth_graph_replace_many(graph_of(rewriter), rewriter->map.data);
     berth_graph_remove_dead(rewriter->module, rewriter->function);
 }
@@ -77,12 +79,13 @@ const berth_tensor *berth_rewriter_raw_constant(berth_rewriter *rewriter, berth_
                                        berth_rewriter_resolve(rewriter, value));
 }
 
-berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id position,
-                                   berth_op_kind kind, const berth_value_id *inputs,
-                                   uint32_t input_count, const berth_attrs *attrs, berth_loc_id loc,
-                                   berth_value_id *out_result) {
+berth_status berth_rewriter_insert_op(berth_rewriter *rewriter, berth_op_id position,
+                                      berth_op_kind kind, const berth_value_id *inputs,
+                                      uint32_t input_count, uint32_t output_count,
+                                      const berth_attrs *attrs, berth_loc_id loc,
+                                      berth_op_id *out_op) {
     berth_op_id op = berth_graph_insert_op(rewriter->module, rewriter->function, position, kind,
-                                           inputs, input_count, 1, loc);
+                                           inputs, input_count, output_count, loc);
     berth_graph *graph = graph_of(rewriter);
     if (attrs)
         for (uint32_t i = 0; i < attrs->items.count; ++i)
@@ -90,11 +93,22 @@ berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id positio
                             berth_module_str(rewriter->module, attrs->items.data[i].name),
                             attrs->items.data[i]);
     graph->ops.data[op].device = graph->ops.data[position].device;
-    *out_result = graph->ops.data[op].outputs[0];
+    *out_op = op;
     extend(rewriter);
     for (uint32_t i = 0; i < input_count; ++i)
         if (inputs[i] != BERTH_NONE) rewriter->uses[berth_rewriter_resolve(rewriter, inputs[i])]++;
     return berth_infer_op(rewriter->module, rewriter->function, op);
+}
+
+berth_status berth_rewriter_insert(berth_rewriter *rewriter, berth_op_id position,
+                                   berth_op_kind kind, const berth_value_id *inputs,
+                                   uint32_t input_count, const berth_attrs *attrs, berth_loc_id loc,
+                                   berth_value_id *out_result) {
+    berth_op_id op = BERTH_NONE;
+    BERTH_TRY(berth_rewriter_insert_op(rewriter, position, kind, inputs, input_count, 1, attrs, loc,
+                                       &op));
+    *out_result = graph_of(rewriter)->ops.data[op].outputs[0];
+    return BERTH_OK;
 }
 
 berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op_id position,

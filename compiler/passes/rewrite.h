@@ -30,6 +30,13 @@ BERTH_MUST_USE berth_status berth_rewriter_insert(berth_rewriter *rewriter, bert
                                                   berth_op_kind kind, const berth_value_id *inputs,
                                                   uint32_t input_count, const berth_attrs *attrs,
                                                   berth_loc_id loc, berth_value_id *out_result);
+// The same with any number of results, which are those of *out_op.
+BERTH_MUST_USE berth_status berth_rewriter_insert_op(berth_rewriter *rewriter, berth_op_id position,
+                                                     berth_op_kind kind,
+                                                     const berth_value_id *inputs,
+                                                     uint32_t input_count, uint32_t output_count,
+                                                     const berth_attrs *attrs, berth_loc_id loc,
+                                                     berth_op_id *out_op);
 berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op_id position,
                                               const berth_tensor *tensor, berth_loc_id loc);
 

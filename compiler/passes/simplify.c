@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/wide.h"
 #include "ir/infer.h"
 #include "ir/layout.h"
 
@@ -269,7 +270,7 @@ static berth_status simplify_variadic(berth_rewriter *r, berth_op_id id) {
         berth_rewriter_replace(r, op.outputs[0], op.inputs[0]);
         return BERTH_OK;
     }
-    if (op.kind != BERTH_OP_SUM) return BERTH_OK;
+    if (op.kind != BERTH_OP_SUM) return berth_narrow_variadic(r, id);
     berth_value_id result = op.inputs[0];
     for (uint32_t i = 1; i < op.input_count; ++i)
         BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_ADD,
@@ -334,6 +335,8 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_MIN:
     case BERTH_OP_MAX:
     case BERTH_OP_MEAN: return simplify_variadic;
+    case BERTH_OP_CONCAT: return berth_narrow_concat;
+    case BERTH_OP_SPLIT: return berth_narrow_split;
     case BERTH_OP_TRANSPOSE: return join_transposes;
     case BERTH_OP_RESHAPE:
     case BERTH_OP_FLATTEN:

@@ -1,11 +1,13 @@
-// Device-neutral simplification of the graph, each rewrite keeping the origin nodes in its
-// location:
-//   identity                                            → its operand
-//   batch_normalization with constant parameters        → folded into the convolution before it,
-//   else mul + add conv, then mul or add by constants per channel      → folded into the weights
-//   and the bias gemm with a constant B                              → matmul with B transposed and
-//   scaled at compile time, + C sum of two, min/max/mean of one, pow by 2, div by a power of two →
-//   the simpler operation transpose of a transpose, reshape of a reshape      → one
+// Device-neutral simplification of the graph, each rewrite keeping the origin nodes in its location:
+//   identity                                          its operand
+//   batch_normalization with constant parameters      folded into the convolution before it, else
+//                                                     mul and add
+//   conv, then mul or add by constants per channel    folded into the weights and the bias
+//   gemm with a constant B                            matmul with B transposed and scaled, plus C
+//   sum of two; min, max, mean of one; pow by 2;      the simpler operation
+//   div by a power of two
+//   very many operands or results                     trees of smaller operations (wide.h)
+//   transpose of a transpose, reshape of a reshape    one
 #ifndef BERTH_COMPILER_PASSES_SIMPLIFY_H_
 #define BERTH_COMPILER_PASSES_SIMPLIFY_H_
 

@@ -257,7 +257,9 @@ static berth_status read_expr(tfn_reader *t, const json_t *object) {
         break;
     default: BERTH_TRY(read_operands(t, object, &node)); break;
     }
-    berth_vec_push(t->r->module->arena, &t->fn->exprs, node);
+    berth_expr id = berth_tfn_add_expr(t->fn, node);
+    if (t->fn->exprs.data[id].depth > BERTH_TFN_MAX_DEPTH)
+        return berth_json_expected(t->r, "operands", "expressions that nest at most 2000 deep");
     t->expr_count++;
     return BERTH_OK;
 }

@@ -15,8 +15,7 @@ static berth_expr add(berth_tfn_parser *t, berth_expr_node node, const berth_exp
     node.dtype = (uint8_t)type.dtype;
     node.is_index = type.is_index;
     node.lanes = type.lanes;
-    berth_vec_push(t->p->module->arena, &t->fn->exprs, node);
-    return t->fn->exprs.count - 1;
+    return berth_tfn_add_expr(t->fn, node);
 }
 
 // ---- names --------------------------------------------------------------------------------------
@@ -250,5 +249,8 @@ static berth_status parse_binary(berth_tfn_parser *t, int precedence, berth_expr
             NULL);
     }
     berth_text_leave(t->p);
+    if (t->fn->exprs.data[*out].depth > BERTH_TFN_MAX_DEPTH)
+        return berth_text_error(t->p, &t->p->token, "expressions nest more than %d deep",
+                                BERTH_TFN_MAX_DEPTH);
     return BERTH_OK;
 }
