@@ -99,12 +99,28 @@ static void take_sources(berth_constraint_node *root, const berth_constraint_nod
         if (root->source[i] == BERTH_NONE) root->source[i] = other->source[i];
 }
 
-// Whether something on `device` (perhaps partial) can be on one of the allowed devices.
-static bool may_be(const berth_constraints *c, berth_device_id device, uint64_t allowed) {
-    if (!allowed || allowed == UINT64_MAX || !device) return allowed != 0;
-    uint32_t index =
-        berth_multi_target_resolve(c->target, berth_virtual_device_get(c->module->devices, device));
-    return index == BERTH_NO_INDEX || (allowed >> index & 1);
+static uint64_t find_agreeing(const berth_constraints *c, berth_device_id id) {
+    berth_virtual_device device = berth_virtual_device_get(c->module->devices, id);
+    uint64_t agreeing = 0;
+    device.memory_scope = NULL;
+    for (uint32_t d = 0; d < c->target->device_count; ++d)
+        if (!berth_virtual_device_clash(device, berth_multi_target_virtual_device(c->target, d)))
+            agreeing |= (uint64_t)1 << d;
+    return agreeing;
+}
+
+uint64_t berth_constraints_agreeing(berth_constraints *c, berth_device_id device) {
+    enum { not_known = 0 };  // else one more than the set (one of 64 devices is found every time)
+    while (c->agreeing.count <= device) berth_vec_push(c->arena, &c->agreeing, not_known);
+    if (c->agreeing.data[device] == not_known)
+        c->agreeing.data[device] = find_agreeing(c, device) + 1;
+    return c->agreeing.data[device] - 1;
+}
+
+uint64_t berth_constraints_candidates(berth_constraints *c, uint32_t node) {
+    const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
+    uint64_t agreeing = berth_constraints_agreeing(c, root->device);
+    return agreeing & root->allowed ? agreeing & root->allowed : agreeing;
 }
 
 static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
@@ -116,7 +132,8 @@ static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint
     if (!berth_virtual_device_join_ids(c->module->devices, c->nodes.data[root].device,
                                        c->nodes.data[other].device, &device))
         return false;
-    if (soft && !may_be(c, device, allowed)) return false;
+    uint64_t agreeing = berth_constraints_agreeing(c, device);
+    if (!agreeing || (soft && !(agreeing & allowed))) return false;
     bool turn_a = c->nodes.data[root].size < c->nodes.data[other].size;
     if (c->nodes.data[root].rank < c->nodes.data[other].rank) {
         uint32_t swap = root;
@@ -230,6 +247,27 @@ berth_status berth_constraints_fix(berth_constraints *c, uint32_t node, berth_de
     return unite_hard(c, node, fixed, reason, which);
 }
 
+// The device that a class goes to whose device is `known` so far: the default's where that is among
+// the candidates, else the first that computes.
+static berth_device_id complete(berth_constraints *c, uint64_t allowed, berth_device_id known,
+                                berth_device_id both) {
+    uint64_t agreeing = berth_constraints_agreeing(c, both);
+    if (!(agreeing & allowed) && berth_constraints_agreeing(c, known) & allowed) agreeing = 0;
+    if (!agreeing) agreeing = berth_constraints_agreeing(c, known);
+    if (agreeing & allowed) agreeing &= allowed;
+    uint32_t first = BERTH_NO_INDEX;
+    for (uint32_t d = 0; d < c->target->device_count; ++d) {
+        if (!(agreeing >> d & 1)) continue;
+        if (first == BERTH_NO_INDEX) first = d;
+        if (c->target->devices[d].host_only) continue;
+        first = d;
+        break;
+    }
+    if (!both || first == BERTH_NO_INDEX) return known;
+    return berth_virtual_device_intern(c->module->devices,
+                                       berth_multi_target_virtual_device(c->target, first));
+}
+
 void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device,
                                const char *why) {
     const berth_constraint_node *held = &c->nodes.data[berth_constraints_find(c, node)];
@@ -237,11 +275,9 @@ void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device
         return;  // in as many places as it likes
     berth_device_id both = berth_virtual_device_default_ids(
         c->module->devices, berth_constraints_device(c, node), device);
-    if (c->scoped) {
-        c->nodes.data[berth_constraints_find(c, node + 1)].device = scope_part(c, both);
-        both = device_part(c, both);
-    }
+    if (c->scoped) c->nodes.data[berth_constraints_find(c, node + 1)].device = scope_part(c, both);
     berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
+    both = complete(c, root->allowed, root->device, device_part(c, both));
     if (root->device == both) return;
     root->device = both;
     if (!root->why) root->why = why;

@@ -6,10 +6,11 @@
 // id) that holds the scope alone, so that a value can share its device with one thing and its scope
 // with another: an argument of a lowered call is on the call's device, in its buffer's scope.
 // All run in the same solver. Union is by rank without path compression, so that a trail can
-// undo it. Beside it a proof forest (Nieuwenhuis and Oliveras, "Proof-producing congruence
-// closure", RTA 2005) keeps one edge with reason and location per union; the smaller tree is turned
-// round, O(log n) amortised per union. Find is O(log n), memory linear in nodes and unions.
-// Thread-compatible; lives in the arena given; inside berth_arena_try.
+// undo it. Two classes unite where their devices join, part by part, and the target has a device
+// that agrees with the result. Beside it a proof forest (Nieuwenhuis and Oliveras, "Proof-producing
+// congruence closure", RTA 2005) keeps one edge with reason and location per union; the smaller
+// tree is turned round, O(log n) amortised per union. Find is O(log n), memory linear in nodes and
+// unions. Thread-compatible; lives in the arena given; inside berth_arena_try.
 #ifndef BERTH_PLANNER_CONSTRAINTS_H_
 #define BERTH_PLANNER_CONSTRAINTS_H_
 
@@ -71,6 +72,7 @@ typedef struct berth_constraints {
     BERTH_VEC(berth_constraint_trail) trail;
     BERTH_VEC(berth_constraint_edge) pending;
     BERTH_VEC(berth_constraint_origin) origins;  // by node, ascending
+    BERTH_VEC(uint64_t) agreeing;                // per virtual device + 1: known ones
     berth_constraint_edge conflict;              // the edge that failed
 } berth_constraints;
 
@@ -84,6 +86,12 @@ uint32_t berth_constraints_function(berth_constraints *c, const uint32_t *nodes,
                                     uint32_t param_count, uint32_t count);
 uint32_t berth_constraints_find(const berth_constraints *c, uint32_t node);
 berth_device_id berth_constraints_device(const berth_constraints *c, uint32_t node);
+// Devices of the target that agree with a virtual device, perhaps partial, whatever its scope: bit
+// d. 0 = the target has no such device.
+uint64_t berth_constraints_agreeing(berth_constraints *c, berth_device_id device);
+// Those that a node may still be on: they agree with what is known and can run what is there; where
+// none can, those that agree. Never 0.
+uint64_t berth_constraints_candidates(berth_constraints *c, uint32_t node);
 
 // Equal, or an error with both chains of reasons (INVALID_ARGUMENT).
 BERTH_MUST_USE berth_status berth_constraints_hard(berth_constraints *c, uint32_t a, uint32_t b,
@@ -103,15 +111,18 @@ bool berth_constraints_soft_scope(berth_constraints *c, uint32_t a, uint32_t b,
 BERTH_MUST_USE berth_status berth_constraints_fix(berth_constraints *c, uint32_t node,
                                                   berth_device_id device,
                                                   berth_constraint_reason reason);
-// The parts of `device` that the node's class has not got (virtual device default). Never fails.
-// `why` is not copied.
+// The parts of `device` that the node's class has not got (virtual device default), where the
+// target then has such a device; and in full: the first candidate, one that computes before one
+// that only drives others. Never fails. `why` is not copied.
 void berth_constraints_default(berth_constraints *c, uint32_t node, berth_device_id device,
                                const char *why);
 
 // ---- private to the solver ----
 void berth_constraints__prove(berth_constraints *c, uint32_t a, uint32_t b, uint32_t edge,
                               bool turn_a);
+// "g (opencl:0), cpu:0": the target's devices, for messages.
+const char *berth_constraints__devices_text(berth_arena *arena, const berth_multi_target *target);
 // The error of c->conflict.
-berth_status berth_constraints__explain(const berth_constraints *c);
+berth_status berth_constraints__explain(berth_constraints *c);
 
 #endif  // BERTH_PLANNER_CONSTRAINTS_H_

@@ -54,8 +54,9 @@ static berth_status place_unable(berth_planner_state *state, berth_func_id funct
     const berth_multi_target *target = state->options->target;
     if (!f->cannot || !f->cannot[id]) return BERTH_OK;
     if (berth_planner__device_of(state, f->op[id]) != BERTH_NO_INDEX) return BERTH_OK;
+    uint64_t candidates = berth_constraints_candidates(state->constraints, f->op[id]);
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!(f->able[id] >> d & 1)) continue;
+        if (!((f->able[id] & candidates) >> d & 1)) continue;
         f->loose[id] = true;
         if (state->unable_count++ == 0) state->unable_why = f->cannot[id];
         f->reason[id] =
@@ -158,10 +159,12 @@ static void defaults(berth_planner_state *state) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
-            if (op->kind == BERTH_OP_ON_DEVICE)
-                berth_constraints_default(c, f->value[op->outputs[0]],
-                                          berth_constraints_device(c, f->extra[f->order[k]]),
-                                          "with the argument of on_device");
+            uint32_t argument = f->extra[f->order[k]];
+            if (op->kind != BERTH_OP_ON_DEVICE || !berth_constraints_device(c, argument)) continue;
+            berth_constraints_default(c, argument, device, "default device");
+            berth_constraints_default(c, f->value[op->outputs[0]],
+                                      berth_constraints_device(c, argument),
+                                      "with the argument of on_device");
         }
     }
     for (uint32_t n = 0; n < c->nodes.count; n += c->scoped ? 2 : 1)
@@ -178,12 +181,8 @@ static berth_status check_support(const berth_planner_state *state) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
             if (!computes(op)) continue;
             uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
-            bool able =
-                !f->able || (device != BERTH_NO_INDEX && f->able[f->order[k]] >> device & 1);
-            if (able) continue;
-            const char *problem = device == BERTH_NO_INDEX
-                                      ? "its device is not one of the target's"
-                                      : unsupported(state, i, f->order[k], device);
+            if (!f->able || f->able[f->order[k]] >> device & 1) continue;
+            const char *problem = unsupported(state, i, f->order[k], device);
             if (problem && ++count <= most)
                 berth_strbuf_addf(&failures, "\n  %s: %s",
                                   berth_loc_describe(state->module, op->loc, state->arena),

@@ -86,13 +86,8 @@ static bool is_computation(const facts *c, const berth_placement_node *node) {
 
 // Devices of the target that agree with what is known of a class: all of a kind, perhaps.
 static uint64_t agreeing(const facts *c, uint32_t class) {
-    berth_device_id known = berth_constraints_device(c->state->constraints, class), joined = 0;
-    uint64_t all = 0;
-    for (uint32_t d = 0; d < c->target->device_count; ++d)
-        if (!known || berth_virtual_device_join_ids(c->state->module->devices, known,
-                                                    berth_planner__device_id(c->state, d), &joined))
-            all |= (uint64_t)1 << d;
-    return all;
+    return berth_constraints_agreeing(c->state->constraints,
+                                      berth_constraints_device(c->state->constraints, class));
 }
 
 static double node_ms(const facts *c, const berth_placement_node *node, uint32_t device) {

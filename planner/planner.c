@@ -45,7 +45,6 @@ static berth_status solve(berth_planner_state *state) {
     BERTH_TRY(berth_planner__choose(state));
     after_phase(state, "choose");
     BERTH_TRY(berth_planner__place(state));
-    BERTH_TRY(berth_planner__resolve(state));
     after_phase(state, "place");
     return BERTH_OK;
 }
@@ -64,7 +63,6 @@ static berth_status settle_scopes(const berth_planner_state *state) {
                                      .arena = state->arena};
         BERTH_TRY(berth_planner__constrain(&again));
         BERTH_TRY(berth_planner__place(&again));
-        BERTH_TRY(berth_planner__resolve(&again));
         BERTH_TRY(berth_planner__copies(&again));
         if (!again.changed) break;
     }

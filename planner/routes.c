@@ -61,32 +61,3 @@ uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device
         *out_time_ns = route.time_ns;
     return size_bytes;
 }
-
-static berth_status no_device(const berth_planner_state *state, berth_func_id function,
-                              berth_value_id value, berth_device_id device) {
-    const berth_planner_function *f = &state->functions[function];
-    const berth_value *held = &f->graph->values.data[value];
-    const berth_function *fn = berth_module_function(state->module, function);
-    berth_loc_id loc = held->op == BERTH_NONE ? fn->loc : f->graph->ops.data[held->op].loc;
-    return berth_status_make(
-        BERTH_INVALID_ARGUMENT, "%s: %%%s of @%s would be on %s, and the target has no such device",
-        berth_loc_describe(state->module, loc, state->arena),
-        berth_module_str(state->module, held->name), berth_module_str(state->module, fn->name),
-        berth_virtual_device_name(state->arena, device_get(state, device)));
-}
-
-// Parts that are demanded apart ("cpu" here, number 7 there) may meet in none that there is.
-berth_status berth_planner__resolve(const berth_planner_state *state) {
-    const berth_constraints *c = state->constraints;
-    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
-        const berth_planner_function *f = &state->functions[i];
-        for (uint32_t v = 0; f->graph && v < f->graph->values.count; ++v) {
-            const berth_constraint_node *root =
-                &c->nodes.data[berth_constraints_find(c, f->value[v])];
-            if (root->function != BERTH_NONE && !root->device) continue;
-            if (berth_planner__device_of(state, f->value[v]) == BERTH_NO_INDEX)
-                return no_device(state, i, v, berth_constraints_device(c, f->value[v]));
-        }
-    }
-    return BERTH_OK;
-}

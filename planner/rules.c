@@ -113,18 +113,24 @@ static berth_device_id named_device(const berth_planner_state *state, const bert
     return 0;
 }
 
+static berth_status no_such_device(const berth_planner_state *state, berth_virtual_device device,
+                                   berth_loc_id loc) {
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: the target has no device %s; it has %s",
+                             berth_loc_describe(state->module, loc, state->arena),
+                             berth_virtual_device_name(state->arena, device),
+                             berth_constraints__devices_text(state->arena, state->options->target));
+}
+
 // A device that the target has, in full where it is one device for certain.
 static berth_status full_device(const berth_planner_state *state, berth_device_id id,
                                 berth_loc_id loc, berth_device_id *out_id) {
     *out_id = id;
     if (!id) return BERTH_OK;
     berth_virtual_device device = berth_virtual_device_get(state->module->devices, id);
+    if (!berth_constraints_agreeing(state->constraints, id))
+        return no_such_device(state, device, loc);
     if (device.device_type == BERTH_DEVICE_FREE) return BERTH_OK;
     uint32_t index = berth_multi_target_resolve(state->options->target, device);
-    if (index == BERTH_NO_INDEX)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: the target has no device %s",
-                                 berth_loc_describe(state->module, loc, state->arena),
-                                 berth_virtual_device_name(state->arena, device));
     berth_virtual_device full = berth_multi_target_virtual_device(state->options->target, index);
     if (device.virtual_id != BERTH_VIRTUAL_ID_FREE || device.has_target) {
         full.memory_scope = device.memory_scope;

@@ -32,7 +32,6 @@ static berth_status solve(specialiser *s, berth_arena *arena, solution *out) {
     s->solutions++;
     berth_status status = berth_planner__constrain(&probe);
     if (!status) status = berth_planner__place(&probe);
-    if (!status) status = berth_planner__resolve(&probe);
     if (status && berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
     out->found = !status;
     berth_status_free(status);

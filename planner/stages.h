@@ -115,8 +115,6 @@ berth_status berth_planner__constrain(berth_planner_state *state);
 // device cannot run, soft edges in source order, defaults.
 berth_status berth_planner__choose(berth_planner_state *state);
 berth_status berth_planner__place(berth_planner_state *state);
-// Every place is a device that the target has (routes.c).
-berth_status berth_planner__resolve(const berth_planner_state *state);
 // 4 copies (copies.c): inserts device_copy operations and records devices.
 berth_status berth_planner__copies(berth_planner_state *state);
 

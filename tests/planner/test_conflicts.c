@@ -34,15 +34,14 @@ static const conflict conflicts[] = {
      {NULL},
      {HEAD, "on opencl:0, because of", "annotation on_device, case:3:2",
       "on_device with its context fixed, case:3:2", "on cpu:0, because of",
-      "annotation on_device, case:2:2", "on_device with its context fixed, case:2:2",
-      "field of the tuple, case:4:2", MEET, "field of the tuple, case:4:2"}},
+      "annotation on_device, case:2:2", "on_device with its context fixed, case:2:2", MEET,
+      "field of the tuple, case:4:2"}},
     {"branches of an if",
      "graph @main(%p: bool[], %a" T " on cpu:0, %b" T " on opencl:0) {\n"
      " %r = if(%p) { return %a } else { return %b }\n return %r }",
      {NULL},
      {HEAD, "on opencl:0, because of", "%b is placed here, case:1:12", "on cpu:0, because of",
-      "%a is placed here, case:1:12", "result of the branch, case:2:2", MEET,
-      "result of the branch, case:2:2"}},
+      "%a is placed here, case:1:12", MEET, "result of the branch, case:2:2"}},
     {"a carried value and the body's result",
      "graph @main(%n: i64[], %x0" T ") {\n"
      " %r = loop(%n, _, %x0) (%i: i64[], %keep: bool[], %x" T ") {\n"
@@ -87,15 +86,15 @@ static const conflict conflicts[] = {
      " %s = call_value(%h, %z)\n return %s }",
      {NULL},
      {HEAD, "on cpu:0, because of", "%x is placed here, case:5:1", "on opencl:0, because of",
-      "annotation on_device, case:2:2", "annotated by on_device, case:2:2",
-      "field of the tuple, case:7:2", MEET, "field of the tuple, case:7:2"}},
+      "annotation on_device, case:2:2", "annotated by on_device, case:2:2", MEET,
+      "field of the tuple, case:7:2"}},
     {"ends of a copy against annotations",
      "graph @main(%a" T ") {\n %m = on_device(%a) {device = opencl:0, fixed = 1}\n"
      " %n = device_copy(%m) {source = cpu:0} on opencl:0\n %s = relu(%n)\n return %s }",
      {NULL},
      {HEAD, "on opencl:0, because of", "annotation on_device, case:2:2",
       "on_device with its context fixed, case:2:2", "on cpu:0, because of",
-      "source of device_copy, case:3:2", MEET, "source of device_copy, case:3:2"}},
+      "source of device_copy, case:3:2"}},
     {"the result of a copy against an annotation",
      "graph @main(%a" T ") {\n %n = device_copy(%a) {source = cpu:0} on opencl:0\n"
      " %m = on_device(%n) {device = cpu:0}\n %s = relu(%m)\n return %s }",
@@ -115,8 +114,7 @@ static const conflict conflicts[] = {
      {NULL},
      {HEAD, "on cpu:0, because of", "annotation on_device, case:3:2",
       "on_device as a function's result, case:3:2", "result of the function, case:1:12",
-      "result of a call, case:6:2", "result of a call, case:6:2", "on opencl:0, because of", MEET,
-      "placed here, case:6:2"}},
+      "result of a call, case:6:2", "on opencl:0, because of", "placed here, case:6:2"}},
     {"storage and tensor",
      "graph @main(%size: i64[], %align: i64[], %shape: i64[1]) {\n"
      " %sto = alloc_storage(%size, %align) {device = opencl:0}\n"
@@ -147,15 +145,38 @@ static const conflict conflicts[] = {
      {"op:Relu=c"},
      {HEAD, "on opencl:0, because of", "annotation on_device, case:3:2",
       "annotated by on_device, case:3:2", "result of the operation, node \"act\"",
-      "on cpu:0, because of", MEET, "pinned: op:Relu=c (pin 1 on the command line), node \"act\""}},
+      "on cpu:0, because of", "pinned: op:Relu=c (pin 1 on the command line), node \"act\""}},
     {"a pin against a pin",
      "graph @main(%a" T ") {\n %s = relu(%a) #1\n return %s }\nlocations {\n"
      " #1 = \"m.onnx\" node \"act\" op \"Relu\"\n}",
      {"op:Relu=c", "act=g"},
      {HEAD, "on cpu:0, because of", "pinned: op:Relu=c (pin 1 on the command line), node \"act\"",
-      "on opencl:0, because of", MEET, "pinned: act=g (pin 2 on the command line), node \"act\""}},
+      "on opencl:0, because of", "pinned: act=g (pin 2 on the command line), node \"act\""}},
+    {"parts that meet in no device there is",
+     "graph @main(%a" T ") {\n %m = on_device(%a) {device = opencl, fixed = 1}\n"
+     " %n = on_device(%m) {device = *:1, fixed = 1}\n %z = exp(%n)\n return %z }",
+     {NULL},
+     {"the same value or operation is demanded on opencl and on *:1, and no device of the target "
+      "is both (it has g (opencl:0), c (cpu:0), h (cpu:1)):",
+      "on opencl, because of", "annotation on_device, case:2:2",
+      "on_device with its context fixed, case:2:2", "on *:1, because of",
+      "annotation on_device, case:3:2", MEET, "annotated by on_device, case:3:2"}},
 };
 enum { conflict_count = sizeof(conflicts) / sizeof(conflicts[0]) };
+
+// No chain is empty, and no step is said twice in a row.
+static void check_chains(const char *what, const char *message) {
+    static const char step[] = "\n    ", because[] = "because of";
+    for (const char *at = strstr(message, because); at; at = strstr(at + 1, because))
+        cr_expect_eq(strncmp(at + strlen(because), step, strlen(step)), 0,
+                     "%s: an empty chain in\n%s", what, message);
+    for (const char *at = strstr(message, step); at; at = strstr(at + 1, step)) {
+        size_t length = strcspn(at + 1, "\n") + 1;
+        cr_expect(strncmp(at, at + length, length) != 0 ||
+                      (at[2 * length] && at[2 * length] != '\n'),
+                  "%s: a step twice in\n%s", what, message);
+    }
+}
 
 ParameterizedTestParameters(planner, conflicts) {
     static int indices[conflict_count];
@@ -183,6 +204,7 @@ ParameterizedTest(int *index, planner, conflicts) {
                            k->what, k->lines[i], message);
         at = found + strlen(k->lines[i]);
     }
+    check_chains(k->what, message);
     berth_status_free(status);
     berth_arena_destroy(arena);
 }
@@ -203,4 +225,35 @@ Test(planner, differences_are_copies) {
         cr_expect_eq(plan->copy_count, 1, "%zu: %u copies", i, plan->copy_count);
         berth_arena_destroy(arena);
     }
+}
+
+// Of a chain of 10,000 steps both ends are shown, and how much there is between.
+Test(planner, a_long_chain_is_abbreviated) {
+    enum { levels = 5000 };
+    berth_arena *arena = new_arena();
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "graph @main(%v0" T " on cpu:0) {\n");
+    for (int i = 0; i < levels; ++i)
+        berth_strbuf_addf(&text, " %%t%d = tuple(%%v%d)\n %%v%d = tuple_get(%%t%d) {index = 0}\n",
+                          i, i, i + 1, i);
+    berth_strbuf_addf(&text, " %%m = on_device(%%v%d) {device = opencl:0}\n return %%m }", levels);
+    berth_plan *plan = NULL;
+    berth_status status = plan_on(parse_module(arena, berth_strbuf_text(&text)), target_gch, &plan);
+    cr_assert_not_null(status);
+    const char *message = berth_status_message(status);
+    uint32_t lines = 1;
+    for (const char *at = message; *at; ++at) lines += *at == '\n';
+    cr_expect_lt(lines, 24, "%u lines", lines);
+    cr_expect_not_null(strstr(message,
+                              "%v0 is placed here, case:1:12\n    field of the tuple, case:2:2"
+                              "\n    projection of the tuple, case:3:2"));
+    // The demand, and a field and a projection per level.
+    const char *between =
+        berth_arena_printf(arena, "\n    ... %d more steps between ...\n", 1 + 2 * levels - 2 * 5);
+    cr_expect_not_null(strstr(message, between), "%s", message);
+    cr_expect_not_null(strstr(message, "projection of the tuple, case:10001:2\n  on opencl:0"),
+                       "%s", message);
+    check_chains("a long chain", message);
+    berth_status_free(status);
+    berth_arena_destroy(arena);
 }

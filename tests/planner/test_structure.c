@@ -109,6 +109,17 @@ static const placed modules[] = {
     {"a kind that nothing completes is the first of it", GQCH,
      "graph @main(%a" T ") { %s = neg(%a) %m = on_device(%s) {device = cpu} return %m }",
      "@main a:C s:C R:C\n"},
+    {"soft parts that no device has together give way", NULL,
+     "graph @main(%a" T ", %b" T ") { %x = neg(%a) on opencl %y = neg(%b) on *:1 "
+     "%z = add(%x, %y) return %z }",
+     "@main a:G b:H x:G y:H y>G z:G R:G\n"},
+    {"a number alone that the default device has not: the one that has it", NULL,
+     "graph @main(%b" T ") { %y = neg(%b) on *:1 return %y }", "@main b:H y:H R:H\n"},
+    {"a number alone that the default device's kind has", GQCH,
+     "graph @main(%b" T ") { %y = neg(%b) on *:1 return %y }", "@main b:Q y:Q R:Q\n"},
+    {"a number alone that meets a kind where there is no such device", NULL,
+     "graph @main(%a" T " on *:1, %b" T " on opencl) { %p = add(%a, %b) return %p }",
+     "@main a:H b:G b>H p:H R:H\n"},
     // ---- copies
     {"once per value and destination", NULL,
      "graph @main(%a" T ON_C ", %b" T ON_G ") { %s = add(%b, %a) %t = mul(%s, %a) %u = sub(%t, %a) "
@@ -178,5 +189,22 @@ ParameterizedTest(int *index, planner, structure) {
     cr_expect_str_eq(shown, m->expected, "%s:\n%sexpected\n%s", m->what, shown, m->expected);
     (void)plan_again(module, &options);
     cr_expect_str_eq(show_module(module, options.target), m->expected, "%s", m->what);
+    berth_arena_destroy(arena);
+}
+
+// A target alone: the first device that has it.
+Test(planner, a_target_alone) {
+    berth_arena *arena = new_arena();
+    berth_multi_target *target = parse_target(arena, GQCH);
+    char digits[33];
+    berth_hash128_hex(target->devices[2].target->hash, digits);
+    berth_module *module = parse_module(
+        arena, berth_arena_printf(
+                   arena, "graph @main(%%a" T ") { %%x = neg(%%a) on *#%s return %%x }", digits));
+    berth_plan_options options = {.target = target};
+    berth_plan *plan = NULL;
+    require(plan_with(module, &options, &plan));
+    cr_expect_str_eq(show_module(module, target), "@main a:C x:C R:C\n");
+    (void)plan_again(module, &options);
     berth_arena_destroy(arena);
 }
