@@ -11,10 +11,10 @@
 static const char *sum_of(berth_arena *arena, int terms) {
     berth_strbuf text = berth_strbuf_make(arena);
     berth_strbuf_add(
-        &text, "module @m {\ntensor @f(%x: f32[1] in, %y: f32[1] out) {\n  parallel %i in 1 {\n"
+        &text, "module \"m\"\ntensor @f(%x: f32[1] in, %y: f32[1] out) {\n  parallel %i in 1 {\n"
                "    %y[%i] = %x[%i]");
     for (int i = 1; i < terms; ++i) berth_strbuf_add(&text, " + %x[%i]");
-    berth_strbuf_add(&text, "\n  }\n}\n}\n");
+    berth_strbuf_add(&text, "\n  }\n}\n");
     return berth_strbuf_text(&text);
 }
 
@@ -32,7 +32,7 @@ Test(limits, expressions_nest_to_a_bound) {
     assert_ok(berth_module_verify(module));
     assert_ok(berth_module_to_json_text(arena, module, 0, &json));
     assert_ok(berth_module_from_json_text(arena, json, strlen(json), "sum.json", NULL, &module));
-    assert_fails(parse(arena, 100000, &module), BERTH_INVALID_ARGUMENT, "sum.txt:4:");
+    assert_fails(parse(arena, 100000, &module), BERTH_INVALID_ARGUMENT, "sum.txt:");
     assert_fails(parse(arena, 100000, &module), BERTH_INVALID_ARGUMENT,
                  "expressions nest more than 2000 deep");
     berth_arena_destroy(arena);
