@@ -81,12 +81,27 @@ void berth_strbuf_add_json(berth_strbuf *buffer, const char *text) {
     berth_strbuf_add(buffer, "\"");
 }
 
-// U+FFFE and U+FFFF are not characters of XML 1.0 (section 2.2); U+0080 to U+009F are control
-// codes.
-static bool xml_refuses(const unsigned char *at, size_t length) {
-    if (length == 0) return true;
-    if (length == 2) return at[0] == 0xc2 && at[1] < 0xa0;
-    return length == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
+// Code point of a well-formed sequence.
+static uint32_t code_point(const char *at, size_t length) {
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (length == 1) return bytes[0];
+    uint32_t code = bytes[0] & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; ++i) code = code << 6 | (bytes[i] & 0x3fu);
+    return code;
+}
+
+// C0, DEL and C1; line and paragraph separators; marks of direction (Unicode, Bidi_Control).
+static bool steers(uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c ||
+           (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+// U+FFFE and U+FFFF are not characters of XML 1.0 (section 2.2).
+static bool xml_refuses(const char *at, size_t length) {
+    if (length < 2) return length == 0;
+    uint32_t code = code_point(at, length);
+    return code == 0xfffe || code == 0xffff || steers(code);
 }
 
 static void add_xml_character(berth_strbuf *buffer, const char *at, size_t length) {
@@ -98,7 +113,7 @@ static void add_xml_character(berth_strbuf *buffer, const char *at, size_t lengt
     case '\'': berth_strbuf_add(buffer, "&#39;"); return;
     default: break;
     }
-    if (xml_refuses((const unsigned char *)at, length))
+    if (xml_refuses(at, length))
         berth_strbuf_add(buffer, "\xef\xbf\xbd");
     else if ((unsigned char)*at < 0x20 || *at == 0x7f)
         berth_strbuf_add(buffer, " ");
@@ -116,6 +131,21 @@ void berth_strbuf_add_xml(berth_strbuf *buffer, const char *text, size_t most_by
         at += step;
     }
     if (cut) berth_strbuf_add(buffer, "...");
+}
+
+size_t berth_shown_character(const char **inout_text, char out[20]) {
+    const char *at = *inout_text;
+    size_t length = berth_utf8_length(at), taken = length ? length : 1;
+    *inout_text += taken;
+    if (length && !steers(code_point(at, length))) {
+        memcpy(out, at, length);
+        out[length] = 0;
+        return length;
+    }
+    size_t written = 0;
+    for (size_t i = 0; i < taken; ++i)
+        written += (size_t)snprintf(out + written, 20 - written, "\\x%02x", (unsigned char)at[i]);
+    return written;
 }
 
 static bool format_special(double value, char out[32]) {

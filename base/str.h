@@ -31,9 +31,16 @@ size_t berth_utf8_length(const char *bytes);
 void berth_strbuf_add_json(berth_strbuf *buffer, const char *text);
 
 // Adds `text` as character data or the value of an attribute of XML (SVG): <, >, &, " and ' become
-// entities, control characters a space, and what no XML document may hold U+FFFD. Text of more than
-// `most_bytes` (0 = any) is cut between two characters and ends in "...".
+// entities, control characters a space, and what no XML document may hold, or would reorder the
+// line, U+FFFD. Text of more than `most_bytes` (0 = any) is cut between two characters and ends in
+// "...".
 void berth_strbuf_add_xml(berth_strbuf *buffer, const char *text, size_t most_bytes);
+
+// The first character of `*inout_text` (not at its end) as a terminal may show it, and moves behind
+// it. What could steer the terminal or reorder the line (control characters C0 and C1, marks of
+// direction, bytes that are not UTF-8) is written as its bytes, "\x1b". `out` is NUL-terminated.
+// Returns its length.
+size_t berth_shown_character(const char **inout_text, char out[20]);
 
 // Shortest decimal that reads back as the same value ("1", "0.1", "1e-05", "inf", "-inf", "nan").
 // `out` >= 32 bytes.

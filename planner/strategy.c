@@ -113,6 +113,14 @@ static berth_status build(berth_planner_state *state, berth_placement **out_plac
     return BERTH_OK;
 }
 
+// Frees a status whose step may fail, without harm but for a worse result. What memory ran out for
+// could be any.
+static berth_status allow_failure(berth_status status) {
+    if (status && berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    berth_status_free(status);
+    return BERTH_OK;
+}
+
 // What the rules alone would make of the module; false where they fail.
 static berth_status rules_start(const berth_planner_state *state, uint32_t *out_assignment,
                                 bool *out_found) {
@@ -128,10 +136,7 @@ static berth_status rules_start(const berth_planner_state *state, uint32_t *out_
     BERTH_TRY(berth_planner__constrain(&rules));
     berth_status status = berth_planner__place(&rules);
     if (!status) *out_found = berth_planner__placement_read(placement, &rules, out_assignment);
-    bool memory = status && berth_status_code(status) == BERTH_OUT_OF_MEMORY;
-    if (memory) return status;
-    berth_status_free(status);
-    return BERTH_OK;
+    return allow_failure(status);
 }
 
 static berth_status solve(const berth_planner_state *state, const char *strategy,
@@ -212,8 +217,7 @@ static berth_status bound_without_reserve(const berth_planner_state *state, doub
     berth_status status =
         berth_place_solve(choice->arena, &placement->problem, &solve_options, &answer);
     *out_bound = status ? 0 : answer.lower_bound;
-    berth_status_free(status);
-    return BERTH_OK;
+    return allow_failure(status);
 }
 
 // Placements with more and more room for values, until the estimate of what they need fits. The
@@ -247,12 +251,12 @@ static berth_status solve_with_room(berth_planner_state *state, berth_place_answ
 }
 
 // The bound of a short run of everything, where a strategy proves less.
-static void tighten(const berth_planner_state *state, berth_place_answer *answer) {
+static berth_status tighten(const berth_planner_state *state, berth_place_answer *answer) {
     berth_place_answer other = {0};
-    if (answer->proven) return;
+    if (answer->proven) return BERTH_OK;
     berth_status status = solve(state, "auto", bound_nodes, false, &other);
     if (!status) answer->lower_bound = fmax(answer->lower_bound, other.lower_bound);
-    berth_status_free(status);
+    return allow_failure(status);
 }
 
 static berth_status search(berth_planner_state *state) {
@@ -264,7 +268,7 @@ static berth_status search(berth_planner_state *state) {
     berth_place_answer answer = {0};
     BERTH_TRY(berth_status_prefix(solve_with_room(state, &answer), "placement"));
     bool bounded = strcmp(strategy_of(state), "auto") == 0 || state->options->reserve_bytes;
-    if (!bounded) tighten(state, &answer);
+    if (!bounded) BERTH_TRY(tighten(state, &answer));
     const uint32_t *assignment = answer.assignment;
     choice->found_by = answer.strategy;
     choice->lower_bound = answer.lower_bound;
@@ -278,7 +282,7 @@ static berth_status search(berth_planner_state *state) {
             assignment = start;
             choice->found_by = "default";
         }
-        berth_status_free(status);
+        BERTH_TRY(allow_failure(status));
     }
     const char *reason = berth_arena_printf(state->arena, "strategy %s, for %s", strategy_of(state),
                                             objective_of(state));
@@ -333,7 +337,7 @@ static void widen_capacities(berth_placement *placement, double factor) {
 }
 
 // A bound for what the rules placed: a short run of everything.
-static void bound_rules(berth_planner_state *state) {
+static berth_status bound_rules(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     berth_place_answer answer = {0};
     berth_planner__placement_capacity(choice->placement, NULL);
@@ -342,7 +346,7 @@ static void bound_rules(berth_planner_state *state) {
         choice->lower_bound = answer.lower_bound;
         choice->search_nodes = answer.nodes;
     }
-    berth_status_free(status);
+    return allow_failure(status);
 }
 
 static berth_status evaluate(const berth_planner_state *state, const uint32_t *assignment,
@@ -387,7 +391,7 @@ static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
     uint32_t *assignment =
         berth_arena_new_array(choice->arena, uint32_t, placement->problem.node_count);
     if (!berth_planner__placement_read(placement, state, assignment)) return BERTH_OK;
-    if (by_rules(state)) bound_rules(state);
+    if (by_rules(state)) BERTH_TRY(bound_rules(state));
     BERTH_TRY(berth_status_prefix(fill_value(state, assignment, plan), "the finished plan"));
     plan->found_by = choice->found_by;
     plan->reproducible = choice->reproducible;

@@ -71,24 +71,11 @@ void berth_target__check_fields(berth_target__parse *parse, const json *object,
     }
 }
 
-// Length of a well-formed sequence (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF), or
-// 0.
-static size_t utf8_length(const unsigned char *at) {
-    if (at[0] < 0x80) return 1;
-    size_t length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] < 0xc2 || at[0] > 0xf4) return 0;
-    for (size_t i = 1; i < length; ++i)
-        if ((at[i] & 0xc0) != 0x80) return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f)) return 0;
-    if ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f)) return 0;
-    return length;
-}
-
 bool berth_target__is_utf8(const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        size_t length = utf8_length(at);
+    while (*text) {
+        size_t length = berth_utf8_length(text);
         if (length == 0) return false;
-        at += length;
+        text += length;
     }
     return true;
 }

@@ -1,5 +1,6 @@
 // This machine: what the operating system says about its CPU, and targets made of such facts.
 #define _GNU_SOURCE  // sched_getaffinity
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,8 +112,10 @@ static void read_cpuinfo(cpuinfo *info) {
     char *text = malloc(capacity);
     FILE *file = text ? fopen("/proc/cpuinfo", "r") : NULL;
     size_t length = file ? fread(text, 1, capacity - 1, file) : 0;
+    bool no_memory = !text || (!file && errno == ENOMEM);
     if (file) fclose(file);
-    if (!text) return;
+    if (no_memory) free(text);
+    if (no_memory) berth_arena_fail(info->arena);
     text[length] = 0;
     berth_arena *scratch = berth_arena_create_child(info->arena);
     berth_arena_defer(scratch, free, text);

@@ -283,6 +283,11 @@ const char *berth_target_print_json(berth_arena *arena, const berth_multi_target
 // For logs: "opencl:0 cpu:0 host=cpu:0". Not meant to be read back. Inside berth_arena_try.
 const char *berth_target_print_short(berth_arena *arena, const berth_multi_target *target);
 bool berth_multi_target_equal(const berth_multi_target *a, const berth_multi_target *b);
+// What two canonical forms differ in, field by field, as the first has it:
+// "devices[0].target.cores: 4, not 2; devices[0].target.features: without avx512f". At most a few
+// fields; "" when nothing. Errors: INVALID_ARGUMENT when one is not JSON.
+BERTH_MUST_USE berth_status berth_target_difference(berth_arena *arena, const char *left,
+                                                    const char *right, const char **out_text);
 
 // ----------------------------------------------------------------------------------------------------
 // tags

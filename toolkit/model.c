@@ -25,6 +25,7 @@ static berth_status add_driver_devices(berth_arena *arena, const char *kind,
                                        berth_machine_facts *facts) {
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
+    if (status && berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
     if (status) {  // not here: `local` then has no such device, and `berth devices` says why
         berth_status_free(status);
         return BERTH_OK;
@@ -86,42 +87,21 @@ static berth_status parse_target(berth_model *model, const berth_model_options *
     return berth_target_parse(model->arena, text, &target_options, &model->target);
 }
 
-// What is decided when a program is built cannot be changed when it runs.
-static berth_status refuse_build_options(const char *path, const berth_model_options *options) {
-    const berth_target_options *target = &options->target_options;
-    const char *option = options->import.dim_count         ? "--dim"
-                         : options->compile.strategy       ? "--strategy"
-                         : options->compile.objective      ? "--objective"
-                         : options->compile.node_budget    ? "--nodes"
-                         : options->compile.time_budget_ns ? "--time-budget"
-                         : options->target                 ? NULL  // compared as a whole
-                         : target->pins                    ? "--pin"
-                         : target->overrides               ? "--set"
-                         : target->host                    ? "--host"
-                         : target->executor                ? "--executor"
-                         : target->runtime                 ? "--runtime"
-                                                           : NULL;
-    if (!option) return BERTH_OK;
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "\"%s\" is a built program: %s has no effect on it any more; build it "
-                             "again with that option",
-                             path, option);
-}
-
 static berth_status open_program(berth_model *model, const char *path,
                                  const berth_model_options *options) {
-    BERTH_TRY(refuse_build_options(path, options));
     // All of the file, constants too: a damaged weight would give results that are only wrong.
     BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
     BERTH_TRY(berth_program_read(model->arena, path, &model->program));
     if (!options->target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options));
     if (strcmp(model->target->canonical, model->program->target_json) == 0) return BERTH_OK;
-    return berth_status_make(
-        BERTH_INCOMPATIBLE,
-        "\"%s\" was built for another target; leave --target out to run it as built, or build it "
-        "again. Built for: %s",
-        path, model->program->target_json);
+    const char *difference = NULL;
+    BERTH_TRY(berth_target_difference(model->arena, model->program->target_json,
+                                      model->target->canonical, &difference));
+    return berth_status_make(BERTH_INCOMPATIBLE,
+                             "\"%s\" was built for another target (%s); leave --target out to run "
+                             "it as built, or build it again",
+                             path, difference);
 }
 
 static bool places_by_search(const berth_compile_options *options) {

@@ -7,17 +7,13 @@ static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7"
                                       "#f0e442", "#0072b2", "#d55e00"};
 enum { palette_size = sizeof(palette) / sizeof(palette[0]) };
 
+// XML, for labels in HTML form and quoted attributes; Graphviz reads escapes behind a backslash.
 static void add_escaped(berth_strbuf *out, const char *text) {
-    for (; *text; ++text) {
-        switch (*text) {
-        case '&': berth_strbuf_add(out, "&amp;"); break;
-        case '<': berth_strbuf_add(out, "&lt;"); break;
-        case '>': berth_strbuf_add(out, "&gt;"); break;
-        case '"': berth_strbuf_add(out, "&quot;"); break;
-        case '\\': berth_strbuf_add(out, "&#92;"); break;
-        default: berth_strbuf_add_n(out, text, 1); break;
-        }
+    for (const char *slash; (slash = strchr(text, '\\')); text = slash + 1) {
+        berth_strbuf_add_xml(out, berth_arena_strndup(out->arena, text, (size_t)(slash - text)), 0);
+        berth_strbuf_add(out, "&#92;");
     }
+    berth_strbuf_add_xml(out, text, 0);
 }
 
 // ---- dot ----------------------------------------------------------------------------------------

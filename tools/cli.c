@@ -6,11 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "artifact/file.h"
 #include "toolkit/tensor_file.h"
 
 enum {
     key_target = 't',
     key_quiet = 'q',
+    key_format = 'f',
     key_host = 0x100,
     key_executor,
     key_runtime,
@@ -30,7 +32,6 @@ enum {
     key_no_layouts,
     key_no_winograd,
     key_jobs,
-    key_format,
 };
 
 static const struct argp_option file_options[] = {
@@ -94,9 +95,10 @@ static _Noreturn void list_strategies(const berth_cli_model *cli) {
         if (list)
             json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", doc));
         else
-            printf("%-12s %s\n", name, doc);
+            berth_cli_print("%-12s %s\n", name, doc);
     }
-    exit(list ? berth_cli_print_json(list) : 0);
+    if (list) berth_cli_print_json(list);
+    exit(0);
 }
 
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
@@ -113,8 +115,9 @@ int berth_cli_choose(struct argp_state *state, const char *option, const char *t
                                        names[i]);
     }
     const char *closest = berth_closest(text, names);
-    argp_error(state, "%s takes %s, not \"%s\"%s%s%s", option, list, text,
-               closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "");
+    berth_cli_wrong_usage(state, "%s takes %s, not \"%s\"%s%s%s", option, list, text,
+                          closest ? "; did you mean \"" : "", closest ? closest : "",
+                          closest ? "\"?" : "");
     return 0;
 }
 
@@ -143,9 +146,10 @@ static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *s
     const char *equals = strchr(arg, '=');
     uint64_t extent = 0;
     if (!equals || equals == arg)
-        argp_error(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
+        berth_cli_wrong_usage(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
     else if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
-        argp_error(state, "--dim %s: the extent must be a number from 0 to %d", arg, INT32_MAX);
+        berth_cli_wrong_usage(state, "--dim %s: the extent must be a number from 0 to %d", arg,
+                              INT32_MAX);
     berth_cli_push(cli, &cli->dims, arg);
 }
 
@@ -156,12 +160,12 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     case key_format: cli->format = arg; return 0;
     case key_quiet: cli->quiet = true; return 0;
     case ARGP_KEY_ARG:
-        if (cli->model) argp_error(state, "only one model");
+        if (cli->model) berth_cli_wrong_usage(state, "only one model");
         cli->model = arg;
         return 0;
     case ARGP_KEY_END:
         if (cli->lists_strategies) list_strategies(cli);
-        if (!cli->model) argp_error(state, "which model?");
+        if (!cli->model) berth_cli_wrong_usage(state, "which model?");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -182,30 +186,31 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_input:
         if (!berth_cli_names_file(arg))
-            argp_error(state, "--input takes NAME=FILE, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--input takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(cli, &cli->inputs, arg);
         return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
-            argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
         return 0;
     case key_time_budget:
         if (!berth_cli_parse_time(arg, &cli->time_budget_ns))
-            argp_error(state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"",
-                       arg);
+            berth_cli_wrong_usage(
+                state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
     case key_cache_dir: cli->cache_folder = arg; return 0;
     case key_cache_limit:
         if (!berth_cli_parse_bytes(arg, &cli->cache_limit_bytes) || cli->cache_limit_bytes == 0)
-            argp_error(state, "--cache-limit takes bytes such as 500M or 2GiB, not \"%s\"", arg);
+            berth_cli_wrong_usage(
+                state, "--cache-limit takes bytes such as 500M or 2GiB, not \"%s\"", arg);
         return 0;
     case key_compiler_time_limit:
         if (!berth_cli_parse_time(arg, &cli->compiler_time_limit_ns))
-            argp_error(state,
-                       "--compiler-time-limit takes a time such as 500ms, 10s or 2m, not \"%s\"",
-                       arg);
+            berth_cli_wrong_usage(
+                state, "--compiler-time-limit takes a time such as 500ms, 10s or 2m, not \"%s\"",
+                arg);
         return 0;
     case key_no_cache: cli->no_cache = true; return 0;
     case key_no_fusion: cli->no_fusion = true; return 0;
@@ -213,7 +218,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_no_winograd: cli->no_winograd = true; return 0;
     case key_jobs:
         if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 1024)
-            argp_error(state, "--jobs takes a number from 1 to 1024, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--jobs takes a number from 1 to 1024, not \"%s\"", arg);
         cli->jobs = (uint32_t)number;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -229,26 +234,42 @@ bool berth_cli_names_file(const char *text) {
     return equals && equals != text && equals[1];
 }
 
-void berth_cli_parse(const struct argp *argp, int argc, char **argv, void *input) {
+// ---- running ------------------------------------------------------------------------------------
+
+typedef struct job {
+    const berth_cli_command *command;
+    void *state;
+    int argc;
+    char **argv;
+} job;
+
+static berth_status run_job(void *user) {
+    job *j = user;
+    berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
     argp_err_exit_status = 2;
     argp_program_version = "berth " BERTH_VERSION;
     char name[64];
-    snprintf(name, sizeof(name), "berth %s", argv[0]);
-    argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
-    argp_parse(argp, argc, argv, 0, NULL, input);
+    snprintf(name, sizeof(name), "berth %s", j->argv[0]);
+    j->argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
+    // Wrong usage ends the process there.
+    if (argp_parse(&j->command->argp, j->argc, j->argv, 0, NULL, j->state) != 0)
+        return berth_status_oom();
+    return j->command->run(j->state);
 }
 
-bool berth_cli_begin(berth_cli_model *cli) {
-    memset(cli, 0, sizeof(*cli));
+int berth_cli_run(const berth_cli_command *command, void *state, int argc, char **argv) {
+    berth_cli_model *cli = state;
+    job j = {command, state, argc, argv};
     berth_status status = berth_arena_create(berth_allocator_system(), &cli->arena);
-    if (!status) return true;
-    berth_cli_finish(status);
-    return false;
-}
-
-void berth_cli_end(berth_cli_model *cli) {
+    if (!status) status = berth_arena_try(cli->arena, run_job, &j);
+    if (status) {
+        berth_cli_message("error", berth_status_message(status));
+        cli->exit_status = 1;
+    }
+    berth_status_free(status);
+    if (command->end) command->end(state);
     berth_arena_destroy(cli->arena);
-    cli->arena = NULL;
+    return cli->exit_status;
 }
 
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value) {
@@ -301,26 +322,6 @@ const char *berth_cli_cache_folder(berth_arena *arena) {
     return home && *home ? berth_arena_printf(arena, "%s/.cache/berth", home) : NULL;
 }
 
-// Names in models are anything; what would steer a terminal is shown as its number.
-static void print_message(const char *level, const char *message) {
-    fprintf(stderr, "berth: %s: ", level);
-    for (const char *at = message; *at; ++at) {
-        unsigned char byte = (unsigned char)*at;
-        if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f)
-            fprintf(stderr, "\\x%02x", byte);
-        else
-            fputc(byte, stderr);
-    }
-    fputc('\n', stderr);
-}
-
-int berth_cli_finish(berth_status status) {
-    if (!status) return 0;
-    print_message("error", berth_status_message(status));
-    berth_status_free(status);
-    return 1;
-}
-
 bool berth_cli_wants_json(const berth_cli_model *cli) {
     if (!cli->format || strcmp(cli->format, "text") == 0) return false;
     if (strcmp(cli->format, "json") == 0) return true;
@@ -332,7 +333,7 @@ static void write_log(void *state, berth_log_level level, const char *message) {
     const berth_cli_model *cli = state;
     static const char *const names[] = {"error", "warning", "note", "debug"};
     if (level > (cli->quiet ? BERTH_LOG_WARNING : BERTH_LOG_INFO)) return;
-    print_message(names[level], message);
+    berth_cli_message(names[level], message);
 }
 
 berth_log berth_cli_log(const berth_cli_model *cli) {
@@ -382,8 +383,46 @@ static berth_status read_inputs_of(berth_cli_model *cli, berth_model_options *ou
     return BERTH_OK;
 }
 
+// What is decided when a program is built cannot be changed when it runs. A target is compared as a
+// whole, pins and all.
+void berth_cli_refuse_with_program(const berth_cli_model *cli) {
+    if (!berth_program_file_is(cli->model)) return;
+    const struct {
+        bool given;
+        const char *option;
+    } all[] = {
+        {cli->dims.count > 0, "--dim"},
+        {cli->strategy, "--strategy"},
+        {cli->objective, "--objective"},
+        {cli->node_budget > 0, "--nodes"},
+        {cli->time_budget_ns > 0, "--time-budget"},
+        {cli->no_fusion, "--no-fusion"},
+        {cli->no_layouts, "--no-layouts"},
+        {cli->no_winograd, "--no-winograd"},
+        {cli->jobs > 0, "--jobs"},
+        {cli->cache_folder, "--cache-dir"},
+        {cli->cache_limit_bytes > 0, "--cache-limit"},
+        {cli->no_cache, "--no-cache"},
+        {cli->pins.count > 0 && !cli->target, "--pin"},
+        {cli->overrides.count > 0 && !cli->target, "--set"},
+        {cli->host && !cli->target, "--host"},
+        {cli->executor && !cli->target, "--executor"},
+        {cli->runtime && !cli->target, "--runtime"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {
+        if (!all[i].given) continue;
+        berth_cli_message(
+            "error", berth_arena_printf(cli->arena,
+                                        "\"%s\" is a built program: %s has no effect on it any "
+                                        "more; build it again with that option",
+                                        cli->model, all[i].option));
+        exit(2);
+    }
+}
+
 berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                      berth_model_options *out) {
+    berth_cli_refuse_with_program(cli);
     memset(out, 0, sizeof(*out));
     out->target = cli->target;
     out->target_options =

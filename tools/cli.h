@@ -19,8 +19,8 @@ typedef struct berth_cli_strings {
     uint32_t count;
 } berth_cli_strings;
 
-// What every command with a model takes (berth_cli_model_argp as an argp child;
-// state->child_inputs[0] must be set to the struct).
+// The beginning of every command's state: what commands with a model take (berth_cli_model_argp as
+// an argp child; state->child_inputs[0] must be set to the struct), and what all have.
 typedef struct berth_cli_model {
     const char *model;  // the argument MODEL; the command sees arguments first
     const char *target;
@@ -45,20 +45,33 @@ typedef struct berth_cli_model {
     int64_t compiler_time_limit_ns;  // 0 = the default
     bool lists_strategies;           // --strategy list: print them and be done, without a model
     bool quiet;
+    int exit_status;  // of the command, where there is no error: see berth_cli_command
 
-    struct sigaction saved_actions[4];  // see berth_cli_interrupt
+    struct sigaction saved_actions[3];  // see berth_cli_interrupt
 
     const char *format;  // as given, for commands with more formats
-    berth_arena *arena;  // for the lists above; made by berth_cli_begin
+    berth_arena *arena;  // of the whole command
 } berth_cli_model;
 
 extern const struct argp berth_cli_model_argp;
 // MODEL, --dim, --format and --quiet alone.
 extern const struct argp berth_cli_file_argp;
 
-// Makes the arena, sets defaults. Prints and returns false when there is no memory.
-bool berth_cli_begin(berth_cli_model *cli);
-void berth_cli_end(berth_cli_model *cli);
+// A command: its command line and what it does. Its state begins with a berth_cli_model.
+typedef struct berth_cli_command {
+    struct argp argp;
+    // Inside berth_arena_try of the arena. Sets exit_status where that is not 0 without an error.
+    berth_status (*run)(void *state);
+    void (*end)(void *state);  // (optional) frees what `run` made, after errors too
+} berth_cli_command;
+
+// Parses the command line (exit status 2 for wrong usage), runs the command and prints its error.
+// `state` is zeroed but for the command's own defaults. Returns the exit status.
+int berth_cli_run(const berth_cli_command *command, void *state, int argc, char **argv);
+
+// What argp does not: options that are no option's full name are wrong usage, with a suggestion;
+// -h becomes --help. argv[0] is the command's name.
+void berth_cli_check_arguments(const struct argp *argp, int argc, char **argv);
 
 // Fills model options from the command line (reads --input files when `read_inputs`).
 // `inputs_as_constants`: integer inputs of at most 64 elements are bound as constants as well
@@ -66,12 +79,26 @@ void berth_cli_end(berth_cli_model *cli);
 BERTH_MUST_USE berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                                     berth_model_options *out_options);
 
+// Wrong usage (exit status 2) where options for compiling are given with a built program.
+void berth_cli_refuse_with_program(const berth_cli_model *cli);
+
 // Adds an item to a list.
 void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *item);
 
-// Prints the status ("berth: error: ...") and frees it; returns the exit status, 1 (0 for no
-// status).
-int berth_cli_finish(berth_status status);
+// Results as text on stdout, like printf; what could steer a terminal in the arguments is shown as
+// numbers. Line breaks of the format stand at its end.
+void berth_cli_print(const char *format, ...) BERTH_PRINTF(1, 2);
+// "berth: LEVEL: MESSAGE" on stderr, harmless for terminals, too.
+void berth_cli_message(const char *level, const char *message);
+
+// argp_error, harmless for terminals: the message, how to get help, exit status 2.
+void berth_cli_wrong_usage(struct argp_state *state, const char *format, ...) BERTH_PRINTF(2, 3);
+
+// Ends the process with an error, exit status 1, where a part of a result could not be made.
+_Noreturn void berth_cli_end_without_memory(void);
+// At exit: a result that did not reach stdout (a full disk, a closed pipe) is an error, exit status
+// 1.
+void berth_cli_close_results(void);
 
 // --format: true for json, false for text; any other word is wrong usage (prints and exits with 2).
 bool berth_cli_wants_json(const berth_cli_model *cli);
@@ -89,8 +116,13 @@ void berth_cli_watch_files(void);
 // U+FFFD. NULL text gives null.
 json_t *berth_cli_json_text(const char *text);
 
-// Dumps JSON to stdout with a newline, and frees it. Returns an exit status.
-int berth_cli_print_json(json_t *json);
+// Has jansson's failed allocations end the process; jansson and those who call it would leave out
+// what could not be made, silently (and json_loads of 2.14 crashes). Before any JSON is made.
+void berth_cli_begin_json(void);
+// Dumps JSON to stdout with a newline, and frees it.
+void berth_cli_print_json(json_t *json);
+// JSON as text to stdout; what could steer a terminal is written \uXXXX.
+void berth_cli_put_json(const char *text);
 
 // Whether a text is NAME=FILE.
 bool berth_cli_names_file(const char *text);
@@ -101,7 +133,7 @@ bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
 enum { BERTH_CLI_MOST_NAMES = 32 };
 // Appends a name that is not there yet to a NULL-terminated list.
 void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *name);
-// Index of `text` in `names` (NULL-terminated); otherwise argp_error, wrong usage, with all of them
+// Index of `text` in `names` (NULL-terminated); otherwise wrong usage, with all of them
 // and the closest.
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
                      const char *const *names);
@@ -110,8 +142,5 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else
 // ~/.cache/berth; NULL = none.
 const char *berth_cli_cache_folder(berth_arena *arena);
-
-// argp_parse with exit status 2 for wrong usage.
-void berth_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif  // BERTH_TOOLS_CLI_H_

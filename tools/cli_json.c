@@ -3,19 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "tools/cli.h"
 
-// Length of the UTF-8 character at `text`; 0 when there is none. JSON takes no surrogates and
-// nothing above U+10FFFF (RFC 3629, section 4).
-static size_t character_length(const unsigned char *text) {
-    if (text[0] < 0x80) return 1;
-    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4) return 0;
-    for (size_t i = 1; i < length; ++i)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool outside = (text[0] == 0xed && text[1] > 0x9f) || (text[0] == 0xf4 && text[1] > 0x8f);
-    return overlong || outside ? 0 : length;
+static void *allocate(size_t size_bytes) {
+    void *memory = malloc(size_bytes);
+    if (!memory) berth_cli_end_without_memory();
+    return memory;
+}
+
+void berth_cli_begin_json(void) {
+    json_set_alloc_funcs(allocate, free);
 }
 
 json_t *berth_cli_json_text(const char *text) {
@@ -25,9 +23,9 @@ json_t *berth_cli_json_text(const char *text) {
     if (json) return json;
     char *clean = malloc(strlen(text) * 3 + 1);
     size_t length = 0;
-    if (!clean) return NULL;
+    if (!clean) berth_cli_end_without_memory();
     while (*text) {
-        size_t valid = character_length((const unsigned char *)text);
+        size_t valid = berth_utf8_length(text);
         memcpy(clean + length, valid ? text : replacement, valid ? valid : 3);
         length += valid ? valid : 3;
         text += valid ? valid : 1;
@@ -37,10 +35,31 @@ json_t *berth_cli_json_text(const char *text) {
     return json;
 }
 
-int berth_cli_print_json(json_t *json) {
-    int failed = !json || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS) != 0 ||
-                 putchar('\n') == EOF || fflush(stdout) != 0;
-    if (!json) fputs("berth: error: no memory for the result's JSON\n", stderr);
+// Outside ASCII, JSON has only characters of strings: what could steer a terminal is escaped there.
+void berth_cli_put_json(const char *text) {
+    while (*text) {
+        size_t plain = strcspn(text, "\x7f\xc2\xd8\xe2");  // where such characters begin
+        fwrite(text, 1, plain, stdout);
+        text += plain;
+        if (!*text) break;
+        char shown[20];
+        const char *at = text;
+        size_t length = berth_utf8_length(text);
+        if (berth_shown_character(&text, shown) == length && length)
+            fwrite(at, 1, length, stdout);
+        else if (length == 3)
+            printf("\\u%04x", (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu));
+        else
+            printf("\\u%04x", length == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
+                                          : (unsigned)(unsigned char)at[0]);
+    }
+}
+
+void berth_cli_print_json(json_t *json) {
+    char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    if (!text) berth_cli_end_without_memory();
+    berth_cli_put_json(text);
+    putchar('\n');
+    free(text);
     json_decref(json);
-    return failed;  // of stdout, the end of main says it
 }

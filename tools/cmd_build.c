@@ -9,6 +9,7 @@
 typedef struct build_command {
     berth_cli_model cli;
     const char *output;
+    berth_model *model;
 } build_command;
 
 static const struct argp_option options[] = {
@@ -22,7 +23,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case 'o': command->output = arg; return 0;
     case ARGP_KEY_END:
-        if (!command->output || !*command->output) argp_error(state, "where to? Give -o FILE");
+        if (!command->output || !*command->output)
+            berth_cli_wrong_usage(state, "where to? Give -o FILE");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -38,18 +40,6 @@ static berth_status check_output(const build_command *command) {
                              "\"%s\" is the model itself; give -o another file", command->output);
 }
 
-static berth_status build(build_command *command, berth_model **out_model) {
-    berth_model_options model_options;
-    BERTH_TRY(check_output(command));
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    BERTH_TRY(berth_model_load(command->cli.model, &model_options, out_model));
-    berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
-    berth_interrupt_defer(interrupt, true);
-    berth_status status = berth_program_write(berth_model_program(*out_model), command->output);
-    berth_interrupt_defer(interrupt, false);
-    return status;
-}
-
 static uint64_t constant_bytes(const berth_program *program) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < program->constant_count; ++i)
@@ -57,37 +47,49 @@ static uint64_t constant_bytes(const berth_program *program) {
     return total;
 }
 
+static void print_result(const build_command *command, const berth_program *program) {
+    char bytes[32];
+    berth_format_bytes(constant_bytes(program), bytes);
+    if (berth_cli_wants_json(&command->cli))
+        berth_cli_print_json(
+            json_pack("{s:o, s:i, s:i, s:I}", "file", berth_cli_json_text(command->output),
+                      "kernels", (int)program->kernel_count, "steps", (int)program->step_count,
+                      "constant_bytes", (json_int_t)constant_bytes(program)));
+    else
+        berth_cli_print("%s: %u kernels, %u steps, constants %s\n", command->output,
+                        program->kernel_count, program->step_count, bytes);
+}
+
+static berth_status build(void *state) {
+    build_command *command = state;
+    berth_model_options model_options;
+    berth_cli_wants_json(&command->cli);  // a wrong word is found before the work
+    BERTH_TRY(check_output(command));
+    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
+    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
+    const berth_program *program = berth_model_program(command->model);
+    berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
+    berth_interrupt_defer(interrupt, true);
+    berth_status status = berth_program_write(program, command->output);
+    berth_interrupt_defer(interrupt, false);
+    BERTH_TRY(status);
+    print_result(command, program);
+    return BERTH_OK;
+}
+
+static void end(void *state) {
+    berth_model_destroy(((build_command *)state)->model);
+}
+
 int berth_cmd_build(int argc, char **argv) {
-    build_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "MODEL -o FILE",
-        "Compiles MODEL for a target into one file that `berth run` and `berth verify` take in "
-        "place of the model. Running it needs no compiler.",
-        children,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    bool json = berth_cli_wants_json(&command.cli);
-    berth_model *model = NULL;
-    int exit_status = berth_cli_finish(build(&command, &model));
-    if (exit_status == 0) {
-        const berth_program *program = berth_model_program(model);
-        char bytes[32];
-        berth_format_bytes(constant_bytes(program), bytes);
-        if (json)
-            exit_status = berth_cli_print_json(
-                json_pack("{s:o, s:i, s:i, s:I}", "file", berth_cli_json_text(command.output),
-                          "kernels", (int)program->kernel_count, "steps", (int)program->step_count,
-                          "constant_bytes", (json_int_t)constant_bytes(program)));
-        else
-            printf("%s: %u kernels, %u steps, constants %s\n", command.output,
-                   program->kernel_count, program->step_count, bytes);
-    }
-    berth_model_destroy(model);
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {options, parse, "MODEL -o FILE",
+                 "Compiles MODEL for a target into one file that `berth run` and `berth verify` "
+                 "take in place of the model. Running it needs no compiler.",
+                 children, NULL, NULL},
+        .run = build,
+        .end = end};
+    build_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

@@ -16,7 +16,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     switch (key) {
     case 'f': cli->format = arg; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "unexpected argument \"%s\"", arg); return 0;
+    case ARGP_KEY_ARG: berth_cli_wrong_usage(state, "unexpected argument \"%s\"", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -60,67 +60,65 @@ static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
 }
 
 static void print_device(const char *kind, const berth_device_info *device) {
-    printf("  %s:%u  %s\n", kind, device->ordinal, device->name);
-    printf("      %s%s%s, %u compute unit%s", device->vendor, *device->vendor ? ", " : "",
-           device->driver_version, device->compute_units, device->compute_units == 1 ? "" : "s");
+    berth_cli_print("  %s:%u  %s\n", kind, device->ordinal, device->name);
+    berth_cli_print("      %s%s%s, %u compute unit%s", device->vendor, *device->vendor ? ", " : "",
+                    device->driver_version, device->compute_units,
+                    device->compute_units == 1 ? "" : "s");
     char bytes[32];
     if (device->local_memory_bytes) {
         berth_format_bytes(device->local_memory_bytes, bytes);
-        printf(", groups of up to %llu with %s of local memory",
-               (unsigned long long)device->max_group_size, bytes);
+        berth_cli_print(", groups of up to %llu with %s of local memory",
+                        (unsigned long long)device->max_group_size, bytes);
     }
-    printf("\n");
+    berth_cli_print("\n");
     for (int level = 0; level < 3; ++level) {
         if (!device->cache_bytes[level]) continue;
         berth_format_bytes(device->cache_bytes[level], bytes);
-        printf("%s L%d %s", level ? "," : "      caches of a core:", level + 1, bytes);
+        berth_cli_print("%s L%d %s", level ? "," : "      caches of a core:", level + 1, bytes);
     }
-    if (device->cache_bytes[0]) printf("\n");
+    if (device->cache_bytes[0]) berth_cli_print("\n");
     for (uint32_t i = 0; i < device->memory_count; ++i) {
         const berth_memory_info *memory = &device->memories[i];
         berth_format_bytes(memory->capacity_bytes, bytes);
-        printf("      memory %s: %s, aligned to %u%s\n", memory->scope,
-               memory->capacity_bytes ? bytes : "capacity unknown", memory->alignment_bytes,
-               memory->host_visible        ? ", host memory"
-               : i == 0 && device->unified ? ", can be shared with the host"
-                                           : "");
+        berth_cli_print("      memory %s: %s, aligned to %u%s\n", memory->scope,
+                        memory->capacity_bytes ? bytes : "capacity unknown",
+                        memory->alignment_bytes,
+                        memory->host_visible        ? ", host memory"
+                        : i == 0 && device->unified ? ", can be shared with the host"
+                                                    : "");
     }
 }
 
 static void print_report(const berth_driver_report *reports, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_driver_report *report = &reports[i];
-        printf("%s: %s\n", report->kind, report->description);
-        if (!report->available) printf("  not available: %s\n", report->reason);
+        berth_cli_print("%s: %s\n", report->kind, report->description);
+        if (!report->available) berth_cli_print("  not available: %s\n", report->reason);
         for (uint32_t d = 0; d < report->device_count; ++d)
             print_device(report->kind, &report->devices[d]);
     }
 }
 
-int berth_cmd_devices(int argc, char **argv) {
-    berth_cli_model cli = {0};
-    if (!berth_cli_begin(&cli)) return 1;
-    static const struct argp argp = {
-        options,
-        parse,
-        "",
-        "Shows the drivers that are built in, the devices they find on this machine, and what is "
-        "missing and why.",
-        NULL,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &cli);
-    bool json = berth_cli_wants_json(&cli);
+static berth_status show_devices(void *state) {
+    berth_cli_model *cli = state;
+    bool json = berth_cli_wants_json(cli);
     berth_driver_report *reports = NULL;
     uint32_t count = 0;
-    int exit_status = berth_cli_finish(
-        berth_driver_report_all(cli.arena, berth_allocator_system(), &reports, &count));
-    if (exit_status == 0) {
-        if (json)
-            exit_status = berth_cli_print_json(report_json(reports, count));
-        else
-            print_report(reports, count);
-    }
-    berth_cli_end(&cli);
-    return exit_status;
+    BERTH_TRY(berth_driver_report_all(cli->arena, berth_allocator_system(), &reports, &count));
+    if (json)
+        berth_cli_print_json(report_json(reports, count));
+    else
+        print_report(reports, count);
+    return BERTH_OK;
+}
+
+int berth_cmd_devices(int argc, char **argv) {
+    static const berth_cli_command command = {
+        .argp = {options, parse, "",
+                 "Shows the drivers that are built in, the devices they find on this machine, and "
+                 "what is missing and why.",
+                 NULL, NULL, NULL},
+        .run = show_devices};
+    berth_cli_model cli = {0};
+    return berth_cli_run(&command, &cli, argc, argv);
 }

@@ -1,4 +1,4 @@
-// berth inspect: what is in a model.
+// berth inspect: what is in a model, or in a program.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ typedef struct facts {
     op_count *ops;
     uint32_t op_kinds;
     uint32_t node_count;
+    berth_loc_id *nodes;  // [node_count] in the order of the model
     uint64_t weight_bytes;
     uint32_t weight_count;
 } facts;
@@ -42,6 +43,7 @@ static facts gather(const berth_module *module, berth_arena *arena) {
                .graph = berth_graph_get(module, berth_module_find_function(module, "main"))};
     uint32_t *counts = berth_arena_new_array(arena, uint32_t, module->locs.count + 1);
     berth_str_id *names = berth_arena_new_array(arena, berth_str_id, module->locs.count + 1);
+    f.nodes = berth_arena_new_array(arena, berth_loc_id, module->locs.count + 1);
     for (uint32_t i = 0; i < module->locs.count; ++i) {
         const berth_loc *loc = &module->locs.data[i];
         if (!loc->op_type || loc->part_count) continue;
@@ -50,7 +52,7 @@ static facts gather(const berth_module *module, berth_arena *arena) {
         while (at < f.op_kinds && names[at] != loc->op_type) at++;
         if (at == f.op_kinds) names[f.op_kinds++] = loc->op_type;
         counts[at]++;
-        f.node_count++;
+        f.nodes[f.node_count++] = i;
     }
     f.ops = berth_arena_new_array(arena, op_count, f.op_kinds);
     for (uint32_t i = 0; i < f.op_kinds; ++i)
@@ -77,20 +79,25 @@ static const char *name_of(const facts *f, berth_value_id value) {
 
 static void print_text(const facts *f, berth_arena *arena) {
     const berth_region *root = &f->graph->regions.data[0];
-    printf("model %s\n", berth_module_str(f->module, f->module->name));
+    berth_cli_print("model %s\n", berth_module_str(f->module, f->module->name));
     for (uint32_t i = 0; i < root->params.count; ++i)
-        printf("input %s %s\n", name_of(f, root->params.data[i]),
-               type_text(f, root->params.data[i], arena));
+        berth_cli_print("input %s %s\n", name_of(f, root->params.data[i]),
+                        type_text(f, root->params.data[i], arena));
     for (uint32_t i = 0; i < root->results.count; ++i)
-        printf("output %s %s\n", name_of(f, root->results.data[i]),
-               type_text(f, root->results.data[i], arena));
+        berth_cli_print("output %s %s\n", name_of(f, root->results.data[i]),
+                        type_text(f, root->results.data[i], arena));
     char bytes[32];
     berth_format_bytes(f->weight_bytes, bytes);
-    printf("weights %s in %u tensors\n", bytes, f->weight_count);
-    printf("operators %u:", f->node_count);
+    berth_cli_print("weights %s in %u tensors\n", bytes, f->weight_count);
+    berth_cli_print("operators %u:", f->node_count);
     for (uint32_t i = 0; i < f->op_kinds; ++i)
-        printf("%s %s %u", i ? "," : "", f->ops[i].op, f->ops[i].count);
-    putchar('\n');
+        berth_cli_print("%s %s %u", i ? "," : "", f->ops[i].op, f->ops[i].count);
+    berth_cli_print("\n");
+    for (uint32_t i = 0; i < f->node_count; ++i) {
+        const berth_loc *loc = &f->module->locs.data[f->nodes[i]];
+        berth_cli_print("node %-24s %s\n", berth_module_str(f->module, loc->op_type),
+                        berth_module_str(f->module, loc->node));
+    }
 }
 
 static json_t *values_json(const facts *f, const berth_value_id *values, uint32_t count) {
@@ -110,74 +117,143 @@ static json_t *values_json(const facts *f, const berth_value_id *values, uint32_
     return list;
 }
 
+static json_t *nodes_json(const facts *f) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < f->node_count; ++i) {
+        const berth_loc *loc = &f->module->locs.data[f->nodes[i]];
+        json_array_append_new(
+            list, json_pack("{s:o, s:o}", "name",
+                            berth_cli_json_text(berth_module_str(f->module, loc->node)), "op",
+                            berth_cli_json_text(berth_module_str(f->module, loc->op_type))));
+    }
+    return list;
+}
+
 static json_t *facts_json(const facts *f) {
     const berth_region *root = &f->graph->regions.data[0];
     json_t *ops = json_object();
     for (uint32_t i = 0; i < f->op_kinds; ++i)
         json_object_set_new(ops, f->ops[i].op, json_integer(f->ops[i].count));
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i}", "model",
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i, s:o}", "model",
                      berth_cli_json_text(berth_module_str(f->module, f->module->name)), "inputs",
                      values_json(f, root->params.data, root->params.count), "outputs",
                      values_json(f, root->results.data, root->results.count), "operators", ops,
-                     "weight_bytes", (json_int_t)f->weight_bytes, "nodes", (int)f->node_count);
+                     "weight_bytes", (json_int_t)f->weight_bytes, "node_count", (int)f->node_count,
+                     "nodes", nodes_json(f));
+}
+
+static berth_status inspect_model(berth_cli_model *cli, bool json) {
+    berth_model_options model_options;
+    berth_module *module = NULL;
+    BERTH_TRY(berth_cli_model_options(cli, false, &model_options));
+    BERTH_TRY(berth_onnx_import(cli->arena, cli->model, &model_options.import, &module));
+    facts f = gather(module, cli->arena);
+    if (json)
+        berth_cli_print_json(facts_json(&f));
+    else
+        print_text(&f, cli->arena);
+    return BERTH_OK;
 }
 
 // ---- program files ------------------------------------------------------------------------------
 
-static int inspect_program(const berth_cli_model *cli, bool json) {
-    const berth_program *program = NULL;
-    berth_status status = berth_program_file_check(berth_allocator_system(), cli->model);
-    if (!status) status = berth_program_read(cli->arena, cli->model, &program);
-    if (status) return berth_cli_finish(status);
-    if (json)
-        return berth_cli_print_json(
-            json_pack("{s:o, s:i, s:i, s:i, s:i, s:s}", "program",
-                      berth_cli_json_text(program->name), "inputs", (int)program->input_count,
-                      "outputs", (int)program->output_count, "steps", (int)program->step_count,
-                      "kernels", (int)program->kernel_count, "target", program->target_json));
-    printf("program of model %s, executor %s: %u inputs, %u outputs, %u steps, %u kernels\n",
-           program->name, program->executor, program->input_count, program->output_count,
-           program->step_count, program->kernel_count);
-    for (uint32_t i = 0; i < program->pool_count; ++i) {
-        static const char *const usages[] = {"workspace", "constants", "inputs and outputs"};
-        char bytes[32];
-        berth_format_bytes(program->pools[i].size_bytes, bytes);
-        printf("memory on %s: %s of %s\n", program->devices[program->pools[i].device].name, bytes,
-               usages[program->pools[i].usage]);
+static const char *const usages[] = {"workspace", "constants", "inputs and outputs"};
+
+static void print_ends(const char *what, const berth_program *program, const berth_program_io *ends,
+                       uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *tensor = &program->tensors[ends[i].tensor];
+        berth_cli_print("%s %s %s[", what, ends[i].name, berth_dtype_name(tensor->dtype));
+        for (int d = 0; d < tensor->rank; ++d)
+            berth_cli_print(d ? ",%lld" : "%lld", (long long)tensor->dims[d]);
+        berth_cli_print("]\n");
     }
-    printf("target %s\n", program->target_json);
-    return 0;
 }
 
-static int inspect_model(berth_cli_model *cli, bool json) {
-    berth_model_options model_options;
-    berth_module *module = NULL;
-    berth_status status = berth_cli_model_options(cli, false, &model_options);
-    if (!status) status = berth_onnx_import(cli->arena, cli->model, &model_options.import, &module);
-    if (status) return berth_cli_finish(status);
-    facts f = gather(module, cli->arena);
-    if (json) return berth_cli_print_json(facts_json(&f));
-    print_text(&f, cli->arena);
-    return 0;
+static void print_program(const berth_program *program) {
+    berth_cli_print("program of model %s, executor %s: %u steps, %u kernels\n", program->name,
+                    program->executor, program->step_count, program->kernel_count);
+    print_ends("input", program, program->inputs, program->input_count);
+    print_ends("output", program, program->outputs, program->output_count);
+    for (uint32_t i = 0; i < program->device_count; ++i)
+        berth_cli_print("device %s%s\n", program->devices[i].name,
+                        program->devices[i].host_only ? ", host only" : "");
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        char bytes[32];
+        berth_format_bytes(pool->size_bytes, bytes);
+        berth_cli_print("memory on %s: %s of %s\n", program->devices[pool->device].name, bytes,
+                        usages[pool->usage]);
+    }
+    berth_cli_print("target %s\n", program->target_json);
+}
+
+static json_t *ends_json(const berth_program *program, const berth_program_io *ends,
+                         uint32_t count) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *tensor = &program->tensors[ends[i].tensor];
+        json_t *shape = json_array();
+        for (int d = 0; d < tensor->rank; ++d)
+            json_array_append_new(shape, json_integer(tensor->dims[d]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name",
+                                              berth_cli_json_text(ends[i].name), "dtype",
+                                              berth_dtype_name(tensor->dtype), "shape", shape));
+    }
+    return list;
+}
+
+static json_t *pools_json(const berth_program *program) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:s, s:I}", "device",
+                            berth_cli_json_text(program->devices[pool->device].name), "scope",
+                            berth_cli_json_text(pool->scope), "usage", usages[pool->usage],
+                            "size_bytes", (json_int_t)pool->size_bytes));
+    }
+    return list;
+}
+
+static json_t *program_json(const berth_program *program) {
+    json_error_t error;
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "program",
+                     berth_cli_json_text(program->name), "executor",
+                     berth_cli_json_text(program->executor), "inputs",
+                     ends_json(program, program->inputs, program->input_count), "outputs",
+                     ends_json(program, program->outputs, program->output_count), "steps",
+                     (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
+                     pools_json(program), "target", json_loads(program->target_json, 0, &error));
+}
+
+static berth_status inspect_program(berth_cli_model *cli, bool json) {
+    const berth_program *program = NULL;
+    berth_cli_refuse_with_program(cli);
+    BERTH_TRY(berth_program_file_check(berth_allocator_system(), cli->model));
+    BERTH_TRY(berth_program_read(cli->arena, cli->model, &program));
+    if (json)
+        berth_cli_print_json(program_json(program));
+    else
+        print_program(program);
+    return BERTH_OK;
+}
+
+static berth_status inspect(void *state) {
+    berth_cli_model *cli = state;
+    bool json = berth_cli_wants_json(cli);
+    return berth_program_file_is(cli->model) ? inspect_program(cli, json)
+                                             : inspect_model(cli, json);
 }
 
 int berth_cmd_inspect(int argc, char **argv) {
-    berth_cli_model cli;
-    if (!berth_cli_begin(&cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        NULL,
-        parse,
-        "MODEL",
-        "Shows inputs, outputs, shapes, types, operators and weights of MODEL (an ONNX file, or "
-        "a program made by `berth build`).",
-        children,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &cli);
-    bool json = berth_cli_wants_json(&cli);
-    int exit_status =
-        berth_program_file_is(cli.model) ? inspect_program(&cli, json) : inspect_model(&cli, json);
-    berth_cli_end(&cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {NULL, parse, "MODEL",
+                 "Shows inputs, outputs, shapes, types, operators, weights and nodes of MODEL (an "
+                 "ONNX file), or what is in a program made by `berth build`.",
+                 children, NULL, NULL},
+        .run = inspect};
+    berth_cli_model cli = {0};
+    return berth_cli_run(&command, &cli, argc, argv);
 }

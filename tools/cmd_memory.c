@@ -41,14 +41,28 @@ static const struct argp_option options[] = {
 };
 
 static void take_argument(memory_command *command, const char *arg, struct argp_state *state) {
-    if (command->file) argp_error(state, "only one file");
+    if (command->file) berth_cli_wrong_usage(state, "only one file");
     if (command->action) {
         command->file = arg;
         return;
     }
     if (strcmp(arg, "solve") != 0 && strcmp(arg, "plot") != 0 && strcmp(arg, "check") != 0)
-        argp_error(state, "the actions are solve, plot and check, not \"%s\"", arg);
+        berth_cli_wrong_usage(state, "the actions are solve, plot and check, not \"%s\"", arg);
     command->action = arg;
+}
+
+// What contradicts, or means nothing for the action.
+static void check_options(const memory_command *command, struct argp_state *state) {
+    bool searches = command->minimize || command->node_budget || command->time_budget_ns;
+    if (command->minimize && command->capacities.count)
+        berth_cli_wrong_usage(state, "either --capacity or --minimize");
+    if (command->node_budget && command->time_budget_ns)
+        berth_cli_wrong_usage(state, "either --time-budget or --nodes");
+    if (strcmp(command->action, "check") == 0 && (searches || command->output))
+        berth_cli_wrong_usage(
+            state, "check takes --capacity and --format: it searches and writes nothing");
+    if (strcmp(command->action, "plot") == 0 && command->cli.format)
+        berth_cli_wrong_usage(state, "plot draws SVG: it has no --format");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -60,21 +74,18 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'f': command->cli.format = arg; return 0;
     case key_time:
         if (!berth_cli_parse_time(arg, &command->time_budget_ns))
-            argp_error(state, "--time-budget takes a time such as 500ms, 60s or 2m, not \"%s\"",
-                       arg);
+            berth_cli_wrong_usage(
+                state, "--time-budget takes a time such as 500ms, 60s or 2m, not \"%s\"", arg);
         return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &command->node_budget) || command->node_budget == 0)
-            argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
         return 0;
     case ARGP_KEY_ARG: take_argument(command, arg, state); return 0;
     case ARGP_KEY_END:
-        if (!command->action) argp_error(state, "solve, plot or check?");
-        if (!command->file) argp_error(state, "%s takes a CSV file", command->action);
-        if (command->minimize && command->capacities.count)
-            argp_error(state, "either --capacity or --minimize");
-        if (command->node_budget && command->time_budget_ns)
-            argp_error(state, "either --time-budget or --nodes");
+        if (!command->action) berth_cli_wrong_usage(state, "solve, plot or check?");
+        if (!command->file) berth_cli_wrong_usage(state, "%s takes a CSV file", command->action);
+        check_options(command, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -141,8 +152,8 @@ static json_t *pool_json(const char *name, const berth_memory_pool_solution *poo
     return json;
 }
 
-static int print_json(const memory_command *command, const berth_memory_solution *solution,
-                      double seconds) {
+static void print_json(const memory_command *command, const berth_memory_solution *solution,
+                       double seconds) {
     const berth_memory_problem *problem = command->problem;
     totals t = sum_pools(problem, solution);
     json_t *pools = json_array();
@@ -153,7 +164,7 @@ static int print_json(const memory_command *command, const berth_memory_solution
                   (json_int_t)t.height_bytes, "lower_bound", (json_int_t)t.lower_bound_bytes,
                   "proven", t.proven, "seconds", seconds, "nodes", (json_int_t)solution->nodes,
                   "buffers", (int)problem->buffer_count, "pools", pools);
-    return berth_cli_print_json(json);
+    berth_cli_print_json(json);
 }
 
 static void print_text(const memory_command *command, const berth_memory_solution *solution,
@@ -161,20 +172,22 @@ static void print_text(const memory_command *command, const berth_memory_solutio
     const berth_memory_problem *problem = command->problem;
     for (uint32_t p = 0; p < problem->pool_count; ++p) {
         const berth_memory_pool_solution *pool = &solution->pools[p];
-        if (problem->has_pool) printf("pool \"%s\": ", problem->pool_names[p]);
+        if (problem->has_pool) berth_cli_print("pool \"%s\": ", problem->pool_names[p]);
         if (pool->capacity_bytes)
-            printf("%s %llu bytes%s; ",
-                   pool->verdict == BERTH_MEMORY_FITS ? "fits in"
-                   : pool->proven                     ? "cannot fit in"
-                                                      : "not known to fit in",
-                   (unsigned long long)pool->capacity_bytes,
-                   pool->proven && pool->verdict == BERTH_MEMORY_CANNOT_FIT ? " (proven)" : "");
-        printf("height %llu, lower bound %llu%s, found by %s\n",
-               (unsigned long long)pool->height_bytes, (unsigned long long)pool->lower_bound_bytes,
-               pool->height_bytes == pool->lower_bound_bytes ? " (optimal)" : "", pool->strategy);
+            berth_cli_print("%s %llu bytes%s; ",
+                            pool->verdict == BERTH_MEMORY_FITS ? "fits in"
+                            : pool->proven                     ? "cannot fit in"
+                                                               : "not known to fit in",
+                            (unsigned long long)pool->capacity_bytes,
+                            pool->proven && pool->verdict == BERTH_MEMORY_CANNOT_FIT ? " (proven)"
+                                                                                     : "");
+        berth_cli_print(
+            "height %llu, lower bound %llu%s, found by %s\n",
+            (unsigned long long)pool->height_bytes, (unsigned long long)pool->lower_bound_bytes,
+            pool->height_bytes == pool->lower_bound_bytes ? " (optimal)" : "", pool->strategy);
     }
-    printf("%u buffers, %llu nodes, %.3f s\n", problem->buffer_count,
-           (unsigned long long)solution->nodes, seconds);
+    berth_cli_print("%u buffers, %llu nodes, %.3f s\n", problem->buffer_count,
+                    (unsigned long long)solution->nodes, seconds);
 }
 
 static berth_status write_solution(const memory_command *command,
@@ -206,18 +219,17 @@ static berth_status run_solver(memory_command *command, berth_memory_solution *s
                                "the solver's result is wrong, please report this");
 }
 
-static berth_status solve(memory_command *command, bool json, int *out_exit) {
+static berth_status solve(memory_command *command, bool json) {
     berth_memory_solution solution;
     double seconds = 0;
     BERTH_TRY(run_solver(command, &solution, &seconds));
     bool fits = sum_pools(command->problem, &solution).fits;
     if (fits && command->output) BERTH_TRY(write_solution(command, &solution));
-    *out_exit = fits ? 0 : 1;
-    if (json) {
-        if (print_json(command, &solution, seconds) != 0) *out_exit = 1;
-    } else {
+    command->cli.exit_status = fits ? 0 : 1;
+    if (json)
+        print_json(command, &solution, seconds);
+    else
         print_text(command, &solution, seconds);
-    }
     return BERTH_OK;
 }
 
@@ -233,60 +245,53 @@ static berth_status plot(memory_command *command) {
                             svg.length);
 }
 
-static berth_status check(memory_command *command) {
+static berth_status check(memory_command *command, bool json) {
     if (!command->problem->offsets)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has no offset column", command->file);
     const berth_memory_problem *problem = command->problem;
     uint64_t *heights = berth_arena_new_array(command->cli.arena, uint64_t, problem->pool_count);
     BERTH_TRY(berth_memory_validate(command->cli.arena, problem, problem->offsets,
                                     command->capacities_bytes, heights));
-    for (uint32_t p = 0; p < problem->pool_count; ++p)
-        printf(
-            "pool \"%s\": valid, height %llu, lower bound %llu\n", problem->pool_names[p],
-            (unsigned long long)heights[p],
-            (unsigned long long)berth_memory_validate_lower_bound(command->cli.arena, problem, p));
+    json_t *pools = json ? json_array() : NULL;
+    for (uint32_t p = 0; p < problem->pool_count; ++p) {
+        uint64_t bound = berth_memory_validate_lower_bound(command->cli.arena, problem, p);
+        if (json)
+            json_array_append_new(pools, json_pack("{s:o, s:I, s:I}", "pool",
+                                                   berth_cli_json_text(problem->pool_names[p]),
+                                                   "height", (json_int_t)heights[p], "lower_bound",
+                                                   (json_int_t)bound));
+        else
+            berth_cli_print("pool \"%s\": valid, height %llu, lower bound %llu\n",
+                            problem->pool_names[p], (unsigned long long)heights[p],
+                            (unsigned long long)bound);
+    }
+    if (json) berth_cli_print_json(json_pack("{s:b, s:o}", "valid", true, "pools", pools));
     return BERTH_OK;
 }
 
-typedef struct action_call {
-    memory_command *command;
-    int exit_status;
-} action_call;
-
-static berth_status run_action(void *user) {
-    action_call *call = user;
-    memory_command *command = call->command;
+static berth_status run_action(void *state) {
+    memory_command *command = state;
     bool json = berth_cli_wants_json(&command->cli);
     BERTH_TRY(berth_memory_problem_read(command->cli.arena, command->file, &command->problem));
     BERTH_TRY(resolve_capacities(command));
     if (strcmp(command->action, "plot") == 0) return plot(command);
-    if (strcmp(command->action, "check") == 0) return check(command);
-    return solve(command, json, &call->exit_status);
+    if (strcmp(command->action, "check") == 0) return check(command, json);
+    return solve(command, json);
 }
 
 int berth_cmd_memory(int argc, char **argv) {
-    memory_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
-    static const struct argp argp = {options,
-                                     parse,
-                                     "solve|plot|check FILE.csv",
-                                     "Places buffers with known lifetimes in memory.\v"
-                                     "FILE.csv has a header with the columns id, lower, upper and "
-                                     "size, and optionally alignment, pool and offset. A "
-                                     "buffer is live from lower to just before upper. solve prints "
-                                     "the height of a solution, a proven lower bound and "
-                                     "whether the answer is proven; with several pools, the sums. "
-                                     "plot draws the file's offsets, or those that solve "
-                                     "finds. check verifies the file's offsets.\n\n"
-                                     "Exit status: 0 done, 1 it does not fit (or not within the "
-                                     "budget) or could not be done, 2 wrong usage.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    action_call call = {&command, 0};
-    berth_status status = berth_arena_try(command.cli.arena, run_action, &call);
-    int exit_status = status ? berth_cli_finish(status) : call.exit_status;
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {options, parse, "solve|plot|check FILE.csv",
+                 "Places buffers with known lifetimes in memory.\v"
+                 "FILE.csv has a header with the columns id, lower, upper and size, and optionally "
+                 "alignment, pool and offset. A buffer is live from lower to just before upper. "
+                 "solve prints the height of a solution, a proven lower bound and whether the "
+                 "answer is proven; with several pools, the sums. plot draws the file's offsets, "
+                 "or those that solve finds. check verifies the file's offsets.\n\n"
+                 "Exit status: 0 done, 1 it does not fit (or not within the budget) or could not "
+                 "be done, 2 wrong usage.",
+                 NULL, NULL, NULL},
+        .run = run_action};
+    memory_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

@@ -62,6 +62,21 @@ static char *list_passes(int key, const char *text, void *input) {
     return list;
 }
 
+static bool runs_planner(const opt_command *command) {
+    return command->passes &&
+           (strcmp(command->passes, "all") == 0 || strstr(command->passes, "plan-devices") != NULL);
+}
+
+static void check_formats(opt_command *command, struct argp_state *state) {
+    command->json = berth_cli_wants_json(&command->cli);
+    if (command->places && (command->json || !runs_planner(command)))
+        berth_cli_wrong_usage(
+            state, "--places prints text about plan-devices: add it to --passes, and leave "
+                   "--format=json out (its member \"plan\" says the same)");
+    if (command->json && command->print_after)
+        berth_cli_wrong_usage(state, "--print-after prints text; leave --format=json out");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
     uint64_t number = 0;
@@ -71,14 +86,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_print_after: command->print_after = arg; return 0;
     case key_instances:
         if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 8)
-            argp_error(state, "--instances takes a number from 1 to 8, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--instances takes a number from 1 to 8, not \"%s\"", arg);
         command->instances = (uint32_t)number;
         return 0;
     case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
     case ARGP_KEY_END:
         if (!known_pass(command->print_after))
-            argp_error(state, "--print-after: there is no pass \"%s\"", command->print_after);
+            berth_cli_wrong_usage(state, "--print-after: there is no pass \"%s\"",
+                                  command->print_after);
+        check_formats(command, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -94,25 +111,28 @@ static berth_status write_module(void *user) {
 
 static json_t *place_json(const berth_module *module, const berth_plan_place *place) {
     static const char *const kinds[] = {"parameter", "operation", "copy", "result"};
-    json_t *json =
-        json_pack("{s:s, s:s, s:I}", "function",
-                  berth_module_str(module, berth_module_function(module, place->function)->name),
-                  "kind", kinds[place->kind], "index", (json_int_t)place->index);
-    if (place->operation) json_object_set_new(json, "operation", json_string(place->operation));
-    if (*place->value) json_object_set_new(json, "value", json_string(place->value));
+    json_t *json = json_pack("{s:o, s:s, s:I}", "function",
+                             berth_cli_json_text(berth_module_str(
+                                 module, berth_module_function(module, place->function)->name)),
+                             "kind", kinds[place->kind], "index", (json_int_t)place->index);
+    if (place->operation)
+        json_object_set_new(json, "operation", berth_cli_json_text(place->operation));
+    if (*place->value) json_object_set_new(json, "value", berth_cli_json_text(place->value));
     if (place->device)
         json_object_set_new(
             json, "device",
-            json_string(berth_virtual_device_print(module->devices, place->device)));
+            berth_cli_json_text(berth_virtual_device_print(module->devices, place->device)));
     if (place->kind == BERTH_PLAN_COPY) {
-        json_object_set_new(json, "from",
-                            json_string(berth_virtual_device_print(module->devices, place->from)));
+        json_object_set_new(
+            json, "from",
+            berth_cli_json_text(berth_virtual_device_print(module->devices, place->from)));
         json_object_set_new(json, "bytes", json_integer((json_int_t)place->size_bytes));
     }
-    json_object_set_new(json, "reason", json_string(place->reason));
+    json_object_set_new(json, "reason", berth_cli_json_text(place->reason));
     if (place->loc)
-        json_object_set_new(json, "location",
-                            json_string(berth_loc_describe(module, place->loc, module->arena)));
+        json_object_set_new(
+            json, "location",
+            berth_cli_json_text(berth_loc_describe(module, place->loc, module->arena)));
     return json;
 }
 
@@ -158,11 +178,12 @@ static void print_place(const berth_module *module, const berth_plan_place *plac
     if (place->kind == BERTH_PLAN_COPY)
         where =
             berth_arena_printf(module->arena, "%s > %s", short_device(module, place->from), where);
-    printf("  %-10s %%%-4s %-19s %s", what, place->value, where, place->reason);
+    berth_cli_print("  %-10s %%%-4s %-19s %s", what, place->value, where, place->reason);
     if (place->kind == BERTH_PLAN_COPY && place->size_bytes)
-        printf("; %llu bytes", (unsigned long long)place->size_bytes);
-    if (place->kind == BERTH_PLAN_COPY && !place->size_bytes) printf("; the memory is shared");
-    printf("\n");
+        berth_cli_print("; %llu bytes", (unsigned long long)place->size_bytes);
+    if (place->kind == BERTH_PLAN_COPY && !place->size_bytes)
+        berth_cli_print("; the memory is shared");
+    berth_cli_print("\n");
 }
 
 static berth_status print_places(void *user) {
@@ -170,9 +191,9 @@ static berth_status print_places(void *user) {
     for (uint32_t i = 0; i < w->plan->place_count; ++i) {
         const berth_plan_place *place = &w->plan->places[i];
         if (!i || place->function != place[-1].function)
-            printf("@%s\n",
-                   berth_module_str(w->module,
-                                    berth_module_function(w->module, place->function)->name));
+            berth_cli_print(
+                "@%s\n", berth_module_str(w->module,
+                                          berth_module_function(w->module, place->function)->name));
         print_place(w->module, place);
     }
     return BERTH_OK;
@@ -188,9 +209,10 @@ static berth_status print_module(const opt_command *command, berth_module *modul
     BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));
     if (plan) BERTH_TRY(berth_arena_try(module->arena, write_plan, &writer));
     if (plan)
-        printf("%.*s%s\n}\n", (int)(strrchr(text, '}') - text - 1), text, writer.text);
-    else
-        puts(text);
+        text = berth_arena_printf(command->cli.arena, "%.*s%s\n}",
+                                  (int)(strrchr(text, '}') - text - 1), text, writer.text);
+    berth_cli_put_json(text);
+    putchar('\n');
     return BERTH_OK;
 }
 
@@ -203,7 +225,8 @@ static void after_pass(void *user, const berth_pass *pass, const berth_module *m
         return;
     berth_strbuf text = berth_strbuf_make(command->cli.arena);
     berth_module_print(module, &text);
-    printf("// after %s\n%s", pass->name, berth_strbuf_text(&text));
+    berth_cli_print("// after %s\n", pass->name);
+    fputs(berth_strbuf_text(&text), stdout);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -261,7 +284,8 @@ static const char *const *pass_names(opt_command *command) {
     return names.data;
 }
 
-static berth_status optimise(opt_command *command) {
+static berth_status optimise(void *state) {
+    opt_command *command = state;
     berth_model_options model_options;
     berth_arena *arena = command->cli.arena;
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
@@ -286,37 +310,14 @@ static berth_status optimise(opt_command *command) {
     return print_module(command, module, result.plan);
 }
 
-static bool runs_planner(const opt_command *command) {
-    return command->passes &&
-           (strcmp(command->passes, "all") == 0 || strstr(command->passes, "plan-devices") != NULL);
-}
-
 int berth_cmd_opt(int argc, char **argv) {
-    opt_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "MODEL",
-        "Reads MODEL (an ONNX file, or a module as text or JSON, as this command prints it), runs "
-        "compiler passes and prints the module.\v ",
-        children,
-        list_passes,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    command.json = berth_cli_wants_json(&command.cli);
-    if (command.places && (command.json || !runs_planner(&command))) {
-        fputs("berth opt: --places prints text about plan-devices: add it to --passes, and leave "
-              "--format=json out (its member \"plan\" says the same)\n",
-              stderr);
-        exit(2);
-    }
-    if (command.json && command.print_after) {
-        fputs("berth opt: --print-after prints text; leave --format=json out\n", stderr);
-        exit(2);
-    }
-    int exit_status = berth_cli_finish(optimise(&command));
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {options, parse, "MODEL",
+                 "Reads MODEL (an ONNX file, or a module as text or JSON, as this command prints "
+                 "it), runs compiler passes and prints the module.\v ",
+                 children, list_passes, NULL},
+        .run = optimise};
+    opt_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

@@ -64,9 +64,9 @@ static void take_strategy(place_command *command, const char *arg, struct argp_s
 
 static void check_arguments(place_command *command, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "svg", NULL};
-    if (!command->file) argp_error(state, "which problem? (a JSON file)");
+    if (!command->file) berth_cli_wrong_usage(state, "which problem? (a JSON file)");
     if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
-        argp_error(state, "--contiguous is for the objective throughput");
+        berth_cli_wrong_usage(state, "--contiguous is for the objective throughput");
     if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
 }
 
@@ -85,16 +85,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_quiet: command->cli.quiet = true; return 0;
     case key_time:
         if (!berth_cli_parse_time(arg, &command->time_budget_ns))
-            argp_error(state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"",
-                       arg);
+            berth_cli_wrong_usage(
+                state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &command->solve.node_budget) ||
             command->solve.node_budget == 0)
-            argp_error(state, "--nodes takes a number from 1, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
         return 0;
     case ARGP_KEY_ARG:
-        if (command->file) argp_error(state, "only one problem");
+        if (command->file) berth_cli_wrong_usage(state, "only one problem");
         command->file = arg;
         return 0;
     case ARGP_KEY_END: check_arguments(command, state); return 0;
@@ -210,13 +210,17 @@ static json_t *answer_json(const place_command *command) {
 
 static berth_status write_json(const place_command *command) {
     json_t *json = answer_json(command);
+    if (!command->output || strcmp(command->output, "-") == 0) {
+        berth_cli_print_json(json);
+        return BERTH_OK;
+    }
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
     json_decref(json);
     if (!text) return berth_status_oom();
     berth_strbuf out = berth_strbuf_make(command->cli.arena);
     berth_strbuf_addf(&out, "%s\n", text);
     free(text);
-    return berth_file_write(command->output ? command->output : "-", out.data, out.length);
+    return berth_file_write(command->output, out.data, out.length);
 }
 
 static berth_status write_result(const place_command *command) {
@@ -304,26 +308,23 @@ static char *help_filter(int key, const char *text, void *input) {
 }
 
 int berth_cmd_place(int argc, char **argv) {
-    place_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
-    static const struct argp argp = {
-        options,
-        parse,
-        "PROBLEM.json",
-        "Places the nodes of a graph on devices.\v"
-        "PROBLEM.json is in the format of Tarnawski et al. (NeurIPS 2020): maxSizePerFPGA, "
-        "maxFPGAs, maxCPUs, nodes and edges; times are milliseconds. The answer has the value, a "
-        "proven lower bound (no placement is below it), the gap between them, and what runs where: "
-        "accelerators are acc0, acc1, ...; CPUs cpu0, cpu1, ... docs/placement.md says what is "
-        "computed.\n\n"
-        "Exit status: 0 done, 1 no placement keeps the limits (or none was found, or the answer "
-        "checked breaks one) or it could not be done, 2 wrong usage.",
-        NULL,
-        help_filter,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    berth_status status = berth_arena_try(command.cli.arena, run_body, &command);
-    int exit_status = berth_cli_finish(status);
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp =
+            {options, parse, "PROBLEM.json",
+             "Places the nodes of a graph on devices.\v"
+             "PROBLEM.json is in the format of Tarnawski et al. (NeurIPS 2020): maxSizePerFPGA, "
+             "maxFPGAs, maxCPUs, nodes and edges; times are milliseconds. The answer has the "
+             "value, a "
+             "proven lower bound (no placement is below it), the gap between them, and what runs "
+             "where: "
+             "accelerators are acc0, acc1, ...; CPUs cpu0, cpu1, ... docs/placement.md says what "
+             "is "
+             "computed.\n\n"
+             "Exit status: 0 done, 1 no placement keeps the limits (or none was found, or the "
+             "answer "
+             "checked breaks one) or it could not be done, 2 wrong usage.",
+             NULL, help_filter, NULL},
+        .run = run_body};
+    place_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

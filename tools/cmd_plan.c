@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/file.h"
 #include "toolkit/plan_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -12,6 +13,7 @@
 typedef struct plan_command {
     berth_cli_model cli;
     bool why;
+    berth_model *model;
 } plan_command;
 
 enum { key_why = 0x500 };
@@ -25,11 +27,15 @@ static const struct argp_option plan_options[] = {
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
+    static const char *const formats[] = {"text", "json", "dot", "svg", NULL};
     plan_command *command = state->input;
     (void)arg;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_why: command->why = true; return 0;
+    case ARGP_KEY_END:
+        if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -45,28 +51,29 @@ static const char *shown_unit(const berth_plan *plan) {
 
 static void print_rejected(const berth_multi_target *target, const berth_plan_entry *entry) {
     for (uint32_t i = 0; i < entry->rejected_count; ++i)
-        printf("%12s not %s: %s\n", "", target->devices[entry->rejected[i].device].name,
-               entry->rejected[i].reason);
+        berth_cli_print("%12s not %s: %s\n", "", target->devices[entry->rejected[i].device].name,
+                        entry->rejected[i].reason);
 }
 
 static void print_value(const berth_plan *plan) {
     static const char *const what[][2] = {{"latency", "latency of one request"},
                                           {"throughput", "largest load of a device per request"},
                                           {"memory", "largest constants of a device"}};
-    printf("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
-    if (plan->note) printf("note         %s\n", plan->note);
+    berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
+    if (plan->note) berth_cli_print("note         %s\n", plan->note);
     if (!plan->valued) return;
     for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); ++i)
         if (strcmp(plan->objective, what[i][0]) == 0)
-            printf("objective    %s: %.4g %s, ", what[i][1], shown(plan, plan->value),
-                   shown_unit(plan));
+            berth_cli_print("objective    %s: %.4g %s, ", what[i][1], shown(plan, plan->value),
+                            shown_unit(plan));
     if (plan->proven)
-        printf("proven optimal in the model");
+        berth_cli_print("proven optimal in the model");
     else
-        printf("lower bound %.4g, gap %.3g %%", shown(plan, plan->lower_bound), plan->gap * 100);
-    printf("; found by %s, %llu search nodes%s\n", plan->found_by,
-           (unsigned long long)plan->search_nodes,
-           plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
+        berth_cli_print("lower bound %.4g, gap %.3g %%", shown(plan, plan->lower_bound),
+                        plan->gap * 100);
+    berth_cli_print("; found by %s, %llu search nodes%s\n", plan->found_by,
+                    (unsigned long long)plan->search_nodes,
+                    plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
 
 static void print_text(const plan_command *command, const berth_model *model) {
@@ -74,21 +81,22 @@ static void print_text(const plan_command *command, const berth_model *model) {
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
     const berth_multi_target *target = berth_model_target(model);
-    printf("model %s on %s, strategy %s\n", program->name, berth_target_print_short(arena, target),
-           plan->strategy);
+    berth_cli_print("model %s on %s, strategy %s\n", program->name,
+                    berth_target_print_short(arena, target), plan->strategy);
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *p = &program->placements[i];
-        printf("%-12s %-24s %-40s %9.1f us  %s\n", program->devices[p->device].name, p->op, p->node,
-               plan->entries[i].time_ns / 1e3, p->reason);
+        berth_cli_print("%-12s %-24s %-40s %9.1f us  %s\n", program->devices[p->device].name, p->op,
+                        p->node, plan->entries[i].time_ns / 1e3, p->reason);
         if (command->why) print_rejected(target, &plan->entries[i]);
     }
     for (uint32_t i = 0; i < plan->copy_count; ++i) {
         char bytes[32];
         berth_format_bytes(plan->copies[i].size_bytes, bytes);
-        printf("copy         %s > %s: %s%s, %.1f us\n", target->devices[plan->copies[i].from].name,
-               target->devices[plan->copies[i].to].name, bytes,
-               plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
-               plan->copies[i].time_ns / 1e3);
+        berth_cli_print("copy         %s > %s: %s%s, %.1f us\n",
+                        target->devices[plan->copies[i].from].name,
+                        target->devices[plan->copies[i].to].name, bytes,
+                        plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
+                        plan->copies[i].time_ns / 1e3);
     }
     berth_plan_memory_print(model);
     print_value(plan);
@@ -109,9 +117,9 @@ static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *t
 
 static json_t *value_json(const berth_plan *plan) {
     json_t *json =
-        json_pack("{s:s, s:s, s:s?, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
-                  "note", plan->note, "reproducible", (int)plan->reproducible, "search_nodes",
-                  (json_int_t)plan->search_nodes);
+        json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
+                  "note", berth_cli_json_text(plan->note), "reproducible", (int)plan->reproducible,
+                  "search_nodes", (json_int_t)plan->search_nodes);
     if (!plan->valued) return json;
     json_t *value =
         json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", shown_unit(plan), "value",
@@ -155,55 +163,53 @@ static json_t *plan_json(const berth_model *model) {
     return json;
 }
 
-static int print_plan(const plan_command *command, const berth_model *model) {
+static void print_plan(const plan_command *command) {
     const char *format = command->cli.format ? command->cli.format : "text";
-    if (strcmp(format, "json") == 0) return berth_cli_print_json(plan_json(model));
+    if (strcmp(format, "json") == 0) {
+        berth_cli_print_json(plan_json(command->model));
+        return;
+    }
     if (strcmp(format, "text") == 0) {
-        print_text(command, model);
-        return 0;
+        print_text(command, command->model);
+        return;
     }
     berth_strbuf text = berth_strbuf_make(command->cli.arena);
     if (strcmp(format, "dot") == 0)
-        berth_plan_picture_dot(model, &text);
+        berth_plan_picture_dot(command->model, &text);
     else
-        berth_plan_picture_svg(model, &text);
+        berth_plan_picture_svg(command->model, &text);
     fputs(berth_strbuf_text(&text), stdout);
-    return 0;
+}
+
+static berth_status plan(void *state) {
+    plan_command *command = state;
+    berth_model_options model_options;
+    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
+    model_options.compile.plan_only = true;
+    if (berth_program_file_is(command->cli.model))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a built program, planned already; `berth inspect` "
+                                 "shows it",
+                                 command->cli.model);
+    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
+    print_plan(command);
+    return BERTH_OK;
+}
+
+static void end(void *state) {
+    berth_model_destroy(((plan_command *)state)->model);
 }
 
 int berth_cmd_plan(int argc, char **argv) {
-    plan_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        plan_options,
-        parse,
-        "MODEL",
-        "Shows on which device every operation of MODEL would run and why, the copies between "
-        "devices, the memory per device and scope, and the predicted time.\v--format=dot is for "
-        "Graphviz, --format=svg draws devices against time.",
-        children,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    const char *format = command.cli.format;
-    if (format && strcmp(format, "text") != 0 && strcmp(format, "json") != 0 &&
-        strcmp(format, "dot") != 0 && strcmp(format, "svg") != 0) {
-        fprintf(stderr, "berth: --format takes text, json, dot or svg, not \"%s\"\n", format);
-        exit(2);
-    }
-    berth_model_options model_options;
-    berth_model *model = NULL;
-    berth_status status = berth_cli_model_options(&command.cli, true, &model_options);
-    model_options.compile.plan_only = true;
-    if (!status) status = berth_model_load(command.cli.model, &model_options, &model);
-    if (!status && !berth_model_plan(model))
-        status = berth_status_make(BERTH_INVALID_ARGUMENT,
-                                   "\"%s\" is a built program; `berth inspect` shows it",
-                                   command.cli.model);
-    int exit_status = berth_cli_finish(status);
-    if (exit_status == 0) exit_status = print_plan(&command, model);
-    berth_model_destroy(model);
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {plan_options, parse, "MODEL",
+                 "Shows on which device every operation of MODEL would run and why, the copies "
+                 "between devices, the memory per device and scope, and the predicted "
+                 "time.\v--format=dot is for Graphviz, --format=svg draws devices against time.",
+                 children, NULL, NULL},
+        .run = plan,
+        .end = end};
+    plan_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

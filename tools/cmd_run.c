@@ -20,6 +20,15 @@ typedef struct run_command {
     uint32_t threads;
 } run_command;
 
+typedef struct run_state {
+    run_command command;
+    berth_model *model;
+    const berth_program *program;
+    berth_session *session;
+    double *latency_ms;  // sorted after the runs
+    berth_model_options options;
+} run_state;
+
 enum {
     key_output = 'o',
     key_repeat = 'n',
@@ -47,18 +56,18 @@ static uint64_t number_of(struct argp_state *state, const char *option, const ch
                           uint64_t least, uint64_t most) {
     uint64_t value = 0;
     if (!berth_cli_parse_u64(text, &value) || value < least || value > most)
-        argp_error(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
-                   (unsigned long long)least, (unsigned long long)most, text);
+        berth_cli_wrong_usage(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
+                              (unsigned long long)least, (unsigned long long)most, text);
     return value;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    run_command *command = state->input;
+    run_command *command = &((run_state *)state->input)->command;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_output:
         if (!berth_cli_names_file(arg))
-            argp_error(state, "--output takes NAME=FILE, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--output takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(&command->cli, &command->outputs, arg);
         return 0;
     case key_repeat: command->repeat = number_of(state, "--repeat", arg, 1, 10000000); return 0;
@@ -73,14 +82,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-typedef struct run_state {
-    run_command *command;
-    const berth_program *program;
-    berth_session *session;
-    double *latency_ms;  // sorted after the runs
-    berth_model_options options;
-} run_state;
-
 // ---- inputs and runs ----------------------------------------------------------------------------
 
 static berth_status feed(run_state *s) {
@@ -94,7 +95,7 @@ static berth_status feed(run_state *s) {
             bound |= strcmp(given->inputs[j].name, s->program->inputs[i].name) == 0;
         if (bound) continue;
         berth_tensor tensor = *berth_session_input(s->session, i);
-        berth_tensor_fill_random(&tensor, s->command->seed + i);
+        berth_tensor_fill_random(&tensor, s->command.seed + i);
     }
     return BERTH_OK;
 }
@@ -106,9 +107,9 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 static berth_status run_all(run_state *s) {
-    uint64_t repeat = s->command->repeat;
-    s->latency_ms = berth_arena_new_array(s->command->cli.arena, double, repeat);
-    for (uint64_t i = 0; i < s->command->warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
+    uint64_t repeat = s->command.repeat;
+    s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, repeat);
+    for (uint64_t i = 0; i < s->command.warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
     for (uint64_t i = 0; i < repeat; ++i) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_session_run(s->session, -1));
@@ -119,23 +120,23 @@ static berth_status run_all(run_state *s) {
 }
 
 static double quantile(const run_state *s, double q) {
-    uint64_t last = s->command->repeat - 1;
+    uint64_t last = s->command.repeat - 1;
     return s->latency_ms[(uint64_t)llround(q * (double)last)];
 }
 
 // Output `i` of the command line: its name, index and file.
 static berth_status find_output(run_state *s, uint32_t i, const char **out_name,
                                 uint32_t *out_index, const char **out_path) {
-    const char *text = s->command->outputs.data[i];
+    const char *text = s->command.outputs.data[i];
     const char *equals = strchr(text, '=');
-    *out_name = berth_arena_strndup(s->command->cli.arena, text, (size_t)(equals - text));
+    *out_name = berth_arena_strndup(s->command.cli.arena, text, (size_t)(equals - text));
     *out_path = equals + 1;
     return berth_session_find_output(s->session, *out_name, out_index);
 }
 
 // Wrong names and files that cannot be are found before the model runs.
 static berth_status check_outputs(run_state *s) {
-    for (uint32_t i = 0; i < s->command->outputs.count; ++i) {
+    for (uint32_t i = 0; i < s->command.outputs.count; ++i) {
         const char *name = NULL, *path = NULL;
         uint32_t index = 0;
         BERTH_TRY(find_output(s, i, &name, &index, &path));
@@ -145,13 +146,13 @@ static berth_status check_outputs(run_state *s) {
 }
 
 static berth_status write_files(run_state *s) {
-    for (uint32_t i = 0; i < s->command->outputs.count; ++i) {
+    for (uint32_t i = 0; i < s->command.outputs.count; ++i) {
         const char *name = NULL, *path = NULL;
         uint32_t index = 0;
         BERTH_TRY(find_output(s, i, &name, &index, &path));
         BERTH_TRY(berth_tensor_file_write(path, name, berth_session_output(s->session, index)));
     }
-    return s->command->trace ? berth_session_write_trace(s->session, s->command->trace) : BERTH_OK;
+    return s->command.trace ? berth_session_write_trace(s->session, s->command.trace) : BERTH_OK;
 }
 
 // ---- reports ------------------------------------------------------------------------------------
@@ -196,31 +197,32 @@ static const char *shape_text(const berth_tensor *tensor, berth_arena *arena) {
 static void print_output(const run_state *s, uint32_t index) {
     const berth_tensor *tensor = berth_session_output(s->session, index);
     tensor_summary summary = summarise(tensor);
-    printf("output %s %s", berth_session_output_name(s->session, index),
-           shape_text(tensor, s->command->cli.arena));
-    if (summary.top_count) printf(" range %.6g .. %.6g, top", summary.least, summary.most);
+    berth_cli_print("output %s %s", berth_session_output_name(s->session, index),
+                    shape_text(tensor, s->command.cli.arena));
+    if (summary.top_count) berth_cli_print(" range %.6g .. %.6g, top", summary.least, summary.most);
     for (int i = 0; i < summary.top_count; ++i)
-        printf(" [%lld]=%.6g", (long long)summary.top[i],
-               berth_tensor_get_f64(tensor, summary.top[i]));
-    if (summary.nan_count) printf(", %lld NaN", (long long)summary.nan_count);
-    putchar('\n');
+        berth_cli_print(" [%lld]=%.6g", (long long)summary.top[i],
+                        berth_tensor_get_f64(tensor, summary.top[i]));
+    if (summary.nan_count) berth_cli_print(", %lld NaN", (long long)summary.nan_count);
+    berth_cli_print("\n");
 }
 
 static void print_text(const run_state *s) {
     berth_session_report report;
     berth_session_get_report(s->session, &report);
     for (uint32_t i = 0; i < s->program->output_count; ++i) print_output(s, i);
-    printf("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n", quantile(s, 0.5),
-           quantile(s, 0.9), s->latency_ms[0], (unsigned long long)s->command->repeat);
+    berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
+                    quantile(s, 0.5), quantile(s, 0.9), s->latency_ms[0],
+                    (unsigned long long)s->command.repeat);
     char bytes[32];
     berth_format_bytes(report.copied_bytes, bytes);
-    printf("copied per run: %s\n", bytes);
+    berth_cli_print("copied per run: %s\n", bytes);
     for (uint32_t d = 0; d < report.device_count; ++d) {
         const berth_session_device_report *device = &report.devices[d];
         berth_format_bytes(device->memory_bytes, bytes);
-        printf("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s\n", device->name,
-               device->physical_name, device->kernel_count, device->copy_count,
-               (double)device->busy_ns / 1e6, bytes);
+        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s\n",
+                        device->name, device->physical_name, device->kernel_count,
+                        device->copy_count, (double)device->busy_ns / 1e6, bytes);
     }
 }
 
@@ -257,70 +259,69 @@ static json_t *report_json(const run_state *s) {
     json_t *devices = json_object();
     for (uint32_t d = 0; d < report.device_count; ++d) {
         const berth_session_device_report *device = &report.devices[d];
-        json_object_set_new(devices, device->name,
+        json_t *name = berth_cli_json_text(device->name);
+        json_object_set_new(devices, json_string_value(name),
                             json_pack("{s:i, s:i, s:f, s:I, s:o}", "kernels",
                                       (int)device->kernel_count, "copies", (int)device->copy_count,
                                       "busy_ms", (double)device->busy_ns / 1e6, "memory_bytes",
                                       (json_int_t)device->memory_bytes, "physical",
                                       berth_cli_json_text(device->physical_name)));
+        json_decref(name);
     }
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "min", s->latency_ms[0]);
     return json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model",
                      berth_cli_json_text(s->program->name), "latency_ms", latency, "runs",
-                     (json_int_t)s->command->repeat, "outputs", outputs, "copied_bytes",
+                     (json_int_t)s->command.repeat, "outputs", outputs, "copied_bytes",
                      (json_int_t)report.copied_bytes, "devices", devices);
 }
 
 static berth_status run_model(run_state *s) {
-    if (s->command->require) BERTH_TRY(berth_program_require(s->program, s->command->require));
+    if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
-    berth_session_options session_options = {.thread_count = s->command->threads, .profile = true};
+    berth_session_options session_options = {.thread_count = s->command.threads, .profile = true};
     BERTH_TRY(
         berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
     BERTH_TRY(check_outputs(s));
     BERTH_TRY(feed(s));
     BERTH_TRY(run_all(s));
-    berth_interrupt interrupt = berth_cli_interrupt(&s->command->cli);
+    berth_interrupt interrupt = berth_cli_interrupt(&s->command.cli);
     berth_interrupt_defer(interrupt, true);
     berth_status status = write_files(s);
     berth_interrupt_defer(interrupt, false);
     return status;
 }
 
+static berth_status run(void *state) {
+    run_state *s = state;
+    bool json = berth_cli_wants_json(&s->command.cli);
+    BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
+    BERTH_TRY(berth_model_load(s->command.cli.model, &s->options, &s->model));
+    s->program = berth_model_program(s->model);
+    BERTH_TRY(run_model(s));
+    if (json)
+        berth_cli_print_json(report_json(s));
+    else
+        print_text(s);
+    return BERTH_OK;
+}
+
+static void end(void *state) {
+    run_state *s = state;
+    berth_session_close(s->session);
+    berth_model_destroy(s->model);
+}
+
 int berth_cmd_run(int argc, char **argv) {
-    run_command command = {.repeat = 1, .seed = 1};
-    if (!berth_cli_begin(&command.cli)) return 1;
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "MODEL",
-        "Runs MODEL (an ONNX file, or a program made by `berth build`).\vInputs that are not "
-        "given are random, seeded, of the right shape. Each output's shape, range and five "
-        "largest elements are shown.",
-        children,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    bool json = berth_cli_wants_json(&command.cli);
-    run_state s = {.command = &command};
-    berth_model *model = NULL;
-    berth_status status = berth_cli_model_options(&command.cli, true, &s.options);
-    if (!status) status = berth_model_load(command.cli.model, &s.options, &model);
-    if (!status) {
-        s.program = berth_model_program(model);
-        status = run_model(&s);
-    }
-    int exit_status = berth_cli_finish(status);
-    if (exit_status == 0) {
-        if (json)
-            exit_status = berth_cli_print_json(report_json(&s));
-        else
-            print_text(&s);
-    }
-    berth_session_close(s.session);
-    berth_model_destroy(model);
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {options, parse, "MODEL",
+                 "Runs MODEL (an ONNX file, or a program made by `berth build`).\vInputs that are "
+                 "not given are random, seeded, of the right shape. Each output's shape, range and "
+                 "five largest elements are shown.",
+                 children, NULL, NULL},
+        .run = run,
+        .end = end};
+    run_state state = {.command = {.repeat = 1, .seed = 1}};
+    return berth_cli_run(&command, &state, argc, argv);
 }

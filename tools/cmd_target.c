@@ -34,19 +34,19 @@ static void take_argument(target_command *command, char *arg, struct argp_state 
         return;
     }
     if (strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0 && strcmp(arg, "validate") != 0)
-        argp_error(state, "the actions are list, show and validate, not \"%s\"", arg);
+        berth_cli_wrong_usage(state, "the actions are list, show and validate, not \"%s\"", arg);
     command->action = arg;
 }
 
 static void check_arguments(const target_command *command, struct argp_state *state) {
-    if (!command->action) argp_error(state, "list, show or validate?");
+    if (!command->action) berth_cli_wrong_usage(state, "list, show or validate?");
     uint32_t count = command->arguments.count;
     if (strcmp(command->action, "list") == 0 && count > 1)
-        argp_error(state, "list takes at most one pattern");
+        berth_cli_wrong_usage(state, "list takes at most one pattern");
     if (strcmp(command->action, "show") == 0 && count != 1)
-        argp_error(state, "show takes one target");
+        berth_cli_wrong_usage(state, "show takes one target");
     if (strcmp(command->action, "validate") == 0 && count == 0)
-        argp_error(state, "validate takes one or more targets");
+        berth_cli_wrong_usage(state, "validate takes one or more targets");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -82,16 +82,19 @@ static berth_status list_tags(target_command *command, bool json) {
     for (uint32_t i = 0; i < count; ++i) {
         if (!berth_glob_match(pattern, tags[i].name)) continue;
         if (json)
-            json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:b}", "name", tags[i].name,
-                                                   "description", tags[i].description, "sources",
-                                                   tags[i].sources, "user", tags[i].user));
+            json_array_append_new(
+                array, json_pack("{s:o, s:o, s:o, s:b}", "name", berth_cli_json_text(tags[i].name),
+                                 "description", berth_cli_json_text(tags[i].description), "sources",
+                                 berth_cli_json_text(tags[i].sources), "user", tags[i].user));
         else
-            printf("%-*s  %s%s\n", width, tags[i].name, tags[i].description,
-                   tags[i].user ? " (yours)" : "");
+            berth_cli_print("%-*s  %s%s\n", width, tags[i].name, tags[i].description,
+                            tags[i].user ? " (yours)" : "");
     }
-    if (json && berth_cli_print_json(array))
-        return berth_status_make(BERTH_IO, "cannot write the list");
-    return BERTH_OK;
+    if (json) berth_cli_print_json(array);
+    if (width > 0) return BERTH_OK;
+    return berth_status_make(BERTH_NOT_FOUND,
+                             "no tag matches '%s'; * and ? stand for any text and any character",
+                             pattern);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -100,17 +103,17 @@ static berth_status list_tags(target_command *command, bool json) {
 static void show_device(const berth_multi_target *target, uint32_t index) {
     const berth_target_device *device = &target->devices[index];
     const berth_target *t = device->target;
-    printf("  %-12s %-7s", device->name, berth_device_kind_name(t->kind));
-    if (*t->arch) printf(" %s", t->arch);
-    if (*t->cpu) printf(" %s", t->cpu);
-    if (t->cores) printf(", %lld cores", (long long)t->cores);
-    if (t->compute_units) printf(", %lld units", (long long)t->compute_units);
-    printf(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9,
-           t->peak_flops[BERTH_DTYPE_F32] / 1e9);
-    printf(", memory %s", target->memories[device->own_memory].name);
-    if (index == target->default_device) printf(" [default]");
-    if (index == target->host) printf(" [host%s]", device->host_only ? " only" : "");
-    putchar('\n');
+    berth_cli_print("  %-12s %-7s", device->name, berth_device_kind_name(t->kind));
+    if (*t->arch) berth_cli_print(" %s", t->arch);
+    if (*t->cpu) berth_cli_print(" %s", t->cpu);
+    if (t->cores) berth_cli_print(", %lld cores", (long long)t->cores);
+    if (t->compute_units) berth_cli_print(", %lld units", (long long)t->compute_units);
+    berth_cli_print(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9,
+                    t->peak_flops[BERTH_DTYPE_F32] / 1e9);
+    berth_cli_print(", memory %s", target->memories[device->own_memory].name);
+    if (index == target->default_device) berth_cli_print(" [default]");
+    if (index == target->host) berth_cli_print(" [host%s]", device->host_only ? " only" : "");
+    berth_cli_print("\n");
 }
 
 static void show_memories(const berth_multi_target *target) {
@@ -119,18 +122,19 @@ static void show_memories(const berth_multi_target *target) {
         const berth_target_memory *m = &target->memories[i];
         char capacity[32];
         berth_format_bytes(m->capacity_bytes, capacity);
-        printf("  %-12s %s, %s, %.4g GB/s, %llu ns, reached by", m->name, m->scope, capacity,
-               m->bandwidth_bytes_per_s / 1e9, (unsigned long long)m->latency_ns);
+        berth_cli_print("  %-12s %s, %s, %.4g GB/s, %llu ns, reached by", m->name, m->scope,
+                        capacity, m->bandwidth_bytes_per_s / 1e9,
+                        (unsigned long long)m->latency_ns);
         for (uint32_t d = 0; d < target->device_count; ++d)
-            if (m->reached_by >> d & 1) printf(" %s", target->devices[d].name);
-        puts(m->implied ? " (implied)" : "");
+            if (m->reached_by >> d & 1) berth_cli_print(" %s", target->devices[d].name);
+        berth_cli_print("%s\n", m->implied ? " (implied)" : "");
     }
     if (target->link_count) puts("links:");
     for (uint32_t i = 0; i < target->link_count; ++i) {
         const berth_target_link *l = &target->links[i];
-        printf("  %s %s %s: %.4g GB/s, %llu ns, bus %s\n", target->memories[l->from].name,
-               l->duplex ? "<=>" : "<->", target->memories[l->to].name,
-               l->bandwidth_bytes_per_s / 1e9, (unsigned long long)l->latency_ns, l->bus);
+        berth_cli_print("  %s %s %s: %.4g GB/s, %llu ns, bus %s\n", target->memories[l->from].name,
+                        l->duplex ? "<=>" : "<->", target->memories[l->to].name,
+                        l->bandwidth_bytes_per_s / 1e9, (unsigned long long)l->latency_ns, l->bus);
     }
 }
 
@@ -143,14 +147,17 @@ static void show_text(const target_command *command, const berth_multi_target *t
     if (strchr(name, '/'))  // only for its description; a file's path finds none
         berth_status_ignore(
             berth_target_find_tag(command->cli.arena, command->tag_folder, name, &tag));
-    if (tag.name) printf("%s: %s\nsources: %s\n", tag.name, tag.description, tag.sources);
-    printf("hash: %s\nexecutor: %s, runtime: %s\ndevices:\n", hash,
-           berth_executor_kind_name(target->executor), berth_runtime_kind_name(target->runtime));
+    if (tag.name) berth_cli_print("%s: %s\n", tag.name, tag.description);
+    if (tag.name) berth_cli_print("sources: %s\n", tag.sources);
+    berth_cli_print("hash: %s\n", hash);
+    berth_cli_print("executor: %s, runtime: %s\n", berth_executor_kind_name(target->executor),
+                    berth_runtime_kind_name(target->runtime));
+    berth_cli_print("devices:\n");
     for (uint32_t i = 0; i < target->device_count; ++i) show_device(target, i);
     show_memories(target);
     for (uint32_t i = 0; i < target->pin_count; ++i)
-        printf("pin: %s on %s\n", target->pins[i].match,
-               target->devices[target->pins[i].device].name);
+        berth_cli_print("pin: %s on %s\n", target->pins[i].match,
+                        target->devices[target->pins[i].device].name);
 }
 
 static berth_status show(target_command *command, const berth_target_options *target_options,
@@ -159,7 +166,8 @@ static berth_status show(target_command *command, const berth_target_options *ta
     BERTH_TRY(berth_target_parse(command->cli.arena, command->arguments.data[0], target_options,
                                  &target));
     if (json)
-        puts(berth_target_print_json(command->cli.arena, target, 2));
+        berth_cli_put_json(berth_arena_printf(
+            command->cli.arena, "%s\n", berth_target_print_json(command->cli.arena, target, 2)));
     else
         show_text(command, target);
     return BERTH_OK;
@@ -172,10 +180,10 @@ static void report_text(const char *text, berth_target_diagnostics diagnostics,
                         const berth_multi_target *target) {
     char hash[33] = "";
     if (target) berth_hash128_hex(target->hash, hash);
-    if (target) printf("%s: valid, hash %s\n", text, hash);
+    if (target) berth_cli_print("%s: valid, hash %s\n", text, hash);
     for (uint32_t i = 0; i < diagnostics.count; ++i) {
         const berth_target_diagnostic *d = &diagnostics.data[i];
-        printf("%s: %s%s%s\n", text, d->path, *d->path ? ": " : "", d->message);
+        berth_cli_print("%s: %s%s%s\n", text, d->path, *d->path ? ": " : "", d->message);
     }
 }
 
@@ -225,8 +233,7 @@ static berth_status validate(target_command *command, const berth_target_options
         else
             report_text(text, diagnostics, target);
     }
-    if (json && berth_cli_print_json(json_incref(reports)))
-        status = berth_status_make(BERTH_IO, "cannot write the report");
+    if (json) berth_cli_print_json(json_incref(reports));
 done:
     json_decref(reports);
     return status;
@@ -235,17 +242,10 @@ done:
 // ------------------------------------------------------------------------------------------------
 // command
 
-typedef struct request {
-    target_command *command;
-    bool json;
-    bool invalid;  // out: some target is not valid
-} request;
-
-// Inside berth_arena_try of the command's arena.
-static berth_status run(void *user) {
-    request *r = user;
-    target_command *command = r->command;
-    if (strcmp(command->action, "list") == 0) return list_tags(command, r->json);
+static berth_status run(void *state) {
+    target_command *command = state;
+    bool json = berth_cli_wants_json(&command->cli);
+    if (strcmp(command->action, "list") == 0) return list_tags(command, json);
     berth_machine_facts facts;
     BERTH_TRY(berth_machine_facts_host(command->cli.arena, &facts));
     for (uint32_t i = 0; i < command->arguments.count && facts.device_count == 0; ++i)
@@ -259,33 +259,25 @@ static berth_status run(void *user) {
         .runtime = command->cli.runtime,
         .pins = command->cli.pins.data,
     };
-    if (strcmp(command->action, "show") == 0) return show(command, &target_options, r->json);
-    return validate(command, &target_options, r->json, &r->invalid);
+    if (strcmp(command->action, "show") == 0) return show(command, &target_options, json);
+    bool invalid = false;
+    berth_status status = validate(command, &target_options, json, &invalid);
+    command->cli.exit_status = invalid ? 1 : 0;
+    return status;
 }
 
 int berth_cmd_target(int argc, char **argv) {
-    target_command command = {0};
-    if (!berth_cli_begin(&command.cli)) return 1;
-    command.tag_folder = getenv("BERTH_TAGS");
-    static const struct argp argp = {
-        options,
-        parse,
-        "list [PATTERN]\nshow T\nvalidate T...",
-        "Targets: what machine a program is for."
-        "\vlist names the built-in tags and yours. show prints a target with all defaults filled "
-        "in; "
-        "with --format=json, its canonical JSON, which is a target file again. validate lists "
-        "everything that is wrong with a target, by field.\n\n"
-        "T is a tag (nvidia/jetson-nano:cuda), a short form (\"opencl -host=cpu\"), JSON, a JSON "
-        "file, "
-        "or local.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
-        NULL,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    request r = {.command = &command, .json = berth_cli_wants_json(&command.cli)};
-    int exit_status = berth_cli_finish(berth_arena_try(command.cli.arena, run, &r));
-    if (exit_status == 0 && r.invalid) exit_status = 1;
-    berth_cli_end(&command.cli);
-    return exit_status;
+    static const berth_cli_command command = {
+        .argp = {options, parse, "list [PATTERN]\nshow T\nvalidate T...",
+                 "Targets: what machine a program is for."
+                 "\vlist names the built-in tags and yours. show prints a target with all defaults "
+                 "filled in; with --format=json, its canonical JSON, which is a target file again. "
+                 "validate lists everything that is wrong with a target, by field.\n\n"
+                 "T is a tag (nvidia/jetson-nano:cuda), a short form (\"opencl -host=cpu\"), JSON, "
+                 "a JSON file, or local; kinds, tags and files of one device may be listed, with "
+                 "commas between them.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
+                 NULL, NULL, NULL},
+        .run = run};
+    target_command state = {.tag_folder = getenv("BERTH_TAGS")};
+    return berth_cli_run(&command, &state, argc, argv);
 }

@@ -45,7 +45,7 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
     char *end = NULL;
     double value = strtod(text, &end);
     if (end == text || *end || !(value >= 0))
-        argp_error(state, "%s takes a number >= 0, not \"%s\"", option, text);
+        berth_cli_wrong_usage(state, "%s takes a number >= 0, not \"%s\"", option, text);
     return value;
 }
 
@@ -62,7 +62,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_atol: command->atol = parse_tolerance(state, "--atol", arg); return 0;
     case key_threads:
         if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 1024)
-            argp_error(state, "--threads takes a number from 1 to 1024, not \"%s\"", arg);
+            berth_cli_wrong_usage(state, "--threads takes a number from 1 to 1024, not \"%s\"",
+                                  arg);
         command->threads = (uint32_t)number;
         return 0;
     case ARGP_KEY_ARG:
@@ -71,9 +72,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case ARGP_KEY_END:
         if (command->folders.count == 0)
-            argp_error(state, "which expected results? Give --data DIR");
+            berth_cli_wrong_usage(state, "which expected results? Give --data DIR");
         if (command->against && !command->per_op)
-            argp_error(state, "--against only means something with --per-op");
+            berth_cli_wrong_usage(state, "--against only means something with --per-op");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -104,14 +105,15 @@ static json_t *result_json(const berth_verify_result *result) {
 static void print_result(const berth_verify_result *result) {
     for (uint32_t i = 0; i < result->output_count; ++i) {
         const berth_comparison *c = &result->outputs[i].comparison;
-        printf(
+        berth_cli_print(
             "%s: output %s: largest error %.3g absolute, %.3g relative (rtol %g, atol %.3g): %s\n",
             result->folder, result->outputs[i].name, c->max_absolute_error, c->max_relative_error,
             c->rtol, c->atol, c->pass ? "PASS" : "FAIL");
         if (!c->pass)
-            printf("  %lld of %lld elements differ; the worst is element %lld: %g, expected %g\n",
-                   (long long)c->mismatch_count, (long long)c->element_count,
-                   (long long)c->worst_index, c->worst_got, c->worst_expected);
+            berth_cli_print(
+                "  %lld of %lld elements differ; the worst is element %lld: %g, expected %g\n",
+                (long long)c->mismatch_count, (long long)c->element_count,
+                (long long)c->worst_index, c->worst_got, c->worst_expected);
     }
 }
 
@@ -131,10 +133,10 @@ static berth_status per_op(verify_command *command, const char *folder,
         return BERTH_OK;
     }
     if (result.pass)
-        printf("%s: %u results agree with %s\n", folder, compared, against);
+        berth_cli_print("%s: %u results agree with %s\n", folder, compared, against);
     else
-        printf("%s: %u results agree with %s, then the first that differs:\n", folder, compared - 1,
-               against);
+        berth_cli_print("%s: %u results agree with %s, then the first that differs:\n", folder,
+                        compared - 1, against);
     print_result(&result);
     return BERTH_OK;
 }
@@ -162,33 +164,30 @@ static berth_status verify_all(verify_command *command, bool *out_pass, json_t *
     return BERTH_OK;
 }
 
-int berth_cmd_verify(int argc, char **argv) {
-    verify_command command = {.rtol = -1, .atol = -1};
-    if (!berth_cli_begin(&command.cli)) return 1;
-    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "MODEL --data DIR...",
-        "Runs MODEL on the inputs of each DIR and compares its outputs with the expected "
-        "ones.\vPASS means |got - expected| <= atol + rtol * |expected| for every element.",
-        children,
-        NULL,
-        NULL};
-    berth_cli_parse(&argp, argc, argv, &command);
-    bool json = berth_cli_wants_json(&command.cli);
+static berth_status run(void *state) {
+    verify_command *command = state;
+    bool json = berth_cli_wants_json(&command->cli);
     json_t *results = json ? json_array() : NULL;
     bool pass = false;
-    int exit_status = berth_cli_finish(verify_all(&command, &pass, results));
-    if (exit_status == 0) {
-        if (json)
-            exit_status =
-                berth_cli_print_json(json_pack("{s:b, s:O}", "pass", pass, "results", results));
-        else
-            puts(pass ? "PASS" : "FAIL");
-        if (!pass) exit_status = 1;
-    }
+    berth_status status = verify_all(command, &pass, results);
+    if (!status && json)
+        berth_cli_print_json(json_pack("{s:b, s:O}", "pass", pass, "results", results));
+    else if (!status)
+        puts(pass ? "PASS" : "FAIL");
     json_decref(results);
-    berth_cli_end(&command.cli);
-    return exit_status;
+    if (!pass) command->cli.exit_status = 1;
+    return status;
+}
+
+int berth_cmd_verify(int argc, char **argv) {
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const berth_cli_command command = {
+        .argp = {options, parse, "MODEL --data DIR...",
+                 "Runs MODEL on the inputs of each DIR and compares its outputs with the expected "
+                 "ones.\vPASS means |got - expected| <= atol + rtol * |expected| for every "
+                 "element.",
+                 children, NULL, NULL},
+        .run = run};
+    verify_command state = {.rtol = -1, .atol = -1};
+    return berth_cli_run(&command, &state, argc, argv);
 }

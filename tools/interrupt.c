@@ -4,7 +4,7 @@
 
 #include "tools/cli.h"
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { signal_count = sizeof(signals) / sizeof(signals[0]) };
 
 // The one thing a handler may write.

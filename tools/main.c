@@ -39,13 +39,6 @@ static void print_help(FILE *out) {
           out);
 }
 
-// Results that did not reach stdout (a full disk) are a failure, wherever the program ends.
-static void close_results(void) {
-    if (!ferror(stdout) && fflush(stdout) == 0) return;
-    fputs("berth: error: cannot write the result to standard output\n", stderr);
-    _exit(1);
-}
-
 // Files must not become standard streams: where one of these is closed, writing to it fails.
 static bool hold_standard_streams(void) {
     int fd = 0;
@@ -56,33 +49,56 @@ static bool hold_standard_streams(void) {
 }
 
 static int run_command(int argc, char **argv) {
-    const char *names[command_count + 1] = {NULL};
+    const char *names[command_count + 3] = {NULL};
     for (int i = 0; i < command_count; ++i) {
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[0], commands[i].name) == 0) return commands[i].run(argc, argv);
         names[i] = commands[i].name;
     }
-    const char *close_name = berth_closest(argv[1], names);
-    fprintf(stderr, "berth: unknown command \"%s\"%s%s%s; `berth --help` lists them\n", argv[1],
-            close_name ? "; did you mean \"" : "", close_name ? close_name : "",
-            close_name ? "\"?" : "");
+    names[command_count] = "--help";
+    names[command_count + 1] = "--version";
+    const char *close_name = berth_closest(argv[0], names);
+    char message[256];
+    snprintf(message, sizeof(message),
+             "unknown command \"%.100s\"%s%s%s; `berth --help` lists them", argv[0],
+             close_name ? "; did you mean \"" : "", close_name ? close_name : "",
+             close_name ? "\"?" : "");
+    berth_cli_message("error", message);
     return 2;
 }
 
+static bool is_one_of(const char *text, const char *const *words) {
+    for (; *words; ++words)
+        if (strcmp(text, *words) == 0) return true;
+    return false;
+}
+
+// "berth help run" is "berth run --help".
+static int help(int argc, char **argv) {
+    static char option[] = "--help";
+    if (argc < 3) {
+        print_help(stdout);
+        return 0;
+    }
+    char *arguments[] = {argv[2], option, NULL};
+    return run_command(2, arguments);
+}
+
 int main(int argc, char **argv) {
-    if (!hold_standard_streams() || atexit(close_results) != 0) return 1;
+    static const char *const help_words[] = {"help", "--help", "-h", "-?", NULL};
+    static const char *const version_words[] = {"version", "--version", "-V", NULL};
+    if (!hold_standard_streams() || atexit(berth_cli_close_results) != 0) return 1;
+    signal(SIGPIPE,
+           SIG_IGN);  // a reader that leaves early is an error of writing, like a full disk
+    berth_cli_begin_json();
     berth_cli_watch_files();
     if (argc < 2) {
         print_help(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+    if (is_one_of(argv[1], help_words)) return help(argc, argv);
+    if (is_one_of(argv[1], version_words)) {
         puts("berth " BERTH_VERSION);
         return 0;
     }
-    return run_command(argc, argv);
+    return run_command(argc - 1, argv + 1);
 }

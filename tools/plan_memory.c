@@ -2,7 +2,7 @@
 // intermediate values came to share bytes.
 #include "tools/plan_memory.h"
 
-#include <stdio.h>
+#include "tools/cli.h"
 
 static const char *usage_name(berth_pool_usage usage) {
     static const char *const names[] = {"workspace", "constants", "io"};
@@ -20,14 +20,14 @@ static const berth_memory_report_pool *pool_report(const berth_model *model, uin
 static void print_sharers(const berth_program *program, const berth_program_pool *pool) {
     for (uint32_t d = 0, count = 0; d < program->device_count; ++d)
         if (d != pool->device && berth_program_pool_reached(pool, d))
-            printf("%s%s", count++ ? ", " : ", shared with ", program->devices[d].name);
+            berth_cli_print("%s%s", count++ ? ", " : ", shared with ", program->devices[d].name);
 }
 
 static json_t *sharers_json(const berth_program *program, const berth_program_pool *pool) {
     json_t *names = json_array();
     for (uint32_t d = 0; d < program->device_count; ++d)
         if (d != pool->device && berth_program_pool_reached(pool, d))
-            json_array_append_new(names, json_string(program->devices[d].name));
+            json_array_append_new(names, berth_cli_json_text(program->devices[d].name));
     return names;
 }
 
@@ -47,25 +47,28 @@ void berth_plan_memory_print(const berth_model *model) {
         const berth_memory_report_pool *report = pool_report(model, i);
         berth_format_bytes(pool->size_bytes, bytes[0]);
         berth_format_bytes(pool->lower_bound_bytes, bytes[1]);
-        printf("memory       %s", program->devices[pool->device].name);
+        berth_cli_print("memory       %s", program->devices[pool->device].name);
         print_sharers(program, pool);
-        printf(", scope %s, %s: %s (lower bound %s, gap %.2f%%)\n", pool->scope,
-               usage_name(pool->usage), bytes[0], bytes[1], gap_percent(pool));
+        berth_cli_print(", scope %s, %s: %s (lower bound %s, gap %.2f%%)\n", pool->scope,
+                        usage_name(pool->usage), bytes[0], bytes[1], gap_percent(pool));
         for (uint32_t k = 0; report && k < report->value_count; ++k) {
             berth_format_bytes(report->values[k].size_bytes, bytes[0]);
             if (k == 0)
-                printf("  peak       at %s, placed by %s\n", report->peak_step, report->strategy);
-            printf("  live       %-10s %s, from %s to %s\n", bytes[0], report->values[k].name,
-                   report->values[k].first_step, report->values[k].last_step);
+                berth_cli_print("  peak       at %s, placed by %s\n", report->peak_step,
+                                report->strategy);
+            berth_cli_print("  live       %-10s %s, from %s to %s\n", bytes[0],
+                            report->values[k].name, report->values[k].first_step,
+                            report->values[k].last_step);
         }
     }
     berth_format_bytes(memory->plain_bytes, bytes[0]);
     berth_format_bytes(memory->in_place_bytes, bytes[1]);
     berth_format_bytes(memory->views_bytes, bytes[2]);
     berth_format_bytes(memory->ordered_bytes, bytes[3]);
-    printf("live sum     %s; results over operands: %s (%u); parts in wholes: %s (%u steps less); "
-           "order: %s\n",
-           bytes[0], bytes[1], memory->in_place_count, bytes[2], memory->removed_steps, bytes[3]);
+    berth_cli_print(
+        "live sum     %s; results over operands: %s (%u); parts in wholes: %s (%u steps less); "
+        "order: %s\n",
+        bytes[0], bytes[1], memory->in_place_count, bytes[2], memory->removed_steps, bytes[3]);
 }
 
 json_t *berth_plan_memory_json(const berth_model *model) {
@@ -83,14 +86,15 @@ json_t *berth_plan_memory_json(const berth_model *model) {
         if (!report) continue;
         json_t *values = json_array();
         for (uint32_t k = 0; k < report->value_count; ++k)
-            json_array_append_new(values,
-                                  json_pack("{s:s, s:I, s:s, s:s}", "name", report->values[k].name,
-                                            "bytes", (json_int_t)report->values[k].size_bytes,
-                                            "first_step", report->values[k].first_step, "last_step",
-                                            report->values[k].last_step));
+            json_array_append_new(
+                values, json_pack("{s:o, s:I, s:o, s:o}", "name",
+                                  berth_cli_json_text(report->values[k].name), "bytes",
+                                  (json_int_t)report->values[k].size_bytes, "first_step",
+                                  berth_cli_json_text(report->values[k].first_step), "last_step",
+                                  berth_cli_json_text(report->values[k].last_step)));
         json_object_set_new(item, "live_bytes", json_integer((json_int_t)report->live_bytes));
-        json_object_set_new(item, "peak_step", json_string(report->peak_step));
-        json_object_set_new(item, "strategy", json_string(report->strategy));
+        json_object_set_new(item, "peak_step", berth_cli_json_text(report->peak_step));
+        json_object_set_new(item, "strategy", berth_cli_json_text(report->strategy));
         json_object_set_new(item, "peak_values", values);
     }
     return pools;

@@ -35,14 +35,12 @@ void berth_text__add_string(berth_strbuf *out, const char *text, size_t length) 
         } else if (c == '\t') {
             berth_strbuf_add(out, "\\t");
         } else {
-            char bytes[5] = {0};
+            // A character, or the numbers of its bytes.
+            char bytes[5] = {0}, shown[20];
+            const char *at = bytes;
             memcpy(bytes, text + i, length - i < 4 ? length - i : 4);
-            taken = c >= 0x80 ? berth_utf8_length(bytes) : 0;
-            if (taken)
-                berth_strbuf_add_n(out, text + i, taken);
-            else
-                berth_strbuf_addf(out, "\\x%02x", c);
-            if (!taken) taken = 1;
+            berth_strbuf_add_n(out, shown, berth_shown_character(&at, shown));
+            taken = (size_t)(at - bytes);
         }
         i += taken;
     }

@@ -61,11 +61,24 @@ Test(command, usage) {
     expect_error("run " DIGITS " --format=xml", 2, "--format takes text or json");
     expect_error("plan " DIGITS " --format=xml", 2, "--format takes text, json, dot or svg");
     expect_error("verify " DIGITS, 2, "Give --data DIR");
-    expect_error("run " DIGITS " --no-such-option", 2, "unrecognized option");
+    expect_error("run " DIGITS " --no-such-option", 2, "there is no option --no-such-option");
     expect_error("run " DIGITS " --dim batch=-1", 2, "a number from 0");
     expect_error("run " DIGITS " --dim batch", 2, "NAME=EXTENT");
     expect_error("run " DIGITS " --input image=", 2, "NAME=FILE");
     expect_error("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
+    // Options are spelt in full: a slip is no other option.
+    expect_error("plan " DIGITS " --batch=8", 2, "fixed with --dim batch=8");
+    expect_error("plan " DIGITS " --d=batch=8", 2, "did you mean --dim?");
+    expect_error("plan " DIGITS " --targ cpu", 2, "did you mean --target?");
+    expect_error("plan " DIGITS " -dim batch=8", 2, "did you mean --dim?");
+    expect_error("plan " DIGITS " -x", 2, "there is no option -x");
+    expect_error("plan " DIGITS " --target --no-such", 1, "--no-such");  // a value, not an option
+    expect_error("help rnu", 2, "did you mean \"run\"?");
+    expect_error("memory check x.csv --nodes 3", 2, "check takes");
+    expect_error("memory plot x.csv --format=json", 2, "no --format");
+    expect_error("target list 'no/such*'", 1, "no tag matches 'no/such*'");
+    cr_assert(strstr(berth("run -h").out, "Usage: berth run "));
+    cr_assert(strstr(berth("help run").out, "Usage: berth run "));
     cr_assert_eq(berth("run --version").exit_status, 0);
     cr_assert(strstr(berth("opt --help").out, "plan-scopes"));
     cr_assert_eq(berth("--help").exit_status, 0);
@@ -176,6 +189,11 @@ Test(command, inspect_json) {
                  6090 * 4);  // see examples/digits/README.md
     json_t *input = json_array_get(json_object_get(json, "inputs"), 0);
     cr_assert_str_eq(json_string_value(json_object_get(input, "name")), "image");
+    json_t *nodes = json_object_get(json, "nodes");
+    cr_assert_eq(json_array_size(nodes), 9);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(nodes, 0), "name")), "conv1");
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(nodes, 0), "op")), "Conv");
+    cr_assert(strstr(berth("inspect " DIGITS).out, "\nnode Conv                     conv1\n"));
     cr_assert_str_eq(json_string_value(json_array_get(json_object_get(input, "shape"), 0)),
                      "batch");
     json_decref(json);
@@ -286,8 +304,22 @@ static double top_value(const char *text) {
     return value;
 }
 
-// A built program gives what the model gives, without a compiler (none is on PATH, and the cache is
-// off; test no_compiler shows that this keeps models from running).
+static void expect_program_json(const char *folder) {
+    char arguments[512];
+    snprintf(arguments, sizeof(arguments), "inspect %s/digits.berth --format=json", folder);
+    json_error_t error;
+    json_t *json = json_loads(berth(arguments).out, 0, &error);
+    cr_assert_not_null(json, "%s", error.text);
+    json_t *wanted = json_pack("[{s:s, s:s, s:[i, i]}]", "name", "probabilities", "dtype", "f32",
+                               "shape", 4, 10);
+    cr_assert(json_equal(json_object_get(json, "outputs"), wanted));
+    cr_assert(json_is_object(json_object_get(json, "target")));
+    json_decref(wanted);
+    json_decref(json);
+}
+
+// A built program gives what the model gives, without a compiler (none is on PATH; test no_compiler
+// shows that this keeps models from running).
 Test(command, build_then_run_without_a_compiler) {
     char folder[] = "/tmp/berth-test-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
@@ -299,18 +331,30 @@ Test(command, build_then_run_without_a_compiler) {
     r = berth("run " DIGITS " --dim batch=4 --target cpu --format=json");
     cr_assert_eq(r.exit_status, 0, "%s", r.err);
     double expected = top_value(r.out);
-    snprintf(arguments, sizeof(arguments),
-             "run %s/digits.berth --format=json --no-cache --repeat 3", folder);
+    snprintf(arguments, sizeof(arguments), "run %s/digits.berth --format=json --repeat 3", folder);
     setenv("PATH", "/nonexistent", 1);
     r = berth(arguments);
     cr_assert_eq(r.exit_status, 0, "%s", r.err);
     cr_assert_float_eq(top_value(r.out), expected, 1e-6);
-    static const char *const decided[] = {"--dim batch=2", "--pin op:Conv=cpu:0", "--strategy auto",
-                                          "--set devices=1"};
+    static const char *const decided[] = {
+        "--dim batch=2",   "--pin op:Conv=cpu:0", "--strategy auto",  "--set devices=1",
+        "--no-cache",      "--no-fusion",         "--no-layouts",     "--no-winograd",
+        "--jobs 1",        "--cache-dir x",       "--cache-limit 1M", "--objective memory",
+        "--nodes 5",       "--time-budget 1s",    "--host cpu",       "--executor graph",
+        "--runtime hosted"};
     for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); ++i) {
         snprintf(arguments, sizeof(arguments), "run %s/digits.berth %s", folder, decided[i]);
-        expect_error(arguments, 1, "build it again");
+        expect_error(arguments, 2, "build it again");
     }
+    snprintf(arguments, sizeof(arguments), "run %s/digits.berth --target 'cpu -clock_hz=1234567'",
+             folder);
+    expect_error(arguments, 1, "devices[0].target.clock_hz: ");
+    expect_error(arguments, 1, ", not 1234567");
+    snprintf(arguments, sizeof(arguments), "inspect %s/digits.berth", folder);
+    r = berth(arguments);
+    cr_assert(strstr(r.out, "\ninput image f32[4,1,8,8]\noutput probabilities f32[4,10]\n"), "%s",
+              r.out);
+    expect_program_json(folder);
     snprintf(arguments, sizeof(arguments), "verify %s/digits.berth --per-op --data %s", folder,
              folder);
     expect_error(arguments, 1, "give the model");

@@ -105,6 +105,135 @@ Test(command_files, closed_streams) {
         cr_expect_eq(shell(lines[i]), 1, "%s", lines[i]);
 }
 
+// Every command's results, onto a full disk and into a pipe that nobody reads: an error, said once.
+Test(command_files, results_that_are_lost) {
+    static const char *const commands[] = {
+        "--help",
+        "run --help",
+        "cache list --cache-dir $W",
+        "cache list --cache-dir $W --format=json",
+        "devices",
+        "devices --format=json",
+        "inspect " DIGITS,
+        "inspect " DIGITS " --format=json",
+        "memory solve $W/m.csv",
+        "memory solve $W/m.csv --format=json",
+        "memory solve $W/m.csv --output -",
+        "memory plot $W/m.csv",
+        "opt " DIGITS,
+        "opt " DIGITS " --format=json",
+        "place $W/p.json",
+        "place $W/p.json --format=json",
+        "place $W/p.json --format=svg",
+        "plan " DIGITS " --dim batch=1",
+        "plan " DIGITS " --dim batch=1 --format=json",
+        "plan " DIGITS " --dim batch=1 --format=svg",
+        "plan " DIGITS " --dim batch=1 --format=dot",
+        "plan --strategy list --format=json",
+        "run " DIGITS " --dim batch=1 --quiet",
+        "target list",
+        "target show cpu --format=json",
+        "target validate cpu",
+    };
+    cr_assert_eq(shell("printf 'id,lower,upper,size\\na,0,2,4\\n' >$W/m.csv && echo "
+                       "'{\"maxSizePerFPGA\": 1e9, \"maxFPGAs\": 1, \"maxCPUs\": 1, \"nodes\": "
+                       "[{\"id\": 1, \"cpuLatency\": 2, \"fpgaLatency\": 1, \"size\": 1}], "
+                       "\"edges\": []}' >$W/p.json"),
+                 0);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
+        char line[1024];
+        snprintf(line, sizeof(line), "$B %s >/dev/full 2>$W/err", commands[i]);
+        cr_expect_eq(shell(line), 1, "%s", line);
+        cr_expect_eq(shell("test $(grep -c 'berth: error: ' $W/err) = 1"), 0, "%s", line);
+        // The pipe's reader is gone before anything is written.
+        snprintf(line, sizeof(line),
+                 "mkfifo $W/go; { cat $W/go; $B %s 2>$W/err; echo $? >$W/status; } | "
+                 "{ exec <&-; echo >$W/go; }; rm $W/go; test $(cat $W/status) = 1",
+                 commands[i]);
+        cr_expect_eq(shell(line), 0, "%s", line);
+        cr_expect_eq(shell("test $(grep -c 'berth: error: ' $W/err) = 1"), 0, "%s", line);
+    }
+}
+
+#ifdef BERTH_FAIL_MALLOC
+// One allocation fails: the result is the same, byte for byte, or the status says that it is not.
+Test(command_files, results_are_whole_or_the_status_says_not) {
+    static const struct {
+        const char *arguments;
+        int most;
+    } rows[] = {{"target list --format=json", 1200},
+                {"inspect " DIGITS " --format=json", 900},
+                {"opt " DIGITS " --passes fold-constants --format=json", 1000},
+                {"plan " DIGITS " --dim batch=1 --format=json", 1000}};
+    int failures = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        char line[1024];
+        snprintf(line, sizeof(line), "$B %s >$W/whole", rows[i].arguments);
+        cr_assert_eq(shell(line), 0, "%s", line);
+        for (int n = 1 + (int)i; n < rows[i].most; n += 17) {
+            snprintf(line, sizeof(line),
+                     "BERTH_FAIL_MALLOC=%d LD_PRELOAD=" BERTH_FAIL_MALLOC
+                     " $B %s >$W/out 2>/dev/null",
+                     n, rows[i].arguments);
+            int status = shell(line);
+            failures += status == 1;
+            cr_expect(status == 0 || status == 1, "%s: %d", line, status);
+            if (status == 0) cr_expect_eq(shell("cmp $W/whole $W/out"), 0, "%s", line);
+        }
+    }
+    cr_expect_gt(failures, 20, "the allocations do not fail");
+}
+#endif
+
+// Names of models that would steer a terminal or break a document.
+Test(command_files, names_are_shown_harmless) {
+    cr_assert_eq(
+        shell("/usr/bin/python3 -c 'import onnx' 2>/dev/null || exit 0; "
+              "/usr/bin/python3 - $W/n.onnx <<'END'\n"
+              "import sys, onnx\n"
+              "from onnx import helper as h, TensorProto as t\n"
+              "n = '\\x1b]0;x\\x07</title>&\\x9b2J\\u202e\"\\\\'\n"
+              "i = h.make_tensor_value_info(n + 'i', t.FLOAT, [2])\n"
+              "o = h.make_tensor_value_info(n + 'o', t.FLOAT, [2])\n"
+              "g = h.make_graph([h.make_node('Relu', [n + 'i'], [n + 'o'], n)], n, [i], [o])\n"
+              "onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 17)]), sys.argv[1])\n"
+              "END"),
+        0);
+    if (shell("test -s $W/n.onnx") != 0) return;  // no python3-onnx
+    static const char *const commands[] = {
+        "inspect $W/n.onnx",
+        "inspect $W/n.onnx --format=json",
+        "plan $W/n.onnx",
+        "plan $W/n.onnx --format=json",
+        "plan $W/n.onnx --why --target cpu,cpu",
+        "plan $W/n.onnx --format=dot",
+        "plan $W/n.onnx --format=svg",
+        "plan $W/n.onnx --pin \"$(printf 'no\\033[2J=cpu:0')\"",
+        "opt $W/n.onnx",
+        "opt $W/n.onnx --format=json",
+        "opt $W/n.onnx --passes all --places",
+        "run $W/n.onnx",
+        "run $W/n.onnx --format=json",
+        "build $W/n.onnx -o $W/n.berth",
+        "inspect $W/n.berth",
+        "inspect $W/n.berth --format=json",
+        "run $W/n.berth",
+        "verify $W/n.onnx --data $W",
+    };
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
+        char line[512];
+        snprintf(line, sizeof(line), "$B %s >$W/out 2>&1; test -s $W/out", commands[i]);
+        cr_expect_eq(shell(line), 0, "%s", line);
+        // C0 but tabs and line ends, DEL, C1 in UTF-8, U+202E
+        cr_expect_neq(shell("LC_ALL=C grep -qP '[\\x00-\\x08\\x0b-\\x1f\\x7f]|\\xc2[\\x80-\\x9f]"
+                            "|\\xe2\\x80\\xae' $W/out"),
+                      0, "%s", line);
+    }
+    cr_expect_eq(shell("$B plan $W/n.onnx --format=svg | /usr/bin/python3 -c "
+                       "'import sys, xml.dom.minidom as m; m.parse(sys.stdin)'"),
+                 0);
+}
+
 Test(command_files, models_are_not_overwritten) {
     cr_assert_eq(
         shell("cp " DIGITS " $W/m.onnx && ln -s m.onnx $W/link.onnx && cd $W && "

@@ -282,3 +282,31 @@ Test(target_spellings, short_print_for_logs) {
     berth_multi_target *again = parse(berth_target_print_json(test_arena, t, 2));
     cr_expect(berth_multi_target_equal(t, again), "indented print reads back");
 }
+
+Test(target_spellings, differences_are_named) {
+    static const struct {
+        const char *left, *right, *text;
+    } rows[] = {
+        {"arm/rasp4b", "arm/rasp4b", ""},
+        {"cpu -arch=x86_64 -cores=2 -clock_hz=1e9 -peak_flops.f32=1e9",
+         "cpu -arch=x86_64 -cores=4 -clock_hz=1e9 -peak_flops.f32=1e9",
+         "devices[0].target.cores: 2, not 4; devices[0].target.threads: 2, not 4"},
+        {"cpu -features=avx2,fma -peak_flops.f32=1e9",
+         "cpu -features=avx2,sse4.2 -peak_flops.f32=1e9",
+         "devices[0].target.features: with fma, without sse4.2"},
+        {"cpu -model=x", "cpu", "devices[0].target.model: \"x\", not nothing"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        const char *text = NULL;
+        cr_assert_null(berth_target_difference(test_arena, parse(rows[i].left)->canonical,
+                                               parse(rows[i].right)->canonical, &text));
+        cr_expect_str_eq(text, rows[i].text, "%s", text);
+    }
+    const char *text = NULL;
+    cr_assert_null(berth_target_difference(test_arena, parse("cpu,cpu")->canonical,
+                                           parse("cpu")->canonical, &text));
+    cr_expect_not_null(strstr(text, "devices: cpu:0, cpu:1, not cpu:0"), "%s", text);
+    berth_status status = berth_target_difference(test_arena, "{", "{}", &text);
+    cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+    berth_status_free(status);
+}

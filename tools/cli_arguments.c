@@ -1,0 +1,123 @@
+// The command line before argp reads it. Options are spelt in full: argp would take any unique
+// beginning, so that a slip (--d=8) silently means another option, and a new option breaks scripts.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "tools/cli.h"
+
+enum { name_limit = 64 };
+
+typedef struct option_list {
+    const struct argp_option *options[name_limit];
+    uint32_t count;
+} option_list;
+
+// What argp adds to every command.
+static const struct argp_option own[] = {{"help", '?', NULL, 0, NULL, 0},
+                                         {"usage", 0, NULL, 0, NULL, 0},
+                                         {"version", 'V', NULL, 0, NULL, 0},
+                                         {0}};
+
+static void add_options(option_list *list, const struct argp_option *options) {
+    for (; options && (options->name || options->key); ++options)
+        if (list->count < name_limit) list->options[list->count++] = options;
+}
+
+static void collect(option_list *list, const struct argp *argp) {
+    add_options(list, argp->options);
+    for (const struct argp_child *child = argp->children; child && child->argp; ++child)
+        collect(list, child->argp);
+}
+
+static const struct argp_option *find_long(const option_list *list, const char *name,
+                                           size_t length) {
+    for (uint32_t i = 0; i < list->count; ++i) {
+        const char *own_name = list->options[i]->name;
+        if (own_name && strlen(own_name) == length && memcmp(own_name, name, length) == 0)
+            return list->options[i];
+    }
+    return NULL;
+}
+
+static const struct argp_option *find_short(const option_list *list, char letter) {
+    for (uint32_t i = 0; i < list->count; ++i)
+        if (list->options[i]->key == letter) return list->options[i];
+    return NULL;
+}
+
+// The only option that begins so, else the closest.
+static const char *suggestion(const option_list *list, const char *name) {
+    const char *names[name_limit + 1] = {0};
+    const char *begun = NULL;
+    uint32_t count = 0, beginnings = 0;
+    for (uint32_t i = 0; i < list->count; ++i) {
+        if (!list->options[i]->name) continue;
+        names[count++] = list->options[i]->name;
+        if (strncmp(names[count - 1], name, strlen(name)) != 0) continue;
+        begun = names[count - 1];
+        beginnings++;
+    }
+    return beginnings == 1 ? begun : berth_closest(name, names);
+}
+
+// "--batch=8" where the command fixes dimensions is probably one.
+static bool may_be_dimension(const option_list *list, const char *value) {
+    uint64_t extent = 0;
+    return find_long(list, "dim", 3) && value && berth_cli_parse_u64(value, &extent);
+}
+
+static _Noreturn void refuse(const option_list *list, const char *command, const char *text) {
+    char name[64];
+    size_t dashes = strspn(text, "-"), length = strcspn(text + dashes, "=");
+    snprintf(name, sizeof(name), "%.*s", (int)length, text + dashes);
+    const char *value = text[dashes + length] ? text + dashes + length + 1 : NULL;
+    const char *near = suggestion(list, name);
+    char message[512];
+    int at = snprintf(message, sizeof(message), "there is no option %.*s",
+                      (int)(dashes + length > 99 ? 99 : dashes + length), text);
+    if (near)
+        at += snprintf(message + at, sizeof(message) - (size_t)at, "; did you mean --%s?", near);
+    else if (may_be_dimension(list, value))
+        at += snprintf(message + at, sizeof(message) - (size_t)at,
+                       "; a dimension of the model is fixed with --dim %s=%.20s", name, value);
+    snprintf(message + at, sizeof(message) - (size_t)at, " (`berth %s --help` lists them)",
+             command);
+    berth_cli_message("error", message);
+    exit(2);
+}
+
+// Whether the argument after this one is its value.
+static bool check_long(const option_list *list, const char *command, const char *text) {
+    size_t length = strcspn(text + 2, "=");
+    const struct argp_option *option = find_long(list, text + 2, length);
+    if (!option) refuse(list, command, text);
+    return option->arg && !(option->flags & OPTION_ARG_OPTIONAL) && text[2 + length] == 0;
+}
+
+static bool check_short(const option_list *list, const char *command, const char *text) {
+    for (const char *at = text + 1; *at; ++at) {
+        const struct argp_option *option = find_short(list, *at);
+        if (!option) refuse(list, command, text);
+        if (option->arg) return at[1] == 0;
+    }
+    return false;
+}
+
+void berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
+    static char help[] = "--help";
+    option_list list = {0};
+    add_options(&list, own);
+    collect(&list, argp);
+    for (int i = 1; i < argc; ++i) {
+        const char *text = argv[i];
+        if (text[0] != '-' || text[1] == 0) continue;
+        if (strcmp(text, "--") == 0) return;
+        if (strcmp(text, "-h") == 0 && !find_short(&list, 'h'))
+            argv[i] = help;
+        else if (text[1] == '-' ? check_long(&list, argv[0], text)
+                                : check_short(&list, argv[0], text))
+            ++i;
+    }
+}
