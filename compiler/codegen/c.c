@@ -103,15 +103,29 @@ static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
                      (long long)(element_count ? element_count : 1));
 }
 
+static bool is_half(const berth_c_printer *p, berth_buf buf) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    return dtype == BERTH_DTYPE_F16 || dtype == BERTH_DTYPE_BF16;
+}
+
 static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
-    const char *type = berth_c_value_type(p, p->fn->bufs.data[buf].dtype, lanes);
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    const char *type = berth_c_value_type(p, dtype, lanes);
+    if (is_half(p, buf))
+        return berth_arena_printf(p->arena, "berth_load_%sx%d(b%u + %s)", berth_dtype_name(dtype),
+                                  lanes, buf, offset);
     return berth_arena_printf(p->arena, "*(const %s_u *)(b%u + %s)", type, buf, offset);
 }
 
 static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
                          const char *value) {
-    const char *type = berth_c_value_type(p, p->fn->bufs.data[buf].dtype, lanes);
-    berth_c_line(p, "*(%s_u *)(b%u + %s) = %s;", type, buf, offset, value);
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    const char *type = berth_c_value_type(p, dtype, lanes);
+    if (is_half(p, buf))
+        berth_c_line(p, "berth_store_%sx%d(b%u + %s, %s);", berth_dtype_name(dtype), lanes, buf,
+                     offset, value);
+    else
+        berth_c_line(p, "*(%s_u *)(b%u + %s) = %s;", type, buf, offset, value);
 }
 
 static const char *vector_literal(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
@@ -127,8 +141,8 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
     return berth_arena_printf(p->arena, "%s[%d]", name, lane);
 }
 
-static void after_vector_let(berth_c_printer *p, const char *name, int lanes) {
-    berth_c_line(p, "BERTH_KEEP_%d(%s);", lanes, name);
+static void after_vector_let(berth_c_printer *p, const char *name, int bytes) {
+    berth_c_line(p, "BERTH_KEEP_%d(%s);", bytes, name);
 }
 
 static const berth_c_language language = {
@@ -172,8 +186,29 @@ static const berth_c_language language = {
     .vector_literal = vector_literal,
     .vector_lane = vector_lane,
     .after_vector_let = after_vector_let,
+    .half_vectors = true,
     .stack_limit_bytes = 32768,
 };
+
+// Instances of a macro, once even where the text of several sources becomes one.
+static void add_instance(berth_strbuf *out, const char *macro, uint32_t lanes) {
+    berth_strbuf_addf(out, "#ifndef %s_%u_\n#define %s_%u_\n%s(%u)\n#endif\n", macro, lanes, macro,
+                      lanes, macro, lanes);
+}
+
+// Every vector type comes with its masks: f32xN needs i32xN, and so do integers of 8 and 16 bits.
+// Vectors of more bytes than registers hold are only loaded (operands of intrinsics).
+static void add_vector_types(const berth_c_printer *p, berth_strbuf *out) {
+    enum { most_lanes = 32 };
+    for (uint32_t i = 0; i < p->vector_types.count; ++i) {
+        uint32_t lanes = p->vector_types.data[i] & 0xffff;
+        bool narrow = berth_c_is_narrow((berth_dtype)(p->vector_types.data[i] >> 16));
+        if (!narrow || lanes <= most_lanes) add_instance(out, "BERTH_VECTORS", lanes);
+        if (!narrow) continue;
+        add_instance(out, "BERTH_NARROW_TYPES", lanes);
+        if (lanes <= most_lanes) add_instance(out, "BERTH_NARROW", lanes);
+    }
+}
 
 static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
                           berth_codegen_result *out_result) {
@@ -183,14 +218,7 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
     berth_c_preamble(&whole);
-    // Every vector type comes with its masks: f32xN needs i32xN.
-    bool done[65] = {false};
-    for (uint32_t i = 0; i < p->vector_types.count; ++i) {
-        uint32_t lanes = p->vector_types.data[i] & 0xffff;
-        if (lanes > 64 || done[lanes]) continue;
-        done[lanes] = true;
-        berth_strbuf_addf(&whole, "BERTH_VECTORS(%u)\n", lanes);
-    }
+    add_vector_types(p, &whole);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;

@@ -11,13 +11,9 @@ static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
 // ---- values
 // ---------------------------------------------------------------------------------------------------------
 
-static berth_dtype compute_type(berth_dtype dtype) {
-    return dtype == BERTH_DTYPE_F16 || dtype == BERTH_DTYPE_BF16 ? BERTH_DTYPE_F32 : dtype;
-}
-
 // "f32", "f32x8": the suffix of helper functions.
 static const char *suffix(berth_c_printer *p, berth_dtype dtype, int lanes) {
-    const char *name = berth_dtype_name(compute_type(dtype));
+    const char *name = berth_dtype_name(berth_c_compute_type(dtype));
     if (lanes == 1) return name;
     berth_c_value_type(p, dtype, lanes);
     return berth_arena_printf(p->arena, "%sx%d", name, lanes);
@@ -139,6 +135,12 @@ static const char *scalar_load(berth_c_printer *p, berth_buf buf, const char *of
     return berth_arena_printf(p->arena, "%s[%s]", name, offset);
 }
 
+// Elements of two bytes that are computed as f32 need loads and stores that convert.
+static bool has_vector_access(const berth_c_printer *p, berth_buf buf) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    return dtype == berth_c_compute_type(dtype) || p->language->half_vectors;
+}
+
 static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node) {
     berth_expr indices[BERTH_MAX_RANK];
     memcpy(indices, berth_tfn_load_indices(p->fn, id), node.index_count * sizeof(berth_expr));
@@ -149,7 +151,8 @@ static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node)
     berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
     if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
         const char *offset = lane_offset(p, buf, indices, node.index_count, 0);
-        if (step == 1) return p->language->vector_load(p, buf, offset, node.lanes);
+        if (step == 1 && has_vector_access(p, buf))
+            return p->language->vector_load(p, buf, offset, node.lanes);
         if (step == 0)
             return splat(p, (berth_dtype)node.dtype,
                          temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
@@ -253,9 +256,11 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
     const char *a = berth_c_value(p, node.a);
     const char *b = berth_c_value(p, node.b);
     bool vector = node.lanes > 1;
-    if (node.op >= BERTH_BINARY_EQ && node.op <= BERTH_BINARY_GE)
-        return berth_arena_printf(p->arena, "(%s %s %s)", a, comparisons[node.op - BERTH_BINARY_EQ],
-                                  b);
+    if (node.op >= BERTH_BINARY_EQ && node.op <= BERTH_BINARY_GE) {
+        const char *text = berth_arena_printf(p->arena, "(%s %s %s)", a,
+                                              comparisons[node.op - BERTH_BINARY_EQ], b);
+        return vector && berth_c_is_narrow(from) ? call(p, "mask", from, node.lanes, text) : text;
+    }
     switch ((berth_binary)node.op) {
     case BERTH_BINARY_AND:
         return berth_arena_printf(p->arena, vector ? "(%s & %s)" : "(%s && %s)", a, b);
@@ -283,19 +288,92 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
     }
 }
 
+// Whole numbers up to 2^22 are where adding 1.5 * 2^23 rounds an f32 to nearest even (Cody and
+// Waite).
+#define MAX_NEAR 4194304.0
+
+static bool small_float_const(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *node = node_of(p, id);
+    if (node->kind == BERTH_EXPR_BROADCAST) node = node_of(p, node->a);
+    return node->kind == BERTH_EXPR_FLOAT && fabs(node->f) <= MAX_NEAR;
+}
+
+// max(low, min(high, x)) or the other way round, of constants.
+static bool is_clamped(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *outer = node_of(p, id);
+    for (int side = 0; side < 2; ++side) {
+        bool extreme = outer->kind == BERTH_EXPR_BINARY &&
+                       (outer->op == BERTH_BINARY_MAX || outer->op == BERTH_BINARY_MIN);
+        if (!extreme || !small_float_const(p, side ? outer->b : outer->a)) continue;
+        const berth_expr_node *inner = node_of(p, side ? outer->a : outer->b);
+        bool other =
+            inner->kind == BERTH_EXPR_BINARY &&
+            inner->op == (outer->op == BERTH_BINARY_MAX ? BERTH_BINARY_MIN : BERTH_BINARY_MAX);
+        if (other && (small_float_const(p, inner->a) || small_float_const(p, inner->b)))
+            return true;
+    }
+    return false;
+}
+
+// i32(round(x)) where x is clamped: one addition rounds. NaN gives some number, of which the 8 or
+// 16 bits that are kept matter to nobody.
+static const char *near_integer(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node node = *node_of(p, id);
+    if (node.kind != BERTH_EXPR_CAST || node.dtype != BERTH_DTYPE_I32) return NULL;
+    const berth_expr_node round = *node_of(p, node.a);
+    if (round.kind != BERTH_EXPR_UNARY || round.op != BERTH_UNARY_ROUND ||
+        round.dtype != BERTH_DTYPE_F32 || !is_clamped(p, round.a))
+        return NULL;
+    return call(p, "near", BERTH_DTYPE_F32, node.lanes, berth_c_value(p, round.a));
+}
+
+// The whole number to be narrowed: quantisation is u8(i32(round(clamped)) + zero).
+static const char *narrowed_value(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node node = *node_of(p, id);
+    if (id < p->memo_count && p->memo[id]) return p->memo[id];
+    const char *near = near_integer(p, id);
+    if (near || node.kind != BERTH_EXPR_BINARY || node.op != BERTH_BINARY_ADD)
+        return near ? near : berth_c_value(p, id);
+    near = near_integer(p, node.a);
+    if (!near) return berth_c_value(p, id);
+    return berth_arena_printf(p->arena, "(%s + %s)", near, berth_c_value(p, node.b));
+}
+
+static const char *cast_vector(berth_c_printer *p, berth_expr_node node, berth_dtype from,
+                               const char *a) {
+    berth_dtype to = (berth_dtype)node.dtype;
+    bool to_half = to != berth_c_compute_type(to);
+    bool known =
+        (from == BERTH_DTYPE_F32 || from == BERTH_DTYPE_I32 || berth_c_is_narrow(from) ||
+         from != berth_c_compute_type(from)) &&
+        (to == BERTH_DTYPE_F32 || to == BERTH_DTYPE_I32 || berth_c_is_narrow(to) || to_half);
+    if (!known || node.is_index) {
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "a cast of vectors of %s to %s",
+                                          berth_dtype_name(from), berth_dtype_name(to)));
+        return a;
+    }
+    berth_c_value_type(p, from, node.lanes);
+    berth_c_value_type(p, to, node.lanes);
+    from = berth_c_compute_type(from);
+    if (from != berth_c_compute_type(to)) {
+        const char *op =
+            berth_arena_printf(p->arena, "cast_%s", berth_dtype_name(berth_c_compute_type(to)));
+        a = call(p, op, from, node.lanes, a);
+    }
+    return to_half ? berth_arena_printf(p->arena, "berth_round_%s_f32x%d(%s)", berth_dtype_name(to),
+                                        node.lanes, a)
+                   : a;
+}
+
 static const char *cast(berth_c_printer *p, berth_expr_node node) {
     const berth_expr_node from = *node_of(p, node.a);
     berth_dtype to = (berth_dtype)node.dtype;
-    const char *a = from.is_index ? berth_c_index(p, node.a) : berth_c_value(p, node.a);
+    const char *a = from.is_index ? berth_c_index(p, node.a)
+                    : from.dtype == BERTH_DTYPE_I32 && berth_c_is_narrow(to)
+                        ? narrowed_value(p, node.a)
+                        : berth_c_value(p, node.a);
     const char *type = berth_c_value_type(p, to, node.lanes);
-    if (node.lanes > 1) {
-        if (from.dtype == BERTH_DTYPE_F32 && to == BERTH_DTYPE_I32)
-            return call(p, "cast_i32", BERTH_DTYPE_F32, node.lanes, a);
-        if (from.dtype == BERTH_DTYPE_I32 && to == BERTH_DTYPE_F32)
-            return call(p, "cast_f32", BERTH_DTYPE_I32, node.lanes, a);
-        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "this cast of vectors"));
-        return a;
-    }
+    if (node.lanes > 1) return cast_vector(p, node, (berth_dtype)from.dtype, a);
     if (to == BERTH_DTYPE_BOOL) return berth_arena_printf(p->arena, "(%s != 0)", a);
     if (berth_dtype_is_float((berth_dtype)from.dtype) && !berth_dtype_is_float(to))
         return berth_arena_printf(p->arena, "berth_cast_%s_%s(%s)",
@@ -486,7 +564,7 @@ static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, 
 static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                          berth_dtype dtype, int lanes, const char *value) {
     int64_t step = 0;
-    if (lane_step(p, buf, indices, count, lanes, &step) && step == 1) {
+    if (lane_step(p, buf, indices, count, lanes, &step) && step == 1 && has_vector_access(p, buf)) {
         p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
         return;
     }

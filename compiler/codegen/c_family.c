@@ -54,8 +54,9 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype, int lanes)
         return "int";
     }
     if (lanes == 1) return scalar;
+    dtype = berth_c_compute_type(dtype);
     if (dtype == BERTH_DTYPE_BOOL) dtype = BERTH_DTYPE_I32;
-    if (dtype != BERTH_DTYPE_F32 && dtype != BERTH_DTYPE_I32)
+    if (dtype != BERTH_DTYPE_F32 && dtype != BERTH_DTYPE_I32 && !berth_c_is_narrow(dtype))
         berth_c_fail(
             p, berth_status_make(BERTH_UNSUPPORTED, "vectors of %s", berth_dtype_name(dtype)));
     uint32_t key = (uint32_t)dtype << 16 | (uint32_t)lanes;
@@ -132,7 +133,10 @@ static void print_let(berth_c_printer *p, const berth_stmt_node *node) {
             value.kind == BERTH_EXPR_LOAD && value.lanes > 1 && p->language->after_vector_let;
         berth_c_line(p, "%s%s %s = %s;", keep ? "" : "const ",
                      berth_c_value_type(p, info->dtype, info->lanes), name, text);
-        if (keep) p->language->after_vector_let(p, name, value.lanes);
+        if (keep)
+            p->language->after_vector_let(
+                p, name,
+                value.lanes * (int)berth_dtype_size_bytes(berth_c_compute_type(info->dtype)));
     }
     berth_c_end_statement(p);
 }

@@ -43,7 +43,8 @@ typedef struct berth_c_language {
     const char *(*vector_literal)(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
                                   int count);
     const char *(*vector_lane)(berth_c_printer *p, const char *name, int lane);
-    void (*after_vector_let)(berth_c_printer *p, const char *name, int lanes);  // (optional)
+    void (*after_vector_let)(berth_c_printer *p, const char *name, int bytes);  // (optional)
+    bool half_vectors;    // vector_load and vector_store convert f16 and bf16
     const char *barrier;  // statement text; NULL = unsupported
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
@@ -78,6 +79,16 @@ berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_langu
 BERTH_MUST_USE berth_status berth_c_printer_run(berth_c_printer *p, const char *prefix,
                                                 berth_kernel_source **out_kernels,
                                                 uint32_t *out_kernel_count);
+
+// f16 and bf16 values are computed as f32.
+static inline berth_dtype berth_c_compute_type(berth_dtype dtype) {
+    return dtype == BERTH_DTYPE_F16 || dtype == BERTH_DTYPE_BF16 ? BERTH_DTYPE_F32 : dtype;
+}
+// Integers of 8 and 16 bits, whose vectors are made apart from those of 32 bits.
+static inline bool berth_c_is_narrow(berth_dtype dtype) {
+    return dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8 || dtype == BERTH_DTYPE_I16 ||
+           dtype == BERTH_DTYPE_U16;
+}
 
 void berth_c_line(berth_c_printer *p, const char *format, ...)
     BERTH_PRINTF(2, 3);                                      // indented, with newline

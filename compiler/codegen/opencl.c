@@ -59,6 +59,7 @@ static const char vectors[] =
     "BERTH_FN berth_f32x##N berth_cast_f32_i32x##N(berth_i32x##N a) { return convert_float##N(a); } \\\n"
     "BERTH_FN berth_i32x##N berth_cast_i32_f32x##N(berth_f32x##N a) { return convert_int##N##_sat_rtz(a); } \\\n"
     "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
+    "BERTH_FN berth_i32x##N berth_near_f32x##N(berth_f32x##N a) { return as_int##N(a + 12582912.0f) - 0x4b400000; } \\\n"
     "BERTH_FN berth_f32x##N berth_abs_f32x##N(berth_f32x##N a) { return fabs(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_floor_f32x##N(berth_f32x##N a) { return floor(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_ceil_f32x##N(berth_f32x##N a) { return ceil(a); } \\\n"
@@ -77,6 +78,38 @@ static const char vectors[] =
     "BERTH_FN float berth_reduce_add_f32x4(float4 a) { return berth_reduce_add_f32x2(a.lo + a.hi); }\n"
     "BERTH_FN float berth_reduce_add_f32x8(float8 a) { return berth_reduce_add_f32x4(a.lo + a.hi); }\n"
     "BERTH_FN float berth_reduce_add_f32x16(float16 a) { return berth_reduce_add_f32x8(a.lo + a.hi); }\n";
+
+// Integers of 8 and 16 bits, and rounding to floats of 16.
+static const char narrow_vectors[] =
+    "#define BERTH_HALF(H, N) \\\n"
+    "BERTH_FN berth_f32x##N berth_round_##H##_f32x##N(berth_f32x##N x) { \\\n"
+    "    union { berth_f32x##N v; float at[N]; } u; \\\n"
+    "    u.v = x; \\\n"
+    "    for (int i = 0; i < N; ++i) u.at[i] = berth_round_##H(u.at[i]); \\\n"
+    "    return u.v; }\n"
+    "#define BERTH_NARROW_CAST(TO, T, FROM, N) \\\n"
+    "BERTH_FN berth_##TO##x##N berth_cast_##TO##_##FROM##x##N(berth_##FROM##x##N a) { return convert_##T##N(a); }\n"
+    "#define BERTH_NARROW_ONE(S, T, M, N) \\\n"
+    "BERTH_FN berth_i32x##N berth_mask_##S##x##N(M##N m) { return convert_int##N(m); } \\\n"
+    "BERTH_FN berth_##S##x##N berth_select_##S##x##N(berth_i32x##N m, berth_##S##x##N a, berth_##S##x##N b) { \\\n"
+    "    return select(b, a, convert_##M##N(m)); } \\\n"
+    "BERTH_FN berth_##S##x##N berth_max_##S##x##N(berth_##S##x##N a, berth_##S##x##N b) { return max(a, b); } \\\n"
+    "BERTH_FN berth_##S##x##N berth_min_##S##x##N(berth_##S##x##N a, berth_##S##x##N b) { return min(a, b); } \\\n"
+    "BERTH_NARROW_CAST(i32, int, S, N) BERTH_NARROW_CAST(S, T, i32, N) BERTH_NARROW_CAST(f32, float, S, N) \\\n"
+    "BERTH_FN berth_##S##x##N berth_cast_##S##_f32x##N(berth_f32x##N a) { \\\n"
+    "    return convert_##T##N##_sat_rtz(select(a, (float##N)0.0f, a != a)); }\n"
+    "#define BERTH_NARROW(N) \\\n"
+    "typedef char##N berth_i8x##N; typedef uchar##N berth_u8x##N; \\\n"
+    "typedef short##N berth_i16x##N; typedef ushort##N berth_u16x##N; \\\n"
+    "BERTH_NARROW_ONE(i8, char, char, N) BERTH_NARROW_ONE(u8, uchar, char, N) \\\n"
+    "BERTH_NARROW_ONE(i16, short, short, N) BERTH_NARROW_ONE(u16, ushort, short, N) \\\n"
+    "BERTH_NARROW_CAST(i8, char, u8, N) BERTH_NARROW_CAST(i8, char, i16, N) BERTH_NARROW_CAST(i8, char, u16, N) \\\n"
+    "BERTH_NARROW_CAST(u8, uchar, i8, N) BERTH_NARROW_CAST(u8, uchar, i16, N) BERTH_NARROW_CAST(u8, uchar, u16, N) \\\n"
+    "BERTH_NARROW_CAST(i16, short, i8, N) BERTH_NARROW_CAST(i16, short, u8, N) BERTH_NARROW_CAST(i16, short, u16, N) \\\n"
+    "BERTH_NARROW_CAST(u16, ushort, i8, N) BERTH_NARROW_CAST(u16, ushort, u8, N) BERTH_NARROW_CAST(u16, ushort, i16, N)\n"
+    "BERTH_NARROW(2)\nBERTH_NARROW(4)\nBERTH_NARROW(8)\nBERTH_NARROW(16)\n"
+    "BERTH_HALF(f16, 2) BERTH_HALF(f16, 4) BERTH_HALF(f16, 8) BERTH_HALF(f16, 16)\n"
+    "BERTH_HALF(bf16, 2) BERTH_HALF(bf16, 4) BERTH_HALF(bf16, 8) BERTH_HALF(bf16, 16)\n";
 // clang-format on
 
 // ---- kernels and loops --------------------------------------------------------------------------
@@ -285,6 +318,7 @@ static const char *preamble(berth_arena *arena) {
     berth_strbuf_add(&text, head);
     berth_c_preamble_shared(&text);
     berth_strbuf_add(&text, vectors);
+    berth_strbuf_add(&text, narrow_vectors);
     return berth_strbuf_text(&text);
 }
 

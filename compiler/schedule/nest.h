@@ -92,6 +92,9 @@ berth_expr berth_replace_loads(berth_tfn *fn, berth_expr id, berth_replace_load_
 // ---- vectors
 // --------------------------------------------------------------------------------------------------------
 
+// Whether vectors of such elements can be loaded, stored and cast.
+bool berth_dtype_has_vectors(berth_dtype dtype);
+
 // The value in `lanes` iterations of `var` at once, var counting from 0 (its other parts are in
 // other variables); 0 when that cannot be expressed: an access that jumps unevenly, a type without
 // vectors, a load under a varying condition.

@@ -124,8 +124,8 @@ static bool lanes_are_contiguous(const plan *p) {
         if (linear && stride != 0 && stride != 1) return false;
         if (!linear && (block == 0 || block % p->lanes)) return false;
         any |= !linear || stride == 1;
-        bool of_floats = p->fn->bufs.data[p->loads.items.data[i].buf].dtype == BERTH_DTYPE_F32;
-        if (!of_floats && is_vector(p, i)) return false;
+        berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
+        if (!berth_dtype_has_vectors(dtype) && is_vector(p, i)) return false;
     }
     return any;
 }
@@ -237,9 +237,11 @@ static bool choose_loops(plan *p) {
 static bool rows_collide(const plan *p) {
     for (uint32_t i = 0; i < p->loads.items.count; ++i) {
         bool linear = false;
+        berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at,
                                              p->nest.loops[p->row].var, &linear);
-        if (linear && stride && stride * 4 % 4096 == 0) return true;
+        int64_t bytes = stride * (int64_t)berth_dtype_size_bytes(dtype);
+        if (linear && stride && bytes % 4096 == 0) return true;
     }
     return false;
 }
@@ -582,8 +584,10 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
                                      const berth_cpu_facts *facts) {
     plan p = {.fn = fn, .facts = facts, .nest = *nest};
     if (!berth_reduction_parse(fn, nest->body, &p.reduction)) return 0;
-    if (fn->bufs.data[p.reduction.acc].dtype != BERTH_DTYPE_F32 || p.reduction.epilogue_count == 0)
-        return 0;
+    berth_dtype dtype = fn->bufs.data[p.reduction.acc].dtype;
+    bool in_registers = dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32 ||
+                        dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8;
+    if (!in_registers || p.reduction.epilogue_count == 0) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     collect_accesses(&p);

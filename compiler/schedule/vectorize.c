@@ -83,8 +83,23 @@ static bool vector_indices(vectorizer *v, const berth_expr *indices, int count, 
     return true;
 }
 
-static bool has_vectors(berth_dtype dtype) {
-    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32;
+bool berth_dtype_has_vectors(berth_dtype dtype) {
+    switch (dtype) {
+    case BERTH_DTYPE_F32:
+    case BERTH_DTYPE_I32:
+    case BERTH_DTYPE_I8:
+    case BERTH_DTYPE_U8:
+    case BERTH_DTYPE_I16:
+    case BERTH_DTYPE_U16:
+    case BERTH_DTYPE_F16:
+    case BERTH_DTYPE_BF16: return true;
+    default: return false;
+    }
+}
+
+// f16 and bf16 are only loaded, stored and cast: lowering computes in f32.
+static bool computes_in_vectors(berth_dtype dtype) {
+    return berth_dtype_has_vectors(dtype) && dtype != BERTH_DTYPE_F16 && dtype != BERTH_DTYPE_BF16;
 }
 
 static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node) {
@@ -97,7 +112,8 @@ static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node
             if (varies(v, old[i])) return fail(v);
         return berth_tfn_load(v->fn, form, old, node.index_count);
     }
-    if (!has_vectors((berth_dtype)node.dtype) || v->fn->bufs.data[node.load.buf].lanes > 1)
+    if (!berth_dtype_has_vectors((berth_dtype)node.dtype) ||
+        v->fn->bufs.data[node.load.buf].lanes > 1)
         return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
     return berth_tfn_load(v->fn, node.load.buf, indices, node.index_count);
@@ -139,7 +155,7 @@ static bool binary_has_vectors(berth_binary op, berth_dtype from) {
 static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
     berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
     bool logic = from == BERTH_DTYPE_BOOL;
-    if (v->fn->exprs.data[node.a].is_index || !(has_vectors(from) || logic)) return fail(v);
+    if (v->fn->exprs.data[node.a].is_index || !(computes_in_vectors(from) || logic)) return fail(v);
     if (!binary_has_vectors((berth_binary)node.op, from) || (logic && node.op >= BERTH_BINARY_EQ))
         return fail(v);
     berth_expr a = vectorize(v, node.a);
@@ -159,7 +175,8 @@ static berth_expr vector_select(vectorizer *v, berth_expr_node node) {
 static berth_expr vector_cast(vectorizer *v, berth_expr_node node) {
     berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
     if (v->fn->exprs.data[node.a].is_index || node.is_index) return fail(v);
-    if (!has_vectors(from) || !has_vectors((berth_dtype)node.dtype)) return fail(v);
+    if (!berth_dtype_has_vectors(from) || !berth_dtype_has_vectors((berth_dtype)node.dtype))
+        return fail(v);
     berth_expr a = vectorize(v, node.a);
     return v->failed ? 0 : berth_tfn_cast(v->fn, (berth_dtype)node.dtype, a);
 }
@@ -231,7 +248,8 @@ berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uin
 berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
                                  berth_buf acc, berth_expr marker) {
     const berth_stmt_node node = fn->stmts.data[store];
-    if (node.kind != BERTH_STMT_STORE || !has_vectors(fn->bufs.data[node.buf].dtype)) return 0;
+    if (node.kind != BERTH_STMT_STORE || !berth_dtype_has_vectors(fn->bufs.data[node.buf].dtype))
+        return 0;
     vectorizer v = start(fn, var, lanes, acc, marker);
     know_var(&v);
     berth_expr old[BERTH_MAX_RANK];
@@ -263,7 +281,7 @@ static void rename_tables(berth_tfn *fn, berth_stmt id, uint16_t lanes, berth_bu
     if (node.kind != BERTH_STMT_ALLOC) return;
     berth_buf_info info = fn->bufs.data[node.buf];
     if (node.buf >= count || info.scope != BERTH_SCOPE_REGISTER || info.lanes > 1 ||
-        !has_vectors(info.dtype)) {
+        !berth_dtype_has_vectors(info.dtype)) {
         *ok = false;
         return;
     }
@@ -292,7 +310,7 @@ static berth_stmt vectorize_any_store(vectorizer *v, berth_stmt id, berth_stmt_n
     for (int i = 0; i < node.index_count; ++i) moves |= varies(v, old[i]);
     if (form != BERTH_NONE)
         return moves ? fail(v) : berth_tfn_store(v->fn, form, old, node.index_count, value);
-    if (!moves || !has_vectors(v->fn->bufs.data[node.buf].dtype)) return fail(v);
+    if (!moves || !berth_dtype_has_vectors(v->fn->bufs.data[node.buf].dtype)) return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
     return berth_tfn_store(v->fn, node.buf, indices, node.index_count, value);
 }

@@ -100,19 +100,12 @@ typedef struct program {
     berth_strbuf tables;
     berth_strbuf list;
     size_t preamble_length;
-    bool vectors[65];
     int count;
 } program;
 
 // The kernels of one source without what all sources begin with.
 static void add_source(program *p, const char *source) {
-    const char *rest = source + p->preamble_length;
-    unsigned lanes = 0;
-    for (; sscanf(rest, "BERTH_VECTORS(%u)", &lanes) == 1; rest = strchr(rest, '\n') + 1) {
-        if (!p->vectors[lanes]) berth_strbuf_addf(&p->kernels, "BERTH_VECTORS(%u)\n", lanes);
-        p->vectors[lanes] = true;
-    }
-    berth_strbuf_add(&p->kernels, rest);
+    berth_strbuf_add(&p->kernels, source + p->preamble_length);
 }
 
 static void add_buffer(program *p, const berth_tfn *fn, const berth_buf_info *info) {

@@ -29,7 +29,7 @@ typedef struct runner {
 } runner;
 
 static berth_status copy(runner *r, berth_buf b, bool back) {
-    size_t bytes = (size_t)r->c->element_counts[b] * 4;
+    size_t bytes = support_buffer_bytes(r->c, b);
     void *mapped = NULL;
     BERTH_TRY(berth_buffer_map(r->buffers[b], 0, bytes, !back, &mapped));
     memcpy(back ? r->c->buffers[b] : mapped, back ? mapped : r->c->buffers[b], bytes);
@@ -66,7 +66,7 @@ static berth_status run(runner *r) {
                                     .size_bytes = strlen(source) + 1};
     BERTH_TRY(berth_executable_load(r->device, &image, &r->executable));
     for (berth_buf b = 0; b < c->fn->param_count; ++b) {
-        uint64_t bytes = (uint64_t)c->element_counts[b] * 4;
+        uint64_t bytes = support_buffer_bytes(c, b);
         if (c->fn->bufs.data[b].role != BERTH_ROLE_IN) {
             c->buffers[b] = berth_arena_alloc_aligned(c->arena, bytes, 128);
             memset(c->buffers[b], 0xff, bytes);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/dynlib.h"
+#include "ir/text.h"
 
 bench_case support_case_create(void) {
     bench_case c = {0};
@@ -13,6 +14,32 @@ bench_case support_case_create(void) {
     c.module = berth_module_create(c.arena, "test");
     c.fn = berth_tfn_get(c.module, berth_tfn_create(c.module, "f", 0));
     return c;
+}
+
+static void allocate(bench_case *c, berth_buf buf) {
+    const berth_buf_info *info = &c->fn->bufs.data[buf];
+    berth_layout layout;
+    berth_status_ignore(
+        berth_layout_parse(berth_module_str(c->module, info->layout), info->rank, &layout));
+    c->element_counts[buf] = berth_layout_element_count(&layout, info->dims);
+    c->buffers[buf] = berth_arena_alloc_aligned(c->arena, support_buffer_bytes(c, buf) + 64, 128);
+}
+
+bench_case support_case_parse(const char *text) {
+    bench_case c = {0};
+    berth_status_ignore(berth_arena_create(berth_allocator_system(), &c.arena));
+    berth_status status = berth_module_parse(c.arena, text, strlen(text), "test", &c.module);
+    if (status) {
+        fprintf(stderr, "%s\n", berth_status_message(status));
+        abort();
+    }
+    c.fn = berth_tfn_get(c.module, 0);
+    for (berth_buf b = 0; b < c.fn->param_count; ++b) allocate(&c, b);
+    return c;
+}
+
+size_t support_buffer_bytes(const bench_case *c, berth_buf buf) {
+    return (size_t)c->element_counts[buf] * berth_dtype_size_bytes(c->fn->bufs.data[buf].dtype);
 }
 
 void support_case_destroy(bench_case *c) {
@@ -24,25 +51,37 @@ berth_buf support_param(bench_case *c, const char *name, int rank, const int64_t
     berth_type_id type = berth_type_tensor_layout(c->module, BERTH_DTYPE_F32, rank, dims,
                                                   berth_module_intern(c->module, layout));
     berth_buf buf = berth_tfn_param(c->fn, name, type, role);
-    berth_layout parsed;
-    berth_status_ignore(berth_layout_parse(layout, rank, &parsed));
-    c->element_counts[buf] = berth_layout_element_count(&parsed, dims);
-    c->buffers[buf] =
-        berth_arena_alloc_aligned(c->arena, (size_t)c->element_counts[buf] * 4 + 64, 128);
+    allocate(c, buf);
     return buf;
+}
+
+// Small integers as base/tensor.h makes them, stretched to the type's range.
+static void widen_integers(berth_tensor *tensor, uint64_t seed) {
+    if (!berth_dtype_is_integer(tensor->dtype) || berth_dtype_size_bytes(tensor->dtype) > 2) return;
+    int bits = (int)berth_dtype_size_bytes(tensor->dtype) * 8;
+    int64_t low = berth_dtype_is_signed(tensor->dtype) ? -((int64_t)1 << (bits - 1)) : 0;
+    int64_t range = (int64_t)1 << bits;
+    uint64_t state = seed * 2 + 1;
+    for (int64_t i = 0; i < berth_tensor_element_count(tensor); ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int64_t value = low + (int64_t)((state >> 33) % (uint64_t)range);
+        if (state >> 61 == 0) value = low;
+        if (state >> 61 == 1) value = low + range - 1;
+        berth_tensor_set_i64(tensor, i, value);
+    }
 }
 
 void support_fill(bench_case *c, uint64_t seed) {
     for (uint32_t b = 0; b < c->fn->param_count; ++b) {
         const berth_buf_info *info = &c->fn->bufs.data[b];
         if (info->role != BERTH_ROLE_IN) {
-            memset(c->buffers[b], 0xff, (size_t)c->element_counts[b] * 4);
+            memset(c->buffers[b], 0xff, support_buffer_bytes(c, b));
             continue;
         }
         // Random in logical positions, zero in the padding, as packing leaves it.
-        berth_tensor tensor =
-            berth_tensor_create(c->arena, BERTH_DTYPE_F32, info->rank, info->dims);
+        berth_tensor tensor = berth_tensor_create(c->arena, info->dtype, info->rank, info->dims);
         berth_tensor_fill_random(&tensor, seed + b);
+        widen_integers(&tensor, seed + b);
         berth_layout layout;
         berth_status_ignore(
             berth_layout_parse(berth_module_str(c->module, info->layout), info->rank, &layout));
@@ -149,9 +188,9 @@ void support_build_conv(bench_case *c, const conv_shape *s) {
 static void reset_outputs(bench_case *c) {
     for (uint32_t b = 0; b < c->fn->param_count; ++b)
         if (c->fn->bufs.data[b].role != BERTH_ROLE_IN) {
-            c->buffers[b] =
-                berth_arena_alloc_aligned(c->arena, (size_t)c->element_counts[b] * 4 + 64, 128);
-            memset(c->buffers[b], 0xff, (size_t)c->element_counts[b] * 4);
+            size_t bytes = support_buffer_bytes(c, b);
+            c->buffers[b] = berth_arena_alloc_aligned(c->arena, bytes + 64, 128);
+            memset(c->buffers[b], 0xff, bytes);
         }
 }
 

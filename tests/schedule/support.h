@@ -9,7 +9,7 @@
 #include "compiler/toolchain.h"
 #include "ir/tfn_interp.h"
 
-#define SUPPORT_MAX_BUFFERS 8
+#define SUPPORT_MAX_BUFFERS 12
 
 // The state of one test case. Everything lives in the arena.
 typedef struct bench_case {
@@ -21,10 +21,14 @@ typedef struct bench_case {
 } bench_case;
 
 bench_case support_case_create(void);
+// The one tensor function of a module in text form (docs/ir.md).
+bench_case support_case_parse(const char *text);
 void support_case_destroy(bench_case *c);
 berth_buf support_param(bench_case *c, const char *name, int rank, const int64_t *dims,
                         const char *layout, berth_buf_role role);
+// Floats in [-1, 1), integers of 8 and 16 bits anywhere in their range and often at its ends.
 void support_fill(bench_case *c, uint64_t seed);
+size_t support_buffer_bytes(const bench_case *c, berth_buf buf);
 
 // y[i, j] = max(sum_k x[i, k] w[k, j] + bias[j], 0); w in the given layout.
 void support_build_matmul(bench_case *c, int64_t m, int64_t k, int64_t n, const char *w_layout);
