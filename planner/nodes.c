@@ -37,11 +37,6 @@ berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32
     return berth_virtual_device_intern(devices, there);
 }
 
-berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op) {
-    const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
-    return callee && callee->kind == BERTH_ATTR_FUNCTION ? callee->function : BERTH_NONE;
-}
-
 // An explicit stack: regions may nest deeply.
 berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_graph *graph,
                                   uint32_t *out_count) {

@@ -77,6 +77,7 @@ berth_status berth_plan_module(berth_module *module, const berth_plan_options *o
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
     berth_planner_state state = {
         .module = module, .main = function, .options = options, .arena = module->arena};
+    if (options->host_bound) berth_planner__separate_border(module, function);
     berth_planner__project(module);
     after_phase(&state, "project");
     BERTH_TRY(berth_planner__specialise(&state));

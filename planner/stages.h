@@ -76,7 +76,13 @@ uint32_t berth_planner__scope(const berth_planner_state *state, const berth_op *
 // The device of one node in the scope of another (BERTH_NONE = none).
 berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32_t device,
                                         uint32_t scope);
+
+// ---- calls and copies of functions (clone.c) ----
 berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op);
+void berth_planner__set_callee(berth_module *module, berth_op *op, berth_func_id callee);
+// A copy of a graph function, behind all others, under the same name with a suffix. The graph's
+// vectors of other functions stay where they are; the module's functions move.
+berth_func_id berth_planner__clone(berth_module *module, berth_func_id function);
 
 // ---- memories and routes (routes.c) ----
 // The memory where a value on this device, in its scope, lives.
@@ -101,6 +107,8 @@ berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id 
 // ---- stages ----
 // 0 projections (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
 void berth_planner__project(berth_module *module);
+// 0 calls of @main within the module, which is bound to the host, go to a copy of it (border.c).
+void berth_planner__separate_border(berth_module *module, berth_func_id main);
 // Instances of functions, where more than one are allowed (specialise.c).
 berth_status berth_planner__specialise(berth_planner_state *state);
 // 1 nodes (nodes.c): one per value, operation and result.

@@ -259,14 +259,69 @@ static berth_status tighten(const berth_planner_state *state, berth_place_answer
     return allow_failure(status);
 }
 
+// The value of a placement; INFINITY where it does not keep the limits.
+static berth_status evaluate_start(const berth_planner_state *state, const uint32_t *assignment,
+                                   double *out_value) {
+    berth_planner_choice *choice = state->choice;
+    berth_place_value value;
+    berth_planner__placement_capacity(choice->placement, choice->reserve_bytes);
+    berth_status status = berth_place_evaluate(choice->arena, &choice->placement->problem,
+                                               choice->objective, false, assignment, &value);
+    *out_value = status ? INFINITY : value.value;
+    return allow_failure(status);
+}
+
+// Whether demands leave one placement only: in a module that is planned already, say.
+static bool all_decided(const berth_planner_state *state) {
+    const berth_place_problem *problem = &state->choice->placement->problem;
+    bool *decided = berth_arena_new_array(state->choice->arena, bool, problem->group_count + 1);
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        bool *group = &decided[problem->group[v]];
+        count += problem->pin[v] != BERTH_PLACE_NONE && !*group;
+        *group |= problem->pin[v] != BERTH_PLACE_NONE;
+    }
+    return count == problem->group_count;
+}
+
+// A strategy looks at placements of its own kind only (intervals of an order, one device, ...): none
+// of them may keep what is demanded.
+static berth_status leave_to_rules(berth_planner_state *state) {
+    berth_place_answer answer = {.lower_bound = 0};
+    berth_vec_push(state->arena, &state->warnings,
+                   berth_arena_printf(state->arena,
+                                      "the strategy %s has no placement that keeps all demands: "
+                                      "placed by the rules",
+                                      strategy_of(state)));
+    BERTH_TRY(tighten(state, &answer));
+    state->choice->lower_bound = answer.lower_bound;
+    return BERTH_OK;
+}
+
 static berth_status search(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     uint32_t count = choice->placement->problem.node_count;
     uint32_t *start = berth_arena_new_array(choice->arena, uint32_t, count);
     bool found = false;
+    double rules_value = INFINITY;
     BERTH_TRY(rules_start(state, start, &found));
+    if (found) BERTH_TRY(evaluate_start(state, start, &rules_value));
+    if (rules_value < INFINITY && all_decided(state)) {
+        choice->lower_bound = rules_value;
+        return BERTH_OK;
+    }
     berth_place_answer answer = {0};
-    BERTH_TRY(berth_status_prefix(solve_with_room(state, &answer), "placement"));
+    berth_status status = solve_with_room(state, &answer);
+    if (status && !(found && is_infeasible(status)))
+        return berth_status_prefix(status, "placement");
+    // Again: there may be less room for constants than before.
+    berth_status again = found ? evaluate_start(state, start, &rules_value) : BERTH_OK;
+    if (!again && status && rules_value == INFINITY)
+        return berth_status_prefix(status, "placement");
+    if (again || status) {
+        berth_status_free(status);
+        return again ? again : leave_to_rules(state);
+    }
     bool bounded = strcmp(strategy_of(state), "auto") == 0 || state->options->reserve_bytes;
     if (!bounded) BERTH_TRY(tighten(state, &answer));
     const uint32_t *assignment = answer.assignment;
@@ -274,15 +329,9 @@ static berth_status search(berth_planner_state *state) {
     choice->lower_bound = answer.lower_bound;
     choice->reproducible = answer.reproducible;
     choice->search_nodes = answer.nodes;
-    if (found && strcmp(strategy_of(state), "auto") == 0) {
-        berth_place_value value;
-        berth_status status = berth_place_evaluate(choice->arena, &choice->placement->problem,
-                                                   choice->objective, false, start, &value);
-        if (!status && value.value <= answer.value.value) {
-            assignment = start;
-            choice->found_by = "default";
-        }
-        BERTH_TRY(allow_failure(status));
+    if (strcmp(strategy_of(state), "auto") == 0 && rules_value <= answer.value.value) {
+        assignment = start;
+        choice->found_by = "default";
     }
     const char *reason = berth_arena_printf(state->arena, "strategy %s, for %s", strategy_of(state),
                                             objective_of(state));
