@@ -291,7 +291,7 @@ static void draw_legend(const canvas *c) {
                           x, y, key->colour, x + 17, y + 10);
         add_text(c, key->text);
         berth_strbuf_add(c->out, "</text>\n");
-        x += 35 + 6 * (double)strnlen(key->text, BERTH_TIMELINE_NAME_BYTES);
+        x += 35 + LETTER_PX * (double)strnlen(key->text, BERTH_TIMELINE_NAME_BYTES);
     }
 }
 

@@ -66,6 +66,7 @@ typedef struct berth_plan_entry {
     const char *reason;  // "pinned: ...", "default device", "with %x (operand ...): annotation ..."
     bool host_operation;
     double time_ns;                 // predicted
+    double start_ns;                // predicted, from the start of a request
     berth_plan_rejected *rejected;  // the other devices, in order; NULL unless asked for
     uint32_t rejected_count;
 } berth_plan_entry;
@@ -77,6 +78,15 @@ typedef struct berth_plan_copy {
     uint64_t size_bytes;  // 0 = alias (both reach the memory)
     double time_ns;
 } berth_plan_copy;
+
+// A value on its way in the predicted schedule of one request, beside computation.
+typedef struct berth_plan_transfer {
+    uint32_t device;  // whose link is busy
+    bool to_host;     // else to the device
+    const char *value;
+    double start_ns;
+    double time_ns;
+} berth_plan_transfer;
 
 // Where anything of the module is, and why: the whole plan, of all functions.
 typedef enum berth_plan_place_kind {
@@ -104,12 +114,14 @@ typedef struct berth_plan {
     uint32_t entry_count;
     berth_plan_copy *copies;
     uint32_t copy_count;
+    berth_plan_transfer *transfers;  // in the order of their starts
+    uint32_t transfer_count;
     berth_plan_place *places;  // by function, in source order
     uint32_t place_count;
     const char *strategy;  // "auto"
     const char *found_by;  // what found the placement: "heft", "default", ...
-    double predicted_ns;   // of one request, copies beside computation; where `valued` is not set,
-                           // the sum of all operations and copies
+    double predicted_ns;   // of one request: the end of the predicted schedule, copies beside
+                           // computation; where `valued` is not set, one after the other
 
     // The placement as the solver values it (planner/placement.h), the same for every strategy.
     bool valued;            // false: no cost model, or too large a module

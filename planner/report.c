@@ -30,7 +30,6 @@ static void list_entries(const berth_planner_state *state, const berth_planner_r
                                   .host_operation = berth_op_has(op->kind, BERTH_TRAIT_HOST)};
         if (cost->time_ns)
             entry.time_ns = cost->time_ns(cost->user, state->module, state->main, ops[i], device);
-        plan->predicted_ns += entry.time_ns;
         plan->entries[plan->entry_count++] = entry;
     }
 }
@@ -165,6 +164,34 @@ static void report_function(reporter *r) {
     for (uint32_t i = 0; i < root->results.count; ++i) add_border(r, BERTH_PLAN_RESULT, i);
 }
 
+static void take_turn(const berth_planner_state *state, berth_plan *plan,
+                      const berth_plan_copy *copy) {
+    const berth_graph *graph = state->functions[state->main].graph;
+    berth_value_id value = graph->ops.data[copy->op].outputs[0];
+    bool to_host = copy->to == state->options->target->host;
+    plan->transfers[plan->transfer_count++] = (berth_plan_transfer){
+        .device = to_host ? copy->from : copy->to,
+        .to_host = to_host,
+        .value = berth_module_str(state->module, graph->values.data[value].name),
+        .start_ns = plan->predicted_ns,
+        .time_ns = copy->time_ns};
+    plan->predicted_ns += copy->time_ns;
+}
+
+// One after the other: the schedule of plans that are not valued.
+static void schedule_in_turn(const berth_planner_state *state, berth_plan *plan) {
+    plan->transfers = berth_arena_new_array(state->arena, berth_plan_transfer, plan->copy_count);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < plan->entry_count; ++i) {
+        berth_plan_entry *entry = &plan->entries[i];
+        while (next < plan->copy_count && plan->copies[next].before == entry->op)
+            take_turn(state, plan, &plan->copies[next++]);
+        entry->start_ns = plan->predicted_ns;
+        plan->predicted_ns += entry->time_ns;
+    }
+    while (next < plan->copy_count) take_turn(state, plan, &plan->copies[next++]);
+}
+
 berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id *ops,
                                   uint32_t op_count) {
     reporter r = {.state = state, .reasons = berth_planner__reasons(state)};
@@ -179,7 +206,7 @@ berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id 
     plan->place_count = r.places.count;
     plan->copies = r.copies.data;
     plan->copy_count = r.copies.count;
-    for (uint32_t i = 0; i < plan->copy_count; ++i) plan->predicted_ns += plan->copies[i].time_ns;
+    schedule_in_turn(state, plan);
     plan->warnings = state->warnings.data;
     plan->warning_count = state->warnings.count;
     return plan;

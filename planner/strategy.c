@@ -398,13 +398,40 @@ static berth_status bound_rules(berth_planner_state *state) {
     return allow_failure(status);
 }
 
-static berth_status evaluate(const berth_planner_state *state, const uint32_t *assignment,
-                             berth_place_objective objective, double *out_value) {
-    berth_planner_choice *choice = state->choice;
+// Name of a node's value.
+static const char *value_name(const berth_planner_state *state, const berth_placement_node *node) {
+    const berth_graph *graph = state->functions[state->main].graph;
+    berth_value_id value = BERTH_NONE;
+    if (node->sort == BERTH_PLACEMENT_VALUE) value = node->index;
+    if (node->sort == BERTH_PLACEMENT_OP && graph->ops.data[node->index].output_count)
+        value = graph->ops.data[node->index].outputs[0];
+    if (value == BERTH_NONE) return "";
+    return berth_module_str(state->module, graph->values.data[value].name);
+}
+
+// The schedule of one request, and its length in ms.
+static berth_status fill_schedule(const berth_planner_state *state, const uint32_t *assignment,
+                                  berth_plan *plan, double *out_latency_ms) {
+    static const double ns_per_ms = 1e6;
+    const berth_placement *placement = state->choice->placement;
     berth_place_value value;
-    BERTH_TRY(berth_place_evaluate(choice->arena, &choice->placement->problem, objective, false,
-                                   assignment, &value));
-    *out_value = value.value;
+    berth_place_copy *copies = NULL;
+    BERTH_TRY(berth_place_schedule(state->choice->arena, &placement->problem, assignment, &value,
+                                   &copies, &plan->transfer_count));
+    for (uint32_t i = 0; i < plan->entry_count; ++i) {
+        uint32_t node = placement->node_of_op[plan->entries[i].op];
+        plan->entries[i].start_ns = node == BERTH_NONE ? 0 : value.node_start[node] * ns_per_ms;
+    }
+    plan->transfers =
+        berth_arena_new_array(state->arena, berth_plan_transfer, plan->transfer_count);
+    for (uint32_t i = 0; i < plan->transfer_count; ++i)
+        plan->transfers[i] =
+            (berth_plan_transfer){.device = placement->target_device[copies[i].link],
+                                  .to_host = copies[i].to == BERTH_PLACE_NONE,
+                                  .value = value_name(state, &placement->nodes[copies[i].node]),
+                                  .start_ns = copies[i].start * ns_per_ms,
+                                  .time_ns = (copies[i].end - copies[i].start) * ns_per_ms};
+    *out_latency_ms = value.value;
     return BERTH_OK;
 }
 
@@ -419,9 +446,11 @@ static berth_status fill_value(berth_planner_state *state, const uint32_t *assig
     for (uint32_t k = 0; k < problem->kind_count; ++k)
         share &= problem->kinds[k].capacity_bytes < INFINITY;
     widen_capacities(choice->placement, widening);
-    BERTH_TRY(evaluate(state, assignment, choice->objective, &value));
-    BERTH_TRY(evaluate(state, assignment, BERTH_PLACE_LATENCY, &latency_ms));
-    if (share) value *= widening;
+    berth_place_value found;
+    BERTH_TRY(
+        berth_place_evaluate(choice->arena, problem, choice->objective, false, assignment, &found));
+    value = share ? found.value * widening : found.value;
+    BERTH_TRY(fill_schedule(state, assignment, plan, &latency_ms));
     double unit = memory ? 1 : 1e6;
     double bound = fmin(choice->lower_bound, value);
     plan->unit = !memory ? "ns" : share ? "of capacity" : "bytes";

@@ -55,23 +55,12 @@ static void print_rejected(const berth_multi_target *target, const berth_plan_en
                         entry->rejected[i].reason);
 }
 
-static void print_value(const berth_plan *plan) {
-    static const char *const what[][2] = {{"latency", "latency of one request"},
-                                          {"throughput", "largest load of a device per request"},
-                                          {"memory", "largest constants of a device"}};
+static void print_value(berth_arena *arena, const berth_plan *plan) {
     berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
     if (plan->note) berth_cli_print("note         %s\n", plan->note);
     if (!plan->valued) return;
-    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); ++i)
-        if (strcmp(plan->objective, what[i][0]) == 0)
-            berth_cli_print("objective    %s: %.4g %s, ", what[i][1], shown(plan, plan->value),
-                            shown_unit(plan));
-    if (plan->proven)
-        berth_cli_print("proven optimal in the model");
-    else
-        berth_cli_print("lower bound %.4g, gap %.3g %%", shown(plan, plan->lower_bound),
-                        plan->gap * 100);
-    berth_cli_print("; found by %s, %llu search nodes%s\n", plan->found_by,
+    berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n",
+                    berth_plan_value_text(arena, plan), plan->found_by,
                     (unsigned long long)plan->search_nodes,
                     plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
@@ -99,7 +88,7 @@ static void print_text(const plan_command *command, const berth_model *model) {
                         plan->copies[i].time_ns / 1e3);
     }
     berth_plan_memory_print(model);
-    print_value(plan);
+    print_value(arena, plan);
 }
 
 static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *target,
@@ -139,9 +128,10 @@ static json_t *plan_json(const berth_model *model) {
         const berth_program_placement *p = &program->placements[i];
         json_array_append_new(
             operations,
-            json_pack("{s:o, s:o, s:s, s:o, s:f, s:b, s:o}", "node", berth_cli_json_text(p->node),
-                      "op", berth_cli_json_text(p->op), "device", program->devices[p->device].name,
-                      "reason", berth_cli_json_text(p->reason), "time_us",
+            json_pack("{s:o, s:o, s:s, s:o, s:f, s:f, s:b, s:o}", "node",
+                      berth_cli_json_text(p->node), "op", berth_cli_json_text(p->op), "device",
+                      program->devices[p->device].name, "reason", berth_cli_json_text(p->reason),
+                      "start_us", plan->entries[i].start_ns / 1e3, "time_us",
                       plan->entries[i].time_ns / 1e3, "host_operation", (int)p->host_operation,
                       "rejected", rejected_json(plan, target, &plan->entries[i])));
     }
@@ -152,11 +142,21 @@ static json_t *plan_json(const berth_model *model) {
                                                 target->devices[plan->copies[i].to].name, "bytes",
                                                 (json_int_t)plan->copies[i].size_bytes, "time_us",
                                                 plan->copies[i].time_ns / 1e3));
+    json_t *transfers = json_array();
+    for (uint32_t i = 0; i < plan->transfer_count; ++i) {
+        const berth_plan_transfer *t = &plan->transfers[i];
+        json_array_append_new(transfers, json_pack("{s:o, s:s, s:b, s:f, s:f}", "value",
+                                                   berth_cli_json_text(t->value), "device",
+                                                   target->devices[t->device].name, "to_host",
+                                                   (int)t->to_host, "start_us", t->start_ns / 1e3,
+                                                   "time_us", t->time_ns / 1e3));
+    }
     json_error_t error;
     json_t *json =
         json_pack("{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(program->name),
                   "strategy", plan->strategy, "operations", operations, "copies", copies, "memory",
                   berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
+    json_object_set_new(json, "transfers", transfers);
     json_object_set_new(json, "objective", value_json(plan));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
     json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
@@ -206,7 +206,8 @@ int berth_cmd_plan(int argc, char **argv) {
         .argp = {plan_options, parse, "MODEL",
                  "Shows on which device every operation of MODEL would run and why, the copies "
                  "between devices, the memory per device and scope, and the predicted "
-                 "time.\v--format=dot is for Graphviz, --format=svg draws devices against time.",
+                 "time.\v--format=dot is for Graphviz, --format=svg draws the predicted "
+                 "schedule: what each device and its link do, against time.",
                  children, NULL, NULL},
         .run = plan,
         .end = end};

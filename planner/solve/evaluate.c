@@ -257,6 +257,7 @@ typedef struct evaluate_call {
     bool contiguous;
     const uint32_t *assignment;
     berth_place_value *out;
+    berth_solve__copies *copies;  // NULL = not asked for
     berth_arena *scratch;
 } evaluate_call;
 
@@ -281,17 +282,33 @@ static berth_status evaluate_body(void *user) {
     out->node_done = berth_arena_new_array(call->arena, double, problem->node_count);
     if (problem->one_subgraph)
         return subgraph_latency(call->scratch, problem, call->assignment, out);
-    berth_solve__evaluate_list(call->scratch, problem, call->assignment, out);
+    berth_solve__evaluate_list(call->scratch, problem, call->assignment, out, call->copies);
     return BERTH_OK;
+}
+
+static berth_status evaluate(evaluate_call *call) {
+    *call->out = (berth_place_value){0};
+    berth_status status = berth_arena_try(call->arena, evaluate_body, call);
+    berth_arena_destroy(call->scratch);
+    if (status) *call->out = (berth_place_value){0};
+    return status;
 }
 
 berth_status berth_place_evaluate(berth_arena *arena, const berth_place_problem *problem,
                                   berth_place_objective objective, bool contiguous,
                                   const uint32_t *assignment, berth_place_value *out_value) {
-    *out_value = (berth_place_value){0};
-    evaluate_call call = {arena, problem, objective, contiguous, assignment, out_value, NULL};
-    berth_status status = berth_arena_try(arena, evaluate_body, &call);
-    berth_arena_destroy(call.scratch);
-    if (status) *out_value = (berth_place_value){0};
+    evaluate_call call = {arena, problem, objective, contiguous, assignment, out_value, NULL, NULL};
+    return evaluate(&call);
+}
+
+berth_status berth_place_schedule(berth_arena *arena, const berth_place_problem *problem,
+                                  const uint32_t *assignment, berth_place_value *out_value,
+                                  berth_place_copy **out_copies, uint32_t *out_copy_count) {
+    berth_solve__copies copies = {.arena = arena};
+    evaluate_call call = {arena,   problem, BERTH_PLACE_LATENCY, false, assignment, out_value,
+                          &copies, NULL};
+    berth_status status = evaluate(&call);
+    *out_copies = copies.list.data;
+    *out_copy_count = copies.list.count;
     return status;
 }

@@ -24,6 +24,15 @@ typedef struct berth_place_value {
     double *node_done;    // [node_count] latency only
 } berth_place_value;
 
+// A value on its way (latency by list scheduling).
+typedef struct berth_place_copy {
+    uint32_t node;  // whose value
+    uint32_t link;  // device whose link is busy
+    uint32_t from;  // device; BERTH_PLACE_NONE = host memory
+    uint32_t to;    // device; BERTH_PLACE_NONE = host memory
+    double start, end;
+} berth_place_copy;
+
 // assignment: [node_count] device of each node.
 //   errors: FAILED_PRECONDITION a limit is broken (the message names the nodes and devices);
 //   OUT_OF_MEMORY
@@ -33,5 +42,11 @@ BERTH_MUST_USE berth_status berth_place_evaluate(berth_arena *arena,
                                                  berth_place_objective objective, bool contiguous,
                                                  const uint32_t *assignment,
                                                  berth_place_value *out_value);
+
+// The latency of a placement by list scheduling (not one_subgraph), with its copies in the order of
+// their starts; those that take no time are left out. Errors and ownership as above.
+BERTH_MUST_USE berth_status berth_place_schedule(
+    berth_arena *arena, const berth_place_problem *problem, const uint32_t *assignment,
+    berth_place_value *out_value, berth_place_copy **out_copies, uint32_t *out_copy_count);
 
 #endif  // BERTH_PLANNER_SOLVE_EVALUATE_H_

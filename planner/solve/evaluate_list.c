@@ -36,6 +36,7 @@ typedef struct schedule {
     bool *busy;        // [2 * device_count]
     double now;
     berth_place_value *out;
+    berth_solve__copies *copies;  // NULL = not asked for
 } schedule;
 
 static double cost(const schedule *s, uint32_t node, uint32_t device) {
@@ -196,6 +197,18 @@ static event pop_event(schedule *s) {
 // ------------------------------------------------------------------------------------------------
 // running
 
+static void note_copy(const schedule *s, const task *t) {
+    uint32_t home = s->assignment[t->node];
+    bool writes = t->reader == BERTH_PLACE_NONE;
+    berth_place_copy copy = {.node = t->node,
+                             .link = writes ? home : t->reader,
+                             .from = writes || t->direct ? home : BERTH_PLACE_NONE,
+                             .to = t->reader,
+                             .start = s->now,
+                             .end = s->now + t->length};
+    berth_vec_push(s->copies->arena, &s->copies->list, copy);
+}
+
 static void start(schedule *s, uint32_t index) {
     const task *t = &s->tasks.data[index];
     if (t->resource != BERTH_PLACE_NONE) s->busy[t->resource] = true;
@@ -203,6 +216,8 @@ static void start(schedule *s, uint32_t index) {
         s->out->node_start[index] = s->now;
         s->out->node_done[index] = s->now + t->length;
         s->out->device_load[s->assignment[index]] += t->length;
+    } else if (s->copies && t->length > 0) {
+        note_copy(s, t);
     }
     push_event(s, (event){s->now + t->length, index});
 }
@@ -242,9 +257,14 @@ static void finish(schedule *s, uint32_t index) {
 }
 
 void berth_solve__evaluate_list(berth_arena *scratch, const berth_place_problem *problem,
-                                const uint32_t *assignment, berth_place_value *out) {
+                                const uint32_t *assignment, berth_place_value *out,
+                                berth_solve__copies *copies) {
     uint32_t resources = 2 * problem->device_count;
-    schedule s = {.problem = problem, .assignment = assignment, .scratch = scratch, .out = out};
+    schedule s = {.problem = problem,
+                  .assignment = assignment,
+                  .scratch = scratch,
+                  .out = out,
+                  .copies = copies};
     s.first_copy = berth_arena_new_array(scratch, uint32_t, (size_t)problem->node_count + 1);
     s.waiting = berth_arena_new_array(scratch, uint32_t, problem->node_count);
     s.ready = berth_arena_new_array(scratch, task_heap, resources);

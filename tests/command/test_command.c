@@ -1,130 +1,88 @@
 // The berth command as a user runs it: exit status, messages, JSON.
-#include <criterion/criterion.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "support.h"
+
 #define DIGITS "examples/digits/digits.onnx"
 
-typedef struct result {
-    int exit_status;
-    char out[1 << 16];
-    char err[1 << 14];
-} result;
-
-static void read_file(const char *path, char *text, size_t size) {
-    FILE *file = fopen(path, "rb");
-    size_t got = file ? fread(text, 1, size - 1, file) : 0;
-    text[got] = 0;
-    if (file) fclose(file);
-}
-
-// Runs "berth ARGUMENTS" through the shell from the project's root.
-static result berth(const char *arguments) {
-    static result r;
-    char folder[] = "/tmp/berth-test-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
-    char command[4096];
-    char out[64];
-    char err[64];
-    snprintf(out, sizeof(out), "%s/out", folder);
-    snprintf(err, sizeof(err), "%s/err", folder);
-    snprintf(command, sizeof(command), "%s %s >%s 2>%s </dev/null", BERTH_COMMAND, arguments, out,
-             err);
-    int status = system(command);
-    r.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    read_file(out, r.out, sizeof(r.out));
-    read_file(err, r.err, sizeof(r.err));
-    remove(out);
-    remove(err);
-    remove(folder);
-    return r;
-}
-
-static void expect_error(const char *arguments, int exit_status, const char *message) {
-    result r = berth(arguments);
-    cr_assert_eq(r.exit_status, exit_status, "%s: exit status %d\n%s", arguments, r.exit_status,
-                 r.err);
-    cr_assert(strstr(r.err, message), "%s: no \"%s\" in: %s", arguments, message, r.err);
-    cr_assert_str_empty(r.out, "results on stdout in spite of an error");
-}
-
 Test(command, usage) {
-    expect_error("", 2, "Usage: berth COMMAND");
-    expect_error("rnu model.onnx", 2, "did you mean \"run\"?");
-    expect_error("run", 2, "which model?");
-    expect_error("run a b", 2, "only one model");
-    expect_error("run " DIGITS " --repeat 0", 2, "--repeat takes a number");
-    expect_error("run " DIGITS " --format=xml", 2, "--format takes text or json");
-    expect_error("plan " DIGITS " --format=xml", 2, "--format takes text, json, dot or svg");
-    expect_error("verify " DIGITS, 2, "Give --data DIR");
-    expect_error("run " DIGITS " --no-such-option", 2, "there is no option --no-such-option");
-    expect_error("run " DIGITS " --dim batch=-1", 2, "a number from 0");
-    expect_error("run " DIGITS " --dim batch", 2, "NAME=EXTENT");
-    expect_error("run " DIGITS " --input image=", 2, "NAME=FILE");
-    expect_error("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
+    berth_run_fails("", 2, "Usage: berth COMMAND");
+    berth_run_fails("rnu model.onnx", 2, "did you mean \"run\"?");
+    berth_run_fails("run", 2, "which model?");
+    berth_run_fails("run a b", 2, "only one model");
+    berth_run_fails("run " DIGITS " --repeat 0", 2, "--repeat takes a number");
+    berth_run_fails("run " DIGITS " --format=xml", 2, "--format takes text or json");
+    berth_run_fails("plan " DIGITS " --format=xml", 2, "--format takes text, json, dot or svg");
+    berth_run_fails("verify " DIGITS, 2, "Give --data DIR");
+    berth_run_fails("run " DIGITS " --no-such-option", 2, "there is no option --no-such-option");
+    berth_run_fails("run " DIGITS " --dim batch=-1", 2, "a number from 0");
+    berth_run_fails("run " DIGITS " --dim batch", 2, "NAME=EXTENT");
+    berth_run_fails("run " DIGITS " --input image=", 2, "NAME=FILE");
+    berth_run_fails("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
     // Options are spelt in full: a slip is no other option.
-    expect_error("plan " DIGITS " --batch=8", 2, "fixed with --dim batch=8");
-    expect_error("plan " DIGITS " --d=batch=8", 2, "did you mean --dim?");
-    expect_error("plan " DIGITS " --targ cpu", 2, "did you mean --target?");
-    expect_error("plan " DIGITS " -dim batch=8", 2, "did you mean --dim?");
-    expect_error("plan " DIGITS " -x", 2, "there is no option -x");
-    expect_error("plan " DIGITS " --target --no-such", 1, "--no-such");  // a value, not an option
-    expect_error("help rnu", 2, "did you mean \"run\"?");
-    expect_error("memory check x.csv --nodes 3", 2, "check takes");
-    expect_error("memory plot x.csv --format=json", 2, "no --format");
-    expect_error("target list 'no/such*'", 1, "no tag matches 'no/such*'");
-    cr_assert(strstr(berth("run -h").out, "Usage: berth run "));
-    cr_assert(strstr(berth("help run").out, "Usage: berth run "));
-    cr_assert_eq(berth("run --version").exit_status, 0);
-    cr_assert(strstr(berth("opt --help").out, "plan-scopes"));
-    cr_assert_eq(berth("--help").exit_status, 0);
-    cr_assert_eq(berth("--version").exit_status, 0);
+    berth_run_fails("plan " DIGITS " --batch=8", 2, "fixed with --dim batch=8");
+    berth_run_fails("plan " DIGITS " --d=batch=8", 2, "did you mean --dim?");
+    berth_run_fails("plan " DIGITS " --targ cpu", 2, "did you mean --target?");
+    berth_run_fails("plan " DIGITS " -dim batch=8", 2, "did you mean --dim?");
+    berth_run_fails("plan " DIGITS " -x", 2, "there is no option -x");
+    berth_run_fails("plan " DIGITS " --target --no-such", 1,
+                    "--no-such");  // a value, not an option
+    berth_run_fails("help rnu", 2, "did you mean \"run\"?");
+    berth_run_fails("memory check x.csv --nodes 3", 2, "check takes");
+    berth_run_fails("memory plot x.csv --format=json", 2, "no --format");
+    berth_run_fails("target list 'no/such*'", 1, "no tag matches 'no/such*'");
+    cr_assert(strstr(berth_run("run -h")->out, "Usage: berth run "));
+    cr_assert(strstr(berth_run("help run")->out, "Usage: berth run "));
+    cr_assert_eq(berth_run("run --version")->exit_status, 0);
+    cr_assert(strstr(berth_run("opt --help")->out, "plan-scopes"));
+    cr_assert_eq(berth_run("--help")->exit_status, 0);
+    cr_assert_eq(berth_run("--version")->exit_status, 0);
     static const char *const commands[] = {"run",     "verify", "plan",  "build",  "inspect", "opt",
                                            "devices", "target", "cache", "memory", "place"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
         char arguments[64];
         snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);
-        result r = berth(arguments);
-        cr_assert_eq(r.exit_status, 0, "%s", arguments);
-        cr_assert(strstr(r.out, "Usage: berth "), "%s: %s", arguments, r.out);
+        const result *r = berth_run(arguments);
+        cr_assert_eq(r->exit_status, 0, "%s", arguments);
+        cr_assert(strstr(r->out, "Usage: berth "), "%s: %s", arguments, r->out);
     }
 }
 
 Test(command, bad_models) {
-    expect_error("inspect no-such-file.onnx", 1, "no-such-file.onnx");
-    expect_error("inspect /", 1, "not a regular file");
-    expect_error("inspect README.md", 1, "README.md");
-    expect_error("inspect /dev/null", 1, "/dev/null");
+    berth_run_fails("inspect no-such-file.onnx", 1, "no-such-file.onnx");
+    berth_run_fails("inspect /", 1, "not a regular file");
+    berth_run_fails("inspect README.md", 1, "README.md");
+    berth_run_fails("inspect /dev/null", 1, "/dev/null");
     char folder[] = "/tmp/berth-test-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
     char arguments[128];
     snprintf(arguments, sizeof(arguments), "%s/pipe", folder);
     cr_assert_eq(mkfifo(arguments, 0600), 0);
     snprintf(arguments, sizeof(arguments), "run %s/pipe", folder);  // must not wait for a writer
-    expect_error(arguments, 1, "not a regular file");
+    berth_run_fails(arguments, 1, "not a regular file");
     snprintf(arguments, sizeof(arguments), "opt %s/pipe", folder);
-    expect_error(arguments, 1, "not a regular file");
+    berth_run_fails(arguments, 1, "not a regular file");
     remove(arguments + strlen("opt "));
     remove(folder);
 }
 
 Test(command, parts_that_are_not_there) {
-    expect_error("run " DIGITS " --dim batch=1 --executor vm", 1, "executor \"vm\"");
-    expect_error("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
-    expect_error("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
-    expect_error("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
-    expect_error("opt " DIGITS " --passes nothing", 1, "unknown pass");
-    expect_error("verify " DIGITS " --data . --against cpu", 2, "--per-op");
-    expect_error("verify " DIGITS " --data no-such-folder", 1, "no-such-folder");
+    berth_run_fails("run " DIGITS " --dim batch=1 --executor vm", 1, "executor \"vm\"");
+    berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
+    berth_run_fails("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
+    berth_run_fails("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
+    berth_run_fails("opt " DIGITS " --passes nothing", 1, "unknown pass");
+    berth_run_fails("verify " DIGITS " --data . --against cpu", 2, "--per-op");
+    berth_run_fails("verify " DIGITS " --data no-such-folder", 1, "no-such-folder");
 }
 
 Test(command, no_compiler) {
     setenv("PATH", "/nonexistent", 1);
-    expect_error("run " DIGITS " --dim batch=1 --no-cache", 1, "no C compiler");
+    berth_run_fails("run " DIGITS " --dim batch=1 --no-cache", 1, "no C compiler");
 }
 
 // Results that do not fit on the disk are a failure, in both forms.
@@ -157,31 +115,31 @@ Test(command, opt_reads_what_it_prints) {
 }
 
 Test(command, bad_targets_and_pins) {
-    expect_error("plan " DIGITS " --dim batch=1 --target nowhere/board", 1, "nowhere/board");
-    expect_error("plan " DIGITS " --dim batch=1 --pin nothing=cpu:0", 1, "matches no operation");
-    expect_error("plan " DIGITS " --dim batch=1 --set devices[0].target.cores=1", 1,
-                 "a target of one device takes its fields alone");
-    expect_error("plan \"$(printf '/no\\033[31mwhere')\"", 1, "/no\\x1b[31mwhere");
-    expect_error("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
-    expect_error("plan " DIGITS
-                 " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
-                 1, "pin 1 on the command line");
-    expect_error("plan " DIGITS, 1, "--dim");
-    expect_error("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
-    expect_error("run " DIGITS " --input image=examples/digits/test_images.npy "
-                 "--input image=examples/digits/test_images.npy",
-                 1, "given twice");
-    expect_error("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
-    expect_error("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
-    expect_error("run " DIGITS " --dim batch=1 --input picture=examples/digits/test_images.npy", 1,
-                 "picture");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --target nowhere/board", 1, "nowhere/board");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --pin nothing=cpu:0", 1, "matches no operation");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --set devices[0].target.cores=1", 1,
+                    "a target of one device takes its fields alone");
+    berth_run_fails("plan \"$(printf '/no\\033[31mwhere')\"", 1, "/no\\x1b[31mwhere");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
+    berth_run_fails("plan " DIGITS
+                    " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
+                    1, "pin 1 on the command line");
+    berth_run_fails("plan " DIGITS, 1, "--dim");
+    berth_run_fails("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
+    berth_run_fails("run " DIGITS " --input image=examples/digits/test_images.npy "
+                    "--input image=examples/digits/test_images.npy",
+                    1, "given twice");
+    berth_run_fails("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
+    berth_run_fails("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
+    berth_run_fails("run " DIGITS " --dim batch=1 --input picture=examples/digits/test_images.npy",
+                    1, "picture");
 }
 
 Test(command, inspect_json) {
-    result r = berth("inspect " DIGITS " --format=json");
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    const result *r = berth_run("inspect " DIGITS " --format=json");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
     json_error_t error;
-    json_t *json = json_loads(r.out, 0, &error);
+    json_t *json = json_loads(r->out, 0, &error);
     cr_assert_not_null(json, "%s", error.text);
     cr_assert_eq(json_integer_value(json_object_get(json_object_get(json, "operators"), "Conv")),
                  2);
@@ -193,18 +151,18 @@ Test(command, inspect_json) {
     cr_assert_eq(json_array_size(nodes), 9);
     cr_assert_str_eq(json_string_value(json_object_get(json_array_get(nodes, 0), "name")), "conv1");
     cr_assert_str_eq(json_string_value(json_object_get(json_array_get(nodes, 0), "op")), "Conv");
-    cr_assert(strstr(berth("inspect " DIGITS).out, "\nnode Conv                     conv1\n"));
+    cr_assert(strstr(berth_run("inspect " DIGITS)->out, "\nnode Conv                     conv1\n"));
     cr_assert_str_eq(json_string_value(json_array_get(json_object_get(input, "shape"), 0)),
                      "batch");
     json_decref(json);
 }
 
 Test(command, plan_json_says_where_and_why) {
-    result r = berth("plan " DIGITS
-                     " --target cpu,opencl --pin op:Conv=opencl:0 --dim batch=4 --format=json");
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    const result *r = berth_run(
+        "plan " DIGITS " --target cpu,opencl --pin op:Conv=opencl:0 --dim batch=4 --format=json");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
     json_error_t error;
-    json_t *json = json_loads(r.out, 0, &error);
+    json_t *json = json_loads(r->out, 0, &error);
     cr_assert_not_null(json, "%s", error.text);
     json_t *operations = json_object_get(json, "operations");
     size_t on_opencl = 0;
@@ -242,10 +200,10 @@ static size_t count_on(const json_t *plan, const char *device) {
 }
 
 static json_t *plan_json(const char *arguments) {
-    result r = berth(arguments);
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    const result *r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
     json_error_t error;
-    json_t *json = json_loads(r.out, 0, &error);
+    json_t *json = json_loads(r->out, 0, &error);
     cr_assert_not_null(json, "%s", error.text);
     const json_t *objective = json_object_get(json, "objective");
     double value = json_real_value(json_object_get(objective, "value"));
@@ -264,7 +222,7 @@ Test(command, plan_strategies) {
     cr_assert(json_is_true(json_object_get(json_object_get(fast, "objective"), "proven")));
     json_decref(fast);
 #define SMALL "--set 'budgets={\"opencl:0\":\"44KiB\"}' --format=json"
-    expect_error("plan " DIGITS FAST SMALL, 1, "needs 46.9 KiB");
+    berth_run_fails("plan " DIGITS FAST SMALL, 1, "needs 46.9 KiB");
     json_t *small = plan_json("plan " DIGITS FAST "--strategy auto " SMALL);
     cr_assert(count_on(small, "cpu:0") > 0);
     json_decref(small);
@@ -273,21 +231,22 @@ Test(command, plan_strategies) {
                                "--format=json");
     cr_assert_eq(count_on(shared, "cpu:1"), 2);
     json_decref(shared);
-    result r = berth("plan --strategy list");
-    cr_assert_eq(r.exit_status, 0);
-    cr_assert(strstr(r.out, "default ") && strstr(r.out, "auto ") && strstr(r.out, "greedy "));
-    r = berth("plan --strategy list --format=json");
+    const result *r = berth_run("plan --strategy list");
+    cr_assert_eq(r->exit_status, 0);
+    cr_assert(strstr(r->out, "default ") && strstr(r->out, "auto ") && strstr(r->out, "greedy "));
+    r = berth_run("plan --strategy list --format=json");
     json_error_t error;
-    json_t *list = json_loads(r.out, 0, &error);
+    json_t *list = json_loads(r->out, 0, &error);
     cr_assert(json_array_size(list) > 2, "%s", error.text);
     json_decref(list);
-    r = berth("plan " DIGITS " --target cpu --dim batch=1 --strategy auto --why");
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
-    cr_assert(strstr(r.out, "latency of one request: "));
-    expect_error("plan " DIGITS " --dim batch=1 --strategy gready", 2, "did you mean \"greedy\"?");
-    expect_error("plan " DIGITS " --dim batch=1 --objective speed", 2,
-                 "latency, throughput or memory");
-    expect_error("plan " DIGITS " --nodes 0", 2, "--nodes takes a number");
+    r = berth_run("plan " DIGITS " --target cpu --dim batch=1 --strategy auto --why");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert(strstr(r->out, "latency of one request: "));
+    berth_run_fails("plan " DIGITS " --dim batch=1 --strategy gready", 2,
+                    "did you mean \"greedy\"?");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --objective speed", 2,
+                    "latency, throughput or memory");
+    berth_run_fails("plan " DIGITS " --nodes 0", 2, "--nodes takes a number");
 }
 
 static double top_value(const char *text) {
@@ -308,7 +267,7 @@ static void expect_program_json(const char *folder) {
     char arguments[512];
     snprintf(arguments, sizeof(arguments), "inspect %s/digits.berth --format=json", folder);
     json_error_t error;
-    json_t *json = json_loads(berth(arguments).out, 0, &error);
+    json_t *json = json_loads(berth_run(arguments)->out, 0, &error);
     cr_assert_not_null(json, "%s", error.text);
     json_t *wanted = json_pack("[{s:s, s:s, s:[i, i]}]", "name", "probabilities", "dtype", "f32",
                                "shape", 4, 10);
@@ -326,16 +285,16 @@ Test(command, build_then_run_without_a_compiler) {
     char arguments[512];
     snprintf(arguments, sizeof(arguments),
              "build " DIGITS " --dim batch=4 --target cpu -o %s/digits.berth", folder);
-    result r = berth(arguments);
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
-    r = berth("run " DIGITS " --dim batch=4 --target cpu --format=json");
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
-    double expected = top_value(r.out);
+    const result *r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    r = berth_run("run " DIGITS " --dim batch=4 --target cpu --format=json");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    double expected = top_value(r->out);
     snprintf(arguments, sizeof(arguments), "run %s/digits.berth --format=json --repeat 3", folder);
     setenv("PATH", "/nonexistent", 1);
-    r = berth(arguments);
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
-    cr_assert_float_eq(top_value(r.out), expected, 1e-6);
+    r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_float_eq(top_value(r->out), expected, 1e-6);
     static const char *const decided[] = {
         "--dim batch=2",   "--pin op:Conv=cpu:0", "--strategy auto",  "--set devices=1",
         "--no-cache",      "--no-fusion",         "--no-layouts",     "--no-winograd",
@@ -344,20 +303,20 @@ Test(command, build_then_run_without_a_compiler) {
         "--runtime hosted"};
     for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); ++i) {
         snprintf(arguments, sizeof(arguments), "run %s/digits.berth %s", folder, decided[i]);
-        expect_error(arguments, 2, "build it again");
+        berth_run_fails(arguments, 2, "build it again");
     }
     snprintf(arguments, sizeof(arguments), "run %s/digits.berth --target 'cpu -clock_hz=1234567'",
              folder);
-    expect_error(arguments, 1, "devices[0].target.clock_hz: ");
-    expect_error(arguments, 1, ", not 1234567");
+    berth_run_fails(arguments, 1, "devices[0].target.clock_hz: ");
+    berth_run_fails(arguments, 1, ", not 1234567");
     snprintf(arguments, sizeof(arguments), "inspect %s/digits.berth", folder);
-    r = berth(arguments);
-    cr_assert(strstr(r.out, "\ninput image f32[4,1,8,8]\noutput probabilities f32[4,10]\n"), "%s",
-              r.out);
+    r = berth_run(arguments);
+    cr_assert(strstr(r->out, "\ninput image f32[4,1,8,8]\noutput probabilities f32[4,10]\n"), "%s",
+              r->out);
     expect_program_json(folder);
     snprintf(arguments, sizeof(arguments), "verify %s/digits.berth --per-op --data %s", folder,
              folder);
-    expect_error(arguments, 1, "give the model");
+    berth_run_fails(arguments, 1, "give the model");
     snprintf(arguments, sizeof(arguments), "%s/digits.berth", folder);
     remove(arguments);
     remove(folder);
@@ -394,8 +353,8 @@ Test(command, run_writes_a_chrome_trace) {
     snprintf(path, sizeof(path), "%s/trace.json", folder);
     snprintf(arguments, sizeof(arguments),
              "run " DIGITS " --dim batch=2 --target cpu --quiet --trace %s", path);
-    result r = berth(arguments);
-    cr_assert_eq(r.exit_status, 0, "%s", r.err);
+    const result *r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
     json_t *trace = json_load_file(path, 0, NULL);
     remove(path);
     remove(folder);

@@ -241,6 +241,23 @@ Test(placement_evaluate, list_latency_by_hand) {
     }
     cr_assert_eq(value.value, 20);
     cr_assert_eq(value.device_load[ACC0], 3);
+    const berth_place_copy expected[] = {{0, ACC0, ACC0, BERTH_PLACE_NONE, 1, 2},
+                                         {0, ACC1, BERTH_PLACE_NONE, ACC1, 2, 3},
+                                         {1, ACC0, ACC0, BERTH_PLACE_NONE, 3, 7},
+                                         {1, ACC1, BERTH_PLACE_NONE, ACC1, 7, 11}};
+    berth_place_copy *copies = NULL;
+    uint32_t count = 0;
+    cr_assert_null(berth_place_schedule(arena, p, at, &value, &copies, &count));
+    cr_assert_eq(value.value, 20);
+    cr_assert_eq(count, 4);
+    for (uint32_t i = 0; i < count; ++i) {
+        cr_expect_eq(copies[i].node, expected[i].node);
+        cr_expect_eq(copies[i].link, expected[i].link);
+        cr_expect_eq(copies[i].from, expected[i].from);
+        cr_expect_eq(copies[i].to, expected[i].to);
+        cr_expect_eq(copies[i].start, expected[i].start);
+        cr_expect_eq(copies[i].end, expected[i].end);
+    }
     // One device at a time, without links: the longer way (2: 12, 1: 11) goes first.
     p->kinds[0].capacity_bytes = 9;
     const uint32_t one[] = {ACC0, ACC0, ACC0, ACC0, ACC0};

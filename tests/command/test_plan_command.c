@@ -1,0 +1,98 @@
+// berth plan: the predicted schedule, as JSON and as a picture.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define DIGITS "examples/digits/digits.onnx"
+
+static double number(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+// Whether two of the items overlap that are on the same device.
+static bool overlap(const json_t *items) {
+    size_t i = 0, j = 0;
+    const json_t *a = NULL, *b = NULL;
+    json_array_foreach(items, i, a) {
+        json_array_foreach(items, j, b) {
+            bool same =
+                i != j && json_equal(json_object_get(a, "device"), json_object_get(b, "device"));
+            double start = fmax(number(a, "start_us"), number(b, "start_us"));
+            double end = fmin(number(a, "start_us") + number(a, "time_us"),
+                              number(b, "start_us") + number(b, "time_us"));
+            if (same && end - start > 1e-6) return true;
+        }
+    }
+    return false;
+}
+
+static double last_end(const json_t *items) {
+    double most = 0;
+    size_t i = 0;
+    const json_t *item = NULL;
+    json_array_foreach(items, i, item) most =
+        fmax(most, number(item, "start_us") + number(item, "time_us"));
+    return most;
+}
+
+static const json_t *find(const json_t *items, const char *key, const char *value) {
+    size_t i = 0;
+    const json_t *item = NULL;
+    json_array_foreach(items, i, item) if (strcmp(json_string_value(json_object_get(item, key)),
+                                                  value) == 0) return item;
+    return NULL;
+}
+
+// A machine whose figures make times that are known: 1 us for a start, a link of 1 GB/s.
+#define GPU_AND_CPU                                                                                \
+    " --target 'opencl -arch=x -dispatch_ns=1000 -link_bandwidth_bytes_per_s=1e9,cpu "             \
+    "-arch=x86_64' "                                                                               \
+    "--pin op:Conv=opencl:0 --pin op:MaxPool=cpu:0 --pin op:Relu=cpu:0 --pin op:Gemm=cpu:0 "       \
+    "--pin op:Softmax=cpu:0 --dim batch=64 "
+
+Test(plan_command, the_schedule_is_one) {
+    json_t *plan = berth_run_json("plan " DIGITS GPU_AND_CPU "--format=json");
+    const json_t *operations = json_object_get(plan, "operations");
+    const json_t *transfers = json_object_get(plan, "transfers");
+    cr_assert_gt(json_array_size(transfers), 2);
+    cr_expect_not(overlap(operations), "a device computes two operations at once");
+    cr_expect_not(overlap(transfers), "a link carries two values at once");
+    double end_us = fmax(last_end(operations), last_end(transfers));
+    cr_expect_float_eq(end_us, number(plan, "predicted_ms") * 1e3, 1e-6 * end_us);
+    // The picture's copy first: 64 x 1 x 8 x 8 floats at 1 GB/s, then conv1 at once.
+    const json_t *image = find(transfers, "value", "image");
+    const json_t *conv = find(operations, "node", "conv1");
+    cr_assert(image && conv);
+    cr_expect_eq(number(image, "start_us"), 0);
+    cr_expect_geq(number(image, "time_us"), 16384e-3);
+    cr_expect_float_eq(number(conv, "start_us"), number(image, "time_us"), 1e-9);
+    json_decref(plan);
+}
+
+// Every box of the picture, by its title; the last ends where the prediction does.
+Test(plan_command, the_picture_is_the_schedule) {
+    json_t *plan = berth_run_json("plan " DIGITS GPU_AND_CPU "--format=json");
+    double predicted_ms = number(plan, "predicted_ms");
+    const char *svg = berth_run("plan " DIGITS GPU_AND_CPU "--format=svg")->out;
+    static const char *const parts[] = {"<svg ",
+                                        "digits.onnx: latency of one request: ",
+                                        ">opencl:0</text>",
+                                        ">cpu:0</text>",
+                                        ">opencl:0 copies</text>",
+                                        ">conv1</text>",
+                                        ">Conv</text>",
+                                        ">copies</text>",
+                                        "<title>copy of image to opencl:0: ",
+                                        " operations</text>",
+                                        "</svg>\n"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
+        cr_expect(strstr(svg, parts[i]), "no %s in\n%s", parts[i], svg);
+    double most_ms = 0, start = 0, end = 0;
+    for (const char *at = svg; (at = strstr(at, ", from ")); ++at)
+        if (sscanf(at, ", from %lf to %lf", &start, &end) == 2) most_ms = fmax(most_ms, end);
+    cr_expect_float_eq(most_ms, predicted_ms, 1e-5 * predicted_ms, "%g, %g", most_ms, predicted_ms);
+    json_decref(plan);
+}
