@@ -82,7 +82,7 @@ Test(plan_command, the_picture_is_the_schedule) {
                                         ">opencl:0</text>",
                                         ">cpu:0</text>",
                                         ">opencl:0 copies</text>",
-                                        ">conv1</text>",
+                                        "<title>conv1 (Conv): ",
                                         ">Conv</text>",
                                         ">copies</text>",
                                         "<title>copy of image to opencl:0: ",
