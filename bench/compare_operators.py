@@ -3,12 +3,12 @@
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    python3 bench/compare_operators.py [--only GLOB[,GLOB]] [--threads 1] [--rounds 5] [--slice 0.1] [--target cpu] [--json FILE]
+    python3 bench/compare_operators.py [--only GLOB[,GLOB]] [--threads 1] [--rounds 5] [--slice 0.1] [--target cpu] [--realtime] [--json FILE]
 
 A round is (ONNX Runtime, Berth): a warm-up, then runs for about --slice seconds each; its ratio is the quotient of the two medians.
 `ratio` is the median over the rounds, `ratio_min` the quotient of the two fastest runs of all rounds: on a machine that others use
 the second is the steadier one. `diff` is the largest difference of an output element over that output's largest absolute value;
-above --tolerance it is marked. Rows are printed as they come and at the end in order, JSON lines go to --json with the machine's facts.
+above --tolerance it is marked. --realtime times both at real-time priority (root only), so that other work does not cut in. Rows are printed as they come and at the end in order, JSON lines go to --json with the machine's facts.
 """
 import argparse
 import fnmatch
@@ -30,6 +30,21 @@ import operator_cases
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BERTH = os.path.join(ROOT, 'build/release/berth')
+
+
+class realtime:
+    """Real-time priority for this process and those it starts."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
+
+    def __enter__(self):
+        if self.wanted:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+
+    def __exit__(self, *_):
+        if self.wanted:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 class Peer:
@@ -133,8 +148,9 @@ def measure(name, build, args):
             return dict(row, failed=str(error))
         ratios, ours_ms, theirs_ms, ours_min, theirs_min = [], [], [], [], []
         for _ in range(args.rounds):
-            times = peer.times(args.slice)
-            latency = berth.latency()
+            with realtime(args.realtime):
+                times = peer.times(args.slice)
+                latency = berth.latency()
             theirs_ms.append(statistics.median(times))
             theirs_min.append(min(times))
             ours_ms.append(latency['median'])
@@ -159,6 +175,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--slice', type=float, default=.1, help='seconds of runs per figure')
     parser.add_argument('--target', default='cpu')
+    parser.add_argument('--realtime', action='store_true')
     parser.add_argument('--tolerance', type=float, default=1e-4)
     parser.add_argument('--json', help='also write the rows here, as JSON lines, worst first')
     args = parser.parse_args()
