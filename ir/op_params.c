@@ -220,6 +220,30 @@ berth_status berth_window_resolve(const berth_module *module, const berth_op *op
     return BERTH_OK;
 }
 
+static int64_t gcd(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+berth_window_phase berth_window_phase_of(const berth_window *w, int i, int64_t residue) {
+    int64_t stride = w->strides[i];
+    int64_t dilation = w->dilations[i];
+    int64_t common = gcd(stride, dilation);
+    int64_t at = residue + w->pads_begin[i];
+    berth_window_phase phase = {.tap_step = stride / common, .input_step = dilation / common};
+    if (w->output[i] > residue) phase.count = (w->output[i] - residue - 1) / stride + 1;
+    if (at % common) return phase;
+    while ((at - phase.first_tap * dilation) % stride) phase.first_tap++;
+    phase.shift = (at - phase.first_tap * dilation) / stride;
+    if (phase.first_tap < w->kernel[i])
+        phase.taps = (w->kernel[i] - 1 - phase.first_tap) / phase.tap_step + 1;
+    return phase;
+}
+
 berth_status berth_axis_resolve(int64_t axis, int rank, const char *what, int *out_axis) {
     *out_axis = 0;
     if (axis < -(int64_t)rank || axis >= rank)

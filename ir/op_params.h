@@ -40,6 +40,23 @@ BERTH_MUST_USE berth_status berth_window_resolve(const berth_module *module, con
                                                  const int64_t *kernel_dims,
                                                  berth_window *out_window);
 
+// A convolution that puts its input apart (conv_transpose), seen from its output: in spatial
+// dimension i the output elements o = stride * q + residue form an ordinary convolution of stride
+// 1,
+//   output[stride * q + residue] += input[q + shift - m * input_step] * kernel[first_tap + m *
+//   tap_step]
+// for q in [0, count) and m in [0, taps); input elements outside of the input are zero.
+typedef struct berth_window_phase {
+    int64_t count;
+    int64_t taps;  // 0: nothing reaches these elements
+    int64_t first_tap;
+    int64_t tap_step;
+    int64_t shift;
+    int64_t input_step;
+} berth_window_phase;
+// `residue` in [0, stride) of dimension i; extents static. O(stride).
+berth_window_phase berth_window_phase_of(const berth_window *window, int i, int64_t residue);
+
 // axis in [-rank, rank) → [0, rank). Errors: OUT_OF_RANGE naming `what`.
 BERTH_MUST_USE berth_status berth_axis_resolve(int64_t axis, int rank, const char *what,
                                                int *out_axis);

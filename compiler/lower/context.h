@@ -119,13 +119,23 @@ static inline void berth_lower__set(berth_lower *c, berth_buf scalar, berth_expr
 void berth_lower__put(berth_lower *c, berth_buf buf, const berth_expr *at, berth_expr value);
 
 // Loops over the elements of output `output`, in the order of its layout.
+// Part of a dimension: indices step * q + first + r for q in [0, count) and r in [0, run).
+typedef struct berth_lower_grid_part {
+    int64_t step;  // 0 = the whole dimension
+    int64_t first;
+    int64_t count;
+    int64_t run;
+} berth_lower_grid_part;
 typedef struct berth_lower_grid_options {
     const char *const *names;  // per dimension, NULL = default; a blocked one gets "_o" and "_i"
     int serial;                // innermost loops that are not marked parallel; 0 = 1
     int64_t groups;  // > 1: dimension 1 in two loops "g" and its name, where the layout allows it
+    const berth_lower_grid_part *parts;  // per dimension; NULL = all whole. Blocked ones are whole
 } berth_lower_grid_options;
 typedef struct berth_lower_grid {
     berth_expr at[BERTH_MAX_RANK];
+    berth_expr quotient[BERTH_MAX_RANK];   // q of a part
+    berth_expr remainder[BERTH_MAX_RANK];  // r
     berth_expr group;  // index / (extent / groups) of dimension 1, with groups > 1
     int loops;
 } berth_lower_grid;

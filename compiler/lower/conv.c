@@ -169,52 +169,115 @@ void berth_lower__qlinear_conv(berth_lower *c, const berth_op *op) {
 
 // ---- transposed ---------------------------------------------------------------------------------
 
-// Output position o gets input i where o = i * stride + k * dilation - pad: for every k, i exists
-// when the rest divides.
-static berth_expr source_position(berth_lower *c, const berth_window *w, int i, berth_expr o,
-                                  berth_expr k, berth_expr *condition) {
-    berth_expr moved = x_sub(c, x_addi(c, o, w->pads_begin[i]), x_muli(c, k, w->dilations[i]));
-    int64_t stride = w->strides[i];
-    int64_t low = w->pads_begin[i] - (w->kernel[i] - 1) * w->dilations[i];
-    int64_t high = w->output[i] - 1 + w->pads_begin[i];
-    berth_expr at = x_div(c, moved, ix(c, stride));
-    if (stride > 1)
-        *condition = x_and(c, *condition, x_eq(c, x_mod(c, moved, ix(c, stride)), ix(c, 0)));
-    if (low < 0) *condition = x_and(c, *condition, x_ge(c, moved, ix(c, 0)));
-    if (high / stride >= w->input[i])
-        *condition = x_and(c, *condition, x_lt(c, at, ix(c, w->input[i])));
-    return at;
+// Output elements whose residues modulo the stride see the window alike, in one dimension: the
+// residues first + r for r in [0, run), with kernel elements phase.first_tap + r + ...
+typedef struct phase_run {
+    berth_window_phase phase;
+    int64_t first;
+    int64_t run;
+} phase_run;
+
+static bool continues(const phase_run *run, const berth_window_phase *next) {
+    const berth_window_phase *phase = &run->phase;
+    return phase->first_tap + run->run == next->first_tap && phase->count == next->count &&
+           phase->taps == next->taps && phase->shift == next->shift;
 }
 
-void berth_lower__conv_transpose(berth_lower *c, const berth_op *op) {
-    convolution v;
-    berth_lower_grid grid;
-    if (!describe(c, op, 0, 1, &v)) return;
-    const berth_window *w = &v.w;
-    open_grid(c, op, &v, &grid);
-    berth_dtype t = out_dtype(c, op, 0);
+static int phase_runs(berth_lower *c, const berth_window *w, int i, phase_run **out_runs) {
+    int count = 0;
+    *out_runs = berth_arena_new_array(c->scratch, phase_run, w->strides[i] + 1);
+    for (int64_t residue = 0; residue < w->strides[i] && residue < w->output[i]; ++residue) {
+        berth_window_phase phase = berth_window_phase_of(w, i, residue);
+        if (count > 0 && continues(&(*out_runs)[count - 1], &phase))
+            (*out_runs)[count - 1].run++;
+        else
+            (*out_runs)[count++] = (phase_run){phase, residue, 1};
+    }
+    return count;
+}
+
+// Loops over channels and the taps of a phase; adds the products to `acc`. Returns the loops to
+// end.
+static int open_taps(berth_lower *c, const berth_op *op, const convolution *v,
+                     const phase_run *const *runs, const berth_lower_grid *grid, berth_buf acc) {
+    const berth_window *w = &v->w;
     berth_expr x_at[BERTH_MAX_RANK];
     berth_expr w_at[BERTH_MAX_RANK];
     berth_expr condition = 0;
-    berth_buf acc = berth_lower__register(c, "acc", t);
-    berth_lower__set(c, acc, num(c, t, 0));
-    berth_expr ic = berth_lower__loop(c, "ic", v.in_per_group, BERTH_LOOP_SERIAL);
-    x_at[0] = grid.at[0];
-    x_at[1] = input_channel(c, &v, &grid, ic);
+    berth_dtype t = out_dtype(c, op, 0);
+    berth_expr ic = berth_lower__loop(c, "ic", v->in_per_group, BERTH_LOOP_SERIAL);
+    x_at[0] = grid->at[0];
+    x_at[1] = input_channel(c, v, grid, ic);
     w_at[0] = x_at[1];
-    w_at[1] = v.depthwise ? ix(c, 0) : grid.at[1];
-    if (w->group > 1 && !v.depthwise)
-        w_at[1] = x_sub(c, grid.at[1], x_muli(c, grid.group, v.out_per_group));
+    w_at[1] = v->depthwise ? ix(c, 0) : grid->at[1];
+    if (w->group > 1 && !v->depthwise)
+        w_at[1] = x_sub(c, grid->at[1], x_muli(c, grid->group, v->out_per_group));
     for (int i = 0; i < w->spatial; ++i) {
-        w_at[2 + i] =
-            berth_lower__loop(c, kernel_names[w->spatial][i], w->kernel[i], BERTH_LOOP_SERIAL);
-        x_at[2 + i] = source_position(c, w, i, grid.at[2 + i], w_at[2 + i], &condition);
+        const berth_window_phase *phase = &runs[i]->phase;
+        berth_expr tap =
+            berth_lower__loop(c, kernel_names[w->spatial][i], phase->taps, BERTH_LOOP_SERIAL);
+        w_at[2 + i] = x_add(c, x_muli(c, tap, phase->tap_step), grid->remainder[2 + i]);
+        w_at[2 + i] = x_addi(c, w_at[2 + i], phase->first_tap);
+        berth_expr at = x_addi(c, grid->quotient[2 + i], phase->shift);
+        x_at[2 + i] = at = x_sub(c, at, x_muli(c, tap, phase->input_step));
+        if (phase->shift < (phase->taps - 1) * phase->input_step)
+            condition = x_and(c, condition, x_ge(c, at, ix(c, 0)));
+        if (phase->count - 1 + phase->shift >= w->input[i])
+            condition = x_and(c, condition, x_lt(c, at, ix(c, w->input[i])));
     }
     berth_expr x = x_select(c, condition, in_at(c, op, 0, x_at), num(c, t, 0));
     berth_lower__set(c, acc, x_fma(c, x, in_at(c, op, 1, w_at), berth_lower__get(c, acc)));
-    berth_lower__end_loops(c, 1 + w->spatial);
-    berth_expr value = berth_lower__get(c, acc);
+    return 1 + w->spatial;
+}
+
+// One nest: the output elements of one run per dimension, an ordinary convolution of stride 1.
+static void phase_nest(berth_lower *c, const berth_op *op, const convolution *v,
+                       const phase_run *const *runs) {
+    const berth_window *w = &v->w;
+    berth_lower_grid grid;
+    berth_lower_grid_part parts[BERTH_MAX_RANK] = {0};
+    bool reached = true;
+    for (int i = 0; i < w->spatial; ++i) {
+        parts[2 + i] = (berth_lower_grid_part){w->strides[i], runs[i]->first, runs[i]->phase.count,
+                                               runs[i]->run};
+        reached &= runs[i]->phase.taps > 0;
+    }
+    berth_lower_grid_options options = {
+        .names = output_names[w->spatial], .groups = v->depthwise ? 1 : w->group, .parts = parts};
+    berth_lower__grid(c, op, 0, &options, &grid);
+    berth_expr value = num(c, out_dtype(c, op, 0), 0);
+    if (reached) {
+        berth_buf acc = berth_lower__register(c, "acc", out_dtype(c, op, 0));
+        berth_lower__set(c, acc, value);
+        berth_lower__end_loops(c, open_taps(c, op, v, runs, &grid, acc));
+        value = berth_lower__get(c, acc);
+    }
     if (has_in(op, 2)) value = x_add(c, value, in_at(c, op, 2, &grid.at[1]));
     berth_lower__store(c, op, 0, grid.at, value);
     berth_lower__grid_end(c, &grid);
+}
+
+// As a gather: one nest per kind of residues of the output's indices modulo the strides (Dumoulin
+// and Visin 2016, "A guide to convolution arithmetic", section 4, put apart by residues so that no
+// multiplication by an inserted zero is left).
+void berth_lower__conv_transpose(berth_lower *c, const berth_op *op) {
+    convolution v;
+    if (!describe(c, op, 0, 1, &v)) return;
+    phase_run *runs[BERTH_MAX_SPATIAL];
+    int counts[BERTH_MAX_SPATIAL];
+    int64_t total = 1;
+    for (int i = 0; i < v.w.spatial; ++i) {
+        counts[i] = phase_runs(c, &v.w, i, &runs[i]);
+        total *= counts[i];
+    }
+    for (int64_t nest = 0; nest < total && !c->failure; ++nest) {
+        const phase_run *chosen[BERTH_MAX_SPATIAL];
+        int64_t rest = nest;
+        for (int i = v.w.spatial - 1; i >= 0; --i) {
+            chosen[i] = &runs[i][rest % counts[i]];
+            rest /= counts[i];
+        }
+        if (nest > 0) berth_lower__next_nest(c);
+        phase_nest(c, op, &v, chosen);
+    }
 }

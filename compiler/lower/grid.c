@@ -6,21 +6,37 @@
 static const char *const default_names[BERTH_MAX_RANK] = {"i0", "i1", "i2", "i3",
                                                           "i4", "i5", "i6", "i7"};
 
+typedef enum loop_role {
+    LOOP_WHOLE,
+    LOOP_GROUP,
+    LOOP_BLOCK,
+    LOOP_QUOTIENT,
+    LOOP_REMAINDER
+} loop_role;
+
 typedef struct physical_loop {
     int dim;
     int64_t extent;
     const char *name;
-    bool is_group;
-    bool is_block;
+    loop_role role;
 } physical_loop;
 
 typedef struct grid_plan {
-    physical_loop loops[BERTH_MAX_RANK + BERTH_LAYOUT_MAX_BLOCKS + 1];
+    physical_loop loops[2 * BERTH_MAX_RANK + BERTH_LAYOUT_MAX_BLOCKS + 1];
     int count;
 } grid_plan;
 
 static const char *suffixed(berth_lower *c, const char *name, const char *suffix) {
     return berth_arena_printf(c->scratch, "%s%s", name, suffix);
+}
+
+// The remainder goes outside in the last dimension, so that the innermost loop is the longer one.
+static void plan_part(berth_lower *c, grid_plan *plan, int d, const char *name,
+                      const berth_lower_grid_part *part, bool last) {
+    physical_loop loops[2] = {{d, part->count, name, LOOP_QUOTIENT},
+                              {d, part->run, suffixed(c, name, "_r"), LOOP_REMAINDER}};
+    plan->loops[plan->count++] = loops[last];
+    plan->loops[plan->count++] = loops[!last];
 }
 
 static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const berth_layout *layout,
@@ -35,16 +51,20 @@ static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const be
         if (d == 1 && options->groups > 1) {
             int64_t in_group = info->dims[1] / options->groups;
             if (in_group % block == 0) {  // a block never crosses groups
-                plan.loops[plan.count++] = (physical_loop){d, options->groups, "g", true, false};
+                plan.loops[plan.count++] = (physical_loop){d, options->groups, "g", LOOP_GROUP};
                 extent = in_group / block;
             }
         }
-        plan.loops[plan.count++] = (physical_loop){d, extent, name, false, false};
+        const berth_lower_grid_part *part = options->parts ? &options->parts[d] : NULL;
+        if (part && part->step)
+            plan_part(c, &plan, d, name, part, i + 1 == layout->rank);
+        else
+            plan.loops[plan.count++] = (physical_loop){d, extent, name, LOOP_WHOLE};
     }
     for (int i = 0; i < layout->block_count; ++i) {
         int d = layout->block_dim[i];
         plan.loops[plan.count++] =
-            (physical_loop){d, layout->block_size[i], suffixed(c, names[d], "_i"), false, true};
+            (physical_loop){d, layout->block_size[i], suffixed(c, names[d], "_i"), LOOP_BLOCK};
     }
     return plan;
 }
@@ -55,6 +75,17 @@ static int parallel_count(const grid_plan *plan, int serial) {
     int real = 0;
     for (int i = 0; i < plan->count; ++i) real += plan->loops[i].extent != 1;
     return real - serial > 1 ? real - serial : 1;
+}
+
+// Index of a dimension in parts, once both of its loops are there.
+static void set_part(berth_lower *c, berth_lower_grid *grid, const physical_loop *loop,
+                     const berth_lower_grid_part *part, berth_expr var) {
+    int d = loop->dim;
+    if (loop->role == LOOP_QUOTIENT) grid->quotient[d] = var;
+    if (loop->role == LOOP_REMAINDER) grid->remainder[d] = var;
+    if (!grid->quotient[d] || !grid->remainder[d]) return;
+    berth_expr at = x_add(c, x_muli(c, grid->quotient[d], part->step), grid->remainder[d]);
+    grid->at[d] = x_addi(c, at, part->first);
 }
 
 void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
@@ -80,7 +111,11 @@ void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
         berth_expr var = berth_lower__loop(c, loop.name, loop.extent, kind);
         parallel -= loop.extent != 1;
         grid->loops++;
-        if (loop.is_group) grid->group = var;
+        if (loop.role == LOOP_GROUP) grid->group = var;
+        if (loop.role == LOOP_QUOTIENT || loop.role == LOOP_REMAINDER) {
+            set_part(c, grid, &loop, &options->parts[loop.dim], var);
+            continue;
+        }
         berth_expr before = grid->at[loop.dim];
         grid->at[loop.dim] = before ? x_add(c, x_muli(c, before, loop.extent), var) : var;
         bool padded = info.dims[loop.dim] % layout.total_block[loop.dim] != 0;

@@ -4,19 +4,16 @@
 #include <string.h>
 
 #include "compiler/passes/layout_private.h"
-#include "compiler/passes/winograd.h"
 #include "ir/layout.h"
 #include "ir/op_params.h"
 #include "planner/planner.h"
 
-#define BLOCK 8           // channels of a block of activations,
-#define WIDE_BLOCK 16     // where registers hold 16 floats and the channels fill them
-#define WEIGHT_BLOCK 16   // outputs of a block of weights
-#define MANY_CHANNELS 64  // of which half an empty block is a small part
+#define BLOCK BERTH_LAYOUT_BLOCK
+#define WIDE_BLOCK BERTH_LAYOUT_WIDE_BLOCK
 
 typedef berth_layout_pass pass;
 
-static void set_layout(pass *p, berth_value_id value, berth_str_id layout) {
+void berth_layout__set(pass *p, berth_value_id value, berth_str_id layout) {
     const berth_type type = *type_of(p, value);
     graph_of(p)->values.data[value].type =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
@@ -35,7 +32,7 @@ static bool on_cpu(const pass *p, berth_op_id id) {
            (target->kind == BERTH_DEVICE_OPENCL && target->subgroup_size == 1);
 }
 
-static int64_t lanes_of(const pass *p, berth_op_id id) {
+int64_t berth_layout__lanes(const pass *p, berth_op_id id) {
     const berth_target *target = target_of(p, id);
     bool wide = target && target->kind == BERTH_DEVICE_CPU && target->vector_bits >= 512;
     return wide ? WIDE_BLOCK : BLOCK;
@@ -43,14 +40,12 @@ static int64_t lanes_of(const pass *p, berth_op_id id) {
 
 // Channels per block of a value that operation `id` reads or makes. Blocks of 16 would leave half a
 // register empty, and half a block of memory, for what is a multiple of 8 only.
-static int64_t block_for(const pass *p, berth_op_id id, int64_t channels) {
+int64_t berth_layout__block_for(const pass *p, berth_op_id id, int64_t channels) {
     bool fills = channels % WIDE_BLOCK == 0 || channels % BLOCK != 0;
-    return fills && channels > BLOCK ? lanes_of(p, id) : BLOCK;
+    return fills && channels > BLOCK ? berth_layout__lanes(p, id) : BLOCK;
 }
 
-static const berth_op_id many_users = BERTH_NONE - 1;
-
-// Per value that the pass begins with: the operation that uses it, `many_users`, or BERTH_NONE.
+// Per value that the pass begins with: the operation that uses it, BERTH_LAYOUT_MANY_USERS, or BERTH_NONE.
 static berth_op_id *find_only_users(const berth_graph *graph, berth_arena *scratch) {
     berth_op_id *users = berth_arena_new_array(scratch, berth_op_id, graph->values.count + 1);
     memset(users, 0xff, graph->values.count * sizeof(*users));
@@ -60,41 +55,36 @@ static berth_op_id *find_only_users(const berth_graph *graph, berth_arena *scrat
         for (uint32_t k = 0; k < op->input_count; ++k) {
             if (op->inputs[k] == BERTH_NONE) continue;
             berth_op_id *user = &users[op->inputs[k]];
-            *user = *user == BERTH_NONE || *user == id ? id : many_users;
+            *user = *user == BERTH_NONE || *user == id ? id : BERTH_LAYOUT_MANY_USERS;
         }
     }
     return users;
 }
 
-// Whether nothing behind the value takes its blocks apart or together: then half a block may stay
-// empty.
-static bool ends_blocked(const pass *p, berth_value_id value) {
-    const berth_graph *graph = graph_of(p);
-    for (int step = 0; step < 8; ++step) {
-        berth_op_id id = value < p->value_count ? p->only_user[value] : BERTH_NONE;
-        if (id == many_users) return false;
-        if (id == BERTH_NONE) return true;
-        const berth_op *user = &graph->ops.data[id];
-        bool follows = berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) && user->input_count == 1;
-        if (!follows)
-            return user->kind != BERTH_OP_CONV && user->kind != BERTH_OP_CONCAT &&
-                   !berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE);
-        value = user->outputs[0];
-    }
-    return false;
+berth_str_id berth_layout__blocked(const pass *p, int rank, int64_t block) {
+    return block == WIDE_BLOCK ? p->blocked_wide[rank] : p->blocked[rank];
 }
 
-static berth_str_id blocked_by(const pass *p, int64_t block) {
-    return block == WIDE_BLOCK ? p->blocked_wide : p->blocked;
+// "aBcd8b": channels in blocks; from rank 3 on.
+static void name_blocks(pass *p) {
+    for (int rank = 3; rank <= BERTH_MAX_RANK; ++rank) {
+        char tag[BERTH_MAX_RANK + 8] = "aB";
+        for (int d = 2; d < rank; ++d) tag[d] = (char)('a' + d);
+        snprintf(tag + rank, sizeof(tag) - (size_t)rank, "%db", BLOCK);
+        p->blocked[rank] = berth_module_intern(p->module, tag);
+        snprintf(tag + rank, sizeof(tag) - (size_t)rank, "%db", WIDE_BLOCK);
+        p->blocked_wide[rank] = berth_module_intern(p->module, tag);
+    }
 }
 
 int64_t berth_layout__block(const pass *p, berth_value_id value) {
-    berth_str_id layout = value == BERTH_NONE ? 0 : type_of(p, value)->layout;
-    if (layout == 0) return 0;
-    return layout == p->blocked ? BLOCK : layout == p->blocked_wide ? WIDE_BLOCK : 0;
+    if (value == BERTH_NONE || type_of(p, value)->layout == 0) return 0;
+    const berth_type *type = type_of(p, value);
+    if (type->layout == p->blocked[type->rank]) return BLOCK;
+    return type->layout == p->blocked_wide[type->rank] ? WIDE_BLOCK : 0;
 }
 
-static bool is_f32(const pass *p, berth_value_id value, int rank) {
+bool berth_layout__is_f32(const pass *p, berth_value_id value, int rank) {
     if (value == BERTH_NONE) return false;
     const berth_type *type = type_of(p, value);
     return berth_type_is_static(type) && type->dtype == BERTH_DTYPE_F32 &&
@@ -145,8 +135,8 @@ static berth_value_id relayout(pass *p, berth_value_id value, berth_str_id layou
 
 // `value` in a layout, for the operation at `position`: itself, or a conversion shared by all who
 // want it.
-static berth_value_id in_layout(pass *p, berth_value_id value, berth_str_id layout,
-                                berth_op_id position, berth_op_id like) {
+berth_value_id berth_layout__convert(pass *p, berth_value_id value, berth_str_id layout,
+                                     berth_op_id position, berth_op_id like) {
     if (type_of(p, value)->layout == layout) return value;
     if (value >= p->value_count) return relayout(p, value, layout, position, like);
     if (p->other[value] == BERTH_NONE || type_of(p, p->other[value])->layout != layout)
@@ -155,8 +145,8 @@ static berth_value_id in_layout(pass *p, berth_value_id value, berth_str_id layo
 }
 
 // A constant packed in a layout; the type keeps its logical dimensions.
-static berth_value_id packed_constant(pass *p, const berth_tensor *tensor, const char *tag,
-                                      berth_op_id position) {
+berth_value_id berth_layout__packed_constant(pass *p, const berth_tensor *tensor, const char *tag,
+                                             berth_op_id position) {
     berth_layout layout;
     berth_status status = berth_layout_parse(tag, tensor->rank, &layout);
     if (status) {
@@ -173,181 +163,6 @@ static berth_value_id packed_constant(pass *p, const berth_tensor *tensor, const
         p->module, tensor->dtype, tensor->rank, tensor->dims, berth_module_intern(p->module, tag));
     graph->values.data[value].device = graph->values.data[like.outputs[0]].device;
     return value;
-}
-
-static void set_input(pass *p, berth_op_id id, uint32_t index, berth_value_id value) {
-    graph_of(p)->ops.data[id].inputs[index] = value;
-}
-
-// ---- convolution
-// ----------------------------------------------------------------------------------------------------
-
-// The input with its padding made explicit.
-static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x,
-                                   const berth_window *w) {
-    berth_type type = *type_of(p, x);
-    int64_t pads[8] = {0, 0, w->pads_begin[0], w->pads_begin[1],
-                       0, 0, w->pads_end[0],   w->pads_end[1]};
-    // Only as much as the window reaches: strides may leave the end unused.
-    for (int i = 0; i < 2; ++i) {
-        int64_t reach =
-            (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
-        int64_t end = reach - w->input[i] - w->pads_begin[i];
-        pads[6 + i] = end > 0 ? end : 0;
-        type.dims[2 + i] += w->pads_begin[i] + pads[6 + i];
-    }
-    if (pads[2] + pads[3] + pads[6] + pads[7] == 0) return x;
-    int64_t dims[] = {8};
-    berth_tensor *tensor = berth_arena_new(p->module->arena, berth_tensor);
-    *tensor = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, dims);
-    memcpy(tensor->data, pads, sizeof(pads));
-    const berth_op like = graph_of(p)->ops.data[id];
-    berth_value_id amounts = berth_graph_insert_constant(p->module, p->main, id, tensor, like.loc);
-    berth_type_id wanted =
-        berth_type_tensor_layout(p->module, type.dtype, 4, type.dims, type.layout);
-    return berth_layout__insert(p, id, BERTH_OP_PAD, (berth_value_id[]){x, amounts}, 2, wanted, id);
-}
-
-static void clear_padding(pass *p, berth_op_id id) {
-    berth_attrs attrs = {0};
-    const berth_attrs old = graph_of(p)->ops.data[id].attrs;
-    for (uint32_t i = 0; i < old.items.count; ++i)
-        berth_vec_push(p->module->arena, &attrs.items, old.items.data[i]);
-    berth_attrs_set_ints(p->module, &attrs, "pads", (int64_t[]){0, 0, 0, 0}, 4);
-    berth_attrs_set_string(p->module, &attrs, "auto_pad", "NOTSET");
-    graph_of(p)->ops.data[id].attrs = attrs;
-}
-
-typedef struct conv_blocks {
-    int64_t input;  // 0 = the input must come plain
-    int64_t output;
-    char weights_tag[24];
-    char bias_tag[8];
-} conv_blocks;
-
-// Blocks of a convolution; false when it has no blocked form. `now`: block of the input as it is.
-static bool choose_blocks(const pass *p, berth_op_id id, const berth_window *w, int64_t now,
-                          int64_t inputs, int64_t outputs, conv_blocks *out) {
-    int64_t group_outputs = outputs / w->group;
-    bool depthwise = w->group > 1 && inputs == 1 && group_outputs == 1;
-    bool whole = inputs % BLOCK == 0;
-    *out = (conv_blocks){.output = block_for(p, id, group_outputs)};
-    if (w->group == 1 && outputs >= MANY_CHANNELS && out->output < lanes_of(p, id) &&
-        ends_blocked(p, graph_of(p)->ops.data[id].outputs[0]))
-        out->output = lanes_of(p, id);
-    if (depthwise) {
-        if (outputs % BLOCK) return false;
-        out->input = out->output = now && outputs % now == 0 ? now : block_for(p, id, outputs);
-    } else if (w->group > 1) {
-        if (!whole || group_outputs % BLOCK) return false;
-        out->input = now && inputs % now == 0 ? now : block_for(p, id, inputs);
-    } else if (whole) {
-        out->input = now && inputs % now == 0 ? now : block_for(p, id, inputs);
-    }
-    int64_t weights = out->output;  // two registers of 8 wide where there are that many outputs
-    bool two = w->group > 1 ? group_outputs % WEIGHT_BLOCK == 0 : outputs > BLOCK;
-    if (two && !depthwise) weights = WEIGHT_BLOCK;
-    if (depthwise || out->input == 0)
-        snprintf(out->weights_tag, sizeof(out->weights_tag), "Abcd%da", (int)weights);
-    else
-        snprintf(out->weights_tag, sizeof(out->weights_tag), "ABcd%db%da", (int)out->input,
-                 (int)weights);
-    snprintf(out->bias_tag, sizeof(out->bias_tag), "A%da", (int)out->output);
-    return true;
-}
-
-// Three operations in place of a 3 x 3 convolution: the operation itself becomes the last one.
-static void make_winograd(pass *p, berth_op_id id, const berth_tensor *weights,
-                          const berth_tensor *bias, const berth_window *w,
-                          const conv_blocks *blocks, int64_t m) {
-    berth_module *module = p->module;
-    const berth_op op = graph_of(p)->ops.data[id];
-    const berth_type out = *type_of(p, op.outputs[0]);
-    berth_value_id x = in_layout(p, op.inputs[0], blocked_by(p, blocks->input), id, id);
-    int64_t points = (m + 2) * (m + 2);
-    int64_t tiles = out.dims[0] * ((w->output[0] + m - 1) / m) * ((w->output[1] + m - 1) / m);
-    int64_t in_dims[3] = {points, tiles, weights->dims[1]};
-    int64_t weight_dims[3] = {points, weights->dims[1], weights->dims[0]};
-    int64_t sum_dims[3] = {points, tiles, weights->dims[0]};
-    // Points a multiple of 4 KiB apart would share the sets of the caches: then tile by tile.
-    bool collide =
-        tiles >= 64 && (tiles * in_dims[2] % 1024 == 0 || tiles * sum_dims[2] % 1024 == 0);
-    berth_str_id by_tile = collide ? berth_module_intern(module, "bac") : 0;
-    berth_attrs attrs = {0};
-    berth_attrs_set_int(module, &attrs, "tile", m);
-    berth_attrs_set_ints(
-        module, &attrs, "pads",
-        (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
-    berth_value_id in = berth_layout__insert(
-        p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
-        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
-    graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
-    berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
-    *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
-                             .rank = 3,
-                             .data = berth_packing_add_winograd(p->packing, weights, m)};
-    memcpy(packed->dims, weight_dims, sizeof(weight_dims));
-    berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
-    graph_of(p)->values.data[u].type =
-        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
-                                 berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
-    graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
-    berth_value_id sum = berth_layout__insert(
-        p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
-        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
-    berth_value_id bias_value = bias ? packed_constant(p, bias, blocks->bias_tag, id) : BERTH_NONE;
-    berth_attrs last = {0};
-    berth_attrs_set_int(module, &last, "tile", m);
-    berth_attrs_set_ints(module, &last, "output_shape", out.dims, 4);
-    berth_op *self = &graph_of(p)->ops.data[id];
-    self->kind = BERTH_OP_WINOGRAD_OUTPUT;
-    self->inputs[0] = sum;
-    self->inputs[1] = bias_value;
-    self->input_count = bias ? 2 : 1;
-    self->attrs = last;
-    set_layout(p, op.outputs[0], blocked_by(p, blocks->output));
-}
-
-berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
-    berth_op op = graph_of(p)->ops.data[id];
-    *out_done = false;
-    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
-    bool has_bias = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
-    const berth_tensor *bias =
-        has_bias ? berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[2]) : NULL;
-    if (!weights || (has_bias && !bias) || !is_f32(p, op.inputs[0], 4) ||
-        !is_f32(p, op.outputs[0], 4))
-        return BERTH_OK;
-    if (weights->dtype != BERTH_DTYPE_F32 || weights->rank != 4 || type_of(p, op.inputs[1])->layout)
-        return BERTH_OK;
-    berth_window w;
-    BERTH_TRY(berth_window_resolve(p->module, &op, type_of(p, op.inputs[0])->dims, 4,
-                                   weights->dims + 2, &w));
-    conv_blocks blocks;
-    if (!choose_blocks(p, id, &w, berth_layout__block(p, op.inputs[0]), weights->dims[1],
-                       weights->dims[0], &blocks))
-        return BERTH_OK;
-    int64_t tile = 0;
-    if (p->winograd)
-        tile = berth_winograd_choose(&w, weights->dims[1], weights->dims[0], lanes_of(p, id));
-    if (tile && (!bias || bias->rank == 1)) {
-        make_winograd(p, id, weights, bias, &w, &blocks, tile);
-        *out_done = true;
-        return BERTH_OK;
-    }
-    berth_str_id layout = blocks.input ? blocked_by(p, blocks.input) : 0;
-    berth_value_id x = in_layout(p, op.inputs[0], layout, id, id);
-    x = padded_input(p, id, x, &w);
-    berth_value_id packed = packed_constant(p, weights, blocks.weights_tag, id);
-    if (packed == BERTH_NONE) return BERTH_OK;
-    set_input(p, id, 0, x);
-    set_input(p, id, 1, packed);
-    if (has_bias && bias->rank == 1)
-        set_input(p, id, 2, packed_constant(p, bias, blocks.bias_tag, id));
-    clear_padding(p, id);
-    set_layout(p, op.outputs[0], blocked_by(p, blocks.output));
-    *out_done = true;
-    return BERTH_OK;
 }
 
 // ---- what stays blocked
@@ -369,7 +184,7 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     if (op.output_count != 1) return false;
     const berth_type out = *type_of(p, op.outputs[0]);
     int64_t block = 0;  // the largest
-    if (!berth_type_is_static(&out) || out.rank != 4) return false;
+    if (!berth_type_is_static(&out) || out.rank < 3) return false;
     for (uint32_t i = 0; i < op.input_count; ++i) {
         if (op.inputs[i] == BERTH_NONE) continue;
         bool full = same_dims(type_of(p, op.inputs[i]), &out);
@@ -380,8 +195,11 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     if (!block) return false;
     for (uint32_t i = 0; i < op.input_count; ++i)
         if (op.inputs[i] != BERTH_NONE && same_dims(type_of(p, op.inputs[i]), &out))
-            set_input(p, id, i, in_layout(p, op.inputs[i], blocked_by(p, block), id, id));
-    set_layout(p, op.outputs[0], blocked_by(p, block));
+            berth_layout__set_input(p, id, i,
+                                    berth_layout__convert(p, op.inputs[i],
+                                                          berth_layout__blocked(p, out.rank, block),
+                                                          id, id));
+    berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, out.rank, block));
     return true;
 }
 
@@ -389,16 +207,19 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
 static bool convert_pool(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
-    if (second || !is_f32(p, op.outputs[0], 4) || !is_f32(p, op.inputs[0], 4)) return false;
+    if (second || !berth_layout__is_f32(p, op.outputs[0], -1) ||
+        !berth_layout__is_f32(p, op.inputs[0], -1))
+        return false;
     if (!is_blocked(p, op.inputs[0])) {
         int64_t channels = type_of(p, op.inputs[0])->dims[1];
         bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
         if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout) return false;
-        berth_str_id layout = blocked_by(p, block_for(p, id, channels));
-        set_input(p, id, 0, in_layout(p, op.inputs[0], layout, id, id));
+        berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
+                                                    berth_layout__block_for(p, id, channels));
+        berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
         op = graph_of(p)->ops.data[id];
     }
-    set_layout(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
+    berth_layout__set(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
     return true;
 }
 
@@ -406,7 +227,9 @@ static bool convert_pool(pass *p, berth_op_id id) {
 static bool convert_concat(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     int64_t axis = berth_attrs_int(p->module, &op.attrs, "axis", 0);
-    if ((axis != 1 && axis != -3) || !is_f32(p, op.outputs[0], 4)) return false;
+    int rank = type_of(p, op.outputs[0])->rank;
+    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !berth_layout__is_f32(p, op.outputs[0], -1))
+        return false;
     uint32_t blocked = 0;
     int64_t block = WIDE_BLOCK;  // the largest that all parts fill, and that one of them has
     int64_t largest = 0;
@@ -421,8 +244,10 @@ static bool convert_concat(pass *p, berth_op_id id) {
     if (blocked * 2 < op.input_count) return false;
     if (block > largest) block = largest;
     for (uint32_t i = 0; i < op.input_count; ++i)
-        set_input(p, id, i, in_layout(p, op.inputs[i], blocked_by(p, block), id, id));
-    set_layout(p, op.outputs[0], blocked_by(p, block));
+        berth_layout__set_input(
+            p, id, i,
+            berth_layout__convert(p, op.inputs[i], berth_layout__blocked(p, rank, block), id, id));
+    berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, rank, block));
     return true;
 }
 
@@ -438,9 +263,10 @@ void berth_layout__matrix(pass *p, berth_op_id id) {
     bool transposed =
         op.kind == BERTH_OP_GEMM && berth_attrs_int(p->module, &op.attrs, "transB", 0) != 0;
     int64_t columns = weights->dims[transposed ? 0 : 1];
-    if (columns < BLOCK || !is_f32(p, op.inputs[0], -1)) return;
-    berth_value_id packed = packed_constant(p, weights, transposed ? "Ab16a" : "Ba16b", id);
-    if (packed != BERTH_NONE) set_input(p, id, 1, packed);
+    if (columns < BLOCK || !berth_layout__is_f32(p, op.inputs[0], -1)) return;
+    berth_value_id packed =
+        berth_layout__packed_constant(p, weights, transposed ? "Ab16a" : "Ba16b", id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
 }
 
 // ---- pass
@@ -449,7 +275,8 @@ void berth_layout__matrix(pass *p, berth_op_id id) {
 static void make_plain(pass *p, berth_op_id id) {
     for (uint32_t i = 0; i < graph_of(p)->ops.data[id].input_count; ++i) {
         berth_value_id value = graph_of(p)->ops.data[id].inputs[i];
-        if (is_blocked(p, value)) set_input(p, id, i, in_layout(p, value, 0, id, id));
+        if (is_blocked(p, value))
+            berth_layout__set_input(p, id, i, berth_layout__convert(p, value, 0, id, id));
     }
 }
 
@@ -468,6 +295,8 @@ static berth_status convert(pass *p, berth_op_id id) {
         }
         if (kind == BERTH_OP_CONV)
             BERTH_TRY(berth_layout__conv(p, id, &done));
+        else if (kind == BERTH_OP_CONV_TRANSPOSE)
+            BERTH_TRY(berth_layout__conv_transpose(p, id, &done));
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
             done = convert_pool(p, id);
@@ -492,8 +321,7 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
               .scratch = berth_arena_create_child(module->arena)};
     p.winograd = winograd;
     p.packing = packing;
-    p.blocked = berth_module_intern(module, "aBcd8b");
-    p.blocked_wide = berth_module_intern(module, "aBcd16b");
+    name_blocks(&p);
     p.value_count = graph->values.count;
     p.only_user = find_only_users(graph, p.scratch);
     p.other = berth_arena_new_array(p.scratch, berth_value_id, p.value_count + 1);
@@ -510,7 +338,7 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
         berth_value_id value = graph_of(&p)->regions.data[0].results.data[i];
         if (!is_blocked(&p, value)) continue;
         berth_value_id plain =
-            in_layout(&p, value, 0, BERTH_NONE, graph_of(&p)->values.data[value].op);
+            berth_layout__convert(&p, value, 0, BERTH_NONE, graph_of(&p)->values.data[value].op);
         graph_of(&p)->values.data[plain].name = graph_of(&p)->values.data[value].name;
         graph_of(&p)->regions.data[0].results.data[i] = plain;
     }

@@ -1,11 +1,11 @@
 // Layouts for operations placed on CPU devices, between placement and fusion.
 //
-//   convolutions  activations in blocks of 8 channels ("aBcd8b"), of 16 where the target's
-//   registers
-//                 hold 16 floats and the channels fill such blocks ("aBcd16b"); weights packed in
-//                 blocks of 16 outputs, padding as an operation of its own; what follows
-//                 (elementwise, pools, concatenation of channels) stays blocked, and a relayout
-//                 stands where a plain tensor is needed again
+//   convolutions  (of one to three spatial dimensions, also transposed) activations in blocks of 8
+//                 channels ("aBcd8b"), of 16 where the target's registers hold 16 floats and the
+//                 channels fill such blocks ("aBcd16b"); weights packed in blocks of 16 outputs,
+//                 padding as an operation of its own; what follows (elementwise, pools,
+//                 concatenation of channels) stays blocked, and a relayout stands where a plain
+//                 tensor is needed again
 //   matrices      constant right-hand sides in panels of 16 columns ("Ba16b")
 //
 // A constant whose value's type has a layout holds its bytes in that layout, once the packing is

@@ -6,6 +6,11 @@
 #include "ir/graph.h"
 #include "target/target.h"
 
+#define BERTH_LAYOUT_BLOCK 8        // channels of a block of activations,
+#define BERTH_LAYOUT_WIDE_BLOCK 16  // where registers hold 16 floats and the channels fill them
+
+#define BERTH_LAYOUT_MANY_USERS (BERTH_NONE - 1)
+
 typedef struct berth_layout_pass {
     berth_module *module;
     berth_func_id main;
@@ -16,8 +21,8 @@ typedef struct berth_layout_pass {
     berth_value_id *other;
     const berth_op_id *only_user;
     uint32_t value_count;
-    berth_str_id blocked;       // channels in blocks of 8
-    berth_str_id blocked_wide;  // of 16
+    berth_str_id blocked[BERTH_MAX_RANK + 1];       // per rank: channels in blocks of 8
+    berth_str_id blocked_wide[BERTH_MAX_RANK + 1];  // of 16
     bool winograd;
     berth_packing *packing;
 } berth_layout_pass;
@@ -33,16 +38,39 @@ static inline const berth_type *type_of(const berth_layout_pass *p, berth_value_
 // layout.c
 // Channels of a block of `value`; 0 = it is not blocked.
 int64_t berth_layout__block(const berth_layout_pass *p, berth_value_id value);
+// Floats of a register, as far as blocks go.
+int64_t berth_layout__lanes(const berth_layout_pass *p, berth_op_id id);
+// Channels per block of a value that operation `id` reads or makes.
+int64_t berth_layout__block_for(const berth_layout_pass *p, berth_op_id id, int64_t channels);
+berth_str_id berth_layout__blocked(const berth_layout_pass *p, int rank, int64_t block);
+void berth_layout__set(berth_layout_pass *p, berth_value_id value, berth_str_id layout);
+// Whether a value is f32 of static shape; rank -1 = any.
+bool berth_layout__is_f32(const berth_layout_pass *p, berth_value_id value, int rank);
+// `value` in a layout, for the operation at `position`: itself, or a conversion shared by all who
+// want it.
+berth_value_id berth_layout__convert(berth_layout_pass *p, berth_value_id value,
+                                     berth_str_id layout, berth_op_id position, berth_op_id like);
+// A constant packed in a layout; the type keeps its logical dimensions. BERTH_NONE: a bad tag.
+berth_value_id berth_layout__packed_constant(berth_layout_pass *p, const berth_tensor *tensor,
+                                             const char *tag, berth_op_id position);
+static inline void berth_layout__set_input(berth_layout_pass *p, berth_op_id id, uint32_t index,
+                                           berth_value_id value) {
+    graph_of(p)->ops.data[id].inputs[index] = value;
+}
 // A value of the given type made by a new operation before `position` (BERTH_NONE: at the end), on
 // the device of operation `like`.
 berth_value_id berth_layout__insert(berth_layout_pass *p, berth_op_id position, berth_op_kind kind,
                                     const berth_value_id *inputs, uint32_t input_count,
                                     berth_type_id type, berth_op_id like);
+// Packs the constant weights of a matmul or gemm.
+void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
+
+// layout_conv.c
 // Gives a convolution its blocked form where it has one (*out_done).
 BERTH_MUST_USE berth_status berth_layout__conv(berth_layout_pass *p, berth_op_id id,
                                                bool *out_done);
-// Packs the constant weights of a matmul or gemm.
-void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
+BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, berth_op_id id,
+                                                         bool *out_done);
 
 // layout_integer.c
 // Sums of integers as sums of f32, where they are exact: the operation itself becomes the

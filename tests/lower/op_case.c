@@ -76,6 +76,11 @@ static const char *parse_operand(const char *s, operand *o, berth_arena *arena) 
     }
     o->tensor = berth_tensor_create(arena, berth_dtype_from_name(name), rank, dims);
     s = parse_layout(s, o->layout);
+    if (*s == '!') {
+        o->constant = true;
+        berth_tensor_fill_random(&o->tensor, 3);
+        return s + 1;
+    }
     if (*s == '=' || *s == '~') {
         o->constant = *s == '=';
         o->valued = true;
@@ -161,7 +166,7 @@ static berth_status build(const char *text, berth_module *module, parsed *p,
     uint32_t param_count = 0;
     BERTH_TRY(parse(text, module, p, &attrs));
     berth_loc_id loc = berth_loc_text(module, "case", 1, 1);
-    berth_func_id f = berth_graph_create(module, "primitive", loc);
+    berth_func_id f = berth_graph_create(module, "main", loc);
     for (uint32_t i = 0; i < p->operand_count; ++i) {
         operand *o = &p->operands[i];
         inputs[i] = BERTH_NONE;

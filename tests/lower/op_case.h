@@ -5,8 +5,8 @@
 //
 // Fields: operation | operands | attributes | results (optional; "-" = unused result, "{tag}" or
 // "." = a result with that layout). Operands: type[dims]{layout}, random values; "=a,b,..." =
-// constant of these values; "~a,b,..." = parameter with these values; "-" = left out. Attributes:
-// integers, lists of integers, floats (with a point) or words.
+// constant of these values; "!" = constant of random values; "~a,b,..." = parameter with these
+// values; "-" = left out. Attributes: integers, lists of integers, floats (with a point) or words.
 #ifndef BERTH_TESTS_LOWER_OP_CASE_H_
 #define BERTH_TESTS_LOWER_OP_CASE_H_
 
@@ -17,7 +17,7 @@
 //   target: when not NULL, the function is scheduled for it before it runs
 const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena);
 
-// Builds the primitive function of a case only.
+// Builds the function of a case only: @main, with the operands that are no constants as parameters.
 berth_status op_case_build(const char *text, berth_module *module, berth_func_id *out_function);
 
 // Lowers `function` and compares with berth_eval_op on random parameters (`seed`). Types may have

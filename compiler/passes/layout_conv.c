@@ -1,0 +1,325 @@
+// Convolutions in blocks of channels: layouts of activations and weights, explicit padding,
+// Winograd.
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/passes/layout_private.h"
+#include "compiler/passes/winograd.h"
+#include "ir/op_params.h"
+
+#define BLOCK BERTH_LAYOUT_BLOCK
+#define WEIGHT_BLOCK 16     // outputs of a block of weights
+#define MANY_CHANNELS 64    // of which half an empty block is a small part
+#define FEW_OUTPUTS 4       // that a block would leave mostly empty
+#define PADDED_DEPTHWISE 4  // channels for each one that pads their last block
+
+typedef berth_layout_pass pass;
+
+// Whether nothing behind the value takes its blocks apart or together: then half a block may stay
+// empty.
+static bool ends_blocked(const pass *p, berth_value_id value) {
+    const berth_graph *graph = graph_of(p);
+    for (int step = 0; step < 8; ++step) {
+        berth_op_id id = value < p->value_count ? p->only_user[value] : BERTH_NONE;
+        if (id == BERTH_LAYOUT_MANY_USERS) return false;
+        if (id == BERTH_NONE) return true;
+        const berth_op *user = &graph->ops.data[id];
+        bool follows = berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) && user->input_count == 1;
+        if (!follows)
+            return user->kind != BERTH_OP_CONV && user->kind != BERTH_OP_CONCAT &&
+                   !berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE);
+        value = user->outputs[0];
+    }
+    return false;
+}
+
+// ---- operands -----------------------------------------------------------------------------------
+
+typedef struct convolution {
+    const berth_tensor *weights;
+    const berth_tensor *bias;  // NULL = none
+    int rank;
+    berth_window w;
+    int64_t group_inputs;  // channels of a group
+    int64_t group_outputs;
+    bool depthwise;
+} convolution;
+
+// False: not of constant f32 operands and static shapes.
+static berth_status describe(const pass *p, berth_op_id id, convolution *out, bool *out_known) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    bool has_bias = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
+    *out_known = false;
+    *out = (convolution){
+        .weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]),
+        .bias =
+            has_bias ? berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[2]) : NULL};
+    if (!out->weights || out->weights->dtype != BERTH_DTYPE_F32 || (has_bias && !out->bias) ||
+        type_of(p, op.inputs[1])->layout || !berth_layout__is_f32(p, op.inputs[0], -1) ||
+        !berth_layout__is_f32(p, op.outputs[0], -1))
+        return BERTH_OK;
+    const berth_type *x = type_of(p, op.inputs[0]);
+    out->rank = x->rank;
+    if (out->weights->rank != x->rank || (out->bias && out->bias->rank != 1)) return BERTH_OK;
+    BERTH_TRY(
+        berth_window_resolve(p->module, &op, x->dims, x->rank, out->weights->dims + 2, &out->w));
+    int64_t group = out->w.group;
+    out->group_inputs = x->dims[1] / group;
+    out->group_outputs = type_of(p, op.outputs[0])->dims[1] / group;
+    out->depthwise = group > 1 && out->group_inputs == 1 && out->group_outputs == 1;
+    *out_known = true;
+    return BERTH_OK;
+}
+
+// The input with `begin` and `end` zeros around each spatial dimension.
+static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x, const int64_t *begin,
+                                   const int64_t *end) {
+    berth_type type = *type_of(p, x);
+    int64_t pads[2 * BERTH_MAX_RANK] = {0};
+    int64_t total = 0;
+    for (int d = 2; d < type.rank; ++d) {
+        pads[d] = begin[d - 2];
+        pads[type.rank + d] = end[d - 2];
+        type.dims[d] += begin[d - 2] + end[d - 2];
+        total += begin[d - 2] + end[d - 2];
+    }
+    if (total == 0) return x;
+    int64_t dims[] = {2 * type.rank};
+    berth_tensor *tensor = berth_arena_new(p->module->arena, berth_tensor);
+    *tensor = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, dims);
+    memcpy(tensor->data, pads, (size_t)dims[0] * sizeof(pads[0]));
+    const berth_op like = graph_of(p)->ops.data[id];
+    berth_value_id amounts = berth_graph_insert_constant(p->module, p->main, id, tensor, like.loc);
+    berth_type_id wanted =
+        berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, type.layout);
+    return berth_layout__insert(p, id, BERTH_OP_PAD, (berth_value_id[]){x, amounts}, 2, wanted, id);
+}
+
+// The attributes with other pads (begins, then ends).
+static void set_padding(pass *p, berth_op_id id, const int64_t *pads, int spatial) {
+    berth_attrs attrs = {0};
+    const berth_attrs old = graph_of(p)->ops.data[id].attrs;
+    for (uint32_t i = 0; i < old.items.count; ++i)
+        berth_vec_push(p->module->arena, &attrs.items, old.items.data[i]);
+    berth_attrs_set_ints(p->module, &attrs, "pads", pads, 2 * (uint32_t)spatial);
+    berth_attrs_set_string(p->module, &attrs, "auto_pad", "NOTSET");
+    berth_attrs_remove(p->module, &attrs, "output_shape");  // it would choose the pads itself
+    graph_of(p)->ops.data[id].attrs = attrs;
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+typedef struct conv_blocks {
+    int64_t input;  // 0 = the input must come plain
+    int64_t output;
+    int64_t weights;  // outputs of a block of weights
+    char bias_tag[8];
+} conv_blocks;
+
+// Whether whole blocks of channels, the last of them padded, are little more than the channels.
+static bool nearly_fill(int64_t channels) {
+    int64_t rest = (BLOCK - channels % BLOCK) % BLOCK;
+    return rest * PADDED_DEPTHWISE <= channels;
+}
+
+// Blocks of a convolution; false when it has no blocked form. `now`: block of the input as it is.
+static bool choose_blocks(const pass *p, berth_op_id id, const convolution *v, int64_t now,
+                          conv_blocks *out) {
+    int64_t inputs = v->group_inputs;
+    int64_t outputs = v->group_outputs * v->w.group;
+    bool whole = inputs % BLOCK == 0;
+    *out = (conv_blocks){.output = berth_layout__block_for(p, id, v->group_outputs)};
+    if (v->w.group == 1 && outputs >= MANY_CHANNELS && out->output < berth_layout__lanes(p, id) &&
+        ends_blocked(p, graph_of(p)->ops.data[id].outputs[0]))
+        out->output = berth_layout__lanes(p, id);
+    if (v->depthwise) {
+        if (!nearly_fill(outputs)) return false;
+        bool stays = now && (outputs % now == 0 || outputs % BLOCK);
+        out->input = out->output = stays ? now : berth_layout__block_for(p, id, outputs);
+    } else if (v->w.group > 1) {
+        if (!whole || v->group_outputs % BLOCK) return false;
+        out->input = now && inputs % now == 0 ? now : berth_layout__block_for(p, id, inputs);
+    } else if (whole) {
+        out->input = now && inputs % now == 0 ? now : berth_layout__block_for(p, id, inputs);
+    }
+    out->weights = out->output;  // two registers of 8 wide where there are that many outputs
+    bool two = v->w.group > 1 ? v->group_outputs % WEIGHT_BLOCK == 0 : outputs > BLOCK;
+    if (two && !v->depthwise) out->weights = WEIGHT_BLOCK;
+    snprintf(out->bias_tag, sizeof(out->bias_tag), "A%da", (int)out->output);
+    return true;
+}
+
+// Weights in blocks of outputs, and of inputs where those come in blocks. `transposed`: the inputs
+// are their first dimension.
+static berth_value_id packed_weights(pass *p, berth_op_id id, const convolution *v,
+                                     const conv_blocks *blocks, bool transposed) {
+    char tag[BERTH_MAX_RANK + 16] = {0};
+    char output = transposed && !v->depthwise ? 'b' : 'a';
+    char input = output == 'a' ? 'b' : 'a';
+    bool both = !v->depthwise && blocks->input > 0;
+    int length = 0;
+    tag[length++] = (char)(output - 'a' + 'A');
+    tag[length++] = both ? (char)(input - 'a' + 'A') : input;
+    for (int d = 2; d < v->rank; ++d) tag[length++] = (char)('a' + d);
+    size_t left = sizeof(tag) - (size_t)length;
+    if (both)
+        snprintf(tag + length, left, "%d%c%d%c", (int)blocks->input, input, (int)blocks->weights,
+                 output);
+    else
+        snprintf(tag + length, left, "%d%c", (int)blocks->weights, output);
+    return berth_layout__packed_constant(p, v->weights, tag, id);
+}
+
+// The operation on blocked operands: `x` is its input, with padding and layout.
+static bool become_blocked(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
+                           berth_value_id x, bool transposed) {
+    berth_value_id packed = packed_weights(p, id, v, blocks, transposed);
+    if (packed == BERTH_NONE) return false;
+    berth_layout__set_input(p, id, 0, x);
+    berth_layout__set_input(p, id, 1, packed);
+    if (v->bias)
+        berth_layout__set_input(p, id, 2,
+                                berth_layout__packed_constant(p, v->bias, blocks->bias_tag, id));
+    berth_layout__set(p, graph_of(p)->ops.data[id].outputs[0],
+                      berth_layout__blocked(p, v->rank, blocks->output));
+    return true;
+}
+
+// The input in the layout that the blocks ask for.
+static berth_value_id blocked_input(pass *p, berth_op_id id, const convolution *v,
+                                    const conv_blocks *blocks) {
+    berth_str_id layout = blocks->input ? berth_layout__blocked(p, v->rank, blocks->input) : 0;
+    return berth_layout__convert(p, graph_of(p)->ops.data[id].inputs[0], layout, id, id);
+}
+
+// ---- convolution --------------------------------------------------------------------------------
+
+// Three operations in place of a 3 x 3 convolution: the operation itself becomes the last one.
+static void make_winograd(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
+                          int64_t m) {
+    berth_module *module = p->module;
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type out = *type_of(p, op.outputs[0]);
+    const berth_tensor *weights = v->weights;
+    const berth_tensor *bias = v->bias;
+    const berth_window *w = &v->w;
+    berth_value_id x = blocked_input(p, id, v, blocks);
+    int64_t points = (m + 2) * (m + 2);
+    int64_t tiles = out.dims[0] * ((w->output[0] + m - 1) / m) * ((w->output[1] + m - 1) / m);
+    int64_t in_dims[3] = {points, tiles, weights->dims[1]};
+    int64_t weight_dims[3] = {points, weights->dims[1], weights->dims[0]};
+    int64_t sum_dims[3] = {points, tiles, weights->dims[0]};
+    // Points a multiple of 4 KiB apart would share the sets of the caches: then tile by tile.
+    bool collide =
+        tiles >= 64 && (tiles * in_dims[2] % 1024 == 0 || tiles * sum_dims[2] % 1024 == 0);
+    berth_str_id by_tile = collide ? berth_module_intern(module, "bac") : 0;
+    berth_attrs attrs = {0};
+    berth_attrs_set_int(module, &attrs, "tile", m);
+    berth_attrs_set_ints(
+        module, &attrs, "pads",
+        (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
+    berth_value_id in = berth_layout__insert(
+        p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
+    graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
+    berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
+    *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
+                             .rank = 3,
+                             .data = berth_packing_add_winograd(p->packing, weights, m)};
+    memcpy(packed->dims, weight_dims, sizeof(weight_dims));
+    berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
+    graph_of(p)->values.data[u].type =
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
+                                 berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
+    graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
+    berth_value_id sum = berth_layout__insert(
+        p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
+        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
+    berth_value_id bias_value =
+        bias ? berth_layout__packed_constant(p, bias, blocks->bias_tag, id) : BERTH_NONE;
+    berth_attrs last = {0};
+    berth_attrs_set_int(module, &last, "tile", m);
+    berth_attrs_set_ints(module, &last, "output_shape", out.dims, 4);
+    berth_op *self = &graph_of(p)->ops.data[id];
+    self->kind = BERTH_OP_WINOGRAD_OUTPUT;
+    self->inputs[0] = sum;
+    self->inputs[1] = bias_value;
+    self->input_count = bias ? 2 : 1;
+    self->attrs = last;
+    berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, 4, blocks->output));
+}
+
+berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
+    convolution v;
+    conv_blocks blocks;
+    bool known = false;
+    *out_done = false;
+    BERTH_TRY(describe(p, id, &v, &known));
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (!known || !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) return BERTH_OK;
+    int64_t tile = 0;
+    if (p->winograd)
+        tile = berth_winograd_choose(&v.w, v.group_inputs, v.group_outputs,
+                                     berth_layout__lanes(p, id));
+    *out_done = true;
+    if (tile) {
+        make_winograd(p, id, &v, &blocks, tile);
+        return BERTH_OK;
+    }
+    // Only as much as the window reaches: strides may leave the end unused.
+    const berth_window *w = &v.w;
+    int64_t end[BERTH_MAX_SPATIAL];
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    for (int i = 0; i < w->spatial; ++i) {
+        int64_t reach =
+            (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
+        end[i] = reach - w->input[i] - w->pads_begin[i];
+        if (end[i] < 0) end[i] = 0;
+    }
+    x = padded_input(p, id, blocked_input(p, id, &v, &blocks), w->pads_begin, end);
+    *out_done = become_blocked(p, id, &v, &blocks, x, false);
+    if (*out_done) set_padding(p, id, none, w->spatial);
+    return BERTH_OK;
+}
+
+// Zeros around the input so that no window leaves it: as many more positions of the output are left
+// out.
+static void transposed_reach(const berth_window *w, int i, int64_t *out_begin, int64_t *out_end) {
+    *out_begin = *out_end = 0;
+    for (int64_t residue = 0; residue < w->strides[i] && residue < w->output[i]; ++residue) {
+        berth_window_phase phase = berth_window_phase_of(w, i, residue);
+        int64_t before = (phase.taps - 1) * phase.input_step - phase.shift;
+        int64_t behind = phase.count + phase.shift - w->input[i];
+        if (phase.taps == 0) continue;
+        if (before > *out_begin) *out_begin = before;
+        if (behind > *out_end) *out_end = behind;
+    }
+}
+
+berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_done) {
+    convolution v;
+    conv_blocks blocks;
+    bool known = false;
+    *out_done = false;
+    BERTH_TRY(describe(p, id, &v, &known));
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (!known || (v.group_outputs < FEW_OUTPUTS && !v.depthwise) ||
+        !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks))
+        return BERTH_OK;
+    const berth_window *w = &v.w;
+    int64_t begin[BERTH_MAX_SPATIAL];
+    int64_t end[BERTH_MAX_SPATIAL];
+    int64_t pads[2 * BERTH_MAX_SPATIAL];
+    for (int i = 0; i < w->spatial; ++i) {
+        transposed_reach(w, i, &begin[i], &end[i]);
+        int64_t full = w->strides[i] * (w->input[i] + begin[i] + end[i] - 1) +
+                       w->output_padding[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
+        pads[i] = w->pads_begin[i] + w->strides[i] * begin[i];
+        pads[w->spatial + i] = full - w->output[i] - pads[i];
+        if (pads[w->spatial + i] < 0) return BERTH_OK;  // output_shape beyond what is reached
+    }
+    x = padded_input(p, id, blocked_input(p, id, &v, &blocks), begin, end);
+    *out_done = become_blocked(p, id, &v, &blocks, x, true);
+    if (*out_done) set_padding(p, id, pads, w->spatial);
+    return BERTH_OK;
+}

@@ -1,0 +1,125 @@
+// Operators with constant weights through the whole compiler: layouts, packing, schedules, kernels.
+// What they compute on processor cores, with registers of several widths and with OpenCL, is what
+// the reference interpreter computes.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/compile.h"
+#include "compiler/toolchain.h"
+#include "executor/session.h"
+#include "ir/eval.h"
+#include "tests/check.h"
+#include "tests/lower/op_case.h"
+
+#define CASE(text) text,
+static const char *const cases[] = {
+#include "tests/toolkit/operators.def"
+};
+#undef CASE
+
+enum { case_count = sizeof(cases) / sizeof(cases[0]), most_values = 10 };
+
+typedef struct built {
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id main;
+    const char *text;
+    berth_status status;
+} built;
+
+static berth_status build_body(void *user) {
+    built *b = user;
+    b->module = berth_module_create(b->arena, "case");
+    return op_case_build(b->text, b->module, &b->main);
+}
+
+// The largest difference over one more than the largest value.
+static double difference(const berth_tensor *got, const berth_tensor *expected) {
+    int64_t count = berth_tensor_element_count(expected);
+    double worst = 0;
+    double scale = 1;
+    if (!berth_tensor_same_shape(got, expected)) return INFINITY;
+    for (int64_t i = 0; i < count; ++i) {
+        double x = berth_tensor_get_f64(expected, i);
+        double y = berth_tensor_get_f64(got, i);
+        if (isnan(x) && isnan(y)) continue;
+        if (x == y) continue;
+        scale = fmax(scale, fabs(x));
+        worst = fmax(worst, isnan(y) || isnan(x) ? INFINITY : fabs(x - y));
+    }
+    return worst / scale;
+}
+
+// False where the target's device is not here.
+static bool run(berth_arena *arena, const char *text, const char *target_text, const char *folder) {
+    built b = {.arena = arena, .text = text};
+    assert_ok(berth_arena_try(arena, build_body, &b));
+    const berth_region *root = &berth_graph_get(b.module, b.main)->regions.data[0];
+    berth_tensor inputs[most_values];
+    berth_tensor expected[most_values];
+    uint32_t results = root->results.count;
+    uint32_t params = root->params.count;
+    for (uint32_t i = 0; i < params; ++i) {
+        const berth_value *value =
+            &berth_graph_get(b.module, b.main)->values.data[root->params.data[i]];
+        const berth_type *type = berth_type_get(b.module, value->type);
+        inputs[i] = berth_tensor_create(arena, type->dtype, type->rank, type->dims);
+        berth_tensor_fill_random(&inputs[i], 11 + i);
+    }
+    assert_ok(berth_eval_function(b.module, b.main, inputs, params, expected, results, arena));
+    berth_multi_target *target = NULL;
+    assert_ok(berth_target_parse(arena, target_text, NULL, &target));
+    berth_compile_options options = {.target = target, .cache_folder = folder, .verify = true};
+    berth_compile_result compiled;
+    berth_status status = berth_compile(b.module, &options, &compiled);
+    cr_assert(!status, "%s for %s: %s", text, target_text, berth_status_message(status));
+    berth_session *session = NULL;
+    status = berth_session_open(berth_allocator_system(), compiled.program, NULL, &session);
+    bool here = berth_status_code(status) != BERTH_UNAVAILABLE;
+    cr_assert(!status || !here, "%s for %s: %s", text, target_text, berth_status_message(status));
+    berth_status_free(status);
+    if (!here) return false;
+    for (uint32_t i = 0; i < params; ++i) {
+        const berth_tensor *held = berth_session_input(session, i);
+        memcpy(held->data, inputs[i].data, berth_tensor_size_bytes(&inputs[i]));
+    }
+    assert_ok(berth_session_run(session, -1));
+    for (uint32_t r = 0; r < results; ++r) {
+        double worst = difference(berth_session_output(session, r), &expected[r]);
+        cr_expect(worst < 1e-5, "%s for %s: result %u differs by %g", text, target_text, r, worst);
+    }
+    berth_session_close(session);
+    return true;
+}
+
+// Every `every`th case.
+static void run_all(const char *target, int every) {
+    char folder[] = "/tmp/berth-operators-XXXXXX";
+    cr_assert(mkdtemp(folder));
+    bool here = true;
+    for (int i = 0; i < case_count && here; i += every) {
+        berth_arena *arena = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        here = run(arena, cases[i], target, folder);
+        berth_arena_destroy(arena);
+    }
+    berth_cache_stats stats;
+    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
+    remove(folder);
+    if (!here) cr_skip_test("%s: the device is not here", target);
+}
+
+Test(operators, cpu, .timeout = 300) {
+    run_all("cpu", 1);
+}
+
+Test(operators, cpu_of_half_the_width, .timeout = 300) {
+    run_all("cpu -vector_bits=256", 1);
+}
+
+Test(operators, opencl, .timeout = 600) {
+    run_all("opencl -host=cpu", 4);
+}
