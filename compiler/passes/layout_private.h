@@ -19,7 +19,8 @@ typedef struct berth_layout_pass {
     // Per value of the graph as it was: its version in the other layout, once there is one
     // (BERTH_NONE).
     berth_value_id *other;
-    const berth_op_id *only_user;
+    const berth_op_id
+        *only_user;  // per value of that graph, BERTH_LAYOUT_MANY_USERS, or BERTH_NONE
     uint32_t value_count;
     berth_str_id blocked[BERTH_MAX_RANK + 1];       // per rank: channels in blocks of 8
     berth_str_id blocked_wide[BERTH_MAX_RANK + 1];  // of 16
