@@ -61,6 +61,8 @@ static const berth_file_field kernel_fields[] = {
     U32(berth_program_kernel, binding_count), U32(berth_program_kernel, constant_count),
     U32S(berth_program_kernel, groups, 3),    U32S(berth_program_kernel, group_size, 3),
     U32(berth_program_kernel, scratch_bytes)};
+static const berth_file_field kernel_binding_fields[] = {X64(berth_kernel_binding, size_bytes),
+                                                         U32(berth_kernel_binding, access)};
 static const berth_file_field step_fields[] = {
     TEXT(berth_file_step, name),         TEXT(berth_file_step, op),
     X64(berth_file_step, bindings),      X64(berth_file_step, waits),
@@ -86,6 +88,8 @@ static const berth_file_record_form forms[] = {
     [BERTH_SECTION_EXECUTABLES] = FORM("executables", executable_fields, berth_executable_image),
     [BERTH_SECTION_KERNELS] = FORM("kernels", kernel_fields, berth_program_kernel),
     [BERTH_SECTION_STEPS] = FORM("steps", step_fields, berth_file_step),
+    [BERTH_SECTION_KERNEL_BINDINGS] =
+        FORM("kernel_bindings", kernel_binding_fields, berth_kernel_binding),
     [BERTH_SECTION_PLACEMENTS] = FORM("placements", placement_fields, berth_program_placement),
 };
 

@@ -11,13 +11,15 @@
 #define BERTH_ARTIFACT_FILE_FORM_H_
 
 #include "artifact/file.h"
+#include "artifact/sign.h"
+#include "base/file.h"
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "program files are little endian and used in place"
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 2u
+#define BERTH_PROGRAM_VERSION 3u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
 typedef struct berth_file_header {
@@ -34,9 +36,9 @@ typedef struct berth_file_section {
     uint32_t record_count;
     uint64_t offset_bytes;
     uint64_t size_bytes;
-    uint64_t
-        checksum;  // XXH3 of the content. CONSTANT_DATA: of each constant, then the gap behind it,
-                   // each with the hash so far as seed; checked only by berth_program_file_check
+    uint64_t checksum;  // XXH3 of the content. CONSTANT_DATA: of each constant, then the gap behind
+                        // it, each with the hash so far as seed; checked only by
+                        // berth_program_file_check. SIGNATURE: 0
 } berth_file_section;
 
 // Every file has all sections, in this order.
@@ -52,11 +54,13 @@ typedef enum berth_file_section_kind {
     BERTH_SECTION_KERNELS,
     BERTH_SECTION_STEPS,
     BERTH_SECTION_PLACEMENTS,
-    BERTH_SECTION_TEXTS,          // NUL-terminated texts
-    BERTH_SECTION_NUMBERS_32,     // bindings, waits
-    BERTH_SECTION_NUMBERS_64,     // dispatch constants
-    BERTH_SECTION_IMAGES,         // code
-    BERTH_SECTION_CONSTANT_DATA,  // content of constant tensors
+    BERTH_SECTION_KERNEL_BINDINGS,  // of the first kernel, then of the second, ...
+    BERTH_SECTION_TEXTS,            // NUL-terminated texts
+    BERTH_SECTION_NUMBERS_32,       // bindings, waits
+    BERTH_SECTION_NUMBERS_64,       // dispatch constants
+    BERTH_SECTION_IMAGES,           // code
+    BERTH_SECTION_CONSTANT_DATA,    // content of constant tensors
+    BERTH_SECTION_SIGNATURE,        // empty, or a berth_file_signature of all before it
     BERTH_SECTION_COUNT
 } berth_file_section_kind;
 #define BERTH_SECTION_RECORD_KINDS BERTH_SECTION_TEXTS  // the kinds before it hold records
@@ -96,6 +100,10 @@ typedef struct berth_file_constant {
     uint32_t reserved;
     uint64_t offset_bytes;  // in CONSTANT_DATA
 } berth_file_constant;
+typedef struct berth_file_signature {
+    uint8_t public_key[32];
+    uint8_t signature[64];
+} berth_file_signature;
 // The singular facts of a program.
 typedef struct berth_file_program {
     const char *name;
@@ -113,6 +121,11 @@ uint64_t
 berth_artifact__padded(uint64_t size_bytes);  // up to the next multiple of the file's alignment
 uint64_t berth_artifact__header_checksum(const berth_file_header *header,
                                          const berth_file_section *sections);
+
+// Signs what the parts hold, one after another (sign.c).
+BERTH_MUST_USE berth_status berth_artifact__sign(const berth_file_part *parts, size_t count,
+                                                 const berth_secret_key *key,
+                                                 berth_file_signature *out_signature);
 
 // berth_program_parse without looking at checksums: what a fuzzer needs to get past them.
 BERTH_MUST_USE berth_status berth_artifact__parse(berth_arena *arena, const void *data,

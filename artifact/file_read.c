@@ -65,7 +65,11 @@ static berth_status read_sections(reader *r) {
         if (!all_zero(r->data + end, (size_t)(section->offset_bytes - end)))
             return BAD("the program file is damaged before section %u", i);
         end = section->offset_bytes + section->size_bytes;
-        if (r->check_sums && i != BERTH_SECTION_CONSTANT_DATA &&
+        if (i == BERTH_SECTION_SIGNATURE &&
+            (section->checksum != 0 || section->record_count != 0 ||
+             (section->size_bytes && section->size_bytes != sizeof(berth_file_signature))))
+            return BAD("the signature of the program file is none");
+        if (r->check_sums && i < BERTH_SECTION_CONSTANT_DATA &&
             berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
                 section->checksum)
             return BAD("the program file is damaged: the checksum of section %u differs", i);
@@ -191,6 +195,28 @@ static berth_status read_step(const reader *r, const berth_program *program,
     return BERTH_OK;
 }
 
+static berth_status read_kernels(const reader *r, berth_program *program) {
+    const void *records = NULL;
+    const void *bindings = NULL;
+    uint32_t binding_count = 0;
+    BERTH_TRY(read_records(r, BERTH_SECTION_KERNELS, &records, &program->kernel_count));
+    BERTH_TRY(read_records(r, BERTH_SECTION_KERNEL_BINDINGS, &bindings, &binding_count));
+    berth_program_kernel *kernels =
+        berth_arena_copy(r->arena, records, program->kernel_count * sizeof(*kernels));
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < program->kernel_count; ++i) {
+        if (kernels[i].binding_count > binding_count - used)
+            return BAD("kernels[%u].binding_count: %u, but %u are left", i,
+                       kernels[i].binding_count, binding_count - used);
+        kernels[i].bindings = (const berth_kernel_binding *)bindings + used;
+        used += kernels[i].binding_count;
+    }
+    if (used != binding_count)
+        return BAD("kernel_bindings: %u records, the kernels have %u", binding_count, used);
+    program->kernels = kernels;
+    return BERTH_OK;
+}
+
 static berth_status read_steps(const reader *r, berth_program *program) {
     const void *records = NULL;
     BERTH_TRY(read_records(r, BERTH_SECTION_STEPS, &records, &program->step_count));
@@ -255,9 +281,9 @@ static berth_status read_program(const reader *r, berth_program *program) {
     READ(BERTH_SECTION_INPUTS, inputs, input_count);
     READ(BERTH_SECTION_OUTPUTS, outputs, output_count);
     READ(BERTH_SECTION_EXECUTABLES, executables, executable_count);
-    READ(BERTH_SECTION_KERNELS, kernels, kernel_count);
     READ(BERTH_SECTION_PLACEMENTS, placements, placement_count);
 #undef READ
+    BERTH_TRY(read_kernels(r, program));
     BERTH_TRY(check_images(r, program));
     BERTH_TRY(read_constants(r, program));
     BERTH_TRY(read_steps(r, program));

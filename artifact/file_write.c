@@ -19,6 +19,7 @@ typedef struct writer {
     berth_file_header header;
     berth_file_section sections[BERTH_SECTION_COUNT];
     const void *contents[BERTH_SECTION_COUNT];
+    const berth_secret_key *key;  // NULL = no signature
 } writer;
 
 static const uint8_t zeros[BERTH_PROGRAM_FILE_ALIGNMENT];
@@ -97,6 +98,16 @@ static void put_records(writer *w, berth_file_section_kind kind, const void *rec
     set_section(w, kind, content, count, (uint64_t)count * record_bytes);
 }
 
+static void put_kernels(writer *w) {
+    const berth_program *program = w->program;
+    BERTH_VEC(berth_kernel_binding) bindings = {0};
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        for (uint32_t b = 0; b < program->kernels[i].binding_count; ++b)
+            berth_vec_push(w->arena, &bindings, program->kernels[i].bindings[b]);
+    put_records(w, BERTH_SECTION_KERNELS, program->kernels, program->kernel_count);
+    put_records(w, BERTH_SECTION_KERNEL_BINDINGS, bindings.data, bindings.count);
+}
+
 static uint64_t add_numbers_32(writer *w, const uint32_t *numbers, uint32_t count) {
     uint64_t first = w->numbers_32.count;
     for (uint32_t i = 0; i < count; ++i) berth_vec_push(w->arena, &w->numbers_32, numbers[i]);
@@ -169,7 +180,7 @@ static void put_sections(writer *w) {
     put_records(w, BERTH_SECTION_INPUTS, p->inputs, p->input_count);
     put_records(w, BERTH_SECTION_OUTPUTS, p->outputs, p->output_count);
     put_records(w, BERTH_SECTION_EXECUTABLES, p->executables, p->executable_count);
-    put_records(w, BERTH_SECTION_KERNELS, p->kernels, p->kernel_count);
+    put_kernels(w);
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
     set_section(w, BERTH_SECTION_TEXTS, w->texts.data, w->text_offsets.count, w->texts.length);
@@ -190,7 +201,7 @@ static berth_status write_file(writer *w, const char *path) {
         if (i == BERTH_SECTION_CONSTANT_DATA) {
             for (uint32_t p = 0; p < w->constant_parts.count; ++p)
                 berth_vec_push(w->arena, &parts, w->constant_parts.data[p]);
-        } else {
+        } else if (i != BERTH_SECTION_SIGNATURE) {
             berth_vec_push(w->arena, &parts,
                            (berth_file_part){w->contents[i], (size_t)w->sections[i].size_bytes});
         }
@@ -200,6 +211,11 @@ static berth_status write_file(writer *w, const char *path) {
     w->header.section_count = BERTH_SECTION_COUNT;
     w->header.file_size_bytes = offset;
     w->header.checksum = berth_artifact__header_checksum(&w->header, w->sections);
+    berth_file_signature signature;
+    if (w->key) {
+        BERTH_TRY(berth_artifact__sign(parts.data, parts.count, w->key, &signature));
+        berth_vec_push(w->arena, &parts, (berth_file_part){&signature, sizeof(signature)});
+    }
     return berth_file_write_parts(path, parts.data, parts.count);
 }
 
@@ -207,6 +223,7 @@ typedef struct write_call {
     berth_arena *arena;
     const berth_program *program;
     const char *path;
+    const berth_secret_key *key;
 } write_call;
 
 static berth_status write_body(void *user) {
@@ -214,18 +231,31 @@ static berth_status write_body(void *user) {
     writer *w = berth_arena_new(call->arena, writer);
     w->program = call->program;
     w->arena = call->arena;
+    w->key = call->key;
     w->interner = berth_interner_create(call->arena);
     w->texts = berth_strbuf_make(call->arena);
     w->images = berth_strbuf_make(call->arena);
     put_sections(w);
+    w->sections[BERTH_SECTION_SIGNATURE] = (berth_file_section){
+        .kind = BERTH_SECTION_SIGNATURE, .size_bytes = w->key ? sizeof(berth_file_signature) : 0};
     return write_file(w, call->path);
 }
 
-berth_status berth_program_write(const berth_program *program, const char *path) {
+static berth_status write_program(const berth_program *program, const char *path,
+                                  const berth_secret_key *key) {
     BERTH_TRY(berth_program_verify(program));
-    write_call call = {.program = program, .path = path};
+    write_call call = {.program = program, .path = path, .key = key};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &call.arena));
     berth_status status = berth_arena_try(call.arena, write_body, &call);
     berth_arena_destroy(call.arena);
     return status;
+}
+
+berth_status berth_program_write(const berth_program *program, const char *path) {
+    return write_program(program, path, NULL);
+}
+
+berth_status berth_program_write_signed(const berth_program *program, const char *path,
+                                        const berth_secret_key *key) {
+    return write_program(program, path, key);
 }

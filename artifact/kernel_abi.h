@@ -6,25 +6,48 @@
 // function with several loop nests becomes several kernels.
 //
 // cpu     A shared object (ELF) that exports one function per kernel, of type berth_cpu_kernel. The
-// group index is
-//         flat: the driver hands out ranges [begin, end) of [0, groups[0]) to the threads of its
-//         pool. `scratch` is private to the calling thread, kernel->scratch_bytes long and aligned
-//         to 64 bytes (NULL when 0).
+//         group index is flat: the driver hands out ranges [begin, end) of [0, groups[0]) to the
+//         threads of its pool. `scratch` is private to the calling thread, kernel->scratch_bytes
+//         long and aligned to 64 bytes (NULL when 0).
 // opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then
-// the constants as
-//         `long`; work-groups are groups[3] × group_size[3] (get_group_id runs over groups).
+//         the constants as `long`; work-groups are groups[3] x group_size[3] (get_group_id runs
+//         over groups).
 // vulkan, cuda, vta: their own sections when they come; the structures below already have room for
 // them.
+//
+// Declarations. What a kernel does to its buffers (berth_kernel_binding), its grid and its scratch
+// stand in the program's record of it, and once more in the code itself, as one text
+// (berth_kernel_declaration): a driver compares the two when it finds the kernel, so that a record
+// cannot be changed without the code.
+//   cpu     `const char berth_declares_ENTRY[]`, an exported symbol
+//   opencl  a line `// berth_declares_ENTRY: TEXT`
+// Code written by hand may leave it out.
 #ifndef BERTH_ARTIFACT_KERNEL_ABI_H_
 #define BERTH_ARTIFACT_KERNEL_ABI_H_
 
 #include <stdint.h>
 
 // buffers:   one pointer per binding, in the order of the kernel's parameters, each aligned as its
-// pool says constants: values of symbolic dimensions and other per-dispatch integers; NULL when
-// there are none
+//            pool says
+// constants: values of symbolic dimensions and other per-dispatch integers; NULL when there are
+// none
 typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin,
                                  int64_t end, void *scratch);
+
+// What a kernel may do with a buffer: bits.
+typedef enum berth_access {
+    BERTH_ACCESS_READ = 1,
+    BERTH_ACCESS_WRITE = 2,
+    BERTH_ACCESS_ALIAS = 4,  // may be the very same bytes as another binding that has this bit
+} berth_access;
+
+// One buffer of a kernel, for every group of its grid.
+typedef struct berth_kernel_binding {
+    uint64_t size_bytes;  // it touches nothing outside of the first size_bytes
+    uint32_t access;      // berth_access
+} berth_kernel_binding;
+
+#define BERTH_DECLARATION_PREFIX "berth_declares_"
 
 // Executable formats (berth_executable_image.format).
 #define BERTH_FORMAT_CPU_ELF "elf"  // x86-64 or aarch64 shared object with berth_cpu_kernel symbols

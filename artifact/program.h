@@ -94,13 +94,14 @@ typedef struct berth_executable_image {
 typedef struct berth_program_kernel {
     uint32_t executable;
     const char *entry;
-    uint32_t binding_count;   // buffers
-    uint32_t constant_count;  // int64 constants
-    uint32_t groups[3];       // grid; cpu: groups[0] only
-    uint32_t group_size[3];   // work-items per group; cpu: 1, 1, 1
-    uint32_t scratch_bytes;   // per thread (cpu)
-    double flops;             // estimate, for reports
-    double bytes;             // bytes read and written at least once
+    uint32_t binding_count;                // buffers
+    const berth_kernel_binding *bindings;  // what it does with each
+    uint32_t constant_count;               // int64 constants
+    uint32_t groups[3];                    // grid; cpu: groups[0] only
+    uint32_t group_size[3];                // work-items per group; cpu: 1, 1, 1
+    uint32_t scratch_bytes;                // per thread (cpu)
+    double flops;                          // estimate, for reports
+    double bytes;                          // bytes read and written at least once
 } berth_program_kernel;
 
 typedef enum berth_step_kind {
@@ -166,6 +167,16 @@ static inline bool berth_program_pool_reached(const berth_program_pool *pool, ui
 // Checks every index, range, order and overlap rule above; what passes can be opened without
 // further checks. Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In
 // artifact/verify.c.
+//
+// It proves that no step touches bytes outside of the tensors that it binds, as long as the code
+// does what its kernels declare (kernel_abi.h): every tensor lies in its pool, and each binding of
+// a dispatch has at least the bytes that the kernel touches there, is not a constant where it
+// writes, and shares no byte with another one where either writes, unless both are declared for
+// that. It looks at no code: a program from others is their native code (SECURITY.md).
 BERTH_MUST_USE berth_status berth_program_verify(const berth_program *program);
+
+// The text that declares a kernel in its code: grid, scratch, constants and bindings. Lives in the
+// arena; equal declarations have equal texts. In artifact/declaration.c.
+const char *berth_kernel_declaration(berth_arena *arena, const berth_program_kernel *kernel);
 
 #endif  // BERTH_ARTIFACT_PROGRAM_H_

@@ -1,7 +1,7 @@
 // Checks of a program before anything in it is used. Linear in the records, O(n log n) for the
-// overlap rules. Which bindings of a dispatch are written is not recorded, so overlap of workspace
-// tensors is the memory plan's own validator's matter; here every access is proven to stay inside
-// its pool.
+// overlap rules. That tensors whose lifetimes overlap have bytes of their own is the memory plan's
+// own validator's matter; here every access that a kernel declares is proven to stay inside the
+// tensors that a step binds.
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +87,9 @@ static berth_status check_tensor(const berth_program *program, uint32_t i) {
         return BAD("tensors[%u].size_bytes: %llu, but the shape needs %zu", i,
                    (unsigned long long)tensor->size_bytes, dense_bytes);
     const berth_program_pool *pool = &program->pools[tensor->pool];
+    if (pool->alignment_bytes < berth_dtype_size_bytes(tensor->dtype))
+        return BAD("tensors[%u].dtype: elements of %zu bytes in pools[%u], which is aligned to %u",
+                   i, berth_dtype_size_bytes(tensor->dtype), tensor->pool, pool->alignment_bytes);
     if (tensor->offset_bytes % pool->alignment_bytes != 0)
         return BAD("tensors[%u].offset_bytes: %llu is not a multiple of the pool's alignment %u", i,
                    (unsigned long long)tensor->offset_bytes, pool->alignment_bytes);
@@ -204,6 +207,17 @@ static berth_status check_executables(const berth_program *program) {
     return BERTH_OK;
 }
 
+static berth_status check_declaration(const berth_program_kernel *kernel, uint32_t i) {
+    const uint32_t known = BERTH_ACCESS_READ | BERTH_ACCESS_WRITE | BERTH_ACCESS_ALIAS;
+    if (kernel->binding_count && !kernel->bindings) return BAD("kernels[%u].bindings: missing", i);
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
+        const uint32_t access = kernel->bindings[b].access;
+        if ((access & ~known) || !(access & (BERTH_ACCESS_READ | BERTH_ACCESS_WRITE)))
+            return BAD("kernels[%u].bindings[%u].access: %u is none", i, b, access);
+    }
+    return BERTH_OK;
+}
+
 static berth_status check_kernel(const berth_program *program, uint32_t i) {
     const berth_program_kernel *kernel = &program->kernels[i];
     if (kernel->executable >= program->executable_count)
@@ -221,7 +235,7 @@ static berth_status check_kernel(const berth_program *program, uint32_t i) {
             __builtin_mul_overflow(total, (int64_t)kernel->group_size[axis], &total))
             return BAD("kernels[%u]: the grid has more items than 63 bits can count", i);
     }
-    return BERTH_OK;
+    return check_declaration(kernel, i);
 }
 
 static berth_status check_binding(const berth_program *program, uint32_t i, uint32_t b) {
@@ -262,7 +276,56 @@ static berth_status check_copy(const berth_program *program, uint32_t i) {
     return BERTH_OK;
 }
 
-static berth_status check_dispatch(const berth_program *program, uint32_t i) {
+// A binding of a dispatch against what the kernel declares of it.
+static berth_status check_access(const berth_program *program, uint32_t i, uint32_t b) {
+    const berth_program_step *step = &program->steps[i];
+    const berth_kernel_binding *declared = &program->kernels[step->kernel].bindings[b];
+    const berth_program_tensor *tensor = &program->tensors[step->bindings[b]];
+    if (tensor->size_bytes < declared->size_bytes)
+        return BAD("steps[%u].bindings[%u]: kernels[%u] touches %llu bytes, tensors[%u] has %llu",
+                   i, b, step->kernel, (unsigned long long)declared->size_bytes, step->bindings[b],
+                   (unsigned long long)tensor->size_bytes);
+    if ((declared->access & BERTH_ACCESS_WRITE) &&
+        program->pools[tensor->pool].usage == BERTH_POOL_CONSTANT)
+        return BAD("steps[%u].bindings[%u]: kernels[%u] writes a constant", i, b, step->kernel);
+    return BERTH_OK;
+}
+
+// No byte that a kernel writes is another binding's, but where both are the same range and declared
+// for it. `ranges` has room for all bindings.
+static berth_status check_overlap(const berth_program *program, uint32_t i, range *ranges) {
+    const berth_program_step *step = &program->steps[i];
+    const berth_program_kernel *kernel = &program->kernels[step->kernel];
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
+        range r = range_of(program, step->bindings[b], b);
+        if (r.begin != r.end) ranges[count++] = r;
+    }
+    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    uint64_t read_end = 0, write_end = 0;  // of the ranges of this pool before `first`
+    for (uint32_t first = 0, end = 0; first < count; first = end) {
+        const range *r = &ranges[first];
+        if (first == 0 || ranges[first - 1].pool != r->pool) read_end = write_end = 0;
+        bool writes = false, alias = true;
+        for (end = first; end < count && ranges[end].pool == r->pool &&
+                          ranges[end].begin == r->begin && ranges[end].end == r->end;
+             ++end) {
+            uint32_t access = kernel->bindings[ranges[end].record].access;
+            writes |= (access & BERTH_ACCESS_WRITE) != 0;
+            alias &= (access & BERTH_ACCESS_ALIAS) != 0;
+        }
+        if ((writes && end - first > 1 && !alias) || r->begin < write_end ||
+            (writes && r->begin < read_end))
+            return BAD("steps[%u].bindings[%u]: shares bytes with another binding, and kernels[%u] "
+                       "writes them",
+                       i, r->record, step->kernel);
+        if (r->end > read_end) read_end = r->end;
+        if (writes && r->end > write_end) write_end = r->end;
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_dispatch(const berth_program *program, uint32_t i, range *ranges) {
     const berth_program_step *step = &program->steps[i];
     if (step->kernel >= program->kernel_count)
         return BAD("steps[%u].kernel: %u of %u kernels", i, step->kernel, program->kernel_count);
@@ -273,11 +336,14 @@ static berth_status check_dispatch(const berth_program *program, uint32_t i) {
         return BAD("steps[%u].kernel: code for %s on device \"%s\"", i, code_kind, device->name);
     if (kernel->binding_count && !step->bindings) return BAD("steps[%u].bindings: missing", i);
     if (kernel->constant_count && !step->constants) return BAD("steps[%u].constants: missing", i);
-    for (uint32_t b = 0; b < kernel->binding_count; ++b) BERTH_TRY(check_binding(program, i, b));
-    return BERTH_OK;
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
+        BERTH_TRY(check_binding(program, i, b));
+        BERTH_TRY(check_access(program, i, b));
+    }
+    return check_overlap(program, i, ranges);
 }
 
-static berth_status check_step(const berth_program *program, uint32_t i) {
+static berth_status check_step(const berth_program *program, uint32_t i, range *ranges) {
     const berth_program_step *step = &program->steps[i];
     if (!step->name) return BAD("steps[%u].name: missing", i);
     if (!step->op) return BAD("steps[%u].op: missing", i);
@@ -292,7 +358,7 @@ static berth_status check_step(const berth_program *program, uint32_t i) {
                        i, w, step->waits[w]);
     }
     switch (step->kind) {
-    case BERTH_STEP_DISPATCH: return check_dispatch(program, i);
+    case BERTH_STEP_DISPATCH: return check_dispatch(program, i, ranges);
     case BERTH_STEP_COPY: return check_copy(program, i);
     }
     return BAD("steps[%u].kind: %u is unknown", i, (unsigned)step->kind);
@@ -349,7 +415,7 @@ static berth_status check_all(const berth_program *program, range *ranges) {
     BERTH_TRY(check_io(program, ranges));
     BERTH_TRY(check_executables(program));
     for (uint32_t i = 0; i < program->kernel_count; ++i) BERTH_TRY(check_kernel(program, i));
-    for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i));
+    for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i, ranges));
     return check_placements(program);
 }
 
@@ -358,6 +424,8 @@ berth_status berth_program_verify(const berth_program *program) {
     BERTH_TRY(check_lists(program));
     size_t io_count = (size_t)program->input_count + program->output_count;
     size_t count = io_count > program->constant_count ? io_count : program->constant_count;
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        if (program->kernels[i].binding_count > count) count = program->kernels[i].binding_count;
     range *ranges = calloc(count ? count : 1, sizeof(*ranges));
     if (!ranges) return berth_status_oom();
     berth_status status = check_all(program, ranges);

@@ -107,7 +107,7 @@ typedef struct read_call {
 
 static berth_status allocate(void *user) {
     read_call *call = user;
-    call->data = berth_arena_alloc(call->arena, call->size_bytes);
+    call->data = berth_arena_alloc_unset(call->arena, call->size_bytes, 128);
     return BERTH_OK;
 }
 
@@ -123,6 +123,7 @@ berth_status berth_file_read_fd(berth_arena *arena, int fd, const char *name, si
     read_call call = {.arena = arena, .size_bytes = size_bytes + 1};
     BERTH_TRY(berth_arena_try(arena, allocate, &call));
     BERTH_TRY(read_all(fd, name, call.data, size_bytes));
+    call.data[size_bytes] = 0;
     *out_data = call.data;
     *out_size_bytes = size_bytes;
     return BERTH_OK;

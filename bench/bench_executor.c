@@ -78,9 +78,14 @@ static const berth_program *make_program(berth_arena *arena, const berth_executa
                                             .size_bytes = 4,
                                             .dtype = BERTH_DTYPE_F32,
                                             .layout = ""};
+    static const berth_kernel_binding declared[] = {{4, BERTH_ACCESS_READ},
+                                                    {4, BERTH_ACCESS_WRITE}};
     berth_program_kernel *kernels = berth_arena_new_array(arena, berth_program_kernel, 1);
-    kernels[0] = (berth_program_kernel){
-        .entry = "touch", .binding_count = 2, .groups = {groups, 1, 1}, .group_size = {1, 1, 1}};
+    kernels[0] = (berth_program_kernel){.entry = "touch",
+                                        .binding_count = 2,
+                                        .bindings = declared,
+                                        .groups = {groups, 1, 1},
+                                        .group_size = {1, 1, 1}};
     berth_program_step *steps = berth_arena_new_array(arena, berth_program_step, step_count);
     for (uint32_t i = 0; i < step_count; ++i)
         steps[i] =

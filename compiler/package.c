@@ -394,13 +394,8 @@ static void add_kernels(berth_packager *p) {
         unit->first_kernel = p->kernels.count;
         for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
             const berth_kernel_source *source = &unit->code.kernels[k];
-            berth_program_kernel kernel = {.entry = source->entry,
-                                           .binding_count = source->buffer_count,
-                                           .scratch_bytes = source->scratch_bytes,
-                                           .flops = source->flops,
-                                           .bytes = source->bytes};
-            for (int i = 0; i < 3; ++i) kernel.groups[i] = is_empty(source) ? 1 : source->groups[i];
-            memcpy(kernel.group_size, source->group_size, sizeof(kernel.group_size));
+            berth_program_kernel kernel = berth_kernel_source_record(source);
+            for (int i = 0; i < 3 && is_empty(source); ++i) kernel.groups[i] = 1;  // never runs
             berth_vec_push(p->arena, &p->kernels, kernel);
         }
     }

@@ -268,6 +268,35 @@ void berth_executable_destroy(berth_executable *executable) {
 
 // ---- for drivers ----
 
+typedef struct declaration_call {
+    berth_arena *arena;
+    const berth_program_kernel *kernel;
+    const char *text;
+} declaration_call;
+
+static berth_status declare(void *user) {
+    declaration_call *call = user;
+    call->text = berth_kernel_declaration(call->arena, call->kernel);
+    return BERTH_OK;
+}
+
+berth_status berth_devices__check_declaration(berth_allocator allocator,
+                                              const berth_program_kernel *kernel,
+                                              const char *declared, size_t length) {
+    if (!declared) return BERTH_OK;
+    berth_arena *arena = NULL;
+    BERTH_TRY(berth_arena_create(allocator, &arena));
+    declaration_call call = {arena, kernel, NULL};
+    berth_status status = berth_arena_try(arena, declare, &call);
+    if (!status && (strlen(call.text) != length || memcmp(call.text, declared, length) != 0))
+        status = BAD(INCOMPATIBLE,
+                     "kernel %s: the program says \"%s\", but its code was made for \"%.*s\"; the "
+                     "program was changed after it was built",
+                     kernel->entry, call.text, (int)(length < 400 ? length : 400), declared);
+    berth_arena_destroy(arena);
+    return status;
+}
+
 void berth_devices__retain_commands(const berth_command *commands, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_command *command = &commands[i];

@@ -8,6 +8,13 @@
 BERTH_MUST_USE berth_status berth_devices__check_range(const char *what, const berth_buffer *buffer,
                                                        uint64_t offset_bytes, uint64_t size_bytes);
 
+// Compares the program's record of a kernel with what its code declares (artifact/kernel_abi.h):
+// `declared` is that text, `length` bytes of it, NULL = the code says nothing. Errors:
+// INCOMPATIBLE.
+BERTH_MUST_USE berth_status berth_devices__check_declaration(berth_allocator allocator,
+                                                             const berth_program_kernel *kernel,
+                                                             const char *declared, size_t length);
+
 // Keep every buffer and executable that the commands name alive, and let go of them again: what a
 // queue does around a submission that outlives submit. Allocate nothing.
 void berth_devices__retain_commands(const berth_command *commands, uint32_t count);

@@ -8,7 +8,7 @@ case "${1:-}" in
 esac
 packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
-  libjansson-dev libhwloc-dev libxxhash-dev
+  libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libcriterion-dev libonnx-testdata python3-onnx python3-numpy
   graphviz

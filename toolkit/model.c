@@ -89,9 +89,14 @@ static berth_status parse_target(berth_model *model, const berth_model_options *
 
 static berth_status open_program(berth_model *model, const char *path,
                                  const berth_model_options *options) {
-    // All of the file, constants too: a damaged weight would give results that are only wrong.
-    BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
-    BERTH_TRY(berth_program_read(model->arena, path, &model->program));
+    if (options->required_key) {
+        BERTH_TRY(
+            berth_program_read_signed(model->arena, path, options->required_key, &model->program));
+    } else {
+        // All of the file, constants too: a damaged weight would give results that are only wrong.
+        BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
+        BERTH_TRY(berth_program_read(model->arena, path, &model->program));
+    }
     if (!options->target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options));
     if (strcmp(model->target->canonical, model->program->target_json) == 0) return BERTH_OK;
@@ -146,6 +151,11 @@ static berth_status compile_model(berth_model *model, const char *path,
 
 static berth_status load(berth_model *model, const char *path, const berth_model_options *options) {
     if (berth_program_file_is(path)) return open_program(model, path, options);
+    if (options->required_key)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is no program file, and only these are signed: build it "
+                                 "with a key first",
+                                 path);
     BERTH_TRY(parse_target(model, options));
     BERTH_TRY(compile_model(model, path, options));
     model->program = model->compiled.program;

@@ -9,6 +9,7 @@
 #define BERTH_TOOLKIT_MODEL_H_
 
 #include "artifact/program.h"
+#include "artifact/sign.h"
 #include "compiler/compile.h"
 #include "compiler/onnx/import.h"
 #include "target/target.h"
@@ -20,11 +21,12 @@ typedef struct berth_model_options {
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
     berth_compile_options compile;        // `target` is filled in here
+    const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 
 // Loads, plans and compiles a model, or opens a program file (then only options.target is looked
-// at: NULL, or it must be the target the program was built for). Errors: those of import, target,
-// compile and program files.
+// at: NULL, or it must be the target the program was built for; and options.required_key). Errors:
+// those of import, target, compile and program files.
 BERTH_MUST_USE berth_status berth_model_load(const char *path, const berth_model_options *options,
                                              berth_model **out_model);
 void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine

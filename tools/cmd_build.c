@@ -3,17 +3,22 @@
 #include <sys/stat.h>
 
 #include "artifact/file.h"
+#include "artifact/sign.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
 typedef struct build_command {
     berth_cli_model cli;
     const char *output;
+    const char *sign;
     berth_model *model;
 } build_command;
 
+enum { key_sign = 0x200 };
+
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "The program file to write (required)", 0},
+    {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {0},
 };
 
@@ -22,6 +27,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case 'o': command->output = arg; return 0;
+    case key_sign: command->sign = arg; return 0;
     case ARGP_KEY_END:
         if (!command->output || !*command->output)
             berth_cli_wrong_usage(state, "where to? Give -o FILE");
@@ -60,17 +66,36 @@ static void print_result(const build_command *command, const berth_program *prog
                         program->kernel_count, program->step_count, bytes);
 }
 
+static berth_status write_program(const build_command *command, const berth_program *program) {
+    if (!command->sign) return berth_program_write(program, command->output);
+    berth_secret_key key;
+    BERTH_TRY(berth_secret_key_read(command->sign, &key));
+    berth_status status = berth_program_write_signed(program, command->output, &key);
+    berth_secret_key_forget(&key);
+    return status;
+}
+
+// A wrong key is found before the work.
+static berth_status check_key(const build_command *command) {
+    if (!command->sign) return BERTH_OK;
+    berth_secret_key key;
+    BERTH_TRY(berth_secret_key_read(command->sign, &key));
+    berth_secret_key_forget(&key);
+    return BERTH_OK;
+}
+
 static berth_status build(void *state) {
     build_command *command = state;
     berth_model_options model_options;
     berth_cli_wants_json(&command->cli);  // a wrong word is found before the work
     BERTH_TRY(check_output(command));
+    BERTH_TRY(check_key(command));
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
     const berth_program *program = berth_model_program(command->model);
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
     berth_interrupt_defer(interrupt, true);
-    berth_status status = berth_program_write(program, command->output);
+    berth_status status = write_program(command, program);
     berth_interrupt_defer(interrupt, false);
     BERTH_TRY(status);
     print_result(command, program);

@@ -15,6 +15,8 @@ typedef struct run_command {
     berth_cli_model cli;
     berth_cli_strings outputs;  // NAME=FILE
     const char *require;
+    const char *require_signature;
+    berth_public_key key;
     const char *trace;
     uint64_t repeat, warmup, seed;
     uint32_t threads;
@@ -33,6 +35,7 @@ enum {
     key_output = 'o',
     key_repeat = 'n',
     key_require = 0x200,
+    key_require_signature,
     key_warmup,
     key_trace,
     key_threads,
@@ -47,6 +50,8 @@ static const struct argp_option options[] = {
     {"trace", key_trace, "FILE", 0, "Write a trace of the last run for Perfetto (ui.perfetto.dev)",
      0},
     {"require", key_require, "DEVICE", 0, "Fail when any operation runs elsewhere", 0},
+    {"require-signature", key_require_signature, "KEY", 0,
+     "Run only a program that was signed with the key whose public half is in this file", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
@@ -78,6 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_trace: command->trace = arg; return 0;
     case key_require: command->require = arg; return 0;
+    case key_require_signature: command->require_signature = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -296,6 +302,10 @@ static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
     BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
+    if (s->command.require_signature) {
+        BERTH_TRY(berth_public_key_read(s->command.require_signature, &s->command.key));
+        s->options.required_key = &s->command.key;
+    }
     BERTH_TRY(berth_model_load(s->command.cli.model, &s->options, &s->model));
     s->program = berth_model_program(s->model);
     BERTH_TRY(run_model(s));

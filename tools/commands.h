@@ -12,6 +12,7 @@ int berth_cmd_run(int argc, char **argv);
 int berth_cmd_verify(int argc, char **argv);
 int berth_cmd_opt(int argc, char **argv);
 int berth_cmd_cache(int argc, char **argv);
+int berth_cmd_key(int argc, char **argv);
 int berth_cmd_memory(int argc, char **argv);
 int berth_cmd_place(int argc, char **argv);
 

@@ -23,6 +23,7 @@ static const struct {
     {"devices", berth_cmd_devices, "show drivers and devices of this machine"},
     {"target", berth_cmd_target, "list, show and validate targets"},
     {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
+    {"key", berth_cmd_key, "make and show keys that programs are signed with"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
     {"place", berth_cmd_place, "solve device placement problems"},
 };

@@ -56,6 +56,11 @@ static void close_kernel(berth_c_printer *p) {
     p->depth = 0;
 }
 
+static void declare_kernel(berth_c_printer *p, const char *entry, const char *declaration) {
+    berth_c_line(p, "extern const char " BERTH_DECLARATION_PREFIX "%s[];", entry);
+    berth_c_line(p, "const char " BERTH_DECLARATION_PREFIX "%s[] = \"%s\";", entry, declaration);
+}
+
 // How often a loop is unrolled: whole, or by a divisor that keeps the copies at a number of
 // statements that compilers take in their stride (their time grows faster than the copies; measured
 // with gcc 12: 420 statements on vectors of 16 take 17 s, 210 a fifth of a second).
@@ -179,6 +184,7 @@ static const berth_c_language language = {
     .f64_suffix = "",
     .open_kernel = open_kernel,
     .close_kernel = close_kernel,
+    .declare_kernel = declare_kernel,
     .open_loop = open_loop,
     .declare_buffer = declare_buffer,
     .vector_load = vector_load,

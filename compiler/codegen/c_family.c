@@ -195,9 +195,8 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
 
 typedef struct fact_walk {
     berth_c_printer *p;
-    bool *used;     // by buffer
-    bool *stored;   // by buffer
-    uint8_t *seen;  // by expression, within a statement
+    uint32_t *access;  // by buffer, 0 = not used
+    uint8_t *seen;     // by expression, within a statement
 } fact_walk;
 
 static double walk_expr(fact_walk *w, berth_expr id) {
@@ -210,7 +209,7 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         node->kind == BERTH_EXPR_VAR)
         return 0;
     if (node->kind == BERTH_EXPR_LOAD) {
-        w->used[node->load.buf] = true;
+        w->access[node->load.buf] |= BERTH_ACCESS_READ;
         for (int i = 0; i < node->index_count; ++i)
             flops += walk_expr(w, berth_tfn_load_indices(fn, id)[i]);
         return flops;
@@ -243,7 +242,7 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
         walk_expr(w, node->value);
         return walk_stmt(w, node->body) + walk_stmt(w, node->other);
     case BERTH_STMT_STORE:
-        w->used[node->buf] = w->stored[node->buf] = true;
+        w->access[node->buf] |= BERTH_ACCESS_WRITE;
         for (int i = 0; i < node->index_count; ++i)
             walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
         return walk_expr(w, node->value);
@@ -255,23 +254,30 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
 static void collect_facts(berth_c_printer *p, berth_stmt nest, berth_kernel_source *kernel) {
     const berth_tfn *fn = p->fn;
     fact_walk w = {.p = p,
-                   .used = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1),
-                   .stored = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1),
+                   .access = berth_arena_new_array(p->arena, uint32_t, fn->bufs.count + 1),
                    .seen = berth_arena_new_array(p->arena, uint8_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     berth_buf *list = berth_arena_new_array(p->arena, berth_buf, fn->bufs.count + 1);
     bool *written = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1);
+    berth_kernel_binding *bindings =
+        berth_arena_new_array(p->arena, berth_kernel_binding, fn->bufs.count + 1);
     for (uint32_t b = 0; b < fn->bufs.count; ++b) {
         const berth_buf_info *info = &fn->bufs.data[b];
         bool bound = info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE;
-        if (!w.used[b] || !bound) continue;
-        written[kernel->buffer_count] = w.stored[b];
+        if (!w.access[b] || !bound) continue;
+        berth_type_id type =
+            berth_type_tensor_layout(fn->module, info->dtype, info->rank, info->dims, info->layout);
+        bindings[kernel->buffer_count] = (berth_kernel_binding){
+            .size_bytes = berth_type_size_bytes(fn->module, type),
+            .access = w.access[b] | (info->may_alias ? BERTH_ACCESS_ALIAS : 0u)};
+        written[kernel->buffer_count] = w.access[b] & BERTH_ACCESS_WRITE;
         list[kernel->buffer_count++] = b;
         kernel->bytes +=
             (double)buffer_elements(p, b) * (double)berth_dtype_size_bytes(info->dtype);
     }
     kernel->buffers = list;
     kernel->written = written;
+    kernel->bindings = bindings;
 }
 
 // ---- kernels
@@ -323,6 +329,20 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     print_stmt(p, body, &scratch_bytes, &stack_bytes);
     p->language->close_kernel(p);
     kernel->scratch_bytes = (uint32_t)scratch_bytes;
+    berth_program_kernel record = berth_kernel_source_record(kernel);
+    p->language->declare_kernel(p, kernel->entry, berth_kernel_declaration(p->arena, &record));
+}
+
+berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source) {
+    berth_program_kernel record = {.entry = source->entry,
+                                   .binding_count = source->buffer_count,
+                                   .bindings = source->bindings,
+                                   .scratch_bytes = source->scratch_bytes,
+                                   .flops = source->flops,
+                                   .bytes = source->bytes};
+    memcpy(record.groups, source->groups, sizeof(record.groups));
+    memcpy(record.group_size, source->group_size, sizeof(record.group_size));
+    return record;
 }
 
 berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_language *language,

@@ -29,6 +29,8 @@ typedef struct berth_c_language {
     void (*open_kernel)(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count);
     void (*close_kernel)(berth_c_printer *p);
+    // The kernel's declaration (artifact/kernel_abi.h), after the kernel.
+    void (*declare_kernel)(berth_c_printer *p, const char *entry, const char *declaration);
     // (optional) Prints the head of a loop of special kind, including '{'; false = print a plain
     // loop.
     bool (*open_loop)(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent);

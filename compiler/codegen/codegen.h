@@ -4,7 +4,7 @@
 #ifndef BERTH_COMPILER_CODEGEN_CODEGEN_H_
 #define BERTH_COMPILER_CODEGEN_CODEGEN_H_
 
-#include "artifact/kernel_abi.h"
+#include "artifact/program.h"
 #include "ir/tensor_fn.h"
 
 // One kernel per nest of the function, in order.
@@ -13,6 +13,7 @@ typedef struct berth_kernel_source {
     const berth_buf
         *buffers;  // bindings: parameters and workspace buffers the nest uses, in argument order
     const bool *written;  // per binding
+    const berth_kernel_binding *bindings;
     uint32_t buffer_count;
     uint32_t groups[3];
     uint32_t group_size[3];
@@ -20,6 +21,9 @@ typedef struct berth_kernel_source {
     double flops;
     double bytes;
 } berth_kernel_source;
+
+// What the program says of the kernel, but for its executable.
+berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source);
 
 typedef struct berth_codegen_result {
     const char *source;  // complete compilation unit (C), or the kernels' text without the shared

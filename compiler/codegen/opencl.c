@@ -202,6 +202,10 @@ static void close_kernel(berth_c_printer *p) {
     p->depth = 0;
 }
 
+static void declare_kernel(berth_c_printer *p, const char *entry, const char *declaration) {
+    berth_c_line(p, "// " BERTH_DECLARATION_PREFIX "%s: %s", entry, declaration);
+}
+
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     const char *type = p->language->index_type;
     const char *var = berth_c_var_name(p, loop->var);
@@ -282,7 +286,8 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
                         [BERTH_DTYPE_U32] = "uint",  [BERTH_DTYPE_U64] = "ulong",                  \
                         [BERTH_DTYPE_BOOL] = "int"},                                               \
         .global_pointer = "__global ", .restrict_word = "restrict", .f64_suffix = "",              \
-        .open_kernel = open_kernel, .close_kernel = close_kernel, .open_loop = open_loop,          \
+        .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
+        .declare_kernel = declare_kernel, .open_loop = open_loop,                                  \
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                    \

@@ -1,4 +1,5 @@
 // Kernels on the cpu device: shared objects loaded from memory, run over the thread pool.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -71,6 +72,16 @@ static void choose_threads(cpu_kernel *found, const berth_program_kernel *kernel
     found->expected_ns = fast_ns < 1e9 ? (int64_t)fast_ns : 1000000000;
 }
 
+static berth_status check_declaration(const cpu_executable *executable,
+                                      const berth_program_kernel *kernel) {
+    char name[256];
+    int length = snprintf(name, sizeof(name), BERTH_DECLARATION_PREFIX "%s", kernel->entry);
+    if (length < 0 || (size_t)length >= sizeof(name)) return BERTH_OK;  // no name of the compiler's
+    const char *text = berth_dynlib_symbol(executable->library, name);
+    return berth_devices__check_declaration(executable->base.device->allocator, kernel, text,
+                                            text ? strlen(text) : 0);
+}
+
 berth_status berth_cpu__executable_find(berth_executable *base, const berth_program_kernel *kernel,
                                         uint32_t *out_kernel) {
     cpu_executable *executable = (cpu_executable *)base;
@@ -78,6 +89,7 @@ berth_status berth_cpu__executable_find(berth_executable *base, const berth_prog
     if (!symbol)
         return berth_status_make(BERTH_NOT_FOUND, "the cpu executable has no kernel \"%s\"",
                                  kernel->entry);
+    BERTH_TRY(check_declaration(executable, kernel));
     BERTH_TRY(reserve_kernel(executable));
     BERTH_TRY(berth_cpu__reserve_scratch((cpu_device *)base->device, kernel->scratch_bytes));
     cpu_kernel *found = &executable->kernels[executable->kernel_count];

@@ -6,6 +6,7 @@ typedef struct maker {
     berth_arena *arena;
     uint64_t state;
     berth_program *program;
+    berth_kernel_binding *declared[8];  // of the kernels
 } maker;
 
 static uint32_t pick(maker *m, uint32_t limit) {  // xorshift64*; [0, limit)
@@ -126,6 +127,13 @@ static void make_code(maker *m) {
                                             .scratch_bytes = pick(m, 2) * 64,
                                             .flops = pick(m, 1000) / 8.0,
                                             .bytes = pick(m, 1000)};
+        berth_kernel_binding *declared =
+            berth_arena_new_array(m->arena, berth_kernel_binding, kernels[i].binding_count);
+        for (uint32_t b = 0; b < kernels[i].binding_count; ++b)
+            declared[b] = (berth_kernel_binding){
+                .size_bytes = pick(m, 50),  // make_step lowers it to what is bound
+                .access = BERTH_ACCESS_READ | (pick(m, 2) ? BERTH_ACCESS_ALIAS : 0u)};
+        kernels[i].bindings = m->declared[i] = declared;
         if (i % 2) kernels[i].group_size[1] = kernels[i].groups[2] = 1 + pick(m, 5);
     }
     p->executables = images;
@@ -173,8 +181,12 @@ static void make_step(maker *m, berth_program_step *steps, uint32_t i) {
         step->kind = BERTH_STEP_DISPATCH;
         do step->kernel = pick(m, p->kernel_count);
         while (step->kernel % 2 != (step->device ? 1 : 0));
-        for (uint32_t b = 0; b < p->kernels[step->kernel].binding_count; ++b)
+        for (uint32_t b = 0; b < p->kernels[step->kernel].binding_count; ++b) {
             bindings[b] = tensor_on(m, step->device);
+            uint64_t *declared = &m->declared[step->kernel][b].size_bytes;
+            if (*declared > p->tensors[bindings[b]].size_bytes)
+                *declared = p->tensors[bindings[b]].size_bytes;
+        }
         int64_t *constants = berth_arena_new_array(m->arena, int64_t, 2);
         constants[0] = -(int64_t)pick(m, 1000);
         constants[1] = INT64_MAX - pick(m, 1000);
@@ -199,7 +211,8 @@ static void make_placements(maker *m) {
 }
 
 berth_program *random_program(berth_arena *arena, uint64_t seed) {
-    maker m = {arena, seed * 2 + 1, berth_arena_new(arena, berth_program)};
+    maker m = {
+        .arena = arena, .state = seed * 2 + 1, .program = berth_arena_new(arena, berth_program)};
     berth_program *p = m.program;
     for (int i = 0; i < 8; ++i) pick(&m, 2);
     p->name = name_of(&m, "model", (uint32_t)seed);
@@ -279,6 +292,11 @@ static const char *code_difference(const berth_program *a, const berth_program *
     for (uint32_t i = 0; i < a->kernel_count; ++i) {
         const berth_program_kernel *x = &a->kernels[i], *y = &b->kernels[i];
         SAME_TEXT(x->entry, y->entry, "kernel entry");
+        SAME(x->binding_count == y->binding_count, "kernel bindings");
+        for (uint32_t k = 0; k < x->binding_count; ++k)
+            SAME(x->bindings[k].size_bytes == y->bindings[k].size_bytes &&
+                     x->bindings[k].access == y->bindings[k].access,
+                 "kernel binding");
         SAME(x->executable == y->executable && x->binding_count == y->binding_count &&
                  x->constant_count == y->constant_count &&
                  same_bytes(x->groups, y->groups, sizeof(x->groups)) &&

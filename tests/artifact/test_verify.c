@@ -20,6 +20,7 @@ typedef struct sample {
     uint32_t bindings[4][3];
     uint32_t waits[4][2];
     int64_t constant_values[1];
+    berth_kernel_binding declared[2][2];  // of the kernels: they read the first, write the second
 } sample;
 
 enum { CPU, GPU };
@@ -63,13 +64,17 @@ static void make_code(sample *s) {
     static const char code[] = "code";
     s->images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", code, 4};
     s->images[1] = (berth_executable_image){"opencl", BERTH_FORMAT_OPENCL_C, "", code, 4};
-    for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t i = 0; i < 2; ++i) {
+        s->declared[i][0] = (berth_kernel_binding){24, BERTH_ACCESS_READ};
+        s->declared[i][1] = (berth_kernel_binding){24, BERTH_ACCESS_WRITE};
         s->kernels[i] = (berth_program_kernel){.executable = i,
                                                .entry = "k",
                                                .binding_count = 2,
+                                               .bindings = s->declared[i],
                                                .constant_count = 1,
                                                .groups = {4, 1, 1},
                                                .group_size = {1, 1, 1}};
+    }
     static const uint32_t bindings[4][3] = {{0, 2}, {0, 5}, {5, 6}, {6, 2}};
     memcpy(s->bindings, bindings, sizeof(bindings));
     static const uint32_t device[4] = {CPU, GPU, GPU, GPU};
@@ -122,6 +127,40 @@ Test(artifact_verify, the_sample_is_valid) {
     cr_assert_null(status, "%s", berth_status_message(status));
     s.outputs[0].tensor = 0;  // the same bytes as an input: passed through
     cr_assert_null(berth_program_verify(&s.program));
+}
+
+// What kernels declare: which bindings may be the same bytes.
+Test(artifact_verify, kernels_write_over_what_they_declare) {
+    enum { apart, same, partly };
+    enum { alias = BERTH_ACCESS_ALIAS };
+    static const struct {
+        uint32_t access[2];
+        int place;
+        bool valid;
+    } cases[] = {
+        {{BERTH_ACCESS_READ, BERTH_ACCESS_WRITE}, apart, true},
+        {{BERTH_ACCESS_READ, BERTH_ACCESS_WRITE}, same, false},
+        {{BERTH_ACCESS_READ | alias, BERTH_ACCESS_WRITE}, same, false},
+        {{BERTH_ACCESS_READ, BERTH_ACCESS_WRITE | alias}, same, false},
+        {{BERTH_ACCESS_READ | alias, BERTH_ACCESS_WRITE | alias}, same, true},
+        {{BERTH_ACCESS_READ | alias, BERTH_ACCESS_WRITE | alias}, partly, false},
+        {{BERTH_ACCESS_READ, BERTH_ACCESS_READ}, same, true},
+        {{BERTH_ACCESS_READ, BERTH_ACCESS_READ}, partly, true},
+        {{BERTH_ACCESS_WRITE, BERTH_ACCESS_WRITE}, partly, false},
+        {{BERTH_ACCESS_WRITE, BERTH_ACCESS_READ}, partly, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        sample s;
+        make_sample(&s);
+        for (int b = 0; b < 2; ++b) s.declared[GPU][b].access = cases[i].access[b];
+        s.pools[GPU_WORK].alignment_bytes = 4;
+        s.tensors[6].offset_bytes = cases[i].place == same ? 0 : cases[i].place == partly ? 8 : 128;
+        berth_status status = berth_program_verify(&s.program);
+        cr_expect_eq(status == NULL, cases[i].valid, "case %zu: %s", i,
+                     berth_status_message(status));
+        if (status) cr_expect(strstr(berth_status_message(status), "steps[2].bindings"));
+        berth_status_free(status);
+    }
 }
 
 // A dispatch and a copy between devices that share a pool; each is wrong without the sharing.
@@ -197,6 +236,17 @@ Test(artifact_verify, devices_reach_shared_pools) {
       "kernels[1]: the grid")                                                                      \
     X(s.kernels[0].groups[1] = 2, "kernels[0]: a cpu kernel")                                      \
     X(s.kernels[0].group_size[0] = 2, "kernels[0]: a cpu kernel")                                  \
+    X(s.kernels[1].bindings = NULL, "kernels[1].bindings: missing")                                \
+    X(s.declared[1][0].access = 0, "kernels[1].bindings[0].access: 0")                             \
+    X(s.declared[1][0].access = BERTH_ACCESS_ALIAS, "kernels[1].bindings[0].access: 4")            \
+    X(s.declared[1][0].access = 9, "kernels[1].bindings[0].access: 9")                             \
+    X(s.declared[1][0].size_bytes = 25,                                                            \
+      "steps[2].bindings[0]: kernels[1] touches 25 bytes, tensors[5] has 24")                      \
+    X(s.declared[0][1].size_bytes = UINT64_MAX, "steps[0].bindings[1]: kernels[0] touches")        \
+    X(s.bindings[0][1] = 3, "steps[0].bindings[1]: kernels[0] writes a constant")                  \
+    X(s.bindings[0][1] = 0, "steps[0].bindings[0]: shares bytes")                                  \
+    X((s.pools[3].alignment_bytes = 2, s.tensors[5].offset_bytes = 2),                             \
+      "tensors[5].dtype: elements of 4 bytes")                                                     \
     X(s.steps[2].kind = (berth_step_kind)5, "steps[2].kind")                                       \
     X(s.steps[2].device = 9, "steps[2].device")                                                    \
     X(s.steps[2].kernel = 2, "steps[2].kernel: 2 of 2")                                            \

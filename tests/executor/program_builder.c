@@ -173,7 +173,14 @@ uint32_t builder_dispatch(builder *b, uint32_t device, const char *entry, const 
     bool cpu = strcmp(b->devices.data[device].kind, "cpu") == 0;
     bool opencl = strcmp(b->devices.data[device].kind, "opencl") == 0;
     uint32_t groups = (uint32_t)((items + group_items - 1) / group_items);
+    berth_kernel_binding *declared = berth_arena_new_array(b->arena, berth_kernel_binding, count);
+    for (uint32_t i = 0; i < count; ++i)
+        declared[i] = (berth_kernel_binding){
+            .size_bytes = (uint64_t)items * sizeof(float),
+            .access =
+                (i + 1 < count ? BERTH_ACCESS_READ : BERTH_ACCESS_WRITE) | BERTH_ACCESS_ALIAS};
     berth_program_kernel kernel = {.executable = cpu ? 0 : 1,
+                                   .bindings = declared,
                                    .entry = entry,
                                    .binding_count = count,
                                    .constant_count = 2,

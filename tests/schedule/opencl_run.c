@@ -39,7 +39,7 @@ static berth_status copy(runner *r, berth_buf b, bool back) {
 static berth_status dispatch(runner *r, const berth_kernel_source *kernel) {
     berth_buffer *bound[SUPPORT_MAX_BUFFERS];
     for (uint32_t i = 0; i < kernel->buffer_count; ++i) bound[i] = r->buffers[kernel->buffers[i]];
-    berth_program_kernel facts = {.entry = kernel->entry, .binding_count = kernel->buffer_count};
+    berth_program_kernel facts = berth_kernel_source_record(kernel);
     berth_command command = {.kind = BERTH_COMMAND_DISPATCH,
                              .dispatch = {.executable = r->executable,
                                           .buffers = bound,
