@@ -91,19 +91,6 @@ static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint
 
 // ---- steps --------------------------------------------------------------------------------------
 
-static const char *loc_names(berth_packager *p, berth_loc_id id, bool operators) {
-    const berth_loc *loc = berth_loc_get(p->module, id);
-    if (!loc->part_count) return berth_module_str(p->module, operators ? loc->op_type : loc->node);
-    berth_strbuf text = berth_strbuf_make(p->arena);
-    for (uint32_t i = 0; i < loc->part_count; ++i) {
-        const berth_loc *part = berth_loc_get(p->module, loc->parts[i]);
-        if (i) berth_strbuf_add(&text, "+");
-        berth_strbuf_add(&text,
-                         berth_module_str(p->module, operators ? part->op_type : part->node));
-    }
-    return berth_strbuf_text(&text);
-}
-
 uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t step) {
     const berth_program_step *s = &packager->steps.data[step];
     return s->kind == BERTH_STEP_COPY ? 2 : packager->kernels.data[s->kernel].binding_count;
@@ -190,8 +177,8 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
                                       .device = device,
                                       .kernel = unit->first_kernel + k,
                                       .bindings = bindings,
-                                      .name = loc_names(p, op.loc, false),
-                                      .op = loc_names(p, op.loc, true)},
+                                      .name = berth_loc_names(p->module, op.loc, false, p->arena),
+                                      .op = berth_loc_names(p->module, op.loc, true, p->arena)},
                  kernel->written, unit_index);
     }
     add_joint(p, &op, tensors, first_step);
@@ -378,11 +365,12 @@ static void describe_placements(berth_packager *p, berth_program *program) {
         berth_arena_new_array(p->arena, berth_program_placement, plan->entry_count);
     const berth_plan_entry *entries = plan->entries;
     for (uint32_t i = 0; i < plan->entry_count; ++i)
-        placements[i] = (berth_program_placement){.node = loc_names(p, entries[i].loc, false),
-                                                  .op = loc_names(p, entries[i].loc, true),
-                                                  .device = entries[i].device,
-                                                  .reason = entries[i].reason,
-                                                  .host_operation = entries[i].host_operation};
+        placements[i] = (berth_program_placement){
+            .node = berth_loc_names(p->module, entries[i].loc, false, p->arena),
+            .op = berth_loc_names(p->module, entries[i].loc, true, p->arena),
+            .device = entries[i].device,
+            .reason = entries[i].reason,
+            .host_operation = entries[i].host_operation};
     program->placements = placements;
     program->placement_count = plan->entry_count;
     program->predicted_ns = plan->predicted_ns;

@@ -245,6 +245,19 @@ const berth_loc *berth_loc_get(const berth_module *module, berth_loc_id id) {
     return &module->locs.data[id < module->locs.count ? id : 0];
 }
 
+const char *berth_loc_names(const berth_module *module, berth_loc_id id, bool operators,
+                            berth_arena *arena) {
+    const berth_loc *loc = berth_loc_get(module, id);
+    if (!loc->part_count) return berth_module_str(module, operators ? loc->op_type : loc->node);
+    berth_strbuf text = berth_strbuf_make(arena);
+    for (uint32_t i = 0; i < loc->part_count; ++i) {
+        const berth_loc *part = berth_loc_get(module, loc->parts[i]);
+        if (i) berth_strbuf_add(&text, "+");
+        berth_strbuf_add(&text, berth_module_str(module, operators ? part->op_type : part->node));
+    }
+    return berth_strbuf_text(&text);
+}
+
 const char *berth_loc_describe(const berth_module *module, berth_loc_id id, berth_arena *arena) {
     const berth_loc *loc = berth_loc_get(module, id);
     if (loc->part_count) {

@@ -210,6 +210,10 @@ berth_loc_id berth_loc_text(berth_module *module, const char *file, uint32_t lin
 berth_loc_id berth_loc_fuse(berth_module *module, const berth_loc_id *parts,
                             uint32_t count);  // flattens, drops repeats
 const berth_loc *berth_loc_get(const berth_module *module, berth_loc_id id);
+// Names of the nodes that a location stands for, or of their operators: "conv1+bn1", "Conv+BatchNorm".
+// As long as the module, or in the arena.
+const char *berth_loc_names(const berth_module *module, berth_loc_id id, bool operators,
+                            berth_arena *arena);
 // `node "conv1" (Conv) in model.onnx`, `model.txt:3:7`, ... for messages.
 const char *berth_loc_describe(const berth_module *module, berth_loc_id id, berth_arena *arena);
 

@@ -4,32 +4,47 @@
 
 #include "planner/stages.h"
 
-static bool part_matches(const berth_module *module, const berth_loc *loc, const char *match) {
-    if (strncmp(match, "op:", 3) == 0)
-        return loc->op_type && berth_glob_match(match + 3, berth_module_str(module, loc->op_type));
-    return loc->node && berth_glob_match(match, berth_module_str(module, loc->node));
+static bool text_matches(const char *match, const char *node, const char *op_type) {
+    if (strncmp(match, "op:", 3) == 0) return berth_glob_match(match + 3, op_type);
+    return berth_glob_match(match, node);
 }
 
-// A fused operation matches where any of its origins does.
-static bool loc_matches(const berth_module *module, berth_loc_id id, const char *match) {
+static bool part_matches(const berth_module *module, const berth_loc *loc, const char *match) {
+    const char *node = berth_module_str(module, loc->node);
+    const char *op_type = berth_module_str(module, loc->op_type);
+    bool named = strncmp(match, "op:", 3) == 0 ? loc->op_type != 0 : loc->node != 0;
+    return named && text_matches(match, node, op_type);
+}
+
+// A fused operation matches where any of its origins does, or by the name that plans print
+// ("conv1+bn1"), for patterns with a plus.
+static bool loc_matches(const berth_planner_state *state, berth_loc_id id, const char *match) {
+    const berth_module *module = state->module;
     const berth_loc *loc = berth_loc_get(module, id);
+    if (!loc->part_count) return part_matches(module, loc, match);
     for (uint32_t i = 0; i < loc->part_count; ++i)
         if (part_matches(module, berth_loc_get(module, loc->parts[i]), match)) return true;
-    return loc->part_count == 0 && part_matches(module, loc, match);
+    return strchr(match, '+') &&
+           text_matches(match, berth_loc_names(module, id, false, state->arena),
+                        berth_loc_names(module, id, true, state->arena));
 }
 
-static bool matches_folded(const berth_module *module, const char *match) {
-    for (uint32_t i = 0; i < module->locs.count; ++i)
-        if (loc_matches(module, i, match)) return true;
+static bool matches_folded(const berth_planner_state *state, const char *match) {
+    for (uint32_t i = 0; i < state->module->locs.count; ++i)
+        if (loc_matches(state, i, match)) return true;
     return false;
+}
+
+static bool on_command_line(const berth_target_pin *pin) {
+    return strncmp(pin->source, "--pin", 5) == 0;
 }
 
 // "pin 2 on the command line", "pins[0]".
 static const char *pin_name(const berth_planner_state *state, uint32_t index) {
     const berth_target_pin *pins = state->options->target->pins;
     uint32_t number = 1;
-    if (strncmp(pins[index].source, "--pin", 5) != 0) return pins[index].source;
-    for (uint32_t i = 0; i < index; ++i) number += strncmp(pins[i].source, "--pin", 5) == 0;
+    if (!on_command_line(&pins[index])) return pins[index].source;
+    for (uint32_t i = 0; i < index; ++i) number += on_command_line(&pins[i]);
     return berth_arena_printf(state->arena, "pin %u on the command line", number);
 }
 
@@ -39,19 +54,18 @@ static bool pinnable(const berth_op *op) {
            op->kind == BERTH_OP_CALL_VALUE;
 }
 
-static berth_status apply(berth_planner_state *state, uint32_t index) {
+static berth_status apply(berth_planner_state *state, berth_func_id function, uint32_t index) {
     const berth_multi_target *target = state->options->target;
     const berth_target_pin *pin = &target->pins[index];
-    berth_planner_function *f = &state->functions[state->main];
+    berth_planner_function *f = &state->functions[function];
     const char *reason =
         berth_arena_printf(state->arena, "pinned: %s=%s (%s)", pin->match,
                            target->devices[pin->device].name, pin_name(state, index));
-    bool matched = false;
     for (uint32_t k = 0; k < f->order_count; ++k) {
         berth_op_id id = f->order[k];
         const berth_op *op = &f->graph->ops.data[id];
-        if (!pinnable(op) || !loc_matches(state->module, op->loc, pin->match)) continue;
-        matched = true;
+        if (!pinnable(op) || !loc_matches(state, op->loc, pin->match)) continue;
+        state->pinned[index] = true;
         if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) continue;
         f->loose[id] = true;
         if (!op->device) f->reason[id] = reason;
@@ -59,21 +73,38 @@ static berth_status apply(berth_planner_state *state, uint32_t index) {
                                         berth_planner__device_id(state, pin->device),
                                         (berth_constraint_reason){reason, op->loc}));
     }
-    if (matched) return BERTH_OK;
-    if (!matches_folded(state->module, pin->match))
+    return BERTH_OK;
+}
+
+berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_id function) {
+    uint32_t count = state->options->target->pin_count;
+    if (!state->pinned) state->pinned = berth_arena_new_array(state->arena, bool, count + 1);
+    for (uint32_t i = 0; i < count; ++i) BERTH_TRY(apply(state, function, i));
+    return BERTH_OK;
+}
+
+// What somebody asks for now must be there; what a target says may be about other models.
+static berth_status unmatched(berth_planner_state *state, const berth_target_pin *pin) {
+    const char *what = "matches no operation of this model; no effect";
+    if (matches_folded(state, pin->match))
+        what = "matches nothing that is left to compute; no effect";
+    else if (on_command_line(pin))
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
             "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",
             pin->source, pin->match);
     berth_vec_push(
         state->arena, &state->warnings,
-        berth_arena_printf(state->arena,
-                           "%s: everything that \"%s\" matches was folded away; no effect",
-                           pin->source, pin->match));
+        berth_arena_printf(state->arena, "%s: \"%s\" %s", pin->source, pin->match, what));
     return BERTH_OK;
 }
 
 berth_status berth_planner__pins(berth_planner_state *state) {
-    for (uint32_t i = 0; i < state->options->target->pin_count; ++i) BERTH_TRY(apply(state, i));
+    const berth_multi_target *target = state->options->target;
+    if (!target->pin_count) return BERTH_OK;
+    for (uint32_t i = 0; i < state->module->functions.count; ++i)
+        if (state->functions[i].graph) BERTH_TRY(berth_planner__pin_function(state, i));
+    for (uint32_t i = 0; i < target->pin_count; ++i)
+        if (!state->pinned[i]) BERTH_TRY(unmatched(state, &target->pins[i]));
     return BERTH_OK;
 }

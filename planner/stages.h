@@ -36,6 +36,7 @@ typedef struct berth_planner_state {
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
     BERTH_VEC(const char *) warnings;
+    bool *pinned;            // per pin of the target: it matched an operation
     uint32_t unable_count;   // operations that the default device cannot run, gone elsewhere
     const char *unable_why;  // of the first
     bool changed;  // a device or scope was decided, or a copy made, that the module did not have
@@ -116,6 +117,7 @@ void berth_planner__nodes(berth_planner_state *state);
 // 2 hard constraints (rules.c), pins (pins.c) and what operators cannot do (place.c).
 berth_status berth_planner__hard(berth_planner_state *state);
 berth_status berth_planner__pins(berth_planner_state *state);
+berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_id function);
 berth_status berth_planner__support(berth_planner_state *state);
 // All of 1 and 2 (planner.c).
 berth_status berth_planner__constrain(berth_planner_state *state);
