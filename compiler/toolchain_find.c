@@ -22,14 +22,24 @@ static const char *host_arch(void) {
 
 // Features of a target that compilers take as -m<name>, by the name the target has for them.
 static const char *const x86_features[][2] = {
-    {"sse3", "sse3"},         {"ssse3", "ssse3"},
-    {"sse4.1", "sse4.1"},     {"sse4.2", "sse4.2"},
-    {"avx", "avx"},           {"avx2", "avx2"},
-    {"fma", "fma"},           {"f16c", "f16c"},
-    {"bmi2", "bmi2"},         {"popcnt", "popcnt"},
-    {"avx512f", "avx512f"},   {"avx512bw", "avx512bw"},
-    {"avx512dq", "avx512dq"}, {"avx512vl", "avx512vl"},
-    {"avx512cd", "avx512cd"}, {"avx512vnni", "avx512vnni"},
+    {"sse3", "sse3"},
+    {"ssse3", "ssse3"},
+    {"sse4.1", "sse4.1"},
+    {"sse4.2", "sse4.2"},
+    {"avx", "avx"},
+    {"avx2", "avx2"},
+    {"fma", "fma"},
+    {"f16c", "f16c"},
+    {"bmi2", "bmi2"},
+    {"popcnt", "popcnt"},
+    {"avx512f", "avx512f"},
+    {"avx512bw", "avx512bw"},
+    {"avx512dq", "avx512dq"},
+    {"avx512vl", "avx512vl"},
+    {"avx512cd", "avx512cd"},
+    {"avx512vnni", "avx512vnni"},
+    {"avx512vbmi", "avx512vbmi"},
+    {"avxvnni", "avxvnni"},
 };
 
 // Those before sse4.2 are in every processor that has it; the facts of a machine do not name them.

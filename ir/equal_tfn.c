@@ -71,8 +71,7 @@ static bool equal_exprs(tfns *t, berth_expr a, berth_expr b) {
         x->kind == BERTH_EXPR_INT || x->kind == BERTH_EXPR_FLOAT || x->kind == BERTH_EXPR_VAR;
     if (!leaf && t->met[a] == b) return true;
     bool same = x->kind == y->kind && x->dtype == y->dtype && x->is_index == y->is_index &&
-                x->lanes == y->lanes && x->index_count == y->index_count &&
-                ((x->kind != BERTH_EXPR_UNARY && x->kind != BERTH_EXPR_BINARY) || x->op == y->op) &&
+                x->lanes == y->lanes && x->index_count == y->index_count && x->op == y->op &&
                 equal_leaves(t, x, y);
     if (same && x->kind == BERTH_EXPR_LOAD)
         same = x->load.buf < t->a->bufs.count && t->buf_to_b[x->load.buf] == y->load.buf;

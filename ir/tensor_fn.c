@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/dialect.h"
+#include "ir/intrinsic.h"
 
 berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc) {
     berth_tfn *fn = berth_arena_new(module->arena, berth_tfn);
@@ -350,6 +351,38 @@ berth_expr berth_tfn_reduce_add(berth_tfn *fn, berth_expr a) {
                                                     .dtype = fn->exprs.data[a].dtype,
                                                     .lanes = 1,
                                                     .a = a});
+}
+
+berth_expr berth_tfn_intrinsic(berth_tfn *fn, berth_intrinsic id, berth_expr a, berth_expr b,
+                               berth_expr c) {
+    const berth_intrinsic_operand *result = &berth_intrinsic_get(id)->operands[0];
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_INTRINSIC,
+                                                    .op = (uint8_t)id,
+                                                    .dtype = (uint8_t)result->dtype,
+                                                    .lanes = result->lanes,
+                                                    .a = a,
+                                                    .b = b,
+                                                    .c = c});
+}
+
+berth_expr berth_tfn_rebuild(berth_tfn *fn, berth_expr id, berth_expr a, berth_expr b,
+                             berth_expr c) {
+    const berth_expr_node node = fn->exprs.data[id];
+    if (a == node.a && b == node.b && c == node.c) return id;
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_UNARY: return berth_tfn_unary(fn, (berth_unary)node.op, a);
+    case BERTH_EXPR_BINARY: return berth_tfn_binary(fn, (berth_binary)node.op, a, b);
+    case BERTH_EXPR_FMA: return berth_tfn_fma(fn, a, b, c);
+    case BERTH_EXPR_SELECT: return berth_tfn_select(fn, a, b, c);
+    case BERTH_EXPR_CAST:
+        return node.is_index ? berth_tfn_to_index(fn, a)
+                             : berth_tfn_cast(fn, (berth_dtype)node.dtype, a);
+    case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(fn, a, node.lanes);
+    case BERTH_EXPR_RAMP: return berth_tfn_ramp(fn, a, node.lanes);
+    case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(fn, a);
+    case BERTH_EXPR_INTRINSIC: return berth_tfn_intrinsic(fn, (berth_intrinsic)node.op, a, b, c);
+    default: return id;
+    }
 }
 
 // ---- statements ---------------------------------------------------------------------------------

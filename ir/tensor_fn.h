@@ -49,6 +49,7 @@ typedef enum berth_expr_kind {
     BERTH_EXPR_BROADCAST,   // scalar a in every lane
     BERTH_EXPR_RAMP,        // index a, a+1, ..., a+lanes-1
     BERTH_EXPR_REDUCE_ADD,  // sum of the lanes of a
+    BERTH_EXPR_INTRINSIC,   // op of a (which it updates: the result), b and c (ir/intrinsic.h)
 } berth_expr_kind;
 
 // clang-format off
@@ -88,7 +89,7 @@ typedef enum berth_binary {
 typedef struct berth_expr_node {
     uint8_t kind;   // berth_expr_kind
     uint8_t dtype;  // berth_dtype of a lane; comparisons and logic are BOOL
-    uint8_t op;     // berth_unary or berth_binary
+    uint8_t op;     // berth_unary, berth_binary or berth_intrinsic
     bool is_index;
     uint16_t lanes;        // 1 = scalar
     uint16_t index_count;  // LOAD
@@ -233,6 +234,9 @@ berth_expr berth_tfn_from_index(berth_tfn *fn, berth_dtype dtype, berth_expr a);
 berth_expr berth_tfn_broadcast(berth_tfn *fn, berth_expr a, uint16_t lanes);
 berth_expr berth_tfn_ramp(berth_tfn *fn, berth_expr base, uint16_t lanes);
 berth_expr berth_tfn_reduce_add(berth_tfn *fn, berth_expr a);
+// Node `id` (no leaf, no load) with other operands; the node itself where they are the same.
+berth_expr berth_tfn_rebuild(berth_tfn *fn, berth_expr id, berth_expr a, berth_expr b,
+                             berth_expr c);
 
 // Statements.
 berth_stmt berth_tfn_seq(berth_tfn *fn, const berth_stmt *statements, uint32_t count);

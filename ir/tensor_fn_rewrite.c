@@ -25,24 +25,6 @@ static berth_expr substitute_load(substitution *s, berth_expr id, berth_expr_nod
     return changed ? berth_tfn_load(s->fn, node.load.buf, indices, node.index_count) : id;
 }
 
-static berth_expr rebuild(substitution *s, berth_expr id, berth_expr_node node, berth_expr a,
-                          berth_expr b, berth_expr c) {
-    if (a == node.a && b == node.b && c == node.c) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_UNARY: return berth_tfn_unary(s->fn, (berth_unary)node.op, a);
-    case BERTH_EXPR_BINARY: return berth_tfn_binary(s->fn, (berth_binary)node.op, a, b);
-    case BERTH_EXPR_FMA: return berth_tfn_fma(s->fn, a, b, c);
-    case BERTH_EXPR_SELECT: return berth_tfn_select(s->fn, a, b, c);
-    case BERTH_EXPR_CAST:
-        return node.is_index ? berth_tfn_to_index(s->fn, a)
-                             : berth_tfn_cast(s->fn, (berth_dtype)node.dtype, a);
-    case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(s->fn, a, node.lanes);
-    case BERTH_EXPR_RAMP: return berth_tfn_ramp(s->fn, a, node.lanes);
-    case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(s->fn, a);
-    default: return id;
-    }
-}
-
 static berth_expr substitute(substitution *s, berth_expr id) {
     if (id == 0) return 0;
     if (id < s->done_count && s->done[id]) return s->done[id];
@@ -56,7 +38,7 @@ static berth_expr substitute(substitution *s, berth_expr id) {
         berth_expr a = substitute(s, node.a);
         berth_expr b = substitute(s, node.b);
         berth_expr c = substitute(s, node.c);
-        result = rebuild(s, id, node, a, b, c);
+        result = berth_tfn_rebuild(s->fn, id, a, b, c);
     }
     if (id < s->done_count) s->done[id] = result;
     return result;

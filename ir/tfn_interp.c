@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/intrinsic.h"
 #include "ir/tfn_scalar.h"
 
 // What a work-item owns: variables and the storage of buffers. Without LOCAL loops there is one
@@ -22,6 +23,7 @@ typedef struct interp {
     berth_lanes **memo;       // by expression: value in `memo_epoch[id]`
     uint64_t *memo_epoch;
     uint64_t epoch;
+    const berth_tfn *references[BERTH_INTRINSIC_COUNT];  // of those met so far
 } interp;
 
 static berth_status eval(interp *in, item *me, berth_expr id, berth_lanes *out);
@@ -211,6 +213,38 @@ static berth_status eval_widen(const berth_expr_node *node, const berth_lanes *a
     return BERTH_OK;
 }
 
+// Operands go to memory, row by row, and the reference runs on them.
+static berth_status eval_intrinsic(interp *in, item *me, const berth_expr_node *node,
+                                   berth_lanes *out) {
+    const berth_expr operands[BERTH_INTRINSIC_OPERANDS_MAX] = {node->a, node->b, node->c};
+    unsigned char bytes[BERTH_INTRINSIC_OPERANDS_MAX][8 * BERTH_TFN_INTERP_MAX_LANES];
+    void *buffers[BERTH_INTRINSIC_OPERANDS_MAX];
+    if (node->op >= BERTH_INTRINSIC_COUNT)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "intrinsic %d does not exist", node->op);
+    const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+    const berth_tfn **reference = &in->references[node->op];
+    if (!*reference)
+        BERTH_TRY(berth_intrinsic_reference(in->arena, (berth_intrinsic)node->op, reference));
+    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
+        berth_lanes value;
+        const berth_intrinsic_operand *operand = &facts->operands[i];
+        size_t size = berth_dtype_size_bytes(operand->dtype);
+        BERTH_TRY(eval(in, me, operands[i], &value));
+        if (value.lanes != operand->lanes)
+            return berth_status_make(BERTH_INVALID_ARGUMENT, "operand %d of %s has %d lanes", i,
+                                     facts->name, value.lanes);
+        for (int l = 0; l < value.lanes; ++l)
+            write_lane(operand->dtype, bytes[i] + (size_t)l * size, value.at[l]);
+        buffers[i] = bytes[i];
+    }
+    BERTH_TRY(berth_tfn_interpret(*reference, buffers, in->arena));
+    out->lanes = facts->operands[0].lanes;
+    size_t size = berth_dtype_size_bytes(facts->operands[0].dtype);
+    for (int l = 0; l < out->lanes; ++l)
+        out->at[l] = read_lane(facts->operands[0].dtype, bytes[0] + (size_t)l * size);
+    return BERTH_OK;
+}
+
 static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *out) {
     const berth_tfn *fn = in->fn;
     const berth_expr_node *node = berth_tfn_expr(fn, id);
@@ -264,6 +298,7 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *
         BERTH_TRY(eval(in, me, node->a, &a));
         eval_reduce_add(node, &a, out);
         return BERTH_OK;
+    case BERTH_EXPR_INTRINSIC: return eval_intrinsic(in, me, node, out);
     case BERTH_EXPR_NONE: break;
     }
     return berth_status_make(BERTH_INVALID_ARGUMENT, "expression %u is missing", id);

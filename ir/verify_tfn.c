@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/external.h"
+#include "ir/intrinsic.h"
 #include "ir/tensor_fn_type.h"
 
 typedef struct checker {
@@ -77,6 +78,25 @@ static berth_status check_equal_types(const checker *c, const char *what, berth_
     return problem(c, "operands of %s are %s and %s", what, x_text, y_text);
 }
 
+static berth_status check_intrinsic(const checker *c, const berth_expr_node *node) {
+    const berth_expr operands[BERTH_INTRINSIC_OPERANDS_MAX] = {node->a, node->b, node->c};
+    if (node->op >= BERTH_INTRINSIC_COUNT)
+        return problem(c, "intrinsic %d does not exist", node->op);
+    const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
+        berth_tfn_type wanted = {facts->operands[i].dtype, false, facts->operands[i].lanes};
+        berth_tfn_type given = berth_tfn_type_of(c->fn, operands[i]);
+        char wanted_text[24];
+        char given_text[24];
+        if (berth_tfn_type_equal(wanted, given)) continue;
+        berth_tfn_type_format(wanted, wanted_text);
+        berth_tfn_type_format(given, given_text);
+        return problem(c, "operand %d of %s is %s, it takes %s", i, facts->name, given_text,
+                       wanted_text);
+    }
+    return BERTH_OK;
+}
+
 // Operand types of one node whose operands are checked.
 static berth_status check_operands(const checker *c, const berth_expr_node *node) {
     switch ((berth_expr_kind)node->kind) {
@@ -97,6 +117,7 @@ static berth_status check_operands(const checker *c, const berth_expr_node *node
                                   (berth_tfn_type){BERTH_DTYPE_I64, true, 1}))
             return problem(c, "a ramp from what is no index");
         return BERTH_OK;
+    case BERTH_EXPR_INTRINSIC: return check_intrinsic(c, node);
     default: return BERTH_OK;
     }
 }
@@ -137,9 +158,11 @@ static berth_status check_expr(checker *c, berth_expr id) {
             check_access(c, node->load.buf, berth_tfn_load_indices(c->fn, id), node->index_count));
     } else if (node->kind != BERTH_EXPR_INT && node->kind != BERTH_EXPR_FLOAT) {
         const berth_expr operands[] = {node->a, node->b, node->c};
-        int count = node->kind == BERTH_EXPR_BINARY                                   ? 2
-                    : node->kind == BERTH_EXPR_FMA || node->kind == BERTH_EXPR_SELECT ? 3
-                                                                                      : 1;
+        int count = node->kind == BERTH_EXPR_BINARY ? 2
+                    : node->kind == BERTH_EXPR_FMA || node->kind == BERTH_EXPR_SELECT ||
+                            node->kind == BERTH_EXPR_INTRINSIC
+                        ? 3
+                        : 1;
         for (int i = 0; i < count; ++i) BERTH_TRY(check_expr(c, operands[i]));
         BERTH_TRY(check_operands(c, node));
     }

@@ -150,6 +150,10 @@ static void after_vector_let(berth_c_printer *p, const char *name, int bytes) {
     berth_c_line(p, "BERTH_KEEP_%d(%s);", bytes, name);
 }
 
+static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
+    return facts->c;
+}
+
 static const berth_c_language language = {
     .index_type = "int64_t",
     .index_bits = 64,
@@ -193,6 +197,7 @@ static const berth_c_language language = {
     .vector_lane = vector_lane,
     .after_vector_let = after_vector_let,
     .half_vectors = true,
+    .intrinsic_text = intrinsic_text,
     .stack_limit_bytes = 32768,
 };
 
@@ -225,6 +230,7 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     berth_strbuf whole = berth_strbuf_make(arena);
     berth_c_preamble(&whole);
     add_vector_types(p, &whole);
+    berth_c_add_intrinsics(p, &whole);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;

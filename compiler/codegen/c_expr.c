@@ -474,6 +474,22 @@ static const char *broadcast(berth_c_printer *p, berth_expr_node node) {
     return splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar, node.lanes);
 }
 
+static const char *intrinsic(berth_c_printer *p, berth_expr_node node) {
+    const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node.op);
+    if (!p->language->intrinsic_text(facts)) {
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "the intrinsic %s in this language",
+                                          facts->name));
+        return "0";
+    }
+    p->intrinsics[node.op] = true;
+    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i)
+        berth_c_value_type(p, facts->operands[i].dtype, facts->operands[i].lanes);
+    const char *a = berth_c_value(p, node.a);
+    const char *b = berth_c_value(p, node.b);
+    const char *c = berth_c_value(p, node.c);
+    return berth_arena_printf(p->arena, "berth_%s(%s, %s, %s)", facts->name, a, b, c);
+}
+
 static const char *compute(berth_c_printer *p, berth_expr id) {
     const berth_expr_node node = *node_of(p, id);
     berth_dtype dtype = (berth_dtype)node.dtype;
@@ -493,6 +509,7 @@ static const char *compute(berth_c_printer *p, berth_expr id) {
         const berth_expr_node *a = node_of(p, node.a);
         return call(p, "reduce_add", dtype, a->lanes, berth_c_value(p, node.a));
     }
+    case BERTH_EXPR_INTRINSIC: return intrinsic(p, node);
     case BERTH_EXPR_RAMP:
     case BERTH_EXPR_NONE: break;
     }

@@ -10,6 +10,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/schedule/linear.h"
+#include "ir/intrinsic.h"
 
 typedef struct berth_c_printer berth_c_printer;
 
@@ -46,6 +47,8 @@ typedef struct berth_c_language {
                                   int count);
     const char *(*vector_lane)(berth_c_printer *p, const char *name, int lane);
     void (*after_vector_let)(berth_c_printer *p, const char *name, int bytes);  // (optional)
+    // The function berth_<name> of an intrinsic; NULL = the language lacks it.
+    const char *(*intrinsic_text)(const berth_intrinsic_facts *facts);
     bool half_vectors;    // vector_load and vector_store convert f16 and bf16
     const char *barrier;  // statement text; NULL = unsupported
     uint32_t
@@ -68,10 +71,11 @@ struct berth_c_printer {
     uint32_t memo_count;
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
-    BERTH_VEC(uint32_t) vector_types;  // dtype << 16 | lanes, each once
-    berth_stmt nest;                   // being printed
-    berth_kernel_source *kernel;       // of the nest: languages with work-groups set its grid
-    berth_status status;               // first error
+    BERTH_VEC(uint32_t) vector_types;        // dtype << 16 | lanes, each once
+    bool intrinsics[BERTH_INTRINSIC_COUNT];  // used
+    berth_stmt nest;                         // being printed
+    berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
+    berth_status status;                     // first error
 };
 
 // Starts a printer over a copy of `fn`.
@@ -91,6 +95,9 @@ static inline bool berth_c_is_narrow(berth_dtype dtype) {
     return dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8 || dtype == BERTH_DTYPE_I16 ||
            dtype == BERTH_DTYPE_U16;
 }
+
+// Functions of the intrinsics used, each once even where the text of several sources becomes one.
+void berth_c_add_intrinsics(const berth_c_printer *p, berth_strbuf *out);
 
 void berth_c_line(berth_c_printer *p, const char *format, ...)
     BERTH_PRINTF(2, 3);                                      // indented, with newline

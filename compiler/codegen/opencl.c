@@ -268,6 +268,10 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
 
 // ---- the language -------------------------------------------------------------------------------
 
+static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
+    return facts->opencl;
+}
+
 #define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
         .index_type = index, .index_bits = bits,                                                   \
@@ -290,7 +294,8 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
         .declare_kernel = declare_kernel, .open_loop = open_loop,                                  \
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
-        .vector_lane = vector_lane, .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                    \
+        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \
+        .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                                                \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
@@ -313,7 +318,10 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     berth_c_printer *p = berth_c_printer_create(fn, fits_narrow(fn) ? &narrow : &wide, arena);
     berth_kernel_source *kernels = NULL;
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
-    out_result->source = berth_strbuf_text(&p->out);
+    berth_strbuf whole = berth_strbuf_make(arena);
+    berth_c_add_intrinsics(p, &whole);
+    berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
+    out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
     return BERTH_OK;
 }

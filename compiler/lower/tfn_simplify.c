@@ -95,21 +95,10 @@ static berth_expr simplify_select(simplifier *s, berth_expr id, berth_expr_node 
 }
 
 static berth_expr rebuild(simplifier *s, berth_expr id, berth_expr_node node) {
-    berth_tfn *fn = s->fn;
     berth_expr a = node.a ? simplify(s, node.a) : 0;
     berth_expr b = node.b ? simplify(s, node.b) : 0;
     berth_expr c = node.c ? simplify(s, node.c) : 0;
-    if (a == node.a && b == node.b && c == node.c) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_FMA: return berth_tfn_fma(fn, a, b, c);
-    case BERTH_EXPR_CAST:
-        return node.is_index ? berth_tfn_to_index(fn, a)
-                             : berth_tfn_cast(fn, (berth_dtype)node.dtype, a);
-    case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(fn, a, node.lanes);
-    case BERTH_EXPR_RAMP: return berth_tfn_ramp(fn, a, node.lanes);
-    case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(fn, a);
-    default: return id;
-    }
+    return berth_tfn_rebuild(s->fn, id, a, b, c);
 }
 
 static berth_expr simplify(simplifier *s, berth_expr id) {

@@ -217,6 +217,49 @@ static void merge_quotients(berth_tfn *fn, const berth_ranges *ranges, berth_lin
     }
 }
 
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
+                             int64_t k, bool modulo);
+
+// g * a + b with b in [0, g), g a divisor of k: over k it is a / (k / g), modulo k it is
+// g * (a % (k / g)) + b. False when the form has no such parts.
+static bool coarse_quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
+                            int64_t k, bool modulo, berth_linear *out) {
+    for (int i = 0; i < x->count; ++i) {
+        int64_t g = greatest_divisor(k, x->terms[i].coefficient);
+        if (g == 1 || g == k) continue;
+        berth_linear coarse = {.constant = floor_div(x->constant, g)};
+        berth_linear fine = {.constant = x->constant - coarse.constant * g};
+        for (int t = 0; t < x->count; ++t) {
+            berth_linear_term term = x->terms[t];
+            if (term.coefficient % g)
+                fine.terms[fine.count++] = term;
+            else
+                coarse.terms[coarse.count++] = (berth_linear_term){term.atom, term.coefficient / g};
+        }
+        berth_range range = berth_linear_range(fn, ranges, &fine);
+        if (range.low < 0 || range.high >= g) continue;
+        berth_linear inner = quotient(fn, ranges, &coarse, k / g, modulo);
+        if (!modulo) {
+            *out = inner;
+            return true;
+        }
+        if (add_scaled(fn, &fine, &inner, g)) {
+            *out = fine;
+            return true;
+        }
+    }
+    return false;
+}
+
 // x / k or x % k: the part of x that k divides comes out when the rest lies in [0, k).
 static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
                              int64_t k, bool modulo) {
@@ -233,6 +276,11 @@ static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const be
     rest.constant = x->constant - whole.constant * k;
     berth_range range = berth_linear_range(fn, ranges, &rest);
     if (range.low >= 0 && range.high < k) return modulo ? rest : whole;
+    berth_linear coarse = {0};
+    if (coarse_quotient(fn, ranges, &rest, k, modulo, &coarse)) {
+        if (modulo) return coarse;
+        if (add_scaled(fn, &coarse, &whole, 1)) return coarse;
+    }
     // 6 * i with i < 4 over 8: nothing comes out; keep one quotient of the rest.
     berth_expr inner = berth_linear_expr(fn, &rest);
     berth_expr atom = berth_tfn_binary(fn, modulo ? BERTH_BINARY_MOD : BERTH_BINARY_DIV, inner,

@@ -288,20 +288,7 @@ static berth_expr rebuild(load_rewriter *r, berth_expr id) {
     berth_expr a = node.a ? rewrite(r, node.a) : 0;
     berth_expr b = node.b ? rewrite(r, node.b) : 0;
     berth_expr c = node.c ? rewrite(r, node.c) : 0;
-    if (a == node.a && b == node.b && c == node.c) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_UNARY: return berth_tfn_unary(fn, (berth_unary)node.op, a);
-    case BERTH_EXPR_BINARY: return berth_tfn_binary(fn, (berth_binary)node.op, a, b);
-    case BERTH_EXPR_FMA: return berth_tfn_fma(fn, a, b, c);
-    case BERTH_EXPR_SELECT: return berth_tfn_select(fn, a, b, c);
-    case BERTH_EXPR_CAST:
-        return node.is_index ? berth_tfn_to_index(fn, a)
-                             : berth_tfn_cast(fn, (berth_dtype)node.dtype, a);
-    case BERTH_EXPR_BROADCAST: return berth_tfn_broadcast(fn, a, node.lanes);
-    case BERTH_EXPR_RAMP: return berth_tfn_ramp(fn, a, node.lanes);
-    case BERTH_EXPR_REDUCE_ADD: return berth_tfn_reduce_add(fn, a);
-    default: return id;
-    }
+    return berth_tfn_rebuild(fn, id, a, b, c);
 }
 
 static berth_expr rewrite(load_rewriter *r, berth_expr id) {

@@ -15,6 +15,7 @@
 #define BERTH_COMPILER_SCHEDULE_NEST_H_
 
 #include "compiler/schedule/linear.h"
+#include "ir/intrinsic.h"
 
 #define BERTH_NEST_MAX_LOOPS 16
 
@@ -119,5 +120,10 @@ BERTH_MUST_USE berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *
 BERTH_MUST_USE berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest,
                                                          int tile_loops, uint16_t lanes,
                                                          int64_t valid);
+// The same with an intrinsic as the step of the reduction (tensorize.h): the last tile loop has as
+// many iterations as its result has lanes, the innermost loop of the reduction its depth.
+BERTH_MUST_USE berth_status berth_schedule_intrinsic_tile(berth_tfn *fn, berth_nest *nest,
+                                                          int tile_loops, berth_intrinsic id,
+                                                          int64_t valid);
 
 #endif  // BERTH_COMPILER_SCHEDULE_NEST_H_

@@ -2,7 +2,7 @@
 // van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication", section 4).
 #include <string.h>
 
-#include "compiler/schedule/nest.h"
+#include "compiler/schedule/tensorize.h"
 
 #define MAX_POSITIONS 64
 
@@ -15,8 +15,9 @@ typedef struct tiler {
     bool has_row;
     bool has_column;
     uint16_t lanes;
-    berth_buf acc;     // vectors, [row * columns + column]
-    berth_var marker;  // stands for the accumulator while expressions are vectorised
+    berth_buf acc;              // vectors, [row * columns + column]
+    berth_var marker;           // stands for the accumulator while expressions are vectorised
+    berth_intrinsic intrinsic;  // BERTH_INTRINSIC_COUNT: none
     BERTH_VEC(berth_stmt) out;
 } tiler;
 
@@ -199,9 +200,21 @@ static berth_status take_loops(tiler *t, const berth_nest *nest, int tile_loops)
     return BERTH_OK;
 }
 
-berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
-                                          uint16_t lanes, int64_t valid) {
-    tiler t = {.fn = fn, .lanes = lanes};
+// The step of the sum in vectors: the intrinsic takes the innermost loop with it.
+static berth_expr widen_update(tiler *t) {
+    if (t->intrinsic == BERTH_INTRINSIC_COUNT) return widen(t, t->reduction.update);
+    berth_nest *loops = &t->reduction.loops;
+    if (loops->count == 0) return 0;
+    berth_nest_loop depth = loops->loops[loops->count - 1];
+    if (depth.extent != berth_intrinsic_depth(t->intrinsic)) return 0;
+    loops->count--;
+    return berth_tensorize_update(t->fn, t->reduction.update, t->lane.var, depth.var, t->intrinsic,
+                                  t->reduction.acc, berth_tfn_var_ref(t->fn, t->marker));
+}
+
+static berth_status tile(berth_tfn *fn, berth_nest *nest, int tile_loops, uint16_t lanes,
+                         int64_t valid, berth_intrinsic intrinsic) {
+    tiler t = {.fn = fn, .lanes = lanes, .intrinsic = intrinsic};
     if (!berth_reduction_parse(fn, nest->body, &t.reduction))
         return refuse("the body is not a reduction");
     if (!berth_nest_is_independent(fn, nest)) return refuse("iterations depend on each other");
@@ -209,7 +222,7 @@ berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int t
     berth_dtype dtype = fn->bufs.data[t.reduction.acc].dtype;
     t.marker = berth_tfn_let_var(fn, "acc", dtype, lanes, false);
     berth_expr init = widen(&t, t.reduction.init);
-    berth_expr update = widen(&t, t.reduction.update);
+    berth_expr update = widen_update(&t);
     if (!init || !update) return refuse("the reduction has no vector form");
     int64_t dims[] = {t.row.extent * t.column.extent};
     t.acc = berth_tfn_buffer(fn, "acc", dtype, 1, dims, BERTH_SCOPE_REGISTER);
@@ -232,4 +245,14 @@ berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int t
     nest->body = take(&t);
     nest->count -= tile_loops;
     return BERTH_OK;
+}
+
+berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
+                                          uint16_t lanes, int64_t valid) {
+    return tile(fn, nest, tile_loops, lanes, valid, BERTH_INTRINSIC_COUNT);
+}
+
+berth_status berth_schedule_intrinsic_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
+                                           berth_intrinsic id, int64_t valid) {
+    return tile(fn, nest, tile_loops, berth_intrinsic_get(id)->operands[0].lanes, valid, id);
 }

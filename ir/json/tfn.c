@@ -2,14 +2,15 @@
 // ones before them, so that shared parts stay shared), and the body as nested statements.
 #include <string.h>
 
+#include "ir/intrinsic.h"
 #include "ir/json/hooks.h"
 #include "ir/json/reader.h"
 #include "ir/json/writer.h"
 #include "ir/tensor_fn_type.h"
 
-static const char *const expr_kinds[] = {"none",      "int",    "float",     "var",    "load",
-                                         "unary",     "binary", "fma",       "select", "cast",
-                                         "broadcast", "ramp",   "reduce_add"};
+static const char *const expr_kinds[] = {"none",      "int",    "float",      "var",      "load",
+                                         "unary",     "binary", "fma",        "select",   "cast",
+                                         "broadcast", "ramp",   "reduce_add", "intrinsic"};
 static const char *const stmt_kinds[] = {"none", "seq", "for",   "store",
                                          "let",  "if",  "alloc", "barrier"};
 
@@ -70,6 +71,10 @@ static uint32_t put_expr(tfn_writer *t, berth_expr id) {
         break;
     case BERTH_EXPR_BINARY:
         berth_json_put(t->w, object, "op", json_string(berth_binary_name((berth_binary)node->op)));
+        break;
+    case BERTH_EXPR_INTRINSIC:
+        berth_json_put(t->w, object, "op",
+                       json_string(berth_intrinsic_get((berth_intrinsic)node->op)->name));
         break;
     default: break;
     }
@@ -191,20 +196,28 @@ static berth_status get_op(berth_json_reader *r, const json_t *object, berth_exp
     const char *text = NULL;
     berth_unary unary = BERTH_UNARY_NEG;
     berth_binary binary = BERTH_BINARY_ADD;
+    berth_intrinsic intrinsic = BERTH_INTRINSIC_COUNT;
+    bool fine = false;
     BERTH_TRY(berth_json_get_text(r, object, "op", false, &text));
-    bool fine = node->kind == BERTH_EXPR_UNARY
-                    ? berth_unary_from_name(text, strlen(text), &unary)
-                    : berth_binary_from_name(text, strlen(text), &binary);
-    if (!fine) return berth_json_expected(r, "op", "an operator");
-    node->op = (uint8_t)(node->kind == BERTH_EXPR_UNARY ? (int)unary : (int)binary);
-    return BERTH_OK;
+    if (node->kind == BERTH_EXPR_UNARY) {
+        fine = berth_unary_from_name(text, strlen(text), &unary);
+        node->op = (uint8_t)unary;
+    } else if (node->kind == BERTH_EXPR_BINARY) {
+        fine = berth_binary_from_name(text, strlen(text), &binary);
+        node->op = (uint8_t)binary;
+    } else {
+        fine = berth_intrinsic_from_name(text, strlen(text), &intrinsic);
+        node->op = (uint8_t)intrinsic;
+    }
+    return fine ? BERTH_OK : berth_json_expected(r, "op", "an operator");
 }
 
 static uint32_t operands_of(const berth_expr_node *node) {
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_BINARY: return 2;
     case BERTH_EXPR_FMA:
-    case BERTH_EXPR_SELECT: return 3;
+    case BERTH_EXPR_SELECT:
+    case BERTH_EXPR_INTRINSIC: return 3;
     default: return 1;
     }
 }
@@ -252,6 +265,7 @@ static berth_status read_expr(tfn_reader *t, const json_t *object) {
         break;
     case BERTH_EXPR_UNARY:
     case BERTH_EXPR_BINARY:
+    case BERTH_EXPR_INTRINSIC:
         BERTH_TRY(get_op(t->r, object, &node));
         BERTH_TRY(read_operands(t, object, &node));
         break;

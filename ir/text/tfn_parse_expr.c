@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/intrinsic.h"
 #include "ir/text/tfn_parser.h"
 
 static berth_status parse_binary(berth_tfn_parser *t, int precedence, berth_expr *out);
@@ -156,8 +157,12 @@ static bool find_call(const berth_token *word, berth_expr_node *out, int *out_co
     }
     berth_unary unary = BERTH_UNARY_NEG;
     berth_binary binary = BERTH_BINARY_ADD;
+    berth_intrinsic intrinsic = BERTH_INTRINSIC_COUNT;
     berth_tfn_type type;
-    if (berth_unary_from_name(word->text, word->length, &unary)) {
+    if (berth_intrinsic_from_name(word->text, word->length, &intrinsic)) {
+        *out = (berth_expr_node){.kind = BERTH_EXPR_INTRINSIC, .op = (uint8_t)intrinsic};
+        *out_count = 3;
+    } else if (berth_unary_from_name(word->text, word->length, &unary)) {
         *out = (berth_expr_node){.kind = BERTH_EXPR_UNARY, .op = (uint8_t)unary};
         *out_count = 1;
     } else if (berth_binary_from_name(word->text, word->length, &binary)) {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/intrinsic.h"
 #include "ir/tensor_fn_type.h"
 #include "ir/text/hooks.h"
 #include "ir/text/literal.h"
@@ -154,6 +155,10 @@ static void print_node(tfn_printer *t, berth_expr id, const berth_expr_node *nod
     case BERTH_EXPR_BROADCAST: print_wide(t, "broadcast", node); break;
     case BERTH_EXPR_RAMP: print_wide(t, "ramp", node); break;
     case BERTH_EXPR_REDUCE_ADD: print_call(t, "reduce_add", &node->a, 1); break;
+    case BERTH_EXPR_INTRINSIC:
+        print_call(t, berth_intrinsic_get((berth_intrinsic)node->op)->name,
+                   (berth_expr[]){node->a, node->b, node->c}, 3);
+        break;
     }
 }
 

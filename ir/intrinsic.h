@@ -1,0 +1,46 @@
+// Intrinsics: instructions of devices that expressions of tensor functions name
+// (BERTH_EXPR_INTRINSIC). What each computes is itself a tensor function, its reference: the
+// interpreter runs it, and the schedule step that puts intrinsics in (schedule/tensorize.h) looks
+// for it. The table is intrinsics.def.
+//
+// Operands are regions that lie in registers: the elements of the reference's parameter, row by
+// row, in the lanes of a vector. Immutable; thread-safe.
+#ifndef BERTH_IR_INTRINSIC_H_
+#define BERTH_IR_INTRINSIC_H_
+
+#include "ir/tensor_fn.h"
+
+#define BERTH_INTRINSIC_OPERANDS_MAX 3
+
+typedef enum berth_intrinsic {
+#define BERTH_INTRINSIC(id, ...) BERTH_INTRINSIC_##id,
+#include "ir/intrinsics.def"
+    BERTH_INTRINSIC_COUNT
+} berth_intrinsic;
+
+typedef struct berth_intrinsic_operand {
+    berth_dtype dtype;
+    uint16_t lanes;
+} berth_intrinsic_operand;
+
+typedef struct berth_intrinsic_facts {
+    const char *name;
+    const char *needs;                                               // features; see intrinsics.def
+    berth_intrinsic_operand operands[BERTH_INTRINSIC_OPERANDS_MAX];  // [0] is the result, too
+    const char *reference;
+    const char *c;  // text of the function berth_<name>; NULL = the language lacks it
+    const char *opencl;
+} berth_intrinsic_facts;
+
+const berth_intrinsic_facts *berth_intrinsic_get(berth_intrinsic id);
+bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out);
+
+// The expression; operands must have the types of the table.
+berth_expr berth_tfn_intrinsic(berth_tfn *fn, berth_intrinsic id, berth_expr a, berth_expr b,
+                               berth_expr c);
+
+// The reference as a function of a new module in `arena`. O(its text). Errors: out of memory.
+BERTH_MUST_USE berth_status berth_intrinsic_reference(berth_arena *arena, berth_intrinsic id,
+                                                      const berth_tfn **out);
+
+#endif  // BERTH_IR_INTRINSIC_H_
