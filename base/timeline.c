@@ -11,6 +11,7 @@ enum {
     MARGIN_RIGHT = 250,
     MARGIN_TOP = 24,
     MARGIN_BOTTOM = 62,
+    NOTE_PX = 16,  // a line below the legend
     TITLE_PX = 30,
     ROW_PX = 30,
     UNUSED_ROW_PX = 12,
@@ -295,12 +296,22 @@ static void draw_legend(const canvas *c) {
     }
 }
 
+static void draw_notes(const canvas *c) {
+    for (uint32_t i = 0; i < c->in->note_count; ++i) {
+        berth_strbuf_addf(c->out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" fill=\"#52606d\">",
+                          c->left, c->bottom + 62 + (double)NOTE_PX * i);
+        add_text(c, c->in->notes[i]);
+        berth_strbuf_add(c->out, "</text>\n");
+    }
+}
+
 static void draw(const canvas *c) {
     berth_strbuf_addf(c->out,
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
                       "font-family=\"sans-serif\" font-size=\"12\">\n"
                       "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                      c->left + c->width + MARGIN_RIGHT, c->bottom + MARGIN_BOTTOM);
+                      c->left + c->width + MARGIN_RIGHT,
+                      c->bottom + MARGIN_BOTTOM + (double)NOTE_PX * c->in->note_count);
     if (c->in->title) {
         berth_strbuf_addf(c->out, "<text x=\"%.2f\" y=\"20\" font-size=\"15\">", c->left);
         add_text(c, c->in->title);
@@ -311,6 +322,7 @@ static void draw(const canvas *c) {
     draw_axis(c);
     for (uint32_t i = 0; i < c->in->line_count; ++i) draw_line(c, &c->in->lines[i]);
     draw_legend(c);
+    draw_notes(c);
     berth_strbuf_add(c->out, "</svg>\n");
 }
 

@@ -63,6 +63,8 @@ typedef struct berth_timeline {
     uint32_t line_count;
     const berth_timeline_key *keys;  // the legend
     uint32_t key_count;
+    const char *const *notes;  // lines below it
+    uint32_t note_count;
 } berth_timeline;
 
 // Adds an SVG document. Inside berth_arena_try of the buffer's arena.

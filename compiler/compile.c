@@ -144,11 +144,26 @@ static bool is_gpu(const berth_target *target) {
     return target->kind == BERTH_DEVICE_CUDA || target->kind == BERTH_DEVICE_VULKAN;
 }
 
-// The target for which a plan is made. Where no device that computes has a code generator yet, a
-// plan (and only a plan) is made as if its GPUs ran OpenCL kernels: their figures stay. NULL: the
-// target has no such GPU.
+// Names and kinds of the devices that should compute and have no code generator: the GPUs, or the
+// others. "" for none.
+static const char *without_code(const berth_multi_target *target, bool gpus, berth_arena *arena) {
+    berth_strbuf out = berth_strbuf_make(arena);
+    const char *kind = "";
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        const berth_target_device *device = &target->devices[d];
+        const char *own = berth_device_kind_name(device->target->kind);
+        if (device->host_only || is_gpu(device->target) != gpus || berth_codegen_find(own))
+            continue;
+        berth_strbuf_addf(&out, "%s%s", out.length ? ", " : "", device->name);
+        kind = own;
+    }
+    if (out.length) berth_strbuf_addf(&out, " (%s)", kind);
+    return berth_strbuf_text(&out);
+}
+
+// The target for which a plan (and only a plan) is made: GPUs that have no code generator yet as if
+// they ran OpenCL kernels. Their figures stay.
 static const berth_multi_target *stand_in(const berth_multi_target *target, berth_arena *arena) {
-    bool any = false;
     berth_multi_target *copy = berth_arena_copy(arena, target, sizeof(*target));
     berth_target_device *devices =
         berth_arena_copy(arena, target->devices, target->device_count * sizeof(*devices));
@@ -157,11 +172,10 @@ static const berth_multi_target *stand_in(const berth_multi_target *target, bert
         berth_target *gpu = berth_arena_copy(arena, devices[d].target, sizeof(*gpu));
         gpu->kind = BERTH_DEVICE_OPENCL;
         devices[d].target = gpu;
-        devices[d].virtual_id = d;  // distinct: no other device is an OpenCL one
-        any = true;
+        devices[d].virtual_id = BERTH_TARGET_MAX_DEVICES + d;  // no other OpenCL device's
     }
     copy->devices = devices;
-    return any ? copy : NULL;
+    return copy;
 }
 
 static berth_status explain_no_code(const berth_compile_options *options, berth_arena *arena,
@@ -196,7 +210,9 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
         .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
     if (status) return explain_no_code(options, module->arena, status);
-    if (pipeline->note && !pipeline->plan->note) pipeline->plan->note = pipeline->note;
+    for (size_t i = 0; i < sizeof(pipeline->notes) / sizeof(pipeline->notes[0]); ++i)
+        if (pipeline->notes[i])
+            berth_plan_add_note(pipeline->plan, module->arena, pipeline->notes[i]);
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
     return BERTH_OK;
@@ -318,6 +334,7 @@ typedef struct job {
     const berth_compile_options *options;
     berth_compile_result *result;
     berth_pipeline pipeline;
+    bool whole;  // all passes, not some of the caller's choice
 } job;
 
 #ifdef NDEBUG
@@ -326,22 +343,38 @@ static const bool always_verify = false;
 static const bool always_verify = true;  // debug builds check the module after every pass
 #endif
 
+// What a plan is not about, and the target it is made for.
+static void note_devices_without_code(job *j, berth_compile_options *planned) {
+    berth_arena *arena = j->module->arena;
+    const char *other = NULL;
+    bool some = makes_code(planned->target, &other);
+    const char *gpus = without_code(planned->target, true, arena);
+    const char *others = without_code(planned->target, false, arena);
+    j->pipeline.notes[0] = planned->note;
+    // Single passes show the devices of the target as they are, where it can be planned so.
+    if (planned->plan_only && *gpus && (j->whole || !some)) {
+        j->pipeline.notes[1] =
+            berth_arena_printf(arena,
+                               "this version makes no code for %s yet: planned as for OpenCL "
+                               "kernels, `berth build` %s",
+                               gpus, some ? "uses the other devices alone" : "will refuse");
+        planned->target = stand_in(planned->target, arena);
+    } else if (*gpus) {
+        berth_log_message(planned->log, BERTH_LOG_INFO,
+                          "this version makes no code for %s yet: nothing runs there", gpus);
+    }
+    if (!*others) return;
+    j->pipeline.notes[2] = berth_arena_printf(
+        arena, "this version makes no code for %s yet: nothing runs there", others);
+    if (!planned->plan_only)
+        berth_log_message(planned->log, BERTH_LOG_INFO, "%s", j->pipeline.notes[2]);
+}
+
 static berth_status run_passes(void *user) {
     job *j = user;
     berth_compile_options planned = *j->options;
-    const char *other = NULL;
-    if (planned.plan_only && !makes_code(planned.target, &other) && other) {
-        const berth_multi_target *target = stand_in(planned.target, j->module->arena);
-        if (target) {
-            planned.target = target;
-            j->pipeline.options = &planned;
-            j->pipeline.note = berth_arena_printf(
-                j->module->arena,
-                "this version makes no code for %s devices yet: planned as for OpenCL kernels, "
-                "`berth build` will refuse",
-                other);
-        }
-    }
+    note_devices_without_code(j, &planned);
+    j->pipeline.options = &planned;
     berth_pass_context context = {.log = j->options->log,
                                   .instruments = j->options->instruments,
                                   .instrument_count = j->options->instrument_count,
@@ -380,7 +413,11 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
                                  "have; it has \"%s\" (`berth plan` works without)",
                                  berth_runtime_kind_name(target->runtime),
                                  berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
-    job j = {.module = module, .passes = pipeline_passes, .options = options, .result = out_result};
+    job j = {.module = module,
+             .passes = pipeline_passes,
+             .options = options,
+             .result = out_result,
+             .whole = true};
     while (pipeline_passes[j.pass_count]) j.pass_count++;
     return run_job(&j);
 }

@@ -36,10 +36,10 @@ typedef struct berth_compile_options {
 
     bool expose_values;  // every operation's result becomes an output too (finding where results
                          // differ)
-    // Plan placement and memory; the program's code images stay empty. Where no device that
-    // computes has a code generator, GPUs are planned as for OpenCL kernels (the plan's note says
-    // so).
+    // Plan placement and memory; the program's code images stay empty. GPUs that have no code
+    // generator are planned as for OpenCL kernels (the plan's notes say so).
     bool plan_only;
+    const char *note;  // (optional) one more note for the plan: what was assumed about the target
 
     berth_log log;
     void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);

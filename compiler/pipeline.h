@@ -28,7 +28,7 @@ typedef struct berth_pipeline {
     uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
     const berth_program *program;
     const berth_memory_report *memory;
-    const char *note;        // for the plan, NULL = nothing to say
+    const char *notes[3];    // for the plan, as many as there are; NULL = nothing to say
     berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
     uint32_t over_device;    // whose memory did not suffice
     uint64_t over_bytes;     // by how much; 0 = all sufficed

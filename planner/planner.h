@@ -133,7 +133,8 @@ typedef struct berth_plan {
     bool proven;         // optimal in the model
     bool reproducible;   // false: the time budget ended the search
     uint64_t search_nodes;
-    const char *note;       // what was left out, NULL = nothing
+    const char **notes;  // what was left out, or assumed: what the figures are not about
+    uint32_t note_count;
     const char **warnings;  // pins that match only what was folded away, operations that the
                             // default device cannot run, ...
     uint32_t warning_count;
@@ -146,6 +147,9 @@ typedef struct berth_plan {
 BERTH_MUST_USE berth_status berth_plan_module(berth_module *module,
                                               const berth_plan_options *options,
                                               berth_plan **out_plan);
+
+// Adds a note (borrowed) to a plan of `arena`. Inside berth_arena_try.
+void berth_plan_add_note(berth_plan *plan, berth_arena *arena, const char *note);
 
 // The strategies: name and one line about each; false behind the last.
 bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **out_doc);

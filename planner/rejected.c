@@ -271,8 +271,9 @@ void berth_planner__reject(const berth_planner_state *state, const uint32_t *ass
     r.sentence = berth_arena_new_array(arena, const char *, cells);
     fill_capacities(&r);
     relax(&r);
-    if (!r.exact && !plan->note)
-        plan->note = "a large module: cost differences are those of an operation by itself";
+    if (!r.exact)
+        berth_plan_add_note(plan, state->arena,
+                            "a large module: cost differences are those of an operation by itself");
     for (uint32_t i = 0; i < plan->entry_count; ++i) {
         berth_plan_entry *entry = &plan->entries[i];
         uint32_t node = choice->placement->node_of_op[entry->op];

@@ -164,6 +164,12 @@ static void report_function(reporter *r) {
     for (uint32_t i = 0; i < root->results.count; ++i) add_border(r, BERTH_PLAN_RESULT, i);
 }
 
+void berth_plan_add_note(berth_plan *plan, berth_arena *arena, const char *note) {
+    plan->notes = berth_arena_grow(arena, plan->notes, plan->note_count * sizeof(*plan->notes),
+                                   (plan->note_count + 1) * sizeof(*plan->notes));
+    plan->notes[plan->note_count++] = note;
+}
+
 static void take_turn(const berth_planner_state *state, berth_plan *plan,
                       const berth_plan_copy *copy) {
     const berth_graph *graph = state->functions[state->main].graph;

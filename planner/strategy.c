@@ -474,10 +474,11 @@ static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
     plan->found_by = choice->found_by;
     plan->reproducible = choice->reproducible;
     plan->search_nodes = choice->search_nodes;
-    plan->note = choice->note;
-    if (!plan->note && choice->objective == BERTH_PLACE_THROUGHPUT)
-        plan->note = "the executor runs one request after the other; loads are for a pipeline of "
-                     "requests";
+    if (choice->note) berth_plan_add_note(plan, state->arena, choice->note);
+    if (choice->objective == BERTH_PLACE_THROUGHPUT)
+        berth_plan_add_note(plan, state->arena,
+                            "the executor runs one request after the other; loads are for a "
+                            "pipeline of requests");
     if (state->options->explain) berth_planner__reject(state, assignment, plan);
     return BERTH_OK;
 }
@@ -490,10 +491,12 @@ berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan) 
     plan->reproducible = true;
     if (!state->choice) {
         if (!by_rules(state))
-            plan->note = berth_arena_printf(
-                state->arena,
-                "more than %u operations: placed by the rules, the prediction is a plain sum",
-                BERTH_PLAN_SEARCH_LIMIT);
+            berth_plan_add_note(
+                plan, state->arena,
+                berth_arena_printf(state->arena,
+                                   "more than %u operations: placed by the rules, the prediction "
+                                   "is a plain sum",
+                                   BERTH_PLAN_SEARCH_LIMIT));
         return BERTH_OK;
     }
     berth_status status = value_choice(state, plan);

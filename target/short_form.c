@@ -217,6 +217,12 @@ static json *resolve_device(reader *r, json *given, berth_device_kind kind) {
         berth_target__json_set(r->parse->scratch, resolved, "memory_capacity_bytes", NULL);
         return berth_target__json_merge(r->parse->scratch, resolved, given);
     }
+    if (machine->devices_asked && kind == BERTH_DEVICE_OPENCL)
+        berth_log_message(r->parse->options->log, BERTH_LOG_WARNING,
+                          "%s:%u is not on this machine (%s): its figures are general ones",
+                          berth_device_kind_name(kind), r->devices_of_kind[kind] - 1,
+                          machine->devices_missing ? machine->devices_missing
+                                                   : "the drivers find no such device");
     return given;
 }
 

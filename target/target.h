@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/dtype.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "target/virtual_device.h"
 
@@ -223,6 +224,8 @@ typedef struct berth_machine_facts {
     int64_t memory_capacity_bytes;
     const berth_machine_device *devices;  // opencl, vulkan, cuda devices in driver order
     uint32_t device_count;
+    bool devices_asked;           // drivers were asked for them
+    const char *devices_missing;  // why there are none; NULL = not known, or there are some
 } berth_machine_facts;
 
 // Fills the CPU facts (no devices) from /proc/cpuinfo, CPU identification and sysconf. Strings go
@@ -254,6 +257,7 @@ typedef struct berth_target_options {
     const char *runtime;      // "hosted", "bare" (--runtime)
     const char *const *pins;  // "PATTERN=DEVICE" (--pin), NULL-terminated; before the target's own
     bool no_files;            // never read a file (untrusted text)
+    berth_log log;            // warnings: what was assumed, as "opencl" without such a device here
 } berth_target_options;
 
 // Reads `text`: a tag, a short form, JSON, the path of a JSON file, or "local"; merges the options,

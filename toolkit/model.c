@@ -12,6 +12,8 @@ struct berth_model {
     berth_multi_target *target;
     berth_compile_result compiled;
     const berth_program *program;
+    berth_log log;
+    const char *note;  // what was assumed about the target; NULL = nothing
 };
 
 // ---- this machine -------------------------------------------------------------------------------
@@ -26,7 +28,9 @@ static berth_status add_driver_devices(berth_arena *arena, const char *kind,
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
     if (status && berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    facts->devices_asked = true;
     if (status) {  // not here: `local` then has no such device, and `berth devices` says why
+        facts->devices_missing = berth_arena_strdup(arena, berth_status_message(status));
         berth_status_free(status);
         return BERTH_OK;
     }
@@ -78,12 +82,23 @@ berth_status berth_machine_facts_for(berth_arena *arena, const char *target,
                                  : berth_machine_facts_host(arena, out_facts);
 }
 
+// What was assumed about the target is said at once, and by the plan.
+static void note_assumption(void *state, berth_log_level level, const char *message) {
+    berth_model *model = state;
+    berth_log_message(model->log, level, "%s", message);
+    const char *before = model->note;
+    model->note = before ? berth_arena_printf(model->arena, "%s; %s", before, message)
+                         : berth_arena_strdup(model->arena, message);
+}
+
 static berth_status parse_target(berth_model *model, const berth_model_options *options) {
     const char *text = options->target ? options->target : "cpu";
+    model->log = options->compile.log;
     berth_machine_facts facts;
     BERTH_TRY(berth_machine_facts_for(model->arena, text, &facts));
     berth_target_options target_options = options->target_options;
     target_options.machine = &facts;
+    target_options.log = (berth_log){note_assumption, model};
     return berth_target_parse(model->arena, text, &target_options, &model->target);
 }
 
@@ -123,6 +138,7 @@ static berth_status compile_model(berth_model *model, const char *path,
     uint64_t reserve_bytes[BERTH_TARGET_MAX_DEVICES] = {0};
     berth_compile_options compile = options->compile;
     compile.target = model->target;
+    compile.note = model->note;
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
         berth_status status =

@@ -236,6 +236,8 @@ void berth_plan_picture_svg(const berth_model *model, berth_strbuf *out) {
                                      .span_count = p.spans.count,
                                      .lines = lines,
                                      .line_count = make_lines(p.plan, lines),
+                                     .notes = p.plan->notes,
+                                     .note_count = p.plan->note_count,
                                      .keys = keys,
                                      .key_count = make_keys(&p, keys)};
     berth_timeline_draw(&timeline, out);

@@ -431,7 +431,8 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .runtime = cli->runtime,
                                .pins = cli->pins.count ? cli->pins.data : NULL,
                                .overrides = cli->overrides.count ? cli->overrides.data : NULL,
-                               .tag_folder = getenv("BERTH_TAGS")};
+                               .tag_folder = getenv("BERTH_TAGS"),
+                               .log = berth_cli_log(cli)};
     out->import.log = berth_cli_log(cli);
     read_dims(cli, out);
     if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));

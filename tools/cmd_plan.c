@@ -57,7 +57,8 @@ static void print_rejected(const berth_multi_target *target, const berth_plan_en
 
 static void print_value(berth_arena *arena, const berth_plan *plan) {
     berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
-    if (plan->note) berth_cli_print("note         %s\n", plan->note);
+    for (uint32_t i = 0; i < plan->note_count; ++i)
+        berth_cli_print("note         %s\n", plan->notes[i]);
     if (!plan->valued) return;
     berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n",
                     berth_plan_value_text(arena, plan), plan->found_by,
@@ -105,10 +106,13 @@ static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *t
 }
 
 static json_t *value_json(const berth_plan *plan) {
+    json_t *notes = json_array();
+    for (uint32_t i = 0; i < plan->note_count; ++i)
+        json_array_append_new(notes, berth_cli_json_text(plan->notes[i]));
     json_t *json =
         json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
-                  "note", berth_cli_json_text(plan->note), "reproducible", (int)plan->reproducible,
-                  "search_nodes", (json_int_t)plan->search_nodes);
+                  "notes", notes, "reproducible", (int)plan->reproducible, "search_nodes",
+                  (json_int_t)plan->search_nodes);
     if (!plan->valued) return json;
     json_t *value =
         json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", shown_unit(plan), "value",

@@ -258,6 +258,7 @@ static berth_status run(void *state) {
         .executor = command->cli.executor,
         .runtime = command->cli.runtime,
         .pins = command->cli.pins.data,
+        .log = berth_cli_log(&command->cli),
     };
     if (strcmp(command->action, "show") == 0) return show(command, &target_options, json);
     bool invalid = false;

@@ -96,3 +96,62 @@ Test(plan_command, the_picture_is_the_schedule) {
     cr_expect_float_eq(most_ms, predicted_ms, 1e-5 * predicted_ms, "%g, %g", most_ms, predicted_ms);
     json_decref(plan);
 }
+
+// Whether a note says so.
+static bool noted(const json_t *plan, const char *part) {
+    size_t i = 0;
+    const json_t *note = NULL;
+    json_array_foreach(json_object_get(json_object_get(plan, "objective"), "notes"), i,
+                       note) if (strstr(json_string_value(note), part)) return true;
+    return false;
+}
+
+static size_t operations_on(const json_t *plan, const char *device) {
+    size_t count = 0, i = 0;
+    const json_t *operation = NULL;
+    json_array_foreach(json_object_get(plan, "operations"), i, operation) count +=
+        strncmp(json_string_value(json_object_get(operation, "device")), device, strlen(device)) ==
+        0;
+    return count;
+}
+
+// GPUs without a code generator are planned for, and the plan says what that is worth, whoever
+// makes it and for what; where nothing can be planned it says that.
+Test(plan_command, devices_without_a_code_generator) {
+    static const char *const ways[] = {"", "--strategy auto", "--objective throughput",
+                                       "--strategy auto --objective throughput",
+                                       "--strategy auto --objective memory"};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
+        char arguments[512];
+        snprintf(arguments, sizeof(arguments),
+                 "plan " DIGITS " --dim batch=64 --target aws/g4dn.12xlarge %s --format=json",
+                 ways[i]);
+        json_t *plan = berth_run_json(arguments);
+        cr_expect(noted(plan, "gpu0, gpu1, gpu2, gpu3 (cuda) yet: planned as for OpenCL kernels"),
+                  "%s", arguments);
+        cr_expect_gt(operations_on(plan, "gpu"), 0, "%s", arguments);
+        cr_expect_eq(noted(plan, "one request after the other"),
+                     strstr(ways[i], "throughput") != NULL);
+        json_decref(plan);
+        snprintf(arguments, sizeof(arguments),
+                 "plan " DIGITS " --dim batch=64 --target vta,cpu %s --format=json", ways[i]);
+        plan = berth_run_json(arguments);
+        cr_expect(noted(plan, "vta:0 (vta) yet: nothing runs there"), "%s", arguments);
+        cr_expect_eq(operations_on(plan, "vta"), 0);
+        json_decref(plan);
+    }
+    const char *svg =
+        berth_run("plan " DIGITS " --dim batch=64 --target nvidia/t4 --format=svg")->out;
+    cr_expect(strstr(svg, "planned as for OpenCL kernels"), "%s", svg);
+}
+
+// The ICD loader finds no platform.
+Test(plan_command, devices_that_are_not_here) {
+    cr_assert_eq(setenv("OCL_ICD_VENDORS", "/nonexistent", 1), 0);
+    const result *r = berth_run("plan " DIGITS " --dim batch=64 --target opencl --quiet");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect(strstr(r->err, "warning: opencl:0 is not on this machine"), "%s", r->err);
+    cr_expect(strstr(r->out, "\nnote         opencl:0 is not on this machine"), "%s", r->out);
+    r = berth_run("plan " DIGITS " --dim batch=64 --target amd/mi300x --quiet");
+    cr_expect_str_empty(r->err, "a described machine need not be here");
+}
