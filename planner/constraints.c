@@ -74,6 +74,12 @@ static void later(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint
     berth_vec_push(c->arena, &c->pending, (berth_constraint_edge){a, b, reason});
 }
 
+static void later_both(berth_constraints *c, uint32_t a, uint32_t b,
+                       berth_constraint_reason reason) {
+    later(c, a, b, reason);
+    if (c->scoped) later(c, a + 1, b + 1, reason);
+}
+
 // What follows for functions: equal ones agree pairwise; one that is a tuple's field or has a
 // device is all in one place.
 static bool follow_functions(berth_constraints *c, uint32_t root, uint32_t other,
@@ -85,7 +91,7 @@ static bool follow_functions(berth_constraints *c, uint32_t root, uint32_t other
     if (f != BERTH_NONE && g != BERTH_NONE) {
         const berth_constraint_function *x = &c->functions.data[f], *y = &c->functions.data[g];
         if (x->param_count != y->param_count || x->count != y->count) return false;
-        for (uint32_t i = 0; i < x->count; ++i) later(c, x->nodes[i], y->nodes[i], reason);
+        for (uint32_t i = 0; i < x->count; ++i) later_both(c, x->nodes[i], y->nodes[i], reason);
     }
     bool was = before.function != BERTH_NONE && before.first_order;
     if (!held->first_order || was) return true;
@@ -210,6 +216,11 @@ berth_status berth_constraints_hard(berth_constraints *c, uint32_t a, uint32_t b
 berth_status berth_constraints_hard_device(berth_constraints *c, uint32_t a, uint32_t b,
                                            berth_constraint_reason reason) {
     return unite_hard(c, a, b, reason, on_device);
+}
+
+berth_status berth_constraints_hard_scope(berth_constraints *c, uint32_t a, uint32_t b,
+                                          berth_constraint_reason reason) {
+    return unite_hard(c, a, b, reason, on_scope);
 }
 
 bool berth_constraints_soft(berth_constraints *c, uint32_t a, uint32_t b,

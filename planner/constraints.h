@@ -100,6 +100,10 @@ BERTH_MUST_USE berth_status berth_constraints_hard(berth_constraints *c, uint32_
 BERTH_MUST_USE berth_status berth_constraints_hard_device(berth_constraints *c, uint32_t a,
                                                           uint32_t b,
                                                           berth_constraint_reason reason);
+// The same scope; devices may differ.
+BERTH_MUST_USE berth_status berth_constraints_hard_scope(berth_constraints *c, uint32_t a,
+                                                         uint32_t b,
+                                                         berth_constraint_reason reason);
 // Equal where that is possible, else nothing changes and false. _device and _scope: only that part.
 bool berth_constraints_soft(berth_constraints *c, uint32_t a, uint32_t b,
                             berth_constraint_reason reason);

@@ -47,12 +47,10 @@ berth_device_id berth_copier__host(const copier *c) {
 }
 
 // A lowered function writes its result into the scope of its buffer, whatever the value's users
-// want.
+// want; so does a function that is a value, which may be one.
 static bool made_in_scope(const copier *c, const berth_value *v, berth_device_id *out_place) {
     if (v->op == BERTH_NONE) return false;
-    const berth_op *op = &c->f->graph->ops.data[v->op];
-    if (op->kind != BERTH_OP_CALL) return false;
-    uint32_t scope = berth_planner__scope(c->state, op, op->input_count + v->index);
+    uint32_t scope = berth_planner__result_scope(c->state, c->function, v->op, v->index);
     if (scope == BERTH_NONE) return false;
     berth_device_id place = berth_planner__in_scope(c->state, c->f->op[v->op], scope);
     if (!device_get(c, place).memory_scope) return false;

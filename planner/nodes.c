@@ -86,6 +86,7 @@ static void make_function(berth_planner_state *state, berth_planner_function *f)
     uint32_t *nodes = berth_arena_new_array(state->arena, uint32_t, count + 1);
     for (uint32_t i = 0; i < root->params.count; ++i) nodes[i] = f->value[root->params.data[i]];
     for (uint32_t i = 0; i < root->results.count; ++i) nodes[root->params.count + i] = f->result[i];
+    f->interface = nodes;
     f->self = berth_constraints_function(state->constraints, nodes, root->params.count, count);
     f->returned = berth_arena_new_array(state->arena, bool, f->graph->values.count + 1);
     for (uint32_t i = 0; i < root->results.count; ++i) f->returned[root->results.data[i]] = true;
@@ -95,11 +96,46 @@ static void make_function(berth_planner_state *state, berth_planner_function *f)
     f->result_count = root->results.count;
 }
 
-static void make_callee(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
+static void make_extra_function(berth_planner_state *state, berth_planner_function *f,
+                                berth_op_id id, uint32_t params, uint32_t results) {
+    uint32_t *nodes = make_nodes(state, params + results);
+    f->extra[id] = berth_constraints_function(state->constraints, nodes, params, params + results);
+}
+
+// A lowered function is on the device of whoever calls it: every reference is a function of its own.
+static void make_reference(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
     const berth_op *op = &f->graph->ops.data[id];
-    uint32_t params = op->input_count - 1, count = params + op->output_count;
-    uint32_t *nodes = make_nodes(state, count);
-    f->extra[id] = berth_constraints_function(state->constraints, nodes, params, count);
+    berth_func_id callee = berth_planner__callee(state->module, op);
+    const berth_type *type =
+        berth_type_get(state->module, f->graph->values.data[op->outputs[0]].type);
+    if (callee == BERTH_NONE || berth_graph_get(state->module, callee) ||
+        type->kind != BERTH_TYPE_FUNCTION)
+        return;
+    make_extra_function(state, f, id, type->param_count, type->field_count - type->param_count);
+}
+
+static void make_extra(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    switch (op->kind) {
+    case BERTH_OP_CALL_VALUE:
+        make_extra_function(state, f, id, op->input_count - 1, op->output_count);
+        break;
+    case BERTH_OP_FUNC_REF: make_reference(state, f, id); break;
+    case BERTH_OP_ON_DEVICE:
+    case BERTH_OP_DEVICE_COPY: f->extra[id] = berth_constraints_node(state->constraints); break;
+    default: break;
+    }
+}
+
+static berth_planner_buffers *sort_buffers(berth_arena *arena, const berth_tfn *fn) {
+    berth_planner_buffers *buffers = berth_arena_new(arena, berth_planner_buffers);
+    for (uint32_t i = 0; i < fn->param_count; ++i) {
+        berth_buf_role role = fn->bufs.data[i].role;
+        if (role != BERTH_ROLE_OUT) berth_vec_push(arena, &buffers->read, i);
+        if (role != BERTH_ROLE_IN) berth_vec_push(arena, &buffers->written, i);
+        if (role == BERTH_ROLE_OUT) berth_vec_push(arena, &buffers->out, i);
+    }
+    return buffers;
 }
 
 void berth_planner__nodes(berth_planner_state *state) {
@@ -110,18 +146,14 @@ void berth_planner__nodes(berth_planner_state *state) {
     for (uint32_t i = 0; i < module->functions.count; ++i) {
         if (module->functions.data[i].removed) continue;
         const berth_tfn *fn = berth_tfn_get(module, i);
-        if (fn && state->constraints->scoped)
+        if (fn && state->constraints->scoped) {
             state->functions[i].scope = make_nodes(state, fn->param_count);
+            state->functions[i].buffers = sort_buffers(state->arena, fn);
+        }
         if (!berth_graph_get(module, i)) continue;
         berth_planner_function *f = &state->functions[i];
         f->graph = berth_graph_get(module, i);
         make_function(state, f);
-        for (uint32_t k = 0; k < f->order_count; ++k) {
-            berth_op_id id = f->order[k];
-            berth_op_kind kind = f->graph->ops.data[id].kind;
-            if (kind == BERTH_OP_CALL_VALUE) make_callee(state, f, id);
-            if (kind == BERTH_OP_ON_DEVICE || kind == BERTH_OP_DEVICE_COPY)
-                f->extra[id] = berth_constraints_node(state->constraints);
-        }
+        for (uint32_t k = 0; k < f->order_count; ++k) make_extra(state, f, f->order[k]);
     }
 }

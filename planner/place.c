@@ -120,13 +120,12 @@ static void soft_op(berth_planner_state *state, berth_func_id function, berth_op
             soft_use(state, f, berth_planner__result(state, function, op->regions[r], i),
                      region->results.data[i], false, op->loc);
     }
-    if (op->kind != BERTH_OP_CALL) return;
     for (uint32_t i = 0; i < op->output_count; ++i) {
-        uint32_t scope = berth_planner__scope(state, op, op->input_count + i);
+        uint32_t scope = berth_planner__result_scope(state, function, id, i);
         if (scope != BERTH_NONE)
             (void)berth_constraints_soft_scope(
                 state->constraints, f->value[op->outputs[i]], scope,
-                (berth_constraint_reason){"result of a lowered function", op->loc});
+                (berth_constraint_reason){"result of a call", op->loc});
     }
 }
 

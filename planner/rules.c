@@ -6,13 +6,41 @@ static berth_use use(berth_use_kind kind, uint32_t node, const char *reason) {
     return (berth_use){.kind = kind, .node = node, .scope = BERTH_NONE, .reason = reason};
 }
 
-uint32_t berth_planner__scope(const berth_planner_state *state, const berth_op *op,
-                              uint32_t param) {
-    berth_func_id callee = berth_planner__callee(state->module, op);
-    if (op->kind != BERTH_OP_CALL || callee == BERTH_NONE || !state->functions[callee].scope)
-        return BERTH_NONE;
-    const berth_tfn *fn = berth_tfn_get(state->module, callee);
-    return param < fn->param_count ? state->functions[callee].scope[param] : BERTH_NONE;
+// The node of the scope of the buffer that an argument or a result of a lowered function is in.
+static uint32_t buffer_scope(const berth_planner_state *state, berth_func_id callee,
+                             uint32_t operands, uint32_t results, bool result, uint32_t index) {
+    if (callee == BERTH_NONE || !state->functions[callee].scope) return BERTH_NONE;
+    const berth_planner_buffers *buffers = state->functions[callee].buffers;
+    const uint32_t *list = buffers->read.data;
+    uint32_t count = buffers->read.count;
+    if (result) {
+        bool all = results > buffers->out.count;
+        list = all ? buffers->written.data : buffers->out.data;
+        count = all ? buffers->written.count : buffers->out.count;
+    } else if (operands > count) {  // results among the operands
+        list = NULL;
+        count = berth_tfn_get(state->module, callee)->param_count;
+    }
+    if (index >= count) return BERTH_NONE;
+    return state->functions[callee].scope[list ? list[index] : index];
+}
+
+static const berth_constraint_function *function_of(const berth_planner_state *state,
+                                                    uint32_t node) {
+    const berth_constraints *c = state->constraints;
+    return &c->functions.data[c->nodes.data[node].function];
+}
+
+uint32_t berth_planner__result_scope(const berth_planner_state *state, berth_func_id function,
+                                     berth_op_id id, uint32_t result) {
+    const berth_planner_function *f = &state->functions[function];
+    const berth_op *op = &f->graph->ops.data[id];
+    if (op->kind == BERTH_OP_CALL)
+        return buffer_scope(state, berth_planner__callee(state->module, op), op->input_count,
+                            op->output_count, true, result);
+    if (op->kind != BERTH_OP_CALL_VALUE || !state->constraints->scoped) return BERTH_NONE;
+    const berth_constraint_function *called = function_of(state, f->extra[id]);
+    return called->nodes[called->param_count + result];
 }
 
 static berth_use call_operand(const berth_planner_state *state, const berth_op *op, uint32_t node,
@@ -22,14 +50,13 @@ static berth_use call_operand(const berth_planner_state *state, const berth_op *
     const berth_planner_function *g = &state->functions[callee];
     if (!g->graph) {
         berth_use u = use(BERTH_USE_LOWERED, node, "operand of a call of a lowered function");
-        u.scope = berth_planner__scope(state, op, operand);
+        u.scope = buffer_scope(state, callee, op->input_count, op->output_count, false, operand);
         return u;
     }
     const berth_region *root = &g->graph->regions.data[0];
     if (operand >= root->params.count) return use(BERTH_USE_FREE, node, "");
-    berth_value_id param = root->params.data[operand];
-    bool function = berth_planner__is_function(state, g->graph, param);
-    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT, g->value[param],
+    bool function = berth_planner__is_function(state, g->graph, root->params.data[operand]);
+    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT, g->interface[operand],
                "argument and parameter of a call");
 }
 
@@ -67,8 +94,7 @@ berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id
     case BERTH_OP_CALL: return call_operand(state, op, f->op[id], operand);
     case BERTH_OP_CALL_VALUE: {
         if (operand == 0) return use(BERTH_USE_HARD, f->extra[id], "function that is called");
-        const berth_constraint_node *node = &state->constraints->nodes.data[f->extra[id]];
-        uint32_t param = state->constraints->functions.data[node->function].nodes[operand - 1];
+        uint32_t param = function_of(state, f->extra[id])->nodes[operand - 1];
         bool is_function = berth_planner__is_function(state, f->graph, op->inputs[operand]);
         return use(is_function ? BERTH_USE_HARD : BERTH_USE_SOFT, param,
                    "argument and parameter of a call");
@@ -198,31 +224,75 @@ static berth_status lowered_scopes(berth_planner_state *state, berth_func_id fun
     return BERTH_OK;
 }
 
-static berth_status call(berth_planner_state *state, berth_planner_function *f, berth_op_id id) {
+// What is called is a function in the constraint system; where its results are made is soft in the
+// scope (place.c), as for lowered functions, which it may be.
+static berth_status call_value(berth_planner_state *state, const berth_planner_function *f,
+                               berth_op_id id) {
     const berth_op *op = &f->graph->ops.data[id];
-    const uint32_t *results = NULL;
-    uint32_t count = 0;
-    if (op->kind == BERTH_OP_CALL_VALUE) {
-        const berth_constraint_node *node = &state->constraints->nodes.data[f->extra[id]];
-        const berth_constraint_function *called =
-            &state->constraints->functions.data[node->function];
-        results = called->nodes + called->param_count;
-        count = called->count - called->param_count;
-    } else {
-        berth_func_id callee = berth_planner__callee(state->module, op);
-        if (callee != BERTH_NONE && state->functions[callee].graph) {
-            results = state->functions[callee].result;
-            count = state->functions[callee].graph->regions.data[0].results.count;
-        } else {
-            return lowered_results(state, f, id);
-        }
-    }
-    for (uint32_t i = 0; i < op->output_count && i < count; ++i)
+    const berth_constraint_function *called = function_of(state, f->extra[id]);
+    berth_constraint_reason reason = {"result of a call", op->loc};
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        BERTH_TRY(berth_constraints_hard_device(state->constraints, f->value[op->outputs[i]],
+                                                called->nodes[called->param_count + i], reason));
+    if (!op->output_count) return BERTH_OK;
+    return berth_constraints_hard_device(state->constraints, f->op[id], f->value[op->outputs[0]],
+                                         reason);
+}
+
+static berth_status call_graph(berth_planner_state *state, const berth_planner_function *f,
+                               berth_op_id id, berth_func_id callee) {
+    const berth_op *op = &f->graph->ops.data[id];
+    const berth_region *root = &state->functions[callee].graph->regions.data[0];
+    const uint32_t *results = state->functions[callee].interface + root->params.count;
+    for (uint32_t i = 0; i < op->output_count && i < root->results.count; ++i)
         BERTH_TRY(hard(state, f->value[op->outputs[i]], results[i], "result of a call", op->loc));
-    if (!op->output_count)
-        return fix(state, f->op[id], berth_planner__device_id(state, state->options->target->host),
-                   "the host makes calls", op->loc);
+    if (!op->output_count) return BERTH_OK;
     return hard(state, f->op[id], f->value[op->outputs[0]], "result of a call", op->loc);
+}
+
+static berth_status call(berth_planner_state *state, const berth_planner_function *f,
+                         berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    berth_func_id callee = berth_planner__callee(state->module, op);
+    if (op->kind == BERTH_OP_CALL_VALUE)
+        BERTH_TRY(call_value(state, f, id));
+    else if (callee == BERTH_NONE || !state->functions[callee].graph)
+        return lowered_results(state, f, id);
+    else
+        BERTH_TRY(call_graph(state, f, id, callee));
+    if (op->output_count) return BERTH_OK;
+    return fix(state, f->op[id], berth_planner__device_id(state, state->options->target->host),
+               "the host makes calls", op->loc);
+}
+
+// All of a lowered function is on one device, in the scopes of its buffers.
+static berth_status lowered_reference(berth_planner_state *state, const berth_planner_function *f,
+                                      berth_op_id id, berth_func_id callee) {
+    const berth_op *op = &f->graph->ops.data[id];
+    const berth_constraint_function *held = function_of(state, f->extra[id]);
+    berth_constraint_reason reason = {"buffer of a lowered function", op->loc};
+    uint32_t params = held->param_count, results = held->count - params;
+    for (uint32_t i = 0; i < held->count; ++i) {
+        uint32_t node = held->nodes[i];
+        uint32_t scope =
+            buffer_scope(state, callee, params, results, i >= params, i >= params ? i - params : i);
+        BERTH_TRY(berth_constraints_hard_device(state->constraints, held->nodes[0], node, reason));
+        if (scope != BERTH_NONE)
+            BERTH_TRY(berth_constraints_hard_scope(state->constraints, node, scope, reason));
+    }
+    return hard(state, f->value[op->outputs[0]], f->extra[id], "reference to the function",
+                op->loc);
+}
+
+static berth_status reference(berth_planner_state *state, const berth_planner_function *f,
+                              berth_op_id id) {
+    const berth_op *op = &f->graph->ops.data[id];
+    berth_func_id callee = berth_planner__callee(state->module, op);
+    if (callee == BERTH_NONE) return BERTH_OK;
+    if (state->functions[callee].graph)
+        return hard(state, f->value[op->outputs[0]], state->functions[callee].self,
+                    "reference to the function", op->loc);
+    return f->extra[id] == BERTH_NONE ? BERTH_OK : lowered_reference(state, f, id, callee);
 }
 
 // The operation's own domain and its results.
@@ -235,12 +305,7 @@ static berth_status own_domain(berth_planner_state *state, berth_planner_functio
     case BERTH_OP_ON_DEVICE: return annotation(state, f, id);
     case BERTH_OP_CALL:
     case BERTH_OP_CALL_VALUE: BERTH_TRY(call(state, f, id)); break;
-    case BERTH_OP_FUNC_REF: {
-        berth_func_id callee = berth_planner__callee(state->module, op);
-        if (callee == BERTH_NONE || !state->functions[callee].graph) return BERTH_OK;
-        return hard(state, f->value[op->outputs[0]], state->functions[callee].self,
-                    "reference to the function", op->loc);
-    }
+    case BERTH_OP_FUNC_REF: return reference(state, f, id);
     case BERTH_OP_IF: return fix(state, f->op[id], host, "the host drives branches", op->loc);
     case BERTH_OP_LOOP: {
         const berth_region *body = &f->graph->regions.data[op->regions[0]];

@@ -11,11 +11,14 @@ typedef struct berth_planner_function {
     uint32_t *value;     // per value
     uint32_t *op;        // per operation
     uint32_t *extra;   // per operation: the device an on_device or device_copy names, the function
-                       // that a call_value calls; BERTH_NONE for others
+                       // that a call_value calls or a func_ref of a lowered function is; BERTH_NONE
+                       // for others
     uint32_t *result;  // per result of the function
-    uint32_t self;     // the function as a value
-    uint32_t *scope;   // lowered functions: per parameter, the scope of its buffer; else NULL
-    bool *returned;    // per value: a result of the function
+    uint32_t *interface;  // parameters, then results
+    uint32_t self;        // the function as a value
+    uint32_t *scope;      // lowered functions: per parameter, the scope of its buffer; else NULL
+    struct berth_planner_buffers *buffers;  // with `scope`: what calls read and write
+    bool *returned;                         // per value: a result of the function
     const char **reason;  // per operation: why it is where it is; NULL = follows from others
     bool *loose;          // per operation: where it runs says nothing about its neighbours
     uint64_t *able;       // per operation: bit d = devices[d] can run it
@@ -42,6 +45,14 @@ typedef struct berth_planner_state {
     bool changed;  // a device or scope was decided, or a copy made, that the module did not have
     berth_planner_choice *choice;  // strategy.c; NULL = placed by the rules, without a prediction
 } berth_planner_state;
+
+// Parameters of a lowered function: those that calls pass and those that they get. An `inout` is
+// both; where calls pass all parameters, or get only the `out` ones, these are meant.
+typedef struct berth_planner_buffers {
+    BERTH_VEC(uint32_t) read;     // in, inout
+    BERTH_VEC(uint32_t) written;  // out, inout
+    BERTH_VEC(uint32_t) out;
+} berth_planner_buffers;
 
 // What a use of a value demands of its place.
 typedef enum berth_use_kind {
@@ -71,9 +82,10 @@ bool berth_planner__is_function(const berth_planner_state *state, const berth_gr
 berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device);
 // Device of the target that a node stands on; BERTH_NO_INDEX = not decided.
 uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t node);
-// The node of the scope of a lowered callee's parameter (results are parameters behind the
-// operands); BERTH_NONE where there is none.
-uint32_t berth_planner__scope(const berth_planner_state *state, const berth_op *op, uint32_t param);
+// The node of the scope in which a call's result is made, whatever its users want: that of a lowered
+// function's buffer, or of the result of a function that is a value. BERTH_NONE where there is none.
+uint32_t berth_planner__result_scope(const berth_planner_state *state, berth_func_id function,
+                                     berth_op_id op, uint32_t result);
 // The device of one node in the scope of another (BERTH_NONE = none).
 berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32_t device,
                                         uint32_t scope);

@@ -81,32 +81,43 @@ static void check_callee(checker *c, const berth_op *op, berth_func_id callee, u
            device_index(c, graph->values.data[root->results.data[i]].device));
 }
 
-// Operands and results of a tensor function: on the call's device, in the scopes of the buffers.
-static void check_lowered(checker *c, const berth_op *op, const berth_tfn *fn) {
-    for (uint32_t i = 0; i < op->input_count + op->output_count && i < fn->param_count; ++i) {
-        berth_value_id value =
-            i < op->input_count ? op->inputs[i] : op->outputs[i - op->input_count];
-        berth_str_id demanded = fn->bufs.data[i].memory_scope;
-        at(c, op, value, device_index(c, op->device));
-        const char *scope = scope_of(c, value);
-        if (demanded && strcmp(scope, berth_module_str(c->module, demanded)) != 0)
-            fail(c, op, "is not in its buffer's scope:", value);
+static void in_buffer(checker *c, const berth_op *op, const berth_tfn *fn, berth_value_id value,
+                      uint32_t param) {
+    berth_str_id demanded = fn->bufs.data[param].memory_scope;
+    at(c, op, value, device_index(c, op->device));
+    if (demanded && strcmp(scope_of(c, value), berth_module_str(c->module, demanded)) != 0)
+        fail(c, op, "is not in its buffer's scope:", value);
+}
+
+// Operands and results of a tensor function: on the call's device, in the scopes of the buffers, of
+// which `inout` ones are both.
+static void check_lowered(checker *c, const berth_op *op, const berth_tfn *fn, uint32_t skip) {
+    uint32_t operand = skip, result = 0, outs = 0;
+    for (uint32_t i = 0; i < fn->param_count; ++i) outs += fn->bufs.data[i].role == BERTH_ROLE_OUT;
+    for (uint32_t i = 0; i < fn->param_count; ++i) {
+        berth_buf_role role = fn->bufs.data[i].role;
+        if (role != BERTH_ROLE_OUT) in_buffer(c, op, fn, op->inputs[operand++], i);
+        bool got = role == BERTH_ROLE_OUT || (role == BERTH_ROLE_INOUT && op->output_count > outs);
+        if (got) in_buffer(c, op, fn, op->outputs[result++], i);
     }
 }
 
-static void check_call(checker *c, const berth_op *op) {
-    berth_func_id callee = callee_of(c, op);
+static void check_callee_of(checker *c, const berth_op *op, berth_func_id callee, uint32_t skip) {
     const berth_tfn *fn = berth_tfn_get(c->module, callee);
     if (fn)
-        check_lowered(c, op, fn);
+        check_lowered(c, op, fn, skip);
     else
-        check_callee(c, op, callee, 0);
+        check_callee(c, op, callee, skip);
+}
+
+static void check_call(checker *c, const berth_op *op) {
+    check_callee_of(c, op, callee_of(c, op), 0);
 }
 
 static void check_call_value(checker *c, const berth_op *op) {
     uint64_t set = c->functions[c->function][op->inputs[0]];
     for (berth_func_id f = 0; f < c->module->functions.count && f < 64; ++f)
-        if (set >> f & 1) check_callee(c, op, f, 1);
+        if (set >> f & 1) check_callee_of(c, op, f, 1);
 }
 
 // Which functions a projection may give: those of the fields.

@@ -6,7 +6,8 @@
 typedef struct maker {
     berth_strbuf text;
     uint64_t state;
-    uint32_t known;  // values %v0 ... of f32[4]
+    uint32_t known;      // values %v0 ... of f32[4]
+    uint32_t reference;  // the latest function that is a value: %f1 ..., 0 = none
 } maker;
 
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -16,6 +17,8 @@ static uint32_t below(maker *m, uint32_t count) {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return (uint32_t)((z ^ (z >> 31)) % count);
 }
+
+static const char *const names[] = {"t", "u"};
 
 static const char *scope(maker *m) {
     static const char *const scopes[] = {"", "", " scope \"s1\"", " scope \"s2\""};
@@ -28,12 +31,16 @@ static void tensor_function(maker *m, uint32_t number) {
     berth_strbuf_addf(&m->text,
                       "%%o: f32[4] out%s) { for %%i in 4 { %%o[%%i] = %%a[%%i] * %%b[%%i] } }\n",
                       scope(m));
+    berth_strbuf_addf(&m->text, "tensor @u%u(%%a: f32[4] in%s, ", number, scope(m));
+    berth_strbuf_addf(&m->text,
+                      "%%b: f32[4] inout%s) { for %%i in 4 { %%b[%%i] = %%a[%%i] * %%b[%%i] } }\n",
+                      scope(m));
 }
 
 static void operation(maker *m) {
     static const char *const places[] = {"*@s1", "*@s2", "opencl:0", "cpu:0", "cpu:0@s2"};
     uint32_t a = below(m, m->known), b = below(m, m->known), id = m->known++;
-    switch (below(m, 6)) {
+    switch (below(m, 8)) {
     case 0: berth_strbuf_addf(&m->text, "%%v%u = add(%%v%u, %%v%u)\n", id, a, b); break;
     case 1:
         berth_strbuf_addf(&m->text, "%%v%u = on_device(%%v%u) {device = %s}\n", id, a,
@@ -47,9 +54,22 @@ static void operation(maker *m) {
         berth_strbuf_addf(&m->text, "%%v%u = device_copy(%%v%u) on %s\n", id, a,
                           places[below(m, 5)]);
         break;
+    case 3:
+        berth_strbuf_addf(&m->text, "%%f%u = func_ref @%s%u(): fn(f32[4], f32[4])->(f32[4])\n", id,
+                          names[below(m, 2)], below(m, 3));
+        berth_strbuf_addf(&m->text, "%%v%u = call_value(%%f%u, %%v%u, %%v%u)\n", id, id, a, b);
+        m->reference = id;
+        break;
+    case 4:
+        if (m->reference) {
+            berth_strbuf_addf(&m->text, "%%v%u = call_value(%%f%u, %%v%u, %%v%u)\n", id,
+                              m->reference, a, b);
+            break;
+        }
+        // fall through
     default:
-        berth_strbuf_addf(&m->text, "%%v%u = call @t%u(%%v%u, %%v%u): f32[4]\n", id, below(m, 3), a,
-                          b);
+        berth_strbuf_addf(&m->text, "%%v%u = call @%s%u(%%v%u, %%v%u): f32[4]\n", id,
+                          names[below(m, 2)], below(m, 3), a, b);
         break;
     }
 }

@@ -14,6 +14,8 @@
     "tensor @" name "(%A" T " in" a ", %B" T " in" b ", %out" T " out" out                         \
     ") { for %i in 4 { %out[%i] = %A[%i] * %B[%i] } } "
 #define IN(scope) " scope \"" scope "\""
+#define FN "fn(f32[4], f32[4])->(f32[4])"
+#define REF "%f = func_ref @mm(): " FN " "
 
 typedef struct lowered {
     const char *what;
@@ -71,6 +73,49 @@ static const lowered modules[] = {
                                                        "%m = device_copy(%k) on opencl:0 "
                                                        "%p = call @mm(%x, %m) return %p, %k }",
      "@main x:G w:G o:G@s1 k>C p:G R:G R:C\n", "- s1 -"},
+    {"through a function that is a value",
+     MUL("mm", IN("s1"), "", IN("s3")) "graph @main(%x" T ", %w" T ") { " REF
+                                       "%o = call_value(%f, %x, %w) return %o }",
+     "@main x:G@s1 w:G f:- o:G@s3 R:G@s3\n", "s1 - s3"},
+    {"through a function that applies it",
+     MUL("mm", IN("s1"), "", IN("s3")) "graph @apply(%g: " FN ", %p" T ", %q" T ") { "
+                                       "%r = call_value(%g, %p, %q) return %r } graph @main(%x" T
+                                       ", %w" T ") { " REF "%o = call @apply(%f, %x, %w) "
+                                       "return %o }",
+     "@apply g:- p:G@s1 q:G r:G@s3 R:G@s3\n@main x:G@s1 w:G f:- o:G@s3 R:G@s3\n", "s1 - s3"},
+    {"a result of a function that is a value, demanded in another scope",
+     MUL("mm", "", "", IN("s1")) "graph @main(%x" T ", %w" T ") { " REF
+                                 "%o = call_value(%f, %x, %w) "
+                                 "%m = on_device(%o) {device = *@s2, fixed = 1} return %m }",
+     "@main x:G w:G f:- o:G@s1 o>G@s2 R:G@s2\n", "- - s1"},
+    {"callers to buffers through a function that is a value",
+     MUL("mm", "", "", "") "graph @main(%x" T " on *@s2, %w" T ") { " REF
+                           "%o = call_value(%f, %x, %w) "
+                           "%m = on_device(%o) {device = *@s4} return %m }",
+     "@main x:G@s2 w:G f:- o:G@s4 R:G@s4\n", "s2 - s4"},
+    {"references to one lowered function, on two devices",
+     MUL("mm", IN("s1"), "", "") "graph @main(%x" T " on cpu:0, %y" T " on opencl:0) { " REF
+                                 "%g = func_ref @mm(): " FN " %o = call_value(%f, %x, %x) "
+                                 "%p = call_value(%g, %y, %y) return %o, %p }",
+     "@main x:C@s1 y:G@s1 f:- g:- o:C p:G R:C R:G\n", "s1 s1 -"},
+    {"read and written in one buffer",
+     "tensor @mm(%A" T " in, %O" T " inout" IN("s1") ") { for %i in 4 { %O[%i] = %A[%i] } } "
+                                                     "graph @main(%x" T ", %y" T
+                                                     ") { %r = call @mm(%x, %y)" T " return %r }",
+     "@main x:G y:G@s1 r:G@s1 R:G@s1\n", "- s1"},
+    {"one buffer, read and written, and one written only",
+     "tensor @mm(%O" T " out" IN("s1") ", %T" T " inout" IN(
+         "s2") ", %A" T " in) "
+               "{ for %i in 4 { %O[%i] = %A[%i] } } graph @main(%x" T ", %y" T ") { "
+               "%r = call @mm(%x, %y)" T " %s, %t = call @mm(%x, %y)" T
+               ", f32[4] return %r, %s, %t }",
+     "@main x:G@s2 y:G r:G@s1 s:G@s1 t:G@s2 R:G@s1 R:G@s1 R:G@s2\n", "s1 s2 -"},
+    {"results among the operands",
+     "tensor @mm(%A" T " in" IN("s1") ", %O" T " out" IN(
+         "s2") ") "
+               "{ for %i in 4 { %O[%i] = %A[%i] } } graph @main(%x" T ", %y" T ") { "
+               "call @mm(%x, %y) return %y }",
+     "@main x:G@s1 y:G@s2 R:G@s2\n", "s1 s2"},
     {"operations share a scope as they share a device",
      MUL("mm", IN("s1"), "", IN("s1")) "graph @main(%x" T ", %w" T ") { %o = call @mm(%x, %w) "
                                        "%p = relu(%o) return %p }",
