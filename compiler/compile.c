@@ -41,51 +41,6 @@ static berth_status run_keep_names(berth_module *module, berth_pass_context *con
     return BERTH_OK;
 }
 
-static berth_status not_static(const berth_module *module, berth_type_id type, const char *what,
-                               const char *advice) {
-    berth_strbuf text = berth_strbuf_make(module->arena);
-    berth_type_print(module, type, &text);
-    return berth_status_make(BERTH_UNSUPPORTED, "%s has the type %s: %s", what,
-                             berth_strbuf_text(&text), advice);
-}
-
-// Tuples, functions and storage have no shape; the pass that cannot lower them refuses them by
-// name.
-static bool has_known_shape(const berth_module *module, berth_type_id id) {
-    const berth_type *type = berth_type_get(module, id);
-    return type->kind > BERTH_TYPE_TENSOR || berth_type_is_static(type);
-}
-
-// Shapes must be known. Control flow is left to the pass that refuses it by name.
-static berth_status check_static(const berth_module *module, berth_func_id main) {
-    const berth_graph *graph = berth_graph_get(module, main);
-    const berth_region *root = &graph->regions.data[0];
-    for (uint32_t i = 0; i < root->params.count; ++i) {
-        const berth_value *value = &graph->values.data[root->params.data[i]];
-        if (has_known_shape(module, value->type)) continue;
-        const char *what = berth_arena_printf(module->arena, "input \"%s\"",
-                                              berth_module_str(module, value->name));
-        return not_static(
-            module, value->type, what,
-            "fix its symbolic dimensions with --dim NAME=EXTENT or by giving the input");
-    }
-    for (uint32_t i = 0; i < root->ops.count; ++i)
-        if (graph->ops.data[root->ops.data[i]].region_count > 0) return BERTH_OK;
-    for (uint32_t i = 0; i < root->ops.count; ++i) {
-        const berth_op *op = &graph->ops.data[root->ops.data[i]];
-        for (uint32_t j = 0; j < op->output_count; ++j) {
-            berth_type_id type = graph->values.data[op->outputs[j]].type;
-            if (has_known_shape(module, type)) continue;
-            const char *what =
-                berth_arena_printf(module->arena, "output %u of %s", j,
-                                   berth_loc_describe(module, op->loc, module->arena));
-            return not_static(module, type, what,
-                              "shapes that depend on the values of inputs are not supported yet");
-        }
-    }
-    return BERTH_OK;
-}
-
 static berth_status run_fold(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
@@ -196,7 +151,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     const berth_compile_options *options = pipeline->options;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    BERTH_TRY(check_static(module, main));
+    BERTH_TRY(berth_pipeline__check_static(module, main));
     berth_plan_options plan_options = {
         .target = options->target,
         .cost = berth_cost_model_analytic(module->arena, options->target),

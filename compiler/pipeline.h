@@ -34,6 +34,9 @@ typedef struct berth_pipeline {
     uint64_t over_bytes;     // by how much; 0 = all sufficed
 } berth_pipeline;
 
+// static_shapes.c: shapes of inputs and results must be known. Control flow is left to the pass that
+// refuses it by name.
+berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main);
 // units.c: schedules and prints every distinct tensor function that main calls.
 berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main,
                                         berth_pipeline *pipeline);

@@ -35,7 +35,8 @@ enum {
 };
 
 static const struct argp_option file_options[] = {
-    {"dim", key_dim, "NAME=EXTENT", 0, "Fix a symbolic dimension of the model; may be repeated", 2},
+    {"dim", key_dim, "NAME=EXTENT", 0,
+     "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated", 2},
     {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
@@ -143,7 +144,7 @@ static void take_objective(berth_cli_model *cli, const char *arg, struct argp_st
 
 // "NAME=EXTENT"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
-    const char *equals = strchr(arg, '=');
+    const char *equals = strrchr(arg, '=');
     uint64_t extent = 0;
     if (!equals || equals == arg)
         berth_cli_wrong_usage(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
@@ -354,7 +355,7 @@ static void show_progress(void *user, const char *what, uint32_t done, uint32_t 
 static void read_dims(berth_cli_model *cli, berth_model_options *out) {
     berth_dim_binding *dims = berth_arena_new_array(cli->arena, berth_dim_binding, cli->dims.count);
     for (uint32_t i = 0; i < cli->dims.count; ++i) {
-        const char *equals = strchr(cli->dims.data[i], '=');
+        const char *equals = strrchr(cli->dims.data[i], '=');
         uint64_t extent = 0;
         berth_cli_parse_u64(equals + 1, &extent);  // take_dim has checked it
         dims[i].name = berth_arena_strndup(cli->arena, cli->dims.data[i],

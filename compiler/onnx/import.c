@@ -326,6 +326,7 @@ static berth_status build_main(onnx_importer *im) {
     im->prefix = "";
     onnx_collect_declared(im, graph, &declared);
     BERTH_TRY(build_initializers(im, graph));
+    onnx_name_dims(im, &im->model.graph);
     BERTH_TRY(onnx_collect_dims(im, graph, &scope));
     BERTH_TRY(onnx_build_inputs(im, graph));
     BERTH_TRY(onnx_build_nodes(im, graph));

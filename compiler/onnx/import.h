@@ -8,7 +8,7 @@
 
 // A symbolic dimension fixed by the user (--dim N=60) or by the shape of a bound input.
 typedef struct berth_dim_binding {
-    const char *name;
+    const char *name;  // or "INPUT.AXIS", which is also the name of one that has no other
     int64_t extent;
 } berth_dim_binding;
 

@@ -113,6 +113,8 @@ BERTH_MUST_USE berth_status onnx_read_sparse_tensor(onnx_importer *im, const ber
                                                     berth_tensor *out_tensor,
                                                     const char **out_name);
 // types.c: inputs of the graph (parameters, or constants when bound as such).
+// Gives the dimensions of inputs that have no name one: "INPUT.AXIS".
+void onnx_name_dims(onnx_importer *im, onnx_graph *graph);
 BERTH_MUST_USE berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                               const onnx_scope *fixed);
 BERTH_MUST_USE berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph);

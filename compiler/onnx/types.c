@@ -1,4 +1,5 @@
 // Types of graph inputs and outputs: symbols, and what the caller fixed (dimensions, bound inputs).
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -95,6 +96,35 @@ static bool has_symbol(const onnx_graph *graph, const char *name) {
     return false;
 }
 
+// "INPUT.AXIS" (from 0), in the model's own words: what `--dim` may also say of a dimension that has
+// a name. A name that is taken already stays the other dimension's.
+void onnx_name_dims(onnx_importer *im, onnx_graph *graph) {
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        onnx_value *value = &graph->inputs.data[i];
+        for (uint32_t d = 0; d < value->dims.count; ++d) {
+            if (value->dims.data[d].known || *value->dims.data[d].param) continue;
+            const char *name = berth_arena_printf(im->arena, "%s.%u", value->name, d);
+            if (!has_symbol(graph, name)) value->dims.data[d].param = name;
+        }
+    }
+}
+
+// The name of the dimension that "INPUT.AXIS" means; NULL when it means none.
+static const char *name_of_axis(const onnx_graph *graph, const char *text) {
+    const char *dot = strrchr(text, '.');
+    char *end = NULL;
+    unsigned long axis = dot ? strtoul(dot + 1, &end, 10) : 0;
+    if (!dot || dot[1] < '0' || dot[1] > '9' || *end) return NULL;
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        const onnx_value *value = &graph->inputs.data[i];
+        bool named = strlen(value->name) == (size_t)(dot - text) &&
+                     memcmp(value->name, text, (size_t)(dot - text)) == 0;
+        if (named && axis < value->dims.count && !value->dims.data[axis].known)
+            return value->dims.data[axis].param;
+    }
+    return NULL;
+}
+
 static const onnx_value *find_input(const onnx_graph *graph, const char *name) {
     for (uint32_t i = 0; i < graph->inputs.count; ++i)
         if (strcmp(graph->inputs.data[i].name, name) == 0) return &graph->inputs.data[i];
@@ -122,11 +152,13 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
         if (dim->extent < 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s cannot be %lld",
                                      dim->name, (long long)dim->extent);
-        if (!has_symbol(graph, dim->name))
+        const char *name =
+            has_symbol(graph, dim->name) ? dim->name : name_of_axis(graph, dim->name);
+        if (!name)
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "%s has no symbolic dimension \"%s\"; its symbols are: %s",
                                      im->file, dim->name, list_symbols(im, graph));
-        BERTH_TRY(bind_dim(im, NULL, dim->name, dim->extent));
+        BERTH_TRY(bind_dim(im, NULL, name, dim->extent));
     }
     im->given_dims = im->dims.count;
     for (uint32_t i = 0; i < im->options->input_count; ++i) {

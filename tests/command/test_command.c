@@ -124,7 +124,11 @@ Test(command, bad_targets_and_pins) {
     berth_run_fails("plan " DIGITS
                     " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
                     1, "pin 1 on the command line");
-    berth_run_fails("plan " DIGITS, 1, "--dim");
+    berth_run_fails(
+        "plan " DIGITS, 1,
+        "\"image\" f32[batch,1,8,8]; give the inputs, or their extents, as in --dim batch=1\n");
+    berth_run_fails("plan " DIGITS " --dim image.0=2 --dim batch=3", 1,
+                    "given twice, as 2 and as 3");
     berth_run_fails("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
     berth_run_fails("run " DIGITS " --input image=examples/digits/test_images.npy "
                     "--input image=examples/digits/test_images.npy",

@@ -104,6 +104,45 @@ Test(import, symbols_survive_and_can_be_fixed) {
     finish(&i);
 }
 
+// "?" and -1 are no names: such dimensions are called INPUT.AXIS, and so may be those with a name.
+Test(import, unnamed_dimensions_can_be_fixed) {
+    const int64_t dims[3] = {QUESTION, 3, -1};
+    const int64_t named[2] = {SYMBOL(0), 3};
+    pb graph = {.size = 0};
+    graph_input(&graph, "a.b", 3, dims);
+    graph_input(&graph, "z", 2, named);
+    graph_output(&graph, "y", 3, dims);
+    graph_node1(&graph, "Add", "add", "a.b", "z", "y");
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    const berth_type *type =
+        berth_type_get(i.module, i.graph->values.data[root->params.data[0]].type);
+    cr_expect_str_eq(berth_module_str(i.module, berth_dim_symbol_name(type->dims[0])), "a.b.0");
+    cr_expect_str_eq(berth_module_str(i.module, berth_dim_symbol_name(type->dims[2])), "a.b.2");
+    finish(&i);
+    berth_dim_binding fixed[] = {{"a.b.0", 2}, {"a.b.2", 3}, {"z.0", 3}};
+    i = import_with(&model, &(berth_import_options){.dims = fixed, .dim_count = 3});
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_type *out = output_type(&i, 0);
+    cr_expect(berth_type_is_static(out) && out->dims[0] == 2 && out->dims[2] == 3);
+    finish(&i);
+    static const char *const wrong[] = {"a.b.1", "a.b.3", "a.b.", "a.b",
+                                        "z.1",   "q.0",   "z.0x", "z.-1"};
+    for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); ++k) {
+        fixed[0].name = wrong[k];
+        i = import_with(&model, &(berth_import_options){.dims = fixed, .dim_count = 1});
+        cr_expect(i.status && strstr(berth_status_message(i.status), "a.b.0, a.b.2, N0"), "%s: %s",
+                  wrong[k], berth_status_message(i.status));
+        finish(&i);
+    }
+    fixed[0] = (berth_dim_binding){"N0", 4};
+    i = import_with(&model, &(berth_import_options){.dims = fixed, .dim_count = 3});
+    cr_expect(i.status && strstr(berth_status_message(i.status), "given twice, as 4 and as 3"));
+    finish(&i);
+}
+
 static berth_input_binding binding(const char *name, berth_dtype dtype, int64_t rows,
                                    int64_t columns) {
     return (berth_input_binding){.name = name,
@@ -195,7 +234,8 @@ Test(import, unknown_dimensions_have_several_spellings) {
     finish(&i);
     i = import_with(&model, NULL);
     cr_assert(!i.status, "%s", berth_status_message(i.status));
-    cr_expect_eq(output_type(&i, 0)->dims[0], BERTH_DIM_UNKNOWN);
+    cr_expect_str_eq(berth_module_str(i.module, berth_dim_symbol_name(output_type(&i, 0)->dims[0])),
+                     "x.0", "the product has the rows of x, whatever they are");
     finish(&i);
 }
 

@@ -1,0 +1,122 @@
+// Whether all shapes are known, as this version needs them to be; what to say where they are not.
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/pipeline.h"
+
+// Tuples, functions and storage have no shape; the pass that cannot lower them refuses them by
+// name.
+static bool has_known_shape(const berth_module *module, berth_type_id id) {
+    const berth_type *type = berth_type_get(module, id);
+    return type->kind > BERTH_TYPE_TENSOR || berth_type_is_static(type);
+}
+
+// ---- inputs -------------------------------------------------------------------------------------
+
+enum { shown_dims = 32 };
+
+typedef struct missing {
+    const berth_module *module;
+    berth_strbuf inputs;   // with their types
+    berth_strbuf options;  // as they are given on the command line
+    berth_str_id seen[shown_dims];
+    uint32_t count;
+} missing;
+
+// A word of a shell.
+static void add_quoted(berth_strbuf *out, const char *text) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/+@%";
+    if (*text && text[strspn(text, plain)] == 0) {
+        berth_strbuf_add(out, text);
+        return;
+    }
+    berth_strbuf_add(out, "'");
+    for (; *text; ++text)
+        if (*text == '\'')
+            berth_strbuf_add(out, "'\\''");
+        else
+            berth_strbuf_add_n(out, text, 1);
+    berth_strbuf_add(out, "'");
+}
+
+static void add_dim(missing *m, berth_str_id name) {
+    uint32_t known = m->count < shown_dims ? m->count : (uint32_t)shown_dims;
+    for (uint32_t i = 0; i < known; ++i)
+        if (m->seen[i] == name) return;
+    if (m->count < shown_dims) {
+        m->seen[m->count] = name;
+        berth_strbuf_add(&m->options, " --dim ");
+        add_quoted(&m->options, berth_module_str(m->module, name));
+        berth_strbuf_add(&m->options, "=1");
+    } else if (m->count == shown_dims) {
+        berth_strbuf_add(&m->options, " ...");
+    }
+    m->count++;
+}
+
+// Only the input itself says its rank, or an extent without a name.
+static void add_input(missing *m, const berth_value *value) {
+    const berth_type *type = berth_type_get(m->module, value->type);
+    const char *name = berth_module_str(m->module, value->name);
+    bool open = type->rank < 0;
+    berth_strbuf_addf(&m->inputs, "%s\"%s\" ", m->inputs.length ? ", " : "", name);
+    berth_type_print(m->module, value->type, &m->inputs);
+    for (int d = 0; d < type->rank; ++d) {
+        if (type->dims[d] == BERTH_DIM_UNKNOWN)
+            open = true;
+        else if (berth_dim_is_symbol(type->dims[d]))
+            add_dim(m, berth_dim_symbol_name(type->dims[d]));
+    }
+    if (!open) return;
+    berth_strbuf_add(&m->options, " --input ");
+    add_quoted(&m->options, name);
+    berth_strbuf_add(&m->options, "=FILE");
+}
+
+static berth_status missing_dims(const berth_module *module, const berth_graph *graph) {
+    const berth_region *root = &graph->regions.data[0];
+    missing m = {.module = module};
+    m.inputs = berth_strbuf_make(module->arena);
+    m.options = berth_strbuf_make(module->arena);
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        const berth_value *value = &graph->values.data[root->params.data[i]];
+        if (!has_known_shape(module, value->type)) add_input(&m, value);
+    }
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "dimensions of the inputs are not known: %s; give the inputs, or their "
+        "extents, as in%s",
+        berth_strbuf_text(&m.inputs), berth_strbuf_text(&m.options));
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+static berth_status unknown_result(const berth_module *module, const berth_op *op, uint32_t output,
+                                   berth_type_id type) {
+    berth_strbuf text = berth_strbuf_make(module->arena);
+    berth_type_print(module, type, &text);
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "output %u of %s has the type %s: shapes that depend on the values of "
+                             "inputs are not supported yet",
+                             output, berth_loc_describe(module, op->loc, module->arena),
+                             berth_strbuf_text(&text));
+}
+
+berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main) {
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i)
+        if (!has_known_shape(module, graph->values.data[root->params.data[i]].type))
+            return missing_dims(module, graph);
+    for (uint32_t i = 0; i < root->ops.count; ++i)
+        if (graph->ops.data[root->ops.data[i]].region_count > 0) return BERTH_OK;
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        for (uint32_t j = 0; j < op->output_count; ++j) {
+            berth_type_id type = graph->values.data[op->outputs[j]].type;
+            if (!has_known_shape(module, type)) return unknown_result(module, op, j, type);
+        }
+    }
+    return BERTH_OK;
+}
