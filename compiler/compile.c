@@ -56,7 +56,8 @@ static berth_status run_simplify(berth_module *module, berth_pass_context *conte
 
 // Every operation's result becomes an output, named by its node, before anything is fused.
 static berth_status run_expose(berth_module *module, berth_pass_context *context) {
-    if (!pipeline_of(context)->options->expose_values) return BERTH_OK;
+    context->did_nothing = !pipeline_of(context)->options->expose_values;
+    if (context->did_nothing) return BERTH_OK;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     berth_graph *graph = berth_graph_get(module, main);
@@ -168,6 +169,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     for (size_t i = 0; i < sizeof(pipeline->notes) / sizeof(pipeline->notes[0]); ++i)
         if (pipeline->notes[i])
             berth_plan_add_note(pipeline->plan, module->arena, pipeline->notes[i]);
+    berth_pipeline__record_plan(module, main, pipeline->plan);
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
     return BERTH_OK;
@@ -234,44 +236,72 @@ static berth_status run_plan_scopes(berth_module *module, berth_pass_context *co
     return BERTH_OK;
 }
 
-static berth_status run_units(berth_module *module, berth_pass_context *context) {
+static berth_status run_schedule(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_pipeline__make_units(module, main, pipeline_of(context));
+    return berth_pipeline__schedule(module, main, pipeline_of(context)->options->target);
 }
 
 static berth_status run_package(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pipeline__make_units(module, main, pipeline_of(context)));
     return berth_pipeline__package(module, main, pipeline_of(context));
 }
 
-static const berth_pass pass_names = {"keep-names", "remember the names of the outputs",
-                                      run_keep_names, NULL};
-static const berth_pass pass_fold = {"fold-constants", "infer types, evaluate what is constant",
-                                     run_fold, NULL};
-static const berth_pass pass_simplify = {"simplify",
-                                         "device-neutral rewrites (batch norm into conv, ...)",
-                                         run_simplify, "fold-constants"};
-static const berth_pass pass_expose = {
-    "expose-values", "make every result an output, where asked for", run_expose, "simplify"};
-static const berth_pass pass_plan = {"plan-devices", "decide devices, insert copies", run_plan,
-                                     NULL};
-static const berth_pass pass_layout = {"layout", "layouts of activations and weights per device",
-                                       run_layout, "plan-devices"};
-static const berth_pass pass_fuse = {"fuse", "group operations into primitive functions", run_fuse,
-                                     NULL};
-static const berth_pass pass_parts = {
-    "find-parts", "concatenations, splits and slices of bytes in a row", run_find_parts, "fuse"};
-static const berth_pass pass_lower = {"lower", "primitive functions to tensor functions", run_lower,
-                                      NULL};
-static const berth_pass pass_scopes = {
-    "plan-scopes", "decide memory scopes, insert copies between them", run_plan_scopes, NULL};
+static const berth_pass pass_names = {.name = "keep-names",
+                                      .description = "remember the names of the outputs",
+                                      .run = run_keep_names,
+                                      .again = true};
+static const berth_pass pass_fold = {.name = "fold-constants",
+                                     .description = "infer types, evaluate what is constant",
+                                     .run = run_fold,
+                                     .again = true};
+static const berth_pass pass_simplify = {.name = "simplify",
+                                         .description =
+                                             "device-neutral rewrites (batch norm into conv, ...)",
+                                         .run = run_simplify,
+                                         .requires = "fold-constants",
+                                         .again = true};
+static const berth_pass pass_expose = {.name = "expose-values",
+                                       .description =
+                                           "make every result an output, where asked for",
+                                       .run = run_expose,
+                                       .requires = "simplify"};
+static const berth_pass pass_plan = {.name = "plan-devices",
+                                     .description = "decide devices, insert copies",
+                                     .run = run_plan,
+                                     .again = true};
+static const berth_pass pass_layout = {.name = "layout",
+                                       .description =
+                                           "layouts of activations and weights per device",
+                                       .run = run_layout,
+                                       .requires = "plan-devices"};
+static const berth_pass pass_fuse = {
+    .name = "fuse", .description = "group operations into primitive functions", .run = run_fuse};
+static const berth_pass pass_parts = {.name = "find-parts",
+                                      .description =
+                                          "concatenations, splits and slices of bytes in a row",
+                                      .run = run_find_parts,
+                                      .requires = "fuse"};
+static const berth_pass pass_lower = {
+    .name = "lower", .description = "primitive functions to tensor functions", .run = run_lower};
+static const berth_pass pass_scopes = {.name = "plan-scopes",
+                                       .description =
+                                           "decide memory scopes, insert copies between them",
+                                       .run = run_plan_scopes,
+                                       .again = true};
 static const berth_pass pass_schedule = {
-    "schedule", "loop transformations and printing, once per distinct function", run_units,
-    "lower"};
+    .name = "schedule",
+    .description = "loop transformations: a function per distinct callee and kind of device",
+    .run = run_schedule,
+    .requires = "lower"};
 static const berth_pass pass_package = {
-    "package", "compile kernels, plan memory, build the program", run_package, "schedule"};
+    .name = "package",
+    .description = "print and compile kernels, plan memory, build the program",
+    .run = run_package,
+    .requires = "schedule",
+    .again = true};
 
 static const berth_pass *const pipeline_passes[] = {
     &pass_names, &pass_fold,  &pass_simplify, &pass_expose, &pass_plan,     &pass_layout,
@@ -325,8 +355,21 @@ static void note_devices_without_code(job *j, berth_compile_options *planned) {
         berth_log_message(planned->log, BERTH_LOG_INFO, "%s", j->pipeline.notes[2]);
 }
 
+// The module says for what it is compiled. Once planned, it stays with that.
+static berth_status record_target(berth_module *module, const berth_multi_target *target) {
+    const char *wanted = berth_target_print_json(module->arena, target, 0);
+    const char *held = berth_attrs_string(module, &module->attrs, BERTH_ATTR_TARGET, wanted);
+    if (strcmp(held, wanted) != 0 && berth_module_has_run(module, pass_plan.name))
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "the module is planned for another target than %s",
+                                 berth_target_print_short(module->arena, target));
+    berth_attrs_set_string(module, &module->attrs, BERTH_ATTR_TARGET, wanted);
+    return BERTH_OK;
+}
+
 static berth_status run_passes(void *user) {
     job *j = user;
+    BERTH_TRY(record_target(j->module, j->options->target));
     berth_compile_options planned = *j->options;
     note_devices_without_code(j, &planned);
     j->pipeline.options = &planned;
@@ -335,6 +378,8 @@ static berth_status run_passes(void *user) {
                                   .instrument_count = j->options->instrument_count,
                                   .verify = j->options->verify || always_verify,
                                   .stop_after = j->options->stop_after,
+                                  .resume = j->options->resume,
+                                  .rerun = j->whole && planned.plan_only ? pass_plan.name : NULL,
                                   .user = &j->pipeline};
     return berth_passes_run(j->module, j->passes, j->pass_count, &context);
 }
@@ -368,9 +413,18 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
                                  "have; it has \"%s\" (`berth plan` works without)",
                                  berth_runtime_kind_name(target->runtime),
                                  berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
+    if (options->expose_values && berth_module_has_run(module, pass_plan.name))
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "the values of a planned module cannot be made outputs");
+    if (options->plan_only && berth_module_has_run(module, pass_layout.name))
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "the module is compiled beyond its plan (its attribute \"passes\" "
+                                 "says how far): plan it as it was before");
+    berth_compile_options resumed = *options;
+    resumed.resume = true;
     job j = {.module = module,
              .passes = pipeline_passes,
-             .options = options,
+             .options = &resumed,
              .result = out_result,
              .whole = true};
     while (pipeline_passes[j.pass_count]) j.pass_count++;

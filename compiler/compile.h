@@ -46,6 +46,8 @@ typedef struct berth_compile_options {
     void *progress_user;
     berth_interrupt interrupt;  // (optional) see base/interrupt.h; compiling can be CANCELLED then
 
+    bool resume;             // leave out passes that ran on the module before (its attribute
+                             // "passes"); berth_compile always does
     bool verify;             // module verifier after every pass
     const char *stop_after;  // a pass's name: leave the module as it is then; no program is made
     const berth_pass_instrument *instruments;
@@ -93,8 +95,10 @@ typedef struct berth_compile_result {
     uint64_t over_bytes;
 } berth_compile_result;
 
-// Compiles @main, whose types must be static (bind symbolic dimensions at import). Rewrites the
+// Compiles @main, from where the module stands: passes that ran on it before (a module that was
+// printed after them) are left out. Its types must be static (bind symbolic dimensions at import). Rewrites the
 // module. Errors: UNSUPPORTED naming operations; INVALID_ARGUMENT (pins, dynamic shapes);
+// FAILED_PRECONDITION the module was planned for another target;
 // UNAVAILABLE (no C compiler, with what to install); IO (cache, temporary files). An entry point:
 // not inside berth_arena_try.
 BERTH_MUST_USE berth_status berth_compile(berth_module *module,

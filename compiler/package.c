@@ -359,23 +359,6 @@ static void describe_devices(const berth_packager *p, berth_program *program) {
     program->device_count = p->target->device_count;
 }
 
-static void describe_placements(berth_packager *p, berth_program *program) {
-    const berth_plan *plan = p->pipeline->plan;
-    berth_program_placement *placements =
-        berth_arena_new_array(p->arena, berth_program_placement, plan->entry_count);
-    const berth_plan_entry *entries = plan->entries;
-    for (uint32_t i = 0; i < plan->entry_count; ++i)
-        placements[i] = (berth_program_placement){
-            .node = berth_loc_names(p->module, entries[i].loc, false, p->arena),
-            .op = berth_loc_names(p->module, entries[i].loc, true, p->arena),
-            .device = entries[i].device,
-            .reason = entries[i].reason,
-            .host_operation = entries[i].host_operation};
-    program->placements = placements;
-    program->placement_count = plan->entry_count;
-    program->predicted_ns = plan->predicted_ns;
-}
-
 static void add_kernels(berth_packager *p) {
     for (uint32_t u = 0; u < p->pipeline->units.count; ++u) {
         berth_unit *unit = &p->pipeline->units.data[u];
@@ -471,7 +454,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     BERTH_TRY(keep_used(p, program));
     BERTH_TRY(berth_packager__order_queues(p));
     describe_devices(p, program);
-    describe_placements(p, program);
+    BERTH_TRY(berth_pipeline__read_plan(p->module, p->main, p->target, program));
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
     program->executor = "graph";

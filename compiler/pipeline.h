@@ -37,7 +37,22 @@ typedef struct berth_pipeline {
 // static_shapes.c: shapes of inputs and results must be known. Control flow is left to the pass that
 // refuses it by name.
 berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main);
-// units.c: schedules and prints every distinct tensor function that main calls.
+// Attributes that carry what passes decided. TARGET: of the module, its MultiTarget as canonical
+// JSON; of a scheduled function, the name of a device of it, for whose target it is made. IN_PLACE:
+// of a scheduled function, triples (nest, from, to) of compiler/in_place.h.
+#define BERTH_ATTR_TARGET "target"
+#define BERTH_ATTR_IN_PLACE "in_place"
+
+// schedule_calls.c: the tensor functions that main calls, scheduled for the devices of the calls.
+berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
+                                      const berth_multi_target *target);
+uint32_t berth_pipeline__count_nests(const berth_tfn *fn);
+// plan_record.c: what a program says of its plan, as attributes of the function that was planned;
+// and back.
+void berth_pipeline__record_plan(berth_module *module, berth_func_id main, const berth_plan *plan);
+berth_status berth_pipeline__read_plan(const berth_module *module, berth_func_id main,
+                                       const berth_multi_target *target, berth_program *program);
+// units.c: prints every scheduled function that main calls.
 berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main,
                                         berth_pipeline *pipeline);
 // images.c: compiles the used units' sources to images (executables) of the program being built.

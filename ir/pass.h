@@ -13,8 +13,14 @@ typedef struct berth_pass {
     const char *name;         // "fold-constants": for --passes, --print-after and timing
     const char *description;  // one line, for help
     berth_status (*run)(berth_module *module, berth_pass_context *context);
-    const char *requires;  // (optional) pass that must have run before in the same pipeline
+    const char *requires;  // (optional) pass that must have run on the module before
+    bool again;            // may run on a module that it ran on before, and changes nothing then
 } berth_pass;
+
+// What ran on a module is its attribute "passes", so that a module that was printed goes on where
+// it stopped.
+#define BERTH_ATTR_PASSES "passes"
+bool berth_module_has_run(const berth_module *module, const char *pass);
 
 // What the runner calls around passes. Any function may be NULL.
 typedef struct berth_pass_instrument {
@@ -29,10 +35,14 @@ struct berth_pass_context {
     uint32_t instrument_count;
     bool verify;             // berth_module_verify after every pass
     const char *stop_after;  // NULL = run all
+    bool resume;             // leave out the passes that ran on the module before
+    const char *rerun;       // (optional) but not this one
+    bool did_nothing;        // set by a pass that was not asked for: it is not recorded
     void *user;              // of the pipeline: compiler/pipeline.h
 };
 
-// Runs passes in order. Errors: those of passes and of the verifier, prefixed with the pass's name.
+// Runs passes in order and records them. Errors: those of passes and of the verifier, prefixed with
+// the pass's name; FAILED_PRECONDITION a required pass did not run, or one ran that may not again.
 BERTH_MUST_USE berth_status berth_passes_run(berth_module *module, const berth_pass *const *passes,
                                              uint32_t count, berth_pass_context *context);
 

@@ -199,6 +199,8 @@ berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc
 berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc);
 berth_tfn *berth_tfn_get(const berth_module *module,
                          berth_func_id function);  // NULL for other dialects
+// A copy of `function` under another name, attributes included.
+berth_func_id berth_tfn_clone(berth_module *module, berth_func_id function, const char *name);
 
 // Buffers. Parameters must be added before any other buffer.
 berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_type,
@@ -271,6 +273,12 @@ berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *
 // The same for a statement tree; loop variables inside are kept.
 berth_stmt berth_tfn_substitute_stmt(berth_tfn *fn, berth_stmt id, const berth_expr *map,
                                      uint32_t map_count);
+
+// Numbers variables and buffers by their first appearance in the body (parameters and workspace
+// come first, in their order) and drops those that are not there, as reading the printed function
+// would. Returns the new number of every buffer it had, BERTH_NONE where dropped, in the module's
+// arena.
+const uint32_t *berth_tfn_compact(berth_tfn *fn);
 
 // Structural hash of a function without names (equal kernels compile once).
 berth_hash128 berth_tfn_hash(const berth_tfn *fn);

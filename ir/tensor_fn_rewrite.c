@@ -189,3 +189,77 @@ berth_hash128 berth_tfn_hash(const berth_tfn *fn) {
     berth_arena_destroy(arena);
     return hash;
 }
+
+// ---- compaction ---------------------------------------------------------------------------------
+
+typedef struct compactor {
+    berth_tfn *fn;
+    uint32_t *buf_map;
+    uint32_t *var_map;
+    uint32_t buf_count;
+    uint32_t var_count;
+} compactor;
+
+static void number(uint32_t *map, uint32_t *count, uint32_t id) {
+    if (map[id] == BERTH_NONE) map[id] = (*count)++;
+}
+
+// Statements nest as deep as the verifier lets them.
+static void number_stmt(compactor *c, berth_stmt id) {
+    if (id == 0) return;
+    const berth_stmt_node *node = &c->fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_LET)
+        number(c->var_map, &c->var_count, node->var);
+    if (node->kind == BERTH_STMT_ALLOC) number(c->buf_map, &c->buf_count, node->buf);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        number_stmt(c, berth_tfn_seq_items(c->fn, id)[i]);
+    number_stmt(c, node->body);
+    number_stmt(c, node->other);
+}
+
+static void move_infos(compactor *c) {
+    berth_tfn *fn = c->fn;
+    berth_arena *arena = fn->module->arena;
+    berth_buf_info *bufs = berth_arena_new_array(arena, berth_buf_info, c->buf_count);
+    berth_var_info *vars = berth_arena_new_array(arena, berth_var_info, c->var_count);
+    for (uint32_t i = 0; i < fn->bufs.count; ++i)
+        if (c->buf_map[i] != BERTH_NONE) bufs[c->buf_map[i]] = fn->bufs.data[i];
+    for (uint32_t i = 0; i < fn->vars.count; ++i)
+        if (c->var_map[i] != BERTH_NONE) vars[c->var_map[i]] = fn->vars.data[i];
+    fn->bufs.data = bufs;
+    fn->bufs.count = fn->bufs.capacity = c->buf_count;
+    fn->vars.data = vars;
+    fn->vars.count = fn->vars.capacity = c->var_count;
+}
+
+// Nodes that the body no longer reaches may name what was dropped: they get the number 0.
+static uint32_t mapped(const uint32_t *map, uint32_t id) {
+    return map[id] == BERTH_NONE ? 0 : map[id];
+}
+
+const uint32_t *berth_tfn_compact(berth_tfn *fn) {
+    berth_arena *arena = fn->module->arena;
+    compactor c = {.fn = fn,
+                   .buf_map = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
+                   .var_map = berth_arena_new_array(arena, uint32_t, fn->vars.count + 1)};
+    memset(c.buf_map, 0xff, (fn->bufs.count + 1) * sizeof(uint32_t));
+    memset(c.var_map, 0xff, (fn->vars.count + 1) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < fn->bufs.count; ++i)
+        if (i < fn->param_count || fn->bufs.data[i].scope == BERTH_SCOPE_WORKSPACE)
+            number(c.buf_map, &c.buf_count, i);
+    number_stmt(&c, fn->body);
+    move_infos(&c);
+    for (uint32_t i = 0; i < fn->exprs.count; ++i) {
+        berth_expr_node *node = &fn->exprs.data[i];
+        if (node->kind == BERTH_EXPR_VAR) node->var = mapped(c.var_map, node->var);
+        if (node->kind == BERTH_EXPR_LOAD) node->load.buf = mapped(c.buf_map, node->load.buf);
+    }
+    for (uint32_t i = 0; i < fn->stmts.count; ++i) {
+        berth_stmt_node *node = &fn->stmts.data[i];
+        if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_LET)
+            node->var = mapped(c.var_map, node->var);
+        if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC)
+            node->buf = mapped(c.buf_map, node->buf);
+    }
+    return c.buf_map;
+}

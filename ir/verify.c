@@ -5,6 +5,7 @@
 #include "ir/external.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
+#include "ir/verify_call.h"
 
 typedef struct checker {
     const berth_module *module;
@@ -92,46 +93,32 @@ static berth_status check_constant(const checker *c, berth_op_id id) {
         return problem(c, id, "a constant has no literal in its attribute value");
     const berth_type *type = type_of(c, op->outputs[0]);
     if (type->kind == BERTH_TYPE_UNKNOWN) return BERTH_OK;
-    bool same = type->kind == BERTH_TYPE_TENSOR && type->dtype == value->tensor->dtype &&
-                type->rank == value->tensor->rank;
-    for (int i = 0; same && i < type->rank; ++i) same = type->dims[i] == value->tensor->dims[i];
-    return same ? BERTH_OK : problem(c, id, "the type of a constant is not that of its literal");
-}
-
-// Numbers of arguments and results of what is called; false when the dialect does not tell.
-static bool signature(const checker *c, berth_func_id callee, uint32_t *out_params,
-                      uint32_t *out_results) {
-    const berth_graph *graph = berth_graph_get(c->module, callee);
-    const berth_external *external = berth_external_get(c->module, callee);
-    if (graph) {
-        *out_params = graph->regions.data[0].params.count;
-        *out_results = graph->regions.data[0].results.count;
-    } else if (external) {
-        const berth_type *type = berth_type_get(c->module, external->type);
-        *out_params = type->param_count;
-        *out_results = type->field_count - type->param_count;
+    const berth_tensor *literal = value->tensor;
+    bool same = type->kind == BERTH_TYPE_TENSOR && type->dtype == literal->dtype;
+    if (same && type->layout && berth_type_is_static(type)) {  // as it lies in memory
+        uint64_t size_bytes =
+            berth_type_size_bytes(c->module, c->graph->values.data[op->outputs[0]].type);
+        return literal->rank == 1 && berth_tensor_size_bytes(literal) == size_bytes
+                   ? BERTH_OK
+                   : problem(c, id,
+                             "the literal of a constant with a layout is a list of all its "
+                             "elements as they lie in memory, padding included");
     }
-    return graph || external;
+    same = same && type->rank == literal->rank;
+    for (int i = 0; same && i < type->rank; ++i) same = type->dims[i] == literal->dims[i];
+    return same ? BERTH_OK : problem(c, id, "the type of a constant is not that of its literal");
 }
 
 static berth_status check_callee(const checker *c, berth_op_id id) {
     const berth_op *op = &c->graph->ops.data[id];
     const berth_attr *callee = berth_attrs_find(c->module, &op->attrs, "callee");
-    uint32_t params = 0;
-    uint32_t results = 0;
     if (!callee || callee->kind != BERTH_ATTR_FUNCTION)
         return problem(c, id, "the attribute callee (a function) is missing");
     const berth_function *function = berth_module_function(c->module, callee->function);
     if (!function || function->removed) return problem(c, id, "its callee does not exist");
-    if (op->kind == BERTH_OP_FUNC_REF || !signature(c, callee->function, &params, &results))
-        return BERTH_OK;
-    if (params == op->input_count && results == op->output_count) return BERTH_OK;
-    return problem(c, id,
-                   berth_arena_printf(c->arena,
-                                      "@%s takes %u arguments and has %u results, not "
-                                      "%u and %u",
-                                      berth_module_str(c->module, function->name), params, results,
-                                      op->input_count, op->output_count));
+    if (op->kind == BERTH_OP_FUNC_REF) return BERTH_OK;
+    const char *what = berth_verify__call(c->module, c->graph, op, c->arena);
+    return what ? problem(c, id, what) : BERTH_OK;
 }
 
 static berth_status check_count(const checker *c, berth_op_id id, const char *what, uint32_t wanted,

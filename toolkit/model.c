@@ -5,6 +5,7 @@
 #include "artifact/file.h"
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "toolkit/module_file.h"
 
 struct berth_model {
     berth_arena *arena;
@@ -91,8 +92,23 @@ static void note_assumption(void *state, berth_log_level level, const char *mess
                          : berth_arena_strdup(model->arena, message);
 }
 
-static berth_status parse_target(berth_model *model, const berth_model_options *options) {
-    const char *text = options->target ? options->target : "cpu";
+// The target that a module was planned for, where none is asked for; NULL = none.
+static berth_status target_of_module(berth_model *model, const char *path,
+                                     const berth_model_options *options, const char **out_target) {
+    berth_module_form form = BERTH_MODULE_ONNX;
+    berth_module *module = NULL;
+    *out_target = options->target;
+    if (options->target) return BERTH_OK;
+    BERTH_TRY(berth_module_form_of(path, &form));
+    if (form == BERTH_MODULE_ONNX) return BERTH_OK;
+    BERTH_TRY(berth_module_load(model->arena, path, &options->import, &module));
+    *out_target = berth_module_target(module);
+    return BERTH_OK;
+}
+
+static berth_status parse_target(berth_model *model, const char *target,
+                                 const berth_model_options *options) {
+    const char *text = target ? target : "cpu";
     model->log = options->compile.log;
     berth_machine_facts facts;
     BERTH_TRY(berth_machine_facts_for(model->arena, text, &facts));
@@ -113,7 +129,7 @@ static berth_status open_program(berth_model *model, const char *path,
         BERTH_TRY(berth_program_read(model->arena, path, &model->program));
     }
     if (!options->target) return BERTH_OK;
-    BERTH_TRY(parse_target(model, options));
+    BERTH_TRY(parse_target(model, options->target, options));
     if (strcmp(model->target->canonical, model->program->target_json) == 0) return BERTH_OK;
     const char *difference = NULL;
     BERTH_TRY(berth_target_difference(model->arena, model->program->target_json,
@@ -142,7 +158,7 @@ static berth_status compile_model(berth_model *model, const char *path,
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
         berth_status status =
-            berth_onnx_import(model->arena, path, &options->import, &model->module);
+            berth_module_load(model->arena, path, &options->import, &model->module);
         if (!status) status = berth_compile(model->module, &compile, &model->compiled);
         if (!status) {
             berth_status_free(first);
@@ -172,7 +188,9 @@ static berth_status load(berth_model *model, const char *path, const berth_model
                                  "\"%s\" is no program file, and only these are signed: build it "
                                  "with a key first",
                                  path);
-    BERTH_TRY(parse_target(model, options));
+    const char *target = NULL;
+    BERTH_TRY(target_of_module(model, path, options, &target));
+    BERTH_TRY(parse_target(model, target, options));
     BERTH_TRY(compile_model(model, path, options));
     model->program = model->compiled.program;
     return BERTH_OK;

@@ -1,5 +1,5 @@
-// A model ready to run: an ONNX file compiled for a target, or a program file made by `berth
-// build`.
+// A model ready to run: an ONNX file, or a module as text or JSON (toolkit/module_file.h), compiled
+// for a target; or a program file made by `berth build`.
 //
 //   berth_model_options options = {.target = "opencl -host=cpu"};
 //   berth_model *model;
@@ -17,7 +17,8 @@
 typedef struct berth_model berth_model;
 
 typedef struct berth_model_options {
-    const char *target;                   // any spelling of docs/target.md; NULL = "cpu"
+    const char *target;                   // any spelling of docs/target.md; NULL = the one
+                                          // that a module was planned for, else "cpu"
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
     berth_compile_options compile;        // `target` is filled in here

@@ -5,6 +5,7 @@
 
 #include "artifact/file.h"
 #include "executor/session.h"
+#include "toolkit/module_file.h"
 #include "toolkit/tensor_file.h"
 
 // ---- test data ----------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ static berth_status read_names(data_job *job, io_names *names) {
         return BERTH_OK;
     }
     berth_module *module = NULL;
-    BERTH_TRY(berth_onnx_import(job->arena, job->model_path, NULL, &module));
+    BERTH_TRY(berth_module_load(job->arena, job->model_path, NULL, &module));
     module_names(module, job->arena, names);
     return BERTH_OK;
 }

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "artifact/file.h"
-#include "base/file.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"
+#include "toolkit/module_file.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -229,45 +228,6 @@ static void after_pass(void *user, const berth_pass *pass, const berth_module *m
     fputs(berth_strbuf_text(&text), stdout);
 }
 
-// ---- reading ------------------------------------------------------------------------------------
-
-typedef enum model_form { form_onnx, form_text, form_json } model_form;
-
-// ONNX files begin with a small binary field; text with a word or a comment, JSON with a brace.
-static model_form form_of(const char *text, size_t length) {
-    if (length > 0 && text[0] == '{') return form_json;
-    static const char *const starts[] = {"module", "graph", "//"};
-    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); ++i) {
-        size_t wanted = strlen(starts[i]);
-        if (length >= wanted && memcmp(text, starts[i], wanted) == 0) return form_text;
-    }
-    return form_onnx;
-}
-
-static berth_status read_module(opt_command *command, const berth_import_options *import,
-                                berth_module **out_module) {
-    berth_arena *arena = command->cli.arena;
-    const char *path = command->cli.model;
-    if (berth_program_file_is(path))
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "\"%s\" is a built program, which holds no module: give the model",
-                                 path);
-    berth_mapping mapping;
-    BERTH_TRY(berth_file_map(path, &mapping));
-    const char *text = (const char *)mapping.data;
-    model_form form = form_of(text, mapping.size_bytes);
-    berth_status status = BERTH_OK;
-    if (form == form_json)
-        status =
-            berth_module_from_json_text(arena, text, mapping.size_bytes, path, NULL, out_module);
-    if (form == form_text)
-        status = berth_module_parse(arena, text, mapping.size_bytes, path, out_module);
-    berth_file_unmap(mapping);
-    if (form == form_onnx) return berth_onnx_import(arena, path, import, out_module);
-    if (!status) status = berth_module_verify(*out_module);
-    return status;
-}
-
 // The names in --passes, NULL-terminated.
 static const char *const *pass_names(opt_command *command) {
     berth_cli_strings names = {0};
@@ -289,14 +249,16 @@ static berth_status optimise(void *state) {
     berth_model_options model_options;
     berth_arena *arena = command->cli.arena;
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    const char *target_text = command->cli.target ? command->cli.target : "cpu";
+    berth_module *module = NULL;
+    BERTH_TRY(berth_module_load(arena, command->cli.model, &model_options.import, &module));
+    const char *target_text =
+        command->cli.target ? command->cli.target : berth_module_target(module);
+    if (!target_text) target_text = "cpu";
     berth_machine_facts facts;
     BERTH_TRY(berth_machine_facts_for(arena, target_text, &facts));
     model_options.target_options.machine = &facts;
     berth_multi_target *target = NULL;
     BERTH_TRY(berth_target_parse(arena, target_text, &model_options.target_options, &target));
-    berth_module *module = NULL;
-    BERTH_TRY(read_module(command, &model_options.import, &module));
     berth_pass_instrument instrument = {after_pass, command};
     berth_compile_options compile = model_options.compile;
     compile.target = target;
@@ -305,6 +267,7 @@ static berth_status optimise(void *state) {
     compile.instruments = &instrument;
     compile.instrument_count = 1;
     compile.plan_only = true;
+    compile.resume = command->passes && strcmp(command->passes, "all") == 0;
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
     return print_module(command, module, result.plan);

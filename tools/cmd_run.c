@@ -326,7 +326,9 @@ int berth_cmd_run(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
         .argp = {options, parse, "MODEL",
-                 "Runs MODEL (an ONNX file, or a program made by `berth build`).\vInputs that are "
+                 "Runs MODEL (an ONNX file, a module as `berth opt` prints it, or a program made "
+                 "by `berth "
+                 "build`).\vInputs that are "
                  "not given are random, seeded, of the right shape. Each output's shape, range and "
                  "five largest elements are shown.",
                  children, NULL, NULL},

@@ -222,11 +222,9 @@ static void make_winograd(pass *p, berth_op_id id, const convolution *v, const c
         p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
     graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
-    berth_tensor *packed = berth_arena_new(module->arena, berth_tensor);
-    *packed = (berth_tensor){.dtype = BERTH_DTYPE_F32,
-                             .rank = 3,
-                             .data = berth_packing_add_winograd(p->packing, weights, m)};
-    memcpy(packed->dims, weight_dims, sizeof(weight_dims));
+    berth_tensor *packed = berth_layout__packed_literal(
+        p, BERTH_DTYPE_F32, (int64_t)(berth_winograd_size_bytes(weights, m) / sizeof(float)),
+        berth_packing_add_winograd(p->packing, weights, m));
     berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
     graph_of(p)->values.data[u].type =
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,

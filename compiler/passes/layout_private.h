@@ -51,6 +51,9 @@ bool berth_layout__is_f32(const berth_layout_pass *p, berth_value_id value, int 
 // want it.
 berth_value_id berth_layout__convert(berth_layout_pass *p, berth_value_id value,
                                      berth_str_id layout, berth_op_id position, berth_op_id like);
+// The literal of a constant with a layout: its elements as they lie in memory, padding included.
+berth_tensor *berth_layout__packed_literal(berth_layout_pass *p, berth_dtype dtype, int64_t count,
+                                           void *data);
 // A constant packed in a layout; the type keeps its logical dimensions. BERTH_NONE: a bad tag.
 berth_value_id berth_layout__packed_constant(berth_layout_pass *p, const berth_tensor *tensor,
                                              const char *tag, berth_op_id position);

@@ -3,7 +3,7 @@
 //
 //   berth_status        base/status.h       every fallible call returns one; NULL = success
 //   berth_tensor        base/tensor.h       element type, shape, data
-//   berth_model         toolkit/model.h     an ONNX file compiled for a target, or a built program
+//   berth_model         toolkit/model.h     a model or module compiled for a target, or a program
 //   berth_session       executor/session.h  a program opened on this machine's devices
 //   tensor files        toolkit/tensor_file.h
 #ifndef BERTH_BERTH_H_

@@ -1,0 +1,130 @@
+// The pass schedule: every call of @main gets a tensor function of its own kind of device. Equal
+// functions (structural hash) on equal device targets share one; a function that is called on two
+// kinds of devices becomes two.
+#include <string.h>
+
+#include "compiler/in_place.h"
+#include "compiler/pipeline.h"
+#include "compiler/schedule/schedule.h"
+
+typedef struct scheduled_key {
+    berth_hash128 function;
+    berth_hash128 target;
+} scheduled_key;
+
+typedef struct scheduler {
+    berth_module *module;
+    const berth_multi_target *target;
+    BERTH_VEC(scheduled_key) keys;
+    BERTH_VEC(berth_func_id) functions;  // parallel to keys
+    uint32_t *slots;                     // open addressing, index + 1
+    uint32_t mask;
+} scheduler;
+
+static uint32_t *find_slot(scheduler *s, const scheduled_key *key) {
+    for (uint32_t at = (uint32_t)key->function.low & s->mask;; at = (at + 1) & s->mask) {
+        uint32_t *slot = &s->slots[at];
+        if (*slot == 0 || memcmp(&s->keys.data[*slot - 1], key, sizeof(*key)) == 0) return slot;
+    }
+}
+
+uint32_t berth_pipeline__count_nests(const berth_tfn *fn) {
+    if (!fn->body) return 0;
+    const berth_stmt_node *body = &fn->stmts.data[fn->body];
+    return body->kind == BERTH_STMT_SEQ ? body->count : 1;
+}
+
+// Pairs of buffers as triples of the attribute; pairs are numbered by nests.
+static void keep_in_place(berth_module *module, berth_func_id function, const berth_in_place *pairs,
+                          uint32_t count, const uint32_t *buf_map) {
+    int64_t *triples = berth_arena_new_array(module->arena, int64_t, 3 * (size_t)count);
+    for (uint32_t i = 0; i < count; ++i) {
+        triples[3 * i] = pairs[i].nest;
+        triples[3 * i + 1] = buf_map[pairs[i].from];
+        triples[3 * i + 2] = buf_map[pairs[i].to];
+    }
+    if (count)
+        berth_attrs_set_ints(module, &berth_module_function(module, function)->attrs,
+                             BERTH_ATTR_IN_PLACE, triples, 3 * count);
+}
+
+static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t device,
+                                   berth_func_id *out_function) {
+    berth_module *module = s->module;
+    const berth_target_device *held = &s->target->devices[device];
+    const char *kind = berth_device_kind_name(held->target->kind);
+    const char *name = berth_module_str(module, berth_module_function(module, source)->name);
+    if (!berth_codegen_find(kind))
+        return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
+                                 kind);
+    berth_func_id function =
+        berth_tfn_clone(module, source, berth_arena_printf(module->arena, "%s.%s", name, kind));
+    berth_tfn *fn = berth_tfn_get(module, function);
+    const berth_in_place *pairs = NULL;
+    uint32_t nests = berth_pipeline__count_nests(fn);
+    uint32_t pair_count = berth_in_place_find(fn, &pairs);
+    BERTH_TRY(berth_status_prefix(berth_schedule_apply(fn, held->target), "scheduling %s for %s",
+                                  name, kind));
+    const uint32_t *buf_map = berth_tfn_compact(fn);
+    if (berth_pipeline__count_nests(fn) == nests)
+        keep_in_place(module, function, pairs, pair_count, buf_map);
+    berth_attrs_set_string(module, &berth_module_function(module, function)->attrs,
+                           BERTH_ATTR_TARGET, held->name);
+    *out_function = function;
+    return BERTH_OK;
+}
+
+static berth_status schedule_call(scheduler *s, berth_func_id main, berth_op_id id) {
+    berth_module *module = s->module;
+    berth_op *call = &berth_graph_get(module, main)->ops.data[id];
+    const berth_attr *callee = berth_attrs_find(module, &call->attrs, "callee");
+    const berth_tfn *fn = callee ? berth_tfn_get(module, callee->function) : NULL;
+    if (!fn)
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "%s: a call of what is not lowered to a tensor function",
+                                 berth_loc_describe(module, call->loc, module->arena));
+    uint32_t device = berth_plan_device_of(module, s->target, call->device);
+    if (device == BERTH_NO_INDEX)
+        return berth_status_make(BERTH_FAILED_PRECONDITION, "%s: a call without a device",
+                                 berth_loc_describe(module, call->loc, module->arena));
+    scheduled_key key = {.function = berth_tfn_hash(fn),
+                         .target = s->target->devices[device].target->hash};
+    uint32_t *slot = find_slot(s, &key);
+    if (*slot == 0) {
+        berth_func_id function = BERTH_NONE;
+        BERTH_TRY(make_scheduled(s, callee->function, device, &function));
+        berth_vec_push(module->arena, &s->keys, key);
+        berth_vec_push(module->arena, &s->functions, function);
+        *slot = s->keys.count;
+    }
+    call = &berth_graph_get(module, main)->ops.data[id];
+    berth_attrs_set(
+        module, &call->attrs, "callee",
+        (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = s->functions.data[*slot - 1]});
+    return BERTH_OK;
+}
+
+// The plain functions of calls that now call scheduled ones.
+static void remove_plain(berth_module *module, const berth_func_id *callees, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (callees[i] != BERTH_NONE) berth_module_function(module, callees[i])->removed = true;
+}
+
+berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
+                                      const berth_multi_target *target) {
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    scheduler s = {.module = module, .target = target, .mask = 63};
+    while (s.mask < root->ops.count * 2) s.mask = s.mask * 2 + 1;
+    s.slots = berth_arena_new_array(module->arena, uint32_t, s.mask + 1);
+    berth_func_id *callees = berth_arena_new_array(module->arena, berth_func_id, root->ops.count);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        const berth_attr *callee =
+            op->kind == BERTH_OP_CALL ? berth_attrs_find(module, &op->attrs, "callee") : NULL;
+        callees[i] = callee ? callee->function : BERTH_NONE;
+        if (op->kind == BERTH_OP_CALL) BERTH_TRY(schedule_call(&s, main, root->ops.data[i]));
+    }
+    remove_plain(module, callees, root->ops.count);
+    return BERTH_OK;
+}

@@ -1,0 +1,88 @@
+// The module is the truth: printed after any pass, as text or JSON, it goes on to the same program.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Scripts run in a folder of their own, with the command as $B.
+static void enter_folder(void) {
+    char folder[] = "/tmp/berth-stages-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(setenv("F", folder, 1), 0);
+    cr_assert_eq(setenv("B", BERTH_COMMAND, 1), 0);
+}
+
+static int shell(const char *script) {
+    char whole[4096];
+    snprintf(whole, sizeof(whole), "cd \"$F\" && { %s\n}", script);
+    return system(whole);
+}
+
+static void leave_folder(void) {
+    cr_expect_eq(system("rm -r \"$F\""), 0);
+}
+
+static void check_form(const char *extra) {
+    static const char *const stages[] = {
+        "keep-names", "fold-constants", "simplify", "plan-devices", "layout",
+        "fuse",       "find-parts",     "lower",    "plan-scopes",  "schedule"};
+    char passes[256] = "";
+    for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); ++i) {
+        char script[1024];
+        if (i) strcat(passes, ",");
+        strcat(passes, stages[i]);
+        snprintf(
+            script, sizeof(script),
+            "\"$B\" opt model.onnx --dim batch=2 --target target.json --passes %s %s >stage && "
+            "\"$B\" build stage -o stage.berth 2>log && cmp stage.berth whole.berth",
+            passes, extra);
+        cr_expect_eq(shell(script), 0, "after %s %s", stages[i], extra);
+    }
+}
+
+Test(command, a_module_goes_on_from_any_pass, .timeout = 300) {
+    enter_folder();
+    cr_assert_eq(system("cp examples/digits/digits.onnx \"$F/model.onnx\""), 0);
+    cr_assert_eq(shell("echo '{\"kind\": \"multi\", \"devices\": [\"cpu\", \"opencl\"], \"pins\": "
+                       "[{\"match\": \"op:Conv\", \"device\": \"opencl:0\"}]}' >target.json; "
+                       "\"$B\" build model.onnx --dim batch=2 --target target.json "
+                       "-o whole.berth 2>log"),
+                 0);
+    cr_assert_eq(shell("\"$B\" inspect whole.berth | grep -q 'memory on opencl:0'"), 0);
+    check_form("");
+    check_form("--format=json");
+    // A pass that changes what is there cannot run twice; another target cannot take over.
+    cr_expect_neq(shell("\"$B\" opt stage --passes lower >again 2>log"), 0);
+    cr_expect_eq(shell("grep -q 'pass lower has run on this module before' log"), 0);
+    cr_expect_neq(shell("\"$B\" build stage --target cpu -o x.berth 2>log"), 0);
+    cr_expect_eq(shell("grep -q 'planned for another target' log && ! test -e x.berth"), 0);
+    leave_folder();
+}
+
+// One body on two kinds of devices is scheduled for each; a call that does not fit its callee is
+// refused where it stands.
+Test(command, one_function_on_two_devices, .timeout = 120) {
+    enter_folder();
+    cr_assert_eq(shell("cat >twice.txt <<'END'\n"
+                       "module \"twice\"\n"
+                       "graph @main(%a: f32[8,8]) {\n"
+                       "  %b = call @double(%a) on opencl:0 : f32[8,8]\n"
+                       "  %c = call @double(%b) on cpu:0 : f32[8,8]\n"
+                       "  return %c\n}\n"
+                       "tensor @double(%x: f32[8,8] in, %y: f32[8,8] out) {\n"
+                       "  parallel %i in 8 {\n    for %j in 8 {\n"
+                       "      %y[%i, %j] = %x[%i, %j] * 2.0\n    }\n  }\n}\n"
+                       "END"),
+                 0);
+    cr_expect_eq(shell("\"$B\" opt twice.txt --passes all --target cpu,opencl >out && "
+                       "grep -q '@double.cpu' out && grep -q '@double.opencl' out"),
+                 0);
+    cr_expect_eq(shell("\"$B\" run twice.txt --target cpu,opencl >out 2>&1 && "
+                       "grep -q 'cpu:0.* 1 kernels' out && grep -q 'opencl:0.* 1 kernels' out"),
+                 0);
+    cr_expect_neq(shell("sed 's/on cpu:0 : f32.8,8./on cpu:0 : f32[4]/' twice.txt >bad.txt; "
+                        "\"$B\" run bad.txt --target cpu,opencl 2>log"),
+                  0);
+    cr_expect_eq(shell("grep -q 'bad.txt:4.*result 0 of @double is f32.8,8., not f32.4.' log"), 0);
+    leave_folder();
+}

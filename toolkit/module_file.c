@@ -1,0 +1,66 @@
+#include "toolkit/module_file.h"
+
+#include <string.h>
+
+#include "artifact/file.h"
+#include "base/file.h"
+#include "ir/json.h"
+#include "ir/pass.h"
+#include "ir/text.h"
+
+static berth_module_form form_of(const berth_mapping *file) {
+    const char *text = (const char *)file->data;
+    static const char *const starts[] = {"module", "graph", "tensor", "external", "//"};
+    if (file->size_bytes > 0 && text[0] == '{') return BERTH_MODULE_JSON;
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); ++i) {
+        size_t wanted = strlen(starts[i]);
+        if (file->size_bytes >= wanted && memcmp(text, starts[i], wanted) == 0)
+            return BERTH_MODULE_TEXT;
+    }
+    return BERTH_MODULE_ONNX;
+}
+
+berth_status berth_module_form_of(const char *path, berth_module_form *out_form) {
+    berth_mapping mapping;
+    BERTH_TRY(berth_file_map(path, &mapping));
+    *out_form = form_of(&mapping);
+    berth_file_unmap(mapping);
+    return BERTH_OK;
+}
+
+static berth_status read_mapped(berth_arena *arena, const char *path, const berth_mapping *mapping,
+                                berth_module_form form, berth_module **out_module) {
+    const char *text = (const char *)mapping->data;
+    if (form == BERTH_MODULE_JSON)
+        BERTH_TRY(
+            berth_module_from_json_text(arena, text, mapping->size_bytes, path, NULL, out_module));
+    else
+        BERTH_TRY(berth_module_parse(arena, text, mapping->size_bytes, path, out_module));
+    return berth_module_verify(*out_module);
+}
+
+berth_status berth_module_load(berth_arena *arena, const char *path,
+                               const berth_import_options *options, berth_module **out_module) {
+    *out_module = NULL;
+    if (berth_program_file_is(path))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a built program, which holds no module: give the model",
+                                 path);
+    berth_mapping mapping;
+    BERTH_TRY(berth_file_map(path, &mapping));
+    berth_module_form form = form_of(&mapping);
+    berth_status status = BERTH_OK;
+    if (form != BERTH_MODULE_ONNX && options && options->dim_count)
+        status = berth_status_make(BERTH_INVALID_ARGUMENT,
+                                   "\"%s\" is a module: symbolic dimensions are given (--dim) when "
+                                   "an ONNX model is imported",
+                                   path);
+    else if (form != BERTH_MODULE_ONNX)
+        status = read_mapped(arena, path, &mapping, form, out_module);
+    berth_file_unmap(mapping);
+    return form == BERTH_MODULE_ONNX ? berth_onnx_import(arena, path, options, out_module) : status;
+}
+
+const char *berth_module_target(const berth_module *module) {
+    return berth_attrs_string(module, &module->attrs, "target", NULL);
+}
