@@ -19,6 +19,7 @@ typedef struct place_command {
     const char *output;
     berth_place_options solve;
     int64_t time_budget_ns;
+    bool list;  // latency by list scheduling
 
     berth_place_problem *problem;
     berth_place_answer answer;
@@ -26,7 +27,7 @@ typedef struct place_command {
     int64_t told_ns;  // last line of progress; 0 = none
 } place_command;
 
-enum { key_contiguous = 0x300, key_strategy, key_time, key_nodes, key_check, key_quiet };
+enum { key_contiguous = 0x300, key_model, key_strategy, key_time, key_nodes, key_check, key_quiet };
 
 static const struct argp_option options[] = {
     {"objective", 'O', "WHAT", 0,
@@ -36,6 +37,11 @@ static const struct argp_option options[] = {
     {"contiguous", key_contiguous, NULL, 0,
      "throughput: only placements whose devices can be put in an order that the forward edges "
      "follow",
+     0},
+    {"model", key_model, "NAME", 0,
+     "latency: subgraph (the default), the published model, where an accelerator runs one "
+     "subgraph; "
+     "or list, the planner's, where a device runs one node at a time",
      0},
     {"strategy", key_strategy, "NAME", 0, "How to search (default: auto); listed below", 0},
     {"time-budget", key_time, "TIME", 0,
@@ -54,6 +60,8 @@ static const struct argp_option options[] = {
 
 static const char *const objective_names[] = {"throughput", "latency", "memory", NULL};
 
+static const char *const model_names[] = {"subgraph", "list", NULL};
+
 static void take_strategy(place_command *command, const char *arg, struct argp_state *state) {
     const char *names[BERTH_CLI_MOST_NAMES] = {"auto"};
     for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
@@ -67,6 +75,8 @@ static void check_arguments(place_command *command, struct argp_state *state) {
     if (!command->file) berth_cli_wrong_usage(state, "which problem? (a JSON file)");
     if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
         berth_cli_wrong_usage(state, "--contiguous is for the objective throughput");
+    if (command->list && command->solve.objective != BERTH_PLACE_LATENCY)
+        berth_cli_wrong_usage(state, "--model list is for the objective latency");
     if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
 }
 
@@ -80,6 +90,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
     case key_contiguous: command->solve.contiguous = true; return 0;
+    case key_model:
+        command->list = berth_cli_choose(state, "--model", arg, model_names) == 1;
+        return 0;
     case key_strategy: take_strategy(command, arg, state); return 0;
     case key_check: command->check = arg; return 0;
     case key_quiet: command->cli.quiet = true; return 0;
@@ -289,6 +302,7 @@ static berth_status check(place_command *command) {
 static berth_status run_body(void *user) {
     place_command *command = user;
     BERTH_TRY(berth_place_problem_read(command->cli.arena, command->file, &command->problem));
+    command->problem->one_subgraph = !command->list;
     BERTH_TRY(command->check ? check(command) : search(command));
     return write_result(command);
 }

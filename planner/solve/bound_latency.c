@@ -424,6 +424,7 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
     double best = search->best_value, proven = bound_target(&b, best, 0);
     berth_place_bound(search, proven);
     if (best < INFINITY && !b.stopped && !berth_place_proven(search)) raise_targets(&b, best);
+    search->finished = !b.stopped;
 }
 
 static berth_status run(berth_place_search *search) {
@@ -437,6 +438,7 @@ const berth_place_strategy berth_place__bound_latency = {
     .name = "bound",
     .doc = "bounds on completions along the edges; latency with one subgraph per device",
     .auto_percent = 60,
+    .again_percent = 60,
     .applies = applies,
     .run = run,
 };

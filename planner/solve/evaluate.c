@@ -282,7 +282,8 @@ static berth_status evaluate_body(void *user) {
     out->node_done = berth_arena_new_array(call->arena, double, problem->node_count);
     if (problem->one_subgraph)
         return subgraph_latency(call->scratch, problem, call->assignment, out);
-    berth_solve__evaluate_list(call->scratch, problem, call->assignment, out, call->copies);
+    berth_solve__list *list = berth_solve__list_create(call->scratch, problem);
+    out->value = berth_solve__list_value(list, call->assignment, INFINITY, out, call->copies);
     return BERTH_OK;
 }
 

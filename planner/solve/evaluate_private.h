@@ -1,4 +1,6 @@
-// The parts of berth_place_evaluate that have a file of their own.
+// List scheduling (evaluate_list.c): the part of the definition of latency that is a program. Its
+// value is what the definition says, so the strategies for it use the same one. Private to
+// planner/solve.
 #ifndef BERTH_PLANNER_SOLVE_EVALUATE_PRIVATE_H_
 #define BERTH_PLANNER_SOLVE_EVALUATE_PRIVATE_H_
 
@@ -9,10 +11,16 @@ typedef struct berth_solve__copies {
     BERTH_VEC(berth_place_copy) list;
 } berth_solve__copies;
 
-// Latency with list scheduling (one_subgraph = false). `out`'s arrays are zeroed; the limits have
-// been checked. `copies`: (optional) filled. Inside berth_arena_try of the scratch arena.
-void berth_solve__evaluate_list(berth_arena *scratch, const berth_place_problem *problem,
-                                const uint32_t *assignment, berth_place_value *out,
-                                berth_solve__copies *copies);
+// Room to schedule one placement after another. Thread-compatible; arena memory.
+typedef struct berth_solve__list berth_solve__list;
+
+berth_solve__list *berth_solve__list_create(berth_arena *arena, const berth_place_problem *problem);
+
+// When all is done. INFINITY as soon as that is sure to be later than `limit`.
+//   assignment: [node_count] supported devices; capacities and groups are not looked at
+//   out:        (optional) arrays as evaluate.h has them, device_load zeroed; `value` is not set
+//   copies:     (optional) filled, in the order of their starts
+double berth_solve__list_value(berth_solve__list *list, const uint32_t *assignment, double limit,
+                               berth_place_value *out, berth_solve__copies *copies);
 
 #endif  // BERTH_PLANNER_SOLVE_EVALUATE_PRIVATE_H_

@@ -105,12 +105,18 @@ static void put_group(berth_solve__latency *latency, uint32_t group, uint32_t de
     if (old != BERTH_PLACE_NONE) {
         latency->free_bytes[old] += latency->group_bytes[group];
         latency->count[old] -= end - first;
+        latency->placed -= end - first;
     }
     if (device != BERTH_PLACE_NONE) {
         latency->free_bytes[device] -= latency->group_bytes[group];
         latency->count[device] += end - first;
+        latency->placed += end - first;
     }
     for (uint32_t i = first; i < end; ++i) latency->device[problem->group_nodes[i]] = device;
+}
+
+void berth_solve__latency_put(berth_solve__latency *latency, uint32_t group, uint32_t device) {
+    put_group(latency, group, device);
 }
 
 bool berth_solve__latency_move(berth_solve__latency *latency, uint32_t group, uint32_t device) {
@@ -160,6 +166,7 @@ static bool count_needs(berth_solve__latency *latency) {
     for (uint32_t u = 0; u < nodes; ++u) {
         uint32_t d = device[u];
         bool outside = false;
+        if (d == BERTH_PLACE_NONE) continue;
         latency->stamp++;
         if (latency->stamp == 0) {
             memset(latency->seen, 0, devices * sizeof(uint32_t));
@@ -168,6 +175,7 @@ static bool count_needs(berth_solve__latency *latency) {
         const double *transfer = problem->transfer + (size_t)u * problem->kind_count;
         for (uint32_t s = problem->succ_start[u]; s < problem->succ_start[u + 1]; ++s) {
             uint32_t v = problem->succ[s], e = device[v];
+            if (e == BERTH_PLACE_NONE) continue;
             if (latency->single[e]) {
                 if (e == d) continue;
                 latency->need[nodes + e]++;
@@ -204,6 +212,7 @@ static void finish_node(berth_solve__latency *latency, sweep *state, uint32_t no
     state->done_count++;
     for (uint32_t s = problem->succ_start[node]; s < problem->succ_start[node + 1]; ++s) {
         uint32_t item = problem->succ[s], e = latency->device[item];
+        if (e == BERTH_PLACE_NONE) continue;
         if (latency->single[e]) {
             if (e == d) continue;
             item = problem->node_count + e;
@@ -258,10 +267,12 @@ double berth_solve__latency_value(berth_solve__latency *latency, double limit) {
         latency->from[item] = BERTH_PLACE_NONE;
         if (latency->need[item] > 0) continue;
         if (item < nodes
-                ? !latency->single[latency->device[item]]
+                ? latency->device[item] != BERTH_PLACE_NONE &&
+                      !latency->single[latency->device[item]]
                 : latency->single[item - nodes] && latency->head[item - nodes] != BERTH_PLACE_NONE)
             latency->stack[state.depth++] = item;
     }
     if (!sweep_items(latency, &state, limit)) return INFINITY;
-    return state.done_count == nodes ? state.value : INFINITY;  // a cycle leaves nodes undone
+    // A cycle leaves nodes undone.
+    return state.done_count == latency->placed ? state.value : INFINITY;
 }

@@ -23,6 +23,7 @@ typedef struct berth_solve__latency {
     uint32_t *device;     // [node_count] the assignment; all nodes of a group agree
     double *free_bytes;   // [device_count] negative while a move is under way only
     uint32_t *count;      // [device_count] nodes there
+    uint32_t placed;      // nodes on a device
     double *tail;         // [node_count] longest path from the start of the node, each node at
                           // its smallest time
     bool *fits;           // [group_count * device_count] supported and pins kept
@@ -48,7 +49,8 @@ typedef struct berth_solve__latency {
     uint32_t *from;  // [node_count + device_count] who made it ready last
 } berth_solve__latency;
 
-// Starts with every group on no device (BERTH_PLACE_NONE): move all before valuing.
+// Starts with every group on no device (BERTH_PLACE_NONE): nodes there are valued as if they did
+// not exist.
 berth_solve__latency *berth_solve__latency_create(berth_arena *arena,
                                                   const berth_place_problem *problem);
 
@@ -57,6 +59,9 @@ void berth_solve__latency_begin(berth_solve__latency *latency);
 // Puts a group on a device as part of the current move. False when the device can not take its
 // nodes at all; capacities are looked at by berth_solve__latency_value.
 bool berth_solve__latency_move(berth_solve__latency *latency, uint32_t group, uint32_t device);
+// The same apart from moves, wherever it is: nothing is checked, nothing can be undone. The device
+// may be BERTH_PLACE_NONE.
+void berth_solve__latency_put(berth_solve__latency *latency, uint32_t group, uint32_t device);
 void berth_solve__latency_undo(berth_solve__latency *latency);
 
 // Completion of one sample; INFINITY when a capacity is exceeded, the subgraphs are not acyclic, or

@@ -190,6 +190,14 @@ static bool move_device(berth_solve__latency_moves *moves) {
     return true;
 }
 
+// Two groups change places.
+static bool exchange(berth_solve__latency_moves *moves) {
+    const berth_solve__latency *latency = moves->latency;
+    uint32_t one = pick_node(moves), other = below(moves, latency->problem->node_count);
+    uint32_t here = latency->device[one], there = latency->device[other];
+    return here != there && put(moves, one, there) && put(moves, other, here);
+}
+
 bool berth_solve__latency_moves_make(berth_solve__latency_moves *moves, uint32_t sort) {
     berth_solve__latency_begin(moves->latency);
     switch (sort) {
@@ -197,6 +205,7 @@ bool berth_solve__latency_moves_make(berth_solve__latency_moves *moves, uint32_t
     case 1: return move_region(moves);
     case 2: return move_interval(moves);
     case 3: return move_part(moves);
-    default: return move_device(moves);
+    case 4: return move_device(moves);
+    default: return exchange(moves);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "planner/solve/latency_order.h"
 
-enum { BERTH_SOLVE__LATENCY_ORDERS = 4, BERTH_SOLVE__LATENCY_MOVES = 5 };
+enum { BERTH_SOLVE__LATENCY_ORDERS = 4, BERTH_SOLVE__LATENCY_MOVES = 6 };
 
 typedef struct berth_solve__latency_moves {
     berth_solve__latency *latency;

@@ -1,12 +1,16 @@
 // The dynamic program of pricing.h.
 #include "planner/solve/pricing.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_LIMIT = 30, LEVEL_STATE_LIMIT = 3000 };
+enum {
+    OPEN_LIMIT = 30,
+    LEVEL_STATE_LIMIT = 3000,
+    LEAST_LEVEL_STATES = 2,  // an item that is here, or not
+    TABLE_SIZE = 1 << 13
+};
 
 // What a decision on a level's item does to a state.
 typedef struct transition {
@@ -37,124 +41,25 @@ struct berth_place_pricing {
 };
 
 // ------------------------------------------------------------------------------------------------
-// order
-
-typedef struct ordering {
-    const berth_place_nets *nets;
-    uint32_t *left;   // [nets] pins not placed yet
-    bool *placed;     // [items]
-    bool *near;       // [items] shares a net with a placed item
-    uint32_t *front;  // items that are near and not placed
-    uint32_t front_count;
-    uint32_t *order;
-    uint64_t random;  // breaks ties
-} ordering;
-
-static int opened_by(const ordering *o, uint32_t item) {
-    const berth_place_nets *nets = o->nets;
-    int opened = 0;
-    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
-        uint32_t net = nets->inets[e];
-        uint32_t pins = nets->pin_start[net + 1] - nets->pin_start[net];
-        if (o->left[net] == 1) {
-            opened--;
-        } else if (o->left[net] == pins) {
-            opened++;
-        }
-    }
-    return opened;
-}
-
-// One of the items that open fewest nets (or close most).
-static uint32_t choose_next(ordering *o) {
-    uint32_t best = 0;
-    uint32_t ties = 0;
-    int least = INT_MAX;
-    for (uint32_t i = 0; i < o->front_count; ++i) {
-        int opened = opened_by(o, o->front[i]);
-        if (opened > least) continue;
-        if (opened < least) ties = 0;
-        least = opened;
-        o->random = o->random * 6364136223846793005u + 1442695040888963407u;
-        if ((o->random >> 33) % ++ties == 0) best = i;
-    }
-    uint32_t item = o->front[best];
-    o->front[best] = o->front[--o->front_count];
-    return item;
-}
-
-// Returns the sum over positions of 3^(open nets): about the number of states.
-static double order_from(ordering *o, uint32_t start, double give_up) {
-    const berth_place_nets *nets = o->nets;
-    uint32_t n = nets->item_count;
-    for (uint32_t t = 0; t < nets->net_count; ++t)
-        o->left[t] = nets->pin_start[t + 1] - nets->pin_start[t];
-    memset(o->placed, 0, n * sizeof(*o->placed));
-    memset(o->near, 0, n * sizeof(*o->near));
-    o->front_count = 0;
-    double sum = 0;
-    int open = 0;
-    uint32_t unseen = 0;
-    for (uint32_t position = 0; position < n && sum < give_up; ++position) {
-        uint32_t item = start;
-        if (position > 0 && o->front_count > 0) {
-            item = choose_next(o);
-        } else if (position > 0) {
-            while (o->placed[unseen]) ++unseen;
-            item = unseen;
-        }
-        open += opened_by(o, item);
-        o->placed[item] = o->near[item] = true;
-        o->order[position] = item;
-        for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
-            uint32_t net = nets->inets[e];
-            o->left[net]--;
-            for (uint32_t p = nets->pin_start[net]; p < nets->pin_start[net + 1]; ++p) {
-                if (o->near[nets->pins[p]]) continue;
-                o->near[nets->pins[p]] = true;
-                o->front[o->front_count++] = nets->pins[p];
-            }
-        }
-        sum += exp2(log2(3) * open);
-    }
-    return sum;
-}
-
-void berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
-                                uint32_t *out_order) {
-    enum { WORK = 20 * 1000 * 1000, FEWEST = 8, MOST = 400 };
-    uint32_t n = nets->item_count;
-    ordering o = {.nets = nets};
-    o.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
-    o.placed = berth_arena_new_array(arena, bool, (size_t)n + 1);
-    o.near = berth_arena_new_array(arena, bool, (size_t)n + 1);
-    o.front = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
-    o.order = berth_arena_new_array(arena, uint32_t, (size_t)n + 1);
-    double best = INFINITY;
-    uint32_t work = (n + 1) * (nets->largest_item + 4) * 16;
-    uint32_t starts = WORK / work < FEWEST ? FEWEST : WORK / work > MOST ? MOST : WORK / work;
-    for (uint32_t i = 0; i < starts; ++i) {
-        double sum = order_from(&o, (uint32_t)((uint64_t)i * n / starts), best);
-        if (sum >= best) continue;
-        best = sum;
-        memcpy(out_order, o.order, n * sizeof(*out_order));
-    }
-}
-
-// ------------------------------------------------------------------------------------------------
 // states
 
 // Of each open net two bits: pins here, pins elsewhere.
 typedef struct builder {
     const berth_place_problem *problem;
     const berth_place_nets *nets;
-    uint32_t kind;
-    uint32_t *left;     // [nets]
-    bool *dropped;      // [nets] left out: costs nothing to the kind, or too many are open
-    uint32_t *slot;     // [nets] place in the key while open
-    uint32_t *open;     // [OPEN_LIMIT] net in each slot, or BERTH_PLACE_NONE
-    uint64_t *keys[2];  // [LEVEL_STATE_LIMIT] of this level and the next
+    const berth_place_sorts *sorts;
+    uint32_t sort, kind;
+    uint32_t level_limit;  // states of one level
+    uint32_t *left;        // [nets]
+    bool *dropped;         // [nets] costs nothing (more): too many are open, or free for the kind
+    uint32_t *slot;        // [nets] place in the key while open
+    uint32_t *open;        // [OPEN_LIMIT] net in each slot, or BERTH_PLACE_NONE
+    uint64_t *keys[2];     // [LEVEL_STATE_LIMIT] of this level and the next
     uint32_t count[2];
+    uint32_t *table;   // [TABLE_SIZE] of keys[1]: index; where `stamps` says so
+    uint32_t *stamps;  // [TABLE_SIZE]
+    uint32_t stamp;
+    uint32_t *renumbered;  // [LEVEL_STATE_LIMIT]
     BERTH_VEC(transition) here;
     BERTH_VEC(transition) elsewhere;
 } builder;
@@ -180,13 +85,28 @@ static uint64_t decide(const builder *b, uint32_t item, uint64_t key, bool here,
     return key;
 }
 
+static void forget_keys(builder *b) {
+    b->count[1] = 0;
+    b->stamp++;
+}
+
+// The state of the next level with that key, or BERTH_PLACE_NONE when there are too many.
 static uint32_t find_key(builder *b, uint64_t key) {
-    uint64_t *keys = b->keys[1];
-    for (uint32_t i = 0; i < b->count[1]; ++i)
-        if (keys[i] == key) return i;
-    if (b->count[1] == LEVEL_STATE_LIMIT) return BERTH_PLACE_NONE;
-    keys[b->count[1]] = key;
+    uint32_t at = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 40) % TABLE_SIZE;
+    for (; b->stamps[at] == b->stamp; at = (at + 1) % TABLE_SIZE)
+        if (b->keys[1][b->table[at]] == key) return b->table[at];
+    if (b->count[1] == b->level_limit) return BERTH_PLACE_NONE;
+    b->stamps[at] = b->stamp;
+    b->table[at] = b->count[1];
+    b->keys[1][b->count[1]] = key;
     return b->count[1]++;
+}
+
+static void swap_keys(builder *b) {
+    uint64_t *keys = b->keys[0];
+    b->keys[0] = b->keys[1];
+    b->keys[1] = keys;
+    b->count[0] = b->count[1];
 }
 
 // Opens the item's nets; those for which there is no slot are left out.
@@ -214,61 +134,85 @@ static void close_nets(builder *b) {
             b->open[slot] = BERTH_PLACE_NONE;
 }
 
-// The cheapest open net.
-static uint32_t cheapest_open(const builder *b) {
-    uint32_t best = BERTH_PLACE_NONE;
-    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) {
-        uint32_t net = b->open[slot];
-        if (net == BERTH_PLACE_NONE || b->dropped[net]) continue;
-        if (best == BERTH_PLACE_NONE || net_cost(b, net) < net_cost(b, best)) best = net;
+// Leaves out the cheapest open net from here on: states that differ in it only become one. What it
+// has cost stays paid, so loads are still not more than the true ones. False when none is open.
+static bool drop_cheapest(builder *b, uint32_t level_start) {
+    uint32_t best = OPEN_LIMIT;
+    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot)
+        if (b->open[slot] != BERTH_PLACE_NONE &&
+            (best == OPEN_LIMIT || net_cost(b, b->open[slot]) < net_cost(b, b->open[best])))
+            best = slot;
+    if (best == OPEN_LIMIT) return false;
+    b->dropped[b->open[best]] = true;
+    b->open[best] = BERTH_PLACE_NONE;
+    forget_keys(b);
+    for (uint32_t s = 0; s < b->count[0]; ++s)
+        b->renumbered[s] = find_key(b, b->keys[0][s] & ~((uint64_t)3 << (2 * best)));
+    swap_keys(b);
+    for (uint32_t s = level_start; s < b->here.count; ++s) {  // transitions to this level
+        transition *both[2] = {&b->here.data[s], &b->elsewhere.data[s]};
+        for (int i = 0; i < 2; ++i)
+            if (both[i]->target != BERTH_PLACE_NONE)
+                both[i]->target = b->renumbered[both[i]->target];
     }
-    return best;
+    return true;
 }
 
-static bool may_be(const builder *b, const berth_place_sorts *sorts, uint32_t sort, uint32_t item,
-                   bool here) {
+static bool may_be(const builder *b, uint32_t item, bool here) {
     uint32_t pin = b->nets->pin[item];
-    bool pinned_here = pin != BERTH_PLACE_NONE && sorts->of_device[pin] == sort;
+    bool pinned_here = pin != BERTH_PLACE_NONE && b->sorts->of_device[pin] == b->sort;
     if (!here) return !pinned_here;  // a device with a pin is a sort by itself
     if (pin != BERTH_PLACE_NONE && !pinned_here) return false;
     return !isinf(b->nets->time[(size_t)item * b->nets->kind_count + b->kind]) &&
            b->nets->size_bytes[item] <= b->problem->kinds[b->kind].capacity_bytes;
 }
 
-// All levels; false when a level has too many states, with a net to leave out in *out_drop.
+// The transitions of one level. False when they lead to too many states: the level has none then.
+static bool build_level(berth_arena *arena, builder *b, uint32_t item) {
+    uint32_t start = b->here.count;
+    forget_keys(b);
+    for (uint32_t s = 0; s < b->count[0]; ++s) {
+        transition both[2];
+        for (int i = 0; i < 2; ++i) {
+            both[i].target = BERTH_PLACE_NONE;
+            if (!may_be(b, item, i == 1)) continue;
+            uint64_t key = decide(b, item, b->keys[0][s], i == 1, &both[i].cost);
+            both[i].target = find_key(b, key);
+            if (both[i].target != BERTH_PLACE_NONE) continue;
+            b->here.count = b->elsewhere.count = start;
+            return false;
+        }
+        berth_vec_push(arena, &b->elsewhere, both[0]);
+        berth_vec_push(arena, &b->here, both[1]);
+    }
+    return true;
+}
+
+// All levels, with at most b->level_limit states each. False when they are more than `state_limit`
+// together, or the budget is spent.
 static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pricing,
-                         const berth_place_sorts *sorts, uint32_t sort, uint32_t *out_drop) {
+                         uint32_t state_limit, berth_place_search *search) {
     uint32_t n = pricing->item_count;
     b->here.count = b->elsewhere.count = 0;
-    for (uint32_t t = 0; t < b->nets->net_count; ++t)
+    for (uint32_t t = 0; t < b->nets->net_count; ++t) {
         b->left[t] = b->nets->pin_start[t + 1] - b->nets->pin_start[t];
+        b->dropped[t] = !(net_cost(b, t) > 0);
+    }
     for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) b->open[slot] = BERTH_PLACE_NONE;
     b->count[0] = 1;
     b->keys[0][0] = 0;
+    uint32_t before = 0;  // where the transitions to this level begin
     for (uint32_t level = 0; level < n; ++level) {
         uint32_t item = pricing->order[level];
         open_nets(b, item);
-        b->count[1] = 0;
+        while (!build_level(arena, b, item))
+            if (!drop_cheapest(b, before)) return false;
         pricing->state_start[level + 1] = pricing->state_start[level] + b->count[0];
-        for (uint32_t s = 0; s < b->count[0]; ++s) {
-            transition both[2];
-            for (int i = 0; i < 2; ++i) {
-                both[i].target = BERTH_PLACE_NONE;
-                if (!may_be(b, sorts, sort, item, i == 1)) continue;
-                uint64_t key = decide(b, item, b->keys[0][s], i == 1, &both[i].cost);
-                both[i].target = find_key(b, key);
-                if (both[i].target != BERTH_PLACE_NONE) continue;
-                *out_drop = cheapest_open(b);
-                return false;
-            }
-            berth_vec_push(arena, &b->elsewhere, both[0]);
-            berth_vec_push(arena, &b->here, both[1]);
-        }
+        if (pricing->state_start[level + 1] > state_limit) return false;
+        if (search && berth_place_spent(search, 1 + b->count[0] / 16)) return false;
+        before = pricing->state_start[level];
         close_nets(b);
-        uint64_t *keys = b->keys[0];
-        b->keys[0] = b->keys[1];
-        b->keys[1] = keys;
-        b->count[0] = b->count[1];
+        swap_keys(b);
     }
     pricing->state_start[n + 1] = pricing->state_start[n] + b->count[0];
     pricing->here = b->here.data;
@@ -276,30 +220,45 @@ static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pr
     return true;
 }
 
+static builder make_builder(berth_arena *arena, const berth_place_problem *problem,
+                            const berth_place_nets *nets, const berth_place_sorts *sorts,
+                            uint32_t sort) {
+    builder b = {.problem = problem, .nets = nets, .sorts = sorts, .sort = sort};
+    b.kind = sorts->kind[sort];
+    b.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    b.dropped = berth_arena_new_array(arena, bool, (size_t)nets->net_count + 1);
+    b.slot = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    b.open = berth_arena_new_array(arena, uint32_t, OPEN_LIMIT);
+    b.table = berth_arena_new_array(arena, uint32_t, TABLE_SIZE);
+    b.stamps = berth_arena_new_array(arena, uint32_t, TABLE_SIZE);
+    b.renumbered = berth_arena_new_array(arena, uint32_t, LEVEL_STATE_LIMIT);
+    for (int i = 0; i < 2; ++i)
+        b.keys[i] = berth_arena_new_array(arena, uint64_t, LEVEL_STATE_LIMIT);
+    return b;
+}
+
 berth_place_pricing *berth_place__pricing(berth_arena *arena, const berth_place_problem *problem,
                                           const berth_place_nets *nets,
                                           const berth_place_sorts *sorts, uint32_t sort,
-                                          const uint32_t *order) {
+                                          const uint32_t *order, uint32_t state_limit,
+                                          berth_place_search *search) {
     berth_place_pricing *pricing = berth_arena_new(arena, berth_place_pricing);
     uint32_t n = nets->item_count;
-    uint32_t kind = sorts->kind[sort];
     pricing->arena = arena;
     pricing->item_count = n;
     pricing->order = order;
     pricing->time = berth_arena_new_array(arena, double, (size_t)n + 1);
     for (uint32_t level = 0; level < n; ++level)
-        pricing->time[level] = nets->time[(size_t)order[level] * nets->kind_count + kind];
+        pricing->time[level] =
+            nets->time[(size_t)order[level] * nets->kind_count + sorts->kind[sort]];
     pricing->state_start = berth_arena_new_array(arena, uint32_t, (size_t)n + 2);
-    builder b = {.problem = problem, .nets = nets, .kind = kind};
-    b.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
-    b.dropped = berth_arena_new_array(arena, bool, (size_t)nets->net_count + 1);
-    b.slot = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
-    b.open = berth_arena_new_array(arena, uint32_t, OPEN_LIMIT);
-    for (int i = 0; i < 2; ++i)
-        b.keys[i] = berth_arena_new_array(arena, uint64_t, LEVEL_STATE_LIMIT);
-    for (uint32_t t = 0; t < nets->net_count; ++t) b.dropped[t] = !(net_cost(&b, t) > 0);
-    uint32_t drop;
-    while (!build_levels(arena, &b, pricing, sorts, sort, &drop)) b.dropped[drop] = true;
+    builder b = make_builder(arena, problem, nets, sorts, sort);
+    b.level_limit = LEVEL_STATE_LIMIT;
+    while (!build_levels(arena, &b, pricing, state_limit, search)) {
+        if (search && berth_place_spent(search, 0)) return NULL;
+        b.level_limit -= b.level_limit / 3;
+        if (b.level_limit < LEAST_LEVEL_STATES) return NULL;
+    }
     uint32_t states = pricing->state_start[n + 1];
     pricing->begin = berth_arena_new_array(arena, uint32_t, states);
     pricing->end = berth_arena_new_array(arena, uint32_t, states);

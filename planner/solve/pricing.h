@@ -9,19 +9,25 @@
 #define BERTH_PLANNER_SOLVE_PRICING_H_
 
 #include "planner/solve/nets.h"
+#include "planner/solve/strategy.h"
 
 // One sort of devices. Immutable apart from scratch; arena memory; thread-compatible.
 typedef struct berth_place_pricing berth_place_pricing;
 
-// An order of the items in which few nets are open, started from several items.
-//   out_order: [item_count]
-void berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
-                                uint32_t *out_order);
+// An order of the items in which few nets are open: the best of several, each started from another
+// item and then greedy.
+//   search:    (optional) its budget is used; when it is spent, false, and the order may be of no
+//   use out_order: [item_count] complexity: O(pins log pins) for each
+BERTH_MUST_USE bool berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
+                                               berth_place_search *search, uint32_t *out_order);
 
+// With at most `state_limit` states: nets are left out where more would be needed. NULL when there
+// are more items than that allows, or the budget of `search` (optional) is spent.
 berth_place_pricing *berth_place__pricing(berth_arena *arena, const berth_place_problem *problem,
                                           const berth_place_nets *nets,
                                           const berth_place_sorts *sorts, uint32_t sort,
-                                          const uint32_t *order);
+                                          const uint32_t *order, uint32_t state_limit,
+                                          berth_place_search *search);
 
 uint32_t berth_place__pricing_states(const berth_place_pricing *pricing);
 

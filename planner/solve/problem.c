@@ -285,14 +285,19 @@ berth_status berth_place_problem_finish(berth_arena *arena, berth_place_problem 
     return status;
 }
 
-double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,
-                          uint32_t to) {
+double berth_place_direct_kinds(const berth_place_problem *problem, uint32_t node,
+                                uint32_t from_kind, uint32_t to_kind) {
     if (!problem->direct_ms) return INFINITY;
-    size_t pair =
-        (size_t)problem->device_kind[from] * problem->kind_count + problem->device_kind[to];
+    size_t pair = (size_t)from_kind * problem->kind_count + to_kind;
     if (problem->direct_ms[pair] == INFINITY) return INFINITY;
     return problem->direct_ms[pair] +
            problem->value_bytes[node] * problem->direct_ms_per_byte[pair];
+}
+
+double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,
+                          uint32_t to) {
+    return berth_place_direct_kinds(problem, node, problem->device_kind[from],
+                                    problem->device_kind[to]);
 }
 
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind) {

@@ -98,6 +98,9 @@ BERTH_MUST_USE berth_status berth_place_problem_finish(berth_arena *arena,
 // Time to move the node's output straight from one device to another; INFINITY = no such link.
 double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,
                           uint32_t to);
+// The same from a device of one kind to another device of a kind.
+double berth_place_direct_kinds(const berth_place_problem *problem, uint32_t node,
+                                uint32_t from_kind, uint32_t to_kind);
 
 // First device of a kind.
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind);

@@ -2,7 +2,9 @@
 //
 // The largest load alone has no slope where two devices are equally full, so what is annealed is
 // (sum of load^p)^(1/p) with p growing while the temperature falls. Moves: one unit to another
-// device (half of them to a device of a neighbour), and exchanges of two units.
+// device (half of them to a device of a neighbour), exchanges of two units, and runs: what follows
+// each other in the graph on one device goes to the device that comes before or after it. (Where
+// the cheap places to cut are far apart, no single unit can leave without a loss.)
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +12,9 @@
 
 enum {
     CHANCES = 1024,
-    WORK_PER_NODE = 128,  // visits of nets that take about a microsecond
-    MOVES_AT_ONCE = 4096  // between two looks at the budget
+    WORK_PER_NODE = 128,   // visits of nets that take about a microsecond
+    MOVES_AT_ONCE = 4096,  // between two looks at the budget
+    LONGEST_RUN = 64
 };
 
 typedef struct annealing {
@@ -201,10 +204,66 @@ static void try_exchange(annealing *a) {
         exchange_strangers(a, one, two);
 }
 
+// The device of the first unit before `place` (in steps of `step`, which may be "minus one") that
+// is not on `from`; `from` when there is none near.
+static uint32_t device_beside(const annealing *a, const uint32_t *order, uint32_t place,
+                              uint32_t step, uint32_t from) {
+    enum { NEAR = 16 };
+    for (uint32_t i = 0; i < NEAR; ++i) {
+        place -= step;
+        if (place >= a->hyper->unit_count) break;
+        if (a->state->device[order[place]] != from) return a->state->device[order[place]];
+    }
+    return from;
+}
+
+// A length whose logarithm is even.
+static uint32_t pick_length(annealing *a) {
+    double length = 2;
+    while (length < LONGEST_RUN && (place_random(&a->out->random) & 3) != 0) length *= 1.5;
+    return (uint32_t)length;
+}
+
+static void try_run(annealing *a) {
+    uint64_t word = place_random(&a->out->random);
+    uint32_t unit = place_random_below(&a->out->random, a->hyper->unit_count);
+    const uint32_t *order = a->hyper->order[word % PLACE_ORDERS];
+    uint32_t place = a->hyper->rank[word % PLACE_ORDERS][unit];
+    uint32_t step = (word >> 8 & 1) ? 1 : UINT32_MAX;
+    uint32_t from = a->state->device[unit];
+    uint32_t to = (word >> 16 & 7) ? device_beside(a, order, place, step, from)
+                                   : place_random_below(&a->out->random, a->hyper->device_count);
+    if (to == from) return;
+    uint32_t moved[LONGEST_RUN], count = 0, length = pick_length(a);
+    for (uint32_t i = 0; i < 2 * length && count < length; ++i, place += step) {
+        if (place >= a->hyper->unit_count) break;
+        uint32_t next = order[place];
+        if (a->state->device[next] != from || (a->hyper->allowed[next] >> to & 1) == 0) continue;
+        berth_place__state_move(a->state, next, to);
+        a->work += 4 + 2 * degree(a, next);
+        moved[count++] = next;
+    }
+    outcome o = {.from_load = a->state->load[from], .to_load = a->state->load[to]};
+    value_outcome(a, from, to, 0, &o);
+    if (count > 0 && accepts(a, o.change)) {
+        a->sum += o.change;
+        a->term[from] = o.from_term;
+        a->term[to] = o.to_term;
+        keep_if_better(a);
+        return;
+    }
+    while (count-- > 0) {
+        a->work += 4 + 2 * degree(a, moved[count]);
+        berth_place__state_move(a->state, moved[count], from);
+    }
+}
+
 static void try_moves(annealing *a, uint64_t most) {
     uint32_t count = most < MOVES_AT_ONCE ? (uint32_t)most : MOVES_AT_ONCE;
     for (uint32_t i = 0; i < count; ++i)
-        if (i % 4 == 0)
+        if (i % 16 == 0)
+            try_run(a);
+        else if (i % 4 == 0)
             try_exchange(a);
         else
             try_move(a);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/solve/linear.h"
 #include "planner/solve/search_private.h"
 
 static int compare_units(const void *left, const void *right) {
@@ -97,6 +98,56 @@ static place_hyper *create_units(berth_arena *arena, uint32_t unit_count, uint32
     return hyper;
 }
 
+typedef struct keyed {
+    double key;
+    uint32_t unit;
+} keyed;
+
+static int compare_keys(const void *left, const void *right) {
+    const keyed *a = left;
+    const keyed *b = right;
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    return a->unit < b->unit ? -1 : a->unit > b->unit;
+}
+
+// Sets an order of the units by their keys, which are sorted.
+static void set_order(berth_arena *arena, place_hyper *hyper, uint32_t which, keyed *keys) {
+    uint32_t units = hyper->unit_count;
+    if (units > 1) qsort(keys, units, sizeof(*keys), compare_keys);
+    hyper->order[which] = berth_arena_new_array(arena, uint32_t, units);
+    hyper->rank[which] = berth_arena_new_array(arena, uint32_t, units);
+    for (uint32_t i = 0; i < units; ++i) {
+        hyper->order[which][i] = keys[i].unit;
+        hyper->rank[which][keys[i].unit] = i;
+    }
+}
+
+static void order_groups(berth_arena *arena, place_hyper *hyper,
+                         const berth_place_problem *problem) {
+    keyed *keys = berth_arena_new_array(arena, keyed, hyper->unit_count);
+    for (uint32_t which = 0; which < PLACE_ORDERS; ++which) {
+        berth_arena *scratch = berth_arena_create_child(arena);
+        berth_solve__order order = berth_solve__order_groups(scratch, problem, true, which);
+        for (uint32_t i = 0; i < hyper->unit_count; ++i) keys[i] = (keyed){i, order.groups[i]};
+        set_order(arena, hyper, which, keys);
+        berth_arena_destroy(scratch);
+    }
+}
+
+// Merged units are where their parts are on average.
+static void order_merged(berth_arena *arena, place_hyper *hyper, const place_hyper *fine,
+                         const uint32_t *target) {
+    keyed *keys = berth_arena_new_array(arena, keyed, hyper->unit_count);
+    uint32_t *parts = berth_arena_new_array(arena, uint32_t, hyper->unit_count);
+    for (uint32_t u = 0; u < fine->unit_count; ++u) parts[target[u]]++;
+    for (uint32_t which = 0; which < PLACE_ORDERS; ++which) {
+        for (uint32_t u = 0; u < hyper->unit_count; ++u) keys[u] = (keyed){0, u};
+        for (uint32_t u = 0; u < fine->unit_count; ++u)
+            keys[target[u]].key += (double)fine->rank[which][u] / parts[target[u]];
+        set_order(arena, hyper, which, keys);
+    }
+}
+
 // What a device's bytes are divided by under the objective MEMORY: its capacity where every device
 // has one, else 1.
 static double *memory_shares(berth_arena *arena, const berth_place_problem *problem) {
@@ -160,6 +211,7 @@ place_hyper *berth_place__hyper_build(berth_arena *arena, const berth_place_prob
         builder_add(&builder, count, problem->transfer + (size_t)v * problem->kind_count);
     }
     list_nets_of_units(arena, hyper);
+    order_groups(arena, hyper, problem);
     return hyper;
 }
 
@@ -188,6 +240,7 @@ place_hyper *berth_place__hyper_contract(berth_arena *arena, const place_hyper *
         builder_add(&builder, count, fine->cost + (size_t)n * kinds);
     }
     list_nets_of_units(arena, hyper);
+    order_merged(arena, hyper, fine, target);
     return hyper;
 }
 

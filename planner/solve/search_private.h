@@ -10,6 +10,8 @@
 
 #include "planner/solve/strategy.h"
 
+enum { PLACE_ORDERS = 2 };  // depth first, one way round and the other
+
 // Immutable after build or contract; arena memory.
 typedef struct place_hyper {
     uint32_t unit_count;
@@ -17,16 +19,18 @@ typedef struct place_hyper {
     uint32_t pin_count;
     uint32_t device_count;
     uint32_t kind_count;
-    const uint32_t *device_kind;  // [device_count]
-    const double *capacity;       // [device_count] bytes
-    double *time;                 // [unit_count * kind_count]; 0 where not allowed
-    double *size;                 // [unit_count] bytes
-    uint64_t *allowed;            // [unit_count] bit d: may be on device d
-    double *cost;                 // [net_count * kind_count]
-    uint32_t *pin_start;          // [net_count + 1] into pin
-    uint32_t *pin;                // [pin_count] units of a net, ascending; at least 2
-    uint32_t *net_start;          // [unit_count + 1] into net
-    uint32_t *net;                // [pin_count] nets of a unit
+    const uint32_t *device_kind;    // [device_count]
+    const double *capacity;         // [device_count] bytes
+    double *time;                   // [unit_count * kind_count]; 0 where not allowed
+    double *size;                   // [unit_count] bytes
+    uint64_t *allowed;              // [unit_count] bit d: may be on device d
+    double *cost;                   // [net_count * kind_count]
+    uint32_t *pin_start;            // [net_count + 1] into pin
+    uint32_t *pin;                  // [pin_count] units of a net, ascending; at least 2
+    uint32_t *net_start;            // [unit_count + 1] into net
+    uint32_t *net;                  // [pin_count] nets of a unit
+    uint32_t *order[PLACE_ORDERS];  // [unit_count] units as they follow each other in the graph
+    uint32_t *rank[PLACE_ORDERS];   // [unit_count] the inverse
 } place_hyper;
 
 // Units of a problem are its groups. For the objective MEMORY times are sizes and there are no

@@ -3,6 +3,7 @@
 // (list_bound.h).
 #include <math.h>
 
+#include "planner/solve/latency_chain.h"
 #include "planner/solve/list_bound.h"
 #include "planner/solve/load_bound.h"
 #include "planner/solve/strategies.h"
@@ -94,6 +95,8 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
                        : load_bound(problem, fastest);
     if (search->options->objective == BERTH_PLACE_THROUGHPUT)
         bound = fmax(bound, weighted_loads(scratch, problem));
+    else if (search->options->objective == BERTH_PLACE_LATENCY && problem->one_subgraph)
+        bound = fmax(bound, berth_solve__latency_chain_bound(scratch, problem, 20000000));
     else if (!problem->one_subgraph)
         bound = fmax(bound, berth_place__list_bound(scratch, problem));
     berth_place_bound(search, bound * (1 - ROUNDING));

@@ -112,22 +112,55 @@ static berth_status run_one(berth_place_search *search, berth_arena *scratch, co
                              name);
 }
 
-static bool joins_auto(const berth_place_search *search, const berth_place_strategy *strategy) {
-    return strategy->auto_percent > 0 && strategy->applies(search->problem, search->options);
+// What `auto` knows of a strategy.
+typedef struct auto_row {
+    const berth_place_strategy *strategy;
+    uint32_t runs;
+    double finished_value;  // with this best value it has nothing more to do; NAN = it may have
+} auto_row;
+
+static bool is_spent(const berth_place_search *search, uint64_t node_limit) {
+    int64_t deadline_ns = search->options->deadline_ns;
+    return search->nodes >= node_limit || (deadline_ns && berth_clock_ns() >= deadline_ns);
 }
 
-// The last one that applies has all that is left.
+static berth_status run_row(berth_place_search *search, auto_row *row, uint64_t node_limit,
+                            uint32_t percent) {
+    share_budget(search, node_limit, percent);
+    search->round = row->runs++;
+    search->finished = false;
+    BERTH_TRY(run_strategy(search, row->strategy));
+    row->finished_value = search->finished ? search->best_value : NAN;
+    return BERTH_OK;
+}
+
+// One turn of those rows that can do something. The last one in the first turn has all that is
+// left.
+static berth_status run_turn(berth_place_search *search, auto_row *rows, uint32_t count,
+                             uint64_t node_limit, bool first) {
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t percent = first ? rows[i].strategy->auto_percent : rows[i].strategy->again_percent;
+        if (percent == 0 || rows[i].finished_value == search->best_value) continue;
+        BERTH_TRY(run_row(search, &rows[i], node_limit, first && i + 1 == count ? 100 : percent));
+        if (berth_place_proven(search) || search->infeasible) break;
+    }
+    return BERTH_OK;
+}
+
+// Turns until the budget is spent, or nobody can do more.
 static berth_status run_auto(berth_place_search *search) {
+    enum { MOST_ROWS = 32 };
+    auto_row rows[MOST_ROWS];
+    uint32_t count = 0;
     uint64_t node_limit = search->node_limit;
-    const berth_place_strategy *const *last = NULL;
-    const berth_place_strategy *const *all = berth_place_strategies();
-    for (; *all; ++all)
-        if (joins_auto(search, *all)) last = all;
-    for (all = berth_place_strategies(); *all && !search->infeasible; ++all) {
-        if (!joins_auto(search, *all)) continue;
-        share_budget(search, node_limit, all == last ? 100 : (*all)->auto_percent);
-        BERTH_TRY(run_strategy(search, *all));
-        if (berth_place_proven(search)) break;
+    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
+        if ((*all)->auto_percent > 0 && (*all)->applies(search->problem, search->options))
+            rows[count++] = (auto_row){*all, 0, NAN};
+    uint64_t before = UINT64_MAX;
+    for (bool first = true; search->nodes != before; first = false) {
+        before = search->nodes;
+        BERTH_TRY(run_turn(search, rows, count, node_limit, first));
+        if (berth_place_proven(search) || search->infeasible || is_spent(search, node_limit)) break;
     }
     return BERTH_OK;
 }

@@ -15,7 +15,7 @@ extern const berth_place_strategy berth_place__heft;
 extern const berth_place_strategy berth_place__dp_latency;
 extern const berth_place_strategy berth_place__search_latency;
 extern const berth_place_strategy berth_place__bound_latency;
-extern const berth_place_strategy berth_place__search_again;
+extern const berth_place_strategy berth_place__enumerate_more;
 extern const berth_place_strategy berth_place__dp_list;
 extern const berth_place_strategy berth_place__search_list;
 

@@ -11,17 +11,18 @@
 static const berth_place_strategy *const strategies[] = {
     &berth_place__greedy,          // every objective
     &berth_place__enumerate,       // every objective, few placements
+    &berth_place__heft,            // latency, list scheduling
+    &berth_place__enumerate_more,  // every objective, not too many placements
     &berth_place__dp,              // throughput
     &berth_place__search,          // throughput without contiguity, memory
     &berth_place__bound,           // throughput: the bound
     &berth_place__dp_latency,      // latency, one subgraph per device; part of the next one
     &berth_place__search_latency,  // latency, one subgraph per device
     &berth_place__bound_latency,   // latency, one subgraph per device
-    &berth_place__search_again,    // the same, with the time that is left
-    &berth_place__heft,            // latency, list scheduling
     &berth_place__dp_list,         // latency, list scheduling; part of the next one
     &berth_place__search_list,     // latency, list scheduling
     &berth_place__climb,           // what no other one knows about
+    &berth_place__enumerate_more,  // once more, from what the searches found
     NULL,
 };
 
@@ -41,6 +42,15 @@ bool berth_place_spent(berth_place_search *search, uint64_t nodes) {
     if (search->deadline_ns == 0 || berth_clock_ns() < search->deadline_ns) return false;
     search->out_of_time = true;
     return true;
+}
+
+double berth_place_used(const berth_place_search *search, uint64_t since_nodes, int64_t since_ns) {
+    double nodes = (double)(search->node_limit - since_nodes);
+    double used = nodes > 0 ? (double)(search->nodes - since_nodes) / nodes : 1;
+    double time_ns = (double)(search->deadline_ns - since_ns);
+    if (search->deadline_ns && time_ns > 0)
+        used = fmax(used, (double)(berth_clock_ns() - since_ns) / time_ns);
+    return fmin(used, 1);
 }
 
 static void tell(const berth_place_search *search) {

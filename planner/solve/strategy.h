@@ -36,18 +36,22 @@ struct berth_place_search {
     double lower_bound;         // proven, >= 0
     const char *best_strategy;  // static text: what found `best`
     const char *strategy;       // running now
-    uint64_t nodes;             // used
-    uint64_t node_limit;        // of the running strategy
-    int64_t deadline_ns;        // of the running strategy; 0 = none
-    bool out_of_time;           // a deadline cut a strategy short
-    bool infeasible;            // proven: no placement keeps the limits
+    uint32_t round;             // of `auto`: how often the running strategy ran before; 0 elsewhere
+    bool finished;        // set by a strategy: with the same best placement it has nothing to add
+    uint64_t nodes;       // used
+    uint64_t node_limit;  // of the running strategy
+    int64_t deadline_ns;  // of the running strategy; 0 = none
+    bool out_of_time;     // a deadline cut a strategy short
+    bool infeasible;      // proven: no placement keeps the limits
 };
 
 typedef struct berth_place_strategy {
     const char *name;
     const char *doc;
-    uint32_t auto_percent;  // of the budget that is left, what `auto` lets it use; 0 = never. The
-                            // last one that applies may use all
+    uint32_t auto_percent;   // of the budget that is left, what `auto` lets it use; 0 = never. The
+                             // last one that applies may use all
+    uint32_t again_percent;  // the same once all have run and budget is left: `auto` goes on with
+                             // those that can do more (search->round, search->finished)
     // Whether it applies (objective, switches, size).
     bool (*applies)(const berth_place_problem *problem, const berth_place_options *options);
     // Every group fits on some device by itself: berth_place_solve has seen to that.
@@ -60,6 +64,9 @@ const berth_place_strategy *const *berth_place_strategies(void);
 // Counts `nodes` search nodes; true when the budget (nodes or time) is spent or the best placement
 // is proven optimal. Looks at the clock only where there is a deadline.
 bool berth_place_spent(berth_place_search *search, uint64_t nodes);
+
+// Part of the running strategy's budget (nodes or time) that has been used since then, 0 to 1.
+double berth_place_used(const berth_place_search *search, uint64_t since_nodes, int64_t since_ns);
 
 // Whether the best placement equals the proven bound (within BERTH_PLACE_EQUAL).
 bool berth_place_proven(const berth_place_search *search);

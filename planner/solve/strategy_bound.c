@@ -17,8 +17,9 @@ enum {
     MOST_CELLS = 24 * 1000 * 1000,  // 8 bytes each
     CELLS_PER_NODE = 600,
     LOOKS = 32,  // a state costs as much as so many cells besides its own
-    ITEM_LIMIT = 1500,
-    LEAST_MOST = 200,  // what each state must have cells for
+    ITEM_LIMIT = 20000,
+    LEAST_MOST = 200,     // what each state must have cells for
+    STATE_LIMIT = 60000,  // of all sorts together
 };
 
 // Without a placement, what to refute: so many times the bound by weighted loads.
@@ -60,15 +61,20 @@ static void reduce(bound_run *run) {
         }
         if (merged == 0) return;
         berth_place__merge_apply(run->arena, run->nets, partner, &classes);
+        if (berth_place_spent(run->search, run->nets->item_count / 16)) {
+            run->nets = berth_place__nets(run->arena, problem, classes.of_group, classes.count);
+            return;
+        }
     }
 }
 
-static void prepare_pricing(bound_run *run) {
+// False when the budget does not allow it.
+static bool prepare_pricing(bound_run *run) {
     const berth_place_problem *problem = run->search->problem;
     uint32_t sorts = run->sorts->count;
     size_t items = run->nets->item_count;
     uint32_t *order = berth_arena_new_array(run->arena, uint32_t, items + 1);
-    berth_place__pricing_order(run->arena, run->nets, order);
+    if (!berth_place__pricing_order(run->arena, run->nets, run->search, order)) return false;
     run->pricing = berth_arena_new_array(run->arena, berth_place_pricing *, (size_t)sorts + 1);
     run->by_states = berth_arena_new_array(run->arena, uint32_t, (size_t)sorts + 1);
     run->sums = berth_arena_new_array(run->arena, uint32_t, (size_t)sorts + 1);
@@ -76,8 +82,9 @@ static void prepare_pricing(bound_run *run) {
     run->whole = berth_arena_new_array(run->arena, double, items + 1);
     run->piece = berth_arena_new_array(run->arena, double, items + 1);
     for (uint32_t q = 0; q < sorts; ++q) {
-        run->pricing[q] =
-            berth_place__pricing(run->arena, problem, run->nets, run->sorts, q, order);
+        run->pricing[q] = berth_place__pricing(run->arena, problem, run->nets, run->sorts, q, order,
+                                               STATE_LIMIT / sorts, run->search);
+        if (!run->pricing[q]) return false;
         run->has[q] = berth_arena_new_array(run->arena, bool, items + 1);
         uint32_t states = berth_place__pricing_states(run->pricing[q]);
         uint32_t at = q;
@@ -88,6 +95,7 @@ static void prepare_pricing(bound_run *run) {
         }
         run->by_states[at] = q;
     }
+    return true;
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -215,7 +223,9 @@ static void bisect(bound_run *run) {
         uint64_t nodes = nodes_left(search) / 4 * 3;
         refute(run, nodes);
         if (!run->refuted) failed = run->limit;
-        if (failed - search->lower_bound < 1e-5 * failed || berth_place_spent(search, 1)) return;
+        if (berth_place_spent(search, 1)) return;
+        search->finished = failed - search->lower_bound < 1e-5 * failed;
+        if (search->finished) return;
         run->limit = (search->lower_bound + failed) / 2;
         run->cells = FIRST_CELLS;
         berth_place__bundle_restart(run->bundle, run->proof);
@@ -242,13 +252,11 @@ static berth_status run(berth_place_search *search) {
     if (isfinite(run.limit)) berth_place_bound(search, fmin(bound, run.limit));
     if (bound > 0 && bound < run.limit) {
         for (uint32_t i = 0; i < items; ++i) share[i] /= bound;
-        prepare_pricing(&run);
-        uint64_t states = 0;
-        for (uint32_t q = 0; q < run.sorts->count; ++q)
-            states += berth_place__pricing_states(run.pricing[q]);
         run.proof = share;
-        run.bundle = berth_place__bundle(run.arena, items, share);
-        if (states * LEAST_MOST <= MOST_CELLS) bisect(&run);
+        if (prepare_pricing(&run)) {
+            run.bundle = berth_place__bundle(run.arena, items, share);
+            bisect(&run);
+        }
     }
     berth_arena_destroy(run.arena);
     return BERTH_OK;
@@ -258,6 +266,7 @@ const berth_place_strategy berth_place__bound = {
     .name = "bound",
     .doc = "lower bounds by prices of items; throughput",
     .auto_percent = 100,
+    .again_percent = 50,
     .applies = applies,
     .run = run,
 };

@@ -1,5 +1,5 @@
 // Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983) on the evaluator itself: for what no
-// strategy knows more about, such as latency by list scheduling, memory, and pins. Moves a group to
+// strategy knows more about, such as memory, and pins. Moves a group to
 // another device or swaps two. Rounds of growing length, each from the best placement, so that a
 // longer budget continues a shorter one's search.
 #include <math.h>
@@ -20,7 +20,6 @@ typedef struct climb {
 static bool applies(const berth_place_problem *problem, const berth_place_options *options) {
     if (problem->device_count < 2 || problem->group_count == 0) return false;
     if (options->objective == BERTH_PLACE_MEMORY) return true;
-    if (options->objective == BERTH_PLACE_LATENCY && !problem->one_subgraph) return true;
     for (uint32_t v = 0; problem->pin && v < problem->node_count; ++v)
         if (problem->pin[v] != BERTH_PLACE_NONE) return true;
     return false;
@@ -107,7 +106,7 @@ static berth_status run(berth_place_search *search) {
     if (search->best_value == INFINITY) BERTH_TRY(berth_place__greedy.run(search));
     if (search->best_value == INFINITY || search->best_value == 0) return BERTH_OK;
     berth_arena *scratch = berth_arena_create_child(search->arena);
-    climb c = {.search = search, .problem = problem, .random = 0x9E3779B97F4A7C15u};
+    climb c = {.search = search, .problem = problem, .random = 0x9E3779B97F4A7C15u + search->round};
     c.at = berth_arena_new_array(scratch, uint32_t, problem->node_count);
     run_rounds(&c);
     berth_arena_destroy(scratch);
@@ -118,6 +117,7 @@ const berth_place_strategy berth_place__climb = {
     .name = "search",
     .doc = "annealing with any objective",
     .auto_percent = 50,
+    .again_percent = 50,
     .applies = applies,
     .run = run,
 };

@@ -175,11 +175,9 @@ static berth_status run_dp(berth_place_search *search) {
 }
 
 static berth_status run_search(berth_place_search *search) {
-    return run_with(search, true, true, 88172645463325252u);
-}
-
-static berth_status run_again(berth_place_search *search) {
-    return run_with(search, search->best_value == INFINITY, true, 2862933555777941757u);
+    // Later runs begin with what was found and go on with other random numbers.
+    bool orders = search->round == 0 || search->best_value == INFINITY;
+    return run_with(search, orders, true, 88172645463325252u + search->round);
 }
 
 const berth_place_strategy berth_place__dp_latency = {
@@ -193,14 +191,7 @@ const berth_place_strategy berth_place__search_latency = {
     .name = "search",
     .doc = "intervals of many orders, then annealing; latency, one subgraph per device",
     .auto_percent = 20,
+    .again_percent = 60,
     .applies = applies,
     .run = run_search,
-};
-
-const berth_place_strategy berth_place__search_again = {
-    .name = "search",
-    .doc = "annealing with what the bound left of the budget; latency, one subgraph per device",
-    .auto_percent = 100,
-    .applies = applies,
-    .run = run_again,
 };

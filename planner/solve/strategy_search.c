@@ -165,7 +165,7 @@ static bool prepare(searcher *s) {
 }
 
 static berth_status run(berth_place_search *search) {
-    searcher s = {.search = search, .random = 1};
+    searcher s = {.search = search, .random = 1 + search->round};
     s.arena = berth_arena_create_child(search->arena);
     s.stopped = !prepare(&s);
     uint32_t improved = 0;  // the last round that found something better
@@ -193,6 +193,7 @@ const berth_place_strategy berth_place__search = {
     .name = "search",
     .doc = "multilevel annealing with a pool of placements; throughput, memory",
     .auto_percent = 50,
+    .again_percent = 50,
     .applies = applies,
     .run = run,
 };

@@ -85,6 +85,9 @@ Test(place_command, exit_status_and_messages) {
     expect(problem_path, "--contiguous --nodes 100000", 0, "throughput 2.5 ms, proven optimal");
     // acc0 {5, 6}: 2.5; acc1 reads, computes: 1.5.
     expect(problem_path, "--objective latency --time-budget 5s", 0, "latency 4 ms, proven optimal");
+    // Two on one accelerator (memory), done at 2; 0.5 out, 0.5 in, and the third.
+    expect(problem_path, "-O latency --model list", 0, "latency 4 ms, proven optimal");
+    expect(problem_path, "-O throughput --model list", 2, "is for the objective latency");
     expect(problem_path, "-O memory", 0, "memory 4 bytes, proven optimal");
     expect(problem_path, "--strategy greedy", 0, "found by greedy");
     expect(problem_path, "--strategy gredy", 2, "did you mean \"greedy\"?");

@@ -78,9 +78,10 @@ static void check_pricing(const berth_place_problem *p, uint64_t seed, const cha
     const berth_place_nets *nets = berth_place__nets(arena, p, NULL, 0);
     const berth_place_sorts *sorts = berth_place__sorts(arena, p);
     uint32_t order[16];
-    berth_place__pricing_order(arena, nets, order);
+    cr_assert(berth_place__pricing_order(arena, nets, NULL, order));
     for (uint32_t q = 0; q < sorts->count; ++q) {
-        berth_place_pricing *pricing = berth_place__pricing(arena, p, nets, sorts, q, order);
+        berth_place_pricing *pricing =
+            berth_place__pricing(arena, p, nets, sorts, q, order, 100000, NULL);
         uint64_t state = seed * 31 + q;
         double price[16];
         for (uint32_t i = 0; i < nets->item_count; ++i)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/solve/latency_chain.h"
 #include "planner/solve/latency_cut.h"
 #include "planner/solve/latency_intervals.h"
 #include "planner/solve/latency_moves.h"
@@ -355,4 +356,79 @@ static berth_status fork_body(void *user) {
 
 Test(placement_latency, earliest_finish_uses_both_devices) {
     run(fork_body, NULL);
+}
+
+// ------------------------------------------------------------------------------------------------
+// the bound along paths
+
+static double chain_bound(const berth_place_problem *p, uint64_t cells) {
+    berth_arena *scratch = berth_arena_create_child(arena);
+    double bound = berth_solve__latency_chain_bound(scratch, p, cells);
+    berth_arena_destroy(scratch);
+    return bound;
+}
+
+// However few places of the path it looks at, it is a bound.
+Test(placement_latency, chain_bound_holds) {
+    static const random_shape shapes[] = {
+        {7, 7, 2, 2, 2, false, false, false}, {8, 6, 3, 2, 2, true, false, false},
+        {7, 7, 4, 3, 1, true, false, false},  {8, 5, 2, 2, 2, true, false, true},
+        {7, 7, 7, 2, 2, true, false, false},
+    };
+    int tight = 0;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); ++i)
+        for (uint64_t seed = 1; seed <= 30; ++seed) {
+            const berth_place_problem *p = make(seed, shapes[i]);
+            double optimum = brute_force_placement(arena, p, BERTH_PLACE_LATENCY, false);
+            for (uint64_t cells = 1; cells <= 1000000; cells *= 100) {
+                double bound = chain_bound(p, cells);
+                cr_assert_leq(bound, optimum * (1 + 1e-9), "shape %zu, seed %d: %g > %g", i,
+                              (int)seed, bound, optimum);
+                tight += bound >= optimum * (1 - 1e-9);
+            }
+        }
+    cr_assert_geq(tight, 60);
+}
+
+// `count` nodes in a row: 1 ms and 1 byte each on an accelerator, 100 ms on a CPU; values take
+// 0.25.
+static berth_place_problem *row(uint32_t count, uint32_t accelerators, double capacity) {
+    random_shape none = {1, 1, 0, 2, 1, false, false, false};
+    berth_place_problem *p = random_placement(arena, 1, none);
+    p->node_count = count;
+    p->kinds[0].device_count = accelerators;
+    p->kinds[0].capacity_bytes = capacity;
+    p->node_names = berth_arena_new_array(arena, const char *, count);
+    p->time = berth_arena_new_array(arena, double, (size_t)count * 2);
+    p->transfer = berth_arena_new_array(arena, double, (size_t)count * 2);
+    p->size_bytes = berth_arena_new_array(arena, double, count);
+    p->group = berth_arena_new_array(arena, uint32_t, count);
+    p->backward = berth_arena_new_array(arena, bool, count);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, count);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, count);
+    for (uint32_t v = 0; v < count; ++v) {
+        p->node_names[v] = "n";
+        p->time[2 * v] = 1;
+        p->time[2 * v + 1] = 100;
+        p->transfer[2 * v] = 0.25;
+        p->size_bytes[v] = 1;
+        p->group[v] = v;
+        p->edge_from[v] = v;
+        p->edge_to[v] = v + 1;
+    }
+    p->edge_count = count - 1;
+    cr_assert_null(berth_place_problem_finish(arena, p));
+    return p;
+}
+
+Test(placement_latency, chain_bound_by_hand) {
+    // Two pieces of 5: 10 ms, a write and a read.
+    cr_assert_float_eq(chain_bound(row(10, 2, 5), 1000000), 10.5, 1e-9);
+    // Three of at most 4, and the reverse: 4 nodes are left for CPUs with two accelerators of 3.
+    cr_assert_float_eq(chain_bound(row(10, 3, 4), 1000000), 11, 1e-9);
+    cr_assert_geq(chain_bound(row(10, 2, 3), 1000000), 406);
+    // A long row in few places: next to nothing is lost.
+    double all = chain_bound(row(20000, 4, 5000), 20000000);
+    cr_assert_leq(all, 20001.5 + 1e-6);
+    cr_assert_geq(all, 19900);
 }

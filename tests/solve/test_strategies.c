@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "tests/solve/random_placement.h"
@@ -137,6 +138,76 @@ ParameterizedTest(int *index, placement_strategies, against_brute_force) {
     for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
         check_strategy(s, *all);
     check_strategy(s, NULL);
+}
+
+// More placements than are simply tried one after another (4^9): `auto` still finds and proves the
+// best, with the planner's budget, for every objective.
+ParameterizedTestParameters(placement_strategies, exact_where_small) {
+    static int indices[setting_count];
+    for (int i = 0; i < setting_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, setting_count);
+}
+
+static double optimum_by_evaluator(const berth_place_problem *p, const setting *s) {
+    uint32_t at[64] = {0};
+    double best = INFINITY;
+    for (uint32_t last = 0; last < p->node_count;) {
+        berth_arena *scratch = berth_arena_create_child(arena);
+        berth_place_value value;
+        berth_status status =
+            berth_place_evaluate(scratch, p, s->objective, s->contiguous, at, &value);
+        if (!status) best = fmin(best, value.value);
+        berth_status_free(status);
+        berth_arena_destroy(scratch);
+        for (last = 0; last < p->node_count && ++at[last] == p->device_count; ++last) at[last] = 0;
+    }
+    return best;
+}
+
+ParameterizedTest(int *index, placement_strategies, exact_where_small) {
+    const setting *s = &settings[*index];
+    static const random_shape shape = {9, 9, 2, 3, 2, false, false, false};
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+        const berth_place_problem *p = make(seed, shape, s->one_subgraph);
+        cr_assert_eq(p->device_count, 4);
+        double optimum = optimum_by_evaluator(p, s);
+        cr_assert_lt(optimum, INFINITY);
+        berth_place_options options = {
+            .objective = s->objective, .contiguous = s->contiguous, .node_budget = 300000};
+        berth_place_answer answer;
+        berth_status status = berth_place_solve(arena, p, &options, &answer);
+        cr_assert_null(status, "%s: %s", s->name, berth_status_message(status));
+        cr_assert_float_eq(answer.value.value, optimum, 1e-9, "%s, seed %d: %g, the optimum is %g",
+                           s->name, (int)seed, answer.value.value, optimum);
+        cr_assert(answer.proven, "%s, seed %d", s->name, (int)seed);
+    }
+}
+
+// Memory is so tight that few moves lead from one placement to another: the best of 15 nodes is
+// still found.
+Test(placement_strategies, list_scheduling_with_tight_memory) {
+    enum { NODES_15 = 15 };
+    random_shape shape = {NODES_15, NODES_15, 1, 1, 4, false, false, false};
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+        berth_place_problem *p = random_placement(arena, seed, shape);
+        p->one_subgraph = false;
+        double bytes = 0;
+        for (uint32_t v = 0; v < NODES_15; ++v) {
+            bytes += p->size_bytes[v];
+            if (isinf(p->time[v])) p->time[v] = 5;
+        }
+        p->kinds[0].capacity_bytes = ceil(bytes / 4);
+        cr_assert_null(berth_place_problem_finish(arena, p));
+        berth_place_options options = {.objective = BERTH_PLACE_LATENCY, .node_budget = 2000000};
+        berth_place_answer proven, searched;
+        cr_assert_null(berth_place_solve(arena, p, &options, &proven));
+        cr_assert(proven.proven, "seed %d", (int)seed);
+        options.node_budget = 300000;
+        options.strategy = "search";
+        cr_assert_null(berth_place_solve(arena, p, &options, &searched));
+        cr_assert_float_eq(searched.value.value, proven.value.value, 1e-9, "seed %d: %g, not %g",
+                           (int)seed, searched.value.value, proven.value.value);
+    }
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -305,6 +376,65 @@ Test(placement_strategies, deadlines_end_the_search) {
         berth_status status = berth_place_solve(arena, p, &options, &answer);
         cr_assert_null(status, "%s: %s", settings[i].name, berth_status_message(status));
         cr_assert(answer.proven || !answer.reproducible);
+    }
+}
+
+// In layers of 12 nodes, each with up to 3 readers in the next layer.
+static berth_place_problem *layers(uint32_t count, bool one_subgraph) {
+    enum { WIDTH = 12, READERS = 3 };
+    uint64_t state = 7;
+    random_shape none = {1, 1, 0, 2, 6, false, false, false};
+    berth_place_problem *p = random_placement(arena, 1, none);
+    uint32_t n = count * WIDTH;
+    p->one_subgraph = one_subgraph;
+    p->node_count = n;
+    p->node_names = berth_arena_new_array(arena, const char *, n);
+    p->time = berth_arena_new_array(arena, double, (size_t)n * 2);
+    p->transfer = berth_arena_new_array(arena, double, (size_t)n * 2);
+    p->size_bytes = berth_arena_new_array(arena, double, n);
+    p->group = berth_arena_new_array(arena, uint32_t, n);
+    p->backward = berth_arena_new_array(arena, bool, n);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, (size_t)n * READERS);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, (size_t)n * READERS);
+    for (uint32_t v = 0; v < n; ++v) {
+        p->node_names[v] = berth_arena_printf(arena, "n%u", v);
+        p->time[2 * v] = 1 + (double)(placement_random(&state) % 16);
+        p->time[2 * v + 1] = 20 * p->time[2 * v];
+        p->transfer[2 * v] = (double)(placement_random(&state) % 8) / 4;
+        p->size_bytes[v] = 1;
+        p->group[v] = v;
+        for (uint32_t i = 0; i < READERS && v + WIDTH < n; ++i) {
+            p->edge_from[p->edge_count] = v;
+            p->edge_to[p->edge_count++] =
+                v - v % WIDTH + WIDTH + (uint32_t)(placement_random(&state) % WIDTH);
+        }
+    }
+    p->kinds[0].capacity_bytes = n / 4;
+    berth_status status = berth_place_problem_finish(arena, p);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    return p;
+}
+
+// Every stage of every strategy looks at the clock: with the time over before it begins, each ends
+// after what is linear in the problem. (Processor time, and much more of it than is needed:
+// building the states of `bound` alone took 12 s.)
+Test(placement_strategies, no_stage_runs_on_without_budget) {
+    for (int i = 0; i < setting_count; ++i) {
+        berth_arena_destroy(arena);
+        setup();
+        const berth_place_problem *p = layers(100, settings[i].one_subgraph);
+        berth_place_options options = {.objective = settings[i].objective,
+                                       .contiguous = settings[i].contiguous};
+        for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all) {
+            if (!(*all)->applies(p, &options)) continue;
+            options.strategy = (*all)->name;
+            options.deadline_ns = berth_clock_ns() - 1;
+            clock_t start = clock();
+            berth_place_answer answer;
+            berth_status_free(berth_place_solve(arena, p, &options, &answer));
+            double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+            cr_assert_lt(seconds, 3, "%s, %s: %g s", settings[i].name, (*all)->name, seconds);
+        }
     }
 }
 
