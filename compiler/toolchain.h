@@ -77,6 +77,18 @@ typedef struct berth_cache_stats {
 } berth_cache_stats;
 BERTH_MUST_USE berth_status berth_toolchain_cache_stats(const char *folder,
                                                         berth_cache_stats *out_stats);
+typedef struct berth_cache_entry {
+    const char *name;     // of the file
+    const char *what;     // "kernels of one function", "all kernels of a program", "unfinished"
+    const char *machine;  // of the ELF: "x86_64", "aarch64", "arm"; "" = none of these
+    uint64_t size_bytes;
+    int64_t used_s;     // when it was used last, since 1970
+    const char *fault;  // why it will not be used but removed; NULL = it may be used
+} berth_cache_entry;
+// The most recently used first. Inside berth_arena_try. Errors as above.
+BERTH_MUST_USE berth_status berth_toolchain_cache_list(berth_arena *arena, const char *folder,
+                                                       berth_cache_entry **out_entries,
+                                                       uint32_t *out_count);
 BERTH_MUST_USE berth_status berth_toolchain_cache_clear(const char *folder,
                                                         berth_cache_stats *out_removed);
 

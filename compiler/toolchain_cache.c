@@ -1,6 +1,7 @@
 #include "compiler/toolchain_cache.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -204,7 +205,7 @@ typedef struct entry {
     char name[48];
     uint64_t size_bytes;
     struct timespec used;
-    bool usable;
+    const char *fault;  // why it may not be used; NULL = it may
 } entry;
 
 // KEY.o or KEY.so, and these with .XXXXXX: what a killed process was writing.
@@ -242,7 +243,7 @@ static entry *list_entries(int fd, uint32_t *out_count) {
         memcpy(e->name, at->d_name, strlen(at->d_name) + 1);
         e->size_bytes = info.st_size > 0 ? (uint64_t)info.st_size : 0;
         e->used = info.st_mtim;
-        e->usable = !fault_of(&info);
+        e->fault = fault_of(&info);
     }
     closedir(dir);
     return entries;
@@ -251,7 +252,7 @@ static entry *list_entries(int fd, uint32_t *out_count) {
 static int older_first(const void *a, const void *b) {
     const entry *x = a;
     const entry *y = b;
-    if (x->usable != y->usable) return x->usable ? 1 : -1;
+    if (!x->fault != !y->fault) return x->fault ? -1 : 1;
     if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
     if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -265,7 +266,7 @@ void berth_cache__evict(const berth_cache *cache, uint64_t limit_bytes) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; ++i) total += entries[i].size_bytes;
     if (count) qsort(entries, count, sizeof(*entries), older_first);
-    for (uint32_t i = 0; i < count && (total > limit_bytes || !entries[i].usable); ++i)
+    for (uint32_t i = 0; i < count && (total > limit_bytes || entries[i].fault); ++i)
         if (unlinkat(cache->fd, entries[i].name, 0) == 0) total -= entries[i].size_bytes;
     free(entries);
 }
@@ -288,6 +289,63 @@ static berth_status walk(const char *folder, bool clear, berth_cache_stats *out)
     }
     free(entries);
     close(fd);
+    return BERTH_OK;
+}
+
+// ELF header (System V ABI): e_machine.
+static const char *machine_of(int fd, const char *name) {
+    unsigned char header[20];
+    int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool read_all = file >= 0 && read(file, header, sizeof(header)) == (ssize_t)sizeof(header);
+    if (file >= 0) close(file);
+    if (!read_all || memcmp(header, "\177ELF", 4) != 0) return "";
+    switch (header[18] | header[19] << 8) {
+    case EM_X86_64: return "x86_64";
+    case EM_AARCH64: return "aarch64";
+    case EM_ARM: return "arm";
+    default: return "";
+    }
+}
+
+static void close_fd(void *fd) {
+    close((int)(intptr_t)fd);
+}
+
+static const char *what_is(const char *name) {
+    const char *tail = strchr(name, '.');
+    if (strcmp(tail, ".o") == 0) return "kernels of one function";
+    return strcmp(tail, ".so") == 0 ? "all kernels of a program" : "unfinished";
+}
+
+berth_status berth_toolchain_cache_list(berth_arena *arena, const char *folder,
+                                        berth_cache_entry **out_entries, uint32_t *out_count) {
+    *out_entries = NULL;
+    *out_count = 0;
+    int fd = -1;
+    berth_status status = open_folder(folder, &fd);
+    if (berth_status_code(status) == BERTH_NOT_FOUND) {
+        berth_status_free(status);
+        return BERTH_OK;
+    }
+    if (status) return status;
+    uint32_t count = 0;
+    entry *entries = list_entries(fd, &count);
+    berth_arena *scratch = berth_arena_create_child(arena);
+    berth_arena_defer(scratch, free, entries);
+    berth_arena_defer(scratch, close_fd, (void *)(intptr_t)fd);
+    if (count) qsort(entries, count, sizeof(*entries), older_first);
+    *out_entries = berth_arena_new_array(arena, berth_cache_entry, count);
+    *out_count = count;
+    for (uint32_t i = 0; i < count; ++i) {
+        const entry *e = &entries[count - 1 - i];
+        (*out_entries)[i] = (berth_cache_entry){.name = berth_arena_strdup(arena, e->name),
+                                                .what = what_is(e->name),
+                                                .machine = e->fault ? "" : machine_of(fd, e->name),
+                                                .size_bytes = e->size_bytes,
+                                                .used_s = e->used.tv_sec,
+                                                .fault = e->fault};
+    }
+    berth_arena_destroy(scratch);
     return BERTH_OK;
 }
 

@@ -1,7 +1,9 @@
 // berth cache: the folder of compiled kernels.
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/str.h"
 #include "compiler/toolchain.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -35,28 +37,80 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
+// "12 s", "3 min", "5 h", "17 days".
+static const char *age_text(berth_arena *arena, int64_t seconds) {
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    if (seconds < 0) seconds = 0;
+    size_t i = 0;
+    while (i + 1 < sizeof(units) / sizeof(units[0]) && seconds < 2 * units[i].seconds) ++i;
+    return berth_arena_printf(arena, "%lld %s", (long long)(seconds / units[i].seconds),
+                              units[i].unit);
+}
+
+static void print_entries(berth_arena *arena, const berth_cache_entry *entries, uint32_t count) {
+    int64_t now_s = (int64_t)time(NULL);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_cache_entry *e = &entries[i];
+        char bytes[32];
+        berth_format_bytes(e->size_bytes, bytes);
+        berth_cli_print("%-35s %10s  used %s ago, %s%s%s%s%s\n", e->name, bytes,
+                        age_text(arena, now_s - e->used_s), e->what, *e->machine ? ", " : "",
+                        e->machine, e->fault ? "; will be removed: " : "",
+                        e->fault ? e->fault : "");
+    }
+}
+
+static json_t *entries_json(const berth_cache_entry *entries, uint32_t count) {
+    int64_t now_s = (int64_t)time(NULL);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; ++i)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", entries[i].name,
+                                        "what", entries[i].what, "machine", entries[i].machine,
+                                        "size_bytes", (json_int_t)entries[i].size_bytes, "age_s",
+                                        (json_int_t)(now_s - entries[i].used_s), "fault",
+                                        berth_cli_json_text(entries[i].fault)));
+    return list;
+}
+
+static void print_totals(const cache_command *command, const char *folder, berth_cache_stats stats,
+                         json_t *entries) {
+    bool clear = strcmp(command->action, "clear") == 0;
+    char bytes[32];
+    berth_format_bytes(stats.size_bytes, bytes);
+    if (entries)
+        berth_cli_print_json(json_pack(
+            "{s:o, s:i, s:I, s:I, s:b, s:o}", "folder", berth_cli_json_text(folder), "count",
+            (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes, "limit_bytes",
+            (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear, "entries", entries));
+    else
+        berth_cli_print("%s: %u entries, %s%s\n", folder, stats.entry_count, bytes,
+                        clear ? ", removed" : " of at most 1 GiB");
+}
+
 static berth_status run(void *state) {
     cache_command *command = state;
+    berth_arena *arena = command->cli.arena;
     bool json = berth_cli_wants_json(&command->cli);
-    const char *folder = command->cli.cache_folder ? command->cli.cache_folder
-                                                   : berth_cli_cache_folder(command->cli.arena);
-    berth_cache_stats stats = {0};
-    bool clear = strcmp(command->action, "clear") == 0;
+    const char *folder =
+        command->cli.cache_folder ? command->cli.cache_folder : berth_cli_cache_folder(arena);
     if (!folder)
         return berth_status_make(BERTH_NOT_FOUND,
                                  "no cache folder: HOME is not set; give --cache-dir");
-    BERTH_TRY(clear ? berth_toolchain_cache_clear(folder, &stats)
-                    : berth_toolchain_cache_stats(folder, &stats));
-    char bytes[32];
-    berth_format_bytes(stats.size_bytes, bytes);
-    if (json)
-        berth_cli_print_json(
-            json_pack("{s:o, s:i, s:I, s:I, s:b}", "folder", berth_cli_json_text(folder), "entries",
-                      (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes,
-                      "limit_bytes", (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear));
-    else
-        berth_cli_print("%s: %u kernels, %s%s\n", folder, stats.entry_count, bytes,
-                        clear ? ", removed" : " of at most 1 GiB");
+    berth_cache_stats stats = {0};
+    berth_cache_entry *entries = NULL;
+    if (strcmp(command->action, "clear") == 0) {
+        BERTH_TRY(berth_toolchain_cache_clear(folder, &stats));
+    } else {
+        BERTH_TRY(berth_toolchain_cache_list(arena, folder, &entries, &stats.entry_count));
+        for (uint32_t i = 0; i < stats.entry_count; ++i) stats.size_bytes += entries[i].size_bytes;
+    }
+    if (!json && entries) print_entries(arena, entries, stats.entry_count);
+    print_totals(command, folder, stats,
+                 json ? entries_json(entries, entries ? stats.entry_count : 0) : NULL);
     return BERTH_OK;
 }
 

@@ -234,6 +234,51 @@ Test(command_files, names_are_shown_harmless) {
                  0);
 }
 
+static json_t *list_cache(void) {
+    char path[128];
+    cr_assert_eq(shell("$B cache list --cache-dir $W/kernels --format=json >$W/list"), 0);
+    snprintf(path, sizeof(path), "%s/list", folder);
+    json_t *json = json_load_file(path, 0, NULL);
+    cr_assert_not_null(json);
+    return json;
+}
+
+Test(command_files, the_cache_lists_what_is_in_it) {
+    cr_assert_eq(shell("mkdir -m 700 $W/kernels"), 0);
+    json_t *json = list_cache();
+    cr_expect_eq(json_array_size(json_object_get(json, "entries")), 0);
+    json_decref(json);
+    cr_assert_eq(
+        shell("$B build " DIGITS " --dim batch=1 --cache-dir $W/kernels -o $W/p.berth >$W/log"), 0);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/kernels", folder);
+    json = list_cache();
+    const json_t *entries = json_object_get(json, "entries"), *entry = NULL;
+    cr_assert_gt(json_array_size(entries), 2);
+    cr_expect_eq(json_array_size(entries), count_entries(path));
+    json_int_t total = 0;
+    size_t i = 0, programs = 0;
+    json_array_foreach(entries, i, entry) {
+        struct stat info;
+        snprintf(path, sizeof(path), "%s/kernels/%s", folder,
+                 json_string_value(json_object_get(entry, "name")));
+        cr_assert_eq(stat(path, &info), 0, "%s", path);
+        cr_expect_eq(json_integer_value(json_object_get(entry, "size_bytes")), info.st_size);
+        cr_expect_lt(json_integer_value(json_object_get(entry, "age_s")), 600);
+        cr_expect(json_is_null(json_object_get(entry, "fault")));
+        total += info.st_size;
+        programs += strcmp(json_string_value(json_object_get(entry, "what")),
+                           "all kernels of a program") == 0;
+    }
+    cr_expect_eq(programs, 1);
+    cr_expect_eq(json_integer_value(json_object_get(json, "size_bytes")), total);
+    json_decref(json);
+    cr_expect_eq(shell("chmod 666 $W/kernels/*.so && "
+                       "$B cache list --cache-dir $W/kernels | grep '\\.so ' | "
+                       "grep -q 'used .* ago, .*; will be removed: others can write it'"),
+                 0);
+}
+
 Test(command_files, models_are_not_overwritten) {
     cr_assert_eq(
         shell("cp " DIGITS " $W/m.onnx && ln -s m.onnx $W/link.onnx && cd $W && "
