@@ -89,14 +89,34 @@ void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *i
     list->data[list->count++] = item;
 }
 
+void berth_cli_add_strategy(berth_cli_strategies *list, const char *name, const char *doc) {
+    uint32_t at = 0;
+    while (at < list->count && strcmp(list->items[at].name, name) != 0) ++at;
+    if (at == BERTH_CLI_MOST_NAMES) return;
+    if (at == list->count) list->items[list->count++].name = name;
+    berth_cli_strategy *item = &list->items[at];
+    if (item->doc_count < sizeof(item->docs) / sizeof(item->docs[0]))
+        item->docs[item->doc_count++] = doc;
+}
+
+static json_t *strategy_json(const berth_cli_strategy *item) {
+    json_t *docs = json_array();
+    for (uint32_t d = 0; d < item->doc_count; ++d)
+        json_array_append_new(docs, json_string(item->docs[d]));
+    return json_pack("{s:s, s:o}", "name", item->name, "descriptions", docs);
+}
+
 static _Noreturn void list_strategies(const berth_cli_model *cli) {
     const char *name = NULL, *doc = NULL;
+    berth_cli_strategies all = {.count = 0};
+    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
+        berth_cli_add_strategy(&all, name, doc);
     json_t *list = berth_cli_wants_json(cli) ? json_array() : NULL;
-    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i) {
-        if (list)
-            json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", doc));
-        else
-            berth_cli_print("%-12s %s\n", name, doc);
+    for (uint32_t i = 0; i < all.count; ++i) {
+        const berth_cli_strategy *item = &all.items[i];
+        if (list) json_array_append_new(list, strategy_json(item));
+        for (uint32_t d = 0; !list && d < item->doc_count; ++d)
+            berth_cli_print("%-12s %s\n", d ? "" : item->name, item->docs[d]);
     }
     if (list) berth_cli_print_json(list);
     exit(0);

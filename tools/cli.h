@@ -133,6 +133,18 @@ bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
 enum { BERTH_CLI_MOST_NAMES = 32 };
 // Appends a name that is not there yet to a NULL-terminated list.
 void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *name);
+// Strategies by name, each once, with what all of that name do (lines), in the order of the first.
+typedef struct berth_cli_strategy {
+    const char *name;
+    const char *docs[8];
+    uint32_t doc_count;
+} berth_cli_strategy;
+typedef struct berth_cli_strategies {
+    berth_cli_strategy items[BERTH_CLI_MOST_NAMES];
+    uint32_t count;
+} berth_cli_strategies;
+void berth_cli_add_strategy(berth_cli_strategies *list, const char *name, const char *doc);
+
 // Index of `text` in `names` (NULL-terminated); otherwise wrong usage, with all of them
 // and the closest.
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,

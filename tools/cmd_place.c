@@ -311,13 +311,18 @@ static berth_status run_body(void *user) {
 static char *help_filter(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;
-    char *list = malloc(4096);
-    if (!list) return NULL;
-    int length = snprintf(list, 4096, "Strategies: auto runs those that apply, in this order.\n");
-    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
-        if (length > 0 && length < 4096)
-            length += snprintf(list + length, (size_t)(4096 - length), "  %-12s %s\n", (*all)->name,
-                               (*all)->doc);
+    berth_cli_strategies all = {.count = 0};
+    for (const berth_place_strategy *const *each = berth_place_strategies(); *each; ++each)
+        berth_cli_add_strategy(&all, (*each)->name, (*each)->doc);
+    char *list = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&list, &length);
+    if (!out) return NULL;
+    fputs("Strategies: auto runs those that apply.\n", out);
+    for (uint32_t i = 0; i < all.count; ++i)
+        for (uint32_t d = 0; d < all.items[i].doc_count; ++d)
+            fprintf(out, "  %-10s %s\n", d ? "" : all.items[i].name, all.items[i].docs[d]);
+    fclose(out);
     return list;
 }
 

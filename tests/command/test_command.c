@@ -242,6 +242,13 @@ Test(command, plan_strategies) {
     json_error_t error;
     json_t *list = json_loads(r->out, 0, &error);
     cr_assert(json_array_size(list) > 2, "%s", error.text);
+    size_t i = 0, k = 0;
+    const json_t *a = NULL, *b = NULL;
+    json_array_foreach(list, i, a) {
+        cr_expect_gt(json_array_size(json_object_get(a, "descriptions")), 0);
+        json_array_foreach(list, k, b) cr_expect(
+            i == k || !json_equal(json_object_get(a, "name"), json_object_get(b, "name")));
+    }
     json_decref(list);
     r = berth_run("plan " DIGITS " --target cpu --dim batch=1 --strategy auto --why");
     cr_assert_eq(r->exit_status, 0, "%s", r->err);
