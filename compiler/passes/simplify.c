@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler/passes/fourier.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/wide.h"
 #include "ir/infer.h"
@@ -337,6 +338,8 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_MEAN: return simplify_variadic;
     case BERTH_OP_CONCAT: return berth_narrow_concat;
     case BERTH_OP_SPLIT: return berth_narrow_split;
+    case BERTH_OP_DFT:
+    case BERTH_OP_STFT: return berth_add_fourier_tables;
     case BERTH_OP_TRANSPOSE: return join_transposes;
     case BERTH_OP_RESHAPE:
     case BERTH_OP_FLATTEN:

@@ -5,6 +5,7 @@
 #include "compiler/schedule/cpu_panel.h"
 
 #define MAX_SCALARS 56    // accumulators of a tile without vectors
+#define LONG_SUM 8        // terms, beside which storing a result by itself is little
 #define WANTED_GROUPS 16  // so that a few threads are evenly loaded
 
 typedef struct plan {
@@ -111,12 +112,20 @@ static bool serves_as_row(const plan *p, int loop) {
     return stays && moves;
 }
 
-// Whether the lanes are next to each other wherever they are loaded or stored: stride 1 or 0 within
-// one vector.
+static int64_t sum_length(const plan *p) {
+    int64_t length = 1;
+    for (int i = 0; i < p->reduction.loops.count; ++i) length *= p->reduction.loops.loops[i].extent;
+    return length;
+}
+
+// Whether the lanes are next to each other wherever they are loaded: stride 1 or 0 within one
+// vector. Results may lie apart (real and imaginary parts, every other pixel) where the sums are
+// long: then they are stored lane by lane.
 static bool lanes_are_contiguous(const plan *p) {
     bool linear = false;
     berth_var var = p->nest.loops[p->vec].var;
-    if (berth_linear_stride(p->fn, &p->store, var, &linear) != 1 || !linear) return false;
+    int64_t apart = berth_linear_stride(p->fn, &p->store, var, &linear);
+    if (!linear || apart == 0 || (apart != 1 && sum_length(p) < LONG_SUM)) return false;
     bool any = false;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) {
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);

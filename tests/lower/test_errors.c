@@ -32,6 +32,7 @@ Test(lower_errors, reasons) {
                 {"cum_sum | f32[5,6] i64[]~0 |", "data-dependent"},
                 {"non_zero | f32[5,6] |", "static shape"},
                 {"compress | f32[5,6] bool[5] |", "static shape"},
+                {"dft | f32[2,6,1] - f32[1,1,6,2,5] |", "no tables"},
                 {"batch_normalization | f32[2,3] f32[3] f32[3] f32[3] f32[3] | training_mode=1",
                  "training mode"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {

@@ -89,7 +89,7 @@ static bool run(berth_arena *arena, const char *text, const char *target_text, c
     assert_ok(berth_session_run(session, -1));
     for (uint32_t r = 0; r < results; ++r) {
         double worst = difference(berth_session_output(session, r), &expected[r]);
-        cr_expect(worst < 1e-5, "%s for %s: result %u differs by %g", text, target_text, r, worst);
+        cr_expect(worst < 2e-6, "%s for %s: result %u differs by %g", text, target_text, r, worst);
     }
     berth_session_close(session);
     return true;
