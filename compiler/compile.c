@@ -43,8 +43,20 @@ static berth_status run_keep_names(berth_module *module, berth_pass_context *con
 
 static berth_status run_fold(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
+    berth_known_inputs *known = &pipeline_of(context)->known;
+    berth_fold_options options = {.log = context->log};
+    bool again = false;
     BERTH_TRY(find_main(module, &main));
-    return berth_pass_fold(module, main, &(berth_fold_options){.log = context->log});
+    do {
+        BERTH_TRY(berth_pass_fold(module, main, &options));
+        berth_pass_use_known_inputs(module, main, known, &again);
+    } while (again);
+    for (uint32_t i = 0; i < known->used.count; ++i)
+        berth_log_message(
+            context->log, BERTH_LOG_INFO,
+            "the value of input \"%s\" is compiled in: %s must know it before the run",
+            known->used.data[i].input, known->used.data[i].reason);
+    return BERTH_OK;
 }
 
 static berth_status run_simplify(berth_module *module, berth_pass_context *context) {
@@ -52,6 +64,21 @@ static berth_status run_simplify(berth_module *module, berth_pass_context *conte
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     return berth_simplify(module, main);
+}
+
+// Several operations may come from one node (Gemm becomes a product and a sum), and nodes may share
+// a name; outputs may not. `uses`: of names given out, by id.
+typedef BERTH_VEC(uint32_t) name_uses;
+static berth_str_id exposed_name(berth_module *module, const berth_op *op, uint32_t result,
+                                 name_uses *uses) {
+    const char *where = berth_loc_describe(module, op->loc, module->arena);
+    const char *text = berth_arena_printf(module->arena, "%s, result %u", where, result);
+    berth_str_id name = berth_module_intern(module, text);
+    while (uses->count <= name) berth_vec_push(module->arena, uses, 0);
+    uint32_t use = ++uses->data[name];
+    if (use == 1) return name;
+    return berth_module_intern(
+        module, berth_arena_printf(module->arena, "%s, part %u, result %u", where, use, result));
 }
 
 // Every operation's result becomes an output, named by its node, before anything is fused.
@@ -63,15 +90,14 @@ static berth_status run_expose(berth_module *module, berth_pass_context *context
     berth_graph *graph = berth_graph_get(module, main);
     berth_region *root = &graph->regions.data[0];
     BERTH_VEC(berth_str_id) names = {0};
+    name_uses uses = {0};
     root->results.count = 0;
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) continue;
         for (uint32_t j = 0; j < op->output_count; ++j) {
-            const char *where = berth_loc_describe(module, op->loc, module->arena);
-            const char *name = berth_arena_printf(module->arena, "%s, result %u", where, j);
             berth_vec_push(module->arena, &root->results, op->outputs[j]);
-            berth_vec_push(module->arena, &names, berth_module_intern(module, name));
+            berth_vec_push(module->arena, &names, exposed_name(module, op, j, &uses));
         }
     }
     berth_attrs_set(
@@ -386,12 +412,16 @@ static berth_status run_passes(void *user) {
 
 // Constants are being packed until all is done, also when memory ran out on the way.
 static berth_status run_job(job *j) {
-    j->pipeline = (berth_pipeline){.options = j->options};
+    j->pipeline = (berth_pipeline){.options = j->options,
+                                   .known = {.inputs = j->options->known_inputs,
+                                             .input_count = j->options->known_input_count}};
     berth_status status = berth_arena_try(j->module->arena, run_passes, j);
     berth_packing_finish(j->pipeline.packing);
     j->result->plan = j->pipeline.plan;
     j->result->program = j->pipeline.program;
     j->result->memory = j->pipeline.memory;
+    j->result->known_uses = j->pipeline.known.used.data;
+    j->result->known_use_count = j->pipeline.known.used.count;
     j->result->over_device = j->pipeline.over_device;
     j->result->over_bytes = j->pipeline.over_bytes;
     return status;

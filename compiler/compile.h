@@ -11,6 +11,7 @@
 #include "artifact/program.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "compiler/passes/known.h"
 #include "ir/pass.h"
 #include "planner/planner.h"
 
@@ -33,6 +34,11 @@ typedef struct berth_compile_options {
     bool no_fusion;
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
+
+    // Inputs on whose values alone the program will run: these decide shapes and branches where
+    // that must be known before the run (passes/known.h).
+    const struct berth_input_binding *known_inputs;
+    uint32_t known_input_count;
 
     bool expose_values;  // every operation's result becomes an output too (finding where results
                          // differ)
@@ -89,6 +95,8 @@ typedef struct berth_compile_result {
     const berth_program *program;       // in the module's arena; NULL when stopped early
     const berth_plan *plan;             // NULL before plan-devices
     const berth_memory_report *memory;  // NULL before package
+    const berth_known_use *known_uses;  // known inputs whose values went into the program
+    uint32_t known_use_count;
     // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, and by how much (0 =
     // not that). A search with so much more of reserve_bytes may place less there.
     uint32_t over_device;

@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
 #include "compiler/in_place.h"
+#include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
@@ -28,6 +29,7 @@ typedef struct berth_pipeline {
     uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
     const berth_program *program;
     const berth_memory_report *memory;
+    berth_known_inputs known;
     const char *notes[3];    // for the plan, as many as there are; NULL = nothing to say
     berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
     uint32_t over_device;    // whose memory did not suffice

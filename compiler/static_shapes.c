@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "compiler/passes/check.h"
 #include "compiler/pipeline.h"
 
 // Tuples, functions and storage have no shape; the pass that cannot lower them refuses them by
@@ -103,6 +104,21 @@ static berth_status unknown_result(const berth_module *module, const berth_op *o
                              berth_strbuf_text(&text));
 }
 
+// Control flow can be planned where all shapes are known, also those inside (fuse refuses it then).
+static berth_status check_control_flow(const berth_module *module, const berth_graph *graph,
+                                       const berth_op *first) {
+    for (uint32_t r = 0; r < graph->regions.count; ++r) {
+        const berth_region *region = &graph->regions.data[r];
+        for (uint32_t i = 0; i < region->ops.count; ++i) {
+            const berth_op *op = &graph->ops.data[region->ops.data[i]];
+            for (uint32_t j = 0; j < op->output_count; ++j)
+                if (!has_known_shape(module, graph->values.data[op->outputs[j]].type))
+                    return berth_refuse_control_flow(module, first);
+        }
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
@@ -110,7 +126,8 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
         if (!has_known_shape(module, graph->values.data[root->params.data[i]].type))
             return missing_dims(module, graph);
     for (uint32_t i = 0; i < root->ops.count; ++i)
-        if (graph->ops.data[root->ops.data[i]].region_count > 0) return BERTH_OK;
+        if (graph->ops.data[root->ops.data[i]].region_count > 0)
+            return check_control_flow(module, graph, &graph->ops.data[root->ops.data[i]]);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         for (uint32_t j = 0; j < op->output_count; ++j) {

@@ -374,3 +374,24 @@ void berth_graph_remove_dead(berth_module *module, berth_func_id function) {
         region->ops.count -= kept;
     }
 }
+
+// ---- branches ----
+
+bool berth_graph_is_conditional(const berth_graph *graph, berth_region_id region) {
+    while (region != BERTH_NONE && graph->regions.data[region].parent != BERTH_NONE) {
+        const berth_op *parent = &graph->ops.data[graph->regions.data[region].parent];
+        if (parent->kind == BERTH_OP_IF) return true;
+        region = parent->region;
+    }
+    return false;
+}
+
+berth_status berth_graph_excuse(const berth_graph *graph, berth_region_id region,
+                                berth_status status) {
+    berth_code code = berth_status_code(status);
+    bool misfit = code == BERTH_INVALID_ARGUMENT || code == BERTH_OUT_OF_RANGE ||
+                  code == BERTH_UNSUPPORTED || code == BERTH_INCOMPATIBLE;
+    if (!misfit || !berth_graph_is_conditional(graph, region)) return status;
+    berth_status_free(status);
+    return BERTH_OK;
+}

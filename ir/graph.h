@@ -163,6 +163,12 @@ void berth_graph_replace_value(berth_graph *graph, berth_value_id from, berth_va
 void berth_graph_replace_many(berth_graph *graph, berth_value_id *map);
 // Number of uses of every value (operands and region results); array of values.count in `arena`.
 uint32_t *berth_graph_count_uses(const berth_graph *graph, berth_arena *arena);
+// Whether a region is, or lies in, a branch of an `if`: it need not run. O(depth).
+bool berth_graph_is_conditional(const berth_graph *graph, berth_region_id region);
+// An operation that does not fit its operands is an error only where it runs. Takes what the check
+// of an operation of `region` said, and returns OK (and frees it) when a branch may leave it out.
+BERTH_MUST_USE berth_status berth_graph_excuse(const berth_graph *graph, berth_region_id region,
+                                               berth_status status);
 // Removes operations without side effects whose results nobody uses.
 void berth_graph_remove_dead(berth_module *module, berth_func_id function);
 

@@ -8,7 +8,9 @@
 
 // Sets the types of op's outputs from its operands and attributes. What cannot be known becomes the
 // unknown dimension
-// "?" (or rank -1). Errors: INVALID_ARGUMENT with the op's location, expected and given shapes.
+// "?" (or rank -1). An operation in a branch of an `if` may not run: where it does not fit its
+// operands, its results are of unknown type and that is no error (berth_graph_excuse).
+// Errors: INVALID_ARGUMENT with the op's location, expected and given shapes.
 BERTH_MUST_USE berth_status berth_infer_op(berth_module *module, berth_func_id function,
                                            berth_op_id op);
 

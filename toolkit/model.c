@@ -155,6 +155,10 @@ static berth_status compile_model(berth_model *model, const char *path,
     berth_compile_options compile = options->compile;
     compile.target = model->target;
     compile.note = model->note;
+    if (options->only_these_inputs) {
+        compile.known_inputs = options->import.inputs;
+        compile.known_input_count = options->import.input_count;
+    }
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
         berth_status status =
@@ -239,4 +243,9 @@ const berth_module *berth_model_module(const berth_model *model) {
 
 const berth_multi_target *berth_model_target(const berth_model *model) {
     return model->target;
+}
+
+const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count) {
+    *out_count = model->compiled.known_use_count;
+    return model->compiled.known_uses;
 }

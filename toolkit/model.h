@@ -21,7 +21,9 @@ typedef struct berth_model_options {
                                           // that a module was planned for, else "cpu"
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
-    berth_compile_options compile;        // `target` is filled in here
+    berth_compile_options compile;        // `target`, `known_inputs` are filled in here
+    bool only_these_inputs;  // the model will run on import.inputs alone: their values may be
+                             // compiled in where shapes or branches need them
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 
@@ -38,6 +40,9 @@ const berth_memory_report *berth_model_memory(const berth_model *model);  // NUL
 const berth_module *
 berth_model_module(const berth_model *model);  // as the pipeline left it; NULL for program files
 const berth_multi_target *berth_model_target(const berth_model *model);
+
+// Inputs whose values were compiled in; *out_count is 0 for program files.
+const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count);
 
 // Facts about this machine for target parsing: CPU, and the devices that drivers find.
 BERTH_MUST_USE berth_status berth_machine_facts_local(berth_arena *arena,

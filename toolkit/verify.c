@@ -19,7 +19,6 @@ typedef struct data_job {
 
 typedef struct io_names {
     const char **inputs;
-    bool *shape_operand;        // per input: the host reads it as a shape, axis or size somewhere
     berth_dtype *input_dtypes;  // NONE = not known
     berth_dtype *output_dtypes;
     uint32_t input_count;
@@ -29,7 +28,6 @@ typedef struct io_names {
 
 static void allocate_names(berth_arena *arena, io_names *names) {
     names->inputs = berth_arena_new_array(arena, const char *, names->input_count);
-    names->shape_operand = berth_arena_new_array(arena, bool, names->input_count);
     names->input_dtypes = berth_arena_new_array(arena, berth_dtype, names->input_count);
     names->outputs = berth_arena_new_array(arena, const char *, names->output_count);
     names->output_dtypes = berth_arena_new_array(arena, berth_dtype, names->output_count);
@@ -50,26 +48,6 @@ static void program_names(const berth_program *program, berth_arena *arena, io_n
         names->outputs[i] = program->outputs[i].name;
 }
 
-// Values that shapes are made from: host operands (shapes, axes, sizes), and what those are
-// computed from. Reading a value's shape is not reading the value.
-static bool *shape_values(const berth_graph *graph, berth_arena *arena) {
-    bool *shapes = berth_arena_new_array(arena, bool, graph->values.count);
-    for (uint32_t r = 0; r < graph->regions.count; ++r) {
-        const berth_region *region = &graph->regions.data[r];
-        for (uint32_t i = region->ops.count; i-- > 0;) {
-            const berth_op *op = &graph->ops.data[region->ops.data[i]];
-            uint32_t host = berth_op_facts_get(op->kind)->host_operands;
-            bool makes_shape = false;
-            for (uint32_t j = 0; j < op->output_count; ++j) makes_shape |= shapes[op->outputs[j]];
-            if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) makes_shape = false;
-            for (uint32_t j = 0; j < op->input_count; ++j)
-                if (op->inputs[j] != BERTH_NONE && (makes_shape || (j < 32 && (host >> j & 1u))))
-                    shapes[op->inputs[j]] = true;
-        }
-    }
-    return shapes;
-}
-
 static berth_dtype value_dtype(const berth_module *module, const berth_graph *graph,
                                berth_value_id value) {
     return berth_type_get(module, graph->values.data[value].type)->dtype;
@@ -81,10 +59,8 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
     names->input_count = root->params.count;
     names->output_count = root->results.count;
     allocate_names(arena, names);
-    const bool *shapes = shape_values(graph, arena);
     for (uint32_t i = 0; i < root->params.count; ++i) {
         names->inputs[i] = berth_module_str(module, graph->values.data[root->params.data[i]].name);
-        names->shape_operand[i] = shapes[root->params.data[i]];
         names->input_dtypes[i] = value_dtype(module, graph, root->params.data[i]);
     }
     for (uint32_t i = 0; i < root->results.count; ++i) {
@@ -118,7 +94,6 @@ static berth_status read_data(void *user) {
         BERTH_TRY(berth_tensor_file_read(job->arena, path, &inputs[i].tensor, NULL));
         read_as(&inputs[i].tensor, names.input_dtypes[i]);
         inputs[i].name = names.inputs[i];
-        inputs[i].as_constant = names.shape_operand[i];
     }
     berth_tensor *outputs = berth_arena_new_array(job->arena, berth_tensor, names.output_count);
     for (uint32_t i = 0; i < names.output_count; ++i) {
@@ -142,7 +117,17 @@ berth_status berth_test_data_read(berth_arena *arena, const char *model_path, co
 
 // ---- running ------------------------------------------------------------------------------------
 
-berth_status berth_program_require(const berth_program *program, const char *device) {
+// Dispatches of a run on one device, or (BERTH_NO_INDEX) on all.
+static uint32_t kernels_on(const berth_program *program, uint32_t device) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->step_count; ++i)
+        count += program->steps[i].kind == BERTH_STEP_DISPATCH &&
+                 (device == BERTH_NO_INDEX || program->steps[i].device == device);
+    return count;
+}
+
+berth_status berth_program_require(const berth_program *program, const char *device,
+                                   bool kernels_optional) {
     uint32_t wanted = BERTH_NO_INDEX;
     char names[512] = "";
     size_t length = 0;
@@ -165,7 +150,11 @@ berth_status berth_program_require(const berth_program *program, const char *dev
             placement->node, placement->op, program->devices[placement->device].name, device,
             placement->reason);
     }
-    return BERTH_OK;
+    if (kernels_optional || kernels_on(program, wanted) > 0) return BERTH_OK;
+    return berth_status_make(BERTH_UNAVAILABLE,
+                             "no kernel runs on %s, which --require asks for: all results were "
+                             "computed before the run, or are parts of the inputs",
+                             device);
 }
 
 typedef struct verify_job {
@@ -187,11 +176,38 @@ static berth_status feed(const verify_job *job, berth_session *session) {
     return BERTH_OK;
 }
 
+static bool only_copies_constants(const berth_program *program, berth_arena *arena) {
+    bool *constant = berth_arena_new_array(arena, bool, program->tensor_count + 1);
+    for (uint32_t i = 0; i < program->constant_count; ++i)
+        constant[program->constants[i].tensor] = true;
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        if (step->kind != BERTH_STEP_COPY || !constant[step->bindings[0]]) return false;
+        constant[step->bindings[1]] = true;
+    }
+    return true;
+}
+
+// What the program computes, and what was computed before.
+static void describe_program(const verify_job *job) {
+    berth_verify_result *result = job->result;
+    const berth_known_use *uses = berth_model_known_uses(job->model, &result->known_input_count);
+    const char **names = berth_arena_new_array(job->arena, const char *, result->known_input_count);
+    for (uint32_t i = 0; i < result->known_input_count; ++i)
+        names[i] = berth_arena_strdup(job->arena, uses[i].input);
+    result->known_inputs = names;
+    const berth_program *program = berth_model_program(job->model);
+    result->kernel_count = kernels_on(program, BERTH_NO_INDEX);
+    result->computed_before = only_copies_constants(program, job->arena);
+}
+
 static berth_status compare_outputs(void *user) {
     verify_job *job = user;
     const berth_program *program = berth_model_program(job->model);
+    describe_program(job);
     if (job->options->require_device)
-        BERTH_TRY(berth_program_require(program, job->options->require_device));
+        BERTH_TRY(berth_program_require(program, job->options->require_device,
+                                        job->options->kernels_optional));
     berth_session *session = NULL;
     berth_session_options session_options = {.thread_count = job->options->thread_count};
     BERTH_TRY(berth_session_open(berth_allocator_system(), program, &session_options, &session));
@@ -221,6 +237,7 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
     berth_model_options model_options = options->model;
     model_options.import.inputs = data.inputs;
     model_options.import.input_count = data.input_count;
+    model_options.only_these_inputs = true;
     berth_model *model = NULL;
     BERTH_TRY(berth_model_load(model_path, &model_options, &model));
     verify_job job = {
@@ -269,6 +286,7 @@ static berth_status run_both(void *user) {
         if (!status) status = feed(&job->side[i], sessions[i]);
         if (!status) status = berth_session_run(sessions[i], -1);
     }
+    describe_program(&job->side[0]);
     if (!status && berth_model_program(job->side[0].model)->output_count !=
                        berth_model_program(job->side[1].model)->output_count)
         status =
@@ -294,6 +312,7 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
     berth_model_options model_options = options->model;
     model_options.import.inputs = data.inputs;
     model_options.import.input_count = data.input_count;
+    model_options.only_these_inputs = true;
     model_options.compile.expose_values = true;
     berth_model *models[2] = {NULL, NULL};
     berth_status status = berth_model_load(model_path, &model_options, &models[0]);

@@ -31,14 +31,18 @@ typedef struct berth_verify_result {
     berth_verify_output *outputs;  // in the arena given
     uint32_t output_count;
     bool pass;
+    const char *const *known_inputs;  // whose values were compiled in (compiler/passes/known.h)
+    uint32_t known_input_count;
+    uint32_t kernel_count;  // that a run dispatches
+    bool computed_before;   // a run only copies constants to the outputs
 } berth_verify_result;
 
 typedef struct berth_verify_options {
     berth_model_options model;
     berth_compare_options compare;
     uint32_t thread_count;       // 0 = all cores
-    const char *require_device;  // fail when any operation but shape and host operations runs
-                                 // elsewhere; NULL = none
+    const char *require_device;  // as berth_program_require; NULL = none
+    bool kernels_optional;       // require_device only forbids kernels elsewhere
 } berth_verify_options;
 
 // Loads the model with the folder's inputs bound, runs it, compares. A difference is a result (pass
@@ -59,7 +63,10 @@ BERTH_MUST_USE berth_status berth_verify_per_op(berth_arena *arena, const char *
                                                 uint32_t *out_compared);
 
 // Errors: UNAVAILABLE when an operation of the program runs on another device than `device` (names
-// the first ones). Operations that only the host does (shapes) are exempt.
-BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *device);
+// the first one), or when no kernel runs on it at all. Operations that only the host does (shapes)
+// are exempt.
+// `kernels_optional`: none at all is no error.
+BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *device,
+                                                  bool kernels_optional);
 
 #endif  // BERTH_TOOLKIT_VERIFY_H_

@@ -49,7 +49,8 @@ static const struct argp_option options[] = {
     {"warmup", key_warmup, "N", 0, "Runs before them that are not timed (default 0)", 0},
     {"trace", key_trace, "FILE", 0, "Write a trace of the last run for Perfetto (ui.perfetto.dev)",
      0},
-    {"require", key_require, "DEVICE", 0, "Fail when any operation runs elsewhere", 0},
+    {"require", key_require, "DEVICE", 0,
+     "Fail when any operation runs elsewhere, or nothing there", 0},
     {"require-signature", key_require_signature, "KEY", 0,
      "Run only a program that was signed with the key whose public half is in this file", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
@@ -283,7 +284,7 @@ static json_t *report_json(const run_state *s) {
 }
 
 static berth_status run_model(run_state *s) {
-    if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require));
+    if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require, false));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
     berth_session_options session_options = {.thread_count = s->command.threads, .profile = true};
     BERTH_TRY(
@@ -302,6 +303,7 @@ static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
     BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
+    s->options.only_these_inputs = true;
     if (s->command.require_signature) {
         BERTH_TRY(berth_public_key_read(s->command.require_signature, &s->command.key));
         s->options.required_key = &s->command.key;

@@ -30,7 +30,8 @@ enum {
 static const struct argp_option options[] = {
     {"data", key_data, "DIR", 0,
      "Folder with input_i.pb and output_i.pb (ONNX test data); may be repeated", 0},
-    {"require", key_require, "DEVICE", 0, "Fail when any operation runs elsewhere", 0},
+    {"require", key_require, "DEVICE", 0,
+     "Fail when any operation runs elsewhere, or nothing there", 0},
     {"rtol", key_rtol, "R", 0, "Relative tolerance (default 1e-3)", 0},
     {"atol", key_atol, "A", 0, "Absolute tolerance (default 1e-5 of the largest expected value)",
      0},
@@ -98,11 +99,28 @@ static json_t *result_json(const berth_verify_result *result) {
                       number_json(c->rtol), "atol", number_json(c->atol), "elements",
                       (json_int_t)c->element_count, "mismatches", (json_int_t)c->mismatch_count));
     }
-    return json_pack("{s:o, s:b, s:o}", "data", berth_cli_json_text(result->folder), "pass",
-                     result->pass, "outputs", outputs);
+    json_t *known = json_array();
+    for (uint32_t i = 0; i < result->known_input_count; ++i)
+        json_array_append_new(known, berth_cli_json_text(result->known_inputs[i]));
+    return json_pack("{s:o, s:b, s:o, s:I, s:o}", "data", berth_cli_json_text(result->folder),
+                     "pass", result->pass, "compiled_in", known, "kernels",
+                     (json_int_t)result->kernel_count, "outputs", outputs);
+}
+
+static void print_known(const berth_verify_result *result) {
+    if (result->known_input_count) {
+        printf("%s: compiled in, as shapes or branches depend on them: the values of",
+               result->folder);
+        for (uint32_t i = 0; i < result->known_input_count; ++i)
+            printf("%s %s", i ? "," : "", result->known_inputs[i]);
+        putchar('\n');
+    }
+    if (result->computed_before)
+        printf("%s: nothing runs: all results are computed before the run\n", result->folder);
 }
 
 static void print_result(const berth_verify_result *result) {
+    print_known(result);
     for (uint32_t i = 0; i < result->output_count; ++i) {
         const berth_comparison *c = &result->outputs[i].comparison;
         berth_cli_print(

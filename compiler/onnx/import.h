@@ -13,7 +13,8 @@ typedef struct berth_dim_binding {
 } berth_dim_binding;
 
 // A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
-// `as_constant` its value becomes a constant (shape operands that test data feed).
+// `as_constant` it is no input any more but a constant. (Where only shapes and branches need its
+// value, it stays an input: berth_compile_options.known_inputs.)
 typedef struct berth_input_binding {
     const char *name;
     berth_tensor tensor;

@@ -70,6 +70,23 @@ berth_status berth_check_indices(const berth_module *module, const berth_graph *
     return check_tuples(module, op, data, indices, first);
 }
 
+// ---- control flow -------------------------------------------------------------------------------
+
+berth_status berth_refuse_control_flow(const berth_module *module, const berth_op *op) {
+    const char *where = berth_loc_describe(module, op->loc, module->arena);
+    if (op->kind == BERTH_OP_IF)
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "%s: control flow is not supported yet: a branch is chosen before the run, and this "
+            "condition is not known then; give the values of the inputs that it depends on (to "
+            "choose in the run needs the vm executor, which this version does not have)",
+            where);
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "%s: control flow is not supported yet (it needs the vm executor, "
+                             "which this version does not have)",
+                             where);
+}
+
 // ---- declared shapes ----------------------------------------------------------------------------
 
 static const char declared_name[] = "declared";

@@ -11,6 +11,11 @@
 BERTH_MUST_USE berth_status berth_check_indices(const berth_module *module,
                                                 const berth_graph *graph, berth_op_id op);
 
+// UNSUPPORTED for an `if` or a `loop` that is left once what is known before the run is folded,
+// with its location and what to do.
+BERTH_MUST_USE berth_status berth_refuse_control_flow(const berth_module *module,
+                                                      const berth_op *op);
+
 // What a model declares of a result's shape: { index of the result, rank, extents... }, an extent
 // of -1 being symbolic or not declared. Import leaves these with the operation that makes it.
 enum { BERTH_DECLARED_SIZE = 2 + BERTH_MAX_RANK };

@@ -94,8 +94,8 @@ static berth_status evaluate(folder *f, berth_op_id id, bool *out_kept) {
         if (op->inputs[i] != BERTH_NONE)
             inputs[i] = *berth_graph_constant_of(f->module, f->graph, op->inputs[i]);
     berth_status status = berth_eval_op(f->module, f->function, id, inputs, outputs, arena);
-    *out_kept = berth_status_code(status) == BERTH_UNSUPPORTED;
-    if (*out_kept) {
+    *out_kept = status != BERTH_OK;
+    if (berth_status_code(status) == BERTH_UNSUPPORTED) {
         berth_status_free(status);
         return BERTH_OK;
     }
@@ -213,13 +213,14 @@ static berth_status fold_with_regions(folder *f, berth_region_id region, berth_o
 static berth_status fold_op(folder *f, berth_region_id region, berth_op_id id) {
     berth_op *op = &f->graph->ops.data[id];
     bool kept = true;
+    op->region = region;
     for (uint32_t i = 0; i < op->input_count; ++i) op->inputs[i] = resolve(f, op->inputs[i]);
     if (op->region_count) return fold_with_regions(f, region, id);
     BERTH_TRY(berth_infer_op(f->module, f->function, id));
-    BERTH_TRY(berth_check_indices(f->module, f->graph, id));
+    BERTH_TRY(berth_graph_excuse(f->graph, region, berth_check_indices(f->module, f->graph, id)));
     check_declared(f, id);
-    op->region = region;
-    if (!fold_shape(f, id) && foldable(f, op)) BERTH_TRY(evaluate(f, id, &kept));
+    if (!fold_shape(f, id) && foldable(f, op))
+        BERTH_TRY(berth_graph_excuse(f->graph, region, evaluate(f, id, &kept)));
     if (kept)
         keep(f, region, id);
     else

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/producer.h"
 
@@ -241,13 +242,8 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         if (op->region_count > 0) {
-            berth_status status =
-                berth_status_make(BERTH_UNSUPPORTED,
-                                  "%s: control flow is not supported yet (it needs the vm "
-                                  "executor, which this version does not have)",
-                                  berth_loc_describe(module, op->loc, f.scratch));
             berth_arena_destroy(f.scratch);
-            return status;
+            return berth_refuse_control_flow(module, op);
         }
         if (groupable(op)) assign(&f, root->ops.data[i]);
     }

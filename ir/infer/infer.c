@@ -191,6 +191,12 @@ static berth_status check_results(const berth_infer *x) {
     return BERTH_OK;
 }
 
+static berth_status infer_results(berth_infer *x) {
+    BERTH_TRY(check_arity(x));
+    BERTH_TRY(shape_fns[x->op->kind](x));
+    return check_results(x);
+}
+
 static berth_status infer_at_depth(berth_module *module, berth_func_id function, berth_graph *graph,
                                    berth_op_id op, int depth) {
     berth_infer x = {.module = module,
@@ -201,9 +207,12 @@ static berth_status infer_at_depth(berth_module *module, berth_func_id function,
                      .depth = depth};
     if (depth > MAX_REGION_DEPTH)
         return berth_infer__fail(&x, BERTH_UNSUPPORTED, "regions are nested too deeply");
-    BERTH_TRY(check_arity(&x));
-    BERTH_TRY(shape_fns[x.op->kind](&x));
-    return check_results(&x);
+    berth_status status = infer_results(&x);
+    if (!status) return BERTH_OK;
+    status = berth_graph_excuse(graph, x.op->region, status);
+    for (uint32_t i = 0; !status && i < x.op->output_count; ++i)
+        berth_infer__set_unknown(&x, i, BERTH_DTYPE_NONE, -1);
+    return status;
 }
 
 berth_status berth_infer__region(berth_infer *x, berth_region_id region) {
