@@ -176,7 +176,10 @@ static berth_status binary_int(const berth_expr_node *node, berth_dtype type, in
     case BERTH_BINARY_BIT_XOR: *out = (int64_t)(ua ^ ub); break;
     case BERTH_BINARY_SHL: *out = b < 0 || b >= bits ? 0 : (int64_t)(ua << ub); break;
     case BERTH_BINARY_SHR:
-        *out = b < 0 || b >= bits ? 0 : is_unsigned ? (int64_t)(ua >> ub) : a >> b;
+        if (is_unsigned)
+            *out = b < 0 || b >= bits ? 0 : (int64_t)(ua >> ub);
+        else  // the sign fills the bits
+            *out = a >> (b < 0 || b >= bits ? 63 : b);
         break;
     default:
         return berth_status_make(BERTH_INVALID_ARGUMENT, "an operator that integers do not have");

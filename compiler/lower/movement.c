@@ -248,11 +248,13 @@ berth_expr berth_lower__space_to_depth(berth_lower *c, const berth_op *op, uint3
     (void)output;
     int64_t block = attr_int(c, op, "blocksize", 1);
     int64_t channels = in_type(c, op, 0)->dims[1];
-    berth_expr cell = x_div(c, at[1], ix(c, channels));
+    bool crd = strcmp(attr_str(c, op, "mode", "DCR"), "CRD") == 0;
+    berth_expr cells = ix(c, block * block);
+    berth_expr cell = crd ? x_mod(c, at[1], cells) : x_div(c, at[1], ix(c, channels));
+    berth_expr channel = crd ? x_div(c, at[1], cells) : x_mod(c, at[1], ix(c, channels));
     berth_expr dy = x_div(c, cell, ix(c, block));
     berth_expr dx = x_mod(c, cell, ix(c, block));
-    berth_expr mapped[4] = {at[0], x_mod(c, at[1], ix(c, channels)),
-                            x_add(c, x_muli(c, at[2], block), dy),
+    berth_expr mapped[4] = {at[0], channel, x_add(c, x_muli(c, at[2], block), dy),
                             x_add(c, x_muli(c, at[3], block), dx)};
     return in_at(c, op, 0, mapped);
 }

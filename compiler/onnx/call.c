@@ -90,10 +90,9 @@ static berth_status copy_attr(onnx_call *call, berth_op_id op, const onnx_attr *
         to.kind = BERTH_ATTR_DTYPE;
         to.dtype = berth_dtype_from_onnx(from->i);
         if (to.dtype == BERTH_DTYPE_NONE)
-            return onnx_call_fail(
-                call, from->i > 0 && from->i <= 23 ? BERTH_UNSUPPORTED : BERTH_INVALID_ARGUMENT,
-                "attribute %s is element type %lld of ONNX%s", from->name, (long long)from->i,
-                from->i == 8 ? " (string)" : "");
+            return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                                  "attribute %s is element type %lld of ONNX (%s)", from->name,
+                                  (long long)from->i, onnx_element_name(from->i));
         break;
     case 'I':
         to.kind = BERTH_ATTR_INTS, to.count = from->ints.count;

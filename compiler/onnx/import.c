@@ -140,6 +140,10 @@ static berth_status inline_function(onnx_importer *im, const onnx_node *node,
                        value == BERTH_NONE ? VALUE_ABSENT : value);
     }
     int64_t opset = onnx_opset_version(&function->opsets, "");
+    if (opset > ONNX_MAX_OPSET)
+        return berth_status_make(
+            BERTH_UNSUPPORTED, "%s: function %s uses opset %lld; opsets %d to %d are known",
+            im->file, function->name, (long long)opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
     if (opset) im->opset = opset;
     im->scope = &scope;
     im->frame = node;

@@ -10,7 +10,7 @@
 // Opsets whose operators the importer knows. Newer ones may have changed operators it would
 // misread.
 #define ONNX_MIN_OPSET 1
-#define ONNX_MAX_OPSET 22
+#define ONNX_MAX_OPSET 28
 
 // Values by name; a subgraph's scope sees those around it, a function body's does not.
 typedef struct onnx_scope onnx_scope;
@@ -118,6 +118,8 @@ void onnx_name_dims(onnx_importer *im, onnx_graph *graph);
 BERTH_MUST_USE berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                               const onnx_scope *fixed);
 BERTH_MUST_USE berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph);
+// ONNX's name of an element type, TensorProto.DataType: "float8e4m3fn"; "unknown".
+const char *onnx_element_name(int64_t element);
 BERTH_MUST_USE berth_status onnx_value_type(onnx_importer *im, const onnx_value *value,
                                             const char *what, berth_type_id *out_type);
 

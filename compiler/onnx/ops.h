@@ -10,6 +10,7 @@ BERTH_MUST_USE berth_status onnx_build_cast_like(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_clip(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_compress(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_constant(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_dequantize(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_dft(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_dropout(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_grid_sample(onnx_call *call);

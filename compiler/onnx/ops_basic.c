@@ -235,20 +235,58 @@ berth_status onnx_build_cast_like(onnx_call *call) {
     return onnx_call_infer(call, op);
 }
 
+static berth_status no_blocks(const onnx_call *call) {
+    if (!onnx_call_int(call, "block_size", 0)) return BERTH_OK;
+    return onnx_call_fail(call, BERTH_UNSUPPORTED, "blocked quantisation");
+}
+
+// An element type given as a number of ONNX; NONE where the attribute is absent or 0.
+static berth_status dtype_attr(const onnx_call *call, const char *name, berth_dtype *out_dtype) {
+    int64_t wanted = onnx_call_int(call, name, 0);
+    *out_dtype = wanted ? berth_dtype_from_onnx(wanted) : BERTH_DTYPE_NONE;
+    if (!wanted || *out_dtype != BERTH_DTYPE_NONE) return BERTH_OK;
+    return onnx_call_fail(call, BERTH_UNSUPPORTED, "attribute %s is element type %lld of ONNX (%s)",
+                          name, (long long)wanted, onnx_element_name(wanted));
+}
+
+// Input `index`, cast where it has another element type.
+static berth_status cast_input(onnx_call *call, uint32_t index, berth_dtype to) {
+    if (!onnx_call_has(call, index) || onnx_call_type(call, call->inputs[index]).dtype == to)
+        return BERTH_OK;
+    berth_op_id op = onnx_call_op(call, BERTH_OP_CAST, &call->inputs[index], 1, 1);
+    berth_attrs_set(call->im->module, onnx_call_op_attrs(call, op), "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = to});
+    call->inputs[index] = onnx_call_result(call, op, 0);
+    return onnx_call_infer(call, op);
+}
+
+// Since opset 23 the input and the scale may have different types: the scale's, or the attribute
+// precision, is that of the division.
 berth_status onnx_build_quantize(onnx_call *call) {
-    int64_t wanted = onnx_call_int(call, "output_dtype", 0);
-    if (onnx_call_int(call, "block_size", 0))
-        return onnx_call_fail(call, BERTH_UNSUPPORTED, "blocked quantisation");
+    berth_dtype dtype, precision;
+    BERTH_TRY(no_blocks(call));
+    BERTH_TRY(dtype_attr(call, "output_dtype", &dtype));
+    BERTH_TRY(dtype_attr(call, "precision", &precision));
+    if (precision == BERTH_DTYPE_NONE && onnx_call_has(call, 1))
+        precision = onnx_call_type(call, call->inputs[1]).dtype;
+    if (berth_dtype_is_float(precision)) {
+        BERTH_TRY(cast_input(call, 0, precision));
+        BERTH_TRY(cast_input(call, 1, precision));
+    }
     BERTH_TRY(onnx_build_plain(call));
-    if (!wanted || !call->output_count) return BERTH_OK;
-    berth_dtype dtype = berth_dtype_from_onnx(wanted);
-    if (dtype == BERTH_DTYPE_NONE)
-        return onnx_call_fail(call, BERTH_UNSUPPORTED,
-                              "attribute output_dtype is element type %lld of ONNX",
-                              (long long)wanted);
+    if (dtype == BERTH_DTYPE_NONE || !call->output_count) return BERTH_OK;
     const berth_graph *graph = berth_graph_get(call->im->module, call->im->function);
     berth_op_id op = graph->values.data[call->outputs[0]].op;
     berth_attrs_set(call->im->module, onnx_call_op_attrs(call, op), "output_dtype",
                     (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
     return onnx_call_infer(call, op);
+}
+
+// Since opset 23 output_dtype is the type of the product and of the result, instead of the scale's.
+berth_status onnx_build_dequantize(onnx_call *call) {
+    berth_dtype dtype;
+    BERTH_TRY(no_blocks(call));
+    BERTH_TRY(dtype_attr(call, "output_dtype", &dtype));
+    if (dtype != BERTH_DTYPE_NONE) BERTH_TRY(cast_input(call, 1, dtype));
+    return onnx_build_plain(call);
 }

@@ -3,6 +3,14 @@
 //   i int, f float, s string, I ints, F floats, S strings, t tensor, p sparse tensor, g graph, d
 //   element type !name: must be there    -name: read by the builder, not copied to the operation
 // Operators without a builder are known but not supported, for the reason given.
+//
+// Every version of an operator from its oldest form to that of opset ONNX_MAX_OPSET is read; what
+// changed between them is in the builders. tests/onnx/check_opsets.py compares this table with
+// ONNX's own definitions: run it, and read what it lists, before raising ONNX_MAX_OPSET. From opset
+// 23 to 28 most new versions only add element types. Others: cast's round_mode is for float8e8m0,
+// which is not supported; dequantize_linear's output_dtype and quantize_linear's precision; mod of
+// floats; range of f16 and bf16 (computed in more precision, as its stash_type wants);
+// space_to_depth's mode.
 #include <string.h>
 
 #include "compiler/onnx/ops.h"
@@ -21,17 +29,20 @@ static const onnx_row rows[] = {
     {"Asinh", 9, onnx_build_plain, ""},
     {"Atan", 7, onnx_build_plain, ""},
     {"Atanh", 9, onnx_build_plain, ""},
+    {"Attention", 23, NULL, "not implemented"},
     {"AveragePool", 1, onnx_build_plain, "auto_pad:s ceil_mode:i count_include_pad:i dilations:I !kernel_shape:I pads:I strides:I"},
     {"BatchNormalization", 6, onnx_build_batch_normalization, "epsilon:f -is_test:i -momentum:f -spatial:i -training_mode:i"},
     {"Bernoulli", 15, NULL, "random numbers are not supported"},
+    {"BitCast", 26, NULL, "not implemented"},
     {"BitShift", 11, onnx_build_plain, "!direction:s"},
     {"BitwiseAnd", 18, onnx_build_plain, ""},
     {"BitwiseNot", 18, onnx_build_plain, ""},
     {"BitwiseOr", 18, onnx_build_plain, ""},
     {"BitwiseXor", 18, onnx_build_plain, ""},
     {"BlackmanWindow", 17, onnx_build_plain, "output_datatype:d periodic:i"},
-    {"Cast", 6, onnx_build_plain, "saturate:i !to:d"},
-    {"CastLike", 15, onnx_build_cast_like, "-saturate:i"},
+    {"Cast", 6, onnx_build_plain, "-round_mode:s saturate:i !to:d"},
+    {"CastLike", 15, onnx_build_cast_like, "-round_mode:s -saturate:i"},
+    {"CausalConvWithState", 27, NULL, "not implemented"},
     {"Ceil", 6, onnx_build_plain, ""},
     {"Celu", 12, onnx_build_plain, "alpha:f"},
     {"CenterCropPad", 18, NULL, "not implemented"},
@@ -47,11 +58,12 @@ static const onnx_row rows[] = {
     {"ConvTranspose", 1, onnx_build_plain, "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I"},
     {"Cos", 7, onnx_build_plain, ""},
     {"Cosh", 9, onnx_build_plain, ""},
+    {"CumProd", 26, NULL, "not implemented"},
     {"CumSum", 11, onnx_build_plain, "exclusive:i reverse:i"},
     {"DFT", 17, onnx_build_dft, "-axis:i inverse:i onesided:i"},
     {"DeformConv", 19, NULL, "not implemented"},
     {"DepthToSpace", 1, onnx_build_plain, "!blocksize:i mode:s"},
-    {"DequantizeLinear", 10, onnx_build_quantize, "axis:i -block_size:i"},
+    {"DequantizeLinear", 10, onnx_build_dequantize, "axis:i -block_size:i -output_dtype:i"},
     {"Det", 11, onnx_build_plain, ""},
     {"Div", 6, onnx_build_arith, "-axis:i -broadcast:i"},
     {"Dropout", 6, onnx_build_dropout, "-is_test:i -ratio:f -seed:i"},
@@ -95,6 +107,7 @@ static const onnx_row rows[] = {
     {"LeakyRelu", 6, onnx_build_plain, "alpha:f"},
     {"Less", 1, onnx_build_arith, "-axis:i -broadcast:i"},
     {"LessOrEqual", 12, onnx_build_plain, ""},
+    {"LinearAttention", 27, NULL, "not implemented"},
     {"Log", 6, onnx_build_plain, ""},
     {"LogSoftmax", 1, onnx_build_softmax, "-axis:i"},
     {"Loop", 1, onnx_build_loop, "!body:g"},
@@ -129,13 +142,14 @@ static const onnx_row rows[] = {
     {"Pow", 1, onnx_build_arith, "-axis:i -broadcast:i"},
     {"QLinearConv", 10, onnx_build_plain, "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"},
     {"QLinearMatMul", 10, onnx_build_plain, ""},
-    {"QuantizeLinear", 10, onnx_build_quantize, "axis:i -block_size:i -output_dtype:d saturate:i"},
+    {"QuantizeLinear", 10, onnx_build_quantize, "axis:i -block_size:i -output_dtype:d -precision:i saturate:i"},
+    {"RMSNormalization", 23, NULL, "not implemented"},
     {"RNN", 1, onnx_build_plain, "activation_alpha:F activation_beta:F activations:S clip:f direction:s hidden_size:i layout:i -output_sequence:i"},
     {"RandomNormal", 1, NULL, "random numbers are not supported"},
     {"RandomNormalLike", 1, NULL, "random numbers are not supported"},
     {"RandomUniform", 1, NULL, "random numbers are not supported"},
     {"RandomUniformLike", 1, NULL, "random numbers are not supported"},
-    {"Range", 11, onnx_build_plain, ""},
+    {"Range", 11, onnx_build_plain, "-stash_type:i"},
     {"Reciprocal", 6, onnx_build_plain, ""},
     {"ReduceL1", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
     {"ReduceL2", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
@@ -153,6 +167,7 @@ static const onnx_row rows[] = {
     {"Resize", 10, onnx_build_resize, "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s"},
     {"ReverseSequence", 10, onnx_build_plain, "batch_axis:i time_axis:i"},
     {"RoiAlign", 10, onnx_build_roi_align, "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f"},
+    {"RotaryEmbedding", 23, NULL, "not implemented"},
     {"Round", 11, onnx_build_plain, ""},
     {"STFT", 17, onnx_build_plain, "onesided:i"},
     {"Scan", 8, NULL, "not implemented; Loop is"},
@@ -179,7 +194,7 @@ static const onnx_row rows[] = {
     {"SoftmaxCrossEntropyLoss", 12, NULL, "training losses are not supported"},
     {"Softplus", 1, onnx_build_plain, ""},
     {"Softsign", 1, onnx_build_plain, ""},
-    {"SpaceToDepth", 1, onnx_build_plain, "!blocksize:i"},
+    {"SpaceToDepth", 1, onnx_build_plain, "!blocksize:i mode:s"},
     {"Split", 2, onnx_build_split, "axis:i -num_outputs:i -split:I"},
     {"SplitToSequence", 11, NULL, "sequences are not supported"},
     {"Sqrt", 6, onnx_build_plain, ""},
@@ -189,8 +204,11 @@ static const onnx_row rows[] = {
     {"StringSplit", 20, NULL, "strings are not supported"},
     {"Sub", 6, onnx_build_arith, "-axis:i -broadcast:i"},
     {"Sum", 6, onnx_build_plain, ""},
+    {"SwiGLU", 28, NULL, "not implemented"},
+    {"Swish", 24, NULL, "not implemented"},
     {"Tan", 7, onnx_build_plain, ""},
     {"Tanh", 6, onnx_build_plain, ""},
+    {"TensorScatter", 24, NULL, "not implemented"},
     {"TfIdfVectorizer", 9, NULL, "strings are not supported"},
     {"ThresholdedRelu", 10, onnx_build_plain, "alpha:f"},
     {"Tile", 6, onnx_build_plain, ""},

@@ -172,6 +172,17 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
     return BERTH_OK;
 }
 
+const char *onnx_element_name(int64_t element) {
+    static const char *const names[] = {
+        "undefined",      "float",      "uint8",          "int8",       "uint16",    "int16",
+        "int32",          "int64",      "string",         "bool",       "float16",   "double",
+        "uint32",         "uint64",     "complex64",      "complex128", "bfloat16",  "float8e4m3fn",
+        "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",      "int4",      "float4e2m1",
+        "float8e8m0",     "uint2",      "int2",           "float6e2m3", "float6e3m2"};
+    bool known = element >= 0 && element < (int64_t)(sizeof(names) / sizeof(names[0]));
+    return known ? names[element] : "unknown";
+}
+
 berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const char *what,
                              berth_type_id *out_type) {
     int64_t dims[BERTH_MAX_RANK];
@@ -184,7 +195,7 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
     if (dtype == BERTH_DTYPE_NONE)
         return berth_status_make(
             BERTH_UNSUPPORTED, "%s: %s \"%s\" has element type %lld of ONNX (%s)", im->file, what,
-            value->name, (long long)value->element, value->element == 8 ? "string" : "unknown");
+            value->name, (long long)value->element, onnx_element_name(value->element));
     if (!value->has_shape) {
         *out_type = berth_type_tensor(im->module, dtype, -1, NULL);
         return BERTH_OK;

@@ -207,8 +207,9 @@ typedef struct binary_params {
 
 static double mod_f64(double a, double b, bool truncated) {
     double rest = fmod(a, b);
-    if (!truncated && rest != 0 && (rest < 0) != (b < 0)) rest += b;
-    return rest;
+    if (truncated || isnan(rest) || isnan(b)) return rest;
+    if (rest == 0) return copysign(rest, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 static double binary_f64(berth_op_kind kind, double a, double b, const binary_params *p) {
@@ -250,7 +251,9 @@ static int64_t mod_i64(int64_t a, int64_t b, const binary_params *p) {
 }
 
 static int64_t shift_i64(int64_t a, int64_t b, const binary_params *p) {
-    if ((uint64_t)b >= p->bits) return 0;
+    bool beyond = (uint64_t)b >= p->bits;  // a negative b, too
+    if (!p->shift_left && !p->is_unsigned) return a >> (beyond ? 63 : b);
+    if (beyond) return 0;
     return (int64_t)(p->shift_left ? (uint64_t)a << b : (uint64_t)a >> b);
 }
 

@@ -314,8 +314,9 @@ berth_status berth_eval__space_to_depth(berth_eval_context *ctx) {
                                  (long long)d[2], (long long)d[3]);
     int64_t dims[4] = {d[0], d[1] * block * block, d[2] / block, d[3] / block};
     BERTH_TRY(berth_eval__output(ctx, 0, ctx->inputs[0].dtype, 4, dims));
+    bool crd = strcmp(berth_eval__string(ctx, "mode", "DCR"), "CRD") == 0;
     block_copy(ctx, (int64_t[]){d[0], d[1], dims[2], block, dims[3], block},
-               (int[]){0, 3, 5, 1, 2, 4});
+               crd ? (int[]){0, 1, 3, 5, 2, 4} : (int[]){0, 3, 5, 1, 2, 4});
     return BERTH_OK;
 }
 

@@ -77,6 +77,46 @@ Test(import, initializers_are_constants_and_borrow_the_file) {
     finish(&i);
 }
 
+// From opset 23 on: forms that changed.
+Test(import, new_forms_of_quantisation) {
+    pb graph = {.size = 0};
+    const int64_t one[1] = {1};
+    graph_value(&graph, 11, "x", 1, 1, four);
+    graph_value(&graph, 11, "scale", 10, 1, one);  // f16
+    graph_value(&graph, 12, "q", 2, 1, four);
+    graph_value(&graph, 12, "y", 1, 1, four);
+    static const char *const x[] = {"x", "scale", NULL}, *const q[] = {"q", NULL};
+    static const char *const qs[] = {"q", "scale", NULL}, *const y[] = {"y", NULL};
+    pb to = attr_int("output_dtype", 1), axis = attr_int("axis", 0);
+    graph_node(&graph, "QuantizeLinear", "quantize", x, q, &axis, 1);
+    graph_node(&graph, "DequantizeLinear", "dequantize", qs, y, &to, 1);
+    pb model = model_of(&graph, 23);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_CAST), 2);  // x to the scale's type, the scale to f32
+    cr_expect_eq(output_type(&i, 0)->dtype, BERTH_DTYPE_U8);
+    cr_expect_eq(output_type(&i, 1)->dtype, BERTH_DTYPE_F32);
+    finish(&i);
+}
+
+Test(import, opsets_that_are_not_known_are_refused) {
+    static const int64_t last = 28;
+    for (int64_t opset = last; opset <= last + 1; ++opset) {
+        pb graph = {.size = 0};
+        graph_input(&graph, "x", 1, four);
+        graph_output(&graph, "y", 1, four);
+        graph_node1(&graph, "Relu", "relu", "x", "", "y");
+        pb model = model_of(&graph, opset);
+        imported i = import_with(&model, NULL);
+        if (opset == last)
+            cr_expect_null(i.status, "%s", berth_status_message(i.status));
+        else
+            cr_expect(i.status && strstr(berth_status_message(i.status),
+                                         "uses opset 29; opsets 1 to 28 are known"));
+        finish(&i);
+    }
+}
+
 static pb symbolic_model(void) {
     const int64_t dims[2] = {SYMBOL(0), 3};
     const int64_t same[2] = {SYMBOL(0), 1};
