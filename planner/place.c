@@ -129,6 +129,16 @@ static void soft_op(berth_planner_state *state, berth_func_id function, berth_op
     }
 }
 
+static void soft_function(berth_planner_state *state, berth_func_id function) {
+    const berth_planner_function *f = &state->functions[function];
+    if (!f->graph) return;
+    for (uint32_t k = 0; k < f->order_count; ++k) soft_op(state, function, f->order[k]);
+    const berth_region *root = &f->graph->regions.data[0];
+    for (uint32_t r = 0; r < root->results.count; ++r)
+        soft_use(state, f, berth_planner__result(state, function, 0, r), root->results.data[r],
+                 false, 0);
+}
+
 // ---- defaults -----------------------------------------------------------------------------------
 
 static void defaults(berth_planner_state *state) {
@@ -205,22 +215,34 @@ static void warn_of_unable(berth_planner_state *state) {
     berth_vec_push(state->arena, &state->warnings, warning);
 }
 
+// Functions in source order: of the module, but for instances that stand behind others.
+static berth_func_id *source_order(const berth_planner_state *state) {
+    uint32_t count = state->module->functions.count, placed = 0;
+    berth_func_id *order = berth_arena_new_array(state->arena, berth_func_id, count + 1);
+    berth_func_id *next = berth_arena_new_array(state->arena, berth_func_id, count + 1);
+    berth_func_id *last = berth_arena_new_array(state->arena, berth_func_id, count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_func_id first = state->behind ? state->behind[i] : i;
+        next[i] = BERTH_NONE;
+        if (first != i) next[last[first]] = i;
+        last[first] = i;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+        for (berth_func_id f = i; f != BERTH_NONE && (!state->behind || state->behind[i] == i);
+             f = next[f])
+            order[placed++] = f;
+    return order;
+}
+
 berth_status berth_planner__place(berth_planner_state *state) {
+    const berth_func_id *order = source_order(state);
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k)
             BERTH_TRY(place_unable(state, i, f->order[k]));
     }
     warn_of_unable(state);
-    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
-        const berth_planner_function *f = &state->functions[i];
-        if (!f->graph) continue;
-        for (uint32_t k = 0; k < f->order_count; ++k) soft_op(state, i, f->order[k]);
-        const berth_region *root = &f->graph->regions.data[0];
-        for (uint32_t r = 0; r < root->results.count; ++r)
-            soft_use(state, f, berth_planner__result(state, i, 0, r), root->results.data[r], false,
-                     0);
-    }
+    for (uint32_t i = 0; i < state->module->functions.count; ++i) soft_function(state, order[i]);
     defaults(state);
     return check_support(state);
 }

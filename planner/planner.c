@@ -15,8 +15,7 @@ static void after_phase(const berth_planner_state *state, const char *phase) {
     if (state->options->after_phase) state->options->after_phase(state->options->phase_user, phase);
 }
 
-// Whether memory scopes occur, in what was read or in lowered functions.
-static bool names_scopes(const berth_module *module) {
+bool berth_planner__names_scopes(const berth_module *module) {
     for (berth_device_id id = 0; id < berth_virtual_device_count(module->devices); ++id)
         if (berth_virtual_device_get(module->devices, id).memory_scope) return true;
     for (uint32_t i = 0; i < module->functions.count; ++i) {
@@ -28,8 +27,9 @@ static bool names_scopes(const berth_module *module) {
 }
 
 berth_status berth_planner__constrain(berth_planner_state *state) {
-    state->constraints = berth_constraints_create(state->module, state->options->target,
-                                                  state->arena, names_scopes(state->module));
+    state->constraints =
+        berth_constraints_create(state->module, state->options->target, state->arena,
+                                 berth_planner__names_scopes(state->module));
     berth_planner__nodes(state);
     after_phase(state, "nodes");
     BERTH_TRY(berth_planner__hard(state));
@@ -59,6 +59,7 @@ static berth_status settle_scopes(const berth_planner_state *state) {
     for (int round = 0; round < most_rounds && state->constraints->scoped; ++round) {
         berth_planner_state again = {.module = state->module,
                                      .main = state->main,
+                                     .behind = state->behind,
                                      .options = &options,
                                      .arena = state->arena};
         BERTH_TRY(berth_planner__constrain(&again));

@@ -43,8 +43,17 @@ uint32_t berth_planner__result_scope(const berth_planner_state *state, berth_fun
     return called->nodes[called->param_count + result];
 }
 
-static berth_use call_operand(const berth_planner_state *state, const berth_op *op, uint32_t node,
-                              uint32_t operand) {
+// Parameters, then results of a graph function, as this call or reference sees it.
+static const uint32_t *interface_of(const berth_planner_state *state,
+                                    const berth_planner_function *f, berth_op_id id,
+                                    berth_func_id callee) {
+    if (f->copies && f->copies[id]) return f->copies[id];
+    return state->functions[callee].interface;
+}
+
+static berth_use call_operand(const berth_planner_state *state, const berth_planner_function *f,
+                              const berth_op *op, berth_op_id id, uint32_t operand) {
+    uint32_t node = f->op[id];
     berth_func_id callee = berth_planner__callee(state->module, op);
     if (callee == BERTH_NONE) return use(BERTH_USE_FREE, node, "");
     const berth_planner_function *g = &state->functions[callee];
@@ -56,8 +65,8 @@ static berth_use call_operand(const berth_planner_state *state, const berth_op *
     const berth_region *root = &g->graph->regions.data[0];
     if (operand >= root->params.count) return use(BERTH_USE_FREE, node, "");
     bool function = berth_planner__is_function(state, g->graph, root->params.data[operand]);
-    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT, g->interface[operand],
-               "argument and parameter of a call");
+    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT,
+               interface_of(state, f, id, callee)[operand], "argument and parameter of a call");
 }
 
 static berth_use loop_operand(const berth_planner_state *state, const berth_planner_function *f,
@@ -91,7 +100,7 @@ berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id
     switch (op->kind) {
     case BERTH_OP_CONSTANT:
     case BERTH_OP_FUNC_REF: return use(BERTH_USE_FREE, f->op[id], "");
-    case BERTH_OP_CALL: return call_operand(state, op, f->op[id], operand);
+    case BERTH_OP_CALL: return call_operand(state, f, op, id, operand);
     case BERTH_OP_CALL_VALUE: {
         if (operand == 0) return use(BERTH_USE_HARD, f->extra[id], "function that is called");
         uint32_t param = function_of(state, f->extra[id])->nodes[operand - 1];
@@ -243,7 +252,7 @@ static berth_status call_graph(berth_planner_state *state, const berth_planner_f
                                berth_op_id id, berth_func_id callee) {
     const berth_op *op = &f->graph->ops.data[id];
     const berth_region *root = &state->functions[callee].graph->regions.data[0];
-    const uint32_t *results = state->functions[callee].interface + root->params.count;
+    const uint32_t *results = interface_of(state, f, id, callee) + root->params.count;
     for (uint32_t i = 0; i < op->output_count && i < root->results.count; ++i)
         BERTH_TRY(hard(state, f->value[op->outputs[i]], results[i], "result of a call", op->loc));
     if (!op->output_count) return BERTH_OK;
@@ -290,7 +299,8 @@ static berth_status reference(berth_planner_state *state, const berth_planner_fu
     berth_func_id callee = berth_planner__callee(state->module, op);
     if (callee == BERTH_NONE) return BERTH_OK;
     if (state->functions[callee].graph)
-        return hard(state, f->value[op->outputs[0]], state->functions[callee].self,
+        return hard(state, f->value[op->outputs[0]],
+                    f->extra[id] == BERTH_NONE ? state->functions[callee].self : f->extra[id],
                     "reference to the function", op->loc);
     return f->extra[id] == BERTH_NONE ? BERTH_OK : lowered_reference(state, f, id, callee);
 }
@@ -348,7 +358,7 @@ static berth_status hard_use(berth_planner_state *state, const berth_planner_fun
     return hard(state, f->value[value], u.node, u.reason, loc);
 }
 
-static berth_status hard_function(berth_planner_state *state, berth_func_id function) {
+berth_status berth_planner__hard_function(berth_planner_state *state, berth_func_id function) {
     berth_planner_function *f = &state->functions[function];
     for (uint32_t v = 0; v < f->graph->values.count; ++v) {
         const berth_value *value = &f->graph->values.data[v];
@@ -386,12 +396,17 @@ static berth_status hard_function(berth_planner_state *state, berth_func_id func
     return BERTH_OK;
 }
 
-berth_status berth_planner__hard(berth_planner_state *state) {
+berth_status berth_planner__hard_start(berth_planner_state *state) {
     BERTH_TRY(fix(state, state->host, berth_planner__device_id(state, state->options->target->host),
                   "the host", 0));
-    for (uint32_t i = 0; i < state->module->functions.count; ++i) {
-        if (state->functions[i].graph) BERTH_TRY(hard_function(state, i));
+    for (uint32_t i = 0; i < state->module->functions.count; ++i)
         if (state->functions[i].scope) BERTH_TRY(lowered_scopes(state, i));
-    }
+    return BERTH_OK;
+}
+
+berth_status berth_planner__hard(berth_planner_state *state) {
+    BERTH_TRY(berth_planner__hard_start(state));
+    for (uint32_t i = 0; i < state->module->functions.count; ++i)
+        if (state->functions[i].graph) BERTH_TRY(berth_planner__hard_function(state, i));
     return BERTH_OK;
 }

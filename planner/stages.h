@@ -15,6 +15,8 @@ typedef struct berth_planner_function {
                        // for others
     uint32_t *result;  // per result of the function
     uint32_t *interface;  // parameters, then results
+    uint32_t **copies;    // per operation: the interface of what it calls or refers to, where that
+                          // is apart from all others (polymorphic.c); NULL: the function's own
     uint32_t self;        // the function as a value
     uint32_t *scope;      // lowered functions: per parameter, the scope of its buffer; else NULL
     struct berth_planner_buffers *buffers;  // with `scope`: what calls read and write
@@ -38,6 +40,8 @@ typedef struct berth_planner_state {
     berth_constraints *constraints;
     berth_planner_function *functions;  // per function of the module
     uint32_t host;                      // a node on the host
+    const berth_func_id *behind;  // per function: whose soft edges come just before its own; itself
+                                  // = in the order of the module. NULL = all are in that
     BERTH_VEC(const char *) warnings;
     bool *pinned;            // per pin of the target: it matched an operation
     uint32_t unable_count;   // operations that the default device cannot run, gone elsewhere
@@ -128,9 +132,14 @@ berth_status berth_planner__specialise(berth_planner_state *state);
 void berth_planner__nodes(berth_planner_state *state);
 // 2 hard constraints (rules.c), pins (pins.c) and what operators cannot do (place.c).
 berth_status berth_planner__hard(berth_planner_state *state);
+// Its parts: what is of no graph function, then each graph function.
+berth_status berth_planner__hard_start(berth_planner_state *state);
+berth_status berth_planner__hard_function(berth_planner_state *state, berth_func_id function);
 berth_status berth_planner__pins(berth_planner_state *state);
 berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_id function);
 berth_status berth_planner__support(berth_planner_state *state);
+// Whether memory scopes occur, in what was read or in lowered functions (planner.c).
+bool berth_planner__names_scopes(const berth_module *module);
 // All of 1 and 2 (planner.c).
 berth_status berth_planner__constrain(berth_planner_state *state);
 // 3 placement: what a strategy decides (strategy.c), then the rules (place.c): what the default

@@ -130,6 +130,7 @@ static berth_status rules_start(const berth_planner_state *state, uint32_t *out_
     options.strategy = NULL;
     berth_planner_state rules = {.module = state->module,
                                  .main = state->main,
+                                 .behind = state->behind,
                                  .options = &options,
                                  .arena = state->choice->arena};
     *out_found = false;

@@ -17,6 +17,10 @@ typedef struct specialised {
     const char *expected;  // NULL = an error
 } specialised;
 
+#define ONE(name, operation) "graph @" name "(%x" T ") { %s = " operation "(%x) return %s } "
+// %p = a call of f with %a, on a device.
+#define AT(p, f, device)                                                                           \
+    "%" p " = call @" f "(%a)" T " %" p "m = on_device(%" p ") {device = " device ":0} "
 #define F2 "graph @f(%x" T ", %y" T ") { %s = add(%x, %y) return %s } "
 // Two calls whose arguments are on G and on C, each used there.
 #define GC                                                                                         \
@@ -56,9 +60,8 @@ static const specialised modules[] = {
      ") { %p = call @f(%a) %q = call @f(%c) return %p, %q }",
      "@f x:G s:G R:G\n@main a:G c:C p:G c>G q:G R:G R:G\n"},
     {"without, contradicting results are an error", 1, CONFLICT, NULL},
-    // The instance stands behind @main: the edges of the call are tried before those of its body.
     {"with two, there is a plan", 2, CONFLICT,
-     "@f x:C y:C s:C R:C\n@main a:C p:C q:G p>G s:G R:G\n@f.1 x:C y:C x>G y>G s:G R:G\n"},
+     "@f x:C y:C s:C R:C\n@main a:C p:C a>G q:G p>G s:G R:G\n@f.1 x:G y:G s:G R:G\n"},
     {"an error that instances do not help stays one, and leaves none", 8,
      F2 "graph @main(%a" T ") { %p = call @f(%a, %a) %q = call @f(%p, %a) "
         "%m = on_device(%a) {device = cpu:0} %n = on_device(%a) {device = opencl:0} "
@@ -69,7 +72,86 @@ static const specialised modules[] = {
      "graph @f(%x" T ") { %s = call @g(%x) return %s } graph @main(%a" T ON_G ", %c" T ON_C
      ") { %p = call @f(%a) %q = call @f(%c) %k = neg(%q) %m = on_device(%k) {device = cpu:0} "
      "return %p, %m }",
-     "@g x:G s:G R:G\n@f x:G s:G R:G\n@main a:G c:C p:G c>G q:G q>C k:C R:G R:C\n"},
+     "@g x:G s:G R:G\n@f x:G s:G R:G\n@main a:G c:C p:G q:C k:C R:G R:C\n"
+     "@f.1 x:C s:C R:C\n@g.1 x:C s:C R:C\n"},
+    {"what an instance calls and that stays as it was is not made again", 8,
+     "graph @g(%x" T ") { %m = on_device(%x) {device = opencl:0} %s = neg(%m) %o = on_device(%s) "
+     "{device = opencl:0} return %o } graph @f(%x" T ") { %r = relu(%x) %s = call @g(%x) "
+     "%t = exp(%r) return %t, %s } graph @main(%a" T ON_G ", %c" T ON_C ") { %p, %u = call @f(%a) "
+     "%q, %v = call @f(%c) %k = neg(%q) %m = on_device(%k) {device = cpu:0} return %p, %m }",
+     "@g x:G s:G R:G\n@f x:G r:G s:G t:G R:G R:G\n@main a:G c:C p:G u:G q:C v:G k:C R:G R:C\n"
+     "@f.1 x:C r:C x>G s:G t:C R:C R:G\n"},
+    {"two functions", 2,
+     ONE("f", "neg") ONE("g", "exp") "graph @main(%a" T ") { " AT("p", "f", "cpu")
+         AT("q", "f", "opencl") AT("u", "g", "cpu")
+             AT("v", "g", "opencl") "%s = add(%pm, %qm) %t = add(%um, %vm) return %s, %t }",
+     "@f x:C s:C R:C\n@g x:C s:C R:C\n@main a:C p:C a>G q:G u:C v:G p>G s:G u>G t:G R:G R:G\n"
+     "@g.1 x:G s:G R:G\n@f.1 x:G s:G R:G\n"},
+    {"two levels", 2,
+     ONE("h", "neg") "graph @f(%x" T ") { %s = call @h(%x) return %s } graph @main(%a" T ") { " AT(
+         "p", "f", "cpu") AT("q", "f", "opencl") "%s = add(%pm, %qm) return %s }",
+     "@h x:C s:C R:C\n@f x:C s:C R:C\n@main a:C p:C a>G q:G p>G s:G R:G\n"
+     "@f.1 x:G s:G R:G\n@h.1 x:G s:G R:G\n"},
+    {"many calls, two places", 2,
+     ONE("f", "neg") "graph @main(%a" T ") { " AT("p", "f", "cpu") AT("q", "f", "opencl")
+         AT("r", "f", "cpu") AT("s", "f", "opencl") AT("t", "f", "cpu")
+             AT("u", "f", "opencl") "return %p, %q, %r, %s, %t, %u }",
+     "@f x:C s:C R:C\n@main a:C p:C a>G q:G r:C s:G t:C u:G R:C R:G R:C R:G R:C R:G\n"
+     "@f.1 x:G s:G R:G\n"},
+    {"a call without a demand takes the first", 8,
+     ONE("f", "neg") "graph @main(%a" T ") { %o = call @f(%a) " AT("p", "f", "cpu")
+         AT("q", "f", "opencl") "return %o, %p, %q }",
+     "@f x:C s:C R:C\n@main a:C o:C p:C a>G q:G R:C R:C R:G\n@f.1 x:G s:G R:G\n"},
+    {"three places are more than two instances", 2,
+     ONE("f", "neg") "graph @main(%a" T ") { " AT("p", "f", "cpu")
+         AT("q", "f",
+            "opencl") "%r = call @f(%a) %m = on_device(%r) {device = cpu:1} return %p, %q, %r }",
+     NULL},
+    {"three places, three instances", 3,
+     ONE("f", "neg") "graph @main(%a" T ") { " AT("p", "f", "cpu")
+         AT("q", "f",
+            "opencl") "%r = call @f(%a) %m = on_device(%r) {device = cpu:1} return %p, %q, %r }",
+     "@f x:C s:C R:C\n@main a:C p:C a>G q:G a>H r:H R:C R:G R:H\n@f.1 x:G s:G R:G\n"
+     "@f.2 x:H s:H R:H\n"},
+    {"a partial demand joins what it agrees with", 2,
+     ONE("f", "neg") "graph @main(%a" T ") { " AT(
+         "p", "f", "opencl") "%r = call @f(%a) "
+                             "%m = on_device(%r) {device = *:1} %o = call @f(%a) "
+                             "%n = on_device(%o) {device = cpu} return %p, %r, %o }",
+     "@f x:G s:G R:G\n@main a:G p:G a>H r:H o:H R:G R:H R:H\n@f.1 x:H s:H R:H\n"},
+    {"a function that calls itself", 2,
+     "graph @f(%x" T ", %p: bool[]) { %r = if(%p): f32[4] { %n = neg(%x) return %n } else { "
+     "%z = call @f(%x, %p)" T " return %z } return %r } graph @main(%a" T ", %c: bool[]) { "
+     "%p = call @f(%a, %c) %pm = on_device(%p) {device = cpu:0} %q = call @f(%a, %c) "
+     "%qm = on_device(%q) {device = opencl:0} return %p, %q }",
+     "@f x:C p:H r:C {n:C =n} {z:C =z} R:C\n@main a:C c:H p:C a>G q:G R:C R:G\n"
+     "@f.1 x:G p:H r:G {n:G =n} {z:G =z} R:G\n"},
+    {"functions that call each other", 2,
+     "graph @f(%x" T ") { %z = call @g(%x)" T " return %z } graph @g(%x" T ") { %z = call @f(%x)" T
+     " return %z } graph @main(%a" T ") { " AT("p", "f", "cpu")
+         AT("q", "g", "opencl") "return %p, %q }",
+     "@f x:C z:C R:C\n@g x:C z:C R:C\n@main a:C p:C q:G R:C R:G\n"
+     "@g.1 x:C z:G R:G\n@f.1 x:C z:G R:G\n"},
+    {"functions as arguments", 2,
+     "graph @g(%v" T ON_C ") { %w = neg(%v) return %w } graph @h(%v" T ON_G ") { %w = neg(%v) "
+     "return %w } graph @apply(%f: fn(f32[4])->(f32[4]), %x" T ") { %y = call_value(%f, %x) "
+     "return %y } graph @main(%a" T ") { %g = func_ref @g() %p = call @apply(%g, %a) "
+     "%h = func_ref @h() %q = call @apply(%h, %a) return %p, %q }",
+     "@g v:C w:C R:C\n@h v:G w:G R:G\n@apply f:- x:C y:C R:C\n"
+     "@main a:C g:- p:C h:- a>G q:G R:C R:G\n@apply.1 f:- x:G y:G R:G\n"},
+    {"references", 2,
+     ONE("f", "neg") "graph @main(%a" T ", %b" T ") { %f = func_ref @f() %t = tuple(%f, %a) "
+                     "%m = on_device(%a) {device = cpu:0} %g = func_ref @f() %u = tuple(%g, %b) "
+                     "%n = on_device(%b) {device = opencl:0} %h = tuple_get(%t) {index = 0} "
+                     "%k = tuple_get(%u) {index = 0} %p = call_value(%h, %a) "
+                     "%q = call_value(%k, %b) return %p, %q }",
+     "@f x:C s:C R:C\n@main a:C b:G f:C t:C g:G u:G h:C k:G p:C q:G R:C R:G\n"
+     "@f.1 x:G s:G R:G\n"},
+    {"demands of scopes", 2,
+     ONE("f", "neg") "graph @main(%a" T ") { %p = call @f(%a) %pm = on_device(%p) {device = *@s1} "
+                     "%q = call @f(%a) %qm = on_device(%q) {device = *@s2} return %p, %q }",
+     "@f x:G@s1 s:G@s1 R:G@s1\n@main a:G@s1 p:G@s1 a>G@s2 q:G@s2 R:G@s1 R:G@s2\n"
+     "@f.1 x:G@s2 s:G@s2 R:G@s2\n"},
 };
 enum { module_count = sizeof(modules) / sizeof(modules[0]) };
 
@@ -133,6 +215,34 @@ Test(planner, at_most_eight_instances) {
     cr_expect_neq(berth_module_find_function(module, "f.7"), BERTH_NONE);
     // Two calls there and back, through the host's memory.
     cr_expect_eq(plan->copy_count, 2 * 2 * 2, "%u copies", plan->copy_count);
+    (void)plan_again(module, &options);
+    berth_arena_destroy(arena);
+}
+
+// Twenty functions, each calling the next twice: a million ways down, two places, two instances.
+Test(planner, instances_of_many_ways) {
+    enum { levels = 20 };
+    berth_arena *arena = new_arena();
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_addf(&text, "graph @f%d(%%x" T ") { %%s = neg(%%x) return %%s } ", levels);
+    for (int i = levels; i-- > 0;)
+        berth_strbuf_addf(&text,
+                          "graph @f%d(%%x" T ") { %%p = call @f%d(%%x) %%q = call @f%d(%%p) "
+                          "%%s = call @f%d(%%q) return %%s } ",
+                          i, i + 1, i + 1, i + 1);
+    berth_strbuf_add(&text, "graph @main(%a" T ") { " AT("p", "f0", "cpu")
+                                AT("q", "f0", "opencl") "return %p, %q }");
+    berth_module *module = parse_module(arena, berth_strbuf_text(&text));
+    berth_plan_options options = {.target = parse_target(arena, target_gch), .max_instances = 2};
+    berth_plan *plan = NULL;
+    require(plan_with(module, &options, &plan));
+    cr_expect_eq(module->functions.count, 2 * (levels + 1) + 1, "%u functions",
+                 module->functions.count);
+    // Calls without a demand take the first instance: only the last of all is on the other device.
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < plan->place_count; ++i)
+        copies += plan->places[i].kind == BERTH_PLAN_COPY;
+    cr_expect_eq(copies, 1, "%u copies", copies);
     (void)plan_again(module, &options);
     berth_arena_destroy(arena);
 }
