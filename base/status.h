@@ -7,8 +7,8 @@
 //
 //   berth_status load(const char *path) {
 //       if (!path) return berth_status_make(BERTH_INVALID_ARGUMENT, "path is missing");
-//       BERTH_TRY(read_header(path));                       // returns the status of read_header on
-//       failure return BERTH_OK;
+//       BERTH_TRY(read_header(path));  // returns the status of read_header on failure
+//       return BERTH_OK;
 //   }
 #ifndef BERTH_BASE_STATUS_H_
 #define BERTH_BASE_STATUS_H_

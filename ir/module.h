@@ -10,9 +10,10 @@
 //
 //   berth_module *module = berth_module_create(arena, "digits");
 //   berth_func_id main_fn = berth_graph_create(module, "main", loc);
-//   berth_value_id x = berth_graph_add_param(module, main_fn, "x", berth_type_tensor(module,
-//   BERTH_DTYPE_F32, 2, dims)); berth_value_id y = berth_graph_op1(module, main_fn, BERTH_OP_RELU,
-//   &x, 1, loc); berth_graph_set_results(module, main_fn, &y, 1);
+//   berth_type_id type = berth_type_tensor(module, BERTH_DTYPE_F32, 2, dims);
+//   berth_value_id x = berth_graph_add_param(module, main_fn, "x", type);
+//   berth_value_id y = berth_graph_op1(module, main_fn, BERTH_OP_RELU, &x, 1, loc);
+//   berth_graph_set_results(module, main_fn, &y, 1);
 #ifndef BERTH_IR_MODULE_H_
 #define BERTH_IR_MODULE_H_
 
@@ -37,8 +38,7 @@ typedef uint32_t berth_value_id;   // in its function
 typedef uint32_t berth_op_id;      // in its function
 typedef uint32_t berth_region_id;  // in its function
 
-// ---- types
-// ----------------------------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
 // A dimension is an extent (>= 0) or a symbol (< 0). Equal symbols are equal extents; the symbol
 // "?" is just unknown and equals nothing.
@@ -73,8 +73,7 @@ typedef struct berth_type {
     const berth_type_id *fields;
 } berth_type;
 
-// ---- locations
-// ------------------------------------------------------------------------------------------------------
+// ---- locations ----------------------------------------------------------------------------------
 
 // Where something comes from: a node of a model, a line of text, a pin; or several of these fused.
 typedef struct berth_loc {
@@ -87,8 +86,7 @@ typedef struct berth_loc {
     const berth_loc_id *parts;
 } berth_loc;
 
-// ---- attributes
-// -----------------------------------------------------------------------------------------------------
+// ---- attributes ---------------------------------------------------------------------------------
 
 typedef enum berth_attr_kind {
     BERTH_ATTR_INT,
@@ -142,8 +140,7 @@ typedef struct berth_attrs {
     BERTH_VEC(berth_attr) items;  // at most one per name
 } berth_attrs;
 
-// ---- module
-// ---------------------------------------------------------------------------------------------------------
+// ---- module -------------------------------------------------------------------------------------
 
 typedef struct berth_dialect berth_dialect;  // ir/dialect.h
 struct berth_graph;

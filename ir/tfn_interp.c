@@ -32,8 +32,7 @@ static const char *buffer_name(const interp *in, berth_buf buf) {
     return berth_module_str(in->fn->module, in->fn->bufs.data[buf].name);
 }
 
-// ---- storage
-// --------------------------------------------------------------------------------------------------------
+// ---- storage ------------------------------------------------------------------------------------
 
 static berth_lane read_lane(berth_dtype dtype, const unsigned char *at) {
     berth_tensor scalar = {.dtype = dtype, .rank = 0};
@@ -146,8 +145,7 @@ static berth_status exec_store(interp *in, item *me, const berth_stmt_node *node
     return BERTH_OK;
 }
 
-// ---- expressions
-// ----------------------------------------------------------------------------------------------------
+// ---- expressions --------------------------------------------------------------------------------
 
 static berth_status eval_select(interp *in, item *me, const berth_expr_node *node,
                                 berth_lanes *out) {
@@ -323,8 +321,7 @@ static berth_status eval(interp *in, item *me, berth_expr id, berth_lanes *out) 
     return BERTH_OK;
 }
 
-// ---- statements
-// -----------------------------------------------------------------------------------------------------
+// ---- statements ---------------------------------------------------------------------------------
 
 static bool has_barrier(interp *in, berth_stmt id) {
     if (!id) return false;
@@ -456,8 +453,7 @@ static berth_status exec(interp *in, item *items, uint32_t count, berth_stmt id)
     return berth_status_make(BERTH_INVALID_ARGUMENT, "statement %u is missing", id);
 }
 
-// ---- entry
-// ----------------------------------------------------------------------------------------------------------
+// ---- entry --------------------------------------------------------------------------------------
 
 static berth_status prepare_buffers(interp *in, item *root, void *const *buffers) {
     const berth_tfn *fn = in->fn;

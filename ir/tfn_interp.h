@@ -14,10 +14,10 @@
 // between barriers; other parallel loops run in order. f32 arithmetic rounds after every operation;
 // f16 and bf16 are computed in f32 and rounded.
 //   buffers: param_count pointers, each of berth_layout_element_count elements; a padded block may
-//   be accessed errors:  OUT_OF_RANGE naming the buffer and index of an access outside; UNSUPPORTED
-//   symbolic shapes, vectors of
-//            more than BERTH_TFN_INTERP_MAX_LANES; INVALID_ARGUMENT a malformed function (unset
-//            variable, ...)
+//            be accessed
+//   errors:  OUT_OF_RANGE naming the buffer and index of an access outside; UNSUPPORTED symbolic
+//            shapes, vectors of more than BERTH_TFN_INTERP_MAX_LANES; INVALID_ARGUMENT a malformed
+//            function (unset variable, ...)
 //   threads: thread-safe for different arenas
 BERTH_MUST_USE berth_status berth_tfn_interpret(const berth_tfn *fn, void *const *buffers,
                                                 berth_arena *arena);

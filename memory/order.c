@@ -127,8 +127,7 @@ static void cut_part(berth_arena *arena, const berth_memory_order_problem *p, ui
     out->to = lists_of(arena, out->node_count, &to).items;
 }
 
-// ---- nodes that have their place beside another one
-// ----------------------------------------------
+// ---- nodes that have their place beside another one ---------------------------------------------
 
 // Sources whose buffers only one other node touches run right before it: earlier, their buffers
 // would be live longer, for nothing. Sinks that touch nothing that their only predecessor does not

@@ -8,8 +8,7 @@ static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
 }
 
-// ---- values
-// ---------------------------------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------
 
 // "f32", "f32x8": the suffix of helper functions.
 static const char *suffix(berth_c_printer *p, berth_dtype dtype, int lanes) {
@@ -383,8 +382,7 @@ static const char *cast(berth_c_printer *p, berth_expr_node node) {
     return berth_arena_printf(p->arena, "((%s)%s)", type, a);
 }
 
-// ---- sharing
-// --------------------------------------------------------------------------------------------------------
+// ---- sharing ------------------------------------------------------------------------------------
 
 static bool is_trivial(const berth_expr_node *node) {
     return node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
@@ -559,8 +557,7 @@ void berth_c_end_statement(berth_c_printer *p) {
     p->touched.count = 0;
 }
 
-// ---- stores
-// ---------------------------------------------------------------------------------------------------------
+// ---- stores -------------------------------------------------------------------------------------
 
 static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, const char *value) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];

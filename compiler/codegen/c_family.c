@@ -75,8 +75,7 @@ void berth_c_add_intrinsics(const berth_c_printer *p, berth_strbuf *out) {
     }
 }
 
-// ---- statements
-// -----------------------------------------------------------------------------------------------------
+// ---- statements ---------------------------------------------------------------------------------
 
 static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes,
                        int64_t *stack_bytes);
@@ -199,8 +198,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
     }
 }
 
-// ---- facts
-// ----------------------------------------------------------------------------------------------------------
+// ---- facts --------------------------------------------------------------------------------------
 
 typedef struct fact_walk {
     berth_c_printer *p;
@@ -289,8 +287,7 @@ static void collect_facts(berth_c_printer *p, berth_stmt nest, berth_kernel_sour
     kernel->bindings = bindings;
 }
 
-// ---- kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------------
 
 static berth_stmt unwrap(const berth_tfn *fn, berth_stmt id) {
     while (fn->stmts.data[id].kind == BERTH_STMT_SEQ && fn->stmts.data[id].count == 1)

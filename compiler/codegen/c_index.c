@@ -7,8 +7,7 @@ static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
 }
 
-// ---- indices
-// --------------------------------------------------------------------------------------------------------
+// ---- indices ------------------------------------------------------------------------------------
 
 static uint32_t depth_of(const berth_c_printer *p, berth_expr id) {
     const berth_expr_node *node = node_of(p, id);
@@ -134,8 +133,7 @@ const char *berth_c_index(berth_c_printer *p, berth_expr id) {
     return berth_c_linear(p, berth_linear_of(p->fn, &p->ranges, id));
 }
 
-// ---- conditions
-// -----------------------------------------------------------------------------------------------------
+// ---- conditions ---------------------------------------------------------------------------------
 
 // a < b and the like over indices: known from ranges, or a text.
 static const char *index_comparison(berth_c_printer *p, berth_expr_node node) {

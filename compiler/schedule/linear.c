@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-// ---- ranges
-// ---------------------------------------------------------------------------------------------------------
+// ---- ranges -------------------------------------------------------------------------------------
 
 static void collect(const berth_tfn *fn, berth_range *of_var, berth_stmt id) {
     if (!id) return;
@@ -123,8 +122,7 @@ berth_range berth_linear_range(const berth_tfn *fn, const berth_ranges *ranges,
     return sum;
 }
 
-// ---- forms
-// ----------------------------------------------------------------------------------------------------------
+// ---- forms --------------------------------------------------------------------------------------
 
 bool berth_tfn_expr_equal(const berth_tfn *fn, berth_expr a, berth_expr b) {
     if (a == b) return true;
@@ -342,8 +340,7 @@ berth_expr berth_linear_expr(berth_tfn *fn, const berth_linear *form) {
     return sum ? berth_tfn_binary(fn, BERTH_BINARY_ADD, sum, constant) : constant;
 }
 
-// ---- accesses
-// -------------------------------------------------------------------------------------------------------
+// ---- accesses -----------------------------------------------------------------------------------
 
 static berth_linear first_lane(berth_tfn *fn, const berth_ranges *ranges, berth_expr id) {
     const berth_expr_node *node = &fn->exprs.data[id];

@@ -53,8 +53,7 @@ static berth_expr sum_index(const berth_local_plan *p, berth_var step, berth_exp
     return at;
 }
 
-// ---- columns
-// ----------------------------------------------------------------------------------------------------
+// ---- columns ------------------------------------------------------------------------------------
 
 // True when a condition that holds in the first and last lane holds in between: comparisons of
 // forms linear in the lane, all of which must hold.
@@ -146,8 +145,7 @@ static void stage_columns(berth_local_plan *p, berth_var step) {
     berth_local__emit(p, share_loop(p, &ks, body));
 }
 
-// ---- rows
-// -------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 // Whether the operand's elements lie beside each other along rows, not along the sum.
 static bool runs_along_rows(const berth_local_plan *p) {

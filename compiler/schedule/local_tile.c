@@ -10,8 +10,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-// ---- expressions
-// ------------------------------------------------------------------------------------------------
+// ---- expressions --------------------------------------------------------------------------------
 
 berth_expr berth_local__ref(const berth_local_plan *p, berth_var var) {
     return berth_tfn_var_ref(p->fn, var);
@@ -58,8 +57,7 @@ berth_expr *berth_local__map(const berth_local_plan *p) {
     return map;
 }
 
-// ---- statements
-// -------------------------------------------------------------------------------------------------
+// ---- statements ---------------------------------------------------------------------------------
 
 void berth_local__emit(berth_local_plan *p, berth_stmt stmt) {
     berth_vec_push(p->fn->module->arena, &p->out, stmt);
@@ -76,8 +74,7 @@ static berth_stmt loop(const berth_local_plan *p, berth_var var, int64_t extent,
     return berth_tfn_for(p->fn, var, berth_tfn_index(p->fn, extent), kind, body);
 }
 
-// ---- analysis
-// ---------------------------------------------------------------------------------------------------
+// ---- analysis -----------------------------------------------------------------------------------
 
 static bool is_acc(const berth_local_plan *p, berth_expr id) {
     const berth_expr_node *node = &p->fn->exprs.data[id];
@@ -192,8 +189,7 @@ static bool analyse(berth_local_plan *p) {
     return p->rows.extent >= 2 && p->sum.extent >= 4;
 }
 
-// ---- sizes
-// ------------------------------------------------------------------------------------------------------
+// ---- sizes --------------------------------------------------------------------------------------
 
 static int64_t choose_depth(int64_t sum) {
     int64_t best = 0;
@@ -228,8 +224,7 @@ static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *lim
     return false;
 }
 
-// ---- building
-// ---------------------------------------------------------------------------------------------------
+// ---- building -----------------------------------------------------------------------------------
 
 static void declare(berth_local_plan *p) {
     berth_tfn *fn = p->fn;

@@ -147,8 +147,7 @@ berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop) {
     return BERTH_OK;
 }
 
-// ---- independence
-// ---------------------------------------------------------------------------------------------------
+// ---- independence -------------------------------------------------------------------------------
 
 typedef struct access_walk {
     const berth_tfn *fn;
@@ -254,8 +253,7 @@ berth_status berth_schedule_unroll(berth_tfn *fn, berth_nest *nest, int loop) {
     return BERTH_OK;
 }
 
-// ---- rewriting loads
-// ------------------------------------------------------------------------------------------------
+// ---- rewriting loads ----------------------------------------------------------------------------
 
 typedef struct load_rewriter {
     berth_tfn *fn;

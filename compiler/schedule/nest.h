@@ -90,8 +90,7 @@ typedef berth_expr (*berth_replace_load_fn)(berth_tfn *fn, berth_expr load, void
 berth_expr berth_replace_loads(berth_tfn *fn, berth_expr id, berth_replace_load_fn replace,
                                void *user);
 
-// ---- vectors
-// --------------------------------------------------------------------------------------------------------
+// ---- vectors ------------------------------------------------------------------------------------
 
 // Whether vectors of such elements can be loaded, stored and cast.
 bool berth_dtype_has_vectors(berth_dtype dtype);
@@ -108,8 +107,7 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
 // each other).
 BERTH_MUST_USE berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest);
 
-// ---- register tiles
-// -------------------------------------------------------------------------------------------------
+// ---- register tiles -----------------------------------------------------------------------------
 
 // The last `tile_loops` loops of the nest become a tile of accumulators in registers: acc[tile];
 // init; reduction outermost; tile unrolled; epilogue. The last one has `lanes` iterations and

@@ -252,8 +252,7 @@ Test(memory_problem, validator_agrees_with_all_pairs) {
               valid);
 }
 
-// ---- solving by pools, plotting
-// -------------------------------------------------------------------
+// ---- solving by pools, plotting -----------------------------------------------------------------
 
 Test(memory_problem, pools_are_apart) {
     const berth_memory_problem *p =

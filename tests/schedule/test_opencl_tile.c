@@ -47,8 +47,7 @@ static struct criterion_test_params indices(int count) {
     return cr_make_param_array(int, numbers, (size_t)count);
 }
 
-// ---- matrix products
-// ----------------------------------------------------------------------------------------------
+// ---- matrix products ----------------------------------------------------------------------------
 
 static const int64_t matmuls[][3] = {{16, 16, 16},  {7, 33, 50}, {70, 19, 90}, {65, 48, 64},
                                      {130, 40, 30}, {2, 8, 3},   {1, 40, 100}};
@@ -68,8 +67,7 @@ ParameterizedTest(int *index, opencl_tile, matmul, .timeout = 120) {
     support_case_destroy(&c);
 }
 
-// ---- convolutions
-// -------------------------------------------------------------------------------------------------
+// ---- convolutions -------------------------------------------------------------------------------
 
 typedef struct padded_shape {
     int64_t n, group, ic, oc, ih, iw, k, stride, dilation, pad;  // channels per group
