@@ -31,7 +31,7 @@ typedef struct ideal_search {
     uint32_t ruled_count;
     uint32_t *live;  // [states] of the ideal the walk began at
     uint32_t live_count;
-    uint64_t steps;
+    uint64_t steps, counted;
     double floor_total;
 } ideal_search;
 
@@ -95,8 +95,17 @@ static void rule_out(ideal_search *s, uint32_t block) {
     berth_place__load_rule_out(s->load, block);
 }
 
-// All ideals above `begin` that one more device could reach.
-static void walk(ideal_search *s, uint32_t begin, double inside) {
+// Counts steps that were not counted yet; whether the budget is spent.
+static bool is_spent(ideal_search *s) {
+    enum { STEPS_PER_NODE = 16 };
+    uint64_t nodes = (s->steps - s->counted) / STEPS_PER_NODE;
+    s->counted += nodes * STEPS_PER_NODE;
+    return berth_place_spent(s->chain->search, nodes);
+}
+
+// All ideals above `begin` that one more device could reach. False when the budget ran out.
+static bool walk(ideal_search *s, uint32_t begin, double inside) {
+    enum { STEPS_AT_ONCE = 4096 };
     const berth_place_ideals *ideals = s->ideals;
     uint32_t sums = s->load->sum_count;
     uint32_t depth = 0;
@@ -105,7 +114,7 @@ static void walk(ideal_search *s, uint32_t begin, double inside) {
         frame *top = &s->frames[depth];
         if (top->step == ideals->step_start[top->ideal + 1]) {
             leave_frame(s, depth);
-            if (depth-- == 0) return;
+            if (depth-- == 0) return true;
             rule_out(s, s->frames[depth + 1].added);
             if (!is_possible(s))
                 s->frames[depth].step = ideals->step_start[s->frames[depth].ideal + 1];
@@ -114,7 +123,7 @@ static void walk(ideal_search *s, uint32_t begin, double inside) {
         uint32_t step = top->step++;
         uint32_t block = ideals->vertex[step];
         if (depth > 0 && block < top->added) continue;
-        s->steps++;
+        if (++s->steps % STEPS_AT_ONCE == 0 && is_spent(s)) return false;
         frame *next = &s->frames[depth + 1];
         *next = (frame){.ideal = ideals->target[step],
                         .step = ideals->step_start[ideals->target[step]],
@@ -219,7 +228,6 @@ static ideal_search *create(berth_arena *arena, const berth_place_chain *chain,
 berth_place_outcome berth_place__chain_of_ideals(berth_arena *arena, const berth_place_chain *chain,
                                                  const berth_place_ideals *ideals, double limit,
                                                  double *out_value, berth_place_parts *out_parts) {
-    enum { STEPS_PER_NODE = 16 };
     ideal_search *s = create(arena, chain, ideals, limit);
     uint32_t blocks = chain->blocks->block_count;
     *out_value = INFINITY;
@@ -229,10 +237,8 @@ berth_place_outcome berth_place__chain_of_ideals(berth_arena *arena, const berth
         berth_place__load_clear(s->load);
         for (uint32_t b = 0; b < blocks; ++b)
             if (berth_place__ideal_has(ideals, i, b)) berth_place__load_rule_out(s->load, b);
-        uint64_t before = s->steps;
-        walk(s, i, inside);
-        if (berth_place_spent(chain->search, 1 + (s->steps - before) / STEPS_PER_NODE))
-            return BERTH_PLACE_STOPPED;
+        if (!walk(s, i, inside) || is_spent(s)) return BERTH_PLACE_STOPPED;
+        s->steps += 16;  // what an ideal costs besides
     }
     prepare(s, ideals->count - 1);
     double value =

@@ -124,7 +124,7 @@ static bool list_steps(enumeration *e, uint32_t ideal) {
 }
 
 berth_place_ideals *berth_place__ideals(berth_arena *arena, const berth_place_dag *dag,
-                                        uint32_t limit) {
+                                        uint32_t limit, berth_place_search *search) {
     enum { FIRST_CAPACITY = 1024 };
     enumeration e = {.arena = arena, .dag = dag, .limit = limit, .capacity = FIRST_CAPACITY};
     berth_place_ideals *ideals = e.ideals = berth_arena_new(arena, berth_place_ideals);
@@ -142,7 +142,11 @@ berth_place_ideals *berth_place__ideals(berth_arena *arena, const berth_place_da
     e.missing = berth_arena_new_array(arena, uint32_t, (size_t)dag->count + 1);
     ideals->count = 1;
     insert_into_table(&e, 0);
-    for (uint32_t i = 0; i < ideals->count; ++i)
+    for (uint32_t i = 0; i < ideals->count; ++i) {
         if (!list_steps(&e, i)) return NULL;
+        uint32_t steps = ideals->step_start[i + 1] - ideals->step_start[i];
+        if (search && berth_place_spent(search, (uint64_t)steps * (4 + ideals->words) / 64))
+            return NULL;
+    }
     return ideals;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "planner/solve/strategy.h"
 
 // Vertices are numbered so that predecessors come first.
 typedef struct berth_place_dag {
@@ -29,11 +30,12 @@ typedef struct berth_place_ideals {
     uint32_t *target;      // the ideal they lead to
 } berth_place_ideals;
 
-// Lists all ideals; NULL when there are more than `limit`.
+// Lists all ideals; NULL when there are more than `limit`, or the budget of `search` (optional) is
+// spent.
 //   ownership:  in `arena`
 //   complexity: O(ideals * (width + words)), width being the longest antichain
 berth_place_ideals *berth_place__ideals(berth_arena *arena, const berth_place_dag *dag,
-                                        uint32_t limit);
+                                        uint32_t limit, berth_place_search *search);
 
 static inline bool berth_place__ideal_has(const berth_place_ideals *ideals, uint32_t ideal,
                                           uint32_t vertex) {

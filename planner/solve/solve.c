@@ -119,9 +119,11 @@ typedef struct auto_row {
     double finished_value;  // with this best value it has nothing more to do; NAN = it may have
 } auto_row;
 
-static bool is_spent(const berth_place_search *search, uint64_t node_limit) {
-    int64_t deadline_ns = search->options->deadline_ns;
-    return search->nodes >= node_limit || (deadline_ns && berth_clock_ns() >= deadline_ns);
+// Of all strategies together.
+static bool is_spent(berth_place_search *search, uint64_t node_limit) {
+    search->node_limit = node_limit;
+    search->deadline_ns = search->options->deadline_ns;
+    return berth_place_spent(search, 0);
 }
 
 static berth_status run_row(berth_place_search *search, auto_row *row, uint64_t node_limit,
@@ -141,6 +143,8 @@ static berth_status run_turn(berth_place_search *search, auto_row *rows, uint32_
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t percent = first ? rows[i].strategy->auto_percent : rows[i].strategy->again_percent;
         if (percent == 0 || rows[i].finished_value == search->best_value) continue;
+        // Without any placement even what is quick has to be tried.
+        if (search->best_value < INFINITY && is_spent(search, node_limit)) break;
         BERTH_TRY(run_row(search, &rows[i], node_limit, first && i + 1 == count ? 100 : percent));
         if (berth_place_proven(search) || search->infeasible) break;
     }

@@ -218,13 +218,16 @@ static bool bind_one(const dp_run *run, const uint32_t *wishes, bool *is_vertex)
 // ------------------------------------------------------------------------------------------------
 // the program over ideals
 
-// Blocks as few as they can be for placements below the limit.
+// Blocks as few as they can be for placements below the limit. Without a chain when the budget is
+// spent.
 static void reduce(dp_run *run, const bool *is_vertex, double limit) {
     const berth_place_problem *problem = run->search->problem;
     berth_place_classes classes = berth_place__classes(run->arena, problem);
     uint32_t *partner = berth_arena_new_array(run->arena, uint32_t, (size_t)classes.count + 1);
     bool tied = false;
+    run->chain = NULL;
     for (;;) {
+        if (berth_place_spent(run->search, problem->node_count / 16)) return;
         run->blocks = berth_place__blocks(run->arena, problem, &classes, is_vertex);
         const berth_place_nets *nets = run->blocks->nets;
         uint32_t merged = 0;
@@ -245,10 +248,11 @@ static bool search_ideals(dp_run *run, bool *is_vertex) {
     berth_place_search *search = run->search;
     double below = limit_of(run);
     reduce(run, is_vertex, below);
+    if (!run->chain) return false;
     uint32_t set_bytes = 2 * 8 * (run->blocks->dag.count / 64 + 1);
     uint32_t limit = IDEAL_BYTES / (LIST_BYTES + set_bytes + CELL_BYTES * run->chain->state_count);
-    berth_place_ideals *ideals = berth_place__ideals(run->arena, &run->blocks->dag, limit);
-    if (!ideals || berth_place_spent(search, ideals->count / 4)) return false;
+    berth_place_ideals *ideals = berth_place__ideals(run->arena, &run->blocks->dag, limit, search);
+    if (!ideals || berth_place_spent(search, 0)) return false;
     double value;
     berth_place_outcome outcome =
         berth_place__chain_of_ideals(run->arena, run->chain, ideals, below, &value, &run->parts);

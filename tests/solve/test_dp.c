@@ -180,12 +180,12 @@ Test(placement_dp, counts_of_ideals) {
     static const uint32_t chain[][2] = {{0, 1}, {1, 2}, {2, 3}, {3, 4}};
     static const uint32_t chains[][2] = {{0, 1}, {1, 2}, {3, 4}, {4, 5}};
     berth_place_dag dag = dag_of(5, chain, 4);
-    cr_assert_eq(berth_place__ideals(arena, &dag, 100)->count, 6);
+    cr_assert_eq(berth_place__ideals(arena, &dag, 100, NULL)->count, 6);
     dag = dag_of(12, NULL, 0);
-    cr_assert_eq(berth_place__ideals(arena, &dag, 10000)->count, 4096);
+    cr_assert_eq(berth_place__ideals(arena, &dag, 10000, NULL)->count, 4096);
     dag = dag_of(6, chains, 4);
-    cr_assert_eq(berth_place__ideals(arena, &dag, 16)->count, 16);
-    cr_assert_null(berth_place__ideals(arena, &dag, 15));
+    cr_assert_eq(berth_place__ideals(arena, &dag, 16, NULL)->count, 16);
+    cr_assert_null(berth_place__ideals(arena, &dag, 15, NULL));
 }
 
 // Against all subsets of a random graph.
@@ -205,7 +205,7 @@ Test(placement_dp, ideals_are_the_closed_sets) {
             }
         }
         berth_place_dag dag = dag_of(COUNT, (const uint32_t(*)[2])edges, edge_count);
-        const berth_place_ideals *ideals = berth_place__ideals(arena, &dag, 1 << COUNT);
+        const berth_place_ideals *ideals = berth_place__ideals(arena, &dag, 1 << COUNT, NULL);
         uint32_t closed = 0;
         for (uint32_t set = 0; set < 1u << COUNT; ++set) {
             bool ok = true;
