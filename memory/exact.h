@@ -29,8 +29,9 @@ typedef struct berth_memory_budget {
     uint64_t nodes;       // out: used so far, counted up
 } berth_memory_budget;
 
-// Independent parts (in time) of more than 4096 intervals are not searched: UNKNOWN, unless another
-// part cannot fit. Looks for offsets with every offset + size <= capacity_bytes. Sets `out_offsets`
+// Looks for offsets with every offset + size <= capacity_bytes. Independent parts (in time) with
+// more than 2^24 pairs of an interval and a clique it is in are not searched: UNKNOWN, unless
+// another part cannot fit. Sets `out_offsets`
 // [count] only when it fits.
 //   errors: OUT_OF_MEMORY. Inside or outside berth_arena_try; scratch memory is a child arena,
 //   freed before return. threads: thread-compatible

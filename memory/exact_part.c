@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memory/exact_private.h"
+#include "memory/measure.h"
 
 static uint64_t gcd(uint64_t a, uint64_t b) {
     while (b != 0) {
@@ -55,9 +56,13 @@ static void find_twins(exact_part *part) {
     }
 }
 
-static void list_members(berth_arena *arena, exact_part *part) {
+// False: too many.
+static bool list_members(berth_arena *arena, exact_part *part) {
     uint32_t n = part->item_count;
     uint32_t m = part->clique_count;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < n; ++i) total += part->items[i].end - part->items[i].first;
+    if (total > EXACT_MEMBER_LIMIT) return false;
     part->item_begin = berth_arena_new_array(arena, uint32_t, m + 1);
     part->member_begin = berth_arena_new_array(arena, uint32_t, m + 1);
     for (uint32_t i = 0; i < n; ++i) {
@@ -74,35 +79,7 @@ static void list_members(berth_arena *arena, exact_part *part) {
     for (uint32_t i = 0; i < n; ++i)
         for (uint32_t c = part->items[i].first; c < part->items[i].end; ++c)
             part->members[at[c]++] = i;
-}
-
-// Items live together with `item`: those live in its first clique, and those that start later while
-// it lives.
-static uint32_t visit_neighbors(const exact_part *part, uint32_t item, uint32_t *out) {
-    const exact_item *it = &part->items[item];
-    uint32_t count = 0;
-    for (uint32_t k = part->member_begin[it->first]; k < part->member_begin[it->first + 1]; ++k) {
-        uint32_t other = part->members[k];
-        if (other == item || part->items[other].first == it->first) continue;
-        if (out) out[count] = other;
-        count++;
-    }
-    for (uint32_t other = part->item_begin[it->first]; other < part->item_begin[it->end]; ++other) {
-        if (other == item) continue;
-        if (out) out[count] = other;
-        count++;
-    }
-    return count;
-}
-
-static void list_neighbors(berth_arena *arena, exact_part *part) {
-    part->neighbor_begin = berth_arena_new_array(arena, uint32_t, part->item_count + 1);
-    for (uint32_t i = 0; i < part->item_count; ++i)
-        part->neighbor_begin[i + 1] = part->neighbor_begin[i] + visit_neighbors(part, i, NULL);
-    part->neighbors =
-        berth_arena_new_array(arena, uint32_t, part->neighbor_begin[part->item_count]);
-    for (uint32_t i = 0; i < part->item_count; ++i)
-        visit_neighbors(part, i, part->neighbors + part->neighbor_begin[i]);
+    return true;
 }
 
 static uint64_t random_word(uint64_t *state) {  // splitmix64 (Steele, Lea, Flood 2014)
@@ -138,13 +115,43 @@ static berth_memory_interval *part_intervals(berth_arena *arena, const exact_par
     return own;
 }
 
+static void choose_measures(berth_arena *arena, exact_part *part) {
+    uint32_t n = part->item_count;
+    berth_arena *scratch = berth_arena_create_child(arena);
+    berth_memory_span *spans = berth_arena_new_array(scratch, berth_memory_span, n);
+    for (uint32_t i = 0; i < n; ++i) {
+        const exact_item *item = &part->items[i];
+        spans[i] = (berth_memory_span){(uint64_t)item->size, (uint64_t)item->alignment, item->first,
+                                       item->end};
+    }
+    berth_memory_measure found[EXACT_MEASURES];
+    part->measure_count =
+        berth_memory__find_measures(scratch, spans, n, part->clique_count, found, EXACT_MEASURES);
+    part->cover = berth_arena_new_array(arena, exact_points, n);
+    for (uint32_t m = 0; m < part->measure_count; ++m) {
+        exact_measure *measure = &part->measures[m];
+        *measure = (exact_measure){.period = (int64_t)found[m].period,
+                                   .residue = (int64_t)found[m].residue};
+        while ((int64_t)1 << measure->shift < measure->period) ++measure->shift;
+        for (uint32_t i = 0; i < n; ++i)
+            part->cover[i].of[m] = (int64_t)berth_memory__least_points(
+                spans[i].size, spans[i].alignment, found[m].period, found[m].residue);
+    }
+    // The points of measures that there are not: all below, so that they never lack.
+    for (uint32_t m = part->measure_count; m < EXACT_MEASURES; ++m)
+        part->measures[m] = (exact_measure){.period = 1, .residue = INT64_MAX / 2};
+    exact_all_points_below(part, part->capacity, &part->all_points);
+    berth_arena_destroy(scratch);
+}
+
 static void fill_part(berth_arena *arena, exact_part *part, const berth_memory_interval *intervals,
-                      uint64_t capacity_bytes) {
+                      uint64_t capacity_bytes, const uint64_t *offsets) {
     berth_memory_interval *own = part_intervals(arena, part, intervals);
     uint64_t least = 1;
     uint64_t unit = find_unit(own, part->item_count, &least);
     part->unit_bytes = (int64_t)unit;
     uint64_t seed = 1;
+    part->height_bytes = offsets ? 0 : UINT64_MAX;
     for (uint32_t i = 0; i < part->item_count; ++i) {
         exact_item *item = &part->items[i];
         item->size = (int64_t)(berth_memory_align_up(own[i].size_bytes, least) / unit);
@@ -156,14 +163,15 @@ static void fill_part(berth_arena *arena, exact_part *part, const berth_memory_i
                            ? (int64_t)((capacity_bytes - own[i].size_bytes) / unit)
                            : -1;
         part->aligned |= item->alignment != 1;
+        if (offsets && offsets[item->source] + own[i].size_bytes > part->height_bytes)
+            part->height_bytes = offsets[item->source] + own[i].size_bytes;
     }
     part->capacity = (int64_t)((capacity_bytes + least - 1) / least * least / unit);
     qsort(part->items, part->item_count, sizeof(*part->items), compare_items);
     for (uint32_t i = 0; i < part->item_count; ++i) part->items[i].hash = random_word(&seed);
     find_twins(part);
-    if (part->item_count > EXACT_ITEM_LIMIT) return;
-    list_members(arena, part);
-    list_neighbors(arena, part);
+    if (!list_members(arena, part)) return;
+    if (part->aligned) choose_measures(arena, part);
 }
 
 // Parts with their items' sources and clique ranges.
@@ -192,10 +200,10 @@ static exact_part *split_parts(berth_arena *arena, const berth_memory_interval *
 
 exact_part *berth_memory__exact_parts(berth_arena *arena, const berth_memory_interval *intervals,
                                       uint32_t count, uint64_t capacity_bytes,
-                                      uint32_t *out_count) {
+                                      const uint64_t *offsets, uint32_t *out_count) {
     exact_part *parts = split_parts(arena, intervals, count, out_count);
     for (uint32_t p = 0; p < *out_count; ++p)
-        fill_part(arena, &parts[p], intervals, capacity_bytes);
+        fill_part(arena, &parts[p], intervals, capacity_bytes, offsets);
     return parts;
 }
 

@@ -1,203 +1,236 @@
-// State of a search node: placing, and what follows from it.
+// State of the exact search: setting, and undoing.
 #include <string.h>
 
 #include "memory/exact_private.h"
 
-static int64_t align_up(int64_t value, int64_t alignment) {
-    return alignment == 1 ? value : (value + alignment - 1) / alignment * alignment;
+void berth_memory__exact_enqueue(exact_queue *queue, uint32_t entry) {
+    if (queue->waiting[entry]) return;
+    queue->waiting[entry] = true;
+    queue->entries[queue->count++] = entry;
 }
 
-static bool raise(const exact_part *part, exact_frame *frame, uint32_t item, int64_t offset) {
-    if (frame->lowest[item] >= offset) return true;
-    frame->lowest[item] = align_up(offset, part->items[item].alignment);
-    return frame->lowest[item] <= part->items[item].latest;
+static void empty_queue(exact_queue *queue) {
+    for (uint32_t i = 0; i < queue->count; ++i) queue->waiting[queue->entries[i]] = false;
+    queue->count = 0;
 }
 
-void berth_memory__exact_place(exact_search *search, exact_frame *frame, uint32_t item) {
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 29);
+}
+
+// What the item adds to the hash of its piece. Unplaced items with their lowest offsets, and
+// whether they rest on something there, are all that the future depends on: floors are the least
+// of the lowest offsets, and no item can ever rest on what is placed anywhere else, since its
+// lowest offset is at least the top of all placed items under it.
+static uint64_t item_word(const exact_search *search, uint32_t item) {
+    int64_t lowest = search->lowest[item];
+    if (lowest == EXACT_PLACED) return 0;
+    return mix(search->part->items[item].hash,
+               ((uint64_t)lowest << 1) + (search->supported[item] ? 1 : 0));
+}
+
+uint64_t berth_memory__exact_hash(const exact_search *search, uint32_t begin, uint32_t end) {
+    const exact_part *part = search->part;
+    uint64_t hash = 0;
+    for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i)
+        hash ^= item_word(search, i);
+    return hash;
+}
+
+static void record(exact_search *search, exact_change_kind kind, uint32_t index, int64_t old_value,
+                   exact_reason old_reason) {
+    exact_change change = {old_value, old_reason, kind, index};
+    berth_vec_push(search->arena, &search->trail, change);
+}
+
+static void touch_item(exact_search *search, uint32_t item) {
+    const exact_item *it = &search->part->items[item];
+    for (uint32_t c = it->first; c < it->end; ++c) exact_touch(search, c);
+}
+
+static void put_lowest(exact_search *search, uint32_t item, int64_t lowest, exact_reason why) {
+    search->hash ^= item_word(search, item);
+    search->lowest[item] = lowest;
+    search->why[item] = why;
+    search->hash ^= item_word(search, item);
+}
+
+// The next of identical items, which are placed in this order. item_count: none.
+static uint32_t next_twin(const exact_part *part, uint32_t item) {
+    uint32_t next = item + 1;
+    return next < part->item_count && part->items[next].twin == item ? next : part->item_count;
+}
+
+bool berth_memory__exact_raise(exact_search *search, uint32_t item, int64_t offset,
+                               exact_reason why) {
+    const exact_part *part = search->part;
+    for (; item < part->item_count; item = next_twin(part, item)) {
+        const exact_item *it = &part->items[item];
+        if (search->lowest[item] == EXACT_PLACED || search->lowest[item] >= offset) break;
+        offset = exact_align_up(offset, it->alignment);
+        why = exact_reason_join(why, exact_item_range(it));
+        record(search, EXACT_CHANGE_LOWEST, item, search->lowest[item], search->why[item]);
+        put_lowest(search, item, offset, why);
+        if (offset > it->latest) {
+            search->failure = why;
+            return false;
+        }
+        touch_item(search, item);
+        berth_memory__exact_enqueue(&search->item_queue, item);
+        for (uint32_t c = it->first; c < it->end; ++c)
+            berth_memory__exact_enqueue(&search->clique_queue, c);
+        offset += it->size;
+    }
+    return true;
+}
+
+void berth_memory__exact_set_floor(exact_search *search, uint32_t clique, int64_t floor) {
+    record(search, EXACT_CHANGE_FLOOR, clique, search->floor[clique], EXACT_ALWAYS);
+    search->floor[clique] = floor;
+    exact_touch(search, clique);
+}
+
+void berth_memory__exact_set_supported(exact_search *search, uint32_t item, bool supported) {
+    record(search, EXACT_CHANGE_SUPPORT, item, search->supported[item], EXACT_ALWAYS);
+    search->hash ^= item_word(search, item);
+    search->supported[item] = supported;
+    search->hash ^= item_word(search, item);
+}
+
+static void set_top(exact_search *search, uint32_t clique, int64_t top) {
+    record(search, EXACT_CHANGE_TOP, clique, search->top[clique], EXACT_ALWAYS);
+    search->top[clique] = top;
+}
+
+bool berth_memory__exact_place(exact_search *search, uint32_t item) {
     const exact_part *part = search->part;
     const exact_item *it = &part->items[item];
-    int64_t offset = frame->lowest[item];
-    int64_t top = offset + it->size;
-    search->offsets[item] = offset;
-    frame->lowest[item] = EXACT_PLACED;
+    int64_t top = search->lowest[item] + it->size;
+    search->offsets[item] = search->lowest[item];
+    record(search, EXACT_CHANGE_PLACED, item, search->lowest[item], search->why[item]);
+    put_lowest(search, item, EXACT_PLACED, search->why[item]);
     for (uint32_t c = it->first; c < it->end; ++c) {
-        frame->floor[c] = frame->top[c] = top;
-        frame->rest[c] -= it->size;
+        set_top(search, c, top);
+        berth_memory__exact_set_floor(search, c, top);
+        search->rest[c] -= it->size;
+        if (c > it->first) search->crossing[c]--;
+        berth_memory__exact_enqueue(&search->clique_queue, c);
     }
-    for (uint32_t k = part->neighbor_begin[item]; k < part->neighbor_begin[item + 1]; ++k) {
-        uint32_t other = part->neighbors[k];
-        if (frame->lowest[other] == EXACT_PLACED || frame->lowest[other] >= top) continue;
-        frame->lowest[other] = align_up(top, part->items[other].alignment);
-    }
-}
-
-// Lowest end of an unplaced item that `item` could rest on, outside of `clique` (UINT32_MAX:
-// anywhere).
-static int64_t next_support(const exact_part *part, const exact_frame *frame, uint32_t item,
-                            uint32_t clique, const bool *except) {
-    int64_t support = INT64_MAX / 2;
-    for (uint32_t k = part->neighbor_begin[item]; k < part->neighbor_begin[item + 1]; ++k) {
-        uint32_t other = part->neighbors[k];
-        if (frame->lowest[other] == EXACT_PLACED || (except && except[other])) continue;
-        const exact_item *o = &part->items[other];
-        if (o->first <= clique && clique < o->end) continue;
-        int64_t end = frame->lowest[other] + o->size;
-        if (end < support) support = end;
-    }
-    return support;
-}
-
-// Raises the floor of a clique to `floor`, and its items. False: one of them is too high.
-static bool raise_clique(const exact_part *part, exact_frame *frame, uint32_t clique,
-                         int64_t floor) {
-    frame->floor[clique] = floor;
-    for (uint32_t k = part->member_begin[clique]; k < part->member_begin[clique + 1]; ++k) {
-        uint32_t item = part->members[k];
-        if (frame->lowest[item] != EXACT_PLACED && !raise(part, frame, item, floor)) return false;
-    }
-    return floor + frame->rest[clique] <= part->capacity;
-}
-
-bool berth_memory__exact_leave_gap(exact_search *search, exact_frame *frame, uint32_t clique) {
-    const exact_part *part = search->part;
-    int64_t floor = frame->floor[clique];
-    int64_t next = INT64_MAX / 2;
-    for (uint32_t k = part->member_begin[clique]; k < part->member_begin[clique + 1]; ++k) {
-        uint32_t item = part->members[k];
-        int64_t lowest = frame->lowest[item];
-        if (lowest == EXACT_PLACED) continue;
-        if (lowest == floor) lowest = next_support(part, frame, item, clique, NULL);
-        if (lowest < next) next = lowest;
-    }
-    if (next + frame->rest[clique] > part->capacity) return false;
-    return raise_clique(part, frame, clique, next);
-}
-
-void berth_memory__exact_find_runs(exact_search *search, const exact_frame *frame, uint32_t begin,
-                                   uint32_t end) {
-    uint32_t *run_end = search->run_end;
-    run_end[end - 1] = end;
-    for (uint32_t c = end - 1; c > begin; --c)
-        run_end[c - 1] = frame->floor[c - 1] == frame->floor[c] ? run_end[c] : c;
-}
-
-static bool is_supported(const exact_part *part, const exact_frame *frame, uint32_t item) {
-    const exact_item *it = &part->items[item];
-    for (uint32_t c = it->first; c < it->end; ++c)
-        if (align_up(frame->top[c], it->alignment) == frame->lowest[item]) return true;
-    return false;
-}
-
-// Sorts the unplaced items of cliques [begin, end) by lowest offset, greatest first. The order
-// changes little from one node to the next: it starts from that of the last call, in O(n +
-// inversions).
-static uint32_t sort_items(exact_search *search, const exact_frame *frame, uint32_t begin,
-                           uint32_t end) {
-    const exact_part *part = search->part;
-    exact_sorted *sorted = search->sorted;
-    uint32_t first = part->item_begin[begin];
-    uint32_t last = part->item_begin[end];
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < part->item_count; ++k) {
-        uint32_t item = search->order[k];
-        if (item < first || item >= last || frame->lowest[item] == EXACT_PLACED) continue;
-        search->slot[count] = k;
-        exact_sorted entry = {frame->lowest[item], item};
-        uint32_t at = count++;
-        for (; at > 0 && sorted[at - 1].lowest < entry.lowest; --at) sorted[at] = sorted[at - 1];
-        sorted[at] = entry;
-    }
-    for (uint32_t k = 0; k < count; ++k) search->order[search->slot[k]] = sorted[k].item;
-    return count;
-}
-
-// Goes through the items from the latest lowest offset to the earliest. All items of a clique whose
-// lowest offset is at least t must fit between t and the capacity. Leaves in search->low the least
-// lowest offset of each clique.
-static bool cliques_fit(exact_search *search, const exact_frame *frame, uint32_t begin,
-                        uint32_t end) {
-    const exact_part *part = search->part;
-    int64_t *above = search->above;
-    int64_t *low = search->low;
-    memset(above + begin, 0, (end - begin) * sizeof(*above));
-    uint32_t count = sort_items(search, frame, begin, end);
-    for (uint32_t k = 0; k < count; ++k) {
-        const exact_item *item = &part->items[search->sorted[k].item];
-        int64_t lowest = search->sorted[k].lowest;
-        int64_t most = 0;
-        for (uint32_t c = item->first; c < item->end; ++c) {
-            above[c] += item->size;
-            low[c] = lowest;
-            most = above[c] > most ? above[c] : most;
-        }
-        if (lowest + most > part->capacity) return false;
+    exact_neighbors others = exact_neighbors_of(search, item);
+    while (exact_next(&others)) {
+        if (search->lowest[others.other] == EXACT_PLACED) continue;
+        if (search->lowest[others.other] < top &&
+            !berth_memory__exact_raise(search, others.other, top, exact_item_range(it)))
+            return false;
+        berth_memory__exact_enqueue(&search->item_queue, others.other);
     }
     return true;
 }
 
-// Items that could be placed now but would rest on nothing: each rests, if at all, on another
-// unplaced item. Returns how many there are (in search->hanging).
-static uint32_t find_hanging(exact_search *search, const exact_frame *frame, uint32_t begin,
-                             uint32_t end) {
-    const exact_part *part = search->part;
-    uint32_t count = 0;
-    for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i)
-        if (frame->lowest[i] != EXACT_PLACED && !is_supported(part, frame, i))
-            search->hanging[count++] = (exact_hanging){.item = i};
-    return count;
-}
-
-static bool live_together(const exact_item *a, const exact_item *b) {
-    return a->first < b->end && b->first < a->end;
-}
-
-// Raises the hanging items to the lowest end they can rest on. They may rest on each other, but not
-// in a circle: the lowest settles first, as in Dijkstra's shortest paths. O(hanging * (neighbours +
-// hanging)).
-static bool raise_hanging(exact_search *search, exact_frame *frame, uint32_t count, bool *changed) {
-    const exact_part *part = search->part;
-    exact_hanging *hanging = search->hanging;
-    for (uint32_t h = 0; h < count; ++h) search->is_hanging[hanging[h].item] = true;
-    for (uint32_t h = 0; h < count; ++h)
-        hanging[h].offset =
-            next_support(part, frame, hanging[h].item, UINT32_MAX, search->is_hanging);
-    for (uint32_t h = 0; h < count; ++h) search->is_hanging[hanging[h].item] = false;
-    for (uint32_t h = 0; h < count; ++h)
-        if (hanging[h].offset < frame->lowest[hanging[h].item])
-            hanging[h].offset = frame->lowest[hanging[h].item];
-    for (; count > 0; --count) {
-        uint32_t low = 0;
-        for (uint32_t h = 1; h < count; ++h)
-            if (hanging[h].offset < hanging[low].offset) low = h;
-        uint32_t item = hanging[low].item;
-        *changed |= frame->lowest[item] < hanging[low].offset;
-        if (!raise(part, frame, item, hanging[low].offset)) return false;
-        hanging[low] = hanging[count - 1];
-        int64_t top = frame->lowest[item] + part->items[item].size;
-        for (uint32_t h = 0; h + 1 < count; ++h)
-            if (hanging[h].offset > top &&
-                live_together(&part->items[item], &part->items[hanging[h].item]))
-                hanging[h].offset =
-                    top > frame->lowest[hanging[h].item] ? top : frame->lowest[hanging[h].item];
+static void unplace(exact_search *search, const exact_change *change) {
+    const exact_item *it = &search->part->items[change->index];
+    put_lowest(search, change->index, change->old_value, change->old_reason);
+    for (uint32_t c = it->first; c < it->end; ++c) {
+        search->rest[c] += it->size;
+        if (c > it->first) search->crossing[c]++;
     }
-    return true;
+    touch_item(search, change->index);
 }
 
-bool berth_memory__exact_propagate(exact_search *search, exact_frame *frame, uint32_t begin,
-                                   uint32_t end) {
-    const exact_part *part = search->part;
-    for (uint32_t i = part->item_begin[begin]; i < part->item_begin[end]; ++i)
-        if (frame->lowest[i] > part->items[i].latest) return false;
-    for (bool changed = true; changed;) {
-        uint32_t hanging = find_hanging(search, frame, begin, end);
-        changed = false;
-        if (!raise_hanging(search, frame, hanging, &changed)) return false;
-        if (!cliques_fit(search, frame, begin, end)) return false;
-        for (uint32_t c = begin; c < end; ++c) {
-            if (frame->rest[c] == 0 || search->low[c] <= frame->floor[c]) continue;
-            if (!raise_clique(part, frame, c, search->low[c])) return false;
-            changed = true;
+void berth_memory__exact_undo(exact_search *search, size_t length) {
+    empty_queue(&search->clique_queue);
+    empty_queue(&search->item_queue);
+    while (search->trail.count > length) {
+        const exact_change *change = &search->trail.data[--search->trail.count];
+        switch (change->kind) {
+        case EXACT_CHANGE_LOWEST:
+            put_lowest(search, change->index, change->old_value, change->old_reason);
+            touch_item(search, change->index);
+            break;
+        case EXACT_CHANGE_PLACED: unplace(search, change); break;
+        case EXACT_CHANGE_SUPPORT: search->supported[change->index] = change->old_value != 0; break;
+        case EXACT_CHANGE_FLOOR:
+            search->floor[change->index] = change->old_value;
+            exact_touch(search, change->index);
+            break;
+        case EXACT_CHANGE_TOP: search->top[change->index] = change->old_value; break;
         }
     }
-    return true;
+}
+
+// Twins after the first cannot be at the ground: items lie in their order.
+static void reset_items(exact_search *search) {
+    const exact_part *part = search->part;
+    for (uint32_t i = 0; i < part->item_count; ++i) {
+        const exact_item *it = &part->items[i];
+        search->lowest[i] = 0;
+        search->why[i] = EXACT_ALWAYS;
+        search->supported[i] = true;
+        for (uint32_t c = it->first; c < it->end; ++c) {
+            search->rest[c] += it->size;
+            if (c > it->first) search->crossing[c]++;
+        }
+    }
+}
+
+static exact_queue make_queue(berth_arena *arena, uint32_t size) {
+    return (exact_queue){.entries = berth_arena_new_array(arena, uint32_t, size),
+                         .waiting = berth_arena_new_array(arena, bool, size)};
+}
+
+static void make_item_arrays(exact_search *search, uint32_t n) {
+    berth_arena *arena = search->arena;
+    search->lowest = berth_arena_new_array(arena, int64_t, n);
+    search->why = berth_arena_new_array(arena, exact_reason, n);
+    search->supported = berth_arena_new_array(arena, bool, n);
+    search->offsets = berth_arena_new_array(arena, int64_t, n);
+    search->item_queue = make_queue(arena, n);
+    search->hanging = berth_arena_new_array(arena, exact_hanging, n);
+    search->hanging_state = berth_arena_new_array(arena, uint8_t, n);
+    search->unsupported = berth_arena_new_array(arena, uint32_t, n);
+    search->candidate = berth_arena_new_array(arena, bool, n);
+    search->checked = berth_arena_new_array(arena, uint32_t, n);
+    search->rank = berth_arena_new_array(arena, uint32_t, n);
+}
+
+static void make_clique_arrays(exact_search *search, uint32_t m) {
+    berth_arena *arena = search->arena;
+    size_t blocks = ((size_t)m + 63) / 64;
+    search->floor = berth_arena_new_array(arena, int64_t, m);
+    search->top = berth_arena_new_array(arena, int64_t, m);
+    search->rest = berth_arena_new_array(arena, int64_t, m);
+    search->crossing = berth_arena_new_array(arena, uint32_t, (size_t)m + 1);
+    search->clique_queue = make_queue(arena, m);
+    search->touched = berth_arena_new_array(arena, uint64_t, blocks);
+    search->rescore = berth_arena_new_array(arena, uint64_t, blocks);
+    search->cover = berth_arena_new_array(arena, uint32_t, m);
+    search->left_wall = berth_arena_new_array(arena, bool, m);
+    search->right_wall = berth_arena_new_array(arena, bool, m);
+    search->score = berth_arena_new_array(arena, int64_t, m);
+    search->block_best = berth_arena_new_array(arena, uint32_t, blocks);
+}
+
+exact_search *berth_memory__exact_search_create(berth_arena *arena, const exact_part *part,
+                                                int64_t deadline_ns) {
+    exact_search *search = berth_arena_new(arena, exact_search);
+    *search = (exact_search){.part = part, .arena = arena, .deadline_ns = deadline_ns};
+    search->members = berth_arena_copy(arena, part->members,
+                                       part->member_begin[part->clique_count] * sizeof(uint32_t));
+    make_item_arrays(search, part->item_count);
+    make_clique_arrays(search, part->clique_count);
+    return search;
+}
+
+void berth_memory__exact_reset(exact_search *search) {
+    const exact_part *part = search->part;
+    uint32_t m = part->clique_count;
+    search->trail.count = 0;
+    berth_memory__exact_undo(search, 0);
+    memset(search->floor, 0, m * sizeof(*search->floor));
+    memset(search->top, 0, m * sizeof(*search->top));
+    memset(search->rest, 0, m * sizeof(*search->rest));
+    memset(search->crossing, 0, ((size_t)m + 1) * sizeof(*search->crossing));
+    reset_items(search);
+    for (uint32_t c = 0; c < m; ++c) berth_memory__exact_enqueue(&search->clique_queue, c);
 }

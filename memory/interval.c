@@ -3,6 +3,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "memory/measure.h"
+#include "memory/stack.h"
+
+// The stacks of single cliques are looked at up to this many buffers, and sets of buffers.
+enum { STACK_COUNT = 1024, STACK_STATES = 1 << 17, STACK_STATES_PER_CLIQUE = 1 << 14 };
+
 typedef struct event {
     int64_t time;
     uint32_t interval;
@@ -91,43 +97,55 @@ uint64_t berth_memory_membership(const berth_memory_cliques *cliques, uint32_t i
     return members;
 }
 
-// Above it the padding of the topmost interval is taken to be as large as it can be.
-#define MEMBER_LIMIT ((uint64_t)1 << 24)
-
-static uint64_t rounded_bound(berth_arena *scratch, const berth_memory_interval *intervals,
-                              uint32_t count, uint64_t least) {
-    berth_memory_cliques cliques = berth_memory_find_cliques(scratch, intervals, count);
-    bool exact = berth_memory_membership(&cliques, count) <= MEMBER_LIMIT;
-    uint64_t *change = berth_arena_new_array(scratch, uint64_t, (size_t)cliques.count + 1);
-    uint64_t *padding = berth_arena_new_array(scratch, uint64_t, cliques.count);
-    for (uint32_t i = 0; i < count; ++i) {
-        uint64_t rounded = berth_memory_align_up(intervals[i].size_bytes, least);
-        uint64_t own = rounded - intervals[i].size_bytes;
-        change[cliques.first[i]] += rounded;
-        change[cliques.end[i]] -= rounded;  // wraps, and is summed back below
-        uint32_t end = exact ? cliques.end[i] : cliques.first[i];
-        for (uint32_t c = cliques.first[i]; c < end; ++c)
-            if (own > padding[c]) padding[c] = own;
-    }
-    uint64_t live = 0;
-    uint64_t bound = 0;
-    for (uint32_t c = 0; c < cliques.count; ++c) {
-        live += change[c];
-        uint64_t own = exact ? padding[c] : least - 1;
-        if (live > own && live - own > bound) bound = live - own;
+// What the stacks of single cliques need, where they are few enough to be looked at.
+static uint64_t stacks_bound(berth_arena *scratch, const berth_memory_span *spans, uint32_t count,
+                             uint32_t clique_count, uint64_t bound) {
+    berth_memory_span *members =
+        berth_arena_new_array(scratch, berth_memory_span, BERTH_MEMORY_STACK_LIMIT);
+    uint32_t states = STACK_STATES;
+    for (uint32_t c = 0; c < clique_count && states > 0; ++c) {
+        uint32_t members_count = 0;
+        for (uint32_t i = 0; i < count; ++i) {
+            if (spans[i].first > c || spans[i].end <= c) continue;
+            if (members_count < BERTH_MEMORY_STACK_LIMIT) members[members_count] = spans[i];
+            ++members_count;
+        }
+        if (members_count > BERTH_MEMORY_STACK_LIMIT) continue;
+        uint32_t own = states < STACK_STATES_PER_CLIQUE ? states : STACK_STATES_PER_CLIQUE;
+        states -= own;
+        bound = berth_memory__stack_bound(scratch, members, members_count, bound, &own);
+        states += own;
     }
     return bound;
+}
+
+static uint64_t aligned_bound(berth_arena *scratch, const berth_memory_interval *intervals,
+                              uint32_t count, uint64_t bound) {
+    berth_memory_cliques cliques = berth_memory_find_cliques(scratch, intervals, count);
+    berth_memory_span *spans = berth_arena_new_array(scratch, berth_memory_span, count);
+    uint64_t least = UINT64_MAX;
+    uint64_t greatest = 1;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint64_t alignment = intervals[i].alignment_bytes;
+        spans[i] = (berth_memory_span){intervals[i].size_bytes, alignment, cliques.first[i],
+                                       cliques.end[i]};
+        if (alignment < least) least = alignment;
+        if (alignment > greatest) greatest = alignment;
+    }
+    berth_memory_measure most = {0};
+    (void)berth_memory__find_measures(scratch, spans, count, cliques.count, &most, 1);
+    if (most.height > bound) bound = most.height;
+    // With one alignment the measures say it all.
+    if (least == greatest || count > STACK_COUNT) return bound;
+    return stacks_bound(scratch, spans, count, cliques.count, bound);
 }
 
 uint64_t berth_memory_lower_bound(berth_arena *arena, const berth_memory_interval *intervals,
                                   uint32_t count) {
     uint64_t bound = berth_memory_live_peak(arena, intervals, count).size_bytes;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < count; ++i)
-        if (intervals[i].alignment_bytes < least) least = intervals[i].alignment_bytes;
-    if (count == 0 || least == 1) return bound;
+    if (count == 0) return bound;
     berth_arena *scratch = berth_arena_create_child(arena);
-    uint64_t rounded = rounded_bound(scratch, intervals, count, least);
+    bound = aligned_bound(scratch, intervals, count, bound);
     berth_arena_destroy(scratch);
-    return rounded > bound ? rounded : bound;
+    return bound;
 }

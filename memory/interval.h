@@ -52,10 +52,8 @@ berth_memory_cliques berth_memory_find_cliques(berth_arena *arena,
                                                const berth_memory_interval *intervals,
                                                uint32_t count);
 
-// Lower bound of the height of every solution: the largest live sum, with sizes rounded up to the
-// least alignment for all but one of those live (the topmost may end anywhere). At least the
-// largest live sum. O(n log n), and with alignments O(intervals times the cliques they are in).
-// Inside berth_arena_try.
+// Lower bound of the height of every solution: the largest live sum, or what the alignments need
+// (memory/measure.h). O(n log n) for each alignment that occurs. Inside berth_arena_try.
 uint64_t berth_memory_lower_bound(berth_arena *arena, const berth_memory_interval *intervals,
                                   uint32_t count);
 

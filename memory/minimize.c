@@ -14,6 +14,7 @@ typedef struct minimize_call {
     uint64_t *offsets;  // in: a solution of height `best`; out: the best found
     uint64_t lower_bound;
     uint64_t best;
+    bool exhausted;  // more nodes would not help
 } minimize_call;
 
 static uint64_t height_of(const minimize_call *call, const uint64_t *offsets) {
@@ -55,8 +56,10 @@ static berth_status try_target(minimize_call *call, attempt a, uint64_t *candida
     berth_memory_budget own = {.node_limit = a.nodes, .deadline_ns = budget->deadline_ns};
     if (budget->node_limit && budget->node_limit - budget->nodes < own.node_limit)
         own.node_limit = budget->node_limit - budget->nodes;
-    BERTH_TRY(berth_memory_exact_fit(call->scratch, call->intervals, call->count, a.target, &own,
-                                     candidate, out_verdict));
+    bool exhausted = false;
+    BERTH_TRY(berth_memory__exact_fit(call->scratch, call->intervals, call->count, a.target,
+                                      call->offsets, &own, candidate, out_verdict, &exhausted));
+    call->exhausted &= exhausted;
     budget->nodes += own.nodes;
     if (*out_verdict == BERTH_MEMORY_FITS) {
         memcpy(call->offsets, candidate, call->count * sizeof(*candidate));
@@ -76,7 +79,8 @@ static berth_status minimize_rounds(minimize_call *call) {
     uint64_t bound = berth_memory_lower_bound(call->scratch, call->intervals, call->count);
     call->lower_bound = next_height(call, units, bound - 1);
     uint64_t nodes = 4 * (uint64_t)call->count + 64;
-    while (call->lower_bound < call->best && budget_left(call->budget)) {
+    while (call->lower_bound < call->best && budget_left(call->budget) && !call->exhausted) {
+        call->exhausted = true;
         berth_memory_verdict verdict = BERTH_MEMORY_UNKNOWN;
         attempt a = {.target = call->lower_bound, .nodes = nodes};
         BERTH_TRY(try_target(call, a, candidate, units, &verdict));

@@ -1,0 +1,150 @@
+// The two exact searches by themselves, bounds from alignments, and parts of many buffers.
+#include <criterion/criterion.h>
+
+#include "memory/exact.h"
+#include "memory/greedy.h"
+#include "memory/learn_private.h"
+#include "memory/solve.h"
+#include "memory/validator.h"
+#include "tests/check.h"
+#include "tests/memory/random_problem.h"
+
+static berth_arena *arena;
+
+static void setup(void) {
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+}
+
+static void teardown(void) {
+    berth_arena_destroy(arena);
+}
+
+TestSuite(memory_exact, .init = setup, .fini = teardown);
+
+static const random_shape shapes[] = {
+    {5, 5, 6, 1, 1},  {6, 6, 5, 1, 1},  {7, 6, 8, 1, 1},  {7, 4, 3, 64, 1}, {6, 6, 9, 1, 4},
+    {7, 5, 12, 1, 3}, {7, 8, 4, 16, 6}, {7, 3, 40, 1, 6}, {7, 1, 50, 1, 6}, {6, 3, 70, 1, 13},
+};
+enum { shape_count = sizeof(shapes) / sizeof(shapes[0]) };
+
+// Searches every part in one of the two ways. False: one has no solution.
+static bool search_parts(const berth_memory_problem *problem, uint64_t capacity, bool learning,
+                         uint64_t *offsets) {
+    uint32_t part_count = 0;
+    exact_part *parts = berth_memory__exact_parts(arena, problem->intervals, problem->buffer_count,
+                                                  capacity, NULL, &part_count);
+    for (uint32_t p = 0; p < part_count; ++p) {
+        const int64_t *found = NULL;
+        exact_outcome outcome;
+        if (learning) {
+            learn_search *search = berth_memory__learn_create(arena, &parts[p], NULL, 0);
+            uint64_t nodes = 1000000;
+            cr_assert_not_null(search);
+            outcome = berth_memory__learn_run(search, &nodes);
+            found = search->offsets;
+        } else {
+            exact_search *search = berth_memory__exact_search_create(arena, &parts[p], 0);
+            berth_memory__exact_grow_table(search, 1024);
+            for (uint32_t i = 0; i < parts[p].item_count; ++i) search->rank[i] = i;
+            search->nodes_left = 1000000;
+            outcome = berth_memory__exact_run(search);
+            found = search->offsets;
+        }
+        cr_assert_neq(outcome, EXACT_STOPPED);
+        if (outcome == EXACT_FAILED) return false;
+        for (uint32_t i = 0; i < parts[p].item_count; ++i)
+            offsets[parts[p].items[i].source] = (uint64_t)(found[i] * parts[p].unit_bytes);
+    }
+    return true;
+}
+
+Test(memory_exact, both_searches_are_brute_force) {
+    for (int s = 0; s < shape_count; ++s) {
+        for (uint64_t seed = 1; seed <= 40; ++seed) {
+            berth_arena_destroy(arena);
+            setup();
+            const berth_memory_problem *problem = random_problem(arena, seed, shapes[s]);
+            uint64_t optimum = brute_force_height(problem->intervals, problem->buffer_count);
+            for (int learning = 0; learning < 2; ++learning) {
+                uint64_t offsets[8];
+                cr_assert(search_parts(problem, optimum, learning, offsets),
+                          "shape %d seed %d learning %d: not found", s, (int)seed, learning);
+                assert_ok(berth_memory_validate(arena, problem, offsets, &optimum, NULL));
+                cr_assert(!has_overlap(problem, offsets));
+                cr_assert(!search_parts(problem, optimum - 1, learning, offsets),
+                          "shape %d seed %d learning %d: found below the optimum", s, (int)seed,
+                          learning);
+            }
+        }
+    }
+}
+
+// Of buffers that are all live together the bound is the optimum, whatever their alignments.
+Test(memory_exact, bound_of_one_clique_is_brute_force) {
+    for (uint32_t alignments = 1; alignments <= 13; ++alignments) {
+        for (uint64_t seed = 1; seed <= 60; ++seed) {
+            random_shape shape = {7, 1, 1 + (uint32_t)(seed * 7 % 90), 1, alignments};
+            const berth_memory_problem *problem = random_problem(arena, seed, shape);
+            cr_assert_eq(berth_memory_lower_bound(arena, problem->intervals, 7),
+                         brute_force_height(problem->intervals, 7), "alignments %u seed %d",
+                         alignments, (int)seed);
+        }
+    }
+}
+
+// Problems that the largest live sum says little about.
+Test(memory_exact, mixed_alignments_are_proven_within_few_nodes) {
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+        random_shape shape = {12 + (uint32_t)seed % 24, 7, 4, 1, 4};
+        berth_memory_problem *problem = random_problem(arena, seed, shape);
+        berth_memory_solve_options options = {.node_limit = 60000};
+        berth_memory_solution solution;
+        assert_ok(berth_memory_solve(arena, problem, &options, &solution));
+        cr_assert(solution.pools[0].proven, "seed %d: %d of %d", (int)seed,
+                  (int)solution.pools[0].height_bytes, (int)solution.pools[0].lower_bound_bytes);
+        assert_ok(berth_memory_validate(arena, problem, solution.offsets, NULL, NULL));
+    }
+}
+
+static berth_memory_problem *chain(uint32_t count, uint32_t longest) {
+    berth_memory_problem *problem =
+        random_problem(arena, count, (random_shape){count, 2, 1000, 1, 1});
+    uint64_t state = count;
+    for (uint32_t i = 0; i < count; ++i) {
+        problem->intervals[i].lower = i;
+        problem->intervals[i].upper = i + 1 + (int64_t)(random_next(&state) % longest);
+    }
+    return problem;
+}
+
+// Nothing depends on how many buffers one part has.
+Test(memory_exact, large_parts_reach_the_bound_like_small_ones) {
+    static const uint32_t counts[] = {4000, 4200, 10000};
+    for (int k = 0; k < 3; ++k) {
+        const berth_memory_problem *problem = chain(counts[k], 30);
+        berth_memory_solve_options options = {.node_limit = 4 * (uint64_t)counts[k]};
+        berth_memory_solution solution;
+        assert_ok(berth_memory_solve(arena, problem, &options, &solution));
+        cr_assert(solution.pools[0].proven, "%u buffers: %d of %d", counts[k],
+                  (int)solution.pools[0].height_bytes, (int)solution.pools[0].lower_bound_bytes);
+        assert_ok(berth_memory_validate(arena, problem, solution.offsets, NULL, NULL));
+    }
+}
+
+// A part that is too large to be searched ends at once, with a node budget and with none spent.
+Test(memory_exact, what_cannot_be_searched_ends, .timeout = 60) {
+    uint32_t count = 16000;
+    const berth_memory_problem *problem = chain(count, count);
+    berth_memory_cliques cliques = berth_memory_find_cliques(arena, problem->intervals, count);
+    cr_assert_gt(berth_memory_membership(&cliques, count), EXACT_MEMBER_LIMIT);
+    uint64_t *offsets = berth_arena_new_array(arena, uint64_t, count);
+    const char *name = NULL;
+    uint64_t before = berth_memory_greedy_best(arena, problem->intervals, count, offsets, &name);
+    berth_memory_budget budget = {.node_limit = 1000};
+    uint64_t height = 0;
+    uint64_t bound = 0;
+    assert_ok(berth_memory_exact_minimize(arena, problem->intervals, count, &budget, offsets,
+                                          &height, &bound));
+    cr_assert_eq(height, before);
+    cr_assert_eq(budget.nodes, 0);
+}
