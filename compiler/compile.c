@@ -354,6 +354,24 @@ static const bool always_verify = false;
 static const bool always_verify = true;  // debug builds check the module after every pass
 #endif
 
+// Memories that were declared for devices and in which nothing is put; NULL = there are none.
+static const char *note_unused_memories(const berth_multi_target *target, berth_arena *arena) {
+    berth_strbuf names = berth_strbuf_make(arena);
+    for (uint32_t m = 0; m < target->memory_count; ++m) {
+        const berth_target_memory *memory = &target->memories[m];
+        bool used = memory->implied || strcmp(memory->scope, "global") != 0;
+        for (uint32_t d = 0; d < target->device_count; ++d)
+            used |= target->devices[d].own_memory == m || target->devices[d].constant_memory == m;
+        if (!used) berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", memory->name);
+    }
+    if (!names.length) return NULL;
+    return berth_arena_printf(
+        arena,
+        "nothing is kept in the memory %s: a device works in the first global "
+        "one that it reaches (\"holds\": \"constants\" has one take these)",
+        berth_strbuf_text(&names));
+}
+
 // What a plan is not about, and the target it is made for.
 static void note_devices_without_code(job *j, berth_compile_options *planned) {
     berth_arena *arena = j->module->arena;
@@ -362,6 +380,7 @@ static void note_devices_without_code(job *j, berth_compile_options *planned) {
     const char *gpus = without_code(planned->target, true, arena);
     const char *others = without_code(planned->target, false, arena);
     j->pipeline.notes[0] = planned->note;
+    j->pipeline.notes[3] = note_unused_memories(planned->target, arena);
     // Single passes show the devices of the target as they are, where it can be planned so.
     if (planned->plan_only && *gpus && (j->whole || !some)) {
         j->pipeline.notes[1] =

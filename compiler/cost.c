@@ -79,6 +79,31 @@ typedef struct analytic {
     const char *answer;
 } analytic;
 
+// Bytes of the operands that are constants.
+static double constant_bytes(const berth_module *module, const berth_graph *graph,
+                             const berth_op *op) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE &&
+            berth_graph_raw_constant_of(module, graph, op->inputs[i]))
+            bytes += (double)berth_type_size_bytes(module, graph->values.data[op->inputs[i]].type);
+    return bytes;
+}
+
+// Where constants are in a memory of their own, they come from there.
+static double memory_seconds(const berth_multi_target *target, uint32_t device, double bytes,
+                             const berth_module *module, const berth_graph *graph,
+                             const berth_op *op) {
+    const berth_target_device *on = &target->devices[device];
+    double bandwidth = target->memories[on->own_memory].bandwidth_bytes_per_s;
+    double constant_bandwidth = target->memories[on->constant_memory].bandwidth_bytes_per_s;
+    double apart = 0;
+    if (on->constant_memory != on->own_memory) apart = constant_bytes(module, graph, op);
+    if (apart > bytes) apart = bytes;
+    return (bandwidth > 0 ? (bytes - apart) / bandwidth : 0) +
+           (constant_bandwidth > 0 ? apart / constant_bandwidth : 0);
+}
+
 static double time_ns(void *user, const berth_module *module, berth_func_id function,
                       berth_op_id id, uint32_t device) {
     const berth_multi_target *target = ((const analytic *)user)->target;
@@ -88,8 +113,8 @@ static double time_ns(void *user, const berth_module *module, berth_func_id func
     const berth_graph *graph = berth_graph_get(module, function);
     berth_dtype dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
     double compute_s = work.flops / (berth_target_peak(on, dtype) * usual_efficiency);
-    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
-    double memory_s = bandwidth > 0 ? work.bytes / bandwidth : 0;
+    double memory_s =
+        memory_seconds(target, device, work.bytes, module, graph, &graph->ops.data[id]);
     return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
 }
 

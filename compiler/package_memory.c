@@ -40,6 +40,12 @@ static void find_users(berth_packager *p) {
     }
 }
 
+// Where a pool of this use lies in the target.
+static uint32_t memory_of(const berth_packager *p, uint32_t device, berth_pool_usage usage) {
+    const berth_target_device *on = &p->target->devices[device];
+    return usage == BERTH_POOL_CONSTANT ? on->constant_memory : on->own_memory;
+}
+
 static bool is_held(const berth_storage *storage, uint32_t owner, berth_pool_usage usage) {
     return storage->owner == owner && storage->usage == usage && storage->into == BERTH_NO_INDEX;
 }
@@ -52,6 +58,12 @@ static uint64_t users_of(const berth_packager *p, uint32_t owner, berth_pool_usa
     return users;
 }
 
+static uint32_t alignment_in(const berth_packager *p, uint32_t owner, berth_pool_usage usage) {
+    uint32_t least = berth_packager__alignment(p, owner);
+    uint32_t own = p->target->memories[memory_of(p, owner, usage)].alignment_bytes;
+    return own > least ? own : least;
+}
+
 // The pool for storages with these users: of the only device that uses it, or of the memory's
 // owner and shared. Inputs and outputs are the host's in any case.
 static uint32_t pool_for(berth_packager *p, uint32_t owner, berth_pool_usage usage,
@@ -62,7 +74,7 @@ static uint32_t pool_for(berth_packager *p, uint32_t owner, berth_pool_usage usa
                                .scope =
                                    p->target->memories[p->target->devices[owner].own_memory].scope,
                                .usage = usage,
-                               .alignment_bytes = berth_packager__alignment(p, owner),
+                               .alignment_bytes = alignment_in(p, owner, usage),
                                .shared_with = users & ~((uint64_t)1 << device)};
     for (uint32_t i = 0; i < p->pools.count; ++i) {
         const berth_program_pool *known = &p->pools.data[i];
@@ -188,14 +200,73 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     return BERTH_OK;
 }
 
+// A constant's name; packed weights have none, and are known by who reads them.
+static const char *constant_name(const berth_packager *p, uint32_t tensor) {
+    if (*p->tensors.data[tensor].name) return p->tensors.data[tensor].name;
+    for (uint32_t i = 0; i < p->steps.count; ++i)
+        for (uint32_t b = 0; b < berth_packager__binding_count(p, i); ++b)
+            if (p->steps.data[i].bindings[b] == tensor)
+                return berth_arena_printf(p->arena, "of %s", p->steps.data[i].name);
+    return "that nobody reads";
+}
+
+// The largest constants of a memory.
+static const char *describe_constants(const berth_packager *p, uint32_t memory) {
+    enum { most = 5 };
+    uint32_t largest[most], count = 0;
+    for (uint32_t i = 0; i < p->constants.count; ++i) {
+        uint32_t tensor = p->constants.data[i].tensor;
+        const berth_storage *storage = &p->storages.data[p->storage_of.data[tensor]];
+        if (memory_of(p, storage->owner, BERTH_POOL_CONSTANT) != memory) continue;
+        uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
+        uint32_t at = count < most ? count++ : (uint32_t)most;
+        for (; at > 0 && p->tensors.data[largest[at - 1]].size_bytes < size_bytes; --at)
+            if (at < most) largest[at] = largest[at - 1];
+        if (at < most) largest[at] = tensor;
+    }
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    for (uint32_t i = 0; i < count; ++i) {
+        char bytes[32];
+        berth_format_bytes(p->tensors.data[largest[i]].size_bytes, bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "", constant_name(p, largest[i]), bytes);
+    }
+    return berth_strbuf_text(&text);
+}
+
+// A memory of constants must fit those of all devices that keep them there.
+static berth_status check_constants(berth_packager *p, uint32_t owner) {
+    uint32_t index = p->target->devices[owner].constant_memory;
+    if (index == p->target->devices[owner].own_memory) return BERTH_OK;
+    const berth_target_memory *memory = &p->target->memories[index];
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->pools.count; ++i)
+        if (p->pools.data[i].usage == BERTH_POOL_CONSTANT &&
+            memory_of(p, p->pools.data[i].device, BERTH_POOL_CONSTANT) == index)
+            total += p->pools.data[i].size_bytes;
+    if (total <= memory->budget_bytes) return BERTH_OK;
+    p->pipeline->over_device = owner;
+    p->pipeline->over_bytes = total - memory->budget_bytes;
+    char need[32];
+    char have[32];
+    berth_format_bytes(total, need);
+    berth_format_bytes(memory->budget_bytes, have);
+    return berth_status_make(BERTH_OUT_OF_MEMORY,
+                             "memory \"%s\", which holds the constants of \"%s\", needs %s (%llu "
+                             "bytes) for this model; its limit is %s. The largest: %s",
+                             memory->name, p->target->devices[owner].name, need,
+                             (unsigned long long)total, have, describe_constants(p, index));
+}
+
 // What all devices put into a memory must fit it, however many share it.
 static berth_status check_limit(berth_packager *p, uint32_t owner,
                                 const berth_memory_report_pool *values) {
-    const berth_target_memory *memory = &p->target->memories[p->target->devices[owner].own_memory];
+    uint32_t index = p->target->devices[owner].own_memory;
+    const berth_target_memory *memory = &p->target->memories[index];
     uint64_t total = 0;
     uint64_t workspace_bytes = values ? p->pools.data[values->pool].size_bytes : 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (berth_packager__owner(p, p->pools.data[i].device) == owner)
+        if (berth_packager__owner(p, p->pools.data[i].device) == owner &&
+            memory_of(p, p->pools.data[i].device, p->pools.data[i].usage) == index)
             total += p->pools.data[i].size_bytes;
     uint64_t limit = memory->budget_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
@@ -223,6 +294,7 @@ berth_status berth_packager__plan_memory(berth_packager *p) {
         place_in_row(p, owner, BERTH_POOL_CONSTANT);
         uint32_t known = p->report->pool_count;
         BERTH_TRY(place_workspace(p, owner, reports));
+        BERTH_TRY(check_constants(p, owner));
         BERTH_TRY(check_limit(p, owner, p->report->pool_count > known ? &reports[known] : NULL));
     }
     for (uint32_t t = 0; t < p->tensors.count; ++t) {

@@ -226,6 +226,8 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
            memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
            c->target->memories[x->own_memory].budget_bytes ==
                c->target->memories[y->own_memory].budget_bytes &&
+           c->target->memories[x->constant_memory].budget_bytes ==
+               c->target->memories[y->constant_memory].budget_bytes &&
            same_links(c, a, b);
 }
 
@@ -280,7 +282,7 @@ void berth_planner__placement_capacity(berth_placement *placement, const uint64_
         kind->capacity_bytes = INFINITY;
         for (uint32_t i = 0; i < kind->device_count; ++i) {
             uint32_t d = placement->target_device[at++];
-            uint64_t budget = target->memories[target->devices[d].own_memory].budget_bytes;
+            uint64_t budget = target->memories[target->devices[d].constant_memory].budget_bytes;
             if (budget == 0) continue;
             double capacity = (double)budget - (reserve_bytes ? (double)reserve_bytes[d] : 0);
             kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));

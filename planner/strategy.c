@@ -176,12 +176,14 @@ static bool values_fit(const berth_planner_state *state, const uint32_t *assignm
     for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
         uint32_t d = placement->target_device[assignment[v]];
         constants[d] += placement->problem.size_bytes[v];
-        in_memory[target->devices[d].own_memory] += placement->problem.size_bytes[v];
+        in_memory[target->devices[d].constant_memory] += placement->problem.size_bytes[v];
     }
     bool fit = true;
     for (uint32_t d = 0; d < target->device_count; ++d) {
         uint32_t memory = target->devices[d].own_memory;
         uint64_t budget = target->memories[memory].budget_bytes;
+        // Where constants are elsewhere, room from them is none for values.
+        if (target->devices[d].constant_memory != memory) continue;
         const uint64_t *given = state->options->reserve_bytes;
         uint64_t wanted = live[d] + (given && given[d] < budget ? given[d] : 0);
         if (budget == 0 || in_memory[memory] + (double)wanted <= (double)budget) continue;

@@ -117,6 +117,7 @@ def definitions():
             "alignment_bytes": alignment,
             "reached_by": {"type": "array", "minItems": 1, "items": text},
             "implied": {"type": "boolean"},
+            "holds": {"enum": ["everything", "constants"]},
         },
     )
     defs["link"] = closed(

@@ -5,10 +5,12 @@
 #include "base/str.h"
 #include "target/internal.h"
 
-static const char *const memory_fields[] = {
-    "name",       "scope",           "capacity_bytes", "bandwidth_bytes_per_s",
-    "latency_ns", "alignment_bytes", "reached_by",     "implied",
-    NULL};
+static const char *const memory_fields[] = {"name",           "scope",
+                                            "capacity_bytes", "bandwidth_bytes_per_s",
+                                            "latency_ns",     "alignment_bytes",
+                                            "reached_by",     "implied",
+                                            "holds",          NULL};
+static const char *const held[] = {"everything", "constants", NULL};
 static const char *const link_fields[] = {
     "from", "to", "bandwidth_bytes_per_s", "latency_ns", "duplex", "bus", NULL};
 
@@ -137,6 +139,14 @@ static void read_memory(builder *b, const json *value, uint32_t index) {
     const json *bandwidth = berth_target__json_get(value, "bandwidth_bytes_per_s");
     if (bandwidth)
         berth_target__read_real(parse, bandwidth, 1, 1e18, &memory->bandwidth_bytes_per_s);
+    const json *holds = berth_target__json_get(value, "holds");
+    uint32_t held_index = 0;
+    if (holds && berth_target__read_choice(parse, holds, held, "what it holds", &held_index))
+        memory->holds_constants = held_index == 1;
+    if (memory->holds_constants && !is_global(memory))
+        berth_target__error(parse, holds->path,
+                            "a memory that holds constants has the scope global, not '%s'",
+                            memory->scope);
     const json *implied = berth_target__json_get(value, "implied");
     if (implied) berth_target__read_bool(parse, implied, &memory->implied);
 }
@@ -202,7 +212,8 @@ static const char *free_name(builder *b, const char *wanted) {
 
 static uint32_t own_declared(const berth_multi_target *multi, uint32_t device) {
     for (uint32_t i = 0; i < multi->memory_count; ++i)
-        if (is_global(&multi->memories[i]) && (multi->memories[i].reached_by >> device & 1))
+        if (is_global(&multi->memories[i]) && !multi->memories[i].holds_constants &&
+            (multi->memories[i].reached_by >> device & 1))
             return i;
     return BERTH_NO_INDEX;
 }
@@ -275,6 +286,35 @@ static void imply(builder *b) {
             }
             device->own_memory = add_memory(b, i, device->name);
             add_link(b, i, host_memory);
+        }
+    }
+}
+
+// A constant is in one place for all devices that work in the same memory, so they all must reach
+// it.
+static void find_constant_memories(builder *b, const json *declared) {
+    berth_multi_target *multi = b->multi;
+    for (uint32_t i = 0; i < multi->device_count; ++i)
+        multi->devices[i].constant_memory = multi->devices[i].own_memory;
+    for (uint32_t m = multi->memory_count; m-- > 0;) {  // the first one counts
+        const berth_target_memory *memory = &multi->memories[m];
+        if (!memory->holds_constants) continue;
+        for (uint32_t i = 0; i < multi->device_count; ++i) {
+            uint32_t own = multi->devices[i].own_memory;
+            uint32_t other = 0;
+            if (!(memory->reached_by >> i & 1)) continue;
+            while (other < multi->device_count &&
+                   (multi->devices[other].own_memory != own || (memory->reached_by >> other & 1)))
+                ++other;
+            if (other == multi->device_count)
+                multi->devices[i].constant_memory = m;
+            else
+                berth_target__error(
+                    b->parse, declared->items.data[m]->path,
+                    "'%s' holds the constants of '%s', but '%s' works in the same memory '%s' and "
+                    "does not reach it",
+                    memory->name, multi->devices[i].name, multi->devices[other].name,
+                    multi->memories[own].name);
         }
     }
 }
@@ -357,6 +397,7 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
         berth_arena_new_array(parse->arena, berth_target_link,
                               (links ? links->items.count : 0) + BERTH_TARGET_MAX_MEMORIES);
     imply(&b);
+    find_constant_memories(&b, memories);
     if (links)
         for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);
     if (parse->diagnostics.count != before) return;

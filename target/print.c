@@ -123,6 +123,7 @@ static json *memories_json(berth_arena *arena, const berth_multi_target *multi) 
                 berth_target__json_push(arena, reached,
                                         berth_target__json_string(arena, multi->devices[d].name));
         berth_target__json_set(arena, object, "reached_by", reached);
+        if (memory->holds_constants) put_text(arena, object, "holds", "constants");
         if (memory->implied)
             berth_target__json_set(arena, object, "implied", berth_target__json_bool(arena, true));
         berth_target__json_push(arena, array, object);

@@ -110,12 +110,14 @@ double berth_target_peak(const berth_target *target, berth_dtype dtype);
 // many devices
 
 typedef struct berth_target_device {
-    const char *name;      // given, or "KIND:N"
-    berth_target *target;  // device-only
-    uint32_t virtual_id;   // among the devices of its kind, in order
-    uint32_t own_memory;   // index of the memory its values live in by default (scope "global")
-    uint32_t machine;      // index into machines; 0 where there is one
-    bool host_only;        // drives others (shapes, control, copies) but is no place for operations
+    const char *name;          // given, or "KIND:N"
+    berth_target *target;      // device-only
+    uint32_t virtual_id;       // among the devices of its kind, in order
+    uint32_t own_memory;       // index of the memory its values live in by default (scope "global")
+    uint32_t constant_memory;  // of the memory its constants live in: own_memory, or one that
+                               // holds constants
+    uint32_t machine;          // index into machines; 0 where there is one
+    bool host_only;  // drives others (shapes, control, copies) but is no place for operations
 } berth_target_device;
 
 typedef struct berth_target_memory {
@@ -127,6 +129,7 @@ typedef struct berth_target_memory {
     uint64_t latency_ns;
     uint32_t alignment_bytes;  // power of two
     uint64_t reached_by;       // bit i: devices[i] reads and writes it directly
+    bool holds_constants;      // these and nothing else (flash): nobody's own memory
     bool implied;              // not declared: stands for what the device's driver will say
 } berth_target_memory;
 

@@ -111,6 +111,8 @@ static void show_device(const berth_multi_target *target, uint32_t index) {
     berth_cli_print(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9,
                     t->peak_flops[BERTH_DTYPE_F32] / 1e9);
     berth_cli_print(", memory %s", target->memories[device->own_memory].name);
+    if (device->constant_memory != device->own_memory)
+        berth_cli_print(", constants in %s", target->memories[device->constant_memory].name);
     if (index == target->default_device) berth_cli_print(" [default]");
     if (index == target->host) berth_cli_print(" [host%s]", device->host_only ? " only" : "");
     berth_cli_print("\n");
@@ -127,7 +129,8 @@ static void show_memories(const berth_multi_target *target) {
                         (unsigned long long)m->latency_ns);
         for (uint32_t d = 0; d < target->device_count; ++d)
             if (m->reached_by >> d & 1) berth_cli_print(" %s", target->devices[d].name);
-        berth_cli_print("%s\n", m->implied ? " (implied)" : "");
+        berth_cli_print("%s%s\n", m->holds_constants ? ", holds constants" : "",
+                        m->implied ? " (implied)" : "");
     }
     if (target->link_count) puts("links:");
     for (uint32_t i = 0; i < target->link_count; ++i) {

@@ -31,6 +31,16 @@ static json_t *sharers_json(const berth_program *program, const berth_program_po
     return names;
 }
 
+// The target's memory that a pool lies in.
+static const char *memory_name(const berth_model *model, const berth_program_pool *pool) {
+    const berth_multi_target *target = berth_model_target(model);
+    const berth_target_device *device = &target->devices[pool->device];
+    return target
+        ->memories[pool->usage == BERTH_POOL_CONSTANT ? device->constant_memory
+                                                      : device->own_memory]
+        .name;
+}
+
 static double gap_percent(const berth_program_pool *pool) {
     if (pool->lower_bound_bytes == 0) return 0;
     return 100.0 * (double)(pool->size_bytes - pool->lower_bound_bytes) /
@@ -49,8 +59,9 @@ void berth_plan_memory_print(const berth_model *model) {
         berth_format_bytes(pool->lower_bound_bytes, bytes[1]);
         berth_cli_print("memory       %s", program->devices[pool->device].name);
         print_sharers(program, pool);
-        berth_cli_print(", scope %s, %s: %s (lower bound %s, gap %.2f%%)\n", pool->scope,
-                        usage_name(pool->usage), bytes[0], bytes[1], gap_percent(pool));
+        berth_cli_print(", in %s, scope %s, %s: %s (lower bound %s, gap %.2f%%)\n",
+                        memory_name(model, pool), pool->scope, usage_name(pool->usage), bytes[0],
+                        bytes[1], gap_percent(pool));
         for (uint32_t k = 0; report && k < report->value_count; ++k) {
             berth_format_bytes(report->values[k].size_bytes, bytes[0]);
             if (k == 0)
@@ -78,10 +89,10 @@ json_t *berth_plan_memory_json(const berth_model *model) {
         const berth_program_pool *pool = &program->pools[i];
         const berth_memory_report_pool *report = pool_report(model, i);
         json_t *item = json_pack(
-            "{s:s, s:o, s:s, s:s, s:I, s:I}", "device", program->devices[pool->device].name,
-            "shared_with", sharers_json(program, pool), "scope", pool->scope, "usage",
-            usage_name(pool->usage), "peak_bytes", (json_int_t)pool->size_bytes,
-            "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes);
+            "{s:s, s:s, s:o, s:s, s:s, s:I, s:I}", "device", program->devices[pool->device].name,
+            "memory", memory_name(model, pool), "shared_with", sharers_json(program, pool), "scope",
+            pool->scope, "usage", usage_name(pool->usage), "peak_bytes",
+            (json_int_t)pool->size_bytes, "lower_bound_bytes", (json_int_t)pool->lower_bound_bytes);
         json_array_append_new(pools, item);
         if (!report) continue;
         json_t *values = json_array();

@@ -155,3 +155,44 @@ Test(plan_command, devices_that_are_not_here) {
     r = berth_run("plan " DIGITS " --dim batch=64 --target amd/mi300x --quiet");
     cr_expect_str_empty(r->err, "a described machine need not be here");
 }
+
+#define BOARD(holds)                                                                               \
+    "--target '{\"devices\": [{\"name\": \"mcu\", \"target\": {\"kind\": \"cpu\", \"arch\": "      \
+    "\"armv7e-m\"}}], \"memories\": [{\"name\": \"ram\", \"capacity_bytes\": \"16KiB\", "          \
+    "\"reached_by\": [\"mcu\"]}, {\"name\": \"flash\", " holds "\"capacity_bytes\": \"64KiB\", "   \
+    "\"bandwidth_bytes_per_s\": 1e6, \"reached_by\": [\"mcu\"]}]}' "
+#define FLASH BOARD("\"holds\": \"constants\", ")
+
+// The digits' 26 KiB of weights do not fit 16 KiB of RAM, but the flash beside it.
+Test(plan_command, constants_go_to_the_memory_that_holds_them) {
+    static const char *const strategies[] = {"", "--strategy auto ",
+                                             "--strategy auto --objective memory "};
+    berth_run_fails("plan " DIGITS " --dim batch=1 " BOARD(""), 1, "memory \"ram\" needs 3");
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); ++i) {
+        char arguments[1024];
+        snprintf(arguments, sizeof(arguments),
+                 "plan " DIGITS " --dim batch=1 " FLASH "%s--format=json", strategies[i]);
+        json_t *plan = berth_run_json(arguments);
+        size_t index = 0, constants = 0;
+        const json_t *pool = NULL;
+        json_array_foreach(json_object_get(plan, "memory"), index, pool) {
+            bool constant =
+                strcmp(json_string_value(json_object_get(pool, "usage")), "constants") == 0;
+            cr_expect_str_eq(json_string_value(json_object_get(pool, "memory")),
+                             constant ? "flash" : "ram");
+            constants += constant;
+        }
+        cr_expect_eq(constants, 1);
+        // 24,360 bytes of weights at 1 MB/s.
+        cr_expect_gt(number(plan, "predicted_ms"), 24.3);
+        json_decref(plan);
+    }
+    berth_run_fails("plan " DIGITS " --dim batch=1 " FLASH "--set 'budgets={\"flash\": \"20KiB\"}'",
+                    1, "memory \"flash\", which holds the constants of \"mcu\", needs 2");
+    berth_run_fails("plan " DIGITS " --dim batch=1 " FLASH "--set 'budgets={\"ram\": \"2KiB\"}'", 1,
+                    "memory \"ram\" needs 5.3 KiB");
+    const result *r = berth_run(
+        "plan " DIGITS " --dim batch=1 " BOARD("") "--set memories[0].capacity_bytes=64KiB");
+    cr_expect(strstr(r->out, "note         nothing is kept in the memory flash"), "%s%s", r->out,
+              r->err);
+}

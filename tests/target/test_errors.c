@@ -37,6 +37,16 @@ static const error_case cases[] = {
     {"aws/g4dn.xlarge:cuda,cpu", "", "under \"machines\""},
     {"aws/g4dn.xlarge -clock_hz=1e9", "", "--set devices[0].target.FIELD=VALUE"},
     {"nvidia/t4,nvidia/t4 -coers=4", "devices[1].target.coers", "unknown field"},
+    {MULTI(", \"memories\": [" HOST_MEMORY ", {\"name\": \"f\", \"capacity_bytes\": 9, "
+           "\"reached_by\": [\"cpu:0\"], \"holds\": \"weights\"}]"),
+     "memories[1].holds", "allowed are everything, constants"},
+    {MULTI(", \"memories\": [" HOST_MEMORY ", {\"name\": \"f\", \"capacity_bytes\": 9, \"scope\": "
+           "\"x\", \"reached_by\": [\"cpu:0\"], \"holds\": \"constants\"}]"),
+     "memories[1].holds", "the scope global, not 'x'"},
+    {"{\"devices\": [\"cpu\", \"cpu\"], \"memories\": [{\"name\": \"r\", \"capacity_bytes\": 9, "
+     "\"reached_by\": [\"cpu:0\", \"cpu:1\"]}, {\"name\": \"f\", \"capacity_bytes\": 9, "
+     "\"reached_by\": [\"cpu:0\"], \"holds\": \"constants\"}]}",
+     "memories[1]", "but 'cpu:1' works in the same memory 'r'"},
     {MULTI(", \"cores\": 3"), "cores", "devices[0].target.cores"},
     {DEVICES("{\"target\": \"cpu\", \"cores\": 3}"), "devices[0].cores", "a device's target"},
     {"cpu -coers=4", "coers", "did you mean 'cores'"},

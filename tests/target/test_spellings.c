@@ -310,3 +310,28 @@ Test(target_spellings, differences_are_named) {
     cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
     berth_status_free(status);
 }
+
+// Flash beside RAM, in either order: nobody's own memory, but that of the constants.
+Test(target_spellings, memories_that_hold_constants) {
+    static const char flash[] = "{\"name\": \"flash\", \"holds\": \"constants\", "
+                                "\"capacity_bytes\": 65536, \"reached_by\": [\"cpu:0\"]}";
+    static const char ram[] =
+        "{\"name\": \"ram\", \"capacity_bytes\": 16384, \"reached_by\": [\"cpu:0\"]}";
+    for (int i = 0; i < 2; ++i) {
+        berth_multi_target *t =
+            parse(berth_arena_printf(test_arena, "{\"devices\": [\"cpu\"], \"memories\": [%s, %s]}",
+                                     i ? flash : ram, i ? ram : flash));
+        check_invariants(t, "flash");
+        check_round_trip(t, "flash");
+        cr_expect_str_eq(t->memories[t->devices[0].own_memory].name, "ram");
+        cr_expect_str_eq(t->memories[t->devices[0].constant_memory].name, "flash");
+    }
+    // Alone it is no place for values: these get a memory that is implied.
+    berth_multi_target *t = parse(
+        berth_arena_printf(test_arena, "{\"devices\": [\"cpu\"], \"memories\": [%s]}", flash));
+    cr_expect_str_eq(t->memories[t->devices[0].own_memory].name, "host");
+    cr_expect_str_eq(t->memories[t->devices[0].constant_memory].name, "flash");
+    t = parse("cuda,cpu");
+    for (uint32_t d = 0; d < t->device_count; ++d)
+        cr_expect_eq(t->devices[d].constant_memory, t->devices[d].own_memory);
+}
