@@ -34,9 +34,16 @@ static berth_type type_of_buffer(const berth_buf_info *buf) {
     return type;
 }
 
-// Parameters of a tensor function that are read come as arguments, those written as results.
-static void of_tensor_function(const berth_tfn *fn, signature *s, berth_arena *arena) {
+// Parameters of a tensor function that are read come as arguments, those written as results; or all
+// of them as arguments (destination passing), and the call has no results.
+static void of_tensor_function(const berth_tfn *fn, const berth_op *call, signature *s,
+                               berth_arena *arena) {
     s->known = true;
+    if (call->output_count == 0 && call->input_count == fn->param_count) {
+        for (uint32_t i = 0; i < fn->param_count; ++i)
+            add_type(s, arena, type_of_buffer(&fn->bufs.data[i]), true);
+        return;
+    }
     for (uint32_t i = 0; i < fn->param_count; ++i) {
         berth_buf_role role = fn->bufs.data[i].role;
         if (role == BERTH_ROLE_INOUT) s->known = false;  // an argument, and perhaps a result
@@ -47,8 +54,8 @@ static void of_tensor_function(const berth_tfn *fn, signature *s, berth_arena *a
             add_type(s, arena, type_of_buffer(&fn->bufs.data[i]), false);
 }
 
-static void of_callee(const berth_module *module, berth_func_id callee, signature *s,
-                      berth_arena *arena) {
+static void of_callee(const berth_module *module, berth_func_id callee, const berth_op *call,
+                      signature *s, berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, callee);
     const berth_tfn *fn = berth_tfn_get(module, callee);
     const berth_external *external = berth_external_get(module, callee);
@@ -63,7 +70,7 @@ static void of_callee(const berth_module *module, berth_func_id callee, signatur
         }
         s->known = true;
     } else if (fn) {
-        of_tensor_function(fn, s, arena);
+        of_tensor_function(fn, call, s, arena);
     } else if (external) {
         const berth_type *type = berth_type_get(module, external->type);
         for (uint32_t i = 0; i < type->field_count; ++i)
@@ -121,7 +128,7 @@ const char *berth_verify__call(const berth_module *module, const berth_graph *gr
     signature s = {.params = 0};
     matcher m = {
         .module = module, .arena = arena, .callee = berth_module_str(module, function->name)};
-    of_callee(module, attr->function, &s, arena);
+    of_callee(module, attr->function, call, &s, arena);
     if (!s.known) return NULL;
     uint32_t results = s.types.count - s.params;
     if (s.params != call->input_count || results != call->output_count)
