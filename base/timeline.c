@@ -170,7 +170,7 @@ static void draw_label(const canvas *c, const box *b, double y, double height) {
     const char *label = b->span->label;
     if (!label || b->count > 1 || height < LABEL_PX) return;
     double room = (b->right - b->left) / LETTER_PX;
-    if (room < 1 || strnlen(label, BERTH_TIMELINE_NAME_BYTES) > room) return;
+    if (room < 1 || (double)strnlen(label, BERTH_TIMELINE_NAME_BYTES) > room) return;
     berth_strbuf_addf(c->out, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\">",
                       c->left + (b->left + b->right) / 2, y + height / 2 + 4);
     add_text(c, label);

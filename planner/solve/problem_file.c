@@ -255,8 +255,22 @@ static void drop_tree(void *tree) {
     json_decref(tree);
 }
 
+// The parser of JSON takes a zero byte for the end of the text.
+static berth_status check_bytes(const parser *p) {
+    const char *zero = p->length > 0 ? memchr(p->text, 0, p->length) : NULL;
+    if (!zero) return BERTH_OK;
+    uint32_t line = 1, column = 1;
+    for (const char *at = p->text; at < zero; ++at) {
+        column = *at == '\n' ? 1 : column + 1;
+        line += *at == '\n';
+    }
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s:%u:%u: a zero byte in the text", p->name,
+                             line, column);
+}
+
 static berth_status load(parser *p, json_t **out_root) {
     json_error_t error = {0};
+    BERTH_TRY(check_bytes(p));
     json_t *root = json_loadb(p->text, p->length, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s:%d:%d: %s", p->name, error.line,
@@ -289,6 +303,10 @@ static berth_status parse_body(void *user) {
     BERTH_TRY(get_figure(p, root, "maxSizePerFPGA", INFINITY, &acc->capacity_bytes));
     BERTH_TRY(get_count(p, root, "maxFPGAs", &acc->device_count));
     BERTH_TRY(get_count(p, root, "maxCPUs", &cpu->device_count));
+    if (acc->device_count + cpu->device_count > BERTH_PLACE_DEVICE_LIMIT)
+        return fail(p, BERTH_OUT_OF_RANGE, "maxCPUs",
+                    "with maxFPGAs these are %u devices; the limit is %u",
+                    acc->device_count + cpu->device_count, BERTH_PLACE_DEVICE_LIMIT);
     BERTH_TRY(get_list(p, root, "nodes", &nodes));
     BERTH_TRY(get_list(p, root, "edges", &edges));
     BERTH_TRY(read_nodes(p, nodes));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planner/solve/problem_file.h"
+#include "tests/check.h"
 
 static berth_arena *arena;
 
@@ -113,7 +114,7 @@ static const struct {
      "64",
      BERTH_OUT_OF_RANGE},
     {"{\"maxSizePerFPGA\": 1, \"maxFPGAs\": 60, \"maxCPUs\": 60, \"nodes\": [], \"edges\": []}",
-     "t.json: more than 64 devices", BERTH_OUT_OF_RANGE},
+     "t.json: maxCPUs: with maxFPGAs these are 120 devices; the limit is 64", BERTH_OUT_OF_RANGE},
     {HEAD "\"edges\": []}", "t.json: nodes: missing", BERTH_INVALID_ARGUMENT},
     {HEAD "\"nodes\": {}, \"edges\": []}", "t.json: nodes: expected an array, not an object",
      BERTH_INVALID_ARGUMENT},
@@ -185,6 +186,16 @@ Test(placement_file, cycle_is_named) {
     cr_assert(strstr(message, ": 5 -> 3 -> 5") || strstr(message, ": 3 -> 5 -> 3"), "%s", message);
     cr_assert(!strstr(message, "8") && !strstr(message, "1"), "%s", message);
     berth_status_free(status);
+}
+
+// A zero byte does not end the text: what comes after it would not be read.
+Test(placement_file, zero_bytes_are_refused) {
+    char text[] = HEAD "\n\"nodes\": [], \"edges\": []} ";
+    text[sizeof(text) - 2] = 0;
+    berth_place_problem *problem = NULL;
+    assert_fails(berth_place_problem_parse(arena, "t.json", text, sizeof(text) - 1, &problem),
+                 BERTH_INVALID_ARGUMENT, "t.json:2:26: a zero byte");
+    cr_assert_null(problem);
 }
 
 Test(placement_file, deep_nesting_is_an_error) {
