@@ -346,7 +346,9 @@ const char *berth_cli_cache_folder(berth_arena *arena) {
 bool berth_cli_wants_json(const berth_cli_model *cli) {
     if (!cli->format || strcmp(cli->format, "text") == 0) return false;
     if (strcmp(cli->format, "json") == 0) return true;
-    fprintf(stderr, "berth: --format takes text or json, not \"%s\"\n", cli->format);
+    berth_cli_message(
+        "error",
+        berth_arena_printf(cli->arena, "--format takes text or json, not \"%s\"", cli->format));
     exit(2);
 }
 

@@ -35,13 +35,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static bool known_pass(const char *name) {
-    if (!name || strcmp(name, "all") == 0) return true;
-    for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
-        if (strcmp((*pass)->name, name) == 0) return true;
-    return false;
-}
-
 // The passes behind the options' help, from the pipeline itself.
 static char *list_passes(int key, const char *text, void *input) {
     (void)input;
@@ -76,6 +69,37 @@ static void check_formats(opt_command *command, struct argp_state *state) {
         berth_cli_wrong_usage(state, "--print-after prints text; leave --format=json out");
 }
 
+// The names in --passes, NULL-terminated.
+static const char *const *pass_names(opt_command *command) {
+    berth_cli_strings names = {0};
+    if (command->passes && strcmp(command->passes, "all") == 0) {
+        for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
+            berth_cli_push(&command->cli, &names, (*pass)->name);
+    } else if (command->passes) {
+        char *rest = berth_arena_strdup(command->cli.arena, command->passes);
+        char *saved = NULL;
+        for (char *name = strtok_r(rest, ",", &saved); name; name = strtok_r(NULL, ",", &saved))
+            berth_cli_push(&command->cli, &names, name);
+    }
+    if (!names.data) berth_cli_push(&command->cli, &names, NULL);
+    return names.data;
+}
+
+static void check_pass(const char *option, const char *name, struct argp_state *state) {
+    enum { most = 64 };
+    const char *names[most] = {NULL};
+    uint32_t count = 0;
+    for (const berth_pass *const *pass = berth_compile_passes(); *pass && count + 1 < most;
+         ++pass) {
+        names[count++] = (*pass)->name;
+        if (strcmp((*pass)->name, name) == 0) return;
+    }
+    const char *closest = berth_closest(name, names);
+    berth_cli_wrong_usage(state, "%s: there is no pass \"%s\"%s%s%s", option, name,
+                          closest ? "; did you mean \"" : "", closest ? closest : "",
+                          closest ? "\"?" : "");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
     uint64_t number = 0;
@@ -91,9 +115,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
     case ARGP_KEY_END:
-        if (!known_pass(command->print_after))
-            berth_cli_wrong_usage(state, "--print-after: there is no pass \"%s\"",
-                                  command->print_after);
+        for (const char *const *name = pass_names(command); *name; ++name)
+            check_pass("--passes", *name, state);
+        if (command->print_after && strcmp(command->print_after, "all") != 0)
+            check_pass("--print-after", command->print_after, state);
         check_formats(command, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -226,22 +251,6 @@ static void after_pass(void *user, const berth_pass *pass, const berth_module *m
     berth_module_print(module, &text);
     berth_cli_print("// after %s\n", pass->name);
     fputs(berth_strbuf_text(&text), stdout);
-}
-
-// The names in --passes, NULL-terminated.
-static const char *const *pass_names(opt_command *command) {
-    berth_cli_strings names = {0};
-    if (command->passes && strcmp(command->passes, "all") == 0) {
-        for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
-            berth_cli_push(&command->cli, &names, (*pass)->name);
-    } else if (command->passes) {
-        char *rest = berth_arena_strdup(command->cli.arena, command->passes);
-        char *saved = NULL;
-        for (char *name = strtok_r(rest, ",", &saved); name; name = strtok_r(NULL, ",", &saved))
-            berth_cli_push(&command->cli, &names, name);
-    }
-    if (!names.data) berth_cli_push(&command->cli, &names, NULL);
-    return names.data;
 }
 
 static berth_status optimise(void *state) {

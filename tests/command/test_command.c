@@ -75,7 +75,8 @@ Test(command, parts_that_are_not_there) {
     berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
     berth_run_fails("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
     berth_run_fails("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
-    berth_run_fails("opt " DIGITS " --passes nothing", 1, "unknown pass");
+    berth_run_fails("opt " DIGITS " --passes nothing", 2, "no pass \"nothing\"");
+    berth_run_fails("opt " DIGITS " --passes simplify,fusse", 2, "did you mean \"fuse\"?");
     berth_run_fails("verify " DIGITS " --data . --against cpu", 2, "--per-op");
     berth_run_fails("verify " DIGITS " --data no-such-folder", 1, "no-such-folder");
 }
