@@ -216,37 +216,44 @@ static bool is_entry(const char *name) {
     return form && (tail[form] == 0 || (tail[form] == '.' && strlen(tail + form) == 7));
 }
 
-// Entries of a folder, to be freed by the caller; NULL and 0 when it cannot be read. `fd` stays
-// open.
-static entry *list_entries(int fd, uint32_t *out_count) {
+static berth_status add_entry(int fd, const char *name, entry **entries, uint32_t *count,
+                              uint32_t *capacity) {
+    struct stat info;
+    if (!is_entry(name) || fstatat(fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return BERTH_OK;
+    if (*count == *capacity) {
+        uint32_t wanted = *capacity ? *capacity * 2 : 64;
+        entry *wider = realloc(*entries, wanted * sizeof(**entries));
+        if (!wider) return berth_status_oom();
+        *entries = wider;
+        *capacity = wanted;
+    }
+    entry *e = &(*entries)[(*count)++];
+    memset(e, 0, sizeof(*e));
+    memcpy(e->name, name, strlen(name) + 1);
+    e->size_bytes = info.st_size > 0 ? (uint64_t)info.st_size : 0;
+    e->used = info.st_mtim;
+    e->fault = fault_of(&info);
+    return BERTH_OK;
+}
+
+// Entries of a folder, to be freed by the caller, after errors too. `fd` stays open.
+static berth_status list_entries(int fd, entry **out_entries, uint32_t *out_count) {
+    *out_entries = NULL;
     *out_count = 0;
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = again >= 0 ? fdopendir(again) : NULL;
     if (!dir) {
+        berth_status status =
+            errno == ENOMEM ? berth_status_oom() : io_error("read", "the kernel cache");
         if (again >= 0) close(again);
-        return NULL;
+        return status;
     }
-    entry *entries = NULL;
     uint32_t capacity = 0;
-    for (struct dirent *at = readdir(dir); at; at = readdir(dir)) {
-        struct stat info;
-        if (!is_entry(at->d_name) || fstatat(fd, at->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        if (*out_count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            entry *wider = realloc(entries, capacity * sizeof(*entries));
-            if (!wider) break;
-            entries = wider;
-        }
-        entry *e = &entries[(*out_count)++];
-        memset(e, 0, sizeof(*e));
-        memcpy(e->name, at->d_name, strlen(at->d_name) + 1);
-        e->size_bytes = info.st_size > 0 ? (uint64_t)info.st_size : 0;
-        e->used = info.st_mtim;
-        e->fault = fault_of(&info);
-    }
+    berth_status status = BERTH_OK;
+    for (struct dirent *at = readdir(dir); at && !status; at = readdir(dir))
+        status = add_entry(fd, at->d_name, out_entries, out_count, &capacity);
     closedir(dir);
-    return entries;
+    return status;
 }
 
 static int older_first(const void *a, const void *b) {
@@ -262,7 +269,9 @@ void berth_cache__evict(const berth_cache *cache, uint64_t limit_bytes) {
     if (cache->fd < 0) return;
     if (limit_bytes == 0) limit_bytes = BERTH_CACHE_LIMIT_BYTES;
     uint32_t count = 0;
-    entry *entries = list_entries(cache->fd, &count);
+    entry *entries = NULL;
+    // What cannot be listed stays; the next compilation comes here again.
+    berth_status_ignore(list_entries(cache->fd, &entries, &count));
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; ++i) total += entries[i].size_bytes;
     if (count) qsort(entries, count, sizeof(*entries), older_first);
@@ -281,15 +290,16 @@ static berth_status walk(const char *folder, bool clear, berth_cache_stats *out)
     }
     if (status) return status;
     uint32_t count = 0;
-    entry *entries = list_entries(fd, &count);
-    for (uint32_t i = 0; i < count; ++i) {
+    entry *entries = NULL;
+    status = list_entries(fd, &entries, &count);
+    for (uint32_t i = 0; i < count && !status; ++i) {
         if (clear && unlinkat(fd, entries[i].name, 0) != 0) continue;
         out->entry_count++;
         out->size_bytes += entries[i].size_bytes;
     }
     free(entries);
     close(fd);
-    return BERTH_OK;
+    return status;
 }
 
 // ELF header (System V ABI): e_machine.
@@ -329,10 +339,12 @@ berth_status berth_toolchain_cache_list(berth_arena *arena, const char *folder,
     }
     if (status) return status;
     uint32_t count = 0;
-    entry *entries = list_entries(fd, &count);
+    entry *entries = NULL;
+    status = list_entries(fd, &entries, &count);
     berth_arena *scratch = berth_arena_create_child(arena);
     berth_arena_defer(scratch, free, entries);
     berth_arena_defer(scratch, close_fd, (void *)(intptr_t)fd);
+    if (status) return status;
     if (count) qsort(entries, count, sizeof(*entries), older_first);
     *out_entries = berth_arena_new_array(arena, berth_cache_entry, count);
     *out_count = count;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,18 +47,34 @@ berth_status berth_work_folder__make(berth_arena *arena, const char *base,
     return BERTH_OK;
 }
 
+// As the kernel gives it; readdir would allocate.
+typedef struct folder_entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+} folder_entry;
+
+static void remove_files(int fd) {
+    _Alignas(folder_entry) char buffer[4096];
+    bool any = true;
+    // Until a look finds nothing to remove: entries may move while others go.
+    while (any && lseek(fd, 0, SEEK_SET) == 0) {
+        any = false;
+        for (long got = 0; (got = syscall(SYS_getdents64, fd, buffer, sizeof(buffer))) > 0;)
+            for (long at = 0; at < got;) {
+                const folder_entry *entry = (const folder_entry *)(const void *)(buffer + at);
+                any |= entry->type != DT_DIR && unlinkat(fd, entry->name, 0) == 0;
+                at += entry->bytes;
+            }
+    }
+}
+
 void berth_work_folder__remove(berth_work_folder *folder) {
     if (!folder->path) return;
-    DIR *dir = fdopendir(folder->fd);
-    if (dir) {
-        rewinddir(dir);
-        for (struct dirent *at = readdir(dir); at; at = readdir(dir))
-            if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
-                unlinkat(folder->fd, at->d_name, 0);
-        closedir(dir);
-    } else {
-        close(folder->fd);
-    }
+    remove_files(folder->fd);
+    close(folder->fd);
     rmdir(folder->path);
     *folder = (berth_work_folder){.fd = -1};
 }

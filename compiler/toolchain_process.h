@@ -20,7 +20,7 @@ typedef struct berth_work_folder {
 // A new folder in `base` that only this user can enter. Errors: IO.
 BERTH_MUST_USE berth_status berth_work_folder__make(berth_arena *arena, const char *base,
                                                     berth_work_folder *out_folder);
-// Removes it with the files in it. Allocates nothing from the arena. Nothing was made: nothing
+// Removes it with the files in it. Allocates nothing. Nothing was made: nothing
 // happens.
 void berth_work_folder__remove(berth_work_folder *folder);
 // Files in it, by name.

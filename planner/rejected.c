@@ -161,6 +161,7 @@ static const char *weigh(rejecter *r, uint32_t group, uint32_t device, double *o
         berth_place_value value;
         berth_status status = berth_place_evaluate(scratch, &r->relaxed, r->choice->objective,
                                                    false, r->assignment, &value);
+        if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) berth_arena_fail(r->choice->arena);
         *out_delta = status ? NAN : value.value - r->value;
         berth_status_free(status);
         berth_arena_destroy(scratch);

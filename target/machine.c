@@ -1,6 +1,7 @@
 // This machine: what the operating system says about its CPU, and targets made of such facts.
 #define _GNU_SOURCE  // sched_getaffinity
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ typedef struct cpuinfo {
     uint32_t seen_count;
     int seen[core_limit][2];  // (package, core)
     double mhz;
+    int error;  // errno of a file that is there and cannot be read, 0 = none
 } cpuinfo;
 
 static bool has_word(const char *line, const char *word) {
@@ -108,16 +110,31 @@ static void read_line(cpuinfo *info, char *line) {
 
 // Reads the whole file before looking at it: an arena that runs out jumps away, and would leave the
 // file open.
+// The text of a file of the system, NUL-terminated; the number of bytes. 0 where there is none, or
+// containers hide it; what else fails (no descriptors, a broken system) is info->error.
+static size_t read_system(cpuinfo *info, const char *path, char *text, size_t capacity) {
+    text[0] = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool hidden = fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES);
+    if (fd < 0 && !hidden && info->error == 0) info->error = errno;
+    if (fd < 0) return 0;
+    size_t length = 0;
+    ssize_t got = 0;
+    do {
+        got = read(fd, text + length, capacity - 1 - length);
+        if (got > 0) length += (size_t)got;
+    } while ((got > 0 && length + 1 < capacity) || (got < 0 && errno == EINTR));
+    if (got < 0 && info->error == 0) info->error = errno;
+    close(fd);
+    text[length] = 0;
+    return length;
+}
+
 static void read_cpuinfo(cpuinfo *info) {
     size_t capacity = (size_t)1 << 22;
     char *text = malloc(capacity);
-    FILE *file = text ? fopen("/proc/cpuinfo", "r") : NULL;
-    size_t length = file ? fread(text, 1, capacity - 1, file) : 0;
-    bool no_memory = !text || (!file && errno == ENOMEM);
-    if (file) fclose(file);
-    if (no_memory) free(text);
-    if (no_memory) berth_arena_fail(info->arena);
-    text[length] = 0;
+    if (!text) berth_arena_fail(info->arena);
+    read_system(info, "/proc/cpuinfo", text, capacity);
     berth_arena *scratch = berth_arena_create_child(info->arena);
     berth_arena_defer(scratch, free, text);
     for (char *line = text; *line;) {
@@ -130,13 +147,9 @@ static void read_cpuinfo(cpuinfo *info) {
 }
 
 // One number from a file of the system, or 0.
-static int64_t read_number(const char *path) {
-    FILE *file = fopen(path, "r");
-    long long number = 0;
-    if (!file) return 0;
-    if (fscanf(file, "%lld", &number) != 1) number = 0;
-    fclose(file);
-    return number;
+static int64_t read_number(cpuinfo *info, const char *path) {
+    char text[64];
+    return read_system(info, path, text, sizeof(text)) ? strtoll(text, NULL, 10) : 0;
 }
 
 static int64_t positive(long value) {
@@ -145,23 +158,17 @@ static int64_t positive(long value) {
 
 // Size of the data or unified cache of a level, as the kernel lists it for the first processor;
 // what sysconf says where it lists none. (In virtual machines sysconf can be far off.)
-static int64_t cache_bytes(int level, long fallback) {
+static int64_t cache_bytes(cpuinfo *info, int level, long fallback) {
     for (int index = 0; index < 8; ++index) {
-        char path[96];
-        char line[32] = "";
+        char path[96], line[64];
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
-        if (read_number(path) != level) continue;
+        if (read_number(info, path) != level) continue;
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
-        FILE *file = fopen(path, "r");
-        bool data =
-            file && fgets(line, sizeof(line), file) && strncmp(line, "Instruction", 11) != 0;
-        if (file) fclose(file);
+        if (!read_system(info, path, line, sizeof(line)) || strncmp(line, "Instruction", 11) == 0)
+            continue;
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
-        file = data ? fopen(path, "r") : NULL;
-        long long kib = 0;
-        bool read = file && fscanf(file, "%lldK", &kib) == 1 && kib > 0 && kib < 1 << 30;
-        if (file) fclose(file);
-        if (read) return kib * 1024;
+        int64_t kib = read_number(info, path);  // "48K"
+        if (kib > 0 && kib < 1 << 30) return kib * 1024;
     }
     return positive(fallback);
 }
@@ -182,16 +189,18 @@ static berth_status facts_body(void *user) {
     facts->threads = usable_threads();
     facts->cores = info->seen_count;
     if (facts->cores == 0 || facts->cores > facts->threads) facts->cores = facts->threads;
-    int64_t khz = read_number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+    int64_t khz = read_number(info, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
     // "cpu MHz" is the clock of the moment: rounded, so that the target is the same every time.
     facts->clock_hz = khz > 0 ? khz * 1000 : (int64_t)(info->mhz / 100 + 0.5) * 100000000;
-    facts->l1_bytes = cache_bytes(1, sysconf(_SC_LEVEL1_DCACHE_SIZE));
-    facts->l2_bytes = cache_bytes(2, sysconf(_SC_LEVEL2_CACHE_SIZE));
-    facts->l3_bytes = cache_bytes(3, sysconf(_SC_LEVEL3_CACHE_SIZE));
+    facts->l1_bytes = cache_bytes(info, 1, sysconf(_SC_LEVEL1_DCACHE_SIZE));
+    facts->l2_bytes = cache_bytes(info, 2, sysconf(_SC_LEVEL2_CACHE_SIZE));
+    facts->l3_bytes = cache_bytes(info, 3, sysconf(_SC_LEVEL3_CACHE_SIZE));
     facts->cache_line_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_LINESIZE));
     facts->memory_capacity_bytes =
         positive(sysconf(_SC_PHYS_PAGES)) * positive(sysconf(_SC_PAGESIZE));
-    return BERTH_OK;
+    if (info->error == 0) return BERTH_OK;
+    return berth_status_make(BERTH_IO, "cannot read what this machine is (/proc/cpuinfo, /sys): %s",
+                             strerror(info->error));
 }
 
 berth_status berth_machine_facts_host(berth_arena *arena, berth_machine_facts *out_facts) {

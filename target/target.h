@@ -232,7 +232,8 @@ typedef struct berth_machine_facts {
 } berth_machine_facts;
 
 // Fills the CPU facts (no devices) from /proc/cpuinfo, CPU identification and sysconf. Strings go
-// to the arena. What cannot be found stays 0: never an error but out-of-memory.
+// to the arena. What the system does not say stays 0. Errors: OUT_OF_MEMORY; IO it says, but reading
+// failed.
 BERTH_MUST_USE berth_status berth_machine_facts_host(berth_arena *arena,
                                                      berth_machine_facts *out_facts);
 

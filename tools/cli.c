@@ -266,12 +266,13 @@ typedef struct job {
 
 static berth_status run_job(void *user) {
     job *j = user;
-    berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
+    bool help = berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
     argp_err_exit_status = 2;
     argp_program_version = "berth " BERTH_VERSION;
     char name[64];
     snprintf(name, sizeof(name), "berth %s", j->argv[0]);
     j->argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
+    if (help) berth_cli_give_help(&j->command->argp, j->argc, j->argv);
     // Wrong usage ends the process there.
     if (argp_parse(&j->command->argp, j->argc, j->argv, 0, NULL, j->state) != 0)
         return berth_status_oom();

@@ -69,9 +69,13 @@ typedef struct berth_cli_command {
 // `state` is zeroed but for the command's own defaults. Returns the exit status.
 int berth_cli_run(const berth_cli_command *command, void *state, int argc, char **argv);
 
-// What argp does not: options that are no option's full name are wrong usage, with a suggestion;
-// -h becomes --help. argv[0] is the command's name.
-void berth_cli_check_arguments(const struct argp *argp, int argc, char **argv);
+// What argp does not: options that are no option's full name, or lack their value, are wrong usage,
+// with a suggestion; -h becomes --help. argv[0] is the command's name. True: help is asked for.
+bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv);
+
+// Lets argp print its help, and ends the process. argp does so in a child, because it ends its
+// process when there is no memory (argp-help.c asserts); here that is an error like any other.
+_Noreturn void berth_cli_give_help(const struct argp *argp, int argc, char **argv);
 
 // Fills model options from the command line (reads --input files when `read_inputs`).
 // `inputs_as_constants`: integer inputs of at most 64 elements are bound as constants as well

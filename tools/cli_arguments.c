@@ -1,8 +1,13 @@
 // The command line before argp reads it. Options are spelt in full: argp would take any unique
 // beginning, so that a slip (--d=8) silently means another option, and a new option breaks scripts.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "tools/cli.h"
@@ -105,7 +110,36 @@ static bool check_short(const option_list *list, const char *command, const char
     return false;
 }
 
-void berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
+static _Noreturn void refuse_alone(const char *command, const char *text) {
+    char message[256];
+    snprintf(message, sizeof(message), "%.99s needs a value (`berth %s --help` says which)", text,
+             command);
+    berth_cli_message("error", message);
+    exit(2);
+}
+
+static bool asks_for_help(const char *text) {
+    return strcmp(text, "--help") == 0 || strcmp(text, "--usage") == 0 ||
+           (text[0] == '-' && text[1] != '-' && strchr(text, '?'));
+}
+
+void berth_cli_give_help(const struct argp *argp, int argc, char **argv) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        exit(argp_parse(argp, argc, argv, 0, NULL, NULL) != 0);  // argp ends it with status 0
+    }
+    int status = 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) berth_cli_end_without_memory();
+    exit(0);
+}
+
+bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
     static char help[] = "--help";
     option_list list = {0};
     add_options(&list, own);
@@ -113,11 +147,12 @@ void berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         const char *text = argv[i];
         if (text[0] != '-' || text[1] == 0) continue;
-        if (strcmp(text, "--") == 0) return;
-        if (strcmp(text, "-h") == 0 && !find_short(&list, 'h'))
-            argv[i] = help;
-        else if (text[1] == '-' ? check_long(&list, argv[0], text)
-                                : check_short(&list, argv[0], text))
-            ++i;
+        if (strcmp(text, "--") == 0) break;
+        if (strcmp(text, "-h") == 0 && !find_short(&list, 'h')) text = argv[i] = help;
+        if (asks_for_help(text)) return true;
+        if (text[1] == '-' ? check_long(&list, argv[0], text) : check_short(&list, argv[0], text)) {
+            if (++i >= argc) refuse_alone(argv[0], text);
+        }
     }
+    return false;
 }

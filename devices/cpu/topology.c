@@ -1,119 +1,70 @@
-#define _GNU_SOURCE  // sched_getcpu
+#define _GNU_SOURCE  // sched_getcpu, pthread_setaffinity_np
 #include "devices/cpu/topology.h"
 
-#include <hwloc.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "artifact/kernel_abi.h"
+#include "devices/cpu/topology_ask.h"
+
+#define LONG_BITS (8 * sizeof(unsigned long))
 
 struct berth_cpu_topology {
     berth_allocator allocator;
-    hwloc_topology_t hwloc;
-    uint32_t core_count;
-    uint32_t node_count;  // at most BERTH_DEVICE_MAX_MEMORIES
+    berth_cpu_machine machine;
 };
-
-// Leaves out what the process may not run on (taskset, containers).
-static void restrict_to_process(hwloc_topology_t hwloc) {
-    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-    if (!allowed) return;
-    if (hwloc_get_cpubind(hwloc, allowed, HWLOC_CPUBIND_PROCESS) == 0 &&
-        !hwloc_bitmap_iszero(allowed))
-        hwloc_topology_restrict(hwloc, allowed, 0);
-    hwloc_bitmap_free(allowed);
-}
-
-static uint32_t count_of(hwloc_topology_t hwloc, hwloc_obj_type_t type) {
-    int count = hwloc_get_nbobjs_by_type(hwloc, type);
-    return count > 0 ? (uint32_t)count : 0;
-}
 
 berth_status berth_cpu_topology_load(berth_allocator allocator, berth_cpu_topology **out_topology) {
     *out_topology = NULL;
     berth_cpu_topology *topology = berth_calloc(allocator, 1, sizeof(*topology));
     if (!topology) return berth_status_oom();
     topology->allocator = allocator;
-    if (hwloc_topology_init(&topology->hwloc) != 0) {
-        berth_free(allocator, topology, sizeof(*topology));
-        return berth_status_oom();
-    }
-    if (hwloc_topology_load(topology->hwloc) != 0) {
+    berth_status status = berth_cpu__ask_machine(&topology->machine);
+    if (status)
         berth_cpu_topology_destroy(topology);
-        return berth_status_make(BERTH_UNAVAILABLE, "hwloc cannot read this machine's topology");
-    }
-    restrict_to_process(topology->hwloc);
-    topology->core_count = count_of(topology->hwloc, HWLOC_OBJ_CORE);
-    if (topology->core_count == 0) topology->core_count = count_of(topology->hwloc, HWLOC_OBJ_PU);
-    if (topology->core_count == 0) topology->core_count = 1;
-    topology->node_count = count_of(topology->hwloc, HWLOC_OBJ_NUMANODE);
-    if (topology->node_count == 0) topology->node_count = 1;
-    if (topology->node_count > BERTH_DEVICE_MAX_MEMORIES)
-        topology->node_count = BERTH_DEVICE_MAX_MEMORIES;
-    *out_topology = topology;
-    return BERTH_OK;
+    else
+        *out_topology = topology;
+    return status;
 }
 
 void berth_cpu_topology_destroy(berth_cpu_topology *topology) {
-    if (!topology) return;
-    hwloc_topology_destroy(topology->hwloc);
-    berth_free(topology->allocator, topology, sizeof(*topology));
+    if (topology) berth_free(topology->allocator, topology, sizeof(*topology));
 }
 
 uint32_t berth_cpu_topology_core_count(const berth_cpu_topology *topology) {
-    return topology->core_count;
-}
-
-static const char *text_of(hwloc_topology_t hwloc, const char *key, const char *fallback) {
-    hwloc_obj_t package = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, 0);
-    const char *text = package ? hwloc_obj_get_info_by_name(package, key) : NULL;
-    return text && *text ? text : fallback;
+    return topology->machine.core_count;
 }
 
 static void describe_memory(const berth_cpu_topology *topology, uint32_t index,
                             berth_memory_info *memory) {
-    hwloc_obj_t node = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE, index);
     if (index == 0)
         snprintf(memory->scope, sizeof(memory->scope), "global");
     else
         snprintf(memory->scope, sizeof(memory->scope), "numa:%u", index);
-    memory->capacity_bytes = node ? node->attr->numanode.local_memory : 0;
+    memory->capacity_bytes = topology->machine.nodes[index].capacity_bytes;
     memory->alignment_bytes = BERTH_CPU_ALIGNMENT_BYTES;
     memory->host_visible = true;
 }
 
-// Sizes as the first core sees them.
-static void describe_caches(const berth_cpu_topology *topology, berth_device_info *info) {
-    hwloc_obj_t object = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PU, 0);
-    for (; object; object = object->parent) {
-        if (!hwloc_obj_type_is_dcache(object->type)) continue;
-        unsigned level = object->attr->cache.depth;
-        if (level >= 1 && level <= 3) info->cache_bytes[level - 1] = object->attr->cache.size;
-    }
-}
-
 void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_info *out_info) {
+    const berth_cpu_machine *machine = &topology->machine;
     memset(out_info, 0, sizeof(*out_info));
     snprintf(out_info->name, sizeof(out_info->name), "%.100s (%u core%s)",
-             text_of(topology->hwloc, "CPUModel", "CPU"), topology->core_count,
-             topology->core_count == 1 ? "" : "s");
-    snprintf(out_info->vendor, sizeof(out_info->vendor), "%s",
-             text_of(topology->hwloc, "CPUVendor", ""));
-    unsigned version = hwloc_get_api_version();
+             *machine->model ? machine->model : "CPU", machine->core_count,
+             machine->core_count == 1 ? "" : "s");
+    snprintf(out_info->vendor, sizeof(out_info->vendor), "%s", machine->vendor);
     snprintf(out_info->driver_version, sizeof(out_info->driver_version), "hwloc API %u.%u",
-             version >> 16, (version >> 8) & 0xff);
-    out_info->compute_units = topology->core_count;
+             machine->hwloc_version >> 16, (machine->hwloc_version >> 8) & 0xff);
+    out_info->compute_units = machine->core_count;
     out_info->max_group_size = 1;
-    describe_caches(topology, out_info);
-    out_info->memory_count = topology->node_count;
-    for (uint32_t i = 0; i < topology->node_count; ++i)
+    memcpy(out_info->cache_bytes, machine->cache_bytes, sizeof(machine->cache_bytes));
+    out_info->memory_count = machine->node_count;
+    for (uint32_t i = 0; i < machine->node_count; ++i)
         describe_memory(topology, i, &out_info->memories[i]);
-}
-
-static hwloc_obj_t core_at(const berth_cpu_topology *topology, uint32_t core) {
-    hwloc_obj_t object = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_CORE, core);
-    return object ? object : hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_PU, core);
 }
 
 uint32_t berth_cpu_topology_processor(void) {
@@ -122,22 +73,24 @@ uint32_t berth_cpu_topology_processor(void) {
 }
 
 uint32_t berth_cpu_topology_core_of(const berth_cpu_topology *topology, uint32_t processor) {
-    for (uint32_t core = 0; core < topology->core_count; ++core) {
-        hwloc_obj_t object = core_at(topology, core);
-        if (object && hwloc_bitmap_isset(object->cpuset, processor)) return core;
-    }
-    return BERTH_CPU_NO_CORE;
+    if (processor >= BERTH_CPU_MOST_PROCESSORS) return BERTH_CPU_NO_CORE;
+    uint16_t core = topology->machine.core_of[processor];
+    return core == BERTH_CPU_NO_PROCESSOR ? BERTH_CPU_NO_CORE : core;
 }
 
 void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, pthread_t thread,
                                     uint32_t core) {
-    hwloc_obj_t object = core_at(topology, core);
-    hwloc_bitmap_t set = object ? hwloc_bitmap_dup(object->cpuset) : NULL;
-    if (!set) return;
-    hwloc_bitmap_singlify(set);
+    const berth_cpu_machine *machine = &topology->machine;
+    if (!machine->here || core >= machine->core_count) return;
+    uint16_t processor = machine->first_of[core];
+    if (processor == BERTH_CPU_NO_PROCESSOR) return;
+    union {
+        unsigned long words[BERTH_CPU_MOST_PROCESSORS / LONG_BITS];
+        cpu_set_t set;
+    } one = {.words = {0}};
+    one.words[processor / LONG_BITS] = 1ul << processor % LONG_BITS;
     // Best effort: an unbound thread is slower, not wrong.
-    (void)hwloc_set_thread_cpubind(topology->hwloc, thread, set, 0);
-    hwloc_bitmap_free(set);
+    (void)pthread_setaffinity_np(thread, sizeof(one.words), &one.set);
 }
 
 // The pages that lie wholly in the range.
@@ -149,23 +102,30 @@ static size_t whole_pages(void *data, size_t size_bytes, void **out_start) {
     return end > begin ? end - begin : 0;
 }
 
-static void set_policy(const berth_cpu_topology *topology, void *data, size_t size_bytes,
-                       uint32_t memory, hwloc_membind_policy_t policy) {
-    hwloc_obj_t node = hwloc_get_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE, memory);
+// `mode`: MPOL_PREFERRED with the node of a memory, or MPOL_DEFAULT.
+static void set_policy(const berth_cpu_topology *topology, void *data, size_t size_bytes, int mode,
+                       uint32_t memory) {
+    const berth_cpu_machine *machine = &topology->machine;
     void *start = NULL;
     size_t bytes = whole_pages(data, size_bytes, &start);
-    if (topology->node_count < 2 || !node || bytes == 0) return;
+    if (!machine->here || machine->node_count < 2 || memory >= machine->node_count || bytes == 0)
+        return;
+    enum { most_nodes = 1024 };
+    unsigned long nodes[most_nodes / LONG_BITS] = {0};
+    uint32_t node = machine->nodes[memory].os_index;
+    if (node >= most_nodes) return;
+    nodes[node / LONG_BITS] = 1ul << node % LONG_BITS;
+    bool chosen = mode != MPOL_DEFAULT;
     // Best effort, as above; the capacity check is the system's when pages are touched.
-    (void)hwloc_set_area_membind(topology->hwloc, start, bytes, node->nodeset, policy,
-                                 HWLOC_MEMBIND_BYNODESET);
+    (void)syscall(SYS_mbind, start, bytes, mode, chosen ? nodes : NULL, chosen ? most_nodes : 0, 0);
 }
 
 void berth_cpu_topology_bind_range(const berth_cpu_topology *topology, void *data,
                                    size_t size_bytes, uint32_t memory) {
-    set_policy(topology, data, size_bytes, memory, HWLOC_MEMBIND_BIND);
+    set_policy(topology, data, size_bytes, MPOL_PREFERRED, memory);
 }
 
 void berth_cpu_topology_release_range(const berth_cpu_topology *topology, void *data,
                                       size_t size_bytes) {
-    set_policy(topology, data, size_bytes, 0, HWLOC_MEMBIND_DEFAULT);
+    set_policy(topology, data, size_bytes, MPOL_DEFAULT, 0);
 }

@@ -231,6 +231,7 @@ double berth_place__partial_value(berth_place__partial *p, double limit) {
     berth_place_value value;
     berth_status status = berth_place_evaluate(scratch, p->problem, p->options->objective,
                                                p->options->contiguous, p->at, &value);
+    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) berth_arena_fail(p->arena);
     double result = status || value.value > limit ? INFINITY : value.value;
     berth_status_free(status);
     berth_arena_destroy(scratch);

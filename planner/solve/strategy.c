@@ -58,6 +58,12 @@ static void tell(const berth_place_search *search) {
         search->options->progress(search->options->progress_user, search);
 }
 
+void berth_place_drop(const berth_place_search *search, berth_status status) {
+    bool memory = berth_status_code(status) == BERTH_OUT_OF_MEMORY;
+    berth_status_free(status);
+    if (memory) berth_arena_fail(search->arena);
+}
+
 bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
     berth_arena *scratch = berth_arena_create_child(search->arena);
     berth_place_value value;
@@ -65,7 +71,7 @@ bool berth_place_offer(berth_place_search *search, const uint32_t *assignment) {
                                                search->options->contiguous, assignment, &value);
     bool better = !status && value.value < search->best_value;
     assert(!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY);
-    berth_status_free(status);
+    berth_place_drop(search, status);
     if (better) {
         search->best_value = value.value;
         search->best_strategy = search->strategy;

@@ -75,6 +75,9 @@ bool berth_place_proven(const berth_place_search *search);
 // best. Returns whether it was kept. A placement that breaks a limit is dropped (and an assertion
 // fails: strategies offer only what they believe feasible).
 bool berth_place_offer(berth_place_search *search, const uint32_t *assignment);
+// Frees what an evaluation said of an assignment that breaks a limit; memory that ran out ends the
+// search, which would find something else without it.
+void berth_place_drop(const berth_place_search *search, berth_status status);
 
 // Raises the proven bound.
 void berth_place_bound(berth_place_search *search, double lower_bound);

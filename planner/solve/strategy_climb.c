@@ -54,7 +54,7 @@ static double value_now(climb *c) {
     berth_status status = berth_place_evaluate(scratch, c->problem, options->objective,
                                                options->contiguous, c->at, &value);
     double result = status ? INFINITY : value.value;
-    berth_status_free(status);
+    berth_place_drop(c->search, status);
     berth_arena_destroy(scratch);
     return result;
 }

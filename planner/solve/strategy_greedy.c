@@ -23,7 +23,7 @@ static void offer_valid(berth_place_search *search, const uint32_t *assignment) 
     berth_status status = berth_place_evaluate(scratch, search->problem, search->options->objective,
                                                search->options->contiguous, assignment, &value);
     if (!status && value.value < search->best_value) berth_place_offer(search, assignment);
-    berth_status_free(status);
+    berth_place_drop(search, status);
     berth_arena_destroy(scratch);
     (void)berth_place_spent(search,
                             1 + (search->problem->node_count + search->problem->edge_count) / 8);
