@@ -44,7 +44,8 @@ Test(eval_errors, odd_operands_never_crash) {
         for (int round = 0; round < 150; ++round) {
             eval_case c = eval_begin();
             berth_tensor inputs[EVAL_MAX_OPERANDS], outputs[EVAL_MAX_OPERANDS];
-            uint32_t most = facts->max_inputs < 0 ? 4 : (uint32_t)facts->max_inputs;
+            uint32_t most =
+                (uint32_t)(facts->max_inputs < 0 ? facts->min_inputs + 3 : facts->max_inputs);
             uint32_t count = (uint32_t)facts->min_inputs +
                              next_random(&state) % (most - (uint32_t)facts->min_inputs + 1);
             uint32_t same = next_random(&state) % tensor_count;
