@@ -9,7 +9,7 @@
 
 #include "ir/eval.h"
 
-#define EVAL_MAX_OPERANDS 16
+#define EVAL_MAX_OPERANDS 32
 
 typedef struct eval_case {
     berth_arena *arena;
