@@ -272,7 +272,7 @@ static berth_status run_job(void *user) {
     char name[64];
     snprintf(name, sizeof(name), "berth %s", j->argv[0]);
     j->argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
-    if (help) berth_cli_give_help(&j->command->argp, j->argc, j->argv);
+    if (help) berth_cli_give_help(&j->command->argp, j->argc, j->argv, j->state);
     // Wrong usage ends the process there.
     if (argp_parse(&j->command->argp, j->argc, j->argv, 0, NULL, j->state) != 0)
         return berth_status_oom();

@@ -75,7 +75,7 @@ bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv);
 
 // Lets argp print its help, and ends the process. argp does so in a child, because it ends its
 // process when there is no memory (argp-help.c asserts); here that is an error like any other.
-_Noreturn void berth_cli_give_help(const struct argp *argp, int argc, char **argv);
+_Noreturn void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *state);
 
 // Fills model options from the command line (reads --input files when `read_inputs`).
 // `inputs_as_constants`: integer inputs of at most 64 elements are bound as constants as well

@@ -123,7 +123,12 @@ static bool asks_for_help(const char *text) {
            (text[0] == '-' && text[1] != '-' && strchr(text, '?'));
 }
 
-void berth_cli_give_help(const struct argp *argp, int argc, char **argv) {
+// The child's last: what the parent registered for its own end (a leak check, say) is not run here.
+static void end_child(void) {
+    _exit(fflush(stdout) != 0);
+}
+
+void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *state) {
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -131,7 +136,8 @@ void berth_cli_give_help(const struct argp *argp, int argc, char **argv) {
         if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
         const struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
-        exit(argp_parse(argp, argc, argv, 0, NULL, NULL) != 0);  // argp ends it with status 0
+        if (atexit(end_child) == 0) (void)argp_parse(argp, argc, argv, 0, NULL, state);
+        _exit(1);  // argp ends the child when it has printed the help
     }
     int status = 0;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;

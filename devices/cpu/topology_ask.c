@@ -1,6 +1,9 @@
+#define _GNU_SOURCE  // sched_getaffinity
 #include "devices/cpu/topology_ask.h"
 
 #include <hwloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,12 +73,15 @@ static void describe_caches(hwloc_topology_t hwloc, berth_cpu_machine *machine) 
     }
 }
 
-// In the helper process: what is left of hwloc ends with it.
 static void ask(const void *user, void *answer) {
     berth_cpu_machine *machine = answer;
     hwloc_topology_t hwloc = NULL;
     memset(machine, 0, sizeof(*machine));
-    if (hwloc_topology_init(&hwloc) != 0 || hwloc_topology_load(hwloc) != 0) return;
+    if (hwloc_topology_init(&hwloc) != 0) return;
+    if (hwloc_topology_load(hwloc) != 0) {
+        hwloc_topology_destroy(hwloc);
+        return;
+    }
     restrict_to_process(hwloc, *(const pid_t *)user);
     machine->here = hwloc_topology_is_thissystem(hwloc) == 1;
     machine->hwloc_version = hwloc_get_api_version();
@@ -85,12 +91,44 @@ static void ask(const void *user, void *answer) {
     describe_nodes(hwloc, machine);
     describe_caches(hwloc, machine);
     machine->known = true;
+    hwloc_topology_destroy(hwloc);
 }
 
-berth_status berth_cpu__ask_machine(berth_cpu_machine *out_machine) {
+static berth_status ask_now(berth_cpu_machine *out_machine) {
     const pid_t process = getpid();
+#ifdef __SANITIZE_ADDRESS__
+    // A fork of a process with threads may find this sanitizer's allocator locked for ever.
+    ask(&process, out_machine);
+#else
     BERTH_TRY(berth_helper_ask("this machine's topology", ask, &process, out_machine,
                                sizeof(*out_machine), TIME_LIMIT_NS));
+#endif
     if (out_machine->known) return BERTH_OK;
     return berth_status_make(BERTH_UNAVAILABLE, "hwloc cannot read this machine's topology");
+}
+
+// The last answer, and the processors that the process might run on then: the rest of a machine
+// does not change while a process runs.
+static struct {
+    pthread_mutex_t mutex;
+    berth_cpu_machine machine;
+    cpu_set_t allowed;
+    bool allowed_known;
+} last = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+berth_status berth_cpu__ask_machine(berth_cpu_machine *out_machine) {
+    cpu_set_t allowed;
+    bool allowed_known = sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0;
+    berth_status status = BERTH_OK;
+    pthread_mutex_lock(&last.mutex);
+    if (!last.machine.known || !allowed_known || !last.allowed_known ||
+        !CPU_EQUAL(&allowed, &last.allowed)) {
+        status = ask_now(&last.machine);
+        if (status) last.machine.known = false;
+        last.allowed = allowed;
+        last.allowed_known = allowed_known;
+    }
+    if (!status) *out_machine = last.machine;
+    pthread_mutex_unlock(&last.mutex);
+    return status;
 }

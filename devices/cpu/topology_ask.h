@@ -1,6 +1,6 @@
 // What hwloc knows of this machine, as plain data (private to devices/cpu). hwloc ends the process
 // when memory runs out inside of it (2.9.0: an assertion, or a NULL pointer), so a helper process
-// asks it (base/helper.h).
+// asks it (base/helper.h), once as long as the process may run on the same processors.
 #ifndef BERTH_DEVICES_CPU_TOPOLOGY_ASK_H_
 #define BERTH_DEVICES_CPU_TOPOLOGY_ASK_H_
 
@@ -28,7 +28,9 @@ typedef struct berth_cpu_machine {
     uint16_t first_of[BERTH_CPU_MOST_PROCESSORS];  // core: its first hardware thread
 } berth_cpu_machine;
 
-// Fills in all of *out_machine. Errors: UNAVAILABLE, OUT_OF_MEMORY.
+// Fills in all of *out_machine.
+//   errors:  UNAVAILABLE, OUT_OF_MEMORY
+//   threads: thread-safe
 BERTH_MUST_USE berth_status berth_cpu__ask_machine(berth_cpu_machine *out_machine);
 
 #endif  // BERTH_DEVICES_CPU_TOPOLOGY_ASK_H_

@@ -221,7 +221,7 @@ static uint32_t device_beside(const annealing *a, const uint32_t *order, uint32_
 static uint32_t pick_length(annealing *a) {
     double length = 2;
     while (length < LONGEST_RUN && (place_random(&a->out->random) & 3) != 0) length *= 1.5;
-    return (uint32_t)length;
+    return length < LONGEST_RUN ? (uint32_t)length : LONGEST_RUN;
 }
 
 static void try_run(annealing *a) {
