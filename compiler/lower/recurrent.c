@@ -1,11 +1,13 @@
-// rnn, gru, lstm by the equations of the operators' texts: one kernel per direction, parallel over
-// the batch, the steps in order inside, states and gate sums in private storage.
+// rnn, gru, lstm by the equations of the operators' texts. Per direction two kernels: the products of
+// all inputs with their weights at once, and then the steps in order (Appleyard, Kocisky and Blunsom
+// 2016, "Optimizing performance of recurrent neural networks on GPUs", section 3.2), which work on a
+// few rows of the batch together, states and sums in private storage, groups of rows in parallel.
 #include "compiler/lower/families.h"
 
 #include <string.h>
 #include <strings.h>
 
-enum { max_functions = 3 };
+enum { max_functions = 3, max_rows = 8 };  // rows of the batch that share the weights as they pass
 
 typedef enum activation_kind {
     RELU,
@@ -46,17 +48,22 @@ static const activation activations[ACTIVATION_COUNT] = {
 
 typedef struct cell {
     const berth_op *op;
-    berth_dtype t;
+    berth_dtype dtype;
     int gates, functions, directions;
     int64_t steps, batch, width, hidden;
     bool batch_major, linear_before_reset, input_forget;
     double clip;
     activation f[2 * max_functions];
-    int d;             // direction being built
-    berth_expr n;      // batch index
-    berth_buf h, c;    // states
-    berth_buf wx, rh;  // gate sums from the input and from the state
-    berth_buf next;
+    int64_t rows;        // of the batch that a kernel's iteration works on
+    int d;               // direction being built
+    berth_expr row;      // in the group
+    berth_expr n;        // of the batch
+    berth_expr t;        // of row n: the input of this step
+    berth_expr running;  // 0 = always
+    berth_buf h, c;      // states [row][hidden]
+    berth_buf wx;        // sums of the inputs [., ., gate * hidden], in the order of the input
+    berth_buf rh;        // sums of the states [row][gate * hidden]
+    berth_buf next;      // gru: [row][hidden]
 } cell;
 
 static berth_expr activate(berth_lower *c, const activation *f, berth_expr x) {
@@ -120,7 +127,7 @@ static bool read_activations(berth_lower *c, cell *m) {
 static bool describe(berth_lower *c, const berth_op *op, cell *m) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *r = in_type(c, op, 2);
-    *m = (cell){.op = op, .t = in_dtype(c, op, 0)};
+    *m = (cell){.op = op, .dtype = in_dtype(c, op, 0)};
     m->gates = op->kind == BERTH_OP_RNN ? 1 : op->kind == BERTH_OP_GRU ? 3 : 4;
     m->functions = op->kind == BERTH_OP_RNN ? 1 : op->kind == BERTH_OP_GRU ? 2 : 3;
     m->batch_major = attr_int(c, op, "layout", 0) != 0;
@@ -137,13 +144,18 @@ static bool describe(berth_lower *c, const berth_op *op, cell *m) {
     m->batch = x->dims[!m->batch_major];
     m->width = x->dims[2];
     m->hidden = r->dims[2];
+    for (m->rows = max_rows; m->rows > 1 && m->batch % m->rows;) m->rows--;
     return read_activations(c, m);
 }
 
 // ---- elements -----------------------------------------------------------------------------------
 
-static berth_expr held(berth_lower *c, berth_buf buf, berth_expr i) {
-    return berth_tfn_load(c->fn, buf, &i, 1);
+static berth_expr held(berth_lower *c, const cell *m, berth_buf buf, berth_expr i) {
+    return berth_tfn_load(c->fn, buf, (berth_expr[]){m->row, i}, 2);
+}
+
+static void hold(berth_lower *c, const cell *m, berth_buf buf, berth_expr i, berth_expr value) {
+    berth_lower__put(c, buf, (berth_expr[]){m->row, i}, value);
 }
 
 static berth_expr parameter(berth_lower *c, const cell *m, uint32_t operand, berth_expr row) {
@@ -153,8 +165,170 @@ static berth_expr parameter(berth_lower *c, const cell *m, uint32_t operand, ber
 
 static berth_expr clipped(berth_lower *c, const cell *m, berth_expr x) {
     if (!(m->clip > 0)) return x;
-    return x_max(c, num(c, m->t, -m->clip), x_min(c, num(c, m->t, m->clip), x));
+    return x_max(c, num(c, m->dtype, -m->clip), x_min(c, num(c, m->dtype, m->clip), x));
 }
+
+// Step and row of the batch in the order of the input.
+static void input_order(const cell *m, berth_expr t, berth_expr n, berth_expr *at) {
+    at[0] = m->batch_major ? n : t;
+    at[1] = m->batch_major ? t : n;
+}
+
+static berth_expr gate(berth_lower *c, const cell *m, int number, berth_expr i) {
+    berth_expr at[3];
+    input_order(m, m->t, m->n, at);
+    at[2] = x_addi(c, i, number * m->hidden);
+    return x_add(c, berth_tfn_load(c->fn, m->wx, at, 3), held(c, m, m->rh, at[2]));
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+// wx = x W^T + b of all steps and rows, in the order of the input.
+static void input_products(berth_lower *c, cell *m) {
+    const berth_type *x = in_type(c, m->op, 0);
+    int64_t dims[3] = {x->dims[0], x->dims[1], m->gates * m->hidden};
+    m->wx = berth_tfn_buffer(c->fn, "wx", m->dtype, 3, dims, BERTH_SCOPE_WORKSPACE);
+    berth_expr at[3] = {
+        berth_lower__loop(c, m->batch_major ? "n" : "t", dims[0], BERTH_LOOP_PARALLEL),
+        berth_lower__loop(c, m->batch_major ? "t" : "n", dims[1], BERTH_LOOP_PARALLEL),
+        berth_lower__loop(c, "gate", dims[2], BERTH_LOOP_SERIAL)};
+    berth_buf acc = berth_lower__register(c, "acc", m->dtype);
+    berth_lower__set(c, acc, num(c, m->dtype, 0));
+    berth_expr k = berth_lower__loop(c, "k", m->width, BERTH_LOOP_SERIAL);
+    berth_expr w = in_at(c, m->op, 1, (berth_expr[]){ix(c, m->d), at[2], k});
+    berth_expr value = in_at(c, m->op, 0, (berth_expr[]){at[0], at[1], k});
+    berth_lower__set(c, acc, x_fma(c, w, value, berth_lower__get(c, acc)));
+    berth_lower__end(c);
+    berth_expr sum = berth_lower__get(c, acc);
+    if (has_in(m->op, 3)) sum = x_add(c, sum, parameter(c, m, 3, at[2]));
+    berth_lower__put(c, m->wx, at, sum);
+    berth_lower__end_loops(c, 3);
+}
+
+// Rows [first, first + count) of R times the vector that `state` holds, plus their bias, to `to`
+// from element `at` on; of all rows of the batch's group.
+static void state_products(berth_lower *c, cell *m, int64_t first, int64_t count, berth_buf state,
+                           berth_buf to, int64_t at) {
+    m->row = berth_lower__loop(c, "row", m->rows, BERTH_LOOP_SERIAL);
+    berth_expr gate_row = berth_lower__loop(c, "gate", count, BERTH_LOOP_SERIAL);
+    berth_expr weight_row = x_addi(c, gate_row, first);
+    berth_buf acc = berth_lower__register(c, "acc", m->dtype);
+    berth_lower__set(c, acc, num(c, m->dtype, 0));
+    berth_expr k = berth_lower__loop(c, "k", m->hidden, BERTH_LOOP_SERIAL);
+    berth_expr w = in_at(c, m->op, 2, (berth_expr[]){ix(c, m->d), weight_row, k});
+    berth_expr sum = x_fma(c, w, held(c, m, state, k), berth_lower__get(c, acc));
+    berth_lower__set(c, acc, sum);
+    berth_lower__end(c);
+    sum = berth_lower__get(c, acc);
+    if (has_in(m->op, 3))
+        sum = x_add(c, sum, parameter(c, m, 3, x_addi(c, weight_row, m->gates * m->hidden)));
+    hold(c, m, to, x_addi(c, gate_row, at), sum);
+    berth_lower__end_loops(c, 2);
+}
+
+// ---- one step -----------------------------------------------------------------------------------
+
+// Opens loops over the rows of the group and over the elements of their state. Sets row, n, t and
+// running.
+static berth_expr open_states(berth_lower *c, cell *m, berth_expr group, berth_expr s,
+                              bool reverse) {
+    m->row = berth_lower__loop(c, "row", m->rows, BERTH_LOOP_SERIAL);
+    m->n = x_add(c, x_muli(c, group, m->rows), m->row);
+    m->t = s;
+    m->running = 0;
+    if (s) {
+        berth_expr length = ix(c, m->steps);
+        if (has_in(m->op, 4)) {  // shorter sequences; the rest of the output is zero
+            berth_expr given = berth_tfn_to_index(c->fn, in_at(c, m->op, 4, &m->n));
+            length = x_max(c, ix(c, 0), x_min(c, given, length));
+            m->running = x_lt(c, s, length);
+        }
+        if (reverse) m->t = x_sub(c, x_addi(c, length, -1), s);
+        if (reverse && m->running) m->t = x_max(c, ix(c, 0), m->t);
+    }
+    return berth_lower__loop(c, "i", m->hidden, BERTH_LOOP_SERIAL);
+}
+
+// A state that has ended keeps its value.
+static void set_state(berth_lower *c, const cell *m, berth_buf buf, berth_expr i,
+                      berth_expr value) {
+    hold(c, m, buf, i, x_select(c, m->running, value, held(c, m, buf, i)));
+}
+
+typedef struct step {
+    berth_expr group;
+    berth_expr s;
+    bool reverse;
+} step;
+
+static berth_expr open_step(berth_lower *c, cell *m, const step *at) {
+    return open_states(c, m, at->group, at->s, at->reverse);
+}
+
+static void rnn_step(berth_lower *c, cell *m, const step *at) {
+    state_products(c, m, 0, m->hidden, m->h, m->rh, 0);
+    berth_expr i = open_step(c, m, at);
+    berth_expr value = activate(c, &m->f[m->d], clipped(c, m, gate(c, m, 0, i)));
+    set_state(c, m, m->h, i, value);
+    berth_lower__end_loops(c, 2);
+}
+
+// Gates z, r, h. Without linear_before_reset the product of gate h waits for the reset state, which
+// `next` holds.
+static void gru_step(berth_lower *c, cell *m, const step *at) {
+    const activation *f = &m->f[m->d * 2];
+    int64_t hidden = m->hidden;
+    bool late = !m->linear_before_reset;
+    state_products(c, m, 0, (late ? 2 : 3) * hidden, m->h, m->rh, 0);
+    if (late) {
+        berth_expr i = open_step(c, m, at);
+        berth_expr reset = activate(c, &f[0], clipped(c, m, gate(c, m, 1, i)));
+        hold(c, m, m->next, i, x_mul(c, reset, held(c, m, m->h, i)));
+        berth_lower__end_loops(c, 2);
+        state_products(c, m, 2 * hidden, hidden, m->next, m->rh, 2 * hidden);
+    }
+    berth_expr i = open_step(c, m, at);
+    berth_expr sum = gate(c, m, 2, i);
+    if (!late) {
+        berth_expr reset = activate(c, &f[0], clipped(c, m, gate(c, m, 1, i)));
+        berth_expr wx_at[3];
+        input_order(m, m->t, m->n, wx_at);
+        wx_at[2] = x_addi(c, i, 2 * hidden);
+        sum = x_add(c, berth_tfn_load(c->fn, m->wx, wx_at, 3),
+                    x_mul(c, reset, held(c, m, m->rh, wx_at[2])));
+    }
+    berth_expr candidate = activate(c, &f[1], clipped(c, m, sum));
+    berth_expr z = activate(c, &f[0], clipped(c, m, gate(c, m, 0, i)));
+    berth_expr keep = x_mul(c, z, held(c, m, m->h, i));
+    berth_expr fresh = x_mul(c, x_sub(c, num(c, m->dtype, 1), z), candidate);
+    set_state(c, m, m->h, i, x_add(c, fresh, keep));
+    berth_lower__end_loops(c, 2);
+}
+
+static berth_expr peephole(berth_lower *c, const cell *m, int number, berth_expr i,
+                           berth_expr sum) {
+    if (!has_in(m->op, 7)) return sum;
+    berth_expr weight = parameter(c, m, 7, x_addi(c, i, number * m->hidden));
+    return x_add(c, sum, x_mul(c, weight, held(c, m, m->c, i)));
+}
+
+// Gates i, o, f, c; peepholes i, o, f.
+static void lstm_step(berth_lower *c, cell *m, const step *at) {
+    const activation *f = &m->f[m->d * 3];
+    state_products(c, m, 0, 4 * m->hidden, m->h, m->rh, 0);
+    berth_expr i = open_step(c, m, at);
+    berth_expr in = activate(c, &f[0], clipped(c, m, peephole(c, m, 0, i, gate(c, m, 0, i))));
+    berth_expr forget =
+        m->input_forget ? x_sub(c, num(c, m->dtype, 1), in)
+                        : activate(c, &f[0], clipped(c, m, peephole(c, m, 2, i, gate(c, m, 2, i))));
+    berth_expr fresh = x_mul(c, in, activate(c, &f[1], clipped(c, m, gate(c, m, 3, i))));
+    set_state(c, m, m->c, i, x_add(c, x_mul(c, forget, held(c, m, m->c, i)), fresh));
+    berth_expr out = activate(c, &f[0], clipped(c, m, peephole(c, m, 1, i, gate(c, m, 1, i))));
+    set_state(c, m, m->h, i, x_mul(c, out, activate(c, &f[2], held(c, m, m->c, i))));
+    berth_lower__end_loops(c, 2);
+}
+
+// ---- one direction ------------------------------------------------------------------------------
 
 static void state_at(berth_lower *c, const cell *m, berth_expr i, berth_expr *at) {
     at[0] = m->batch_major ? m->n : ix(c, m->d);
@@ -162,165 +336,56 @@ static void state_at(berth_lower *c, const cell *m, berth_expr i, berth_expr *at
     at[2] = i;
 }
 
-static berth_expr loop_hidden(berth_lower *c, const cell *m) {
-    return berth_lower__loop(c, "i", m->hidden, BERTH_LOOP_SERIAL);
-}
-
-// Row of operand `weights` times the vector that `vector` holds (or of x at time t), in a register.
-static berth_buf row_product(berth_lower *c, const cell *m, uint32_t weights, berth_expr row,
-                             berth_buf vector, berth_expr t) {
-    bool of_input = weights == 1;
-    berth_buf acc = berth_lower__register(c, "acc", m->t);
-    berth_lower__set(c, acc, num(c, m->t, 0));
-    berth_expr k = berth_lower__loop(c, "k", of_input ? m->width : m->hidden, BERTH_LOOP_SERIAL);
-    berth_expr w_at[3] = {ix(c, m->d), row, k};
-    berth_expr x_at[3] = {m->batch_major ? m->n : t, m->batch_major ? t : m->n, k};
-    berth_expr x = of_input ? in_at(c, m->op, 0, x_at) : held(c, vector, k);
-    berth_lower__set(c, acc, x_fma(c, in_at(c, m->op, weights, w_at), x, berth_lower__get(c, acc)));
-    berth_lower__end(c);
-    return acc;
-}
-
-static void gate_sums(berth_lower *c, const cell *m, berth_expr t) {
-    int64_t rows = m->gates * m->hidden;
-    berth_expr row = berth_lower__loop(c, "row", rows, BERTH_LOOP_SERIAL);
-    berth_expr wx = berth_lower__get(c, row_product(c, m, 1, row, 0, t));
-    if (has_in(m->op, 3)) wx = x_add(c, wx, parameter(c, m, 3, row));
-    berth_lower__put(c, m->wx, &row, wx);
-    berth_expr rh = berth_lower__get(c, row_product(c, m, 2, row, m->h, t));
-    if (has_in(m->op, 3)) rh = x_add(c, rh, parameter(c, m, 3, x_addi(c, row, rows)));
-    berth_lower__put(c, m->rh, &row, rh);
-    berth_lower__end(c);
-}
-
-static berth_expr gate(berth_lower *c, const cell *m, int number, berth_expr i) {
-    berth_expr row = x_addi(c, i, number * m->hidden);
-    return x_add(c, held(c, m->wx, row), held(c, m->rh, row));
-}
-
-// ---- one step -----------------------------------------------------------------------------------
-
-static void rnn_step(berth_lower *c, const cell *m) {
-    berth_expr i = loop_hidden(c, m);
-    berth_lower__put(c, m->h, &i, activate(c, &m->f[m->d], clipped(c, m, gate(c, m, 0, i))));
-    berth_lower__end(c);
-}
-
-// Gates z, r, h. The new value waits in `wx` of gate h until all of them are known.
-static void gru_step(berth_lower *c, const cell *m) {
-    const activation *f = &m->f[m->d * 2];
-    int64_t n = m->hidden;
-    berth_expr i = loop_hidden(c, m);
-    berth_expr reset = activate(c, &f[0], clipped(c, m, gate(c, m, 1, i)));
-    berth_expr base =
-        m->linear_before_reset ? held(c, m->rh, x_addi(c, i, 2 * n)) : held(c, m->h, i);
-    berth_lower__put(c, m->next, &i, x_mul(c, reset, base));
-    berth_lower__end(c);
-    i = loop_hidden(c, m);
-    berth_expr row = x_addi(c, i, 2 * n);
-    berth_expr state = held(c, m->next, i);
-    if (!m->linear_before_reset) {
-        state = berth_lower__get(c, row_product(c, m, 2, row, m->next, 0));
-        if (has_in(m->op, 3)) state = x_add(c, state, parameter(c, m, 3, x_addi(c, row, 3 * n)));
-    }
-    berth_expr candidate = activate(c, &f[1], clipped(c, m, x_add(c, held(c, m->wx, row), state)));
-    berth_lower__put(c, m->wx, &row, candidate);
-    berth_lower__end(c);
-    i = loop_hidden(c, m);
-    berth_expr z = activate(c, &f[0], clipped(c, m, gate(c, m, 0, i)));
-    berth_expr keep = x_mul(c, z, held(c, m->h, i));
-    berth_expr fresh = x_mul(c, x_sub(c, num(c, m->t, 1), z), held(c, m->wx, x_addi(c, i, 2 * n)));
-    berth_lower__put(c, m->h, &i, x_add(c, fresh, keep));
-    berth_lower__end(c);
-}
-
-static berth_expr peephole(berth_lower *c, const cell *m, int number, berth_expr i,
-                           berth_expr sum) {
-    if (!has_in(m->op, 7)) return sum;
-    berth_expr weight = parameter(c, m, 7, x_addi(c, i, number * m->hidden));
-    return x_add(c, sum, x_mul(c, weight, held(c, m->c, i)));
-}
-
-// Gates i, o, f, c; peepholes i, o, f.
-static void lstm_step(berth_lower *c, const cell *m) {
-    const activation *f = &m->f[m->d * 3];
-    berth_expr i = loop_hidden(c, m);
-    berth_buf in = berth_lower__register(c, "in", m->t);
-    berth_lower__set(c, in,
-                     activate(c, &f[0], clipped(c, m, peephole(c, m, 0, i, gate(c, m, 0, i)))));
-    berth_expr forget =
-        m->input_forget ? x_sub(c, num(c, m->t, 1), berth_lower__get(c, in))
-                        : activate(c, &f[0], clipped(c, m, peephole(c, m, 2, i, gate(c, m, 2, i))));
-    berth_expr fresh =
-        x_mul(c, berth_lower__get(c, in), activate(c, &f[1], clipped(c, m, gate(c, m, 3, i))));
-    berth_lower__put(c, m->c, &i, x_add(c, x_mul(c, forget, held(c, m->c, i)), fresh));
-    berth_expr out = activate(c, &f[0], clipped(c, m, peephole(c, m, 1, i, gate(c, m, 1, i))));
-    berth_lower__put(c, m->h, &i, x_mul(c, out, activate(c, &f[2], held(c, m->c, i))));
-    berth_lower__end(c);
-}
-
-// ---- one direction ------------------------------------------------------------------------------
-
-static void start_states(berth_lower *c, const cell *m) {
+static void start_states(berth_lower *c, cell *m, berth_expr group) {
     berth_expr at[3];
-    berth_expr i = loop_hidden(c, m);
+    berth_expr i = open_states(c, m, group, 0, false);
     state_at(c, m, i, at);
-    berth_lower__put(c, m->h, &i, has_in(m->op, 5) ? in_at(c, m->op, 5, at) : num(c, m->t, 0));
+    hold(c, m, m->h, i, has_in(m->op, 5) ? in_at(c, m->op, 5, at) : num(c, m->dtype, 0));
     if (m->op->kind == BERTH_OP_LSTM)
-        berth_lower__put(c, m->c, &i, has_in(m->op, 6) ? in_at(c, m->op, 6, at) : num(c, m->t, 0));
-    berth_lower__end(c);
+        hold(c, m, m->c, i, has_in(m->op, 6) ? in_at(c, m->op, 6, at) : num(c, m->dtype, 0));
+    berth_lower__end_loops(c, 2);
 }
 
-static void store_output(berth_lower *c, const cell *m, berth_expr t, bool zeros) {
+static void store_output(berth_lower *c, cell *m, const step *now) {
     if (m->op->output_count == 0 || !berth_lower__wanted(c, 0)) return;
-    berth_expr i = loop_hidden(c, m);
+    berth_expr i = open_step(c, m, now);
+    berth_expr t = x_select(c, m->running, m->t, now->s);
     berth_expr at[4] = {m->batch_major ? m->n : t, m->batch_major ? t : ix(c, m->d),
                         m->batch_major ? ix(c, m->d) : m->n, i};
-    berth_lower__store(c, m->op, 0, at, zeros ? num(c, m->t, 0) : held(c, m->h, i));
-    berth_lower__end(c);
+    berth_expr value = x_select(c, m->running, held(c, m, m->h, i), num(c, m->dtype, 0));
+    berth_lower__store(c, m->op, 0, at, value);
+    berth_lower__end_loops(c, 2);
 }
 
-static void store_states(berth_lower *c, const cell *m) {
+static void store_states(berth_lower *c, cell *m, berth_expr group) {
     berth_expr at[3];
-    berth_expr i = loop_hidden(c, m);
+    berth_expr i = open_states(c, m, group, 0, false);
     state_at(c, m, i, at);
-    if (m->op->output_count > 1) berth_lower__store(c, m->op, 1, at, held(c, m->h, i));
-    if (m->op->output_count > 2) berth_lower__store(c, m->op, 2, at, held(c, m->c, i));
-    berth_lower__end(c);
+    if (m->op->output_count > 1) berth_lower__store(c, m->op, 1, at, held(c, m, m->h, i));
+    if (m->op->output_count > 2) berth_lower__store(c, m->op, 2, at, held(c, m, m->c, i));
+    berth_lower__end_loops(c, 2);
 }
 
 static void build_direction(berth_lower *c, cell *m, bool reverse) {
-    int64_t rows = m->gates * m->hidden;
-    m->n = berth_lower__loop(c, "n", m->batch, BERTH_LOOP_PARALLEL);
-    m->h = berth_lower__private(c, "h", m->t, 1, &m->hidden);
-    if (m->op->kind == BERTH_OP_LSTM) m->c = berth_lower__private(c, "c", m->t, 1, &m->hidden);
-    m->wx = berth_lower__private(c, "wx", m->t, 1, &rows);
-    m->rh = berth_lower__private(c, "rh", m->t, 1, &rows);
-    if (m->op->kind == BERTH_OP_GRU) m->next = berth_lower__private(c, "next", m->t, 1, &m->hidden);
-    start_states(c, m);
-    berth_expr length = ix(c, m->steps);
-    if (has_in(m->op, 4)) {  // shorter sequences; the rest of the output is zero
-        berth_expr given = berth_tfn_to_index(c->fn, in_at(c, m->op, 4, &m->n));
-        length = x_max(c, ix(c, 0), x_min(c, given, length));
-    }
+    int64_t sums[2] = {m->rows, m->gates * m->hidden};
+    int64_t state[2] = {m->rows, m->hidden};
+    input_products(c, m);
+    berth_lower__next_nest(c);
+    berth_expr group = berth_lower__loop(c, "group", m->batch / m->rows, BERTH_LOOP_PARALLEL);
+    m->h = berth_lower__private(c, "h", m->dtype, 2, state);
+    if (m->op->kind == BERTH_OP_LSTM) m->c = berth_lower__private(c, "c", m->dtype, 2, state);
+    m->rh = berth_lower__private(c, "rh", m->dtype, 2, sums);
+    if (m->op->kind == BERTH_OP_GRU && !m->linear_before_reset)
+        m->next = berth_lower__private(c, "next", m->dtype, 2, state);
+    start_states(c, m, group);
     berth_expr s = berth_lower__loop(c, "s", m->steps, BERTH_LOOP_SERIAL);
-    berth_expr running = has_in(m->op, 4) ? x_lt(c, s, length) : 0;
-    berth_expr last = x_addi(c, length, -1);
-    berth_expr t = reverse ? x_max(c, ix(c, 0), x_sub(c, last, s)) : s;
-    berth_lower__if(c, running);
-    gate_sums(c, m, t);
-    if (m->op->kind == BERTH_OP_RNN) rnn_step(c, m);
-    if (m->op->kind == BERTH_OP_GRU) gru_step(c, m);
-    if (m->op->kind == BERTH_OP_LSTM) lstm_step(c, m);
-    store_output(c, m, t, false);
+    step at = {group, s, reverse};
+    if (m->op->kind == BERTH_OP_RNN) rnn_step(c, m, &at);
+    if (m->op->kind == BERTH_OP_GRU) gru_step(c, m, &at);
+    if (m->op->kind == BERTH_OP_LSTM) lstm_step(c, m, &at);
+    store_output(c, m, &at);
     berth_lower__end(c);
-    if (running) {
-        berth_lower__if(c, x_unary(c, BERTH_UNARY_NOT, running));
-        store_output(c, m, s, true);
-        berth_lower__end(c);
-    }
-    berth_lower__end(c);
-    store_states(c, m);
+    store_states(c, m, group);
     berth_lower__end(c);
 }
 

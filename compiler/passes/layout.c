@@ -276,9 +276,6 @@ void berth_layout__matrix(pass *p, berth_op_id id) {
     if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
 }
 
-// ---- pass
-// -----------------------------------------------------------------------------------------------------------
-
 static void make_plain(pass *p, berth_op_id id) {
     for (uint32_t i = 0; i < graph_of(p)->ops.data[id].input_count; ++i) {
         berth_value_id value = graph_of(p)->ops.data[id].inputs[i];
@@ -286,6 +283,25 @@ static void make_plain(pass *p, berth_op_id id) {
             berth_layout__set_input(p, id, i, berth_layout__convert(p, value, 0, id, id));
     }
 }
+
+// The weights of recurrent cells, of inputs and of states, in panels of rows: (d, rows, k).
+static bool convert_recurrent(pass *p, berth_op_id id) {
+    make_plain(p, id);
+    for (uint32_t i = 1; i <= 2; ++i) {
+        const berth_op op = graph_of(p)->ops.data[id];
+        const berth_tensor *weights =
+            berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[i]);
+        if (!weights || weights->dtype != BERTH_DTYPE_F32 || weights->rank != 3 ||
+            weights->dims[1] < BLOCK || type_of(p, op.inputs[i])->layout)
+            continue;
+        berth_value_id packed = berth_layout__packed_constant(p, weights, "aBc16b", id);
+        if (packed != BERTH_NONE) berth_layout__set_input(p, id, i, packed);
+    }
+    return true;
+}
+
+// ---- pass
+// -----------------------------------------------------------------------------------------------------------
 
 static berth_status convert(pass *p, berth_op_id id) {
     berth_op_kind kind = graph_of(p)->ops.data[id].kind;
@@ -313,6 +329,8 @@ static berth_status convert(pass *p, berth_op_id id) {
             done = convert_elementwise(p, id);
         else if (kind == BERTH_OP_MATMUL || kind == BERTH_OP_GEMM)
             berth_layout__matrix(p, id);
+        else if (kind == BERTH_OP_RNN || kind == BERTH_OP_GRU || kind == BERTH_OP_LSTM)
+            done = convert_recurrent(p, id);
     }
     if (!done) make_plain(p, id);
     return BERTH_OK;

@@ -1,7 +1,8 @@
 // Serial loops inside a nest (sums, maxima and elementwise passes along a row: softmax,
 // normalisations, reductions over the last dimension) in vectors: every lane accumulates the
 // elements that fall to it, and the lanes are put together behind the loop. Sums are taken in
-// another order from here on, which is what a reduction allows.
+// another order from here on, which is what a reduction allows. Products inside a nest (the steps of
+// recurrent cells) become register tiles, as products that are nests.
 #include <string.h>
 
 #include "compiler/schedule/policy_cpu.h"
@@ -214,8 +215,26 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     return berth_tfn_seq(fn, items, count);
 }
 
+// Loops of what was parallel within the iteration of another nest.
+static void make_serial(berth_tfn *fn, berth_stmt id) {
+    berth_stmt_node *node = berth_tfn_stmt(fn, id);
+    while (node->kind == BERTH_STMT_FOR) {
+        if (node->loop_kind == BERTH_LOOP_PARALLEL) node->loop_kind = BERTH_LOOP_SERIAL;
+        node = berth_tfn_stmt(fn, node->body);
+    }
+}
+
+// A product inside a nest as register tiles; 0 when it is none.
+static berth_stmt tile_inside(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *facts) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, id, &nest) || !berth_nest_is_independent(fn, &nest)) return 0;
+    berth_stmt tiles = berth_cpu__tile_reduction(fn, &nest, facts);
+    if (tiles) make_serial(fn, tiles);
+    return tiles;
+}
+
 // Loops of constant extent, in the order of the body; what is around them stays.
-static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
+static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *facts) {
     const berth_stmt_node node = fn->stmts.data[id];
     int64_t extent = 0;
     if (node.kind == BERTH_STMT_SEQ) {
@@ -223,15 +242,17 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
         bool changed = false;
         for (uint32_t i = 0; i < node.count; ++i) {
             berth_stmt old = fn->lists.data[node.first + i];
-            items[i] = rewrite(fn, old, lanes);
+            items[i] = rewrite(fn, old, facts);
             changed |= items[i] != old;
         }
         return changed ? berth_tfn_seq(fn, items, node.count) : id;
     }
     if (node.kind != BERTH_STMT_FOR || !berth_tfn_const_value(fn, node.value, &extent)) return id;
-    berth_stmt wide = widen_loop(fn, id, extent, lanes);
+    berth_stmt tiles = tile_inside(fn, id, facts);
+    if (tiles) return tiles;
+    berth_stmt wide = widen_loop(fn, id, extent, facts->lanes);
     if (wide != id) return wide;
-    berth_stmt body = rewrite(fn, node.body, lanes);
+    berth_stmt body = rewrite(fn, node.body, facts);
     if (body == node.body) return id;
     return berth_tfn_for(fn, node.var, node.value, (berth_loop_kind)node.loop_kind, body);
 }
@@ -239,6 +260,6 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
 berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts) {
     berth_nest rows = *nest;
-    rows.body = rewrite(fn, nest->body, facts->lanes);
+    rows.body = rewrite(fn, nest->body, facts);
     return rows.body == nest->body ? 0 : berth_nest_emit(fn, &rows);
 }

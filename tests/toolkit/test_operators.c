@@ -30,10 +30,23 @@ typedef struct built {
     berth_status status;
 } built;
 
+// Parameters and results need names where there are several.
+static void name_values(const built *b, const berth_value_id *values, uint32_t count,
+                        const char *what) {
+    berth_graph *graph = berth_graph_get(b->module, b->main);
+    for (uint32_t i = 0; i < count; ++i)
+        graph->values.data[values[i]].name =
+            berth_module_intern(b->module, berth_arena_printf(b->arena, "%s%u", what, i));
+}
+
 static berth_status build_body(void *user) {
     built *b = user;
     b->module = berth_module_create(b->arena, "case");
-    return op_case_build(b->text, b->module, &b->main);
+    BERTH_TRY(op_case_build(b->text, b->module, &b->main));
+    const berth_region *root = &berth_graph_get(b->module, b->main)->regions.data[0];
+    name_values(b, root->params.data, root->params.count, "in");
+    name_values(b, root->results.data, root->results.count, "out");
+    return BERTH_OK;
 }
 
 // The largest difference over one more than the largest value.
