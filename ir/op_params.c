@@ -2,6 +2,7 @@
 // padding of auto_pad = SAME_* and of conv_transpose's output_shape as the operator texts have it.
 #include "ir/op_params.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MAX_EXTENT ((int64_t)1 << 31)  // bounds every factor below, so that no product overflows
@@ -85,7 +86,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 
 // Convolutions and pools, one spatial dimension. The last window of ceil_mode must start inside the
 // input or its front padding.
-static berth_status resolve_forward(berth_window *w, int i, auto_pad mode) {
+static berth_status resolve_forward(berth_window *w, int i, auto_pad mode, bool is_pool) {
     int64_t in = w->input[i];
     int64_t span = (w->kernel[i] - 1) * w->dilations[i] + 1;
     bool same = mode == PAD_SAME_UPPER || mode == PAD_SAME_LOWER;
@@ -106,6 +107,10 @@ static berth_status resolve_forward(berth_window *w, int i, auto_pad mode) {
         return BERTH_OK;
     }
     int64_t room = in + w->pads_begin[i] + w->pads_end[i] - span;
+    if (room < 0 && is_pool) {
+        w->output[i] = 0;
+        return BERTH_OK;
+    }
     if (room < 0)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "the window (%lld wide with dilation) is larger than the padded "
@@ -214,7 +219,7 @@ berth_status berth_window_resolve(const berth_module *module, const berth_op *op
         if (is_transposed(op->kind))
             BERTH_TRY(resolve_transposed(&w, i, mode, wanted[i]));
         else
-            BERTH_TRY(resolve_forward(&w, i, mode));
+            BERTH_TRY(resolve_forward(&w, i, mode, !kernel_dims));
     }
     *out_window = w;
     return BERTH_OK;
@@ -253,6 +258,23 @@ berth_status berth_axis_resolve(int64_t axis, int rank, const char *what, int *o
     return BERTH_OK;
 }
 
+int64_t berth_slice_axis(int64_t extent, int64_t start, int64_t end, int64_t step,
+                         int64_t *out_start) {
+    *out_start = 0;
+    if (extent == 0) return 0;
+    if (start < 0) start += extent;  // cannot overflow: extent > 0
+    if (end < 0) end += extent;
+    int64_t low = step > 0 ? 0 : -1;
+    int64_t high = step > 0 ? extent : extent - 1;
+    start = start < 0 ? 0 : start > high ? high : start;
+    end = end < low ? low : end > high ? high : end;
+    int64_t span = step > 0 ? end - start : start - end;
+    if (span <= 0) return 0;
+    *out_start = start;
+    uint64_t size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    return (int64_t)((uint64_t)(span - 1) / size) + 1;
+}
+
 // A symbol beside an extent other than 1 must equal that extent (or be 1), so the result is the
 // extent.
 static bool broadcast_dim(int64_t a, int64_t b, int64_t *out) {
@@ -285,11 +307,57 @@ berth_status berth_broadcast_dims(const int64_t *a, int a_rank, const int64_t *b
     return BERTH_OK;
 }
 
-double berth_resize_crop_place(double start, double end, int64_t in, int64_t out, int64_t i) {
-    float first = (float)start;
-    float last = (float)end;
-    float reach = (float)(in - 1);
-    if (out <= 1) return (double)(0.5f * (first + last) * reach);
-    float offset = (float)i * (last - first) * reach / (float)(out - 1);
+static double crop_place(const berth_resize_axis *a, int64_t i) {
+    float first = (float)a->roi_start;
+    float last = (float)a->roi_end;
+    float reach = (float)(a->in - 1);
+    if (a->out <= 1) return (double)(0.5f * (first + last) * reach);
+    float offset = (float)i * (last - first) * reach / (float)(a->out - 1);
     return (double)(first * reach + offset);
+}
+
+// In half_pixel_symmetric the input's middle stays the middle, though `out` was rounded.
+static double symmetric_offset(const berth_resize_axis *a) {
+    double in = (double)a->in;
+    return in / 2 * (1 - (double)a->out / (in * a->scale));
+}
+
+// As in ONNX's reference and its test data, align_corners uses the length before rounding
+// (in * scale), which differs from `out` when the scale is given. The others use `out`, as their
+// texts say and as other implementations do.
+double berth_resize_place(const berth_resize_axis *a, int64_t i) {
+    double x = (double)i;
+    double in = (double)a->in;
+    const char *how = a->how;
+    if (strcmp(how, "align_corners") == 0) return i == 0 ? 0 : x * (in - 1) / (in * a->scale - 1);
+    if (strcmp(how, "asymmetric") == 0) return x / a->scale;
+    if (strcmp(how, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / a->scale;
+    if (strcmp(how, "pytorch_half_pixel") == 0 && a->out <= 1) return 0;
+    if (strcmp(how, "tf_crop_and_resize") == 0) return crop_place(a, i);
+    double offset = strcmp(how, "half_pixel_symmetric") == 0 ? symmetric_offset(a) : 0;
+    return offset + (x + 0.5) / a->scale - 0.5;
+}
+
+// The coordinate for choosing the nearest element. Scales are floats: 1.5 / 0.6f is below 2.5, but
+// 2.5 when rounded to a float, as it was meant. So where the coordinate is a quotient by the scale,
+// every step is a float's.
+static double nearest_place(const berth_resize_axis *a, int64_t i) {
+    const char *how = a->how;
+    bool corners = strcmp(how, "align_corners") == 0 || strcmp(how, "tf_crop_and_resize") == 0;
+    if (corners || (strcmp(how, "pytorch_half_pixel") == 0 && a->out <= 1))
+        return berth_resize_place(a, i);
+    bool shifted = strcmp(how, "asymmetric") != 0;
+    float scaled = ((float)i + (shifted ? 0.5f : 0.0f)) / (float)a->scale;
+    float offset = shifted && strcmp(how, "tf_half_pixel_for_nn") != 0 ? -0.5f : 0.0f;
+    if (strcmp(how, "half_pixel_symmetric") == 0) offset = (float)(symmetric_offset(a) - 0.5);
+    return (double)(scaled + offset);
+}
+
+int64_t berth_resize_nearest(const berth_resize_axis *a, const char *rounding, int64_t i) {
+    double x = nearest_place(a, i);
+    double rounded = ceil(x - 0.5);
+    if (strcmp(rounding, "round_prefer_ceil") == 0) rounded = floor(x + 0.5);
+    if (strcmp(rounding, "floor") == 0) rounded = floor(x);
+    if (strcmp(rounding, "ceil") == 0) rounded = ceil(x);
+    return (int64_t)fmax(0, fmin((double)(a->in - 1), rounded));
 }

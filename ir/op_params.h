@@ -32,8 +32,8 @@ typedef struct berth_window {
 // weights for convolutions, NULL for pools (attribute kernel_shape). Extents may be symbolic: the
 // output is then the same symbol where the window keeps the extent, else BERTH_DIM_UNKNOWN, and
 // pads of auto_pad = SAME_* in that dimension are left 0.
-// Errors: INVALID_ARGUMENT (attribute lengths, non-positive strides, a window larger than the
-// padded input, ...); UNSUPPORTED more than BERTH_MAX_SPATIAL spatial dimensions. The messages name
+// A pool whose window is larger than its padded input has no elements; a convolution is refused.
+// Errors: INVALID_ARGUMENT (attribute lengths, non-positive strides, ...); UNSUPPORTED more than BERTH_MAX_SPATIAL spatial dimensions. The messages name
 // no location: the caller prefixes it.
 BERTH_MUST_USE berth_status berth_window_resolve(const berth_module *module, const berth_op *op,
                                                  const int64_t *input_dims, int rank,
@@ -61,16 +61,33 @@ berth_window_phase berth_window_phase_of(const berth_window *window, int i, int6
 BERTH_MUST_USE berth_status berth_axis_resolve(int64_t axis, int rank, const char *what,
                                                int *out_axis);
 
+// One axis of a slice, clamped as ONNX's Slice has it: elements start, start + step, ... before
+// `end`, where a start before the first element is the first one for negative steps, too (unlike
+// numpy's). Returns how many there are; *out_start is in [0, extent), or 0 where there are none.
+// `step` is not 0.
+int64_t berth_slice_axis(int64_t extent, int64_t start, int64_t end, int64_t step,
+                         int64_t *out_start);
+
 // Multidirectional broadcasting of static or symbolic dims (ONNX "Broadcasting"). Errors:
 // INCOMPATIBLE.
 BERTH_MUST_USE berth_status berth_broadcast_dims(const int64_t *a, int a_rank, const int64_t *b,
                                                  int b_rank, int64_t out_dims[BERTH_MAX_RANK],
                                                  int *out_rank);
 
-// Resize in mode tf_crop_and_resize: where output `i` of `out` lies in an axis of `in` elements,
-// for the region [start, end] of it. Computed in floats, in the order of the operator's text: what
-// lies outside of the input is replaced, so a region that ends at the last element must not end
-// 1e-16 behind it.
-double berth_resize_crop_place(double start, double end, int64_t in, int64_t out, int64_t i);
+// One axis of a resize. `how` is the operation's coordinate_transformation_mode.
+typedef struct berth_resize_axis {
+    const char *how;
+    int64_t in, out;
+    double scale;               // out / in, or as given
+    double roi_start, roi_end;  // tf_crop_and_resize
+} berth_resize_axis;
+
+// Where output `i` lies in the input. In tf_crop_and_resize computed in floats, in the order of the
+// operator's text: what lies outside of the input is replaced, so a region that ends at the last
+// element must not end 1e-16 behind it.
+double berth_resize_place(const berth_resize_axis *axis, int64_t i);
+
+// The input's element that is nearest to output `i`; `rounding` is attribute nearest_mode.
+int64_t berth_resize_nearest(const berth_resize_axis *axis, const char *rounding, int64_t i);
 
 #endif  // BERTH_IR_OP_PARAMS_H_

@@ -108,6 +108,12 @@ BERTH_LOWER_NEST_(winograd_output)
 berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale,
                                  berth_expr zero, berth_dtype dtype);
 
+// `value` is to replace `old` as the extremum of a row; with `last` where they are equal, too. NaN
+// never wins: a number replaces it wherever it stands, and only where there is nothing else is its
+// first place named. (ONNX Runtime agrees but where NaN comes first, which it keeps.)
+berth_expr berth_lower__wins(berth_lower *c, berth_expr value, berth_expr old, bool maximum,
+                             bool last);
+
 // Smallest and largest value of a type; infinities for floats.
 berth_expr berth_lower__lowest(berth_lower *c, berth_dtype dtype);
 berth_expr berth_lower__highest(berth_lower *c, berth_dtype dtype);

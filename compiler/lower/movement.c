@@ -118,13 +118,6 @@ berth_expr berth_lower__split(berth_lower *c, const berth_op *op, uint32_t outpu
     return in_at(c, op, 0, mapped);
 }
 
-// Start of a slice with ONNX clamping: negative values count from the end.
-static int64_t clamp_start(int64_t start, int64_t extent, int64_t step) {
-    if (start < 0) start += extent;
-    int64_t high = step < 0 ? extent - 1 : extent;
-    return start < 0 ? 0 : start > high ? high : start;
-}
-
 berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t output,
                               const berth_expr *at) {
     (void)output;
@@ -132,6 +125,7 @@ berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t outpu
     berth_expr mapped[BERTH_MAX_RANK];
     memcpy(mapped, at, (size_t)from->rank * sizeof(*at));
     const berth_tensor *starts = berth_lower__constant(c, op, 1);
+    const berth_tensor *ends = berth_lower__constant(c, op, 2);
     const berth_tensor *axes = has_in(op, 3) ? berth_lower__constant(c, op, 3) : NULL;
     const berth_tensor *steps = has_in(op, 4) ? berth_lower__constant(c, op, 4) : NULL;
     if (c->failure) return num(c, out_dtype(c, op, output), 0);
@@ -140,8 +134,11 @@ berth_expr berth_lower__slice(berth_lower *c, const berth_op *op, uint32_t outpu
         int64_t named = axes ? berth_tensor_get_i64(axes, i) : i;
         int64_t step = steps ? berth_tensor_get_i64(steps, i) : 1;
         if (!berth_lower__check(c, op, berth_axis_resolve(named, from->rank, "axis", &axis))) break;
-        int64_t start = clamp_start(berth_tensor_get_i64(starts, i), from->dims[axis], step);
-        mapped[axis] = x_addi(c, x_muli(c, at[axis], step), start);
+        int64_t start = 0;
+        int64_t count = berth_slice_axis(from->dims[axis], berth_tensor_get_i64(starts, i),
+                                         berth_tensor_get_i64(ends, i), step, &start);
+        // of one element no multiple is taken: a step may be more than an index can hold
+        mapped[axis] = count > 1 ? x_addi(c, x_muli(c, at[axis], step), start) : ix(c, start);
     }
     return in_at(c, op, 0, mapped);
 }

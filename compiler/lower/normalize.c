@@ -13,7 +13,8 @@ typedef struct group {
     berth_expr index;  // of the group
     berth_dtype t;
     berth_expr at[BERTH_MAX_RANK];
-    berth_buf mean;
+    berth_buf shift;  // the mean as rounding left it
+    berth_buf rest;   // the mean is shift + rest
     berth_buf scale;  // 1 / deviation
 } group;
 
@@ -34,19 +35,33 @@ static int64_t member_count(const group *g) {
     return count;
 }
 
-// Leaves the mean and the variance in g->mean and g->scale.
+// Distance of a member from the mean as it was rounded: exact where the two are close.
+static berth_expr shifted(berth_lower *c, const group *g) {
+    return x_sub(c, in_at(c, g->op, 0, g->at), berth_lower__get(c, g->shift));
+}
+
+// Leaves the mean in g->shift and g->rest and the variance in g->scale. Where the mean is large
+// beside the deviation, the rounding of its sum is not small beside the deviation: what it was wrong
+// by is the mean of the distances (Chan, Golub, LeVeque 1983, the corrected two-pass algorithm).
 static void moments(berth_lower *c, group *g) {
     berth_expr count = num(c, g->t, (double)member_count(g));
-    g->mean = berth_lower__register(c, "mean", g->t);
+    g->shift = berth_lower__register(c, "shift", g->t);
+    g->rest = berth_lower__register(c, "rest", g->t);
     g->scale = berth_lower__register(c, "scale", g->t);
-    berth_lower__set(c, g->mean, num(c, g->t, 0));
+    berth_lower__set(c, g->shift, num(c, g->t, 0));
     int loops = open_members(c, g);
-    berth_lower__set(c, g->mean, x_add(c, berth_lower__get(c, g->mean), in_at(c, g->op, 0, g->at)));
+    berth_expr sum = x_add(c, berth_lower__get(c, g->shift), in_at(c, g->op, 0, g->at));
+    berth_lower__set(c, g->shift, sum);
     berth_lower__end_loops(c, loops);
-    berth_lower__set(c, g->mean, x_div(c, berth_lower__get(c, g->mean), count));
+    berth_lower__set(c, g->shift, x_div(c, berth_lower__get(c, g->shift), count));
+    berth_lower__set(c, g->rest, num(c, g->t, 0));
+    loops = open_members(c, g);
+    berth_lower__set(c, g->rest, x_add(c, berth_lower__get(c, g->rest), shifted(c, g)));
+    berth_lower__end_loops(c, loops);
+    berth_lower__set(c, g->rest, x_div(c, berth_lower__get(c, g->rest), count));
     berth_lower__set(c, g->scale, num(c, g->t, 0));
     loops = open_members(c, g);
-    berth_expr distance = x_sub(c, in_at(c, g->op, 0, g->at), berth_lower__get(c, g->mean));
+    berth_expr distance = x_sub(c, shifted(c, g), berth_lower__get(c, g->rest));
     berth_lower__set(c, g->scale, x_fma(c, distance, distance, berth_lower__get(c, g->scale)));
     berth_lower__end_loops(c, loops);
     berth_lower__set(c, g->scale, x_div(c, berth_lower__get(c, g->scale), count));
@@ -58,7 +73,7 @@ static void invert_deviation(berth_lower *c, const group *g, double epsilon) {
 }
 
 static berth_expr normalised(berth_lower *c, const group *g) {
-    berth_expr distance = x_sub(c, in_at(c, g->op, 0, g->at), berth_lower__get(c, g->mean));
+    berth_expr distance = x_sub(c, shifted(c, g), berth_lower__get(c, g->rest));
     return x_mul(c, distance, berth_lower__get(c, g->scale));
 }
 
@@ -118,7 +133,8 @@ void berth_lower__layer_norm(berth_lower *c, const berth_op *op) {
     invert_deviation(c, &g, attr_float(c, op, "epsilon", 1e-5));
     berth_expr stat_at[BERTH_MAX_RANK];
     for (int d = 0; d < g.rank; ++d) stat_at[d] = d < axis ? g.at[d] : ix(c, 0);
-    if (op->output_count > 1) berth_lower__store(c, op, 1, stat_at, berth_lower__get(c, g.mean));
+    berth_expr mean = x_add(c, berth_lower__get(c, g.shift), berth_lower__get(c, g.rest));
+    if (op->output_count > 1) berth_lower__store(c, op, 1, stat_at, mean);
     if (op->output_count > 2) berth_lower__store(c, op, 2, stat_at, berth_lower__get(c, g.scale));
     int inner = open_members(c, &g);
     berth_expr value = x_mul(c, normalised(c, &g), layer_parameter(c, &g, 1));

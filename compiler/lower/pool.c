@@ -66,6 +66,14 @@ static berth_expr flat_index(berth_lower *c, const berth_op *op, const berth_win
     return berth_lower__linearise(c, x->rank, dims, at);
 }
 
+// The lowest value in place of NaN, which the maxima of windows skip, as peers do; a window of
+// nothing else gives that value.
+static berth_expr skip_nan(berth_lower *c, berth_expr value) {
+    berth_dtype t = dtype_of(c, value);
+    if (!berth_dtype_is_float(t)) return value;
+    return x_select(c, x_unary(c, BERTH_UNARY_IS_NAN, value), berth_lower__lowest(c, t), value);
+}
+
 void berth_lower__max_pool(berth_lower *c, const berth_op *op) {
     berth_window w;
     berth_lower_grid grid;
@@ -87,7 +95,7 @@ void berth_lower__max_pool(berth_lower *c, const berth_op *op) {
     open_window(c, &w, grid.at, x_at, &condition);
     if (wants_index) {
         berth_lower__if(c, condition);
-        berth_expr x = in_at(c, op, 0, x_at);
+        berth_expr x = skip_nan(c, in_at(c, op, 0, x_at));
         berth_expr none =
             x_lt(c, berth_lower__get(c, index), berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
         berth_lower__if(c, x_or(c, none, x_gt(c, x, berth_lower__get(c, acc))));
@@ -96,7 +104,8 @@ void berth_lower__max_pool(berth_lower *c, const berth_op *op) {
         berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, flat));
         berth_lower__end_loops(c, 2);
     } else {
-        berth_expr x = x_select(c, condition, in_at(c, op, 0, x_at), berth_lower__lowest(c, t));
+        berth_expr x = skip_nan(c, in_at(c, op, 0, x_at));
+        x = x_select(c, condition, x, berth_lower__lowest(c, t));
         berth_lower__set(c, acc, x_max(c, berth_lower__get(c, acc), x));
     }
     berth_lower__end_loops(c, w.spatial);
@@ -193,6 +202,7 @@ void berth_lower__global_pool(berth_lower *c, const berth_op *op) {
     int loops = berth_lower__inner(c, x->rank, x->dims, ~3u, x_at);
     berth_expr value = in_at(c, op, 0, x_at);
     if (op->kind == BERTH_OP_GLOBAL_LP_POOL) value = power_of(c, value, p);
+    if (maximum) value = skip_nan(c, value);
     berth_expr old = berth_lower__get(c, acc);
     berth_lower__set(c, acc, maximum ? x_max(c, old, value) : x_add(c, old, value));
     berth_lower__end_loops(c, loops);

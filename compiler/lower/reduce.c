@@ -66,27 +66,25 @@ static void input_indices(const reduction *r, int rank, const berth_expr *at, be
 static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reduction *r,
                               berth_expr *x_at) {
     const berth_type *x = in_type(c, op, 0);
-    berth_dtype t = out_dtype(c, op, 0);
-    if (!berth_dtype_is_float(t)) {
-        berth_lower__fail(c, op, "elements of type %s", berth_dtype_name(x->dtype));
-        return num(c, t, 0);
-    }
+    berth_dtype to = out_dtype(c, op, 0);
+    berth_dtype t = berth_dtype_is_float(to) ? to : BERTH_DTYPE_F64;
     berth_buf top = berth_lower__register(c, "top", t);
     berth_buf sum = berth_lower__register(c, "acc", t);
     berth_lower__set(c, top, berth_lower__lowest(c, t));
     berth_lower__set(c, sum, num(c, t, 0));
     int loops = berth_lower__inner(c, x->rank, x->dims, r->mask, x_at);
-    berth_lower__set(c, top, x_max(c, berth_lower__get(c, top), in_at(c, op, 0, x_at)));
+    berth_lower__set(c, top,
+                     x_max(c, berth_lower__get(c, top), x_cast(c, t, in_at(c, op, 0, x_at))));
     berth_lower__end_loops(c, loops);
     berth_expr infinite = x_unary(c, BERTH_UNARY_IS_INF, berth_lower__get(c, top));
     berth_lower__set(c, top, x_select(c, infinite, num(c, t, 0), berth_lower__get(c, top)));
     loops = berth_lower__inner(c, x->rank, x->dims, r->mask, x_at);
-    berth_expr shifted = x_sub(c, in_at(c, op, 0, x_at), berth_lower__get(c, top));
+    berth_expr shifted = x_sub(c, x_cast(c, t, in_at(c, op, 0, x_at)), berth_lower__get(c, top));
     berth_lower__set(c, sum,
                      x_add(c, berth_lower__get(c, sum), x_unary(c, BERTH_UNARY_EXP, shifted)));
     berth_lower__end_loops(c, loops);
-    return x_add(c, x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum)),
-                 berth_lower__get(c, top));
+    berth_expr log = x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum));
+    return x_cast(c, to, x_add(c, log, berth_lower__get(c, top)));
 }
 
 // Sums of integers run in i64; they wrap as those of the type itself do.
@@ -123,6 +121,15 @@ void berth_lower__reduce(berth_lower *c, const berth_op *op) {
 
 // ---- arg_max, arg_min ---------------------------------------------------------------------------
 
+berth_expr berth_lower__wins(berth_lower *c, berth_expr value, berth_expr old, bool maximum,
+                             bool last) {
+    berth_expr beats = last ? (maximum ? x_ge(c, value, old) : x_le(c, value, old))
+                            : (maximum ? x_gt(c, value, old) : x_lt(c, value, old));
+    if (!berth_dtype_is_float(dtype_of(c, value))) return beats;
+    berth_expr number = x_unary(c, BERTH_UNARY_NOT, x_unary(c, BERTH_UNARY_IS_NAN, value));
+    return x_and(c, number, x_or(c, beats, x_unary(c, BERTH_UNARY_IS_NAN, old)));
+}
+
 void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     int axis = berth_lower__axis(c, op, 0, x->rank);
@@ -144,9 +151,7 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     berth_expr value = in_at(c, op, 0, x_at);
     berth_expr old = berth_lower__get(c, best);
     bool maximum = op->kind == BERTH_OP_ARG_MAX;
-    berth_expr better = last ? (maximum ? x_ge(c, value, old) : x_le(c, value, old))
-                             : (maximum ? x_gt(c, value, old) : x_lt(c, value, old));
-    berth_lower__if(c, better);
+    berth_lower__if(c, berth_lower__wins(c, value, old, maximum, last));
     berth_lower__set(c, best, value);
     berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
     berth_lower__end_loops(c, 2);
@@ -186,6 +191,15 @@ void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
 
 // ---- top_k --------------------------------------------------------------------------------------
 
+// a < b in the order of top_k, where NaN is above every number and equal to itself: the order of
+// ONNX Runtime, and that in which others sort. Every element has a place in it, so there is always a
+// next one.
+static berth_expr ranks_below(berth_lower *c, berth_expr a, berth_expr b) {
+    if (!berth_dtype_is_float(dtype_of(c, a))) return x_lt(c, a, b);
+    berth_expr above = x_unary(c, BERTH_UNARY_NOT, x_ge(c, a, b));  // or one of them is NaN
+    return x_and(c, above, x_unary(c, BERTH_UNARY_NOT, x_unary(c, BERTH_UNARY_IS_NAN, a)));
+}
+
 // Selection: the j-th result is the best element strictly after the (j-1)-th in the order (value,
 // then lower index). O(extent * k) per row, no storage.
 static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr *at,
@@ -204,12 +218,14 @@ static void select_next(berth_lower *c, const berth_op *op, int axis, berth_expr
     berth_expr l = berth_lower__get(c, last);
     berth_expr li = berth_lower__get(c, last_index);
     berth_expr minus = berth_tfn_int(c->fn, index_type, 0);
-    berth_expr after =
-        x_or(c, largest ? x_lt(c, x, l) : x_gt(c, x, l), x_and(c, x_eq(c, x, l), x_gt(c, i, li)));
+    berth_expr worse = largest ? ranks_below(c, x, l) : ranks_below(c, l, x);
+    berth_expr preferred = largest ? ranks_below(c, l, x) : ranks_below(c, x, l);
+    berth_expr tie = x_unary(c, BERTH_UNARY_NOT, preferred);
+    berth_expr after = x_or(c, worse, x_and(c, x_gt(c, i, li), tie));
     berth_expr free_element = x_or(c, x_lt(c, li, minus), after);
     berth_expr b = berth_lower__get(c, best);
     berth_expr better = x_or(c, x_lt(c, berth_lower__get(c, best_index), minus),
-                             largest ? x_gt(c, x, b) : x_lt(c, x, b));
+                             largest ? ranks_below(c, b, x) : ranks_below(c, x, b));
     berth_lower__if(c, x_and(c, free_element, better));
     berth_lower__set(c, best, x);
     berth_lower__set(c, best_index, i);

@@ -9,16 +9,12 @@
 enum { max_denominator = 8192, max_taps = 256 };
 
 typedef struct axis {
+    berth_resize_axis place;
     bool active;
-    int64_t in;
-    int64_t out;
-    double scale;
     double shift;  // source coordinate = (i + shift) * numerator / denominator + offset
     double numerator;
     double denominator;
     double offset;
-    double roi_start;
-    double roi_end;
     bool crop;  // tf_crop_and_resize
 } axis;
 
@@ -61,42 +57,44 @@ static void scales_from_sizes(berth_lower *c, resize *r, const berth_tensor *siz
     double common = 0;
     for (int i = 0; i < count; ++i) {
         axis *a = &r->axes[axes[i]];
-        a->scale = berth_tensor_get_f64(sizes, i) / (double)a->in;
-        if (i == 0 || (larger ? a->scale > common : a->scale < common)) common = a->scale;
+        a->place.scale = berth_tensor_get_f64(sizes, i) / (double)a->place.in;
+        if (i == 0 || (larger ? a->place.scale > common : a->place.scale < common))
+            common = a->place.scale;
     }
     for (int i = 0; strcmp(policy, "stretch") != 0 && i < count; ++i)
-        r->axes[axes[i]].scale = common;
+        r->axes[axes[i]].place.scale = common;
 }
 
 // The affine map of one axis. In align_corners the length before rounding (in * scale) takes part,
 // as in ONNX's test data; elsewhere the extent does.
 static bool place_axis(const char *how, axis *a) {
-    double in = (double)a->in;
-    double length = in * a->scale;
+    double in = (double)a->place.in;
+    double length = in * a->place.scale;
     a->shift = 0.5;
     a->numerator = 1;
-    a->denominator = a->scale;
+    a->denominator = a->place.scale;
     a->offset = -0.5;
     if (strcmp(how, "half_pixel") == 0) return true;
     if (strcmp(how, "pytorch_half_pixel") == 0) {
-        if (a->out <= 1) a->numerator = a->offset = 0;
+        if (a->place.out <= 1) a->numerator = a->offset = 0;
     } else if (strcmp(how, "asymmetric") == 0) {
         a->shift = a->offset = 0;
     } else if (strcmp(how, "tf_half_pixel_for_nn") == 0) {
         a->offset = 0;
     } else if (strcmp(how, "align_corners") == 0) {
         a->shift = a->offset = 0;
-        a->numerator = a->out == 1 ? 0 : in - 1;
-        a->denominator = a->out == 1 ? 1 : length - 1;
+        a->numerator = a->place.out == 1 ? 0 : in - 1;
+        a->denominator = a->place.out == 1 ? 1 : length - 1;
     } else if (strcmp(how, "half_pixel_symmetric") == 0) {
-        a->offset = in / 2 * (1 - (double)a->out / length) - 0.5;
+        a->offset = in / 2 * (1 - (double)a->place.out / length) - 0.5;
     } else if (strcmp(how, "tf_crop_and_resize") == 0) {
         a->crop = true;
-        bool line = a->out > 1;
+        bool line = a->place.out > 1;
         a->shift = 0;
-        a->numerator = line ? (a->roi_end - a->roi_start) * (in - 1) : 0;
-        a->denominator = line ? (double)(a->out - 1) : 1;
-        a->offset = line ? a->roi_start * (in - 1) : 0.5 * (a->roi_start + a->roi_end) * (in - 1);
+        a->numerator = line ? (a->place.roi_end - a->place.roi_start) * (in - 1) : 0;
+        a->denominator = line ? (double)(a->place.out - 1) : 1;
+        a->offset = line ? a->place.roi_start * (in - 1)
+                         : 0.5 * (a->place.roi_start + a->place.roi_end) * (in - 1);
     } else {
         return false;
     }
@@ -104,7 +102,7 @@ static bool place_axis(const char *how, axis *a) {
 }
 
 static double source_coordinate(const axis *a, int64_t i) {
-    if (a->crop) return berth_resize_crop_place(a->roi_start, a->roi_end, a->in, a->out, i);
+    if (a->crop) return berth_resize_place(&a->place, i);
     return ((double)i + a->shift) * a->numerator / a->denominator + a->offset;
 }
 
@@ -122,8 +120,7 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
     r->antialias = attr_int(c, op, "antialias", 0) != 0;
     r->cubic_a = attr_float(c, op, "cubic_coeff_a", -0.75);
     for (int d = 0; d < x->rank; ++d)
-        r->axes[d] =
-            (axis){.in = x->dims[d], .out = out_type(c, op, 0)->dims[d], .scale = 1, .roi_end = 1};
+        r->axes[d] = (axis){.place = {how, x->dims[d], out_type(c, op, 0)->dims[d], 1, 0, 1}};
     int count = listed_axes(c, op, x->rank, axes);
     const berth_tensor *given = sizes ? sizes : scales;
     if (c->failure) return false;
@@ -134,13 +131,13 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
     if (sizes) scales_from_sizes(c, r, sizes, axes, count);
     for (int i = 0; i < count; ++i) {
         axis *a = &r->axes[axes[i]];
-        if (!sizes) a->scale = berth_tensor_get_f64(scales, i);
-        if (crop) a->roi_start = berth_tensor_get_f64(roi, i);
-        if (crop) a->roi_end = berth_tensor_get_f64(roi, i + count);
-        a->active = crop || a->scale != 1 || a->in != a->out;
-        if (!(a->scale > 0) || !place_axis(how, a)) {
-            berth_lower__fail(c, op, "scale %g with coordinate_transformation_mode %s", a->scale,
-                              how);
+        if (!sizes) a->place.scale = berth_tensor_get_f64(scales, i);
+        if (crop) a->place.roi_start = berth_tensor_get_f64(roi, i);
+        if (crop) a->place.roi_end = berth_tensor_get_f64(roi, i + count);
+        a->active = crop || a->place.scale != 1 || a->place.in != a->place.out;
+        if (!(a->place.scale > 0) || !place_axis(how, a)) {
+            berth_lower__fail(c, op, "scale %g with coordinate_transformation_mode %s",
+                              a->place.scale, how);
             return false;
         }
     }
@@ -149,32 +146,15 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
 
 // ---- nearest ------------------------------------------------------------------------------------
 
-// Scales are floats: 1.5 / 0.6f is below 2.5, but 2.5 when rounded to a float, as it was meant. So
-// where the coordinate is a quotient by the scale, every step is a float's.
-static double nearest_coordinate(const axis *a, int64_t i) {
-    if (a->crop || a->numerator != 1) return source_coordinate(a, i);
-    float scaled = ((float)i + (float)a->shift) / (float)a->denominator;
-    return (double)(scaled + (float)a->offset);
-}
-
-static int64_t nearest_index(const resize *r, const axis *a, int64_t i) {
-    double x = nearest_coordinate(a, i);
-    double rounded = ceil(x - 0.5);
-    if (strcmp(r->nearest, "round_prefer_ceil") == 0) rounded = floor(x + 0.5);
-    if (strcmp(r->nearest, "floor") == 0) rounded = floor(x);
-    if (strcmp(r->nearest, "ceil") == 0) rounded = ceil(x);
-    return (int64_t)fmax(0, fmin((double)(a->in - 1), rounded));
-}
-
 // Finds q with clamp(floor((p * i + q) / r)) = nearest index for every i. O(out).
 static bool fit_quotient(const resize *r, const axis *a, int64_t p, int64_t den, int64_t *out_q) {
     int64_t low = INT64_MIN;
     int64_t high = INT64_MAX;
-    for (int64_t i = 0; i < a->out; ++i) {
-        int64_t wanted = nearest_index(r, a, i);
+    for (int64_t i = 0; i < a->place.out; ++i) {
+        int64_t wanted = berth_resize_nearest(&a->place, r->nearest, i);
         int64_t least = wanted * den - p * i;
         if (wanted > 0 && least > low) low = least;
-        if (wanted < a->in - 1 && least + den - 1 < high) high = least + den - 1;
+        if (wanted < a->place.in - 1 && least + den - 1 < high) high = least + den - 1;
         if (low > high) return false;
     }
     *out_q = low > INT64_MIN ? low : high < INT64_MAX ? high : 0;
@@ -192,12 +172,12 @@ static berth_expr nearest_at(berth_lower *c, const resize *r, int d) {
     for (int64_t den = 1; den <= max_denominator; ++den) {
         int64_t p = llround(slope * (double)den);
         int64_t q = 0;
-        if (fabs((double)p - slope * (double)den) * (double)a->out > (double)den) continue;
+        if (fabs((double)p - slope * (double)den) * (double)a->place.out > (double)den) continue;
         if (!fit_quotient(r, a, p, den, &q)) continue;
         berth_expr scaled = x_addi(c, x_muli(c, r->at[d], p), q);
-        return clamp_index(c, x_div(c, scaled, ix(c, den)), a->in);
+        return clamp_index(c, x_div(c, scaled, ix(c, den)), a->place.in);
     }
-    berth_lower__fail(c, r->op, "scale %g of dimension %d has no exact form", a->scale, d);
+    berth_lower__fail(c, r->op, "scale %g of dimension %d has no exact form", a->place.scale, d);
     return r->at[d];
 }
 
@@ -256,7 +236,7 @@ typedef struct taps {
 
 static bool find_taps(berth_lower *c, const resize *r, int d, berth_dtype t, taps *out) {
     const axis *a = &r->axes[d];
-    double stretch = r->antialias && a->scale < 1 ? a->scale : 1;
+    double stretch = r->antialias && a->place.scale < 1 ? a->place.scale : 1;
     int64_t start = (int64_t)floor(-(r->mode == 'l' ? 1 : 2) / stretch) + 1;
     int64_t count = 2 - 2 * start;
     berth_expr low = 0;
@@ -272,9 +252,9 @@ static bool find_taps(berth_lower *c, const resize *r, int d, berth_dtype t, tap
         berth_expr place = x_addi(c, low, start + k);
         berth_expr distance = x_sub(c, num(c, t, (double)(start + k)), rest);
         berth_expr weight = kernel_weight(c, r, x_mul(c, distance, num(c, t, stretch)));
-        berth_expr inside = x_and(c, x_ge(c, place, ix(c, 0)), x_lt(c, place, ix(c, a->in)));
+        berth_expr inside = x_and(c, x_ge(c, place, ix(c, 0)), x_lt(c, place, ix(c, a->place.in)));
         if (r->exclude_outside) weight = x_select(c, inside, weight, num(c, t, 0));
-        out->index[k] = clamp_index(c, place, a->in);
+        out->index[k] = clamp_index(c, place, a->place.in);
         out->weight[k] = weight;
         total = total ? x_add(c, total, weight) : weight;
     }
@@ -308,11 +288,11 @@ static berth_expr inside_crop(berth_lower *c, const resize *r) {
     berth_expr inside = 0;
     for (int d = 0; d < r->rank; ++d) {
         const axis *a = &r->axes[d];
-        int64_t first = a->out;
+        int64_t first = a->place.out;
         int64_t end = 0;
-        for (int64_t i = 0; a->active && i < a->out; ++i) {
+        for (int64_t i = 0; a->active && i < a->place.out; ++i) {
             double x = source_coordinate(a, i);
-            if (x < 0 || x > (double)(a->in - 1)) continue;
+            if (x < 0 || x > (double)(a->place.in - 1)) continue;
             if (i < first) first = i;
             end = i + 1;
         }

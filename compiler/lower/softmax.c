@@ -2,6 +2,8 @@
 // serial inside.
 #include "compiler/lower/families.h"
 
+#include <math.h>
+
 enum { max_private_row = 1024 };  // elements kept beside a row instead of being computed twice
 
 typedef struct row {
@@ -70,17 +72,17 @@ void berth_lower__softmax(berth_lower *c, const berth_op *op) {
     berth_lower__end_loops(c, r.loops + 1);
 }
 
-// 1 at the first maximum, 0 elsewhere
+// 1 at the first maximum, 0 elsewhere; NaN never wins, as in arg_max
 void berth_lower__hardmax(berth_lower *c, const berth_op *op) {
     row r;
     if (!open_row(c, op, -1, &r)) return;
     berth_buf top = berth_lower__register(c, "top", r.t);
     berth_buf index = berth_lower__register(c, "index", BERTH_DTYPE_I64);
-    berth_lower__set(c, top, berth_lower__lowest(c, r.t));
+    berth_lower__set(c, top, num(c, r.t, NAN));
     berth_lower__set(c, index, berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
     berth_expr i = loop_row(c, &r);
     berth_expr x = in_at(c, op, 0, r.at);
-    berth_lower__if(c, x_gt(c, x, berth_lower__get(c, top)));
+    berth_lower__if(c, berth_lower__wins(c, x, berth_lower__get(c, top), true, false));
     berth_lower__set(c, top, x);
     berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
     berth_lower__end_loops(c, 2);

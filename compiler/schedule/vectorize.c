@@ -163,9 +163,30 @@ static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
     return v->failed ? 0 : berth_tfn_binary(v->fn, (berth_binary)node.op, a, b);
 }
 
+// `load` is made wherever `id` is computed.
+static bool loads_same(const berth_tfn *fn, berth_expr id, berth_expr load) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return false;
+    if (node->kind == BERTH_EXPR_LOAD) return berth_tfn_expr_equal(fn, id, load);
+    if (node->kind == BERTH_EXPR_SELECT) return loads_same(fn, node->a, load);
+    return loads_same(fn, node->a, load) || loads_same(fn, node->b, load) ||
+           loads_same(fn, node->c, load);
+}
+
+// A branch that loads nothing, or one element that the condition has loaded already: it may be
+// computed where it is not taken.
+static bool is_free_branch(const berth_tfn *fn, berth_expr branch, berth_expr condition) {
+    if (!has_loads(fn, branch)) return true;
+    return fn->exprs.data[branch].kind == BERTH_EXPR_LOAD && loads_same(fn, condition, branch);
+}
+
 static berth_expr vector_select(vectorizer *v, berth_expr_node node) {
     bool by_lane = varies(v, node.a);
-    if (by_lane && (has_loads(v->fn, node.b) || has_loads(v->fn, node.c))) return fail(v);
+    if (by_lane &&
+        !(is_free_branch(v->fn, node.b, node.a) && is_free_branch(v->fn, node.c, node.a)))
+        return fail(v);
     berth_expr condition = by_lane ? vectorize(v, node.a) : node.a;
     berth_expr b = vectorize(v, node.b);
     berth_expr c = vectorize(v, node.c);

@@ -144,23 +144,6 @@ berth_status berth_eval__split(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
-// One axis of a slice: clamps start and end as the ONNX Slice text has it; gives start and extent.
-static berth_status slice_axis(int64_t extent, int64_t start, int64_t end, int64_t step,
-                               int64_t *out_start, int64_t *out_extent) {
-    if (step == 0 || step == INT64_MIN)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "steps has an entry that is 0");
-    if (start < 0) start += extent;  // cannot overflow: extent >= 0
-    if (end < 0) end += extent;
-    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-    start = start < 0 ? 0 : start > high ? high : start;
-    end = end < low ? low : end > high ? high : end;
-    int64_t span = step > 0 ? end - start : start - end;
-    int64_t size = step > 0 ? step : -step;
-    *out_start = start;
-    *out_extent = span > 0 ? (span - 1) / size + 1 : 0;
-    return BERTH_OK;
-}
-
 berth_status berth_eval__slice(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];
     const berth_tensor *axes = berth_eval__optional(ctx, 3), *steps = berth_eval__optional(ctx, 4);
@@ -182,7 +165,9 @@ berth_status berth_eval__slice(berth_eval_context *ctx) {
         int64_t start = 0;
         if (axes) BERTH_TRY(berth_axis_resolve(axis_list[i], x->rank, "axes", &axis));
         int64_t step = steps ? step_list[i] : 1;
-        BERTH_TRY(slice_axis(x->dims[axis], starts[i], ends[i], step, &start, &dims[axis]));
+        if (step == 0)
+            return berth_status_make(BERTH_INVALID_ARGUMENT, "steps has an entry that is 0");
+        dims[axis] = berth_slice_axis(x->dims[axis], starts[i], ends[i], step, &start);
         base += start * strides[axis];
         strides[axis] = dims[axis] > 1 ? strides[axis] * step : 0;
     }

@@ -209,7 +209,9 @@ berth_status berth_eval__hardmax(berth_eval_context *ctx) {
     for (int64_t i = 0; l.extent > 0 && i < l.count; ++i) {
         int64_t base = line_base(&l, i), best = 0;
         for (int64_t k = 1; k < l.extent; ++k)
-            if (values[base + k * l.inner] > values[base + best * l.inner]) best = k;
+            if (values[base + k * l.inner] > values[base + best * l.inner] ||
+                (isnan(values[base + best * l.inner]) && !isnan(values[base + k * l.inner])))
+                best = k;  // NaN never wins, as in arg_max
         berth_eval__set_f64(&ctx->outputs[0], base + best * l.inner, 1);
     }
     return BERTH_OK;

@@ -68,17 +68,17 @@ static void max_at(berth_eval_context *ctx, const pool *p, const taps *t, int64_
                    int64_t place, bool columns) {
     const berth_tensor *x = &ctx->inputs[0];
     int64_t base = plane * p->in_plane, to = plane * p->out_plane + place, best = 0;
-    if (t->count == 0) {  // the window lies in the padding
-        berth_eval__set_f64(&ctx->outputs[0], to, -INFINITY);
-        return;
-    }
-    for (int64_t i = 1; i < t->count; ++i) {
+    double top = -INFINITY;
+    for (int64_t i = 0; i < t->count; ++i) {
         double value = berth_tensor_get_f64(x, base + t->offsets[i]);
-        if (value > berth_tensor_get_f64(x, base + t->offsets[best]) || isnan(value)) best = i;
+        if (value > top) top = value, best = i;  // never NaN, which is skipped
     }
-    berth_eval__copy_element(ctx->outputs[0].data, to, x->data, base + t->offsets[best],
-                             berth_dtype_size_bytes(x->dtype));
-    if (berth_eval__has_output(ctx, 1))
+    if (isinf(top) && top < 0)  // nothing, or nothing above it
+        berth_eval__set_f64(&ctx->outputs[0], to, -INFINITY);
+    else
+        berth_eval__copy_element(ctx->outputs[0].data, to, x->data, base + t->offsets[best],
+                                 berth_dtype_size_bytes(x->dtype));
+    if (t->count > 0 && berth_eval__has_output(ctx, 1))
         berth_tensor_set_i64(&ctx->outputs[1], to,
                              base + (columns ? t->column_offsets : t->offsets)[best]);
 }
@@ -165,7 +165,7 @@ berth_status berth_eval__global_pool(berth_eval_context *ctx) {
         for (int64_t k = 0; k < plane; ++k) {
             double value = values[i * plane + k];
             if (kind == BERTH_OP_GLOBAL_MAX_POOL)
-                sum = isnan(value) || value > sum ? value : sum;
+                sum = value > sum ? value : sum;  // NaN is skipped, as in max_pool
             else
                 sum += kind == BERTH_OP_GLOBAL_LP_POOL ? pow(fabs(value), power) : value;
         }

@@ -186,6 +186,8 @@ berth_status berth_eval__arg_reduce(berth_eval_context *ctx) {
             int64_t here = base + k * inner, held = base + best * inner;
             double a = berth_tensor_get_f64(x, here), b = berth_tensor_get_f64(x, held);
             int order = (a > b) - (a < b);
+            if (isnan(a)) continue;  // NaN never wins
+            if (isnan(b)) order = largest ? 1 : -1;
             if (exact) {
                 int64_t m = (int64_t)((uint64_t)berth_tensor_get_i64(x, here) ^ flip);
                 int64_t n = (int64_t)((uint64_t)berth_tensor_get_i64(x, held) ^ flip);

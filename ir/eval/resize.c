@@ -7,9 +7,7 @@
 #include "ir/op_params.h"
 
 typedef struct resize_axis {
-    int64_t in, out;
-    double scale;  // out / in, or as given
-    double roi_start, roi_end;
+    berth_resize_axis at;
     bool active;
 } resize_axis;
 
@@ -19,43 +17,6 @@ typedef struct resize {
     bool exclude_outside, antialias, crop;
     double cubic_a, extrapolation;
 } resize;
-
-// As in ONNX's reference and its test data, align_corners uses the length before rounding
-// (in * scale), which differs from `out` when the scale is given. The others use `out`, as their
-// texts say and as other implementations do.
-static double source_coordinate(const resize *r, const resize_axis *a, int64_t i) {
-    double x = (double)i, in = (double)a->in, length = in * a->scale;
-    const char *how = r->coordinates;
-    if (strcmp(how, "align_corners") == 0) return i == 0 ? 0 : x * (in - 1) / (length - 1);
-    if (strcmp(how, "asymmetric") == 0) return x / a->scale;
-    if (strcmp(how, "tf_half_pixel_for_nn") == 0) return (x + 0.5) / a->scale;
-    if (strcmp(how, "pytorch_half_pixel") == 0 && a->out <= 1) return 0;
-    if (strcmp(how, "half_pixel_symmetric") == 0)
-        return in / 2 * (1 - (double)a->out / length) + (x + 0.5) / a->scale - 0.5;
-    if (r->crop) return berth_resize_crop_place(a->roi_start, a->roi_end, a->in, a->out, i);
-    return (x + 0.5) / a->scale - 0.5;
-}
-
-// The coordinate for choosing the nearest element. Scales are floats: 1.5 / 0.6f is below 2.5, but
-// 2.5 when rounded to a float, as it was meant. So every step of the simple formulas is a float's.
-static double nearest_coordinate(const resize *r, const resize_axis *a, int64_t i) {
-    bool corners = strcmp(r->coordinates, "align_corners") == 0;
-    bool half = strcmp(r->coordinates, "half_pixel") == 0 ||
-                (strcmp(r->coordinates, "pytorch_half_pixel") == 0 && a->out > 1);
-    bool plain = strcmp(r->coordinates, "asymmetric") == 0;
-    if (corners || (!half && !plain)) return source_coordinate(r, a, i);
-    float shift = half ? 0.5f : 0.0f;
-    float scaled = ((float)i + shift) / (float)a->scale;
-    return (double)(scaled - shift);
-}
-
-static int64_t nearest_index(const resize *r, const resize_axis *a, int64_t i) {
-    double x = nearest_coordinate(r, a, i), rounded = ceil(x - 0.5);
-    if (strcmp(r->nearest, "round_prefer_ceil") == 0) rounded = floor(x + 0.5);
-    if (strcmp(r->nearest, "floor") == 0) rounded = floor(x);
-    if (strcmp(r->nearest, "ceil") == 0) rounded = ceil(x);
-    return (int64_t)fmax(0, fmin((double)(a->in - 1), rounded));
-}
 
 static double kernel_weight(const resize *r, double distance) {
     double x = fabs(distance), a = r->cubic_a;
@@ -67,14 +28,14 @@ static double kernel_weight(const resize *r, double distance) {
 // Taps around output i: *out_first and the normalised weights; returns how many.
 static int64_t find_taps(const resize *r, const resize_axis *a, int64_t i, double *weights,
                          int64_t *out_first) {
-    double x = source_coordinate(r, a, i), low = floor(x), total = 0;
-    double stretch = r->antialias && a->scale < 1 ? a->scale : 1;
+    double x = berth_resize_place(&a->at, i), low = floor(x), total = 0;
+    double stretch = r->antialias && a->at.scale < 1 ? a->at.scale : 1;
     double radius = r->mode[0] == 'l' ? 1 : 2;
     int64_t start = (int64_t)floor(-radius / stretch) + 1, count = 2 - 2 * start;
     *out_first = (int64_t)low + start;
     for (int64_t k = 0; k < count; ++k) {
         int64_t place = *out_first + k;
-        bool outside = place < 0 || place >= a->in;
+        bool outside = place < 0 || place >= a->at.in;
         weights[k] = r->exclude_outside && outside
                          ? 0
                          : kernel_weight(r, ((double)(start + k) - (x - low)) * stretch);
@@ -90,21 +51,21 @@ static const double *resize_one(berth_eval_context *ctx, const resize *r, int ax
     const resize_axis *a = &r->axes[axis];
     int64_t outer = berth_eval__product(dims, 0, axis);
     int64_t inner = berth_eval__product(dims, axis + 1, rank);
-    double *result = berth_eval__doubles(ctx, outer * a->out * inner);
-    double span = ceil(2 / (a->scale < 1 ? a->scale : 1));
+    double *result = berth_eval__doubles(ctx, outer * a->at.out * inner);
+    double span = ceil(2 / (a->at.scale < 1 ? a->at.scale : 1));
     double *weights = berth_eval__doubles(ctx, 2 * (int64_t)span + 4);
-    for (int64_t i = 0; i < a->out; ++i) {
+    for (int64_t i = 0; i < a->at.out; ++i) {
         int64_t first = 0, count = find_taps(r, a, i, weights, &first);
         for (int64_t k = 0; k < count; ++k) {
             int64_t place = first + k;
-            place = place < 0 ? 0 : place >= a->in ? a->in - 1 : place;
+            place = place < 0 ? 0 : place >= a->at.in ? a->at.in - 1 : place;
             for (int64_t o = 0; o < outer; ++o)
                 for (int64_t j = 0; j < inner; ++j)
-                    result[(o * a->out + i) * inner + j] +=
-                        weights[k] * values[(o * a->in + place) * inner + j];
+                    result[(o * a->at.out + i) * inner + j] +=
+                        weights[k] * values[(o * a->at.in + place) * inner + j];
         }
     }
-    dims[axis] = a->out;
+    dims[axis] = a->at.out;
     return result;
 }
 
@@ -114,9 +75,11 @@ static void resize_nearest(berth_eval_context *ctx, const resize *r) {
     int64_t *places[BERTH_MAX_RANK], strides[BERTH_MAX_RANK], index[BERTH_MAX_RANK] = {0};
     berth_eval__strides(x, strides);
     for (int d = 0; d < x->rank; ++d) {
-        places[d] = berth_eval__indices(ctx, r->axes[d].out);
-        for (int64_t i = 0; i < r->axes[d].out; ++i)
-            places[d][i] = (r->axes[d].active ? nearest_index(r, &r->axes[d], i) : i) * strides[d];
+        places[d] = berth_eval__indices(ctx, r->axes[d].at.out);
+        for (int64_t i = 0; i < r->axes[d].at.out; ++i)
+            places[d][i] =
+                (r->axes[d].active ? berth_resize_nearest(&r->axes[d].at, r->nearest, i) : i) *
+                strides[d];
     }
     int64_t count = berth_tensor_element_count(out);
     for (int64_t i = 0; i < count; ++i, berth_eval__next(index, out->dims, out->rank)) {
@@ -134,8 +97,8 @@ static void extrapolate(berth_eval_context *ctx, const resize *r) {
         bool outside = false;
         for (int d = 0; d < out->rank && !outside; ++d) {
             if (!r->axes[d].active) continue;
-            double x = source_coordinate(r, &r->axes[d], index[d]);
-            outside = x < 0 || x > (double)(r->axes[d].in - 1);
+            double x = berth_resize_place(&r->axes[d].at, index[d]);
+            outside = x < 0 || x > (double)(r->axes[d].at.in - 1);
         }
         if (outside) berth_eval__set_f64(out, i, r->extrapolation);
     }
@@ -156,14 +119,14 @@ static berth_status apply_sizes(const berth_eval_context *ctx, const berth_tenso
     BERTH_TRY(berth_eval__need_count(sizes, "sizes", count));
     for (int i = 0; i < count; ++i) {
         resize_axis *a = &r->axes[axes[i]];
-        a->out = berth_tensor_get_i64(sizes, i);
-        a->scale = (double)a->out / (double)a->in;
-        if (i == 0 || (larger ? a->scale > common : a->scale < common)) common = a->scale;
+        a->at.out = berth_tensor_get_i64(sizes, i);
+        a->at.scale = (double)a->at.out / (double)a->at.in;
+        if (i == 0 || (larger ? a->at.scale > common : a->at.scale < common)) common = a->at.scale;
     }
     for (int i = 0; !stretch && i < count; ++i) {
         resize_axis *a = &r->axes[axes[i]];
-        a->scale = common;
-        a->out = (int64_t)floor(common * (double)a->in + 0.5);
+        a->at.scale = common;
+        a->at.out = (int64_t)floor(common * (double)a->at.in + 0.5);
     }
     return BERTH_OK;
 }
@@ -177,7 +140,7 @@ static berth_status read_axes(const berth_eval_context *ctx, resize *r) {
     if (count > BERTH_MAX_RANK || (!scales && !sizes))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "neither scales nor sizes are given");
     for (int d = 0; d < x->rank; ++d)
-        r->axes[d] = (resize_axis){.in = x->dims[d], .out = x->dims[d], .scale = 1, .roi_end = 1};
+        r->axes[d] = (resize_axis){.at = {r->coordinates, x->dims[d], x->dims[d], 1, 0, 1}};
     for (int i = 0; i < count; ++i) {
         axes[i] = i;
         if (list) BERTH_TRY(berth_axis_resolve(list[i], x->rank, "axes", &axes[i]));
@@ -190,19 +153,19 @@ static berth_status read_axes(const berth_eval_context *ctx, resize *r) {
     for (int i = 0; i < count; ++i) {
         resize_axis *a = &r->axes[axes[i]];
         if (!sizes) {
-            a->scale = berth_tensor_get_f64(scales, i);
-            double extent = floor((double)a->in * a->scale);
-            a->out = extent < 0x1p40 ? (int64_t)extent : -1;
+            a->at.scale = berth_tensor_get_f64(scales, i);
+            double extent = floor((double)a->at.in * a->at.scale);
+            a->at.out = extent < 0x1p40 ? (int64_t)extent : -1;
         }
-        if (!(a->scale > 0) || a->in < 1 || a->out < 0)
+        if (!(a->at.scale > 0) || a->at.in < 1 || a->at.out < 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "dimension %d of extent %lld cannot be scaled by %g", axes[i],
-                                     (long long)a->in, a->scale);
+                                     (long long)a->at.in, a->at.scale);
         if (r->crop) {
-            a->roi_start = berth_tensor_get_f64(roi, i);
-            a->roi_end = berth_tensor_get_f64(roi, i + count);
+            a->at.roi_start = berth_tensor_get_f64(roi, i);
+            a->at.roi_end = berth_tensor_get_f64(roi, i + count);
         }
-        if (a->scale == 1 && a->in == a->out && !r->crop) a->active = false;
+        if (a->at.scale == 1 && a->at.in == a->at.out && !r->crop) a->active = false;
     }
     return BERTH_OK;
 }
@@ -237,7 +200,7 @@ berth_status berth_eval__resize(berth_eval_context *ctx) {
     int64_t dims[BERTH_MAX_RANK];
     BERTH_TRY(check_modes(&r));
     BERTH_TRY(read_axes(ctx, &r));
-    for (int d = 0; d < x->rank; ++d) dims[d] = r.axes[d].out;
+    for (int d = 0; d < x->rank; ++d) dims[d] = r.axes[d].at.out;
     BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, x->rank, dims));
     if (strcmp(r.mode, "nearest") == 0) {
         resize_nearest(ctx, &r);

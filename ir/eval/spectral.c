@@ -70,26 +70,36 @@ berth_status berth_eval__dft(berth_eval_context *ctx) {
     if (axis == x->rank - 1 || (parts != 1 && parts != 2))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "the last dimension must be 1 (real) or 2 (complex)");
-    if (onesided && (inverse || parts == 2))
-        return berth_status_make(BERTH_UNSUPPORTED, "onesided needs a real forward transform");
-    BERTH_TRY(optional_length(ctx, 1, "dft_length", x->dims[axis], &length));
+    bool to_real = onesided && inverse;
+    if (onesided && parts != (inverse ? 2 : 1))
+        return berth_status_make(BERTH_UNSUPPORTED, "onesided needs %s",
+                                 inverse ? "half a complex spectrum" : "a real signal");
+    int64_t extent = x->dims[axis];
+    BERTH_TRY(optional_length(ctx, 1, "dft_length", to_real ? 2 * (extent - 1) : extent, &length));
     memcpy(dims, x->dims, sizeof(dims));
-    dims[axis] = onesided ? length / 2 + 1 : length;
-    dims[x->rank - 1] = 2;
+    dims[axis] = onesided && !inverse ? length / 2 + 1 : length;
+    int64_t out_parts = dims[x->rank - 1] = to_real ? 1 : 2;
     BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, x->rank, dims));
     const double *values = berth_eval__load_f64(ctx, x);
     transform t = make_transform(ctx, length, dims[axis], inverse);
     int64_t inner = berth_eval__product(x->dims, axis + 1, x->rank - 1);
-    int64_t lines = berth_eval__product(x->dims, 0, axis) * inner, extent = x->dims[axis];
+    int64_t lines = berth_eval__product(x->dims, 0, axis) * inner;
+    int64_t given = to_real ? length / 2 + 1 : length;
     for (int64_t i = 0; i < lines; ++i) {
         int64_t from = i / inner * inner * extent + i % inner;
         int64_t to = i / inner * inner * t.bins + i % inner;
-        for (int64_t j = 0; j < length && j < extent; ++j)
+        for (int64_t j = 0; j < given && j < extent; ++j)
             for (int64_t p = 0; p < parts; ++p)
                 t.in[2 * j + p] = values[(from + j * inner) * parts + p];
+        for (int64_t j = given; j < length; ++j) {  // the other half is the conjugate
+            t.in[2 * j] = t.in[2 * (length - j)];
+            t.in[2 * j + 1] = -t.in[2 * (length - j) + 1];
+        }
         run_transform(&t);
-        for (int64_t k = 0; k < 2 * t.bins; ++k)
-            berth_eval__set_f64(&ctx->outputs[0], (to + k / 2 * inner) * 2 + k % 2, t.out[k]);
+        for (int64_t k = 0; k < t.bins; ++k)
+            for (int64_t p = 0; p < out_parts; ++p)
+                berth_eval__set_f64(&ctx->outputs[0], (to + k * inner) * out_parts + p,
+                                    t.out[2 * k + p]);
     }
     return BERTH_OK;
 }

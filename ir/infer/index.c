@@ -7,19 +7,6 @@
 
 // ---- slice ----
 
-// Elements of start, start + step, ... before end, for an extent; ONNX Slice's clamping (numpy's).
-static int64_t slice_count(int64_t extent, int64_t start, int64_t end, int64_t step) {
-    if (start < 0) start = start < -extent ? (step > 0 ? 0 : -1) : start + extent;
-    if (end < 0) end = end < -extent ? (step > 0 ? 0 : -1) : end + extent;
-    int64_t limit = step > 0 ? extent : extent - 1;
-    if (start > limit) start = limit;
-    if (end > limit) end = limit;
-    if (step > 0) return end <= start ? 0 : (end - start - 1) / step + 1;
-    if (start <= end) return 0;
-    uint64_t stride = step == INT64_MIN ? (uint64_t)INT64_MAX : (uint64_t)-step;
-    return (int64_t)((uint64_t)(start - end - 1) / stride) + 1;
-}
-
 typedef struct slice_lists {
     berth_infer_ints starts;
     berth_infer_ints ends;
@@ -72,9 +59,10 @@ berth_status berth_infer__slice(berth_infer *x) {
                      l.ends.values[i] >= INT32_MAX;
         if (whole) continue;  // keeps a symbol
         bool known = in.dims[axis] >= 0 && l.starts.known && l.ends.known && step != 0;
-        in.dims[axis] = known
-                            ? slice_count(in.dims[axis], l.starts.values[i], l.ends.values[i], step)
-                            : BERTH_DIM_UNKNOWN;
+        int64_t first = 0;
+        in.dims[axis] = known ? berth_slice_axis(in.dims[axis], l.starts.values[i],
+                                                 l.ends.values[i], step, &first)
+                              : BERTH_DIM_UNKNOWN;
     }
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     return BERTH_OK;

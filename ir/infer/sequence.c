@@ -119,9 +119,13 @@ berth_status berth_infer__dft(berth_infer *x) {
     if (axis == in.rank - 1)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                  "the axis is that of real and imaginary parts");
-    BERTH_TRY(number(x, 1, in.dims[axis], &in.dims[axis]));
-    if (berth_infer__int(x, "onesided", 0)) in.dims[axis] = half_spectrum(in.dims[axis]);
-    in.dims[in.rank - 1] = 2;
+    bool onesided = berth_infer__int(x, "onesided", 0) != 0;
+    bool to_real = onesided && berth_infer__int(x, "inverse", 0) != 0;  // from half a spectrum
+    int64_t extent = in.dims[axis];
+    if (to_real) extent = extent < 1 ? BERTH_DIM_UNKNOWN : times(2, extent - 1);
+    BERTH_TRY(number(x, 1, extent, &in.dims[axis]));
+    if (onesided && !to_real) in.dims[axis] = half_spectrum(in.dims[axis]);
+    in.dims[in.rank - 1] = to_real ? 1 : 2;
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     return BERTH_OK;
 }
