@@ -302,19 +302,23 @@ static berth_status walk(const char *folder, bool clear, berth_cache_stats *out)
     return status;
 }
 
-// ELF header (System V ABI): e_machine.
-static const char *machine_of(int fd, const char *name) {
+// ELF header (System V ABI): e_machine. An entry that is gone meanwhile, or is no ELF file, has none.
+static berth_status find_machine(int fd, const char *name, const char **out_machine) {
     unsigned char header[20];
+    *out_machine = "";
     int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool read_all = file >= 0 && read(file, header, sizeof(header)) == (ssize_t)sizeof(header);
-    if (file >= 0) close(file);
-    if (!read_all || memcmp(header, "\177ELF", 4) != 0) return "";
+    if (file < 0) return errno == ENOENT ? BERTH_OK : io_error("read", name);
+    ssize_t length = read(file, header, sizeof(header));
+    berth_status status = length < 0 ? io_error("read", name) : BERTH_OK;
+    close(file);
+    if (length != (ssize_t)sizeof(header) || memcmp(header, "\177ELF", 4) != 0) return status;
     switch (header[18] | header[19] << 8) {
-    case EM_X86_64: return "x86_64";
-    case EM_AARCH64: return "aarch64";
-    case EM_ARM: return "arm";
-    default: return "";
+    case EM_X86_64: *out_machine = "x86_64"; break;
+    case EM_AARCH64: *out_machine = "aarch64"; break;
+    case EM_ARM: *out_machine = "arm"; break;
+    default: break;
     }
+    return status;
 }
 
 static void close_fd(void *fd) {
@@ -348,17 +352,19 @@ berth_status berth_toolchain_cache_list(berth_arena *arena, const char *folder,
     if (count) qsort(entries, count, sizeof(*entries), older_first);
     *out_entries = berth_arena_new_array(arena, berth_cache_entry, count);
     *out_count = count;
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count && !status; ++i) {
         const entry *e = &entries[count - 1 - i];
+        const char *machine = "";
+        if (!e->fault) status = find_machine(fd, e->name, &machine);
         (*out_entries)[i] = (berth_cache_entry){.name = berth_arena_strdup(arena, e->name),
                                                 .what = what_is(e->name),
-                                                .machine = e->fault ? "" : machine_of(fd, e->name),
+                                                .machine = machine,
                                                 .size_bytes = e->size_bytes,
                                                 .used_s = e->used.tv_sec,
                                                 .fault = e->fault};
     }
     berth_arena_destroy(scratch);
-    return BERTH_OK;
+    return status;
 }
 
 berth_status berth_toolchain_cache_stats(const char *folder, berth_cache_stats *out_stats) {
