@@ -37,10 +37,12 @@ extern const berth_dialect berth_dialect_graph;     // body: berth_graph
 extern const berth_dialect berth_dialect_tensor;    // body: berth_tfn
 extern const berth_dialect berth_dialect_external;  // body: berth_external
 
-// What parsers know beyond the built-in dialects. Both lists end in NULL and may be NULL.
+// What parsers know beyond the built-in dialects. Both lists end in NULL; any member may
+// be NULL.
 typedef struct berth_dialect_registry {
     const berth_dialect *const *dialects;
     const berth_opaque_ops *const *opaque_ops;  // a value of an unknown kind is carried as text
+    const struct berth_multi_target *target;    // whose devices may be called by their names
 } berth_dialect_registry;
 
 // NULL when there is none of that name.

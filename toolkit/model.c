@@ -101,7 +101,7 @@ static berth_status target_of_module(berth_model *model, const char *path,
     if (options->target) return BERTH_OK;
     BERTH_TRY(berth_module_form_of(path, &form));
     if (form == BERTH_MODULE_ONNX) return BERTH_OK;
-    BERTH_TRY(berth_module_load(model->arena, path, &options->import, &module));
+    BERTH_TRY(berth_module_load(model->arena, path, &options->import, NULL, &module));
     *out_target = berth_module_target(module);
     return BERTH_OK;
 }
@@ -162,7 +162,7 @@ static berth_status compile_model(berth_model *model, const char *path,
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
         berth_status status =
-            berth_module_load(model->arena, path, &options->import, &model->module);
+            berth_module_load(model->arena, path, &options->import, model->target, &model->module);
         if (!status) status = berth_compile(model->module, &compile, &model->compiled);
         if (!status) {
             berth_status_free(first);

@@ -29,18 +29,22 @@ berth_status berth_module_form_of(const char *path, berth_module_form *out_form)
 }
 
 static berth_status read_mapped(berth_arena *arena, const char *path, const berth_mapping *mapping,
-                                berth_module_form form, berth_module **out_module) {
+                                berth_module_form form, const berth_multi_target *target,
+                                berth_module **out_module) {
     const char *text = (const char *)mapping->data;
+    berth_dialect_registry registry = {.target = target};
     if (form == BERTH_MODULE_JSON)
-        BERTH_TRY(
-            berth_module_from_json_text(arena, text, mapping->size_bytes, path, NULL, out_module));
+        BERTH_TRY(berth_module_from_json_text(arena, text, mapping->size_bytes, path, &registry,
+                                              out_module));
     else
-        BERTH_TRY(berth_module_parse(arena, text, mapping->size_bytes, path, out_module));
+        BERTH_TRY(
+            berth_module_parse_with(arena, text, mapping->size_bytes, path, &registry, out_module));
     return berth_module_verify(*out_module);
 }
 
 berth_status berth_module_load(berth_arena *arena, const char *path,
-                               const berth_import_options *options, berth_module **out_module) {
+                               const berth_import_options *options,
+                               const berth_multi_target *target, berth_module **out_module) {
     *out_module = NULL;
     if (berth_program_file_is(path))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -56,7 +60,7 @@ berth_status berth_module_load(berth_arena *arena, const char *path,
                                    "an ONNX model is imported",
                                    path);
     else if (form != BERTH_MODULE_ONNX)
-        status = read_mapped(arena, path, &mapping, form, out_module);
+        status = read_mapped(arena, path, &mapping, form, target, out_module);
     berth_file_unmap(mapping);
     return form == BERTH_MODULE_ONNX ? berth_onnx_import(arena, path, options, out_module) : status;
 }

@@ -4,6 +4,7 @@
 #define BERTH_TOOLKIT_MODULE_FILE_H_
 
 #include "compiler/onnx/import.h"
+#include "target/target.h"
 
 typedef enum berth_module_form {
     BERTH_MODULE_ONNX,
@@ -13,10 +14,12 @@ typedef enum berth_module_form {
 
 // Reads the module into `arena` and, but for ONNX, verifies it.
 //   options: of the import; symbolic dimensions and known inputs are given for ONNX only
+//   target:  whose devices a text or JSON may call by their names; NULL = names are errors
 //   errors:  those of the importer and of the readers; INVALID_ARGUMENT a built program, or options
 //            that the form does not take; IO
 BERTH_MUST_USE berth_status berth_module_load(berth_arena *arena, const char *path,
                                               const berth_import_options *options,
+                                              const berth_multi_target *target,
                                               berth_module **out_module);
 BERTH_MUST_USE berth_status berth_module_form_of(const char *path, berth_module_form *out_form);
 

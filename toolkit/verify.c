@@ -78,7 +78,7 @@ static berth_status read_names(data_job *job, io_names *names) {
         return BERTH_OK;
     }
     berth_module *module = NULL;
-    BERTH_TRY(berth_module_load(job->arena, job->model_path, NULL, &module));
+    BERTH_TRY(berth_module_load(job->arena, job->model_path, NULL, NULL, &module));
     module_names(module, job->arena, names);
     return BERTH_OK;
 }

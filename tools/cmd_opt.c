@@ -253,21 +253,36 @@ static void after_pass(void *user, const berth_pass *pass, const berth_module *m
     fputs(berth_strbuf_text(&text), stdout);
 }
 
+static berth_status parse_target(berth_arena *arena, const char *text, berth_target_options *wanted,
+                                 berth_multi_target **out_target) {
+    berth_machine_facts facts;
+    BERTH_TRY(berth_machine_facts_for(arena, text, &facts));
+    wanted->machine = &facts;
+    berth_status status = berth_target_parse(arena, text, wanted, out_target);
+    wanted->machine = NULL;
+    return status;
+}
+
+// For the target that is asked for, whose devices' names the module may use, or for its own.
+static berth_status load_for_target(const opt_command *command, berth_model_options *wanted,
+                                    berth_module **out_module, berth_multi_target **out_target) {
+    const berth_cli_model *cli = &command->cli;
+    *out_target = NULL;
+    if (cli->target)
+        BERTH_TRY(parse_target(cli->arena, cli->target, &wanted->target_options, out_target));
+    BERTH_TRY(berth_module_load(cli->arena, cli->model, &wanted->import, *out_target, out_module));
+    if (*out_target) return BERTH_OK;
+    const char *own = berth_module_target(*out_module);
+    return parse_target(cli->arena, own ? own : "cpu", &wanted->target_options, out_target);
+}
+
 static berth_status optimise(void *state) {
     opt_command *command = state;
     berth_model_options model_options;
-    berth_arena *arena = command->cli.arena;
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     berth_module *module = NULL;
-    BERTH_TRY(berth_module_load(arena, command->cli.model, &model_options.import, &module));
-    const char *target_text =
-        command->cli.target ? command->cli.target : berth_module_target(module);
-    if (!target_text) target_text = "cpu";
-    berth_machine_facts facts;
-    BERTH_TRY(berth_machine_facts_for(arena, target_text, &facts));
-    model_options.target_options.machine = &facts;
     berth_multi_target *target = NULL;
-    BERTH_TRY(berth_target_parse(arena, target_text, &model_options.target_options, &target));
+    BERTH_TRY(load_for_target(command, &model_options, &module, &target));
     berth_pass_instrument instrument = {after_pass, command};
     berth_compile_options compile = model_options.compile;
     compile.target = target;

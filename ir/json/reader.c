@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "ir/device_names.h"
 #include "ir/text/metas.h"
-#include "target/virtual_device.h"
 
 // ---- messages -----------------------------------------------------------------------------------
 
@@ -248,7 +248,9 @@ berth_status berth_json_get_device(berth_json_reader *r, const json_t *object, c
     *out = 0;
     BERTH_TRY(berth_json_get_text(r, object, key, true, &name));
     if (!name) return BERTH_OK;
-    return at(r, key, berth_virtual_device_parse(r->module->devices, name, out));
+    return at(
+        r, key,
+        berth_device_name_read(r->registry ? r->registry->target : NULL, r->module, name, out));
 }
 
 berth_status berth_json_get_loc(berth_json_reader *r, const json_t *object, const char *key,

@@ -233,6 +233,14 @@ static berth_status parse_dtype_or_type(berth_text_parser *p, berth_attr *out) {
     return parse_type_or_literal(p, out);
 }
 
+// A device of the target may be called "f32".
+static bool begins_type(const berth_text_parser *p) {
+    char name[16] = "";
+    if (p->token.length < sizeof(name)) memcpy(name, p->token.text, p->token.length);
+    return berth_dtype_from_name(name) != BERTH_DTYPE_NONE || berth_text_is(p, "none") ||
+           berth_text_is(p, "fn") || berth_text_is(p, "storage");
+}
+
 static berth_status parse_word(berth_text_parser *p, berth_attr *out) {
     bool is_true = berth_text_is(p, "true");
     if (is_true || berth_text_is(p, "false")) {
@@ -248,7 +256,7 @@ static berth_status parse_word(berth_text_parser *p, berth_attr *out) {
         out->kind = BERTH_ATTR_FUNCTION;
         return berth_text_parse_function_ref(p, &out->function);
     }
-    if (berth_text__is_device(p)) {
+    if (berth_text__is_device(p) && !begins_type(p)) {
         out->kind = BERTH_ATTR_DEVICE;
         return berth_text__parse_device(p, &out->device);
     }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/device_names.h"
 #include "ir/text/literal.h"
-#include "target/virtual_device.h"
 
 // ---- tokens -------------------------------------------------------------------------------------
 
@@ -303,48 +303,31 @@ berth_status berth_text_parse_type(berth_text_parser *p, berth_type_id *out_type
 
 // ---- devices, locations, functions --------------------------------------------------------------
 
+static const struct berth_multi_target *target_of(const berth_text_parser *p) {
+    return p->registry ? p->registry->target : NULL;
+}
+
+// Devices have their own tokens: opencl:0@local#<32 hexadecimal digits>, gpu-0@local.
+static size_t device_length(const berth_text_parser *p) {
+    const char *text = p->token.text;
+    if (p->token.kind != BERTH_TOKEN_WORD && p->token.kind != BERTH_TOKEN_INT &&
+        !berth_text_is(p, "*"))
+        return 0;
+    return berth_device_name_length(target_of(p), text,
+                                    (size_t)(p->lexer.text + p->lexer.length - text));
+}
+
 bool berth_text__is_device(const berth_text_parser *p) {
-    if (berth_text_is(p, "*")) return true;
-    for (const char *const *kind = berth_device_kind_names(); *kind; ++kind)
-        if (berth_text_is(p, *kind)) return true;
-    return false;
+    return device_length(p) > 0;
 }
 
-static size_t span(const char *text, size_t length, bool (*test)(char)) {
-    size_t count = 0;
-    while (count < length && test(text[count])) count++;
-    return count;
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-static bool is_hex(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'f');
-}
-static bool is_kind(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-static bool is_scope(char c) {
-    return is_kind(c) || c == '.' || c == '-';
-}
-
-// A device's name has its own tokens: opencl:0@local#<32 hexadecimal digits>.
 berth_status berth_text__parse_device(berth_text_parser *p, berth_device_id *out_device) {
     const char *text = p->token.text;
-    size_t rest = (size_t)(p->lexer.text + p->lexer.length - text);
-    if (p->token.kind != BERTH_TOKEN_WORD && !berth_text_is(p, "*"))
-        return berth_text_expected(p, "a device");
-    size_t length = berth_text_is(p, "*") ? 1 : span(text, rest, is_kind);
-    if (length + 1 < rest && text[length] == ':' && is_digit(text[length + 1]))
-        length += 1 + span(text + length + 1, rest - length - 1, is_digit);
-    if (length + 1 < rest && text[length] == '@' && is_scope(text[length + 1]))
-        length += 1 + span(text + length + 1, rest - length - 1, is_scope);
-    if (length < rest && text[length] == '#' &&
-        span(text + length + 1, rest - length - 1, is_hex) == 32)
-        length += 33;
+    size_t length = device_length(p);
+    if (!length && p->token.kind != BERTH_TOKEN_WORD) return berth_text_expected(p, "a device");
+    if (!length) length = p->token.length;
     const char *name = berth_arena_strndup(p->scratch, text, length);
-    berth_status status = berth_virtual_device_parse(p->module->devices, name, out_device);
+    berth_status status = berth_device_name_read(target_of(p), p->module, name, out_device);
     if (status)
         return berth_status_prefix(status, "%s:%u:%u", p->file_name, p->token.line,
                                    p->token.column);

@@ -57,3 +57,15 @@ Test(command, opt_places_needs_the_plan) {
     cr_expect_neq(
         system(BERTH_COMMAND " opt examples/planner/annotation.txt --places >/dev/null 2>&1"), 0);
 }
+
+// The target's names for its devices, in a module and where the planner has read them.
+Test(command, modules_use_device_names_of_the_target) {
+    cr_expect_eq(system("T=$(mktemp -d) && printf 'module \"m\"\\ngraph @main(%%a: f32[4]) {\\n"
+                        "%%b = neg(%%a) on big\\nreturn %%b\\n}\\n' >$T/m.txt && "
+                        "printf '{\"kind\":\"multi\",\"host\":\"small\",\"devices\":[{\"name\":"
+                        "\"big\",\"target\":{\"kind\":\"opencl\"}},{\"name\":\"small\",\"target\":{"
+                        "\"kind\":\"cpu\"}}]}' >$T/t.json && " BERTH_COMMAND
+                        " opt $T/m.txt --passes plan-devices --places --target $T/t.json | "
+                        "grep -q '^  neg  *%b  *opencl:0  *placed here'; R=$?; rm -r $T; exit $R"),
+                 0);
+}
