@@ -26,6 +26,10 @@
 #include "base/str.h"
 #include "base/tensor.h"
 
+// Regions, statements and types nest at most so deep in the serial forms and in inference, which
+// follow them by recursion.
+#define BERTH_MAX_NESTING 500
+
 #define BERTH_NONE UINT32_MAX  // no value, function, region, ...
 
 typedef uint32_t berth_str_id;   // interned string; 0 = ""

@@ -4,7 +4,10 @@
 
 #include "ir/infer/internal.h"
 
-#define MAX_REGION_DEPTH 16
+// Inferences of one operation with all in its regions: loops look at their bodies again until types
+// are stable, nested ones as often as that multiplies to. So many in all, and so many for every
+// operation of the function.
+enum { steps_limit = 1 << 20, rounds_limit = 64 };
 
 typedef berth_status (*shape_fn)(berth_infer *x);
 
@@ -197,18 +200,33 @@ static berth_status infer_results(berth_infer *x) {
     return check_results(x);
 }
 
+// What is over a limit is excused nowhere, not in a branch that may not be taken.
+static berth_status check_limits(const berth_infer *x) {
+    berth_infer_effort *effort = x->effort;
+    bool deep = x->depth > BERTH_MAX_NESTING;
+    effort->over =
+        deep || effort->steps++ > steps_limit + (uint64_t)rounds_limit * x->graph->ops.count;
+    if (!effort->over) return BERTH_OK;
+    if (deep)
+        return berth_infer__fail(x, BERTH_UNSUPPORTED, "regions nest more than %d levels deep",
+                                 BERTH_MAX_NESTING);
+    return berth_infer__fail(x, BERTH_UNSUPPORTED,
+                             "types of nested loops take too many rounds to find: write those of "
+                             "the values that the loops carry");
+}
+
 static berth_status infer_at_depth(berth_module *module, berth_func_id function, berth_graph *graph,
-                                   berth_op_id op, int depth) {
+                                   berth_op_id op, int depth, berth_infer_effort *effort) {
     berth_infer x = {.module = module,
                      .function = function,
                      .graph = graph,
                      .id = op,
                      .op = &graph->ops.data[op],
-                     .depth = depth};
-    if (depth > MAX_REGION_DEPTH)
-        return berth_infer__fail(&x, BERTH_UNSUPPORTED, "regions are nested too deeply");
+                     .depth = depth,
+                     .effort = effort};
+    BERTH_TRY(check_limits(&x));
     berth_status status = infer_results(&x);
-    if (!status) return BERTH_OK;
+    if (!status || effort->over) return status;
     status = berth_graph_excuse(graph, x.op->region, status);
     for (uint32_t i = 0; !status && i < x.op->output_count; ++i)
         berth_infer__set_unknown(&x, i, BERTH_DTYPE_NONE, -1);
@@ -218,13 +236,14 @@ static berth_status infer_at_depth(berth_module *module, berth_func_id function,
 berth_status berth_infer__region(berth_infer *x, berth_region_id region) {
     const berth_region *held = &x->graph->regions.data[region];
     for (uint32_t i = 0; i < held->ops.count; ++i)
-        BERTH_TRY(
-            infer_at_depth(x->module, x->function, x->graph, held->ops.data[i], x->depth + 1));
+        BERTH_TRY(infer_at_depth(x->module, x->function, x->graph, held->ops.data[i], x->depth + 1,
+                                 x->effort));
     return BERTH_OK;
 }
 
 berth_status berth_infer_op(berth_module *module, berth_func_id function, berth_op_id op) {
-    return infer_at_depth(module, function, berth_graph_get(module, function), op, 0);
+    berth_infer_effort effort = {.steps = 0};
+    return infer_at_depth(module, function, berth_graph_get(module, function), op, 0, &effort);
 }
 
 berth_status berth_infer_function(berth_module *module, berth_func_id function) {
@@ -234,6 +253,6 @@ berth_status berth_infer_function(berth_module *module, berth_func_id function) 
                                  function);
     const berth_region *root = &graph->regions.data[0];
     for (uint32_t i = 0; i < root->ops.count; ++i)
-        BERTH_TRY(infer_at_depth(module, function, graph, root->ops.data[i], 0));
+        BERTH_TRY(berth_infer_op(module, function, root->ops.data[i]));
     return BERTH_OK;
 }

@@ -10,6 +10,12 @@
 // More than any list of axes, sizes or pads of a tensor of BERTH_MAX_RANK dimensions has.
 #define BERTH_INFER_MAX_INTS (4 * BERTH_MAX_RANK)
 
+// Shared by an operation and all in its regions.
+typedef struct berth_infer_effort {
+    uint64_t steps;  // operations inferred so far, again in every round of a loop
+    bool over;       // a limit: the error is final
+} berth_infer_effort;
+
 typedef struct berth_infer {
     berth_module *module;
     berth_func_id function;
@@ -17,6 +23,7 @@ typedef struct berth_infer {
     berth_op_id id;
     const berth_op *op;  // shape functions never add operations, so this stays valid
     int depth;           // of regions around op
+    berth_infer_effort *effort;
 } berth_infer;
 
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \

@@ -166,7 +166,7 @@ static berth_status read_region(graph_reader *g, const json_t *object, berth_reg
     const json_t *array = NULL;
     berth_value_id *results = NULL;
     uint32_t count = 0;
-    if (++r->depth > 200) return berth_json_expected(r, NULL, "regions that are less deep");
+    BERTH_TRY(berth_json_descend(r, "regions"));
     BERTH_TRY(berth_json_get_array(r, object, "params", false, &array));
     for (size_t i = 0; i < json_array_size(array); ++i)
         BERTH_TRY(define(g, json_array_get(array, i),
@@ -180,7 +180,7 @@ static berth_status read_region(graph_reader *g, const json_t *object, berth_reg
     }
     BERTH_TRY(read_uses(g, object, "results", false, &results, &count));
     berth_graph_set_region_results(r->module, g->function, region, results, count);
-    r->depth--;
+    berth_json_ascend(r);
     return BERTH_OK;
 }
 

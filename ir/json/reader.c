@@ -33,6 +33,17 @@ static berth_status at(const berth_json_reader *r, const char *key, berth_status
     return berth_status_prefix(status, "%s: %s.%s", r->file_name, r->path, key);
 }
 
+berth_status berth_json_descend(berth_json_reader *r, const char *what) {
+    // One more for the function's own region or statement, which the text form does not count.
+    if (++r->depth <= BERTH_MAX_NESTING + 1) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: %s: %s nest more than %d levels deep",
+                             r->file_name, r->path, what, BERTH_MAX_NESTING);
+}
+
+void berth_json_ascend(berth_json_reader *r) {
+    r->depth--;
+}
+
 // ---- values -------------------------------------------------------------------------------------
 
 berth_status berth_json_get_int(berth_json_reader *r, const json_t *object, const char *key,
@@ -214,7 +225,7 @@ static berth_status read_type(berth_json_reader *r, const json_t *value, berth_t
     if (json_is_null(value)) return BERTH_OK;
     if (!json_is_object(value)) return berth_json_expected(r, NULL, "a type");
     if (json_object_get(value, "dtype")) return read_tensor_type(r, value, out);
-    if (++r->depth > 200) return berth_json_expected(r, NULL, "a type that is less deep");
+    BERTH_TRY(berth_json_descend(r, "types"));
     if (json_object_get(value, "tuple")) {
         BERTH_TRY(get_types(r, value, "tuple", &first));
         *out = berth_type_tuple(r->module, first.items.data, first.items.count);
@@ -228,7 +239,7 @@ static berth_status read_type(berth_json_reader *r, const json_t *value, berth_t
     } else {
         return berth_json_expected(r, NULL, "a type");
     }
-    r->depth--;
+    berth_json_ascend(r);
     return BERTH_OK;
 }
 

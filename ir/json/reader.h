@@ -18,6 +18,11 @@ typedef struct berth_json_reader {
     int depth;
 } berth_json_reader;
 
+// Counts a level of nesting of `what` ("regions"). Errors: too deep. Every descent needs an ascent
+// unless reading fails.
+BERTH_MUST_USE berth_status berth_json_descend(berth_json_reader *reader, const char *what);
+void berth_json_ascend(berth_json_reader *reader);
+
 // Goes into member `key` (or, with key NULL, item `index`) for messages; leave with what it
 // returned.
 size_t berth_json_enter(berth_json_reader *reader, const char *key, size_t index);

@@ -284,6 +284,8 @@ static berth_status get_expr(tfn_reader *t, const json_t *object, berth_expr *ou
     return BERTH_OK;
 }
 
+static berth_status read_item(tfn_reader *t, const json_t *object, bool in_sequence,
+                              berth_stmt *out);
 static berth_status read_stmt(tfn_reader *t, const json_t *object, berth_stmt *out);
 
 static berth_status read_seq(tfn_reader *t, const json_t *object, berth_stmt *out) {
@@ -293,7 +295,7 @@ static berth_status read_seq(tfn_reader *t, const json_t *object, berth_stmt *ou
     berth_stmt *items = berth_arena_new_array(t->r->scratch, berth_stmt, count);
     for (uint32_t i = 0; i < count; ++i) {
         size_t mark = berth_json_enter(t->r, NULL, i);
-        BERTH_TRY(read_stmt(t, json_array_get(array, i), &items[i]));
+        BERTH_TRY(read_item(t, json_array_get(array, i), true, &items[i]));
         berth_json_leave(t->r, mark);
     }
     *out = berth_tfn_seq(t->fn, items, count);
@@ -334,16 +336,18 @@ static berth_status read_parts(tfn_reader *t, const json_t *object, berth_stmt_n
     return BERTH_OK;
 }
 
-static berth_status read_stmt(tfn_reader *t, const json_t *object, berth_stmt *out) {
+// A sequence is no level of its own, as in the text form, unless it is an item of another.
+static berth_status read_item(tfn_reader *t, const json_t *object, bool in_sequence,
+                              berth_stmt *out) {
     int kind = 0;
     *out = 0;
     if (json_is_null(object)) return BERTH_OK;
-    if (++t->r->depth > 500)
-        return berth_json_expected(t->r, NULL, "statements that are less deep");
     BERTH_TRY(get_name(t->r, object, "kind", stmt_kinds, sizeof(stmt_kinds) / sizeof(stmt_kinds[0]),
                        &kind));
     berth_stmt_node node = {.kind = (uint8_t)kind};
     if (kind == BERTH_STMT_NONE) return berth_json_expected(t->r, "kind", "a statement");
+    bool level = kind != BERTH_STMT_SEQ || in_sequence;
+    if (level) BERTH_TRY(berth_json_descend(t->r, "statements"));
     if (kind == BERTH_STMT_SEQ) {
         BERTH_TRY(read_seq(t, object, out));
     } else {
@@ -351,8 +355,12 @@ static berth_status read_stmt(tfn_reader *t, const json_t *object, berth_stmt *o
         berth_vec_push(t->r->module->arena, &t->fn->stmts, node);
         *out = t->fn->stmts.count - 1;
     }
-    t->r->depth--;
+    if (level) berth_json_ascend(t->r);
     return BERTH_OK;
+}
+
+static berth_status read_stmt(tfn_reader *t, const json_t *object, berth_stmt *out) {
+    return read_item(t, object, false, out);
 }
 
 static berth_status read_buf(tfn_reader *t, const json_t *object) {

@@ -6,13 +6,20 @@
 #include "ir/text/hooks.h"
 #include "ir/text/parser.h"
 
+// The values that an operation and those in its regions define: they stand in a row.
+typedef struct value_range {
+    uint32_t first, end;
+} value_range;
+
 typedef struct graph_parser {
     berth_text_parser *p;
     berth_func_id function;
     berth_graph *graph;
     berth_text_symbols symbols;
-    BERTH_VEC(bool) typed;  // per value: its type was written
-    bool inferred;          // or under way
+    BERTH_VEC(bool) typed;           // per value: its type was written
+    BERTH_VEC(value_range) defined;  // per operation
+    bool inferred;                   // or under way
+    uint32_t next;                   // operation whose callee is looked at next
 } graph_parser;
 
 typedef struct token_list {
@@ -173,6 +180,7 @@ static berth_status parse_op(graph_parser *g, berth_region_id region) {
     BERTH_TRY(berth_text_parse_attrs(p, &attrs));
     berth_device_id device = 0;
     BERTH_TRY(berth_text_parse_on_device(p, &device));
+    uint32_t first = g->graph->values.count;
     berth_op_id op = berth_graph_add_op(p->module, g->function, region, kind, inputs.items.data,
                                         inputs.items.count, labels.items.count, 0);
     g->graph->ops.data[op].attrs = attrs;
@@ -182,7 +190,10 @@ static berth_status parse_op(graph_parser *g, berth_region_id region) {
     berth_loc_id loc = 0;
     BERTH_TRY(berth_text_parse_loc(p, &start, &loc));
     g->graph->ops.data[op].loc = loc;
-    return parse_regions(g, op);
+    BERTH_TRY(parse_regions(g, op));
+    while (g->defined.count <= op) berth_vec_push(p->scratch, &g->defined, (value_range){0, 0});
+    g->defined.data[op] = (value_range){first, g->graph->values.count};
+    return BERTH_OK;
 }
 
 static berth_status parse_region(graph_parser *g, berth_region_id region) {
@@ -200,23 +211,6 @@ static berth_status parse_region(graph_parser *g, berth_region_id region) {
 }
 
 // ---- inference ----------------------------------------------------------------------------------
-
-static berth_status infer_function(berth_text_parser *p, void *user);
-
-// Callees first: the types of a call are those of its callee.
-static berth_status infer_callees(graph_parser *g) {
-    for (uint32_t i = 0; i < g->graph->ops.count; ++i) {
-        const berth_op *op = &g->graph->ops.data[i];
-        const berth_attr *callee = berth_attrs_find(g->p->module, &op->attrs, "callee");
-        if (!callee || callee->kind != BERTH_ATTR_FUNCTION) continue;
-        for (uint32_t j = 0; j < g->p->after.count; ++j) {
-            graph_parser *other = g->p->after.data[j].user;
-            if (g->p->after.data[j].run == infer_function && other->function == callee->function)
-                BERTH_TRY(infer_function(g->p, other));
-        }
-    }
-    return BERTH_OK;
-}
 
 static bool needs_types(const graph_parser *g, const berth_op *op) {
     for (uint32_t i = 0; i < op->output_count; ++i)
@@ -239,26 +233,75 @@ static berth_status infer_region(graph_parser *g, berth_region_id id, berth_type
             BERTH_TRY(infer_region(g, op->regions[j], written));
         if (!needs_types(g, op)) continue;
         BERTH_TRY(berth_infer_op(g->p->module, g->function, op_id));
-        uint32_t first = op->region_count ? 0 : op->output_count ? op->outputs[0] : 0;
-        uint32_t count = op->region_count ? g->typed.count : first + op->output_count;
-        for (uint32_t v = first; v < count; ++v)
+        value_range range = g->defined.data[op_id];
+        for (uint32_t v = range.first; v < range.end; ++v)
             if (g->typed.data[v]) g->graph->values.data[v].type = written[v];
     }
     return BERTH_OK;
 }
 
-static berth_status infer_function(berth_text_parser *p, void *user) {
-    graph_parser *g = user;
-    bool all_typed = true;
-    for (uint32_t i = 0; i < g->typed.count; ++i) all_typed &= g->typed.data[i];
-    if (g->inferred || all_typed) return BERTH_OK;
-    g->inferred = true;
-    BERTH_TRY(berth_text_enter(p));
-    BERTH_TRY(infer_callees(g));
-    berth_text_leave(p);
-    berth_type_id *written = berth_arena_new_array(p->scratch, berth_type_id, g->typed.count);
+static berth_status infer_alone(graph_parser *g) {
+    berth_type_id *written = berth_arena_new_array(g->p->scratch, berth_type_id, g->typed.count);
     for (uint32_t i = 0; i < g->typed.count; ++i) written[i] = g->graph->values.data[i].type;
     return infer_region(g, 0, written);
+}
+
+static bool all_typed(const graph_parser *g) {
+    for (uint32_t i = 0; i < g->typed.count; ++i)
+        if (!g->typed.data[i]) return false;
+    return true;
+}
+
+// The next function that this one calls and whose types are not known.
+static graph_parser *next_callee(graph_parser *g, graph_parser *const *parsers) {
+    while (g->next < g->graph->ops.count) {
+        const berth_op *op = &g->graph->ops.data[g->next++];
+        const berth_attr *callee = berth_attrs_find(g->p->module, &op->attrs, "callee");
+        if (!callee || callee->kind != BERTH_ATTR_FUNCTION) continue;
+        graph_parser *other = parsers[callee->function];
+        if (other && !other->inferred && !all_typed(other)) return other;
+    }
+    return NULL;
+}
+
+static berth_status infer_function(berth_text_parser *p, void *user);
+
+// Callees first: the types of a call are those of its callee. A stack: chains of calls may be long.
+static berth_status infer_with_callees(berth_text_parser *p, graph_parser *from,
+                                       graph_parser *const *parsers) {
+    struct {
+        BERTH_VEC(graph_parser *) items;
+    } stack = {{0}};
+    from->inferred = true;
+    berth_vec_push(p->scratch, &stack.items, from);
+    while (stack.items.count) {
+        graph_parser *top = stack.items.data[stack.items.count - 1];
+        graph_parser *callee = next_callee(top, parsers);
+        if (callee) {
+            callee->inferred = true;
+            berth_vec_push(p->scratch, &stack.items, callee);
+            continue;
+        }
+        stack.items.count--;
+        BERTH_TRY(infer_alone(top));
+    }
+    return BERTH_OK;
+}
+
+// Called for each function; the first call sees to all.
+static berth_status infer_function(berth_text_parser *p, void *user) {
+    if (((graph_parser *)user)->inferred) return BERTH_OK;
+    graph_parser **parsers =
+        berth_arena_new_array(p->scratch, graph_parser *, p->module->functions.count + 1);
+    for (uint32_t i = 0; i < p->after.count; ++i)
+        if (p->after.data[i].run == infer_function)
+            parsers[((graph_parser *)p->after.data[i].user)->function] = p->after.data[i].user;
+    for (uint32_t i = 0; i < p->module->functions.count; ++i) {
+        if (!parsers[i] || parsers[i]->inferred) continue;
+        if (!all_typed(parsers[i])) BERTH_TRY(infer_with_callees(p, parsers[i], parsers));
+        parsers[i]->inferred = true;
+    }
+    return BERTH_OK;
 }
 
 // ---- hooks --------------------------------------------------------------------------------------

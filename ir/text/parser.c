@@ -62,9 +62,8 @@ berth_status berth_text_expect(berth_text_parser *p, const char *punct) {
 }
 
 berth_status berth_text_enter(berth_text_parser *p) {
-    if (++p->depth > BERTH_TEXT_MAX_DEPTH)
-        return berth_text_error(p, &p->token, "nested more than %d levels deep",
-                                BERTH_TEXT_MAX_DEPTH);
+    if (++p->depth > BERTH_MAX_NESTING)
+        return berth_text_error(p, &p->token, "nested more than %d levels deep", BERTH_MAX_NESTING);
     return BERTH_OK;
 }
 

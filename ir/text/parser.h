@@ -13,9 +13,6 @@
 #include "ir/dialect.h"
 #include "ir/text/lexer.h"
 
-// Blocks, brackets and types nest at most this deep.
-#define BERTH_TEXT_MAX_DEPTH 500
-
 // A table from labels (name and number behind '~') to ids.
 typedef struct berth_text_symbols {
     berth_interner *keys;
