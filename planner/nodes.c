@@ -67,6 +67,43 @@ berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_
     return order;
 }
 
+// The text form numbers values without a name as it comes to their definitions.
+static uint32_t *number_values(const berth_planner_state *state, const berth_planner_function *f) {
+    const berth_graph *graph = f->graph;
+    uint32_t *number = berth_arena_new_array(state->arena, uint32_t, graph->values.count + 1);
+    uint32_t count = 0;
+    for (uint32_t v = 0; v < graph->values.count; ++v) number[v] = BERTH_NONE;
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i)
+        if (!graph->values.data[root->params.data[i]].name) number[root->params.data[i]] = count++;
+    for (uint32_t k = 0; k < f->order_count; ++k) {
+        const berth_op *op = &graph->ops.data[f->order[k]];
+        for (uint32_t i = 0; i < op->output_count; ++i)
+            if (!graph->values.data[op->outputs[i]].name) number[op->outputs[i]] = count++;
+        for (uint32_t r = 0; r < op->region_count; ++r) {
+            const berth_region *region = &graph->regions.data[op->regions[r]];
+            for (uint32_t i = 0; i < region->params.count; ++i)
+                if (!graph->values.data[region->params.data[i]].name)
+                    number[region->params.data[i]] = count++;
+        }
+    }
+    return number;
+}
+
+const char *berth_planner__value_name(const berth_planner_state *state,
+                                      const berth_planner_function *f, berth_value_id value) {
+    const berth_graph *graph = f->graph;
+    while (value >= f->value_count && graph->values.data[value].op != BERTH_NONE) {
+        const berth_op *op = &graph->ops.data[graph->values.data[value].op];
+        if (op->kind != BERTH_OP_DEVICE_COPY) break;
+        value = op->inputs[0];
+    }
+    berth_str_id name = graph->values.data[value].name;
+    if (name) return berth_module_str(state->module, name);
+    if (value >= f->value_count || f->number[value] == BERTH_NONE) return "?";
+    return berth_arena_printf(state->arena, "%u", f->number[value]);
+}
+
 static uint32_t *make_nodes(berth_planner_state *state, uint32_t count) {
     uint32_t *nodes = berth_arena_new_array(state->arena, uint32_t, count + 1);
     for (uint32_t i = 0; i < count; ++i) nodes[i] = berth_constraints_node(state->constraints);
@@ -91,6 +128,7 @@ static void make_function(berth_planner_state *state, berth_planner_function *f)
     f->returned = berth_arena_new_array(state->arena, bool, f->graph->values.count + 1);
     for (uint32_t i = 0; i < root->results.count; ++i) f->returned[root->results.data[i]] = true;
     f->order = berth_planner__order(state, f->graph, &f->order_count);
+    f->number = number_values(state, f);
     f->value_count = f->graph->values.count;
     f->op_count = f->graph->ops.count;
     f->result_count = root->results.count;

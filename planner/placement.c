@@ -187,7 +187,7 @@ static const char *node_name(const builder *b, const berth_placement_node *node)
         return berth_loc_describe(module, graph->ops.data[node->index].loc, b->arena);
     case BERTH_PLACEMENT_VALUE:
         return berth_arena_printf(b->arena, "%%%s",
-                                  berth_module_str(module, graph->values.data[node->index].name));
+                                  berth_planner__value_name(b->state, b->f, node->index));
     case BERTH_PLACEMENT_RESULT:
         return berth_arena_printf(b->arena, "result %u of @main", node->index);
     case BERTH_PLACEMENT_HOST_READ:

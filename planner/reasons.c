@@ -1,6 +1,6 @@
-// Why things are where they are, read from the proof forest: the neighbour on the way to the
-// constraint that brought the device, and that constraint. One walk per class, so that all reasons
-// together are linear.
+// Why things are where they are, read from the proof forest: the neighbour on the way to the nearest
+// constraint that brings the device, and that constraint. All ways are found at once, in two passes
+// over the forest, so that all reasons together are linear.
 #include "planner/stages.h"
 
 // What a node stands for.
@@ -12,7 +12,9 @@ typedef struct subject {
 
 struct berth_planner_reasons {
     const berth_planner_state *state;
-    uint32_t *down;  // per node between a source and its proof tree's root: the next to the source
+    uint32_t *source;    // per node: the nearest that brings the class its device; BERTH_NONE
+    uint32_t *distance;  // to it, in edges
+    uint32_t *next;      // on the way there
     subject *subjects;
 };
 
@@ -33,20 +35,74 @@ static void name_nodes(berth_planner_reasons *r) {
     }
 }
 
+// Whether a constraint alone says as much as its class knows of kind and number: what it was made
+// with stays at a node.
+static bool brings_device(const berth_constraints *c, const berth_constraint_node *root,
+                          uint32_t node) {
+    const berth_constraint_node *held = &c->nodes.data[node];
+    for (int part = 0; part < 2; ++part)
+        if (root->source[part] != BERTH_NONE && held->source[part] != node) return false;
+    return held->source[0] == node;
+}
+
+static void set_sources(berth_planner_reasons *r) {
+    const berth_constraints *c = r->state->constraints;
+    for (uint32_t n = 0; n < c->nodes.count; ++n) r->source[n] = BERTH_NONE;
+    for (uint32_t i = 0; i < c->origins.count; ++i) {
+        uint32_t node = c->origins.data[i].node;
+        const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
+        if (brings_device(c, root, node)) r->source[node] = node;
+    }
+    // Where several had to meet for that, the one that brought the kind.
+    for (uint32_t n = 0; n < c->nodes.count; ++n) {
+        uint32_t source = c->nodes.data[n].parent == n ? c->nodes.data[n].source[0] : BERTH_NONE;
+        if (source != BERTH_NONE) r->source[source] = source;
+    }
+}
+
+// Nodes of the proof forest, parents before children.
+static uint32_t *downwards(const berth_planner_reasons *r) {
+    const berth_constraints *c = r->state->constraints;
+    berth_arena *arena = r->state->arena;
+    uint32_t count = c->nodes.count, ordered = 0;
+    uint32_t *order = berth_arena_new_array(arena, uint32_t, count + 1);
+    uint32_t *way = berth_arena_new_array(arena, uint32_t, count + 1);
+    bool *seen = berth_arena_new_array(arena, bool, count + 1);
+    for (uint32_t n = 0; n < count; ++n) {
+        uint32_t length = 0;
+        for (uint32_t at = n; at != BERTH_NONE && !seen[at]; at = c->nodes.data[at].proof) {
+            seen[at] = true;
+            way[length++] = at;
+        }
+        while (length) order[ordered++] = way[--length];
+    }
+    return order;
+}
+
+static void relax(berth_planner_reasons *r, uint32_t node, uint32_t by) {
+    if (by == BERTH_NONE || r->source[by] == BERTH_NONE) return;
+    if (r->source[node] != BERTH_NONE && r->distance[node] <= r->distance[by] + 1) return;
+    r->source[node] = r->source[by];
+    r->distance[node] = r->distance[by] + 1;
+    r->next[node] = by;
+}
+
 berth_planner_reasons *berth_planner__reasons(const berth_planner_state *state) {
     const berth_constraints *c = state->constraints;
+    uint32_t count = c->nodes.count;
     berth_planner_reasons *r = berth_arena_new(state->arena, berth_planner_reasons);
     r->state = state;
-    r->down = berth_arena_new_array(state->arena, uint32_t, c->nodes.count + 1);
-    r->subjects = berth_arena_new_array(state->arena, subject, c->nodes.count + 1);
+    r->source = berth_arena_new_array(state->arena, uint32_t, count + 1);
+    r->distance = berth_arena_new_array(state->arena, uint32_t, count + 1);
+    r->next = berth_arena_new_array(state->arena, uint32_t, count + 1);
+    r->subjects = berth_arena_new_array(state->arena, subject, count + 1);
     name_nodes(r);
-    for (uint32_t n = 0; n < c->nodes.count; ++n) r->down[n] = BERTH_NONE;
-    for (uint32_t n = 0; n < c->nodes.count; ++n) {
-        uint32_t at = c->nodes.data[n].parent == n ? c->nodes.data[n].source[0] : BERTH_NONE;
-        if (at == BERTH_NONE) continue;
-        for (; c->nodes.data[at].proof != BERTH_NONE; at = c->nodes.data[at].proof)
-            r->down[c->nodes.data[at].proof] = at;
-    }
+    set_sources(r);
+    const uint32_t *order = downwards(r);
+    for (uint32_t i = count; i-- > 0;)
+        if (c->nodes.data[order[i]].proof != BERTH_NONE)
+            relax(r, c->nodes.data[order[i]].proof, order[i]);
+    for (uint32_t i = 0; i < count; ++i) relax(r, order[i], c->nodes.data[order[i]].proof);
     return r;
 }
 
@@ -84,10 +140,7 @@ static const char *name_of(const berth_planner_reasons *r, subject s) {
             return berth_arena_printf(state->arena, "%s", berth_op_facts_get(op->kind)->name);
         value = op->outputs[0];
     }
-    berth_str_id name = f->graph->values.data[value].name;
-    if (name)
-        return berth_arena_printf(state->arena, "%%%s", berth_module_str(state->module, name));
-    return berth_arena_printf(state->arena, "%%%u", value);
+    return berth_arena_printf(state->arena, "%%%s", berth_planner__value_name(state, f, value));
 }
 
 static bool same_operation(const berth_planner_reasons *r, subject a, subject b) {
@@ -105,14 +158,14 @@ const char *berth_planner__why(const berth_planner_reasons *r, uint32_t node) {
     const berth_planner_state *state = r->state;
     const berth_constraints *c = state->constraints;
     const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
-    uint32_t source = root->source[0];
+    uint32_t source = r->source[node];
     if (source == BERTH_NONE) return root->why ? root->why : "nothing decides it";
     // From the operation over its own results to the first thing that is another's.
     subject self = r->subjects[node];
     while (node != source) {
-        uint32_t next = r->down[node] != BERTH_NONE ? r->down[node] : c->nodes.data[node].proof;
-        uint32_t edge = r->down[node] != BERTH_NONE ? c->nodes.data[next].proof_edge
-                                                    : c->nodes.data[node].proof_edge;
+        uint32_t next = r->next[node];
+        uint32_t edge = c->nodes.data[node].proof == next ? c->nodes.data[node].proof_edge
+                                                          : c->nodes.data[next].proof_edge;
         node = next;
         if (node == source || r->subjects[node].kind == SUBJECT_NONE ||
             same_operation(r, self, r->subjects[node]))

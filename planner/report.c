@@ -75,7 +75,7 @@ static const char *copy_reason(const reporter *r, const berth_op *copy) {
 }
 
 static const char *value_name(const reporter *r, berth_value_id value) {
-    return berth_module_str(r->state->module, r->f->graph->values.data[value].name);
+    return berth_planner__value_name(r->state, r->f, value);
 }
 
 static void add_copy(reporter *r, berth_op_id id, berth_op_id before) {
@@ -178,7 +178,7 @@ static void take_turn(const berth_planner_state *state, berth_plan *plan,
     plan->transfers[plan->transfer_count++] = (berth_plan_transfer){
         .device = to_host ? copy->from : copy->to,
         .to_host = to_host,
-        .value = berth_module_str(state->module, graph->values.data[value].name),
+        .value = berth_planner__value_name(state, &state->functions[state->main], value),
         .start_ns = plan->predicted_ns,
         .time_ns = copy->time_ns};
     plan->predicted_ns += copy->time_ns;

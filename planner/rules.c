@@ -370,7 +370,7 @@ berth_status berth_planner__hard_function(berth_planner_state *state, berth_func
                                : f->graph->ops.data[value->op].loc;
         BERTH_TRY(fix(state, f->value[v], value->device,
                       berth_arena_printf(state->arena, "%%%s is placed here",
-                                         berth_module_str(state->module, value->name)),
+                                         berth_planner__value_name(state, f, v)),
                       loc));
     }
     for (uint32_t k = 0; k < f->order_count; ++k) {

@@ -27,6 +27,8 @@ typedef struct berth_planner_function {
     const char **cannot;  // per operation: why the default device cannot run it; NULL = it can
     berth_op_id *order;   // all operations, those of regions behind their owner
     uint32_t order_count;
+    uint32_t *number;  // per value without a name: how many such are defined before it, as the text
+                       // form numbers them; BERTH_NONE: it is nowhere
     uint32_t value_count, op_count, result_count;  // when the nodes were made
 } berth_planner_function;
 
@@ -83,6 +85,9 @@ berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value);
 bool berth_planner__is_function(const berth_planner_state *state, const berth_graph *graph,
                                 berth_value_id value);
+// "x", or "7" as the module's text calls a value without a name; a copy is called as what it copies.
+const char *berth_planner__value_name(const berth_planner_state *state,
+                                      const berth_planner_function *f, berth_value_id value);
 berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device);
 // Device of the target that a node stands on; BERTH_NO_INDEX = not decided.
 uint32_t berth_planner__device_of(const berth_planner_state *state, uint32_t node);

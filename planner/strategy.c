@@ -409,7 +409,7 @@ static const char *value_name(const berth_planner_state *state, const berth_plac
     if (node->sort == BERTH_PLACEMENT_OP && graph->ops.data[node->index].output_count)
         value = graph->ops.data[node->index].outputs[0];
     if (value == BERTH_NONE) return "";
-    return berth_module_str(state->module, graph->values.data[value].name);
+    return berth_planner__value_name(state, &state->functions[state->main], value);
 }
 
 // The schedule of one request, and its length in ms.

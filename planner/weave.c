@@ -72,6 +72,61 @@ static uint32_t *nowhere(berth_arena *arena, uint32_t count) {
     return array;
 }
 
+// ---- copies that nobody reads -------------------------------------------------------------------
+
+static uint32_t *count_uses(const copier *c) {
+    const berth_graph *graph = c->f->graph;
+    uint32_t *uses = berth_arena_new_array(c->state->arena, uint32_t, graph->values.count + 1);
+    for (uint32_t r = 0; r < graph->regions.count; ++r) {
+        const berth_region *region = &graph->regions.data[r];
+        for (uint32_t i = 0; i < region->results.count; ++i)
+            if (region->results.data[i] != BERTH_NONE) uses[region->results.data[i]]++;
+        for (uint32_t k = 0; k < region->ops.count; ++k) {
+            const berth_op *op = &graph->ops.data[region->ops.data[k]];
+            for (uint32_t i = 0; i < op->input_count; ++i)
+                if (op->inputs[i] != BERTH_NONE) uses[op->inputs[i]]++;
+        }
+    }
+    return uses;
+}
+
+static void remove_dropped(const copier *c) {
+    berth_graph *graph = c->f->graph;
+    for (uint32_t r = 0; r < graph->regions.count; ++r) {
+        berth_region *region = &graph->regions.data[r];
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < region->ops.count; ++k)
+            if (graph->ops.data[region->ops.data[k]].region != BERTH_NONE)
+                region->ops.data[kept++] = region->ops.data[k];
+        region->ops.count = kept;
+    }
+}
+
+// A copy that was written out is not read where its users are elsewhere, on the device of what it
+// copies, say; nor is then what it alone is copied from.
+static void drop_unread(copier *c) {
+    berth_graph *graph = c->f->graph;
+    bool any = false;
+    for (uint32_t i = 0; i < c->held.count && !any; ++i) any = c->held.data[i].op != BERTH_NONE;
+    if (!any) return;
+    uint32_t *uses = count_uses(c);
+    any = false;
+    for (uint32_t i = 0; i < c->held.count; ++i) {
+        berth_value_id value = c->held.data[i].result;
+        for (;;) {
+            berth_op_id id = graph->values.data[value].op;
+            if (id == BERTH_NONE || uses[value]) break;
+            berth_op *op = &graph->ops.data[id];
+            if (op->kind != BERTH_OP_DEVICE_COPY || op->region == BERTH_NONE) break;
+            op->region = BERTH_NONE;
+            any = c->state->changed = true;
+            value = op->inputs[0];
+            uses[value]--;
+        }
+    }
+    if (any) remove_dropped(c);
+}
+
 static void weave_copies(copier *c) {
     berth_graph *graph = c->f->graph;
     berth_arena *arena = c->state->arena;
@@ -103,6 +158,7 @@ static void weave_copies(copier *c) {
         else
             graph->regions.data[p->region].results.data[p->index] = result;
     }
+    drop_unread(c);
 }
 
 // ---- recording ----------------------------------------------------------------------------------

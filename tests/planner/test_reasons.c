@@ -96,3 +96,34 @@ Test(planner, reasons_of_copies) {
         "@main result u: with %u (result of the function): %a is placed here, "
         "case:1:12\n");
 }
+
+// Of several demands that say the same, an operation names its own, and its neighbours the nearest.
+Test(planner, reasons_are_the_nearest) {
+    expect_reasons("graph @main(%a" T ") {\n %l = neg(%a)\n %m = on_device(%l) {device = cpu:0}\n"
+                   " %s = exp(%m)\n %n = on_device(%s) {device = cpu:0}\n"
+                   " %t = add(%n, %m)\n %u = on_device(%t) {device = cpu:0}\n return %u }",
+                   NULL, target_gch,
+                   "@main parameter a: with %l (operand of neg): annotation on_device, case:3:2\n"
+                   "@main operation l: with %m (annotated by on_device): annotation on_device, "
+                   "case:3:2\n"
+                   "@main operation s: with %n (annotated by on_device): annotation on_device, "
+                   "case:5:2\n"
+                   "@main operation t: with %u (annotated by on_device): annotation on_device, "
+                   "case:7:2\n"
+                   "@main result t: with %u (result of the function): annotation on_device, "
+                   "case:7:2\n");
+}
+
+// Values without a name are called by their number in the text, copies as what they copy.
+Test(planner, reasons_of_values_without_names) {
+    expect_reasons("graph @main(%0" T ", %1" T " on cpu:0) {\n %2 = relu(%1)\n %x = neg(%0)\n"
+                   " %3 = sub(%x, %2) on opencl:0\n return %3 }",
+                   NULL, target_gch,
+                   "@main parameter 0: with %x (operand of neg): placed here, case:4:2\n"
+                   "@main parameter 1: %1 is placed here, case:1:12\n"
+                   "@main operation 2: with %1 (operand of relu): %1 is placed here, case:1:12\n"
+                   "@main operation x: with %3 (operand of sub): placed here, case:4:2\n"
+                   "@main copy 2: needed there by sub, case:4:2\n"
+                   "@main operation 3: placed here\n"
+                   "@main result 3: with %3 (result of the function): placed here, case:4:2\n");
+}

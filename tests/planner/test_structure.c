@@ -133,6 +133,14 @@ static const placed modules[] = {
      "graph @main(%a" T ON_C ", %b" T ON_G ") { %s = add(%b, %a) "
      "%m = device_copy(%a) {source = cpu:0} on opencl:0 %t = add(%s, %m) return %t }",
      "@main a:C b:G m>G s:G t:G R:G\n"},
+    {"a written copy whose only reader is elsewhere is gone", NULL,
+     "graph @main(%a" T ON_C ", %b" T ") { %m = device_copy(%a) {source = cpu:0} on opencl:0 "
+     "%s = add(%m, %b)" ON_C " return %s }",
+     "@main a:C b:C s:C R:C\n"},
+    {"so are the copies that it alone is made from", GNH,
+     "graph @main(%a" T ") { %m = device_copy(%a) {source = opencl:0} on vta:0 %s = neg(%m) on "
+     "opencl:0 return %s }",
+     "@main a:G s:G R:G\n"},
     {"written in both branches: one before the if", NULL,
      "graph @main(%p: bool[], %a" T ") { %r = if(%p) { %m = device_copy(%a) {source = cpu:0} on "
      "opencl:0 %t = relu(%m) return %t } else { %n = device_copy(%a) {source = cpu:0} on opencl:0 "
