@@ -40,6 +40,24 @@ function(berth_component name)
   endforeach()
 endfunction()
 
+# berth_link_whole(TARGET library...): every object of static libraries, used by the program itself or not.
+function(berth_link_whole target)
+  foreach(library ${ARGN})
+    target_link_options(${target} PRIVATE
+      "LINKER:--whole-archive,$<TARGET_FILE:${library}>,--no-whole-archive")
+    add_dependencies(${target} ${library})
+  endforeach()
+endfunction()
+
+# berth_driver_library(NAME files...): a module that BERTH_DRIVER_LIBRARY makes a driver. What it takes from base
+# and devices comes from the program that loads it; what it defines itself it uses itself.
+function(berth_driver_library name)
+  add_library(${name} MODULE ${ARGN})
+  target_link_libraries(${name} PRIVATE berth_flags)
+  target_link_options(${name} PRIVATE LINKER:-Bsymbolic)
+  set_target_properties(${name} PROPERTIES PREFIX "")
+endfunction()
+
 # berth_test(NAME LINK component... [SOURCES files...]): a Criterion program test_NAME from tests/NAME/test_*.c.
 function(berth_test name)
   cmake_parse_arguments(arg "" "" "LINK;SOURCES" ${ARGN})

@@ -6,8 +6,7 @@
 //   driver ── enumerate ──▶ device infos ── open ──▶ device ─┬─ memories
 //                                                           ├─ buffers (allocate, share, view, map)
 //                                                           ├─ executables ── kernels
-//                                                           └─ queues ── submit(waits, commands,
-//                                                           signals)
+//                                                           └─ queues ── submit
 //
 // Callers use the berth_device_*, berth_buffer_*, ... functions of devices/device.h, never the
 // tables below.
@@ -236,6 +235,9 @@ typedef struct berth_device_ops {
 typedef struct berth_driver_ops {
     const char *kind;         // "cpu": the target kind it serves
     const char *description;  // one line for `berth devices`
+    // What the target `local` makes of its devices, unless they are more devices of the machine:
+    bool is_host;          // they are the machine itself, which targets describe without a driver
+    bool runs_no_kernels;  // nothing can be placed on them
     // Loads what the driver needs. UNAVAILABLE with the reason when a library or device is missing.
     berth_status (*open)(berth_allocator allocator, berth_driver **out_driver);
     void (*close)(berth_driver *driver);

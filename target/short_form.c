@@ -217,12 +217,14 @@ static json *resolve_device(reader *r, json *given, berth_device_kind kind) {
         berth_target__json_set(r->parse->scratch, resolved, "memory_capacity_bytes", NULL);
         return berth_target__json_merge(r->parse->scratch, resolved, given);
     }
-    if (machine->devices_asked && kind == BERTH_DEVICE_OPENCL)
+    for (uint32_t i = 0; i < machine->asked_count; ++i) {
+        const berth_machine_asked *asked = &machine->asked[i];
+        if (asked->kind != kind) continue;
         berth_log_message(r->parse->options->log, BERTH_LOG_WARNING,
                           "%s:%u is not on this machine (%s): its figures are general ones",
                           berth_device_kind_name(kind), r->devices_of_kind[kind] - 1,
-                          machine->devices_missing ? machine->devices_missing
-                                                   : "the drivers find no such device");
+                          asked->missing ? asked->missing : "the drivers find no such device");
+    }
     return given;
 }
 

@@ -212,6 +212,12 @@ typedef struct berth_machine_device {
     bool shares_host_memory;
 } berth_machine_device;
 
+// What a driver for a kind of device said when it was asked for its devices.
+typedef struct berth_machine_asked {
+    berth_device_kind kind;
+    const char *missing;  // why there are none; NULL = it answered
+} berth_machine_asked;
+
 // Facts about the machine that `cpu` and `opencl` in a short form and `local` stand for. Figures of
 // 0 (and "") are unknown.
 typedef struct berth_machine_facts {
@@ -227,8 +233,8 @@ typedef struct berth_machine_facts {
     int64_t memory_capacity_bytes;
     const berth_machine_device *devices;  // opencl, vulkan, cuda devices in driver order
     uint32_t device_count;
-    bool devices_asked;           // drivers were asked for them
-    const char *devices_missing;  // why there are none; NULL = not known, or there are some
+    const berth_machine_asked *asked;  // a driver each
+    uint32_t asked_count;
 } berth_machine_facts;
 
 // Fills the CPU facts (no devices) from /proc/cpuinfo, CPU identification and sysconf. Strings go

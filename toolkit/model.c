@@ -21,66 +21,91 @@ struct berth_model {
 
 typedef struct facts_job {
     berth_arena *arena;
+    const char *target;  // whose kinds are asked for; NULL = all
     berth_machine_facts *facts;
+    berth_machine_asked *asked;
+    berth_machine_device *devices;
 } facts_job;
 
-static berth_status add_driver_devices(berth_arena *arena, const char *kind,
-                                       berth_machine_facts *facts) {
+static berth_status add_device(facts_job *job, berth_device_kind kind, berth_driver *driver,
+                               uint32_t ordinal) {
+    berth_machine_facts *facts = job->facts;
+    berth_device_info info;
+    BERTH_TRY(berth_driver_device_info(driver, ordinal, &info));
+    job->devices[facts->device_count++] =
+        (berth_machine_device){.kind = kind,
+                               .model = berth_arena_strdup(job->arena, info.name),
+                               .arch = info.is_cpu ? facts->arch : "",
+                               .compute_units = info.compute_units,
+                               .lacks_f64 = info.lacks_f64,
+                               .max_group_size = (int64_t)info.max_group_size,
+                               .local_memory_bytes = (int64_t)info.local_memory_bytes,
+                               .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
+                               .memory_alignment_bytes = info.memories[0].alignment_bytes};
+    return BERTH_OK;
+}
+
+static berth_status ask_driver(facts_job *job, const berth_driver_ops *ops,
+                               berth_device_kind kind) {
+    berth_machine_facts *facts = job->facts;
     berth_driver *driver = NULL;
-    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
-    if (status && berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
-    facts->devices_asked = true;
+    berth_status status = berth_driver_open(ops->kind, berth_allocator_system(), &driver);
+    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    berth_machine_asked *asked = &job->asked[facts->asked_count++];
+    asked->kind = kind;
     if (status) {  // not here: `local` then has no such device, and `berth devices` says why
-        facts->devices_missing = berth_arena_strdup(arena, berth_status_message(status));
+        asked->missing = berth_arena_strdup(job->arena, berth_status_message(status));
         berth_status_free(status);
         return BERTH_OK;
     }
     uint32_t count = berth_driver_device_count(driver);
     berth_machine_device *devices =
-        berth_arena_new_array(arena, berth_machine_device, facts->device_count + count);
-    for (uint32_t i = 0; i < facts->device_count; ++i) devices[i] = facts->devices[i];
-    for (uint32_t i = 0; i < count && !status; ++i) {
-        berth_device_info info;
-        status = berth_driver_device_info(driver, i, &info);
-        if (status) break;
-        devices[facts->device_count++] = (berth_machine_device){
-            .kind = berth_device_kind_from_name(kind),
-            .model = berth_arena_strdup(arena, info.name),
-            .arch = info.is_cpu ? facts->arch : "",
-            .compute_units = info.compute_units,
-            .lacks_f64 = info.lacks_f64,
-            .max_group_size = (int64_t)info.max_group_size,
-            .local_memory_bytes = (int64_t)info.local_memory_bytes,
-            .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
-            .memory_alignment_bytes = info.memories[0].alignment_bytes};
-    }
-    facts->devices = devices;
+        berth_arena_new_array(job->arena, berth_machine_device, facts->device_count + count);
+    for (uint32_t i = 0; i < facts->device_count; ++i) devices[i] = job->devices[i];
+    facts->devices = job->devices = devices;
+    for (uint32_t i = 0; i < count && !status; ++i) status = add_device(job, kind, driver, i);
     berth_driver_close(driver);
     return status;
 }
 
+static bool concerns(const facts_job *job, const berth_driver_ops *ops) {
+    if (ops->is_host || ops->runs_no_kernels) return false;
+    return !job->target || strstr(job->target, ops->kind);
+}
+
 static berth_status run_facts(void *user) {
     facts_job *job = user;
-    return add_driver_devices(job->arena, "opencl", job->facts);
+    const berth_driver_ops *ops = NULL;
+    uint32_t count = 0;
+    while (berth_driver_kind_at(count)) ++count;
+    job->facts->asked = job->asked = berth_arena_new_array(job->arena, berth_machine_asked, count);
+    for (uint32_t i = 0; i < count && (ops = berth_driver_kind_at(i)); ++i) {
+        berth_device_kind kind = berth_device_kind_from_name(ops->kind);
+        // Targets know no other kinds: such a driver serves who opens its devices.
+        if (kind != BERTH_DEVICE_FREE && concerns(job, ops)) BERTH_TRY(ask_driver(job, ops, kind));
+    }
+    return BERTH_OK;
+}
+
+static berth_status ask_drivers(berth_arena *arena, const char *target,
+                                berth_machine_facts *out_facts) {
+    BERTH_TRY(berth_machine_facts_host(arena, out_facts));
+    facts_job job = {.arena = arena, .target = target, .facts = out_facts};
+    return berth_arena_try(arena, run_facts, &job);
 }
 
 berth_status berth_machine_facts_local(berth_arena *arena, berth_machine_facts *out_facts) {
-    BERTH_TRY(berth_machine_facts_host(arena, out_facts));
-    facts_job job = {arena, out_facts};
-    return berth_arena_try(arena, run_facts, &job);
+    return ask_drivers(arena, NULL, out_facts);
 }
 
 // ---- loading ------------------------------------------------------------------------------------
 
-// Tags and JSON take nothing from this machine; of the short forms only those with other devices.
-static bool needs_devices(const char *target) {
-    return *target != '{' && (strstr(target, "local") || strstr(target, "opencl"));
-}
-
+// Tags and JSON take nothing from this machine; of the short forms `local` takes all its devices,
+// others those that they name.
 berth_status berth_machine_facts_for(berth_arena *arena, const char *target,
                                      berth_machine_facts *out_facts) {
-    return needs_devices(target) ? berth_machine_facts_local(arena, out_facts)
-                                 : berth_machine_facts_host(arena, out_facts);
+    if (*target == '{') return berth_machine_facts_host(arena, out_facts);
+    return ask_drivers(arena, strstr(target, "local") ? NULL : target, out_facts);
 }
 
 // What was assumed about the target is said at once, and by the plan.

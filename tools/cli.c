@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "artifact/file.h"
+#include "devices/library.h"
 #include "toolkit/tensor_file.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
     key_quiet = 'q',
     key_format = 'f',
     key_host = 0x100,
+    key_driver,
     key_executor,
     key_runtime,
     key_pin,
@@ -39,6 +41,14 @@ static const struct argp_option file_options[] = {
      "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated", 2},
     {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
+    {0},
+};
+
+static const struct argp_option driver_options[] = {
+    {"driver", key_driver, "FILE", 0,
+     "Load a driver from a shared library, in place of the one built in for its kind of device; "
+     "may be repeated",
+     1},
     {0},
 };
 
@@ -192,13 +202,22 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     }
 }
 
+static error_t parse_driver(int key, char *arg, struct argp_state *state) {
+    berth_cli_model *cli = state->input;
+    if (key != key_driver) return ARGP_ERR_UNKNOWN;
+    berth_cli_push(cli, &cli->drivers, arg);
+    return 0;
+}
+
+const struct argp berth_cli_driver_argp = {.options = driver_options, .parser = parse_driver};
+
 const struct argp berth_cli_file_argp = {.options = file_options, .parser = parse_file};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     uint64_t number = 0;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = state->child_inputs[1] = cli; return 0;
     case key_target: cli->target = arg; return 0;
     case key_host: cli->host = arg; return 0;
     case key_executor: cli->executor = arg; return 0;
@@ -246,7 +265,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&berth_cli_file_argp, 0, NULL, 0}, {&berth_cli_driver_argp, 0, NULL, 0}, {0}};
 const struct argp berth_cli_model_argp = {
     .options = options, .parser = parse, .children = children};
 
@@ -264,6 +284,18 @@ typedef struct job {
     char **argv;
 } job;
 
+// Whose code runs is said.
+static berth_status load_drivers(const berth_cli_model *cli) {
+    for (uint32_t i = 0; i < cli->drivers.count; ++i) {
+        const char *kind = NULL;
+        BERTH_TRY(berth_driver_load(cli->drivers.data[i], &kind));
+        if (!cli->quiet)
+            berth_cli_message("note", berth_arena_printf(cli->arena, "%s devices: the driver of %s",
+                                                         kind, cli->drivers.data[i]));
+    }
+    return BERTH_OK;
+}
+
 static berth_status run_job(void *user) {
     job *j = user;
     bool help = berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
@@ -276,6 +308,7 @@ static berth_status run_job(void *user) {
     // Wrong usage ends the process there.
     if (argp_parse(&j->command->argp, j->argc, j->argv, 0, NULL, j->state) != 0)
         return berth_status_oom();
+    BERTH_TRY(load_drivers(j->state));
     return j->command->run(j->state);
 }
 

@@ -27,6 +27,7 @@ typedef struct berth_cli_model {
     const char *host;
     const char *executor;
     const char *runtime;
+    berth_cli_strings drivers;  // paths of libraries, loaded before the command runs
     berth_cli_strings pins;
     berth_cli_strings overrides;
     berth_cli_strings dims;    // NAME=EXTENT
@@ -54,6 +55,8 @@ typedef struct berth_cli_model {
 } berth_cli_model;
 
 extern const struct argp berth_cli_model_argp;
+// --driver alone; part of berth_cli_model_argp.
+extern const struct argp berth_cli_driver_argp;
 // MODEL, --dim, --format and --quiet alone.
 extern const struct argp berth_cli_file_argp;
 

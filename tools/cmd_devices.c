@@ -12,9 +12,12 @@ static const struct argp_option options[] = {
     {0},
 };
 
+static const struct argp_child children[] = {{&berth_cli_driver_argp, 0, NULL, 0}, {0}};
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
     case 'f': cli->format = arg; return 0;
     case ARGP_KEY_ARG: berth_cli_wrong_usage(state, "unexpected argument \"%s\"", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -52,9 +55,10 @@ static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
         for (uint32_t d = 0; d < report->device_count; ++d)
             json_array_append_new(devices, device_json(report->kind, &report->devices[d]));
         json_array_append_new(
-            drivers, json_pack("{s:s, s:s, s:b, s:o, s:o}", "kind", report->kind, "description",
-                               report->description, "available", report->available, "reason",
-                               berth_cli_json_text(report->reason), "devices", devices));
+            drivers, json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "kind", report->kind,
+                               "description", berth_cli_json_text(report->description), "library",
+                               berth_cli_json_text(report->library), "available", report->available,
+                               "reason", berth_cli_json_text(report->reason), "devices", devices));
     }
     return json_pack("{s:o}", "drivers", drivers);
 }
@@ -93,6 +97,7 @@ static void print_report(const berth_driver_report *reports, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_driver_report *report = &reports[i];
         berth_cli_print("%s: %s\n", report->kind, report->description);
+        if (*report->library) berth_cli_print("  loaded from %s\n", report->library);
         if (!report->available) berth_cli_print("  not available: %s\n", report->reason);
         for (uint32_t d = 0; d < report->device_count; ++d)
             print_device(report->kind, &report->devices[d]);
@@ -115,9 +120,9 @@ static berth_status show_devices(void *state) {
 int berth_cmd_devices(int argc, char **argv) {
     static const berth_cli_command command = {
         .argp = {options, parse, "",
-                 "Shows the drivers that are built in, the devices they find on this machine, and "
-                 "what is missing and why.",
-                 NULL, NULL, NULL},
+                 "Shows the drivers that are built in or loaded, the devices they find on this "
+                 "machine, and what is missing and why.",
+                 children, NULL, NULL},
         .run = show_devices};
     berth_cli_model cli = {0};
     return berth_cli_run(&command, &cli, argc, argv);

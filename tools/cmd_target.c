@@ -49,10 +49,13 @@ static void check_arguments(const target_command *command, struct argp_state *st
         berth_cli_wrong_usage(state, "validate takes one or more targets");
 }
 
+static const struct argp_child children[] = {{&berth_cli_driver_argp, 0, NULL, 0}, {0}};
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     target_command *command = state->input;
     berth_cli_model *cli = &command->cli;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
     case 'f': cli->format = arg; return 0;
     case key_tags: command->tag_folder = arg; return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
@@ -250,9 +253,11 @@ static berth_status run(void *state) {
     bool json = berth_cli_wants_json(&command->cli);
     if (strcmp(command->action, "list") == 0) return list_tags(command, json);
     berth_machine_facts facts;
-    BERTH_TRY(berth_machine_facts_host(command->cli.arena, &facts));
-    for (uint32_t i = 0; i < command->arguments.count && facts.device_count == 0; ++i)
-        BERTH_TRY(berth_machine_facts_for(command->cli.arena, command->arguments.data[i], &facts));
+    berth_strbuf texts = berth_strbuf_make(command->cli.arena);  // one question for all targets
+    for (uint32_t i = 0; i < command->arguments.count; ++i)
+        if (*command->arguments.data[i] != '{')
+            berth_strbuf_addf(&texts, "%s ", command->arguments.data[i]);
+    BERTH_TRY(berth_machine_facts_for(command->cli.arena, berth_strbuf_text(&texts), &facts));
     berth_target_options target_options = {
         .tag_folder = command->tag_folder,
         .machine = &facts,
@@ -280,7 +285,7 @@ int berth_cmd_target(int argc, char **argv) {
                  "T is a tag (nvidia/jetson-nano:cuda), a short form (\"opencl -host=cpu\"), JSON, "
                  "a JSON file, or local; kinds, tags and files of one device may be listed, with "
                  "commas between them.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
-                 NULL, NULL, NULL},
+                 children, NULL, NULL},
         .run = run};
     target_command state = {.tag_folder = getenv("BERTH_TAGS")};
     return berth_cli_run(&command, &state, argc, argv);

@@ -262,6 +262,7 @@ extern const berth_driver_ops berth_devices__cpu_driver;
 const berth_driver_ops berth_devices__cpu_driver = {
     .kind = "cpu",
     .description = "processor cores of this machine (hwloc, one thread pool)",
+    .is_host = true,
     .open = cpu_open,
     .close = cpu_close,
     .device_count = cpu_device_count,

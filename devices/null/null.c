@@ -230,6 +230,7 @@ extern const berth_driver_ops berth_devices__null_driver;
 const berth_driver_ops berth_devices__null_driver = {
     .kind = "null",
     .description = "template driver: host memory and copies, no kernels",
+    .runs_no_kernels = true,
     .open = null_open,
     .close = null_close,
     .device_count = null_device_count,

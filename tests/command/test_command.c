@@ -25,7 +25,7 @@ Test(command, usage) {
     berth_run_fails("verify " DIGITS " --data x --threads 0", 2, "--threads takes a number");
     // Options are spelt in full: a slip is no other option.
     berth_run_fails("plan " DIGITS " --batch=8", 2, "fixed with --dim batch=8");
-    berth_run_fails("plan " DIGITS " --d=batch=8", 2, "did you mean --dim?");
+    berth_run_fails("plan " DIGITS " --di=batch=8", 2, "did you mean --dim?");
     berth_run_fails("plan " DIGITS " --targ cpu", 2, "did you mean --target?");
     berth_run_fails("plan " DIGITS " -dim batch=8", 2, "did you mean --dim?");
     berth_run_fails("plan " DIGITS " -x", 2, "there is no option -x");

@@ -19,8 +19,10 @@
     X(cpu, 1, group, name)                                                                         \
     X(cpu_1_thread, 2, group, name)                                                                \
     X(opencl, 3, group, name)                                                                      \
-    X(opencl_pair, 4, group, name)
-#define CONFORMANCE_DRIVER_COUNT 5
+    X(opencl_pair, 4, group, name)                                                                 \
+    X(library_null, 5, group, name)                                                                \
+    X(library_cpu, 6, group, name)
+#define CONFORMANCE_DRIVER_COUNT 7
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {
@@ -31,6 +33,7 @@ typedef struct conformance_exception {
 typedef struct conformance_driver {
     const char *name;  // of the row
     const char *kind;
+    const char *library;           // a driver that is loaded (devices/library.h), or NULL
     uint32_t device_count;         // that the row needs
     const char *environment[2];    // name and value to set before the driver is opened, or NULL
     berth_device_options options;  // of all its devices

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "devices/library.h"
 #include "tests/conformance/conformance.h"
 
 // ---- expected failures: a body that fails comes back here instead of failing the test ----
@@ -54,6 +55,9 @@ static void unavailable(const conformance_driver *row, const char *reason) {
 static void open_driver(conformance_fixture *f) {
     const conformance_driver *row = f->row;
     if (row->environment[0]) setenv(row->environment[0], row->environment[1], 1);
+    const char *loaded = NULL;
+    if (row->library) check_ok(berth_driver_load(row->library, &loaded));
+    if (row->library) cr_assert_str_eq(loaded, row->kind);
     berth_status status = berth_driver_open(row->kind, f->allocator, &f->driver);
     char reason[600] = "";
     if (status) {
