@@ -122,10 +122,6 @@ static bool makes_code(const berth_multi_target *target, const char **out_other)
     return some;
 }
 
-static bool is_gpu(const berth_target *target) {
-    return target->kind == BERTH_DEVICE_CUDA || target->kind == BERTH_DEVICE_VULKAN;
-}
-
 // Names and kinds of the devices that should compute and have no code generator: the GPUs, or the
 // others. "" for none.
 static const char *without_code(const berth_multi_target *target, bool gpus, berth_arena *arena) {
@@ -134,7 +130,8 @@ static const char *without_code(const berth_multi_target *target, bool gpus, ber
     for (uint32_t d = 0; d < target->device_count; ++d) {
         const berth_target_device *device = &target->devices[d];
         const char *own = berth_device_kind_name(device->target->kind);
-        if (device->host_only || is_gpu(device->target) != gpus || berth_codegen_find(own))
+        if (device->host_only || berth_device_kind_is_gpu(device->target->kind) != gpus ||
+            berth_codegen_find(own))
             continue;
         berth_strbuf_addf(&out, "%s%s", out.length ? ", " : "", device->name);
         kind = own;
@@ -143,18 +140,29 @@ static const char *without_code(const berth_multi_target *target, bool gpus, ber
     return berth_strbuf_text(&out);
 }
 
+// A kind of GPU that has a code generator.
+static berth_device_kind gpu_with_code(void) {
+    for (int kind = 1; kind < BERTH_DEVICE_KIND_COUNT; ++kind)
+        if (berth_device_kind_is_gpu((berth_device_kind)kind) &&
+            berth_codegen_find(berth_device_kind_name((berth_device_kind)kind)))
+            return (berth_device_kind)kind;
+    return BERTH_DEVICE_FREE;
+}
+
 // The target for which a plan (and only a plan) is made: GPUs that have no code generator yet as if
-// they ran OpenCL kernels. Their figures stay.
+// they ran the kernels of one that has. Their figures stay.
 static const berth_multi_target *stand_in(const berth_multi_target *target, berth_arena *arena) {
     berth_multi_target *copy = berth_arena_copy(arena, target, sizeof(*target));
     berth_target_device *devices =
         berth_arena_copy(arena, target->devices, target->device_count * sizeof(*devices));
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!is_gpu(devices[d].target)) continue;
+        berth_device_kind kind = devices[d].target->kind;
+        if (!berth_device_kind_is_gpu(kind) || berth_codegen_find(berth_device_kind_name(kind)))
+            continue;
         berth_target *gpu = berth_arena_copy(arena, devices[d].target, sizeof(*gpu));
-        gpu->kind = BERTH_DEVICE_OPENCL;
+        gpu->kind = gpu_with_code();
         devices[d].target = gpu;
-        devices[d].virtual_id = BERTH_TARGET_MAX_DEVICES + d;  // no other OpenCL device's
+        devices[d].virtual_id = BERTH_TARGET_MAX_DEVICES + d;  // no other device's of the kind
     }
     copy->devices = devices;
     return copy;
@@ -169,7 +177,7 @@ static berth_status explain_no_code(const berth_compile_options *options, berth_
         status,
         "this version makes code for %s devices, and the target has none of them that computes: "
         "add one (\"%s,cpu\")%s",
-        berth_codegen_kinds(arena), other ? other : "opencl",
+        berth_codegen_kinds(arena), other ? other : berth_device_kind_name(gpu_with_code()),
         options->plan_only ? "" : ", or only plan (`berth plan`)");
 }
 

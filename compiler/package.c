@@ -12,7 +12,7 @@ uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device) 
     uint32_t first = BERTH_NO_INDEX;
     for (uint32_t d = 0; d < target->device_count; ++d) {
         if (target->devices[d].own_memory != memory) continue;
-        if (target->devices[d].target->kind == BERTH_DEVICE_CPU) return d;
+        if (berth_device_kind_is_host(target->devices[d].target->kind)) return d;
         if (first == BERTH_NO_INDEX) first = d;
     }
     return first;
@@ -192,14 +192,14 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
     uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, 2);
     bindings[0] = source;
     bindings[1] = destination;
-    // A device's queue copies to and from the host; between two cpu devices either does.
-    bool from_cpu = p->target->devices[from].target->kind == BERTH_DEVICE_CPU;
+    // A device's queue copies to and from the host; between two that are the host either does.
+    bool from_host = berth_device_kind_is_host(p->target->devices[from].target->kind);
     const char *name =
         berth_arena_printf(p->arena, "%s %s>%s", *value_name ? value_name : "value",
                            p->target->devices[from].name, p->target->devices[to].name);
     add_step(p,
              (berth_program_step){.kind = BERTH_STEP_COPY,
-                                  .device = from_cpu ? to : from,
+                                  .device = from_host ? to : from,
                                   .kernel = BERTH_NO_INDEX,
                                   .bindings = bindings,
                                   .name = name,

@@ -16,7 +16,7 @@ uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owne
     uint32_t alignment = target->memories[memory].alignment_bytes;
     for (uint32_t d = 0; d < target->device_count; ++d) {
         if (target->devices[d].own_memory != memory) continue;
-        uint32_t least = target->devices[d].target->kind == BERTH_DEVICE_CPU
+        uint32_t least = berth_device_kind_is_host(target->devices[d].target->kind)
                              ? BERTH_CPU_ALIGNMENT_BYTES
                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
         if (alignment < least) alignment = least;
@@ -328,7 +328,7 @@ static bool excludes(const berth_packager *p, const berth_program_pool *pool, ui
     const uint32_t devices[] = {p->steps.data[a].device, p->steps.data[b].device};
     for (int i = 0; i < 2; ++i)
         if (berth_program_pool_reached(pool, devices[i]) &&
-            p->target->devices[devices[i]].target->kind != BERTH_DEVICE_CPU)
+            !berth_device_kind_is_host(p->target->devices[devices[i]].target->kind))
             return true;
     return false;
 }

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = (ROOT / "target/kinds.def").read_text()
 DTYPES = re.findall(r'X\(\w+, "(\w+)"', (ROOT / "base/dtype.h").read_text())
 
-KINDS = [(m[1], m[2]) for m in re.finditer(r'^KIND\(\w+, "([^"]+)", "([^"]+)"\)', TABLE, re.M)]
+KINDS = [(m[1], m[2]) for m in re.finditer(r'^KIND\(\w+, "([^"]+)", \w+, "([^"]+)"\)', TABLE, re.M)]
 NAMES = [name for name, _ in KINDS]
 OWNERS = {
     "K_ALL": NAMES,

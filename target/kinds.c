@@ -11,12 +11,18 @@
 #define K_VTA K_BIT(VTA)
 
 static const char *const kind_names[] = {
-#define KIND(enum_name, name, doc) name,
+#define KIND(enum_name, name, traits, doc) name,
 #include "target/kinds.def"
     NULL};
 
 static const char *const kind_docs[] = {
-#define KIND(enum_name, name, doc) doc,
+#define KIND(enum_name, name, traits, doc) doc,
+#include "target/kinds.def"
+};
+
+enum { T_HOST = 1, T_GPU = 2 };
+static const unsigned kind_traits[] = {
+#define KIND(enum_name, name, traits, doc) traits,
 #include "target/kinds.def"
 };
 
@@ -42,6 +48,19 @@ const char *berth_device_kind_name(berth_device_kind kind) {
 const char *berth_device_kind_doc(berth_device_kind kind) {
     if (kind <= BERTH_DEVICE_FREE || kind >= BERTH_DEVICE_KIND_COUNT) return "not known yet";
     return kind_docs[kind - 1];
+}
+
+static bool has_trait(berth_device_kind kind, unsigned trait) {
+    if (kind <= BERTH_DEVICE_FREE || kind >= BERTH_DEVICE_KIND_COUNT) return false;
+    return (kind_traits[kind - 1] & trait) != 0;
+}
+
+bool berth_device_kind_is_host(berth_device_kind kind) {
+    return has_trait(kind, T_HOST);
+}
+
+bool berth_device_kind_is_gpu(berth_device_kind kind) {
+    return has_trait(kind, T_GPU);
 }
 
 berth_device_kind berth_device_kind_from_name(const char *name) {
@@ -93,6 +112,11 @@ bool berth_target__list_has(berth_string_list list, const char *text) {
     for (uint32_t i = 0; i < list.count; ++i)
         if (strcmp(list.data[i], text) == 0) return true;
     return false;
+}
+
+bool berth_target_is_cores(const berth_target *target) {
+    return berth_device_kind_is_host(target->kind) ||
+           (berth_device_kind_is_gpu(target->kind) && target->subgroup_size == 1);
 }
 
 bool berth_target_has_feature(const berth_target *target, const char *feature) {

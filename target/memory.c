@@ -63,7 +63,7 @@ static uint32_t alignment_for(const berth_multi_target *multi, uint64_t devices)
     for (uint32_t i = 0; i < multi->device_count; ++i) {
         if (!(devices >> i & 1)) continue;
         const berth_target *target = multi->devices[i].target;
-        uint32_t own = target->kind == BERTH_DEVICE_CPU
+        uint32_t own = berth_device_kind_is_host(target->kind)
                            ? berth_target__memory_defaults_of(target->kind).alignment_bytes
                            : (uint32_t)target->memory_alignment_bytes;
         if (own > alignment_bytes) alignment_bytes = own;
@@ -276,7 +276,8 @@ static void imply(builder *b) {
             if (device->machine != m) continue;
             device->own_memory = own_declared(multi, i);
             if (device->own_memory != BERTH_NO_INDEX) continue;
-            if (device->target->kind == BERTH_DEVICE_CPU || device->target->shares_host_memory) {
+            if (berth_device_kind_is_host(device->target->kind) ||
+                device->target->shares_host_memory) {
                 multi->memories[host_memory].reached_by |= (uint64_t)1 << i;
                 device->own_memory = host_memory;
                 berth_target_memory *memory = &multi->memories[host_memory];

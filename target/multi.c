@@ -198,7 +198,7 @@ static bool any_cpu(const json *value) {
 }
 
 static bool is_cpu(berth_target__parse *parse, const char *path, const berth_target *target) {
-    if (target->kind == BERTH_DEVICE_CPU) return true;
+    if (berth_device_kind_is_host(target->kind)) return true;
     berth_target__error(parse, path, "a host is a cpu, not a %s device",
                         berth_device_kind_name(target->kind));
     return false;
@@ -235,7 +235,8 @@ static uint32_t host_from_target(builder *b, const json *value, uint32_t machine
     if (inner) berth_target__error(parse, inner->path, "a host has no host of its own");
     for (uint32_t i = 0; i < b->multi->device_count; ++i) {
         const berth_target_device *device = &b->multi->devices[i];
-        if (device->machine != machine || device->target->kind != BERTH_DEVICE_CPU) continue;
+        if (device->machine != machine || !berth_device_kind_is_host(device->target->kind))
+            continue;
         if (any_cpu(value) || berth_hash128_equal(device->target->hash, target->hash)) return i;
     }
     return append_host(b, target, machine);
@@ -263,7 +264,7 @@ static uint32_t find_host(builder *b, uint32_t machine, uint32_t told, const cha
         if (multi->devices[i].machine == machine && multi->devices[i].host_only) return i;
     for (uint32_t i = 0; i < multi->device_count; ++i)
         if (multi->devices[i].machine == machine &&
-            multi->devices[i].target->kind == BERTH_DEVICE_CPU)
+            berth_device_kind_is_host(multi->devices[i].target->kind))
             return i;
     return append_host(b, generic_cpu(b), machine);
 }

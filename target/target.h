@@ -99,6 +99,9 @@ typedef struct berth_target {
     berth_hash128 hash;     // of `canonical`: the identity of a device-only target
 } berth_target;
 
+// Processor cores, behind whichever interface: what runs at once are cores, and no work items run in
+// step beside each other.
+bool berth_target_is_cores(const berth_target *target);
 bool berth_target_has_feature(const berth_target *target, const char *feature);
 bool berth_target_has_lib(const berth_target *target, const char *lib);
 // The kind-specific number called `name`, or `fallback`.

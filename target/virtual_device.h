@@ -22,7 +22,7 @@
 // Kinds of device, from kinds.def. 0 = free (not known yet).
 typedef enum berth_device_kind {
     BERTH_DEVICE_FREE = 0,
-#define KIND(enum_name, name, doc) BERTH_DEVICE_##enum_name,
+#define KIND(enum_name, name, traits, doc) BERTH_DEVICE_##enum_name,
 #include "target/kinds.def"
     BERTH_DEVICE_KIND_COUNT
 } berth_device_kind;
@@ -32,6 +32,10 @@ berth_device_kind berth_device_kind_from_name(const char *name);  // FREE when u
 const char *berth_device_kind_doc(berth_device_kind kind);        // one line, for people
 // The names of all kinds, NULL-terminated (for "did you mean").
 const char *const *berth_device_kind_names(void);
+
+// What a kind is like, whichever it is (traits in kinds.def). False for FREE.
+bool berth_device_kind_is_host(berth_device_kind kind);  // runs in the host's own address space
+bool berth_device_kind_is_gpu(berth_device_kind kind);   // groups of work items over a grid
 
 #define BERTH_VIRTUAL_ID_FREE (-1)
 

@@ -27,14 +27,12 @@ static const berth_target *target_of(const pass *p, berth_op_id id) {
 // Processor cores, also behind OpenCL (where no work-items run in step beside each other).
 static bool on_cpu(const pass *p, berth_op_id id) {
     const berth_target *target = target_of(p, id);
-    if (!target) return false;
-    return target->kind == BERTH_DEVICE_CPU ||
-           (target->kind == BERTH_DEVICE_OPENCL && target->subgroup_size == 1);
+    return target && berth_target_is_cores(target);
 }
 
 int64_t berth_layout__lanes(const pass *p, berth_op_id id) {
     const berth_target *target = target_of(p, id);
-    bool wide = target && target->kind == BERTH_DEVICE_CPU && target->vector_bits >= 512;
+    bool wide = target && berth_device_kind_is_host(target->kind) && target->vector_bits >= 512;
     return wide ? WIDE_BLOCK : BLOCK;
 }
 

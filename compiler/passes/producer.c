@@ -129,7 +129,7 @@ static bool describe(const berth_module *module, const berth_graph *graph, const
 // Times that the kernel computes each element; 0 = its schedule would compute it for every column.
 static double computed_times(const reading *r, const berth_target *on, berth_op_kind kind) {
     if (kind == BERTH_OP_WINOGRAD_INPUT) return r->times;
-    bool cores = on->kind == BERTH_DEVICE_CPU || on->subgroup_size == 1;
+    bool cores = berth_target_is_cores(on);
     if (!cores) {
         double groups = r->outputs / STAGED_OUTPUTS;
         return r->times * (groups > 1 ? groups : 1);
