@@ -155,7 +155,7 @@ Test(command_files, results_that_are_lost) {
     }
 }
 
-#ifdef BERTH_FAIL_MALLOC
+#ifdef BERTH_FAIL_AT
 // One allocation fails: the result is the same, byte for byte, or the status says that it is not.
 Test(command_files, results_are_whole_or_the_status_says_not) {
     static const struct {
@@ -172,7 +172,7 @@ Test(command_files, results_are_whole_or_the_status_says_not) {
         cr_assert_eq(shell(line), 0, "%s", line);
         for (int n = 1 + (int)i; n < rows[i].most; n += 17) {
             snprintf(line, sizeof(line),
-                     "BERTH_FAIL_MALLOC=%d LD_PRELOAD=" BERTH_FAIL_MALLOC
+                     "FAIL_KIND=memory FAIL_AT=%d LD_PRELOAD=" BERTH_FAIL_AT
                      " $B %s >$W/out 2>/dev/null",
                      n, rows[i].arguments);
             int status = shell(line);
