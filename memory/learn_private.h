@@ -15,7 +15,8 @@
 // literal 2 v: the first item of pair v is below the second; 2 v + 1: the second is below.
 typedef uint32_t learn_literal;
 
-enum { LEARN_NONE = UINT32_MAX, LEARN_PAIR_LIMIT = 1 << 14, LEARN_ITEM_LIMIT = 1024 };
+#define LEARN_NONE UINT32_MAX
+enum { LEARN_PAIR_LIMIT = 1 << 14, LEARN_ITEM_LIMIT = 1024 };
 
 // Bounds have two sides: BELOW is how far an item is at least from the ground, ABOVE how far its
 // end is at least from the capacity. What holds for one holds for the other upside down.
