@@ -8,8 +8,8 @@ enum {
     FAILED_WAYS = 2,
     // States of larger pieces hardly come again.
     REMEMBERED_CLIQUES = 4096,
-    NO_NODE = UINT32_MAX,
 };
+#define NO_NODE UINT32_MAX
 #define TRAIL_LIMIT ((uint32_t)1 << 25)
 #define WORK_PER_CLOCK ((uint64_t)1 << 16)
 #define WORK_PER_NODE 64
