@@ -17,4 +17,5 @@ if [ -z "$python" ]; then
 fi
 [ -f "$data/done" ] || "$python" tests/models/make_node_models.py "$data" --from 23 2>/dev/null || exit 1
 touch "$data/done"
-exec "$node_models" --data "$data" --known tests/models/unsupported_newer.txt "$@"
+exec "$node_models" --data "$data" --known tests/models/unsupported_newer.txt \
+  --known tests/models/expected_failures_newer.txt "$@"

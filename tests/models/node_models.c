@@ -1,11 +1,13 @@
 // Runs the ONNX conformance models of Debian's libonnx-testdata on each device, every model in a
 // process of its own.
-//   node_models [--data FOLDER] [--target T]... [--only GLOB] [--write-table FILE] [--known FILE]
-//   [--jobs N] [--every N]
-// Prints a line per model that does not pass and a summary per target. Exit status 1 when a model
-// fails that is not listed in the file of known unsupported models (tests/models/unsupported.txt:
-// "target model reason"), or when a listed one passes. --write-table writes the table of
-// docs/operators.md, --write-known the list itself.
+//   node_models [--data FOLDER] [--target T]... [--only GLOB] [--write-table FILE]
+//   [--known FILE]... [--jobs N] [--every N]
+// Prints a line per model that does not pass and a summary per target. A file of known ones has
+// lines "target model CODE reason", with the code of the error that there must be, or WRONG for
+// results that differ: unsupported.txt has what is refused, expected_failures.txt what fails
+// otherwise, with reasons written by hand. Exit status 1 when a model does not pass and is not
+// listed, ends in another way than listed (a refusal that became a crash, say), or is listed and
+// passes. --write-table writes the table of docs/operators.md, --write-known the list of refusals.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +21,11 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-enum { most_models = 4096, most_targets = 4, most_text = 400 };
+enum { most_models = 4096, most_targets = 4, most_text = 400, most_lists = 4, most_code = 32 };
 
 typedef struct outcome {
-    int state;    // 0 = passes, 1 = fails, 2 = refused with a clear error
+    int state;             // 0 = passes, 1 = fails, 2 = refused with a clear error
+    char code[most_code];  // how it does not pass, as lists of known ones say it
     bool folded;  // passes without a kernel: all was computed before from the inputs' values
     char text[most_text];
 } outcome;
@@ -40,7 +43,8 @@ typedef struct run {
     const char *requires[most_targets];
     int target_count;
     const char *only;
-    const char *known;
+    const char *known[most_lists];
+    int known_count;
     const char *write_known;
     const char *write_table;
     const char *cache;
@@ -115,6 +119,7 @@ static outcome verify(const run *r, const model *m, int target) {
         if (!status) result.folded |= verified.known_input_count > 0 && verified.computed_before;
         if (!status && !verified.pass) {
             result.state = 1;
+            snprintf(result.code, sizeof(result.code), "WRONG");
             for (uint32_t i = 0; i < verified.output_count; ++i)
                 if (!verified.outputs[i].comparison.pass)
                     snprintf(result.text, sizeof(result.text),
@@ -128,6 +133,8 @@ static outcome verify(const run *r, const model *m, int target) {
     if (status) {
         bool refused = berth_status_code(status) == BERTH_UNSUPPORTED;
         result.state = refused ? 2 : 1;
+        snprintf(result.code, sizeof(result.code), "%s",
+                 berth_code_name(berth_status_code(status)));
         snprintf(result.text, sizeof(result.text), "%s: %s",
                  berth_code_name(berth_status_code(status)), berth_status_message(status));
         for (char *c = result.text; *c; ++c)
@@ -215,6 +222,7 @@ static void finish(const run *r, child *c) {
     waitpid(c->pid, &status, 0);
     for (int t = 0; t < r->target_count && (!complete || status != 0); ++t) {
         m->outcomes[t].state = 1;
+        snprintf(m->outcomes[t].code, most_code, "DIED");
         snprintf(m->outcomes[t].text, most_text, "the process died (status %d)", status);
     }
 }
@@ -235,19 +243,35 @@ static void run_all(run *r) {
 
 // ---- reports ------------------------------------------------------------------------------------
 
-static bool is_known(const run *r, const char *target, const char *name) {
-    if (!r->known) return false;
-    FILE *file = fopen(r->known, "r");
-    char line[1024];
-    bool found = false;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        char held_target[128];
-        char held_name[512];
-        found = sscanf(line, "%127s %511s", held_target, held_name) == 2 &&
-                strcmp(held_target, target) == 0 && strcmp(held_name, name) == 0;
+// The code that the lists have for a model on a target, without what follows it; "" = not listed.
+static void find_known(const run *r, const char *target, const char *name, char code[most_code]) {
+    code[0] = 0;
+    for (int i = 0; i < r->known_count && !*code; ++i) {
+        FILE *file = fopen(r->known[i], "r");
+        char line[1024];
+        while (file && !*code && fgets(line, sizeof(line), file)) {
+            char held_target[128], held_name[512], held_code[most_code];
+            if (sscanf(line, "%127s %511s %31[A-Z_]", held_target, held_name, held_code) == 3 &&
+                strcmp(held_target, target) == 0 && strcmp(held_name, name) == 0)
+                snprintf(code, most_code, "%s", held_code);
+        }
+        if (file) fclose(file);
     }
-    if (file) fclose(file);
-    return found;
+}
+
+// Whether all is as listed.
+static bool as_known(const run *r, const char *target, const model *m, const outcome *o) {
+    char known[most_code];
+    find_known(r, target, m->name, known);
+    if (o->state == 0) {
+        if (*known) printf("PASSES, but is listed as %s: %s %s\n", known, target, m->name);
+        return !*known;
+    }
+    if (strcmp(known, o->code) == 0) return true;
+    printf("%s %s %s: %s", o->state == 1 ? "FAILS" : "REFUSED", target, m->name, o->text);
+    if (*known) printf(" (listed as %s)", known);
+    printf("\n");
+    return false;
 }
 
 static int report(const run *r) {
@@ -260,16 +284,7 @@ static int report(const run *r) {
             const model *m = &r->models[i];
             counts[m->outcomes[t].state]++;
             folded += m->outcomes[t].state == 0 && m->outcomes[t].folded;
-            bool known = is_known(r, label, m->name);
-            bool passes = m->outcomes[t].state == 0;
-            if (!passes && !known) {
-                printf("%s %s %s: %s\n", m->outcomes[t].state == 1 ? "FAILS" : "REFUSED", label,
-                       m->name, m->outcomes[t].text);
-                bad++;
-            } else if (passes && known) {
-                printf("PASSES, but is listed as unsupported: %s %s\n", label, m->name);
-                bad++;
-            }
+            bad += !as_known(r, label, m, &m->outcomes[t]);
         }
         printf("BERTH-TABLE %s: %d of %d node models pass (%d of them computed before the run, as "
                "shapes depend on their inputs), %d are refused with a reason, %d fail\n",
@@ -281,12 +296,12 @@ static int report(const run *r) {
 static void write_known(const run *r) {
     FILE *file = fopen(r->write_known, "w");
     if (!file) return;
-    fputs("# Node models that do not pass: target, model, why. Made by node_models "
+    fputs("# Node models that are refused: target, model, code, why. Made by node_models "
           "--write-known.\n",
           file);
     for (int t = 0; t < r->target_count; ++t)
         for (int i = 0; i < r->model_count; ++i)
-            if (r->models[i].outcomes[t].state != 0)
+            if (r->models[i].outcomes[t].state == 2)
                 fprintf(file, "%s %s %s\n", r->requires[t], r -> models[i].name,
                         r->models[i].outcomes[t].text);
     fclose(file);
@@ -345,6 +360,14 @@ static const char *value_of(int argc, char **argv, int *at) {
     return argv[++*at];
 }
 
+static void add_known(run *r, const char *path) {
+    if (r->known_count == most_lists || access(path, R_OK) != 0) {
+        fprintf(stderr, "cannot read the list %s, or there are more than %d\n", path, most_lists);
+        exit(2);
+    }
+    r->known[r->known_count++] = path;
+}
+
 static void parse(run *r, int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         if (strcmp(argv[i], "--data") == 0)
@@ -352,7 +375,7 @@ static void parse(run *r, int argc, char **argv) {
         else if (strcmp(argv[i], "--only") == 0)
             r->only = value_of(argc, argv, &i);
         else if (strcmp(argv[i], "--known") == 0)
-            r->known = value_of(argc, argv, &i);
+            add_known(r, value_of(argc, argv, &i));
         else if (strcmp(argv[i], "--write-known") == 0)
             r->write_known = value_of(argc, argv, &i);
         else if (strcmp(argv[i], "--write-table") == 0)
