@@ -53,8 +53,8 @@ static const berth_file_field io_fields[] = {TEXT(berth_program_io, name),
                                              U32(berth_program_io, tensor)};
 static const berth_file_field executable_fields[] = {
     TEXT(berth_executable_image, device_kind), TEXT(berth_executable_image, format),
-    TEXT(berth_executable_image, options), IMAGE(berth_executable_image, data),
-    X64(berth_executable_image, size_bytes)};
+    TEXT(berth_executable_image, options),     TEXT(berth_executable_image, external),
+    IMAGE(berth_executable_image, data),       X64(berth_executable_image, size_bytes)};
 static const berth_file_field kernel_fields[] = {
     TEXT(berth_program_kernel, entry),        X64(berth_program_kernel, flops),
     X64(berth_program_kernel, bytes),         U32(berth_program_kernel, executable),

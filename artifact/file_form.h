@@ -19,7 +19,7 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 3u
+#define BERTH_PROGRAM_VERSION 4u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
 typedef struct berth_file_header {

@@ -25,6 +25,7 @@ typedef struct writer {
 static const uint8_t zeros[BERTH_PROGRAM_FILE_ALIGNMENT];
 
 static uint64_t add_text(writer *w, const char *text) {
+    if (!text) text = "";
     uint32_t id = berth_intern(w->interner, text);
     while (w->text_offsets.count <= id) berth_vec_push(w->arena, &w->text_offsets, UINT64_MAX);
     if (w->text_offsets.data[id] == UINT64_MAX) {

@@ -8,7 +8,9 @@
 // cpu     A shared object (ELF) that exports one function per kernel, of type berth_cpu_kernel. The
 //         group index is flat: the driver hands out ranges [begin, end) of [0, groups[0]) to the
 //         threads of its pool. `scratch` is private to the calling thread, kernel->scratch_bytes
-//         long and aligned to 64 bytes (NULL when 0).
+//         long and aligned to 64 bytes (NULL when 0). What it calls in shared libraries it says in
+//         the symbol `berth_imports`: an array of berth_kernel_import whose last has no library; the
+//         driver loads these libraries and fills in the addresses before any kernel runs.
 // opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then
 //         the constants as `long`; work-groups are groups[3] x group_size[3] (get_group_id runs
 //         over groups).
@@ -33,6 +35,14 @@
 // none
 typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin,
                                  int64_t end, void *scratch);
+
+typedef struct berth_kernel_import {
+    const char *library;  // as the system's loader takes it; NULL ends the array
+    const char *symbol;
+    void *address;  // set by the driver
+} berth_kernel_import;
+
+#define BERTH_IMPORTS_SYMBOL "berth_imports"
 
 // What a kernel may do with a buffer: bits.
 typedef enum berth_access {

@@ -89,6 +89,9 @@ typedef struct berth_executable_image {
                           // "x86_64 avx2 fma"; "" for none
     const void *data;     // borrowed
     uint64_t size_bytes;
+    // The external function of the module whose code it holds ("@gelu, language \"c\""); "" or NULL =
+    // all of it was made by the compiler.
+    const char *external;
 } berth_executable_image;
 
 typedef struct berth_program_kernel {

@@ -63,4 +63,11 @@ BERTH_MUST_USE berth_status berth_file_write_fd(int fd, const char *name,
 BERTH_MUST_USE berth_status berth_file_make_folders(const char *path);
 bool berth_file_exists(const char *path);
 
+// The path of a file that another file names (`what` it is, for messages: "external data"), in the
+// arena. It must lie below `folder`: a relative path without "..", no part of it a symbolic link.
+// Errors: INVALID_ARGUMENT, NOT_FOUND.
+BERTH_MUST_USE berth_status berth_file_below(berth_arena *arena, const char *folder,
+                                             const char *location, const char *what,
+                                             const char **out_path);
+
 #endif  // BERTH_BASE_FILE_H_

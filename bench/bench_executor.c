@@ -59,7 +59,7 @@ static berth_executable_image compile(berth_arena *arena) {
     unlink(code);
     unlink(object);
     rmdir(folder);
-    return (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", data, size_bytes};
+    return (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", data, size_bytes, ""};
 }
 
 // `step_count` dispatches, each reading what the one before wrote.

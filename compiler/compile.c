@@ -247,7 +247,9 @@ static berth_status run_lower(berth_module *module, berth_pass_context *context)
         if (op->region == BERTH_NONE || op->kind != BERTH_OP_CALL) continue;
         const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
         berth_func_id lowered = BERTH_NONE;
-        if (!callee || berth_tfn_get(module, callee->function)) continue;
+        if (!callee || berth_tfn_get(module, callee->function) ||
+            berth_external_get(module, callee->function))
+            continue;
         BERTH_TRY(berth_lower_function(module, callee->function, &lowered));
         berth_module_function(module, callee->function)->removed = true;
         op = &berth_graph_get(module, main)->ops.data[i];

@@ -1,6 +1,7 @@
 #include "compiler/cost.h"
 
 #include "compiler/codegen/codegen.h"
+#include "compiler/external.h"
 #include "compiler/lower/lower.h"
 
 // Fraction of the peak that generated kernels reach on large problems; the rest of the model is a
@@ -59,13 +60,18 @@ berth_op_work berth_op_work_of(const berth_module *module, berth_func_id functio
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
     berth_op_work work = {0};
-    if (op->output_count == 0 || berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE))
+    berth_func_id external = berth_external_called(module, op);
+    if (external == BERTH_NONE && berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE))
         return work;
+    if (op->output_count == 0) return work;
     for (uint32_t i = 0; i < op->input_count; ++i)
         work.bytes += type_bytes(value_type(module, graph, op->inputs[i]));
     for (uint32_t i = 0; i < op->output_count; ++i)
         work.bytes += type_bytes(value_type(module, graph, op->outputs[i]));
     work.flops = op_flops(module, graph, op);
+    double time_ns = 0;
+    if (external != BERTH_NONE)
+        berth_external_cost(module, external, &work.flops, &work.bytes, &time_ns);
     return work;
 }
 
@@ -108,9 +114,13 @@ static double time_ns(void *user, const berth_module *module, berth_func_id func
                       berth_op_id id, uint32_t device) {
     const berth_multi_target *target = ((const analytic *)user)->target;
     berth_op_work work = berth_op_work_of(module, function, id);
+    const berth_graph *graph = berth_graph_get(module, function);
+    berth_func_id external = berth_external_called(module, &graph->ops.data[id]);
+    double flops = 0, bytes = 0, given_ns = -1;
+    if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
+    if (given_ns >= 0) return given_ns;
     if (work.flops == 0 && work.bytes == 0) return 0;
     const berth_target *on = target->devices[device].target;
-    const berth_graph *graph = berth_graph_get(module, function);
     berth_dtype dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
     double compute_s = work.flops / (berth_target_peak(on, dtype) * usual_efficiency);
     double memory_s =
@@ -137,6 +147,10 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
         return berth_arena_printf(arena, "no code generator for devices of kind %s", kind);
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
+    berth_func_id external = berth_external_called(module, op);
+    if (external != BERTH_NONE)
+        return berth_external_refusal(module, external, target->devices[device].target->kind,
+                                      arena);
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE)) return NULL;
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";

@@ -158,8 +158,9 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
     uint32_t unit_index = p->pipeline->unit_of_op[id];
     const berth_unit *unit = &p->pipeline->units.data[unit_index];
     uint32_t first_step = p->steps.count;
-    uint32_t *tensors = berth_arena_new_array(p->arena, uint32_t, unit->fn->bufs.count);
-    memset(tensors, 0xff, unit->fn->bufs.count * sizeof(*tensors));
+    uint32_t buffer_count = unit->fn ? unit->fn->bufs.count : unit->code.kernels[0].buffer_count;
+    uint32_t *tensors = berth_arena_new_array(p->arena, uint32_t, buffer_count);
+    memset(tensors, 0xff, buffer_count * sizeof(*tensors));
     for (uint32_t i = 0; i < op.input_count; ++i)
         BERTH_TRY(operand_tensor(p, op.inputs[i], device, &tensors[i]));
     for (uint32_t i = 0; i < op.output_count; ++i)
@@ -172,13 +173,18 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
         for (uint32_t i = 0; i < kernel->buffer_count; ++i)
             bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);
         add_reuses(p, unit, k, tensors);
+        const char *name = berth_loc_names(p->module, op.loc, false, p->arena);
+        const char *kind = berth_loc_names(p->module, op.loc, true, p->arena);
+        if (unit->external && !*name) name = unit->external->label;
+        if (unit->external && !*kind) kind = "external";
         add_step(p,
                  (berth_program_step){.kind = BERTH_STEP_DISPATCH,
                                       .device = device,
                                       .kernel = unit->first_kernel + k,
                                       .bindings = bindings,
-                                      .name = berth_loc_names(p->module, op.loc, false, p->arena),
-                                      .op = berth_loc_names(p->module, op.loc, true, p->arena)},
+                                      .constants = kernel->constants,
+                                      .name = name,
+                                      .op = kind},
                  kernel->written, unit_index);
     }
     add_joint(p, &op, tensors, first_step);

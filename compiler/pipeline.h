@@ -4,16 +4,20 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
+#include "compiler/external.h"
 #include "compiler/in_place.h"
 #include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
 typedef struct berth_unit {
-    berth_tfn *fn;  // scheduled
+    berth_tfn *fn;  // scheduled; NULL = an external function, which `external` has
+    berth_external_code *external;
+    berth_hash128 call;  // of an external function: types of the calls and target of the device
     uint32_t
         device;  // a device of the target that runs it (all with an equal target share the unit)
     const char *prefix;  // entry names start with it
+    uint32_t next;       // another unit of the same external function, + 1
     berth_codegen_result code;
     const berth_in_place *in_place;  // results that may be written over operands
     uint32_t in_place_count;

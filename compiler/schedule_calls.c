@@ -79,6 +79,7 @@ static berth_status schedule_call(scheduler *s, berth_func_id main, berth_op_id 
     berth_op *call = &berth_graph_get(module, main)->ops.data[id];
     const berth_attr *callee = berth_attrs_find(module, &call->attrs, "callee");
     const berth_tfn *fn = callee ? berth_tfn_get(module, callee->function) : NULL;
+    if (berth_external_called(module, call) != BERTH_NONE) return BERTH_OK;  // as it is
     if (!fn)
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "%s: a call of what is not lowered to a tensor function",
@@ -122,7 +123,8 @@ berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         const berth_attr *callee =
             op->kind == BERTH_OP_CALL ? berth_attrs_find(module, &op->attrs, "callee") : NULL;
-        callees[i] = callee ? callee->function : BERTH_NONE;
+        callees[i] =
+            callee && berth_tfn_get(module, callee->function) ? callee->function : BERTH_NONE;
         if (op->kind == BERTH_OP_CALL) BERTH_TRY(schedule_call(&s, main, root->ops.data[i]));
     }
     remove_plain(module, callees, root->ops.count);

@@ -71,7 +71,8 @@ static void add_argument(session *s, arguments *list, const char *text) {
 static void add_flags(session *s, arguments *list) {
     for (const char *at = s->flags; *at;) {
         size_t length = strcspn(at, " ");
-        berth_vec_push(s->arena, list, berth_arena_strndup(s->arena, at, length));
+        const char *flag = berth_arena_strndup(s->arena, at, length);
+        if (!s->options->foreign || strcmp(flag, "-w") != 0) add_argument(s, list, flag);
         at += length + strspn(at + length, " ");
     }
 }
@@ -151,6 +152,7 @@ static void make_keys(session *s, const char *version) {
         berth_strbuf text = berth_strbuf_make(s->arena);
         berth_strbuf_add(&text, identity);
         berth_strbuf_add(&text, s->units[i].source);
+        berth_strbuf_add_n(&text, s->units[i].object, (size_t)s->units[i].object_bytes);
         s->keys[i] = berth_hash128_of(text.data, text.length);
         s->same_as[i] = i;
         for (uint32_t k = 0; k < i && s->same_as[i] == i; ++k)
@@ -204,6 +206,21 @@ static berth_status read_compiled(session *s, const char *name, compiled *out) {
     return BERTH_OK;
 }
 
+// What goes into the shared object beside compiled sources.
+static berth_status add_link_inputs(session *s, arguments *list) {
+    for (uint32_t i = 0; i < s->count; ++i) {
+        const berth_toolchain_unit *unit = &s->units[i];
+        if (!unit->object_bytes || s->same_as[i] != i) continue;
+        const char *name = unit_name(s, i, "given.o");
+        BERTH_TRY(
+            berth_work_folder__write(&s->folder, name, unit->object, (size_t)unit->object_bytes));
+        add_argument(s, list, name);
+    }
+    if (s->options->foreign) add_argument(s, list, "-Wl,-z,defs");
+    add_argument(s, list, "-lm");
+    return BERTH_OK;
+}
+
 static berth_status start_unit(session *s, running *slot, uint32_t unit) {
     const char *source = unit_name(s, unit, "c");
     BERTH_TRY(berth_work_folder__write(&s->folder, source, s->units[unit].source,
@@ -216,7 +233,7 @@ static berth_status start_unit(session *s, running *slot, uint32_t unit) {
     add_argument(s, &list, source);
     add_argument(s, &list, "-o");
     add_argument(s, &list, whole ? "image.so" : unit_name(s, unit, "o"));
-    if (whole) add_argument(s, &list, "-lm");
+    if (whole) BERTH_TRY(add_link_inputs(s, &list));
     slot->unit = unit;
     return start(s, &list, NULL, unit_name(s, unit, "txt"), slot);
 }
@@ -289,7 +306,7 @@ static berth_status link_image(session *s) {
     }
     add_argument(s, &list, "-o");
     add_argument(s, &list, "image.so");
-    add_argument(s, &list, "-lm");
+    BERTH_TRY(add_link_inputs(s, &list));
     int exit_status = 0;
     BERTH_TRY(run_alone(s, &list, NULL, "link.txt", "linking kernels", &exit_status));
     return succeeded(exit_status) ? BERTH_OK : rejected(s, "link.txt", "all kernels");
@@ -331,6 +348,11 @@ static berth_status run(void *user) {
     session *s = user;
     const berth_toolchain_options *options = s->options;
     s->flags = berth_toolchain_flags(options->target, s->arena);
+    if (options->foreign)
+        s->flags = berth_arena_printf(s->arena,
+                                      "%s -Werror=incompatible-pointer-types "
+                                      "-Werror=implicit-function-declaration",
+                                      s->flags);
     s->search_path = berth_toolchain__search_path(options, s->arena);
     s->keys = berth_arena_new_array(s->arena, berth_hash128, s->count + 1);
     s->same_as = berth_arena_new_array(s->arena, uint32_t, s->count + 1);

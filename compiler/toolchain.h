@@ -33,7 +33,10 @@ typedef struct berth_toolchain_options {
     uint64_t cache_limit_bytes;    // 0 = 1 GiB
     uint32_t jobs;                 // compilers at once; 0 = online cores
     int64_t time_limit_ns;         // of one compiler; 0 = BERTH_COMPILER_TIME_LIMIT_NS
-    berth_log log;                 // warnings: a cache that cannot be written
+    bool
+        foreign;  // sources that people wrote: what their compiler suspects is shown where they are
+                  // rejected, wrong pointers are errors, and so are symbols that nothing defines
+    berth_log log;  // warnings: a cache that cannot be written
     void (*progress)(void *user, uint32_t done, uint32_t total);  // (optional) units done
     void *progress_user;
     berth_interrupt interrupt;  // (optional) signals wait until the temporary folder is gone
@@ -42,7 +45,9 @@ typedef struct berth_toolchain_options {
 typedef struct berth_toolchain_unit {
     const char *label;   // for messages
     const char *source;  // a complete C file
-    bool cached;         // out: came from the cache
+    const void *object;  // (optional) object code that is linked with it
+    uint64_t object_bytes;
+    bool cached;  // out: came from the cache
 } berth_toolchain_unit;
 
 typedef struct berth_toolchain_image {

@@ -48,12 +48,66 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
     return BERTH_OK;
 }
 
+// ---- external functions -------------------------------------------------------------------------
+
+// What the code of a call depends on: types of operands and results, and the device's target.
+static berth_hash128 external_key(const berth_module *module, const berth_graph *graph,
+                                  const berth_op *call, const berth_target *target) {
+    berth_strbuf text = berth_strbuf_make(module->arena);
+    berth_strbuf_add_n(&text, (const char *)&target->hash, sizeof(target->hash));
+    for (uint32_t i = 0; i < call->input_count + call->output_count; ++i) {
+        berth_value_id value =
+            i < call->input_count ? call->inputs[i] : call->outputs[i - call->input_count];
+        berth_type_id type = value == BERTH_NONE ? 0 : graph->values.data[value].type;
+        berth_strbuf_add_n(&text, (const char *)&type, sizeof(type));
+    }
+    return berth_hash128_of(text.data, text.length);
+}
+
+// Calls of equal types share a unit. `first_unit`: + 1, of the function; its units are few.
+static berth_status external_unit(berth_module *module, const berth_graph *graph,
+                                  berth_pipeline *pipeline, const berth_op *call, uint32_t device,
+                                  uint32_t *first_unit, uint32_t *out_unit) {
+    const berth_target *target = pipeline->options->target->devices[device].target;
+    berth_hash128 key = external_key(module, graph, call, target);
+    for (uint32_t at = *first_unit; at; at = pipeline->units.data[at - 1].next) {
+        *out_unit = at - 1;
+        if (berth_hash128_equal(pipeline->units.data[at - 1].call, key)) return BERTH_OK;
+    }
+    berth_unit unit = {.device = device, .executable = BERTH_NO_INDEX, .call = key};
+    unit.prefix = berth_arena_printf(module->arena, "u%u", pipeline->units.count);
+    unit.external = berth_arena_new(module->arena, berth_external_code);
+    unit.next = *first_unit;
+    BERTH_TRY(berth_external_print(module, graph, call,
+                                   berth_arena_printf(module->arena, "%s_0", unit.prefix),
+                                   unit.external));
+    unit.code = unit.external->code;
+    berth_vec_push(module->arena, &pipeline->units, unit);
+    *first_unit = pipeline->units.count;
+    *out_unit = pipeline->units.count - 1;
+    return BERTH_OK;
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+static berth_status check_external(const berth_module *module, const berth_multi_target *target,
+                                   const berth_op *call, berth_func_id function, uint32_t device) {
+    const char *why = berth_external_refusal(module, function, target->devices[device].target->kind,
+                                             module->arena);
+    if (!why) return BERTH_OK;
+    return berth_status_make(BERTH_UNSUPPORTED, "%s: %s",
+                             berth_loc_describe(module, call->loc, module->arena), why);
+}
+
 // The function that a call names, which must be scheduled for the call's device.
 static berth_status find_callee(const berth_module *module, const berth_multi_target *target,
                                 const berth_op *call, uint32_t device,
                                 berth_func_id *out_function) {
     const berth_attr *callee = berth_attrs_find(module, &call->attrs, "callee");
     const char *where = berth_loc_describe(module, call->loc, module->arena);
+    *out_function = berth_external_called(module, call);
+    if (*out_function != BERTH_NONE && device != BERTH_NO_INDEX)
+        return check_external(module, target, call, *out_function, device);
     if (!callee || !berth_tfn_get(module, callee->function) || device == BERTH_NO_INDEX)
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "%s: a call that is not lowered, or has no device", where);
@@ -88,6 +142,11 @@ berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main
         uint32_t device = berth_plan_device_of(module, target, op->device);
         berth_func_id function = BERTH_NONE;
         BERTH_TRY(find_callee(module, target, op, device, &function));
+        if (!berth_tfn_get(module, function)) {
+            BERTH_TRY(external_unit(module, graph, pipeline, op, device, &unit_of[function],
+                                    &pipeline->unit_of_op[id]));
+            continue;
+        }
         if (!unit_of[function]) {
             BERTH_TRY(make_unit(module, pipeline, function, device));
             unit_of[function] = pipeline->units.count;

@@ -240,6 +240,7 @@ bool berth_equal__externals(berth_equal *e, berth_func_id a, berth_func_id b) {
     if (!berth_equal_types(e, x->type, y->type)) return berth_equal_differ(e, "type");
     if (!berth_equal_str(e, x->language, y->language)) return berth_equal_differ(e, "language");
     if (!berth_equal_str(e, x->symbol, y->symbol)) return berth_equal_differ(e, "symbol");
+    if (!berth_equal_str(e, x->file, y->file)) return berth_equal_differ(e, "file");
     bool same = x->is_text == y->is_text && x->code_size_bytes == y->code_size_bytes &&
                 (x->code_size_bytes == 0 || memcmp(x->code, y->code, x->code_size_bytes) == 0);
     return same || berth_equal_differ(e, "code");

@@ -332,6 +332,9 @@ berth_status berth_verify__external(const berth_module *module, berth_func_id fu
     if (!external->language || !external->symbol)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: no language or no symbol",
                                  name);
+    if (external->file && external->code_size_bytes)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "function @%s: code of its own, and a file: one of them", name);
     if (external->code_size_bytes && !external->code)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: its code is missing", name);
     return BERTH_OK;

@@ -10,7 +10,12 @@ static const char *unsupported(const berth_planner_state *state, berth_func_id f
     return cost->unsupported(cost->user, state->module, function, op, device, state->arena);
 }
 
-static bool computes(const berth_op *op) {
+// A call of a function without operations of its own (tensor, external) computes.
+static bool computes(const berth_planner_state *state, const berth_op *op) {
+    if (op->kind == BERTH_OP_CALL) {
+        berth_func_id callee = berth_planner__callee(state->module, op);
+        return callee != BERTH_NONE && !state->functions[callee].graph && op->output_count;
+    }
     return !berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST);
 }
 
@@ -42,7 +47,8 @@ berth_status berth_planner__support(berth_planner_state *state) {
         f->able = berth_arena_new_array(state->arena, uint64_t, f->op_count + 1);
         f->cannot = berth_arena_new_array(state->arena, const char *, f->op_count + 1);
         for (uint32_t k = 0; k < f->order_count; ++k)
-            if (computes(&f->graph->ops.data[f->order[k]])) support_one(state, i, f->order[k]);
+            if (computes(state, &f->graph->ops.data[f->order[k]]))
+                support_one(state, i, f->order[k]);
     }
     return BERTH_OK;
 }
@@ -188,7 +194,7 @@ static berth_status check_support(const berth_planner_state *state) {
         const berth_planner_function *f = &state->functions[i];
         for (uint32_t k = 0; f->graph && k < f->order_count; ++k) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
-            if (!computes(op)) continue;
+            if (!computes(state, op)) continue;
             uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
             if (!f->able || f->able[f->order[k]] >> device & 1) continue;
             const char *problem = unsupported(state, i, f->order[k], device);

@@ -7,6 +7,7 @@
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"
+#include "toolkit/external_files.h"
 
 static berth_module_form form_of(const berth_mapping *file) {
     const char *text = (const char *)file->data;
@@ -28,6 +29,16 @@ berth_status berth_module_form_of(const char *path, berth_module_form *out_form)
     return BERTH_OK;
 }
 
+typedef struct code_job {
+    berth_module *module;
+    const char *path;
+} code_job;
+
+static berth_status read_code(void *user) {
+    const code_job *job = user;
+    return berth_external_files_read(job->module, job->path);
+}
+
 static berth_status read_mapped(berth_arena *arena, const char *path, const berth_mapping *mapping,
                                 berth_module_form form, const berth_multi_target *target,
                                 berth_module **out_module) {
@@ -39,6 +50,8 @@ static berth_status read_mapped(berth_arena *arena, const char *path, const bert
     else
         BERTH_TRY(
             berth_module_parse_with(arena, text, mapping->size_bytes, path, &registry, out_module));
+    code_job job = {*out_module, path};
+    BERTH_TRY(berth_arena_try(arena, read_code, &job));
     return berth_module_verify(*out_module);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "ir/external.h"
 #include "toolkit/module_file.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -94,6 +95,13 @@ static void print_text(const facts *f, berth_arena *arena) {
     for (uint32_t i = 0; i < f->op_kinds; ++i)
         berth_cli_print("%s %s %u", i ? "," : "", f->ops[i].op, f->ops[i].count);
     berth_cli_print("\n");
+    for (berth_func_id i = 0; i < f->module->functions.count; ++i) {
+        const berth_external *external = berth_external_get(f->module, i);
+        if (!external) continue;
+        berth_cli_print("external code @%s, language \"%s\": runs with your rights\n",
+                        berth_module_str(f->module, f->module->functions.data[i].name),
+                        berth_module_str(f->module, external->language));
+    }
     for (uint32_t i = 0; i < f->node_count; ++i) {
         const berth_loc *loc = &f->module->locs.data[f->nodes[i]];
         berth_cli_print("node %-24s %s\n", berth_module_str(f->module, loc->op_type),
@@ -186,6 +194,10 @@ static void print_program(const berth_program *program) {
         berth_cli_print("memory on %s: %s of %s\n", program->devices[pool->device].name, bytes,
                         usages[pool->usage]);
     }
+    for (uint32_t i = 0; i < program->executable_count; ++i)
+        if (*program->executables[i].external)
+            berth_cli_print("external code %s: not made by the compiler, runs with your rights\n",
+                            program->executables[i].external);
     berth_cli_print("target %s\n", program->target_json);
 }
 
@@ -217,15 +229,24 @@ static json_t *pools_json(const berth_program *program) {
     return list;
 }
 
+static json_t *external_json(const berth_program *program) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < program->executable_count; ++i)
+        if (*program->executables[i].external)
+            json_array_append_new(list, berth_cli_json_text(program->executables[i].external));
+    return list;
+}
+
 static json_t *program_json(const berth_program *program) {
     json_error_t error;
-    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "program",
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "program",
                      berth_cli_json_text(program->name), "executor",
                      berth_cli_json_text(program->executor), "inputs",
                      ends_json(program, program->inputs, program->input_count), "outputs",
                      ends_json(program, program->outputs, program->output_count), "steps",
                      (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
-                     pools_json(program), "target", json_loads(program->target_json, 0, &error));
+                     pools_json(program), "external_code", external_json(program), "target",
+                     json_loads(program->target_json, 0, &error));
 }
 
 static berth_status inspect_program(berth_cli_model *cli, bool json) {

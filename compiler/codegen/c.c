@@ -201,6 +201,11 @@ static const berth_c_language language = {
     .stack_limit_bytes = 32768,
 };
 
+const char *berth_codegen_c_type(berth_dtype dtype) {
+    size_t count = sizeof(language.storage_types) / sizeof(language.storage_types[0]);
+    return (size_t)dtype < count ? language.storage_types[dtype] : NULL;
+}
+
 // Instances of a macro, once even where the text of several sources becomes one.
 static void add_instance(berth_strbuf *out, const char *macro, uint32_t lanes) {
     berth_strbuf_addf(out, "#ifndef %s_%u_\n#define %s_%u_\n%s(%u)\n#endif\n", macro, lanes, macro,

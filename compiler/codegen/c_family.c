@@ -343,6 +343,7 @@ berth_program_kernel berth_kernel_source_record(const berth_kernel_source *sourc
     berth_program_kernel record = {.entry = source->entry,
                                    .binding_count = source->buffer_count,
                                    .bindings = source->bindings,
+                                   .constant_count = source->constant_count,
                                    .scratch_bytes = source->scratch_bytes,
                                    .flops = source->flops,
                                    .bytes = source->bytes};

@@ -15,6 +15,8 @@ typedef struct berth_kernel_source {
     const bool *written;  // per binding
     const berth_kernel_binding *bindings;
     uint32_t buffer_count;
+    const int64_t *constants;  // of every dispatch
+    uint32_t constant_count;
     uint32_t groups[3];
     uint32_t group_size[3];
     uint32_t scratch_bytes;  // per thread (cpu)
@@ -44,6 +46,9 @@ typedef struct berth_codegen {
 
 extern const berth_codegen berth_codegen_c;       // codegen/c.c: C with GCC/Clang vector types
 extern const berth_codegen berth_codegen_opencl;  // codegen/opencl.c: OpenCL C 1.2
+
+// How C stores an element ("float"); NULL for types that it has none for.
+const char *berth_codegen_c_type(berth_dtype dtype);
 
 // NULL when no generator serves the kind.
 const berth_codegen *berth_codegen_find(const char *kind);

@@ -12,44 +12,6 @@
 
 // ---- external data ----
 
-// Relative, without "..", so that it names something below the model's folder.
-static berth_status check_location(const char *location) {
-    if (!*location)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "external data has no location");
-    if (location[0] == '/' || strchr(location, '\\'))
-        return berth_status_make(
-            BERTH_INVALID_ARGUMENT,
-            "external data \"%s\" is not a path relative to the model's folder", location);
-    for (const char *part = location; part; part = strchr(part, '/')) {
-        if (*part == '/') part++;
-        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || !part[2]))
-            return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "external data \"%s\" leaves the model's folder", location);
-    }
-    return BERTH_OK;
-}
-
-// No component below the folder may be a symbolic link: it could lead anywhere.
-static berth_status check_no_links(berth_arena *scratch, const char *folder, const char *location) {
-    const char *end = location;
-    while (*end) {
-        while (*end && *end != '/') end++;
-        const char *path =
-            berth_arena_printf(scratch, "%s/%.*s", folder, (int)(end - location), location);
-        struct stat info;
-        if (lstat(path, &info) != 0)
-            return berth_status_make(BERTH_NOT_FOUND,
-                                     "external data \"%s\" is not there (looked in \"%s\")",
-                                     location, folder);
-        if (S_ISLNK(info.st_mode))
-            return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "external data \"%s\" is or goes through a symbolic link",
-                                     location);
-        while (*end == '/') end++;
-    }
-    return BERTH_OK;
-}
-
 static void unmap(void *pointer) {
     berth_mapping *mapping = pointer;
     berth_file_unmap(*mapping);
@@ -67,13 +29,12 @@ static berth_status map_external(onnx_importer *im, const char *location,
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "external data \"%s\" in a model that is not read from a file",
                                  location);
-    BERTH_TRY(check_location(location));
-    BERTH_TRY(check_no_links(im->scratch, im->folder, location));
+    const char *path = NULL;
+    BERTH_TRY(berth_file_below(im->scratch, im->folder, location, "external data", &path));
     berth_mapping *mapping = berth_arena_new(im->arena, berth_mapping);
     berth_arena_defer(im->arena, unmap,
                       mapping);  // before mapping: deferring may run out of memory
-    BERTH_TRY(
-        berth_file_map(berth_arena_printf(im->scratch, "%s/%s", im->folder, location), mapping));
+    BERTH_TRY(berth_file_map(path, mapping));
     berth_vec_push(im->arena, &im->mapped,
                    (onnx_mapped_file){
                        .path = location, .data = mapping->data, .size_bytes = mapping->size_bytes});

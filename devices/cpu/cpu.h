@@ -41,6 +41,8 @@ typedef struct cpu_kernel {
 typedef struct cpu_executable {
     berth_executable base;
     berth_dynlib *library;
+    berth_dynlib **imported;  // libraries that its code calls
+    uint32_t imported_count;
     cpu_kernel *kernels;
     uint32_t kernel_count;
     uint32_t kernel_capacity;
@@ -53,6 +55,12 @@ void berth_cpu__make_way(cpu_device *device);
 
 // isa.c: INCOMPATIBLE when this processor lacks what an image's `options` name ("x86_64 avx2 fma").
 BERTH_MUST_USE berth_status berth_cpu__isa_check(cpu_device *device, const char *needs);
+
+// import.c: loads the libraries that an executable's code names, and gives it their symbols.
+// Errors: UNAVAILABLE, NOT_FOUND.
+BERTH_MUST_USE berth_status berth_cpu__import(cpu_executable *executable,
+                                              berth_allocator allocator);
+void berth_cpu__import_end(cpu_executable *executable, berth_allocator allocator);
 
 // executable.c
 BERTH_MUST_USE berth_status berth_cpu__executable_load(berth_device *device,

@@ -36,6 +36,12 @@ berth_status berth_cpu__executable_load(berth_device *device, const berth_execut
         berth_status_free(status);
         return result;
     }
+    status = berth_cpu__import(executable, device->allocator);
+    if (status) {
+        berth_dynlib_close(executable->library);
+        berth_free(device->allocator, executable, sizeof(*executable));
+        return status;
+    }
     *out_executable = &executable->base;
     return BERTH_OK;
 }
@@ -44,6 +50,7 @@ void berth_cpu__executable_destroy(berth_executable *base) {
     cpu_executable *executable = (cpu_executable *)base;
     berth_allocator allocator = base->device->allocator;
     berth_dynlib_close(executable->library);
+    berth_cpu__import_end(executable, allocator);
     berth_free(allocator, executable->kernels, executable->kernel_capacity * sizeof(cpu_kernel));
     berth_free(allocator, executable, sizeof(*executable));
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/eval.h"
+#include "ir/external.h"
 
 #define MAX_CALL_DEPTH 256
 
@@ -269,11 +270,12 @@ static berth_status run_function(const frame *caller, berth_func_id function,
     f.function = function;
     f.graph = berth_graph_get(f.module, function);
     f.depth = caller->depth + 1;
-    if (!f.graph)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "the interpreter runs graph functions only, not function %u",
-                                 function);
     const char *name = berth_module_str(f.module, berth_module_function(f.module, function)->name);
+    if (!f.graph)
+        return berth_status_make(
+            BERTH_UNSUPPORTED, "@%s: the interpreter runs graph functions only, not %s", name,
+            berth_external_get(f.module, function) ? "external code"
+                                                   : "functions of other dialects");
     if (f.depth > MAX_CALL_DEPTH)
         return berth_status_make(BERTH_UNSUPPORTED, "@%s: calls are nested more than %d deep", name,
                                  MAX_CALL_DEPTH);

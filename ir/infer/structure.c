@@ -1,5 +1,6 @@
 // Structure: constants, calls, tuples, storage, control flow; and what the compiler makes
 // (relayout, Winograd).
+#include "ir/external.h"
 #include "ir/infer/internal.h"
 
 berth_status berth_infer__constant(berth_infer *x) {
@@ -32,6 +33,14 @@ static int64_t substitute(const symbol_map *map, int64_t dim) {
     return BERTH_DIM_UNKNOWN;
 }
 
+static void bind_symbol(symbol_map *map, int64_t symbol, int64_t extent) {
+    if (symbol >= 0 || symbol == BERTH_DIM_UNKNOWN ||
+        map->count >= (int)(sizeof(map->to) / sizeof(map->to[0])))
+        return;
+    map->from[map->count] = symbol;
+    map->to[map->count++] = extent;
+}
+
 static berth_status bind_argument(const berth_infer *x, uint32_t operand, const berth_type *param,
                                   symbol_map *map) {
     berth_type in = berth_infer__in(x, operand);
@@ -42,11 +51,8 @@ static berth_status bind_argument(const berth_infer *x, uint32_t operand, const 
         int64_t ignored = 0;
         if (param->dims[i] >= 0)
             BERTH_TRY(berth_infer__merge_dim(x, "argument", param->dims[i], in.dims[i], &ignored));
-        else if (param->dims[i] != BERTH_DIM_UNKNOWN &&
-                 map->count < (int)(sizeof(map->to) / sizeof(map->to[0]))) {
-            map->from[map->count] = param->dims[i];
-            map->to[map->count++] = in.dims[i];
-        }
+        else
+            bind_symbol(map, param->dims[i], in.dims[i]);
     }
     return BERTH_OK;
 }
@@ -85,6 +91,33 @@ static berth_status call_type(berth_infer *x, const berth_type *type) {
     return BERTH_OK;
 }
 
+// Results whose types the call leaves out, from the external function's type. What does not fit is
+// the verifier's to say.
+static berth_status call_external(berth_infer *x, const berth_type *type) {
+    symbol_map map = {.count = 0};
+    if (type->kind != BERTH_TYPE_FUNCTION || type->param_count != x->op->input_count ||
+        type->field_count - type->param_count != x->op->output_count)
+        return BERTH_OK;
+    for (uint32_t i = 0; i < type->param_count; ++i) {
+        const berth_type *param = berth_type_get(x->module, type->fields[i]);
+        berth_type in = berth_infer__in(x, i);
+        for (int d = 0; param->kind == BERTH_TYPE_TENSOR && d < param->rank && d < in.rank; ++d)
+            bind_symbol(&map, param->dims[d], in.dims[d]);
+    }
+    for (uint32_t i = 0; i < x->op->output_count; ++i) {
+        berth_type_id id = type->fields[type->param_count + i];
+        berth_type result = *berth_type_get(x->module, id);
+        if (x->graph->values.data[x->op->outputs[i]].type) continue;
+        for (int d = 0; result.kind == BERTH_TYPE_TENSOR && d < result.rank; ++d)
+            result.dims[d] = substitute(&map, result.dims[d]);
+        if (result.kind == BERTH_TYPE_TENSOR && result.rank >= 0)
+            id = berth_type_tensor_layout(x->module, result.dtype, result.rank, result.dims,
+                                          result.layout);
+        berth_infer__set_type(x, i, id);
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_infer__call(berth_infer *x) {
     if (x->op->kind == BERTH_OP_CALL_VALUE) {
         berth_type type = berth_infer__in(x, 0);
@@ -98,7 +131,9 @@ berth_status berth_infer__call(berth_infer *x) {
                                  "attribute callee (a function) is missing");
     const berth_graph *graph = berth_graph_get(x->module, callee->function);
     if (graph) return call_graph(x, graph);
-    return BERTH_OK;  // tensor and external functions: whoever makes the call sets the types
+    const berth_external *external = berth_external_get(x->module, callee->function);
+    if (external) return call_external(x, berth_type_get(x->module, external->type));
+    return BERTH_OK;  // tensor functions: whoever makes the call sets the types
 }
 
 berth_status berth_infer__func_ref(berth_infer *x) {

@@ -202,6 +202,10 @@ void berth_json__write_external(berth_json_writer *w, berth_func_id function, js
     berth_json_put_type(w, object, "type", external->type);
     berth_json_put_str(w, object, "language", external->language);
     berth_json_put_str(w, object, "symbol", external->symbol);
+    if (external->file) {
+        berth_json_put_str(w, object, "file", external->file);
+        return;
+    }
     berth_json_put(w, object, "is_text", json_boolean(external->is_text));
     berth_json_put_base64(w, object, "code", external->code, external->code_size_bytes);
 }
@@ -215,6 +219,8 @@ berth_status berth_json__read_external(berth_json_reader *r, const json_t *objec
     BERTH_TRY(berth_json_get_type(r, object, "type", &external->type));
     BERTH_TRY(berth_json_get_str(r, object, "language", false, &external->language));
     BERTH_TRY(berth_json_get_str(r, object, "symbol", false, &external->symbol));
+    if (json_object_get(object, "file"))
+        return berth_json_get_str(r, object, "file", false, &external->file);
     BERTH_TRY(berth_json_get_data(r, object, "code", &code, &size));
     external->is_text = json_is_true(json_object_get(object, "is_text"));
     external->code = (const uint8_t *)code;

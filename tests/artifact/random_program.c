@@ -114,6 +114,7 @@ static void make_code(maker *m) {
         images[i].device_kind = i ? "opencl" : "cpu";
         images[i].format = i ? BERTH_FORMAT_OPENCL_C : BERTH_FORMAT_CPU_ELF;
         images[i].options = pick(m, 2) ? "" : "-cl-fast";
+        images[i].external = pick(m, 2) ? "" : "@f, language \"c\"";
         images[i].size_bytes = 1 + pick(m, 300);
         images[i].data = random_bytes(m, (size_t)images[i].size_bytes);
     }
@@ -286,6 +287,7 @@ static const char *code_difference(const berth_program *a, const berth_program *
         SAME_TEXT(x->device_kind, y->device_kind, "image kind");
         SAME_TEXT(x->format, y->format, "image format");
         SAME_TEXT(x->options, y->options, "image options");
+        SAME_TEXT(x->external, y->external, "image external");
         SAME(x->size_bytes == y->size_bytes && same_bytes(x->data, y->data, (size_t)x->size_bytes),
              "image");
     }

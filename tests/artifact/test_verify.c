@@ -62,8 +62,8 @@ static void make_memory(sample *s) {
 
 static void make_code(sample *s) {
     static const char code[] = "code";
-    s->images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", code, 4};
-    s->images[1] = (berth_executable_image){"opencl", BERTH_FORMAT_OPENCL_C, "", code, 4};
+    s->images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", code, 4, ""};
+    s->images[1] = (berth_executable_image){"opencl", BERTH_FORMAT_OPENCL_C, "", code, 4, ""};
     for (uint32_t i = 0; i < 2; ++i) {
         s->declared[i][0] = (berth_kernel_binding){24, BERTH_ACCESS_READ};
         s->declared[i][1] = (berth_kernel_binding){24, BERTH_ACCESS_WRITE};

@@ -22,7 +22,7 @@ static void leave_folder(void) {
     cr_expect_eq(system("rm -r \"$F\""), 0);
 }
 
-static void check_form(const char *extra) {
+static void check_form(const char *model, const char *extra) {
     static const char *const stages[] = {
         "keep-names", "fold-constants", "simplify", "plan-devices", "layout",
         "fuse",       "find-parts",     "lower",    "plan-scopes",  "schedule"};
@@ -31,11 +31,10 @@ static void check_form(const char *extra) {
         char script[1024];
         if (i) strcat(passes, ",");
         strcat(passes, stages[i]);
-        snprintf(
-            script, sizeof(script),
-            "\"$B\" opt model.onnx --dim batch=2 --target target.json --passes %s %s >stage && "
-            "\"$B\" build stage -o stage.berth 2>log && cmp stage.berth whole.berth",
-            passes, extra);
+        snprintf(script, sizeof(script),
+                 "\"$B\" opt %s --target target.json --passes %s %s >stage && "
+                 "\"$B\" build stage -o stage.berth 2>log && cmp stage.berth whole.berth",
+                 model, passes, extra);
         cr_expect_eq(shell(script), 0, "after %s %s", stages[i], extra);
     }
 }
@@ -49,13 +48,50 @@ Test(command, a_module_goes_on_from_any_pass, .timeout = 300) {
                        "-o whole.berth 2>log"),
                  0);
     cr_assert_eq(shell("\"$B\" inspect whole.berth | grep -q 'memory on opencl:0'"), 0);
-    check_form("");
-    check_form("--format=json");
+    check_form("model.onnx --dim batch=2", "");
+    check_form("model.onnx --dim batch=2", "--format=json");
     // A pass that changes what is there cannot run twice; another target cannot take over.
     cr_expect_neq(shell("\"$B\" opt stage --passes lower >again 2>log"), 0);
     cr_expect_eq(shell("grep -q 'pass lower has run on this module before' log"), 0);
     cr_expect_neq(shell("\"$B\" build stage --target cpu -o x.berth 2>log"), 0);
     cr_expect_eq(shell("grep -q 'planned for another target' log && ! test -e x.berth"), 0);
+    leave_folder();
+}
+
+// External functions, too: code read from a file is in what is printed, and calls of equal types share
+// their code.
+Test(command, a_module_with_external_code_goes_on_from_any_pass, .timeout = 300) {
+    enter_folder();
+    cr_assert_eq(shell("cat >model.txt <<'END'\n"
+                       "module \"external\"\n"
+                       "graph @main(%a: f32[8]) {\n"
+                       "  %b = call @halve(%a)\n"
+                       "  %c = exp(%b)\n"
+                       "  %d = call @halve(%c)\n"
+                       "  %e = call @twice(%d)\n"
+                       "  return %e\n}\n"
+                       "external @halve fn(f32[N])->(f32[N]) language \"c\" symbol \"halve\" "
+                       "file \"halve.c\" {flops = 8.0}\n"
+                       "external @twice fn(f32[N])->(f32[N]) language \"opencl-c\" "
+                       "symbol \"twice\" code meta(m1) {group_size = [4]}\n"
+                       "meta {\n  m1 = text \"__kernel void twice(__global const float *x, \"\n"
+                       "    \"__global float *y, long n) { long i = get_global_id(0); \"\n"
+                       "    \"if (i < n) y[i] = 2 * x[i]; }\"\n}\n"
+                       "END\n"
+                       "cat >halve.c <<'END'\n"
+                       "#include <stdint.h>\n"
+                       "void halve(const float *x, float *y, int64_t n) {\n"
+                       "    for (int64_t i = 0; i < n; ++i) y[i] = x[i] / 2;\n}\n"
+                       "END\n"
+                       "echo '{\"kind\": \"multi\", \"devices\": [\"cpu\", \"opencl\"]}' "
+                       ">target.json; \"$B\" build model.txt --target target.json -o whole.berth "
+                       "2>log"),
+                 0);
+    cr_expect_eq(shell("\"$B\" inspect whole.berth | grep -c '^external code @' >count; "
+                       "test $(cat count) = 2"),
+                 0);
+    check_form("model.txt", "");
+    check_form("model.txt", "--format=json");
     leave_folder();
 }
 

@@ -239,14 +239,14 @@ berth_program *builder_finish(builder *b, const char *opencl_source) {
     if (!opencl_source) opencl_source = opencl_code;
     berth_executable_image *images = berth_arena_new_array(b->arena, berth_executable_image, 2);
     size_t code_bytes = 0;
-    images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", NULL, 0};
+    images[0] = (berth_executable_image){"cpu", BERTH_FORMAT_CPU_ELF, "", NULL, 0, ""};
     images[0].data = builder_cpu_code(b->arena, &code_bytes);
     images[0].size_bytes = code_bytes;
     const char *kind = "opencl";  // or whatever other kind the program has
     for (uint32_t d = 0; d < b->devices.count; ++d)
         if (strcmp(b->devices.data[d].kind, "cpu") != 0) kind = b->devices.data[d].kind;
-    images[1] = (berth_executable_image){kind, BERTH_FORMAT_OPENCL_C, "", opencl_source,
-                                         strlen(opencl_source)};
+    images[1] = (berth_executable_image){kind,          BERTH_FORMAT_OPENCL_C, "",
+                                         opencl_source, strlen(opencl_source), ""};
     *p = (berth_program){.name = p->name,
                          .target_json = "{}",
                          .executor = "graph",

@@ -343,6 +343,12 @@ static void external_function(maker *m) {
                                .code_size_bytes = below(m, sizeof(code)),
                                .is_text = below(m, 2),
                                .type = berth_type_function(m->module, &m->type, 1, &m->type, 1)};
+    if (below(m, 3) == 0) {  // code elsewhere
+        external.file = berth_module_intern(m->module, "f \"1\".c");
+        external.code = NULL;
+        external.code_size_bytes = 0;
+        external.is_text = false;
+    }
     berth_func_id id = berth_external_create(m->module, word(m), external, location(m));
     attributes(m, &berth_module_function(m->module, id)->attrs);
 }

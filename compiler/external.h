@@ -1,0 +1,37 @@
+// External functions as kernels (private to compiler/): who can run one, what a call of it costs, and
+// the source that calls it. docs/external.md says how the code is called.
+#ifndef BERTH_COMPILER_EXTERNAL_H_
+#define BERTH_COMPILER_EXTERNAL_H_
+
+#include "compiler/codegen/codegen.h"
+#include "ir/external.h"
+#include "ir/graph.h"
+#include "target/target.h"
+
+// Why devices of this kind do not run the function; NULL = they do.
+const char *berth_external_refusal(const berth_module *module, berth_func_id function,
+                                   berth_device_kind kind, berth_arena *arena);
+
+// The external function that an operation calls, or BERTH_NONE.
+berth_func_id berth_external_called(const berth_module *module, const berth_op *op);
+
+// Attributes of the function that say what a call costs; where they are missing, the figures stay.
+//   flops = 2.0e9, bytes = 3.0e6, time_ns = 1.5e5 (by which the others do not count)
+void berth_external_cost(const berth_module *module, berth_func_id function, double *flops,
+                         double *bytes, double *time_ns);
+
+typedef struct berth_external_code {
+    berth_codegen_result code;  // one kernel, whose buffers are operands, then results, by number
+    const void *object;         // linked with the source
+    uint64_t object_bytes;
+    const char *label;  // "@gelu, language \"c\""
+} berth_external_code;
+
+// The code of one call in `graph`, whose operands and results have static types. `entry`: the
+// kernel's name where the language leaves it open. Inside berth_arena_try.
+// Errors: UNSUPPORTED, INVALID_ARGUMENT, FAILED_PRECONDITION, each naming the function.
+BERTH_MUST_USE berth_status berth_external_print(const berth_module *module,
+                                                 const berth_graph *graph, const berth_op *call,
+                                                 const char *entry, berth_external_code *out_code);
+
+#endif  // BERTH_COMPILER_EXTERNAL_H_
