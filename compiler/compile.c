@@ -7,6 +7,7 @@
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/integers.h"
 #include "compiler/passes/layout.h"
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
@@ -44,7 +45,7 @@ static berth_status run_keep_names(berth_module *module, berth_pass_context *con
 static berth_status run_fold(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     berth_known_inputs *known = &pipeline_of(context)->known;
-    berth_fold_options options = {.log = context->log};
+    berth_fold_options options = {.log = context->log, .keep_quantized = true};
     bool again = false;
     BERTH_TRY(find_main(module, &main));
     do {
@@ -57,6 +58,14 @@ static berth_status run_fold(berth_module *module, berth_pass_context *context) 
             "the value of input \"%s\" is compiled in: %s must know it before the run",
             known->used.data[i].input, known->used.data[i].reason);
     return BERTH_OK;
+}
+
+// What no sum of integers wants is dequantised once and for all.
+static berth_status run_integers(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pass_find_integers(module, main));
+    return berth_pass_fold(module, main, &(berth_fold_options){.log = context->log});
 }
 
 static berth_status run_simplify(berth_module *module, berth_pass_context *context) {
@@ -293,6 +302,12 @@ static const berth_pass pass_fold = {.name = "fold-constants",
                                      .description = "infer types, evaluate what is constant",
                                      .run = run_fold,
                                      .again = true};
+static const berth_pass pass_integers = {.name = "find-integers",
+                                         .description =
+                                             "quantised parts of a model as sums of integers",
+                                         .run = run_integers,
+                                         .requires = "fold-constants",
+                                         .again = true};
 static const berth_pass pass_simplify = {.name = "simplify",
                                          .description =
                                              "device-neutral rewrites (batch norm into conv, ...)",
@@ -340,9 +355,9 @@ static const berth_pass pass_package = {
     .again = true};
 
 static const berth_pass *const pipeline_passes[] = {
-    &pass_names, &pass_fold,  &pass_simplify, &pass_expose, &pass_plan,     &pass_layout,
-    &pass_fuse,  &pass_parts, &pass_lower,    &pass_scopes, &pass_schedule, &pass_package,
-    NULL};
+    &pass_names,   &pass_fold, &pass_integers, &pass_simplify, &pass_expose, &pass_plan,
+    &pass_layout,  &pass_fuse, &pass_parts,    &pass_lower,    &pass_scopes, &pass_schedule,
+    &pass_package, NULL};
 
 const berth_pass *const *berth_compile_passes(void) {
     return pipeline_passes;

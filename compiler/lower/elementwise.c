@@ -299,7 +299,9 @@ berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr sc
     double high = 0;
     integer_bounds(dtype, &low, &high);
     berth_dtype t = dtype_of(c, value);
-    berth_expr rounded = x_unary(c, BERTH_UNARY_ROUND, x_div(c, value, scale));
+    const berth_expr_node *divisor = &c->fn->exprs.data[scale];
+    bool one = divisor->kind == BERTH_EXPR_FLOAT && divisor->f == 1;
+    berth_expr rounded = x_unary(c, BERTH_UNARY_ROUND, one ? value : x_div(c, value, scale));
     if (zero) rounded = x_add(c, rounded, x_cast(c, t, zero));
     return x_cast(c, dtype, x_max(c, num(c, t, low), x_min(c, num(c, t, high), rounded)));
 }

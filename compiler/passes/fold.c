@@ -11,6 +11,7 @@ typedef struct folder {
     berth_func_id function;
     berth_graph *graph;
     uint64_t max_result_bytes;
+    bool keep_quantized;
     berth_log log;
     uint32_t wrong_declarations;
     BERTH_VEC(berth_value_id) map;  // replacements so far, by value
@@ -78,8 +79,16 @@ static bool small_enough(const folder *f, const berth_op *op) {
     return written <= f->max_result_bytes || written <= read;
 }
 
+// Weights that another pass may want as integers (integers.h).
+static bool kept_for_integers(const folder *f, const berth_op *op) {
+    if (!f->keep_quantized || op->kind != BERTH_OP_DEQUANTIZE_LINEAR) return false;
+    const berth_tensor *tensor = constant_of(f, op->inputs[0]);
+    return tensor && tensor->rank >= 2 && berth_dtype_size_bytes(tensor->dtype) == 1;
+}
+
 static bool foldable(const folder *f, const berth_op *op) {
     uint32_t never = BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_RANDOM;
+    if (kept_for_integers(f, op)) return false;
     return !berth_op_has(op->kind, never) && berth_eval_supports(op->kind) &&
            op->output_count > 0 && all_constant(f, op) && small_enough(f, op);
 }
@@ -242,7 +251,10 @@ berth_status berth_pass_fold(berth_module *module, berth_func_id function,
                                  function);
     f.max_result_bytes =
         options && options->max_result_bytes ? options->max_result_bytes : DEFAULT_MAX_RESULT_BYTES;
-    if (options) f.log = options->log;
+    if (options) {
+        f.log = options->log;
+        f.keep_quantized = options->keep_quantized;
+    }
     BERTH_TRY(fold_region(&f, 0));
     if (f.wrong_declarations > BERTH_DECLARED_WARNINGS)
         berth_log_message(f.log, BERTH_LOG_WARNING,

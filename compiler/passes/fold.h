@@ -12,6 +12,8 @@ typedef struct berth_fold_options {
     uint64_t max_result_bytes;  // larger results stay computed, unless the operands were larger; 0
                                 // = 64 MiB
     bool keep_dead;             // leave unused operations
+    bool keep_quantized;        // leave 8-bit weights (of two dimensions or more) as they are, and
+                                // what dequantises them
     berth_log log;              // warnings: declared shapes that are not the computed ones
 } berth_fold_options;
 

@@ -63,7 +63,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     berth_op_id producer = graph->values.data[value].op;
     if (producer == BERTH_NONE || f->group_of[producer] == BERTH_NONE) return false;
     const group *g = &f->groups.data[f->group_of[producer]];
-    if (g->closed || g->ops.data[g->ops.count - 1] != producer || g->ops.count >= max_group_ops)
+    if (g->closed || g->ops.count >= max_group_ops || g->ops.count == 0 ||
+        g->ops.data[g->ops.count - 1] != producer)
         return false;
     if (graph->ops.data[producer].device != op->device) return false;
     *out_group = f->group_of[producer];
@@ -74,6 +75,29 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
         return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
     return moves_cheaply(op->kind) && !g->has_reduction;
+}
+
+// A dequantize_linear for this operation alone is computed in its group, whatever else the group
+// does: reading integers moves fewer bytes than the floats that they stand for.
+static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *op = &graph->ops.data[id];
+    if (!berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE) || op->output_count != 1) return;
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        uint32_t from = BERTH_NONE;
+        group *to = &f->groups.data[into];
+        if (!may_join(f, id, op->inputs[i], &from) || from == into) continue;
+        group *single = &f->groups.data[from];
+        berth_op_id first = single->ops.data[0];
+        if (single->ops.count != 1 || to->ops.count >= max_group_ops ||
+            graph->ops.data[first].kind != BERTH_OP_DEQUANTIZE_LINEAR)
+            continue;
+        single->ops.count = 0;
+        berth_vec_push(f->scratch, &to->ops, first);
+        memmove(to->ops.data + 1, to->ops.data, (to->ops.count - 1) * sizeof(first));
+        to->ops.data[0] = first;
+        f->group_of[first] = into;
+    }
 }
 
 static void assign(fuser *f, berth_op_id id) {
@@ -97,6 +121,7 @@ static void assign(fuser *f, berth_op_id id) {
         berth_vec_push(f->scratch, &f->groups, fresh);
         best = f->groups.count - 1;
     }
+    if (f->fuse) take_dequantized(f, id, best);
     group *g = &f->groups.data[best];
     berth_vec_push(f->scratch, &g->ops, id);
     g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
@@ -250,7 +275,8 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
     mover m = {.f = &f,
                .inner = berth_arena_new_array(f.scratch, berth_value_id, graph->values.count)};
     memset(m.inner, 0xff, graph->values.count * sizeof(*m.inner));
-    for (uint32_t i = 0; i < f.groups.count; ++i) move_group(&m, i);
+    for (uint32_t i = 0; i < f.groups.count; ++i)
+        if (f.groups.data[i].ops.count) move_group(&m, i);
     graph = berth_graph_get(module, main);
     drop_unlinked(&graph->regions.data[0], graph);
     berth_arena_destroy(f.scratch);

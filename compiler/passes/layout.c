@@ -19,19 +19,19 @@ void berth_layout__set(pass *p, berth_value_id value, berth_str_id layout) {
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
 }
 
-static const berth_target *target_of(const pass *p, berth_op_id id) {
+const berth_target *berth_layout__target(const pass *p, berth_op_id id) {
     uint32_t device = berth_plan_device_of(p->module, p->target, graph_of(p)->ops.data[id].device);
     return device == BERTH_NO_INDEX ? NULL : p->target->devices[device].target;
 }
 
 // Processor cores, also behind OpenCL (where no work-items run in step beside each other).
 static bool on_cpu(const pass *p, berth_op_id id) {
-    const berth_target *target = target_of(p, id);
+    const berth_target *target = berth_layout__target(p, id);
     return target && berth_target_is_cores(target);
 }
 
 int64_t berth_layout__lanes(const pass *p, berth_op_id id) {
-    const berth_target *target = target_of(p, id);
+    const berth_target *target = berth_layout__target(p, id);
     bool wide = target && berth_device_kind_is_host(target->kind) && target->vector_bits >= 512;
     return wide ? WIDE_BLOCK : BLOCK;
 }
@@ -80,6 +80,13 @@ int64_t berth_layout__block(const pass *p, berth_value_id value) {
     const berth_type *type = type_of(p, value);
     if (type->layout == p->blocked[type->rank]) return BLOCK;
     return type->layout == p->blocked_wide[type->rank] ? WIDE_BLOCK : 0;
+}
+
+// Pools and concatenations work on blocks of whatever has vectors.
+static bool has_blocks(const pass *p, berth_value_id value) {
+    berth_dtype dtype = type_of(p, value)->dtype;
+    return berth_type_is_static(type_of(p, value)) &&
+           (dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_U8 || dtype == BERTH_DTYPE_I8);
 }
 
 bool berth_layout__is_f32(const pass *p, berth_value_id value, int rank) {
@@ -212,13 +219,13 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
 static bool convert_pool(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
-    if (second || !berth_layout__is_f32(p, op.outputs[0], -1) ||
-        !berth_layout__is_f32(p, op.inputs[0], -1))
-        return false;
+    if (second || !has_blocks(p, op.outputs[0]) || !has_blocks(p, op.inputs[0])) return false;
     if (!is_blocked(p, op.inputs[0])) {
         int64_t channels = type_of(p, op.inputs[0])->dims[1];
         bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
-        if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout) return false;
+        if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout ||
+            !berth_layout__is_f32(p, op.inputs[0], -1))
+            return false;
         berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
                                                     berth_layout__block_for(p, id, channels));
         berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
@@ -233,8 +240,7 @@ static bool convert_concat(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     int64_t axis = berth_attrs_int(p->module, &op.attrs, "axis", 0);
     int rank = type_of(p, op.outputs[0])->rank;
-    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !berth_layout__is_f32(p, op.outputs[0], -1))
-        return false;
+    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !has_blocks(p, op.outputs[0])) return false;
     uint32_t blocked = 0;
     int64_t block = WIDE_BLOCK;  // the largest that all parts fill, and that one of them has
     int64_t largest = 0;
@@ -307,6 +313,8 @@ static berth_status convert(pass *p, berth_op_id id) {
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
+            BERTH_TRY(berth_layout__conv_dot(p, id, &done));
+            if (done) return BERTH_OK;
             BERTH_TRY(berth_layout__conv_integer(p, id));
             kind = graph_of(p)->ops.data[id].kind;
         }

@@ -96,7 +96,7 @@ static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x, co
 }
 
 // The attributes with other pads (begins, then ends).
-static void set_padding(pass *p, berth_op_id id, const int64_t *pads, int spatial) {
+void berth_layout__set_padding(pass *p, berth_op_id id, const int64_t *pads, int spatial) {
     berth_attrs attrs = {0};
     const berth_attrs old = graph_of(p)->ops.data[id].attrs;
     for (uint32_t i = 0; i < old.items.count; ++i)
@@ -247,6 +247,12 @@ static void make_winograd(pass *p, berth_op_id id, const convolution *v, const c
     berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, 4, blocks->output));
 }
 
+int64_t berth_layout__end_padding(const berth_window *w, int i) {
+    int64_t reach = (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
+    int64_t end = reach - w->input[i] - w->pads_begin[i];
+    return end < 0 ? 0 : end;
+}
+
 berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     conv_blocks blocks;
@@ -264,19 +270,13 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
         make_winograd(p, id, &v, &blocks, tile);
         return BERTH_OK;
     }
-    // Only as much as the window reaches: strides may leave the end unused.
     const berth_window *w = &v.w;
     int64_t end[BERTH_MAX_SPATIAL];
     const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
-    for (int i = 0; i < w->spatial; ++i) {
-        int64_t reach =
-            (w->output[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
-        end[i] = reach - w->input[i] - w->pads_begin[i];
-        if (end[i] < 0) end[i] = 0;
-    }
+    for (int i = 0; i < w->spatial; ++i) end[i] = berth_layout__end_padding(w, i);
     x = padded_input(p, id, blocked_input(p, id, &v, &blocks), w->pads_begin, end);
     *out_done = become_blocked(p, id, &v, &blocks, x, false);
-    if (*out_done) set_padding(p, id, none, w->spatial);
+    if (*out_done) berth_layout__set_padding(p, id, none, w->spatial);
     return BERTH_OK;
 }
 
@@ -318,6 +318,6 @@ berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_don
     }
     x = padded_input(p, id, blocked_input(p, id, &v, &blocks), begin, end);
     *out_done = become_blocked(p, id, &v, &blocks, x, true);
-    if (*out_done) set_padding(p, id, pads, w->spatial);
+    if (*out_done) berth_layout__set_padding(p, id, pads, w->spatial);
     return BERTH_OK;
 }

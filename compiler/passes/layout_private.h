@@ -4,6 +4,8 @@
 
 #include "compiler/passes/pack.h"
 #include "ir/graph.h"
+#include "ir/intrinsic.h"
+#include "ir/op_params.h"
 #include "target/target.h"
 
 #define BERTH_LAYOUT_BLOCK 8        // channels of a block of activations,
@@ -69,7 +71,15 @@ berth_value_id berth_layout__insert(berth_layout_pass *p, berth_op_id position, 
 // Packs the constant weights of a matmul or gemm.
 void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
 
+// Target of the device that operation `id` is placed on; NULL = unknown.
+const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id id);
+
 // layout_conv.c
+// Padding behind the input that the window reaches: strides may leave the end unused.
+int64_t berth_layout__end_padding(const berth_window *w, int i);
+// Other pads for a convolution (begins, then ends).
+void berth_layout__set_padding(berth_layout_pass *p, berth_op_id id, const int64_t *pads,
+                               int spatial);
 // Gives a convolution its blocked form where it has one (*out_done).
 BERTH_MUST_USE berth_status berth_layout__conv(berth_layout_pass *p, berth_op_id id,
                                                bool *out_done);
@@ -80,6 +90,11 @@ BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, b
 // Sums of integers as sums of f32, where they are exact: the operation itself becomes the
 // conversion back to i32. Others stay as they are.
 BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id);
+// layout_dot.c
+// Sums of 8-bit integers in the form of the target's dot products (ir/intrinsic.h): operands in
+// blocks of as many channels as one adds, zero points as a bias. *out_done: it has that form.
+BERTH_MUST_USE berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id,
+                                                   bool *out_done);
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_

@@ -7,8 +7,11 @@
 #include <string.h>
 
 static berth_cpu_facts facts_of(const berth_target *target) {
-    berth_cpu_facts facts = {
-        .lanes = 4, .registers = 16, .l1_bytes = target->l1_bytes, .l2_bytes = target->l2_bytes};
+    berth_cpu_facts facts = {.lanes = 4,
+                             .registers = 16,
+                             .l1_bytes = target->l1_bytes,
+                             .l2_bytes = target->l2_bytes,
+                             .target = target};
     if (target->vector_bits >= 256) facts.lanes = target->vector_bits >= 512 ? 16 : 8;
     if (berth_target_has_feature(target, "avx512vl") || strcmp(target->arch, "aarch64") == 0)
         facts.registers = 32;

@@ -13,6 +13,7 @@ typedef struct berth_cpu_facts {
     int64_t registers;  // vector registers
     int64_t l1_bytes;
     int64_t l2_bytes;
+    const berth_target *target;
 } berth_cpu_facts;
 
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/schedule/cpu_panel.h"
+#include "compiler/schedule/tensorize.h"
 
 #define MAX_SCALARS 56    // accumulators of a tile without vectors
 #define LONG_SUM 8        // terms, beside which storing a result by itself is little
@@ -22,24 +23,27 @@ typedef struct plan {
     int64_t columns;          // vectors of a tile
     int64_t rows;
     berth_cpu_panel panel;
+    berth_intrinsic intrinsic;  // step of the sum; BERTH_INTRINSIC_COUNT = products one by one
 } plan;
 
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
 
-// The block by which an access takes a variable apart: k of (… var …) / k or % k in one of its
-// positions; 0 = none.
+// The largest block by which an access takes a variable apart: k of (… var …) / k or % k in one of
+// its positions; 0 = none.
 static int64_t block_of(const berth_tfn *fn, const berth_linear *form, berth_var var) {
+    int64_t largest = 0;
     for (int i = 0; i < form->count; ++i) {
         const berth_expr_node *node = &fn->exprs.data[form->terms[i].atom];
         int64_t k = 0;
         if (node->kind != BERTH_EXPR_BINARY ||
             (node->op != BERTH_BINARY_DIV && node->op != BERTH_BINARY_MOD))
             continue;
-        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k))
-            return k;
+        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k) &&
+            k > largest)
+            largest = k;
     }
-    return 0;
+    return largest;
 }
 
 // Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
@@ -118,6 +122,11 @@ static int64_t sum_length(const plan *p) {
     return length;
 }
 
+// Elements from one lane of the weights to the next: those that an instruction adds lie together.
+static int64_t lane_stride(const plan *p) {
+    return p->intrinsic == BERTH_INTRINSIC_COUNT ? 1 : berth_intrinsic_depth(p->intrinsic);
+}
+
 // Whether the lanes are next to each other wherever they are loaded: stride 1 or 0 within one
 // vector. Results may lie apart (real and imaginary parts, every other pixel) where the sums are
 // long: then they are stored lane by lane.
@@ -130,9 +139,10 @@ static bool lanes_are_contiguous(const plan *p) {
     for (uint32_t i = 0; i < p->loads.items.count; ++i) {
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
         int64_t block = linear ? 0 : block_of(p->fn, &p->loads.items.data[i].at, var);
-        if (linear && stride != 0 && stride != 1) return false;
+        bool next = stride == 1 || stride == lane_stride(p);
+        if (linear && stride != 0 && !next) return false;
         if (!linear && (block == 0 || block % p->lanes)) return false;
-        any |= !linear || stride == 1;
+        any |= !linear || next;
         berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
         if (!berth_dtype_has_vectors(dtype) && is_vector(p, i)) return false;
     }
@@ -284,7 +294,10 @@ static void choose_sizes(plan *p) {
 // columns).
 static berth_stmt tile_body(plan *p, berth_nest nest, int tile_loops, int64_t valid) {
     uint16_t lanes = (uint16_t)nest.loops[nest.count - 1].extent;
-    berth_status status = berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid);
+    berth_status status =
+        p->intrinsic == BERTH_INTRINSIC_COUNT
+            ? berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid)
+            : berth_schedule_intrinsic_tile(p->fn, &nest, tile_loops, p->intrinsic, valid);
     if (status) {
         berth_status_ignore(status);
         return 0;
@@ -589,6 +602,60 @@ static berth_stmt build(plan *p) {
     return outer.body ? berth_nest_emit(fn, &outer) : 0;
 }
 
+// Part of one loop of the sum goes innermost: what one instruction adds, next to each other in both
+// operands.
+static bool split_depth(plan *p, int loop, int64_t depth) {
+    berth_nest *loops = &p->reduction.loops;
+    berth_nest_loop moved = loops->loops[loop];
+    if (moved.extent % depth) return false;
+    memmove(&loops->loops[loop], &loops->loops[loop + 1],
+            (size_t)(loops->count - loop - 1) * sizeof(moved));
+    loops->loops[loops->count - 1] = moved;
+    if (moved.extent > depth) {
+        berth_status status = berth_schedule_split(p->fn, loops, loops->count - 1, depth);
+        if (status) {
+            berth_status_ignore(status);
+            return false;
+        }
+    }
+    p->reduction.update = p->fn->stmts.data[loops->body].value;
+    collect_accesses(p);
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        bool linear = false;
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at,
+                                             loops->loops[loops->count - 1].var, &linear);
+        if (!linear || stride != 1) return false;
+    }
+    return p->loads.items.count == 2;
+}
+
+static bool split_some_depth(plan *p, int64_t depth) {
+    for (int i = p->reduction.loops.count - 1; i >= 0; --i) {
+        plan attempt = *p;
+        if (!split_depth(&attempt, i, depth)) continue;
+        *p = attempt;
+        return true;
+    }
+    return false;
+}
+
+// The nest with one instruction, or with none; 0 = it has no such form.
+static berth_stmt tile_with(plan p, berth_intrinsic intrinsic) {
+    bool dot = intrinsic != BERTH_INTRINSIC_COUNT;
+    p.intrinsic = intrinsic;
+    collect_accesses(&p);
+    split_reduction(p.fn, &p.reduction, &p.loads);
+    if (dot && !split_some_depth(&p, berth_intrinsic_depth(intrinsic))) return 0;
+    p.nest.body = berth_reduction_emit(p.fn, &p.reduction);
+    collect_accesses(&p);
+    if (!choose_loops(&p)) return 0;
+    if (dot && p.lanes != berth_intrinsic_get(intrinsic)->operands[0].lanes) return 0;
+    choose_sizes(&p);
+    plan with_panel = p;
+    berth_stmt tiles = !dot && wants_panel(&with_panel) ? build_with_panel(&with_panel) : 0;
+    return tiles ? tiles : build(&p);
+}
+
 berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
                                      const berth_cpu_facts *facts) {
     plan p = {.fn = fn, .facts = facts, .nest = *nest};
@@ -599,13 +666,10 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     if (!in_registers || p.reduction.epilogue_count == 0) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
-    collect_accesses(&p);
-    split_reduction(fn, &p.reduction, &p.loads);
-    p.nest.body = berth_reduction_emit(fn, &p.reduction);
-    collect_accesses(&p);
-    if (!choose_loops(&p)) return 0;
-    choose_sizes(&p);
-    plan with_panel = p;
-    berth_stmt tiles = wants_panel(&with_panel) ? build_with_panel(&with_panel) : 0;
-    return tiles ? tiles : build(&p);
+    for (int i = 0; dtype == BERTH_DTYPE_I32 && i < BERTH_INTRINSIC_COUNT; ++i) {
+        if (!berth_intrinsic_serves((berth_intrinsic)i, facts->target)) continue;
+        berth_stmt tiles = tile_with(p, (berth_intrinsic)i);
+        if (tiles) return tiles;
+    }
+    return tile_with(p, BERTH_INTRINSIC_COUNT);
 }

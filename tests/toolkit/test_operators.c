@@ -133,6 +133,11 @@ Test(operators, cpu_of_half_the_width, .timeout = 300) {
     run_all("cpu -vector_bits=256", 1);
 }
 
+// What processors without instructions for 8-bit dot products have.
+Test(operators, cpu_with_avx2_only, .timeout = 300) {
+    run_all("cpu -vector_bits=256 -features=avx,avx2,fma", 1);
+}
+
 Test(operators, opencl, .timeout = 600) {
     run_all("opencl -host=cpu", 4);
 }

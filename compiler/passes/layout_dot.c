@@ -1,0 +1,224 @@
+// Integer convolutions and products as dot products of a few 8-bit values, which processor cores
+// have instructions for (ir/intrinsics.def):
+//
+//   conv_integer(x, w, x_zero, w_zero) = conv_integer(pad(x, x_zero), w - w_zero) - x_zero * sum(w)
+//
+// Activations lie in blocks of channels, weights [outputs / lanes][inputs / block][window][block /
+// depth][lanes][depth], where one instruction adds `depth` products in each of `lanes` outputs. The
+// channels of an input with a few are padded to a whole dot product. Without such an instruction
+// sums go through f32 (layout_integer.c).
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/passes/layout_private.h"
+#include "compiler/schedule/tensorize.h"
+
+#define BLOCK BERTH_LAYOUT_BLOCK
+#define FEW_CHANNELS 4  // that are padded to this many
+
+typedef struct dot {
+    berth_op op;
+    const berth_tensor *w;
+    const berth_tensor *x_zero;  // NULL = 0
+    const berth_tensor *w_zero;
+    berth_type x;
+    berth_intrinsic intrinsic;
+    int64_t lanes;  // outputs of an instruction
+    int64_t depth;
+    int64_t channels;  // of the input, with those that pad it
+    int64_t block;     // of the input
+} dot;
+
+static const berth_tensor *constant_operand(const berth_layout_pass *p, const berth_op *op,
+                                            uint32_t i) {
+    if (i >= op->input_count || op->inputs[i] == BERTH_NONE) return NULL;
+    return berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
+}
+
+// The operands; false where a zero point is not constant.
+static bool read_operands(const berth_layout_pass *p, berth_op_id id, dot *d) {
+    d->op = graph_of(p)->ops.data[id];
+    d->w = constant_operand(p, &d->op, 1);
+    d->x_zero = constant_operand(p, &d->op, 2);
+    d->w_zero = constant_operand(p, &d->op, 3);
+    d->x = *type_of(p, d->op.inputs[0]);
+    if (!d->w || !berth_type_is_static(&d->x) || type_of(p, d->op.inputs[1])->layout) return false;
+    if (d->op.input_count > 2 && d->op.inputs[2] != BERTH_NONE && !d->x_zero) return false;
+    if (d->op.input_count > 3 && d->op.inputs[3] != BERTH_NONE && !d->w_zero) return false;
+    return !d->x_zero || berth_tensor_element_count(d->x_zero) == 1;
+}
+
+// The widest instruction of the target that takes such activations for so many outputs.
+static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t outputs, dot *d) {
+    static const berth_intrinsic wanted[] = {
+        BERTH_INTRINSIC_DOT_U8I8_X16, BERTH_INTRINSIC_DOT_U8I8_X8, BERTH_INTRINSIC_DOT_I16_X16,
+        BERTH_INTRINSIC_DOT_I16_X8};
+    const berth_target *target = berth_layout__target(p, id);
+    int64_t most = berth_layout__lanes(p, id);
+    if (!target || target->kind != BERTH_DEVICE_CPU) return false;
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
+        const berth_intrinsic_facts *facts = berth_intrinsic_get(wanted[i]);
+        bool bytes = facts->operands[1].dtype == BERTH_DTYPE_U8;
+        d->intrinsic = wanted[i];
+        d->lanes = facts->operands[0].lanes;
+        d->depth = berth_intrinsic_depth(wanted[i]);
+        if (bytes && d->x.dtype != BERTH_DTYPE_U8) continue;
+        if (d->lanes <= most && outputs % d->lanes == 0 &&
+            berth_intrinsic_serves(wanted[i], target))
+            return true;
+    }
+    return false;
+}
+
+// Block of the input: as it is, or as the channels fill it.
+static bool choose_input(const berth_layout_pass *p, berth_op_id id, dot *d) {
+    int64_t now = berth_layout__block(p, d->op.inputs[0]);
+    d->channels = d->x.dims[1];
+    d->block = now && d->channels % now == 0 ? now : berth_layout__block_for(p, id, d->channels);
+    if (d->channels % BLOCK == 0) return true;
+    d->block = d->channels = FEW_CHANNELS;
+    return d->x.dims[1] <= FEW_CHANNELS && !now;
+}
+
+// w - zero as i8, [outputs][channels][window], and per output its sum; false when it is none.
+// `stride`: of the outputs in w, whose other elements follow in steps of `step`.
+static bool shift_weights(berth_layout_pass *p, const dot *d, berth_tensor *out, int64_t *sums) {
+    int64_t window = 1;
+    for (int i = 2; i < d->w->rank; ++i) window *= d->w->dims[i];
+    int64_t dims[BERTH_MAX_RANK];
+    memcpy(dims, d->w->dims, sizeof(dims));
+    dims[1] = d->channels;
+    int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
+    if (zeros > 1 && zeros != dims[0]) return false;
+    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, d->w->rank, dims);
+    int64_t each = d->w->dims[1] * window;
+    for (int64_t o = 0; o < dims[0]; ++o) {
+        int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? o : 0) : 0;
+        sums[o] = 0;
+        for (int64_t i = 0; i < each; ++i) {
+            int64_t value = berth_tensor_get_i64(d->w, o * each + i) - zero;
+            if (value < -128 || value > 127) return false;
+            berth_tensor_set_i64(out, o * d->channels * window + i, value);
+            sums[o] += value;
+        }
+    }
+    return true;
+}
+
+static berth_value_id insert_constant(berth_layout_pass *p, berth_op_id id,
+                                      const berth_tensor *tensor) {
+    berth_tensor *held = berth_arena_copy(p->module->arena, tensor, sizeof(*tensor));
+    berth_loc_id loc = graph_of(p)->ops.data[id].loc;
+    berth_value_id value = berth_graph_insert_constant(p->module, p->main, id, held, loc);
+    graph_of(p)->values.data[value].device =
+        graph_of(p)->values.data[graph_of(p)->ops.data[id].outputs[0]].device;
+    return value;
+}
+
+// "aBcd16b", or "acdb" for the few channels of one dot product.
+static berth_str_id input_layout(berth_layout_pass *p, const dot *d) {
+    char tag[BERTH_MAX_RANK + 8] = "a";
+    if (d->block != FEW_CHANNELS) return berth_layout__blocked(p, d->x.rank, d->block);
+    for (int i = 2; i < d->x.rank; ++i) tag[i - 1] = (char)('a' + i);
+    tag[d->x.rank - 1] = 'b';
+    return berth_module_intern(p->module, tag);
+}
+
+// The input with its zero point around it and in the channels that pad it.
+static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
+                             const berth_window *w) {
+    berth_str_id layout = input_layout(p, d);
+    bool few = d->block == FEW_CHANNELS;
+    berth_value_id x = d->op.inputs[0];
+    if (!few) x = berth_layout__convert(p, x, layout, id, id);
+    berth_type type = d->x;
+    int64_t pads[2 * BERTH_MAX_RANK] = {0};
+    int64_t total = pads[type.rank + 1] = d->channels - type.dims[1];
+    for (int i = 0; i < w->spatial; ++i) {
+        pads[2 + i] = w->pads_begin[i];
+        pads[type.rank + 2 + i] = berth_layout__end_padding(w, i);
+        type.dims[2 + i] += pads[2 + i] + pads[type.rank + 2 + i];
+        total += pads[2 + i] + pads[type.rank + 2 + i];
+    }
+    type.dims[1] = d->channels;
+    if (total == 0) return few ? berth_layout__convert(p, x, layout, id, id) : x;
+    int64_t count = 2 * type.rank;
+    berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
+    memcpy(amounts.data, pads, (size_t)count * sizeof(pads[0]));
+    berth_tensor zero = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
+    if (d->x_zero) berth_tensor_set_i64(&zero, 0, berth_tensor_get_i64(d->x_zero, 0));
+    berth_value_id inputs[3] = {x, insert_constant(p, id, &amounts), insert_constant(p, id, &zero)};
+    berth_type_id wanted =
+        berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
+    return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 3, wanted, id);
+}
+
+// "ABcd4b16a4b"
+static berth_value_id packed_weights(berth_layout_pass *p, berth_op_id id, const dot *d,
+                                     const berth_tensor *weights) {
+    char tag[BERTH_MAX_RANK + 32] = "AB";
+    size_t length = 2;
+    for (int i = 2; i < weights->rank; ++i) tag[length++] = (char)('a' + i);
+    size_t left = sizeof(tag) - length;
+    if (d->block > d->depth)
+        snprintf(tag + length, left, "%db%da%db", (int)(d->block / d->depth), (int)d->lanes,
+                 (int)d->depth);
+    else
+        snprintf(tag + length, left, "%da%db", (int)d->lanes, (int)d->depth);
+    return berth_layout__packed_constant(p, weights, tag, id);
+}
+
+// The operation becomes sum - x_zero * sum(w).
+static void subtract_zero(berth_layout_pass *p, berth_op_id id, const dot *d, berth_value_id sum,
+                          const int64_t *sums, int dim) {
+    int64_t zero = berth_tensor_get_i64(d->x_zero, 0);
+    int64_t dims[BERTH_MAX_RANK];
+    int rank = type_of(p, sum)->rank;
+    for (int i = 0; i < rank; ++i) dims[i] = i == dim ? type_of(p, sum)->dims[dim] : 1;
+    berth_tensor correction = berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, rank, dims);
+    for (int64_t o = 0; o < dims[dim]; ++o) berth_tensor_set_i64(&correction, o, -zero * sums[o]);
+    berth_value_id constant = insert_constant(p, id, &correction);
+    berth_op *self = &graph_of(p)->ops.data[id];
+    self->kind = BERTH_OP_ADD;
+    self->input_count = 2;
+    self->inputs[0] = sum;
+    self->inputs[1] = constant;
+    self->attrs = (berth_attrs){0};
+}
+
+berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *out_done) {
+    dot d = {0};
+    berth_window w;
+    berth_tensor weights;
+    *out_done = false;
+    if (!read_operands(p, id, &d) || d.w->rank != d.x.rank || d.x.rank < 3) return BERTH_OK;
+    BERTH_TRY(berth_window_resolve(p->module, &d.op, d.x.dims, d.x.rank, d.w->dims + 2, &w));
+    if (w.group != 1 || !choose_intrinsic(p, id, d.w->dims[0], &d) || !choose_input(p, id, &d))
+        return BERTH_OK;
+    int64_t *sums = berth_arena_new_array(p->scratch, int64_t, d.w->dims[0] + 1);
+    if (!shift_weights(p, &d, &weights, sums)) return BERTH_OK;
+    berth_value_id inputs[2] = {padded(p, id, &d, &w), BERTH_NONE};
+    inputs[1] = packed_weights(p, id, &d, &weights);
+    if (inputs[1] == BERTH_NONE) return BERTH_OK;
+    const berth_type out = *type_of(p, d.op.outputs[0]);
+    berth_str_id layout = berth_layout__blocked(p, out.rank, d.lanes);
+    berth_type_id type =
+        berth_type_tensor_layout(p->module, BERTH_DTYPE_I32, out.rank, out.dims, layout);
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    *out_done = true;
+    berth_layout__set(p, d.op.outputs[0], layout);
+    if (!d.x_zero || berth_tensor_get_i64(d.x_zero, 0) == 0) {
+        berth_op *self = &graph_of(p)->ops.data[id];
+        self->inputs[0] = inputs[0];
+        self->inputs[1] = inputs[1];
+        self->input_count = 2;
+        berth_layout__set_padding(p, id, none, w.spatial);
+        return BERTH_OK;
+    }
+    berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_CONV_INTEGER, inputs, 2, type, id);
+    berth_op_id conv = graph_of(p)->values.data[sum].op;
+    graph_of(p)->ops.data[conv].attrs = d.op.attrs;
+    berth_layout__set_padding(p, conv, none, w.spatial);
+    subtract_zero(p, id, &d, sum, sums, 1);
+    return BERTH_OK;
+}

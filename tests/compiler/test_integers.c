@@ -1,0 +1,277 @@
+// Quantised models become sums of integers: within one step of the last quantisation of what the
+// float form computes, on the weights as the model holds them, in the form of the target's dot
+// products.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "compiler/compile.h"
+#include "compiler/passes/fold.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/passes/integers.h"
+#include "ir/eval.h"
+#include "ir/pass.h"
+#include "tests/check.h"
+
+typedef struct fixture {
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id main;
+    uint64_t seed;
+} fixture;
+
+static fixture begin(void) {
+    fixture f = {.seed = 5};
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    f.module = berth_module_create(f.arena, "test");
+    f.main = berth_graph_create(f.module, "main", 0);
+    return f;
+}
+
+static berth_value_id input(fixture *f, int rank, const int64_t *dims) {
+    return berth_graph_add_param(f->module, f->main, "x",
+                                 berth_type_tensor(f->module, BERTH_DTYPE_F32, rank, dims));
+}
+
+static berth_value_id constant(fixture *f, berth_dtype dtype, int rank, const int64_t *dims,
+                               double low, double high) {
+    berth_tensor tensor = berth_tensor_create(f->arena, dtype, rank, dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i) {
+        f->seed = f->seed * 6364136223846793005u + 1442695040888963407u;
+        double value = low + (high - low) * (double)(f->seed >> 33) / 2147483648.0;
+        berth_tensor_set_f64(&tensor, i, berth_dtype_is_float(dtype) ? value : nearbyint(value));
+    }
+    return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
+}
+
+static berth_value_id scalar(fixture *f, berth_dtype dtype, double value) {
+    return constant(f, dtype, 0, NULL, value, value);
+}
+
+static berth_op *last_op(fixture *f) {
+    berth_graph *graph = berth_graph_get(f->module, f->main);
+    return &graph->ops.data[graph->ops.count - 1];
+}
+
+static berth_value_id op(fixture *f, berth_op_kind kind, const berth_value_id *inputs,
+                         uint32_t count) {
+    return berth_graph_op1(f->module, f->main, kind, inputs, count, 0);
+}
+
+static berth_value_id quantize(fixture *f, berth_value_id x, double scale, berth_dtype dtype,
+                               double zero) {
+    berth_value_id inputs[3] = {x, scalar(f, BERTH_DTYPE_F32, scale), scalar(f, dtype, zero)};
+    return op(f, BERTH_OP_QUANTIZE_LINEAR, inputs, 3);
+}
+
+static berth_value_id dequantize(fixture *f, berth_value_id x, double scale, berth_dtype dtype,
+                                 double zero) {
+    berth_value_id inputs[3] = {x, scalar(f, BERTH_DTYPE_F32, scale), scalar(f, dtype, zero)};
+    return op(f, BERTH_OP_DEQUANTIZE_LINEAR, inputs, 3);
+}
+
+// Through 8 bits.
+static berth_value_id pair(fixture *f, berth_value_id x, double scale, berth_dtype dtype,
+                           double zero) {
+    return dequantize(f, quantize(f, x, scale, dtype, zero), scale, dtype, zero);
+}
+
+// Weights with a scale per output along `axis`.
+static berth_value_id weights(fixture *f, int rank, const int64_t *dims, int axis) {
+    berth_value_id inputs[3] = {constant(f, BERTH_DTYPE_I8, rank, dims, -127, 127)};
+    inputs[1] = constant(f, BERTH_DTYPE_F32, 1, &dims[axis], 0.002, 0.01);
+    inputs[2] = constant(f, BERTH_DTYPE_I8, 1, &dims[axis], 0, 0);
+    berth_value_id w = op(f, BERTH_OP_DEQUANTIZE_LINEAR, inputs, 3);
+    berth_attrs_set_int(f->module, &last_op(f)->attrs, "axis", axis);
+    return w;
+}
+
+static berth_tensor run(fixture *f, const berth_tensor *x) {
+    berth_tensor y;
+    assert_ok(berth_eval_function(f->module, f->main, x, 1, &y, 1, f->arena));
+    return y;
+}
+
+static uint32_t count_kind(const fixture *f, berth_op_kind kind) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->ops.count; ++i)
+        count += graph->ops.data[i].region != BERTH_NONE && graph->ops.data[i].kind == kind;
+    return count;
+}
+
+static berth_status find_integers(void *user) {
+    fixture *f = user;
+    BERTH_TRY(berth_pass_fold(f->module, f->main, &(berth_fold_options){.keep_quantized = true}));
+    BERTH_TRY(berth_pass_find_integers(f->module, f->main));
+    BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
+    return berth_module_verify(f->module);
+}
+
+// Before and after the pass, on random values in [-3, 3): no further apart than `step`.
+static void expect_within(fixture *f, berth_value_id y, int rank, const int64_t *dims,
+                          double step) {
+    berth_graph_set_results(f->module, f->main, &y, 1);
+    berth_tensor x = berth_tensor_create(f->arena, BERTH_DTYPE_F32, rank, dims);
+    berth_tensor_fill_random(&x, 99);
+    for (int64_t i = 0; i < berth_tensor_element_count(&x); ++i)
+        berth_tensor_set_f64(&x, i, 3 * berth_tensor_get_f64(&x, i));
+    berth_tensor before = run(f, &x);
+    assert_ok(berth_arena_try(f->arena, find_integers, f));
+    berth_tensor after = run(f, &x);
+    cr_assert(berth_tensor_same_shape(&before, &after));
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (int64_t i = 0; i < berth_tensor_element_count(&before); ++i) {
+        double expected = berth_tensor_get_f64(&before, i);
+        double got = berth_tensor_get_f64(&after, i);
+        low = fmin(low, expected);
+        high = fmax(high, expected);
+        cr_assert_leq(fabs(expected - got), step * 1.001, "element %lld: %g, expected %g",
+                      (long long)i, got, expected);
+    }
+    cr_expect_gt(high - low, 10 * step, "the results say something");
+}
+
+static const int64_t image[] = {1, 8, 6, 7};
+
+typedef struct form {
+    berth_dtype dtype;
+    double zero;  // of the result
+    bool relu_goes;
+} form;
+
+static const form forms[] = {
+    {BERTH_DTYPE_U8, 0, true},     // what is below zero saturates
+    {BERTH_DTYPE_I8, -128, true},  // the same, raised to u8
+    {BERTH_DTYPE_U8, 100, false},  // numbers below the zero point would show
+    {BERTH_DTYPE_I8, 0, false},
+};
+
+Test(integers, convolutions) {
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
+        fixture f = begin();
+        berth_dtype dtype = forms[i].dtype;
+        double zero = dtype == BERTH_DTYPE_U8 ? 130 : 2;
+        berth_value_id x = pair(&f, input(&f, 4, image), 0.025, dtype, zero);
+        berth_value_id inputs[3] = {x, weights(&f, 4, (int64_t[]){16, 8, 3, 3}, 0)};
+        inputs[2] = constant(&f, BERTH_DTYPE_F32, 1, (int64_t[]){16}, -2, 2);
+        berth_value_id y = op(&f, BERTH_OP_CONV, inputs, 3);
+        berth_attrs_set_ints(f.module, &last_op(&f)->attrs, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+        y = op(&f, BERTH_OP_RELU, &y, 1);
+        y = pair(&f, y, 0.05, dtype, forms[i].zero);
+        expect_within(&f, y, 4, image, 0.05);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CONV), 0);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CONV_INTEGER), 1);
+        cr_expect_eq(count_kind(&f, BERTH_OP_RELU), !forms[i].relu_goes);
+        cr_expect_eq(count_kind(&f, BERTH_OP_DEQUANTIZE_LINEAR), 1, "that of the result");
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// Gemm with transposed weights and factors, and a product without a bias.
+Test(integers, products) {
+    static const int64_t rows[] = {5, 24};
+    for (int gemm = 0; gemm < 2; ++gemm) {
+        fixture f = begin();
+        berth_value_id x = pair(&f, input(&f, 2, rows), 0.025, BERTH_DTYPE_U8, 120);
+        berth_value_id inputs[3] = {x, BERTH_NONE};
+        int64_t dims[2] = {gemm ? 10 : 24, gemm ? 24 : 10};
+        inputs[1] = weights(&f, 2, dims, gemm ? 0 : 1);
+        inputs[2] = constant(&f, BERTH_DTYPE_F32, 1, (int64_t[]){10}, -2, 2);
+        berth_value_id y = op(&f, gemm ? BERTH_OP_GEMM : BERTH_OP_MATMUL, inputs, gemm ? 3 : 2);
+        if (gemm) {
+            berth_attrs_set_int(f.module, &last_op(&f)->attrs, "transB", 1);
+            berth_attrs_set(f.module, &last_op(&f)->attrs, "alpha",
+                            (berth_attr){.kind = BERTH_ATTR_FLOAT, .f = 0.5});
+        }
+        y = pair(&f, y, 0.04, BERTH_DTYPE_U8, 128);
+        expect_within(&f, y, 2, rows, 0.04);
+        cr_expect_eq(count_kind(&f, BERTH_OP_MATMUL_INTEGER), 1);
+        cr_expect_eq(count_kind(&f, BERTH_OP_GEMM) + count_kind(&f, BERTH_OP_MATMUL), 0);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// 33030 products of 255 * 255 do not fit in i32.
+Test(integers, sums_that_could_overflow_stay_floats) {
+    for (int64_t depth = 33020; depth <= 33030; depth += 10) {
+        fixture f = begin();
+        int64_t rows[2] = {1, depth};
+        berth_value_id inputs[2] = {pair(&f, input(&f, 2, rows), 0.025, BERTH_DTYPE_U8, 120)};
+        inputs[1] = weights(&f, 2, (int64_t[]){depth, 2}, 1);
+        berth_value_id y = op(&f, BERTH_OP_MATMUL, inputs, 2);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        assert_ok(berth_arena_try(f.arena, find_integers, &f));
+        cr_expect_eq(count_kind(&f, BERTH_OP_MATMUL_INTEGER), depth == 33020);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// A maximum of integers; a sum of two that are read as they are. Bounds: 6 is 240 steps of 0.025,
+// so that it stays, and 255 steps of 0.02 are less, so that it goes.
+Test(integers, what_is_between_convolutions) {
+    for (int wide = 0; wide < 2; ++wide) {
+        fixture f = begin();
+        double step = wide ? 0.025 : 0.02;
+        berth_value_id x = pair(&f, input(&f, 4, image), 0.025, BERTH_DTYPE_U8, 128);
+        berth_value_id pooled = op(&f, BERTH_OP_MAX_POOL, &x, 1);
+        berth_attrs_set_ints(f.module, &last_op(&f)->attrs, "kernel_shape", (int64_t[]){3, 3}, 2);
+        berth_attrs_set_ints(f.module, &last_op(&f)->attrs, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+        pooled = pair(&f, pooled, 0.025, BERTH_DTYPE_U8, 128);
+        berth_value_id y = op(&f, BERTH_OP_ADD, (berth_value_id[]){x, pooled}, 2);
+        berth_value_id clip[3] = {y, scalar(&f, BERTH_DTYPE_F32, 0),
+                                  scalar(&f, BERTH_DTYPE_F32, 6)};
+        y = op(&f, BERTH_OP_CLIP, clip, 3);
+        y = pair(&f, y, step, BERTH_DTYPE_U8, 0);
+        expect_within(&f, y, 4, image, step);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CLIP), wide);
+        cr_expect_eq(count_kind(&f, BERTH_OP_QUANTIZE_LINEAR), 2, "not around the pool");
+        const berth_graph *graph = berth_graph_get(f.module, f.main);
+        for (uint32_t i = 0; i < graph->ops.count; ++i) {
+            const berth_op *pool = &graph->ops.data[i];
+            if (pool->region == BERTH_NONE || pool->kind != BERTH_OP_MAX_POOL) continue;
+            berth_type_id type = graph->values.data[pool->outputs[0]].type;
+            cr_expect_eq(berth_type_get(f.module, type)->dtype, BERTH_DTYPE_U8);
+        }
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// Weights stay 8 bits each, in the blocks of the target's instruction.
+Test(integers, weights_in_the_blocks_of_dot_products) {
+    static const struct {
+        const char *target, *layout;
+    } rows[] = {
+        {"cpu -vector_bits=512 -features=avx512vnni,avx512vl,avx512bw,avx2", "ABcd4b16a4b"},
+        {"cpu -vector_bits=512 -features=avx512bw,avx2", "ABcd8b16a2b"},
+        {"cpu -vector_bits=256 -features=avxvnni,avx2", "ABcd2b8a4b"},
+        {"cpu -vector_bits=256 -features=avx2", "ABcd4b8a2b"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        static const int64_t dims[] = {1, 32, 6, 6};
+        berth_value_id inputs[2] = {pair(&f, input(&f, 4, dims), 0.025, BERTH_DTYPE_U8, 130)};
+        inputs[1] = weights(&f, 4, (int64_t[]){16, 32, 3, 3}, 0);
+        berth_value_id y = pair(&f, op(&f, BERTH_OP_CONV, inputs, 2), 0.05, BERTH_DTYPE_U8, 9);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        berth_multi_target *target = NULL;
+        assert_ok(berth_target_parse(f.arena, rows[i].target, NULL, &target));
+        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+        berth_compile_result result;
+        assert_ok(berth_compile(f.module, &options, &result));
+        const berth_graph *graph = berth_graph_get(f.module, f.main);
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < graph->regions.data[0].ops.count; ++k) {
+            const berth_op *conv = &graph->ops.data[graph->regions.data[0].ops.data[k]];
+            if (conv->kind != BERTH_OP_CONV_INTEGER) continue;
+            const berth_type *type =
+                berth_type_get(f.module, graph->values.data[conv->inputs[1]].type);
+            cr_expect_eq(type->dtype, BERTH_DTYPE_I8);
+            cr_expect_str_eq(berth_module_str(f.module, type->layout), rows[i].layout);
+            found++;
+        }
+        cr_expect_eq(found, 1, "%s", rows[i].target);
+        berth_arena_destroy(f.arena);
+    }
+}
