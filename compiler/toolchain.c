@@ -120,9 +120,28 @@ static bool succeeded(int exit_status) {
     return WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0;
 }
 
+static void store(session *s, berth_hash128 key, berth_cache_form form, compiled object) {
+    if (s->cache.fd < 0) return;
+    berth_status status =
+        berth_cache__store(&s->cache, key, form, object.data, (size_t)object.size_bytes);
+    if (!status) return;
+    berth_log_message(s->options->log, BERTH_LOG_WARNING, "kernel cache: %s",
+                      berth_status_message(status));
+    berth_status_free(status);
+    berth_cache__close(&s->cache);  // one warning is enough
+}
+
 // ---- what code is compiled with -----------------------------------------------------------------
 
-static berth_status read_version(session *s, const char **out_version) {
+// The folder where compilers work, made when the first one is started.
+static berth_status make_folder(session *s) {
+    return s->folder.path
+               ? BERTH_OK
+               : berth_work_folder__make(s->arena, s->options->temporary_folder, &s->folder);
+}
+
+static berth_status ask_version(session *s, const char **out_version) {
+    BERTH_TRY(make_folder(s));
     arguments list = {0};
     add_argument(s, &list, s->compiler);
     add_argument(s, &list, "--version");
@@ -137,6 +156,24 @@ static berth_status read_version(session *s, const char **out_version) {
                                  "\"%s --version\" does not say which compiler it is; is it one?",
                                  s->compiler);
     *out_version = text;
+    return BERTH_OK;
+}
+
+// What a compiler says of itself is asked once and kept in the cache, until its file changes.
+static berth_status read_version(session *s, const char **out_version) {
+    berth_hash128 key;
+    const void *kept = NULL;
+    uint64_t size_bytes = 0;
+    bool found = false;
+    if (!berth_toolchain__identity(s->compiler, s->arena, &key)) return ask_version(s, out_version);
+    BERTH_TRY(berth_cache__load(&s->cache, key, BERTH_CACHE_VERSION, s->arena, &kept, &size_bytes,
+                                &found));
+    if (found) {
+        *out_version = berth_arena_strndup(s->arena, kept, (size_t)size_bytes);
+        return BERTH_OK;
+    }
+    BERTH_TRY(ask_version(s, out_version));
+    store(s, key, BERTH_CACHE_VERSION, (compiled){*out_version, strlen(*out_version)});
     return BERTH_OK;
 }
 
@@ -180,17 +217,6 @@ static berth_status rejected(session *s, const char *message_name, const char *w
     return berth_status_make(BERTH_INTERNAL, "%s rejected the code of %s: %.*s", s->compiler, what,
                              MAX_MESSAGE_BYTES,
                              data && *data ? data : "(no message: is its temporary folder full?)");
-}
-
-static void store(session *s, berth_hash128 key, berth_cache_form form, compiled object) {
-    if (s->cache.fd < 0) return;
-    berth_status status =
-        berth_cache__store(&s->cache, key, form, object.data, (size_t)object.size_bytes);
-    if (!status) return;
-    berth_log_message(s->options->log, BERTH_LOG_WARNING, "kernel cache: %s",
-                      berth_status_message(status));
-    berth_status_free(status);
-    berth_cache__close(&s->cache);  // one warning is enough
 }
 
 static void report(session *s) {
@@ -324,6 +350,7 @@ static berth_status load_object(session *s, uint32_t unit) {
 }
 
 static berth_status make_image(session *s) {
+    BERTH_TRY(make_folder(s));
     for (uint32_t i = 0; i < s->count; ++i)
         if (s->same_as[i] == i) BERTH_TRY(load_object(s, i));
     s->slot_count = s->options->jobs ? s->options->jobs : berth_core_count();
@@ -361,12 +388,11 @@ static berth_status run(void *user) {
     BERTH_TRY(berth_toolchain__find(options, s->arena, &s->compiler));
     s->deferring = true;
     berth_interrupt_defer(options->interrupt, true);
-    BERTH_TRY(berth_work_folder__make(s->arena, options->temporary_folder, &s->folder));
+    if (options->cache_folder)
+        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache));
     const char *version = NULL;
     BERTH_TRY(read_version(s, &version));
     make_keys(s, version);
-    if (options->cache_folder)
-        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache));
     BERTH_TRY(berth_cache__load(&s->cache, image_key(s), BERTH_CACHE_SHARED_OBJECT, s->arena,
                                 &s->image->data, &s->image->size_bytes, &s->image->cached));
     if (!s->image->cached) return make_image(s);

@@ -10,8 +10,10 @@
 // The compiler is looked up in a table (toolchain_find.c) and started without a shell, in a
 // temporary folder that is removed whatever happens; one that takes too long is killed with its
 // children. A cache entry's key is the hash of source, flags and the compiler's own identity
-// (version text, path, size, time of change). Entries are written atomically; the least recently
-// used go when the folder exceeds its limit.
+// (version text, path, size, time of change). The version is asked for once and kept in the cache,
+// until the compiler's file changes in any way; what hands on to another compiler (a script, ccache)
+// is asked every time. Entries are written atomically; the least recently used go when the folder
+// exceeds its limit.
 #ifndef BERTH_COMPILER_TOOLCHAIN_H_
 #define BERTH_COMPILER_TOOLCHAIN_H_
 

@@ -114,15 +114,25 @@ void berth_cache__close(berth_cache *cache) {
 
 // ---- entries ------------------------------------------------------------------------------------
 
+static const struct {
+    const char *tail;  // behind the key
+    const char *what;
+} forms[] = {
+    [BERTH_CACHE_OBJECT] = {".o", "kernels of one function"},
+    [BERTH_CACHE_SHARED_OBJECT] = {".so", "all kernels of a program"},
+    [BERTH_CACHE_VERSION] = {".version", "what a compiler says of itself"},
+};
+enum { form_count = sizeof(forms) / sizeof(forms[0]) };
+
 typedef struct entry_name {
-    char text[40];
+    char text[48];
 } entry_name;
 
 static entry_name name_of(berth_hash128 key, berth_cache_form form) {
     entry_name name;
     char hex[33];
     berth_hash128_hex(key, hex);
-    snprintf(name.text, sizeof(name.text), "%s%s", hex, form == BERTH_CACHE_OBJECT ? ".o" : ".so");
+    snprintf(name.text, sizeof(name.text), "%s%s", hex, forms[form].tail);
     return name;
 }
 
@@ -202,18 +212,22 @@ berth_status berth_cache__store(const berth_cache *cache, berth_hash128 key, ber
 // ---- listing ------------------------------------------------------------------------------------
 
 typedef struct entry {
-    char name[48];
+    char name[56];
     uint64_t size_bytes;
     struct timespec used;
     const char *fault;  // why it may not be used; NULL = it may
 } entry;
 
-// KEY.o or KEY.so, and these with .XXXXXX: what a killed process was writing.
+// KEY.o and its like, and these with .XXXXXX: what a killed process was writing.
 static bool is_entry(const char *name) {
     if (strspn(name, "0123456789abcdef") != 32) return false;
     const char *tail = name + 32;
-    size_t form = strncmp(tail, ".so", 3) == 0 ? 3 : strncmp(tail, ".o", 2) == 0 ? 2 : 0;
-    return form && (tail[form] == 0 || (tail[form] == '.' && strlen(tail + form) == 7));
+    for (int i = 0; i < form_count; ++i) {
+        size_t length = strlen(forms[i].tail);
+        if (strncmp(tail, forms[i].tail, length) != 0) continue;
+        if (tail[length] == 0 || (tail[length] == '.' && strlen(tail + length) == 7)) return true;
+    }
+    return false;
 }
 
 static berth_status add_entry(int fd, const char *name, entry **entries, uint32_t *count,
@@ -326,9 +340,9 @@ static void close_fd(void *fd) {
 }
 
 static const char *what_is(const char *name) {
-    const char *tail = strchr(name, '.');
-    if (strcmp(tail, ".o") == 0) return "kernels of one function";
-    return strcmp(tail, ".so") == 0 ? "all kernels of a program" : "unfinished";
+    for (int i = 0; i < form_count; ++i)
+        if (strcmp(strchr(name, '.'), forms[i].tail) == 0) return forms[i].what;
+    return "unfinished";
 }
 
 berth_status berth_toolchain_cache_list(berth_arena *arena, const char *folder,

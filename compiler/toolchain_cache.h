@@ -1,6 +1,7 @@
 // The folder of compiled kernels behind toolchain.c (private to compiler/). One file per entry: an
-// object (<key>.o) or a shared object (<key>.so), followed by the 16 bytes of its hash, so that a
-// damaged entry is noticed and made anew. Several processes may use one folder.
+// object (<key>.o), a shared object (<key>.so) or what a compiler says of itself (<key>.version),
+// followed by the 16 bytes of its hash, so that a damaged entry is noticed and made anew. Several
+// processes may use one folder.
 //
 // What is in an entry runs. So the folder must be this user's (or root's) and nobody else's to
 // write, and so must each folder above it be, so that nobody can put another in its place; an entry
@@ -25,6 +26,7 @@ typedef struct berth_cache {
 typedef enum berth_cache_form {
     BERTH_CACHE_OBJECT,
     BERTH_CACHE_SHARED_OBJECT,
+    BERTH_CACHE_VERSION,
 } berth_cache_form;
 
 // Makes the folder where needed. No cache, with a warning in the log, when it cannot be made or

@@ -1,5 +1,6 @@
 #include "compiler/toolchain_find.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,34 @@ static const char *find_program(berth_arena *arena, const char *search_path, con
         at += length + (at[length] == ':');
     }
     return NULL;
+}
+
+// Whether the name of a program is that of a compiler: "x86_64-linux-gnu-gcc-12", "clang".
+static bool names_compiler(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    return strstr(name, "gcc") || strstr(name, "clang");
+}
+
+bool berth_toolchain__identity(const char *compiler, berth_arena *arena, berth_hash128 *out_key) {
+    char real[PATH_MAX];
+    char magic[4] = "";
+    struct stat info;
+    if (!realpath(compiler, real) || !names_compiler(real)) return false;
+    int fd = open(real, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool known = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                 read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
+                 memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+    close(fd);
+    if (!known) return false;
+    const char *text = berth_arena_printf(
+        arena, "compiler|%s|%s|%llu|%llu|%lld|%lld.%09ld|%lld.%09ld", compiler, real,
+        (unsigned long long)info.st_dev, (unsigned long long)info.st_ino, (long long)info.st_size,
+        (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, (long long)info.st_ctim.tv_sec,
+        info.st_ctim.tv_nsec);
+    *out_key = berth_hash128_of(text, strlen(text));
+    return true;
 }
 
 static berth_status find_cross(berth_arena *arena, const char *search_path, const char *arch,

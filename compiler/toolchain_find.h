@@ -3,6 +3,7 @@
 #ifndef BERTH_COMPILER_TOOLCHAIN_FIND_H_
 #define BERTH_COMPILER_TOOLCHAIN_FIND_H_
 
+#include "base/hash.h"
 #include "compiler/toolchain.h"
 
 // Absolute folders of the options' search path, separated by ':'. Others (".", "") are left out:
@@ -13,5 +14,10 @@ const char *berth_toolchain__search_path(const berth_toolchain_options *options,
 // The absolute path of the compiler. Errors: UNAVAILABLE (the message says what to install).
 BERTH_MUST_USE berth_status berth_toolchain__find(const berth_toolchain_options *options,
                                                   berth_arena *arena, const char **out_compiler);
+
+// A key of the compiler's file: path, device, number, size, times of change of content and of state.
+// False where another file decides what compiles, so that this one alone says nothing: a script, or
+// a program that goes by another name (ccache, distcc).
+bool berth_toolchain__identity(const char *compiler, berth_arena *arena, berth_hash128 *out_key);
 
 #endif  // BERTH_COMPILER_TOOLCHAIN_FIND_H_

@@ -29,8 +29,7 @@ Test(toolchain_cache, second_time_comes_from_the_cache) {
         cr_expect(memcmp(image.data, "\177ELF", 4) == 0);
     }
     berth_cache_stats stats;
-    cr_assert(!berth_toolchain_cache_stats(c.options.cache_folder, &stats));
-    cr_expect_eq(stats.entry_count, 1, "equal sources are compiled once");
+    cr_expect_eq(toolchain_case_entries(&c, NULL), 1, "equal sources are compiled once");
     cr_assert(!berth_toolchain_cache_clear(c.options.cache_folder, &stats));
     cr_assert(!berth_toolchain_cache_stats(c.options.cache_folder, &stats));
     cr_expect_eq(stats.entry_count, 0);
@@ -78,6 +77,98 @@ Test(toolchain_cache, key_has_the_version_of_the_compiler) {
     cr_expect_not(toolchain_case_cached(&c), "the other version's kernels were used");
     toolchain_case_write(&c, version, "cc 1.0\n");
     cr_expect(toolchain_case_cached(&c));
+    toolchain_case_close(&c);
+}
+
+// A compiler that is a program of its own: it writes a line into `asked` whenever it is asked for its
+// version, which is the text of `says`, and leaves the rest to gcc.
+static char *make_compiler(toolchain_case *c, const char *name) {
+    char *source = toolchain_case_path(c, "compiler.c", false);
+    char *program = toolchain_case_path(c, name, false);
+    toolchain_case_write(
+        c, source,
+        berth_arena_printf(c->arena,
+                           "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
+                           "int main(int argc, char **argv) {\n"
+                           "if (argc < 2 || strcmp(argv[1], \"--version\") != 0)\n"
+                           "return execvp(argv[0] = \"gcc\", argv);\n"
+                           "FILE *asked = fopen(\"%s/asked\", \"a\");\n"
+                           "fputs(\"x\\n\", asked); fclose(asked);\n"
+                           "return execlp(\"cat\", \"cat\", \"%s/says\", (char *)0); }\n",
+                           c->folder, c->folder));
+    cr_assert_eq(system(berth_arena_printf(c->arena, "gcc -o '%s' '%s'", program, source)), 0);
+    toolchain_case_write(c, toolchain_case_path(c, "says", false), "cc 1.0\n");
+    return program;
+}
+
+// How often it was asked so far.
+static int times_asked(toolchain_case *c) {
+    int count = 0;
+    FILE *asked = fopen(toolchain_case_path(c, "asked", false), "r");
+    while (asked && fgetc(asked) != EOF) ++count;
+    if (asked) fclose(asked);
+    return count / 2;
+}
+
+static char *version_entry(toolchain_case *c) {
+    char *list = berth_arena_printf(c->arena, "ls %s/*.version", c->options.cache_folder);
+    FILE *pipe = popen(list, "r");
+    char line[4096] = "";
+    cr_assert(pipe && fgets(line, sizeof(line), pipe));
+    line[strcspn(line, "\n")] = 0;
+    cr_assert_eq(pclose(pipe), 0);
+    return berth_arena_strdup(c->arena, line);
+}
+
+// What a compiler says of itself stays known until its file changes in any way.
+Test(toolchain_cache, compilers_are_asked_once) {
+    toolchain_case c = open_with_cache();
+    char *compiler = make_compiler(&c, "a-gcc-12");
+    c.options.c_compiler = compiler;
+    cr_expect_not(toolchain_case_cached(&c));
+    cr_expect(toolchain_case_cached(&c));
+    cr_expect(toolchain_case_cached(&c));
+    cr_expect_eq(times_asked(&c), 1);
+    // The same content put there again.
+    cr_assert_eq(system(berth_arena_printf(c.arena, "cd '%s' && cp -p a-gcc-12 b && mv b a-gcc-12",
+                                           c.folder)),
+                 0);
+    cr_expect(toolchain_case_cached(&c), "the same version, size and time of change");
+    cr_expect_eq(times_asked(&c), 2);
+    toolchain_case_write(&c, toolchain_case_path(&c, "says", false), "cc 2.0\n");
+    cr_assert_eq(system(berth_arena_printf(c.arena, "touch '%s'", compiler)), 0);
+    cr_expect_not(toolchain_case_cached(&c), "the other version's kernels were used");
+    cr_expect_eq(times_asked(&c), 3);
+    toolchain_case_close(&c);
+}
+
+// A program by any other name may hand on to a compiler that has changed.
+Test(toolchain_cache, wrappers_are_asked_every_time) {
+    toolchain_case c = open_with_cache();
+    char *wrapper = make_compiler(&c, "wrapper");
+    char *link = toolchain_case_path(&c, "gcc", false);
+    cr_assert_eq(symlink(wrapper, link), 0);
+    c.options.c_compiler = link;
+    cr_expect_not(toolchain_case_cached(&c));
+    toolchain_case_write(&c, toolchain_case_path(&c, "says", false), "cc 2.0\n");
+    cr_expect_not(toolchain_case_cached(&c));
+    cr_expect_eq(times_asked(&c), 2);
+    toolchain_case_close(&c);
+}
+
+Test(toolchain_cache, damaged_versions_are_asked_again) {
+    toolchain_case c = open_with_cache();
+    c.options.c_compiler = make_compiler(&c, "gcc");
+    cr_expect_not(toolchain_case_cached(&c));
+    char *entry = version_entry(&c);
+    FILE *file = fopen(entry, "r+");
+    cr_assert(file && fputs("cc 9", file) >= 0);
+    fclose(file);
+    cr_expect(toolchain_case_cached(&c));
+    cr_expect_eq(times_asked(&c), 2);
+    cr_assert_eq(chmod(entry, 0622), 0);
+    cr_expect(toolchain_case_cached(&c));
+    cr_expect_eq(times_asked(&c), 3);
     toolchain_case_close(&c);
 }
 

@@ -51,7 +51,7 @@ uint32_t toolchain_case_entries(toolchain_case *c, char **out_first) {
     DIR *dir = opendir(c->options.cache_folder);
     cr_assert(dir);
     for (struct dirent *at = readdir(dir); at; at = readdir(dir)) {
-        if (at->d_name[0] == '.') continue;
+        if (at->d_name[0] == '.' || strstr(at->d_name, ".version")) continue;
         if (out_first && count == 0)
             *out_first = berth_arena_printf(c->arena, "%s/%s", c->options.cache_folder, at->d_name);
         count++;

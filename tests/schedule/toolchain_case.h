@@ -21,7 +21,7 @@ char *toolchain_case_path(toolchain_case *c, const char *name, bool make);
 void toolchain_case_write(toolchain_case *c, const char *path, const char *text);
 // An executable script.
 void toolchain_case_script(toolchain_case *c, const char *path, const char *text);
-// Entries of the cache folder of the options; the first one's path.
+// Kernels in the cache folder of the options; the first one's path.
 uint32_t toolchain_case_entries(toolchain_case *c, char **out_first);
 
 // Compiles `count` functions f0, f1, ... that return 42, 43, ... The status is the caller's.
