@@ -79,6 +79,7 @@ BERTH_LOWER_NEST_(roi_align)
 BERTH_LOWER_NEST_(reduce)
 BERTH_LOWER_NEST_(arg_reduce)
 BERTH_LOWER_NEST_(cum_sum)
+// top_k.c
 BERTH_LOWER_NEST_(top_k)
 // normalize.c, softmax.c
 BERTH_LOWER_NEST_(softmax)
