@@ -48,7 +48,8 @@ static item element(berth_lower *c, selection *s, berth_expr i) {
 
 static item held(berth_lower *c, const selection *s, berth_expr place) {
     berth_expr at[2] = {s->line, place};
-    return (item){berth_tfn_load(c->fn, s->values, at, 2), berth_tfn_load(c->fn, s->indices, at, 2)};
+    return (item){berth_tfn_load(c->fn, s->values, at, 2),
+                  berth_tfn_load(c->fn, s->indices, at, 2)};
 }
 
 static void hold(berth_lower *c, const selection *s, berth_expr place, item x) {

@@ -14,6 +14,7 @@ typedef struct berth_cpu_facts {
     int64_t l1_bytes;
     int64_t l2_bytes;
     const berth_target *target;
+    bool inside;  // of an iteration of a parallel loop: no groups are wanted
 } berth_cpu_facts;
 
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c
@@ -44,5 +45,8 @@ bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var 
 // running the inner to its end.
 bool berth_cpu__can_fuse(const berth_tfn *fn, const berth_nest *nest, int loop,
                          const berth_access_list *accesses);
+// Loops of a body of stores become one, from the inside outwards, as far as the accesses go on
+// regularly; `ranges` has the loops of the nest.
+void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges);
 
 #endif  // BERTH_COMPILER_SCHEDULE_POLICY_CPU_H_

@@ -169,10 +169,9 @@ static void narrow_value(berth_tfn *fn, const berth_ranges *ranges, berth_expr i
     narrow_value(fn, ranges, node.c, var, low, high);
 }
 
-static void fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
+void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
     berth_access_list accesses = {0};
-    collect_body(fn, ranges, nest->body, &accesses);
-    // From the inside outwards, as far as the accesses go on regularly.
+    if (!collect_body(fn, ranges, nest->body, &accesses)) return;
     while (nest->count > 1) {
         int loop = nest->count - 2;
         bool free = !conditions_use(fn, nest->body, nest->loops[loop].var) &&
@@ -198,7 +197,7 @@ static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges range
     berth_expr value = berth_tfn_simplify(fn, node.value, &ranges);
     part.body = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
     for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
-    fuse_inwards(fn, &part, &ranges);
+    berth_cpu__fuse_inwards(fn, &part, &ranges);
     part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
     return berth_nest_emit(fn, &part);
 }
@@ -263,7 +262,7 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
         keep_chunks_serial(&nest, nest.count - 1, inside);
         return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
-    fuse_inwards(fn, &nest, &ranges);
+    berth_cpu__fuse_inwards(fn, &nest, &ranges);
     // Inner loops of at most a chunk stay whole; the loops around them are serial up to a chunk.
     int last = nest.count - 1;
     if (nest.loops[last].extent > CHUNK_ELEMENTS) {

@@ -7,6 +7,7 @@
 
 #define MAX_SCALARS 56    // accumulators of a tile without vectors
 #define LONG_SUM 8        // terms, beside which storing a result by itself is little
+#define FEW_SUMS 8        // that hide how long one takes: two units, four cycles
 #define WANTED_GROUPS 16  // so that a few threads are evenly loaded
 
 typedef struct plan {
@@ -265,16 +266,25 @@ static bool rows_collide(const plan *p) {
     return false;
 }
 
+// Two columns beside many rows; beside few rows more of them, or every sum would wait for the one
+// before it.
+static int64_t wanted_columns(const plan *p, int64_t vectors) {
+    int64_t rows = p->row < 0 ? 1 : p->nest.loops[p->row].extent;
+    int64_t wanted = rows >= FEW_SUMS / 2 ? 2 : FEW_SUMS / rows;
+    while (!p->facts->inside && wanted > 2 && vectors < wanted * WANTED_GROUPS) wanted /= 2;
+    return vectors ? ceil_div(vectors, ceil_div(vectors, wanted)) : 1;
+}
+
 static void choose_sizes(plan *p) {
     int64_t vectors =
         p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->lanes;
-    p->columns = vectors >= 2 ? 2 : 1;
+    p->columns = wanted_columns(p, vectors);
     bool all_vectors = true;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) all_vectors &= is_vector(p, i);
     if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
     int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
     bool scalar_rest = rest && !rest_is_padded(p, rest);
-    if (scalar_rest && rest >= p->lanes) p->columns = 1;
+    while (scalar_rest && rest >= p->lanes && vectors % p->columns) p->columns--;
     rest %= p->lanes;
     p->rows = 1;
     if (p->row < 0) return;

@@ -7,7 +7,7 @@
 
 #include "compiler/schedule/policy_cpu.h"
 
-enum { max_stores = 8 };
+enum { max_stores = 8, most_parts = 4 };
 
 typedef struct row_loop {
     berth_tfn *fn;
@@ -135,13 +135,15 @@ static bool parse(row_loop *r, berth_var var, berth_stmt body) {
     return r->store_count > 0 && is_contiguous(r, var);
 }
 
-// The stores with `var` in lanes; the accumulator becomes element 0 of `parts`. 0: no such form.
-static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth_buf parts) {
+// The stores with `var` in lanes; the accumulator becomes element `part` of `parts`. 0: no such
+// form.
+static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth_buf parts,
+                        int64_t part) {
     berth_tfn *fn = r->fn;
     const berth_stmt_node seq = fn->stmts.data[body];
     berth_stmt wide[max_stores];
     berth_var marker = berth_tfn_let_var(fn, "acc", BERTH_DTYPE_F32, r->lanes, false);
-    berth_expr zero = berth_tfn_index(fn, 0);
+    berth_expr at = berth_tfn_index(fn, part);
     for (int i = 0; i < r->store_count; ++i) {
         berth_stmt id = seq.kind == BERTH_STMT_SEQ ? fn->lists.data[seq.first + (uint32_t)i] : body;
         const berth_stmt_node node = fn->stmts.data[id];
@@ -151,68 +153,125 @@ static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth
             berth_expr value = berth_vectorize_expr(fn, node.value, var, r->lanes, r->acc,
                                                     berth_tfn_var_ref(fn, marker));
             if (!value) return 0;
-            value = berth_replace_var(fn, value, marker, berth_tfn_load(fn, parts, &zero, 1));
-            wide[i] = berth_tfn_store(fn, parts, &zero, 1, value);
+            value = berth_replace_var(fn, value, marker, berth_tfn_load(fn, parts, &at, 1));
+            wide[i] = berth_tfn_store(fn, parts, &at, 1, value);
         }
         if (!wide[i]) return 0;
     }
     return berth_tfn_seq(fn, wide, (uint32_t)r->store_count);
 }
 
-// acc = acc combined with every lane of `parts`.
-static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, berth_buf spill) {
+// acc = acc combined with every lane of all parts.
+static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, int64_t count, berth_buf spill) {
     berth_tfn *fn = r->fn;
     berth_expr zero = berth_tfn_index(fn, 0);
     berth_expr all = berth_tfn_ramp(fn, zero, r->lanes);
+    berth_expr sums = berth_tfn_load(fn, parts, &zero, 1);
+    for (int64_t i = 1; i < count; ++i) {
+        berth_expr at = berth_tfn_index(fn, i);
+        sums = berth_tfn_binary(fn, r->combine, sums, berth_tfn_load(fn, parts, &at, 1));
+    }
     berth_var lane = berth_tfn_var(fn, "lane");
     berth_expr at = berth_tfn_var_ref(fn, lane);
     berth_expr sum = berth_tfn_binary(fn, r->combine, berth_tfn_load(fn, r->acc, NULL, 0),
                                       berth_tfn_load(fn, spill, &at, 1));
-    berth_stmt items[] = {berth_tfn_alloc(fn, spill),
-                          berth_tfn_store(fn, spill, &all, 1, berth_tfn_load(fn, parts, &zero, 1)),
+    berth_stmt items[] = {berth_tfn_alloc(fn, spill), berth_tfn_store(fn, spill, &all, 1, sums),
                           berth_tfn_for(fn, lane, berth_tfn_index(fn, r->lanes), BERTH_LOOP_SERIAL,
                                         berth_tfn_store(fn, r->acc, NULL, 0, sum))};
     return berth_tfn_seq(fn, items, 3);
 }
 
-// A loop as whole vectors and a rest; the loop itself where that cannot be.
+// A loop of `count` vectors in each iteration, each with a part of its own.
+static berth_stmt widen_vectors(const row_loop *r, berth_nest nest, int64_t count,
+                                berth_buf parts) {
+    berth_tfn *fn = r->fn;
+    berth_status status = berth_schedule_split(fn, &nest, 0, count * r->lanes);
+    if (!status) status = berth_schedule_split(fn, &nest, 1, r->lanes);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    berth_stmt vectors[most_parts];
+    for (int64_t i = 0; i < count; ++i) {
+        berth_stmt body =
+            berth_replace_var_stmt(fn, nest.body, nest.loops[1].var, berth_tfn_index(fn, i));
+        vectors[i] = widen(r, body, nest.loops[2].var, parts, i);
+        if (!vectors[i]) return 0;
+    }
+    nest.body = berth_tfn_seq(fn, vectors, (uint32_t)count);
+    nest.count = 1;
+    return berth_nest_emit(fn, &nest);
+}
+
+// The neutral value in all parts.
+static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count) {
+    berth_tfn *fn = r->fn;
+    berth_stmt items[most_parts + 1] = {berth_tfn_alloc(fn, parts)};
+    berth_expr first = r->combine == BERTH_BINARY_ADD ? berth_tfn_const(fn, BERTH_DTYPE_F32, 0)
+                                                      : berth_tfn_load(fn, r->acc, NULL, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        berth_expr at = berth_tfn_index(fn, i);
+        items[i + 1] = berth_tfn_store(fn, parts, &at, 1, berth_tfn_broadcast(fn, first, r->lanes));
+    }
+    return berth_tfn_seq(fn, items, (uint32_t)count + 1);
+}
+
+// A loop as vectors, several at once where it sums and is long (one sum waits for the one before
+// it), then one by one, and a rest; the loop itself where that cannot be.
 static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes) {
     const berth_stmt_node node = fn->stmts.data[id];
     row_loop r = {.fn = fn, .lanes = lanes, .acc = BERTH_NONE};
     if (extent < 2 * lanes || !parse(&r, node.var, node.body)) return id;
-    berth_nest whole = {.loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1};
+    int64_t count = r.acc != BERTH_NONE && extent >= 2 * most_parts * lanes ? most_parts : 1;
+    berth_nest at_once = {
+        .loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1, .body = node.body};
+    berth_nest single = {0};
     berth_nest rest = {0};
     berth_status status = BERTH_OK;
-    whole.body = node.body;
-    if (extent % lanes) status = berth_schedule_peel(fn, &whole, 0, extent / lanes * lanes, &rest);
-    if (!status) status = berth_schedule_split(fn, &whole, 0, lanes);
+    int64_t in_vectors = extent / lanes * lanes;
+    int64_t together = extent / (count * lanes) * count * lanes;
+    if (in_vectors < extent) status = berth_schedule_peel(fn, &at_once, 0, in_vectors, &rest);
+    if (!status && together < in_vectors)
+        status = berth_schedule_peel(fn, &at_once, 0, together, &single);
     if (status) {
         berth_status_ignore(status);
         return id;
     }
-    int64_t one = 1;
     int64_t width = lanes;
-    berth_buf parts = berth_tfn_buffer(fn, "parts", BERTH_DTYPE_F32, 1, &one, BERTH_SCOPE_REGISTER);
+    berth_buf parts =
+        berth_tfn_buffer(fn, "parts", BERTH_DTYPE_F32, 1, &count, BERTH_SCOPE_REGISTER);
     fn->bufs.data[parts].lanes = lanes;
     berth_buf spill =
         berth_tfn_buffer(fn, "lanes", BERTH_DTYPE_F32, 1, &width, BERTH_SCOPE_PRIVATE);
-    whole.body = widen(&r, whole.body, whole.loops[1].var, parts);
-    whole.count = 1;
-    if (!whole.body) return id;
     berth_stmt items[5];
-    uint32_t count = 0;
-    berth_expr zero = berth_tfn_index(fn, 0);
-    if (r.acc != BERTH_NONE) {
-        berth_expr first = r.combine == BERTH_BINARY_ADD ? berth_tfn_const(fn, BERTH_DTYPE_F32, 0)
-                                                         : berth_tfn_load(fn, r.acc, NULL, 0);
-        items[count++] = berth_tfn_alloc(fn, parts);
-        items[count++] =
-            berth_tfn_store(fn, parts, &zero, 1, berth_tfn_broadcast(fn, first, lanes));
-    }
-    items[count++] = berth_nest_emit(fn, &whole);
-    if (r.acc != BERTH_NONE) items[count++] = gather_lanes(&r, parts, spill);
-    if (rest.count) items[count++] = berth_nest_emit(fn, &rest);
-    return berth_tfn_seq(fn, items, count);
+    uint32_t n = 0;
+    if (r.acc != BERTH_NONE) items[n++] = clear_parts(&r, parts, count);
+    items[n++] = widen_vectors(&r, at_once, count, parts);
+    if (!items[n - 1]) return id;
+    if (single.count) items[n++] = widen_vectors(&r, single, 1, parts);
+    if (!items[n - 1]) return id;
+    if (r.acc != BERTH_NONE) items[n++] = gather_lanes(&r, parts, count, spill);
+    if (rest.count) items[n++] = berth_nest_emit(fn, &rest);
+    return berth_tfn_seq(fn, items, n);
+}
+
+// Loops in each other that go through memory without a gap, as one; the loop itself where there are
+// none. A row of several dimensions is long enough for vectors where its last one is not.
+static berth_stmt widen_fused(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, id, &nest) || nest.count < 2) return id;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &nest);
+    int before = nest.count;
+    berth_cpu__fuse_inwards(fn, &nest, &ranges);
+    if (nest.count == before) return id;
+    berth_nest inner = {.loops = {nest.loops[nest.count - 1]}, .count = 1, .body = nest.body};
+    berth_stmt loop = berth_nest_emit(fn, &inner);
+    berth_stmt wide = widen_loop(fn, loop, inner.loops[0].extent, lanes);
+    if (wide == loop) return id;
+    nest.count--;
+    nest.body = wide;
+    return nest.count ? berth_nest_emit(fn, &nest) : wide;
 }
 
 // Loops of what was parallel within the iteration of another nest.
@@ -227,8 +286,10 @@ static void make_serial(berth_tfn *fn, berth_stmt id) {
 // A product inside a nest as register tiles; 0 when it is none.
 static berth_stmt tile_inside(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *facts) {
     berth_nest nest;
+    berth_cpu_facts here = *facts;
+    here.inside = true;
     if (!berth_nest_parse(fn, id, &nest) || !berth_nest_is_independent(fn, &nest)) return 0;
-    berth_stmt tiles = berth_cpu__tile_reduction(fn, &nest, facts);
+    berth_stmt tiles = berth_cpu__tile_reduction(fn, &nest, &here);
     if (tiles) make_serial(fn, tiles);
     return tiles;
 }
@@ -250,7 +311,8 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *f
     if (node.kind != BERTH_STMT_FOR || !berth_tfn_const_value(fn, node.value, &extent)) return id;
     berth_stmt tiles = tile_inside(fn, id, facts);
     if (tiles) return tiles;
-    berth_stmt wide = widen_loop(fn, id, extent, facts->lanes);
+    berth_stmt wide = widen_fused(fn, id, facts->lanes);
+    if (wide == id) wide = widen_loop(fn, id, extent, facts->lanes);
     if (wide != id) return wide;
     berth_stmt body = rewrite(fn, node.body, facts);
     if (body == node.body) return id;

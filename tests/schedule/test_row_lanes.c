@@ -1,0 +1,58 @@
+// Loops along rows in vectors: under the interpreter they compute what the plain loops compute, and
+// how many vectors they sum in is what the length of the row allows.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tests/schedule/support.h"
+
+// Sums of rows of `height` x `width`.
+static bench_case row_sums(int height, int width) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[3,%d,%d] in, %%y: f32[3] out) {\n"
+             "  parallel %%i in 3 {\n"
+             "    register %%acc: f32[]\n"
+             "    %%acc[] = 0:f32\n"
+             "    for %%h in %d { for %%w in %d {\n"
+             "      %%acc[] = %%acc[] + %%x[%%i, %%h, %%w]\n"
+             "    } }\n"
+             "    %%y[%%i] = %%acc[]\n"
+             "  }\n}\n",
+             height, width, height, width);
+    return support_case_parse(text);
+}
+
+// Vectors that the scheduled rows are summed in; 0 = none.
+static int64_t vectors_of(int height, int width) {
+    bench_case c = row_sums(height, width);
+    support_fill(&c, 5);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    float *plain = c.buffers[1];
+    status = berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=256"));
+    cr_assert(!status, "%s", berth_status_message(status));
+    status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    double difference = support_difference(c.buffers[1], plain, 3);
+    cr_expect(difference < 1e-5, "%d x %d differs by %g", height, width, difference);
+    int64_t vectors = 0;
+    for (uint32_t b = 0; b < c.fn->bufs.count; ++b) {
+        const berth_buf_info *info = &c.fn->bufs.data[b];
+        if (info->scope == BERTH_SCOPE_REGISTER && info->lanes == 8) vectors += info->dims[0];
+    }
+    support_case_destroy(&c);
+    return vectors;
+}
+
+// Registers of eight floats: rows shorter than two of them stay as they are, those of eight and
+// more are summed in four at once. 7 x 9 = 63 floats are shorter than 64.
+Test(row_lanes, rows_of_two_dimensions) {
+    cr_expect_eq(vectors_of(1, 15), 0);
+    cr_expect_eq(vectors_of(1, 16), 1);
+    cr_expect_eq(vectors_of(5, 3), 0);
+    cr_expect_eq(vectors_of(6, 3), 1);
+    cr_expect_eq(vectors_of(7, 9), 1);
+    cr_expect_eq(vectors_of(13, 17), 4);
+    cr_expect_eq(vectors_of(8, 8), 4);
+}
