@@ -13,7 +13,7 @@ typedef struct berth_cpu_facts {
     int64_t registers;  // vector registers
     int64_t l1_bytes;
     int64_t l2_bytes;
-    const berth_target *target;
+    const berth_target *target;  // whose intrinsics may be used; NULL: the language has none
     bool inside;  // of an iteration of a parallel loop: no groups are wanted
 } berth_cpu_facts;
 

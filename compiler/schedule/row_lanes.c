@@ -206,14 +206,14 @@ static berth_stmt widen_vectors(const row_loop *r, berth_nest nest, int64_t coun
 // The neutral value in all parts.
 static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count) {
     berth_tfn *fn = r->fn;
-    berth_stmt items[most_parts + 1] = {berth_tfn_alloc(fn, parts)};
+    berth_stmt items[most_parts];
     berth_expr first = r->combine == BERTH_BINARY_ADD ? berth_tfn_const(fn, BERTH_DTYPE_F32, 0)
                                                       : berth_tfn_load(fn, r->acc, NULL, 0);
     for (int64_t i = 0; i < count; ++i) {
         berth_expr at = berth_tfn_index(fn, i);
-        items[i + 1] = berth_tfn_store(fn, parts, &at, 1, berth_tfn_broadcast(fn, first, r->lanes));
+        items[i] = berth_tfn_store(fn, parts, &at, 1, berth_tfn_broadcast(fn, first, r->lanes));
     }
-    return berth_tfn_seq(fn, items, (uint32_t)count + 1);
+    return berth_tfn_seq(fn, items, (uint32_t)count);
 }
 
 // A loop as vectors, several at once where it sums and is long (one sum waits for the one before
@@ -243,9 +243,12 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     fn->bufs.data[parts].lanes = lanes;
     berth_buf spill =
         berth_tfn_buffer(fn, "lanes", BERTH_DTYPE_F32, 1, &width, BERTH_SCOPE_PRIVATE);
-    berth_stmt items[5];
+    berth_stmt items[6];
     uint32_t n = 0;
-    if (r.acc != BERTH_NONE) items[n++] = clear_parts(&r, parts, count);
+    if (r.acc != BERTH_NONE) {
+        items[n++] = berth_tfn_alloc(fn, parts);
+        items[n++] = clear_parts(&r, parts, count);
+    }
     items[n++] = widen_vectors(&r, at_once, count, parts);
     if (!items[n - 1]) return id;
     if (single.count) items[n++] = widen_vectors(&r, single, 1, parts);
