@@ -60,6 +60,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     berth_func_id function =
         berth_tfn_clone(module, source, berth_arena_printf(module->arena, "%s.%s", name, kind));
     berth_tfn *fn = berth_tfn_get(module, function);
+    berth_tfn_share(fn, module->arena);
     const berth_in_place *pairs = NULL;
     uint32_t nests = berth_pipeline__count_nests(fn);
     uint32_t pair_count = berth_in_place_find(fn, &pairs);

@@ -280,6 +280,11 @@ berth_stmt berth_tfn_substitute_stmt(berth_tfn *fn, berth_stmt id, const berth_e
 // arena.
 const uint32_t *berth_tfn_compact(berth_tfn *fn);
 
+// Makes equal expressions one expression, so that what a schedule makes of a function does not depend
+// on which of them shared a node. Text does not keep that (ir/text/tfn_print.c). In
+// tensor_fn_share.c; O(expressions). Inside berth_arena_try.
+void berth_tfn_share(berth_tfn *fn, berth_arena *scratch);
+
 // Structural hash of a function without names (equal kernels compile once).
 berth_hash128 berth_tfn_hash(const berth_tfn *fn);
 
