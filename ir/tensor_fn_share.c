@@ -30,11 +30,11 @@ static uint64_t payload(const berth_expr_node *node) {
 }
 
 static uint64_t hash_of(const berth_tfn *fn, const berth_expr_node *node) {
-    const uint64_t facts[] = {
-        (uint64_t)node->kind << 48 | (uint64_t)node->dtype << 40 | (uint64_t)node->op << 32 |
-            (uint64_t)node->is_index << 31 | node->lanes,
-        (uint64_t)node->a << 32 | node->b, (uint64_t)node->c << 32 | node->index_count,
-        payload(node)};
+    const uint64_t facts[] = {(uint64_t)node->kind << 48 | (uint64_t)node->dtype << 40 |
+                                  (uint64_t)node->op << 32 | (uint64_t)node->is_index << 31 |
+                                  node->lanes,
+                              (uint64_t)node->a << 32 | node->b,
+                              (uint64_t)node->c << 32 | node->index_count, payload(node)};
     uint64_t hash = berth_hash64(facts, sizeof(facts), 0);
     if (node->kind != BERTH_EXPR_LOAD) return hash;
     return berth_hash64(&fn->lists.data[node->load.first_index],

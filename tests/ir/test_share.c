@@ -6,14 +6,13 @@
 #include "ir/text.h"
 #include "tests/check.h"
 
-static const char text[] =
-    "module \"m\"\n"
-    "tensor @f(%x: f32[8] in, %y: f32[8] out) {\n"
-    "  parallel %i in 4 {\n"
-    "    %y[%i + 4] = select(is_nan(%x[%i + 4]), 0.0, %x[%i + 4])\n"
-    "    %y[%i] = %x[%i + 4] * %x[%i]\n"
-    "  }\n"
-    "}\n";
+static const char text[] = "module \"m\"\n"
+                           "tensor @f(%x: f32[8] in, %y: f32[8] out) {\n"
+                           "  parallel %i in 4 {\n"
+                           "    %y[%i + 4] = select(is_nan(%x[%i + 4]), 0.0, %x[%i + 4])\n"
+                           "    %y[%i] = %x[%i + 4] * %x[%i]\n"
+                           "  }\n"
+                           "}\n";
 
 // Different expressions of what the body uses.
 static uint32_t count_used(const berth_tfn *fn) {
