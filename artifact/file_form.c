@@ -31,6 +31,8 @@ static const berth_file_field device_fields[] = {
     TEXT(berth_program_device, name), TEXT(berth_program_device, kind),
     TEXT(berth_program_device, target_json), U32(berth_program_device, virtual_id),
     BOOL(berth_program_device, host_only)};
+static const berth_file_field queue_fields[] = {U32(berth_program_queue, device),
+                                                U32(berth_program_queue, kind)};
 static const berth_file_field pool_fields[] = {TEXT(berth_program_pool, scope),
                                                X64(berth_program_pool, size_bytes),
                                                X64(berth_program_pool, lower_bound_bytes),
@@ -67,7 +69,7 @@ static const berth_file_field step_fields[] = {
     TEXT(berth_file_step, name),         TEXT(berth_file_step, op),
     X64(berth_file_step, bindings),      X64(berth_file_step, waits),
     X64(berth_file_step, constants),     U32(berth_file_step, kind),
-    U32(berth_file_step, device),        U32(berth_file_step, kernel),
+    U32(berth_file_step, queue),         U32(berth_file_step, kernel),
     U32(berth_file_step, binding_count), U32(berth_file_step, wait_count),
     U32(berth_file_step, constant_count)};
 static const berth_file_field placement_fields[] = {
@@ -75,26 +77,43 @@ static const berth_file_field placement_fields[] = {
     TEXT(berth_program_placement, reason), U32(berth_program_placement, device),
     BOOL(berth_program_placement, host_operation)};
 
-#define FORM(name, fields, type)                                                                   \
-    { name, fields, sizeof(fields) / sizeof((fields)[0]), sizeof(type) }
-static const berth_file_record_form forms[] = {
-    [BERTH_SECTION_PROGRAM] = FORM("program", program_fields, berth_file_program),
-    [BERTH_SECTION_DEVICES] = FORM("devices", device_fields, berth_program_device),
-    [BERTH_SECTION_POOLS] = FORM("pools", pool_fields, berth_program_pool),
-    [BERTH_SECTION_TENSORS] = FORM("tensors", tensor_fields, berth_program_tensor),
-    [BERTH_SECTION_CONSTANTS] = FORM("constants", constant_fields, berth_file_constant),
-    [BERTH_SECTION_INPUTS] = FORM("inputs", io_fields, berth_program_io),
-    [BERTH_SECTION_OUTPUTS] = FORM("outputs", io_fields, berth_program_io),
-    [BERTH_SECTION_EXECUTABLES] = FORM("executables", executable_fields, berth_executable_image),
-    [BERTH_SECTION_KERNELS] = FORM("kernels", kernel_fields, berth_program_kernel),
-    [BERTH_SECTION_STEPS] = FORM("steps", step_fields, berth_file_step),
+static const berth_file_field attachment_fields[] = {TEXT(berth_program_attachment, name),
+                                                     IMAGE(berth_program_attachment, data),
+                                                     X64(berth_program_attachment, size_bytes)};
+
+// `required`: fields that every file has; those after them came later (file_form.h).
+#define FORM(name, fields, type, required)                                                         \
+    { name, fields, sizeof(fields) / sizeof((fields)[0]), required, sizeof(type) }
+static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
+    [BERTH_SECTION_PROGRAM] = FORM("program", program_fields, berth_file_program, 4),
+    [BERTH_SECTION_DEVICES] = FORM("devices", device_fields, berth_program_device, 5),
+    [BERTH_SECTION_QUEUES] = FORM("queues", queue_fields, berth_program_queue, 2),
+    [BERTH_SECTION_POOLS] = FORM("pools", pool_fields, berth_program_pool, 7),
+    [BERTH_SECTION_TENSORS] = FORM("tensors", tensor_fields, berth_program_tensor, 8),
+    [BERTH_SECTION_CONSTANTS] = FORM("constants", constant_fields, berth_file_constant, 3),
+    [BERTH_SECTION_INPUTS] = FORM("inputs", io_fields, berth_program_io, 2),
+    [BERTH_SECTION_OUTPUTS] = FORM("outputs", io_fields, berth_program_io, 2),
+    [BERTH_SECTION_EXECUTABLES] = FORM("executables", executable_fields, berth_executable_image, 6),
+    [BERTH_SECTION_KERNELS] = FORM("kernels", kernel_fields, berth_program_kernel, 9),
+    [BERTH_SECTION_STEPS] = FORM("steps", step_fields, berth_file_step, 11),
     [BERTH_SECTION_KERNEL_BINDINGS] =
-        FORM("kernel_bindings", kernel_binding_fields, berth_kernel_binding),
-    [BERTH_SECTION_PLACEMENTS] = FORM("placements", placement_fields, berth_program_placement),
+        FORM("kernel_bindings", kernel_binding_fields, berth_kernel_binding, 2),
+    [BERTH_SECTION_PLACEMENTS] = FORM("placements", placement_fields, berth_program_placement, 5),
+    [BERTH_SECTION_ATTACHMENTS] =
+        FORM("attachments", attachment_fields, berth_program_attachment, 3),
 };
 
-const berth_file_record_form *berth_artifact__record_form(berth_file_section_kind kind) {
-    return &forms[kind];
+const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
+    return kind < BERTH_SECTION_KINDS && forms[kind].fields ? &forms[kind] : NULL;
+}
+
+bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
+    *out_optional = kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
+                    kind == BERTH_SECTION_SIGNATURE;
+    return berth_artifact__record_form(kind) || kind == BERTH_SECTION_TEXTS ||
+           kind == BERTH_SECTION_NUMBERS_32 || kind == BERTH_SECTION_NUMBERS_64 ||
+           kind == BERTH_SECTION_IMAGES || kind == BERTH_SECTION_CONSTANT_DATA ||
+           kind == BERTH_SECTION_SIGNATURE;
 }
 
 uint32_t berth_artifact__field_bytes(const berth_file_field *field) {
@@ -102,9 +121,9 @@ uint32_t berth_artifact__field_bytes(const berth_file_field *field) {
                                                                              : 8u * field->count;
 }
 
-uint32_t berth_artifact__record_bytes(const berth_file_record_form *form) {
+uint32_t berth_artifact__record_bytes(const berth_file_record_form *form, uint32_t field_count) {
     uint32_t total = 0;
-    for (uint32_t i = 0; i < form->field_count; ++i)
+    for (uint32_t i = 0; i < field_count; ++i)
         total += berth_artifact__field_bytes(&form->fields[i]);
     return total;
 }
@@ -119,5 +138,5 @@ uint64_t berth_artifact__header_checksum(const berth_file_header *header,
     berth_file_header cleared = *header;
     cleared.checksum = 0;
     uint64_t hash = berth_hash64(&cleared, sizeof(cleared), 0);
-    return berth_hash64(sections, BERTH_SECTION_COUNT * sizeof(*sections), hash);
+    return berth_hash64(sections, header->section_count * sizeof(*sections), hash);
 }

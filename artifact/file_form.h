@@ -1,12 +1,21 @@
 // Layout of a program file, shared by the writer and the reader of this folder.
 //
-//   header        64 bytes: magic, version, section count, file size, checksum of header and
-//   section table section table one entry per section: kind, record count, offset, size, checksum
-//   of the content sections      each starts at a multiple of 128; little endian; gaps are zero
+//   header         64 bytes: magic, version, section count, file size, checksum of header and table
+//   section table  one entry per section: kind, record count, offset, size, checksum of the content
+//   sections       each starts at a multiple of 128; little endian; gaps are zero
 //
 // A section of records holds packed records of one kind, described by a table of fields below, from
 // which both writer and reader work. Texts are offsets into the section of texts; lists of numbers
 // are ranges of a section of numbers and, like images and constants, used in place.
+//
+// How the form changes (docs/program.md, Versions; tests/artifact/test_evolution.c):
+// - A field that may be missing is added at the end of its table; the form's required_count stays.
+//   An older reader ignores it, a newer one takes zero (a text: "") where a file does not have it.
+// - A section that may be missing gets a number of its own and BERTH_SECTION_OPTIONAL: who does not
+//   know it leaves it out.
+// - Anything else, and what an older reader must not overlook, raises BERTH_PROGRAM_VERSION.
+//   BERTH_PROGRAM_OLDEST is the oldest version that is still read.
+// Numbers of sections and places of fields are never used again for something else.
 #ifndef BERTH_ARTIFACT_FILE_FORM_H_
 #define BERTH_ARTIFACT_FILE_FORM_H_
 
@@ -19,7 +28,8 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 4u
+#define BERTH_PROGRAM_VERSION 5u
+#define BERTH_PROGRAM_OLDEST 5u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
 typedef struct berth_file_header {
@@ -32,7 +42,7 @@ typedef struct berth_file_header {
 } berth_file_header;
 
 typedef struct berth_file_section {
-    uint32_t kind;
+    uint32_t kind;  // berth_file_section_kind, with BERTH_SECTION_OPTIONAL where it is
     uint32_t record_count;
     uint64_t offset_bytes;
     uint64_t size_bytes;
@@ -41,29 +51,32 @@ typedef struct berth_file_section {
                         // berth_program_file_check. SIGNATURE: 0
 } berth_file_section;
 
-// Every file has all sections, in this order.
+// In a file, sections are in this order. Optional ones may be missing.
 typedef enum berth_file_section_kind {
-    BERTH_SECTION_PROGRAM,
-    BERTH_SECTION_DEVICES,
-    BERTH_SECTION_POOLS,
-    BERTH_SECTION_TENSORS,
-    BERTH_SECTION_CONSTANTS,
-    BERTH_SECTION_INPUTS,
-    BERTH_SECTION_OUTPUTS,
-    BERTH_SECTION_EXECUTABLES,
-    BERTH_SECTION_KERNELS,
-    BERTH_SECTION_STEPS,
-    BERTH_SECTION_PLACEMENTS,
-    BERTH_SECTION_KERNEL_BINDINGS,  // of the first kernel, then of the second, ...
-    BERTH_SECTION_TEXTS,            // NUL-terminated texts
-    BERTH_SECTION_NUMBERS_32,       // bindings, waits
-    BERTH_SECTION_NUMBERS_64,       // dispatch constants
-    BERTH_SECTION_IMAGES,           // code
-    BERTH_SECTION_CONSTANT_DATA,    // content of constant tensors
-    BERTH_SECTION_SIGNATURE,        // empty, or a berth_file_signature of all before it
-    BERTH_SECTION_COUNT
+    BERTH_SECTION_PROGRAM = 0,
+    BERTH_SECTION_DEVICES = 1,
+    BERTH_SECTION_QUEUES = 2,
+    BERTH_SECTION_POOLS = 3,
+    BERTH_SECTION_TENSORS = 4,
+    BERTH_SECTION_CONSTANTS = 5,
+    BERTH_SECTION_INPUTS = 6,
+    BERTH_SECTION_OUTPUTS = 7,
+    BERTH_SECTION_EXECUTABLES = 8,
+    BERTH_SECTION_KERNELS = 9,
+    BERTH_SECTION_STEPS = 10,
+    BERTH_SECTION_KERNEL_BINDINGS = 11,  // of the first kernel, then of the second, ...
+    BERTH_SECTION_PLACEMENTS = 12,       // optional
+    BERTH_SECTION_ATTACHMENTS = 13,      // optional
+    BERTH_SECTION_RECORD_KINDS,          // those before it hold records
+    BERTH_SECTION_TEXTS = 32,            // NUL-terminated texts
+    BERTH_SECTION_NUMBERS_32 = 33,       // bindings, waits
+    BERTH_SECTION_NUMBERS_64 = 34,       // dispatch constants
+    BERTH_SECTION_IMAGES = 35,           // code, and content of attachments
+    BERTH_SECTION_CONSTANT_DATA = 62,    // content of constant tensors
+    BERTH_SECTION_SIGNATURE = 63,        // optional; a berth_file_signature of all before it
+    BERTH_SECTION_KINDS = 64,
 } berth_file_section_kind;
-#define BERTH_SECTION_RECORD_KINDS BERTH_SECTION_TEXTS  // the kinds before it hold records
+#define BERTH_SECTION_OPTIONAL 0x80000000u
 
 typedef enum berth_field_type {
     BERTH_FIELD_TEXT,   // const char *         as u64 offset into TEXTS
@@ -84,12 +97,13 @@ typedef struct berth_file_record_form {
     const char *name;
     const berth_file_field *fields;
     uint32_t field_count;
-    uint32_t struct_bytes;  // of a record in memory
+    uint32_t required_count;  // of the first fields: every file has them
+    uint32_t struct_bytes;    // of a record in memory
 } berth_file_record_form;
 
 // Steps and constants need more than their struct holds; in the file they are:
 typedef struct berth_file_step {
-    uint32_t kind, device, kernel;
+    uint32_t kind, queue, kernel;
     uint32_t binding_count, wait_count, constant_count;
     uint64_t bindings, waits, constants;  // index of the first number in its section
     const char *name;
@@ -112,13 +126,18 @@ typedef struct berth_file_program {
     double predicted_ns;
 } berth_file_program;
 
-const berth_file_record_form *berth_artifact__record_form(berth_file_section_kind kind);
+// NULL where sections of the kind hold no records, or there is no such kind.
+const berth_file_record_form *berth_artifact__record_form(uint32_t kind);
+
+// Whether this version knows the kind (without BERTH_SECTION_OPTIONAL), and whether files may lack it.
+bool berth_artifact__section_known(uint32_t kind, bool *out_optional);
 
 uint32_t
 berth_artifact__field_bytes(const berth_file_field *field);  // in the file, all `count` of it
-uint32_t berth_artifact__record_bytes(const berth_file_record_form *form);
+uint32_t berth_artifact__record_bytes(const berth_file_record_form *form, uint32_t field_count);
 uint64_t
 berth_artifact__padded(uint64_t size_bytes);  // up to the next multiple of the file's alignment
+// `sections`: header->section_count of them.
 uint64_t berth_artifact__header_checksum(const berth_file_header *header,
                                          const berth_file_section *sections);
 

@@ -14,7 +14,9 @@ typedef struct reader {
     size_t size_bytes;
     bool check_sums;
     const berth_program **out_program;
-    berth_file_section sections[BERTH_SECTION_COUNT];
+    berth_file_section table[BERTH_SECTION_KINDS];  // as it stands in the file
+    uint32_t section_count;
+    berth_file_section sections[BERTH_SECTION_KINDS];  // by kind; empty where there is none
 } reader;
 
 static const void *content_of(const reader *r, berth_file_section_kind kind) {
@@ -29,19 +31,20 @@ static berth_status read_header(reader *r) {
         memcmp(r->data, BERTH_PROGRAM_MAGIC, sizeof(header.magic)) != 0)
         return BAD("not a Berth program file");
     memcpy(&header, r->data, sizeof(header));
-    if (header.version != BERTH_PROGRAM_VERSION)
+    if (header.version < BERTH_PROGRAM_OLDEST || header.version > BERTH_PROGRAM_VERSION)
         return BAD(
-            "the program file has version %u; this version of Berth reads %u: build it again",
-            header.version, BERTH_PROGRAM_VERSION);
-    if (header.section_count != BERTH_SECTION_COUNT)
-        return BAD("the program file has %u sections instead of %d", header.section_count,
-                   BERTH_SECTION_COUNT);
-    if (header.file_size_bytes != r->size_bytes ||
-        r->size_bytes < sizeof(header) + sizeof(r->sections))
+            "the program file has version %u; this version of Berth reads %u to %u: build it again",
+            header.version, BERTH_PROGRAM_OLDEST, BERTH_PROGRAM_VERSION);
+    if (header.section_count > BERTH_SECTION_KINDS)
+        return BAD("the program file has %u sections; at most %d", header.section_count,
+                   BERTH_SECTION_KINDS);
+    size_t table_bytes = header.section_count * sizeof(*r->table);
+    if (header.file_size_bytes != r->size_bytes || r->size_bytes < sizeof(header) + table_bytes)
         return BAD("the program file is truncated: %zu bytes of %llu", r->size_bytes,
                    (unsigned long long)header.file_size_bytes);
-    memcpy(r->sections, r->data + sizeof(header), sizeof(r->sections));
-    if (r->check_sums && berth_artifact__header_checksum(&header, r->sections) != header.checksum)
+    memcpy(r->table, r->data + sizeof(header), table_bytes);
+    r->section_count = header.section_count;
+    if (r->check_sums && berth_artifact__header_checksum(&header, r->table) != header.checksum)
         return BAD("the program file is damaged: the checksum of its header differs");
     return BERTH_OK;
 }
@@ -52,30 +55,56 @@ static bool all_zero(const uint8_t *data, size_t size_bytes) {
     return true;
 }
 
-static berth_status read_sections(reader *r) {
-    uint64_t end = sizeof(berth_file_header) + sizeof(r->sections);
-    for (uint32_t i = 0; i < BERTH_SECTION_COUNT; ++i) {
-        const berth_file_section *section = &r->sections[i];
-        if (section->kind != i)
-            return BAD("section %u of the program file has kind %u", i, section->kind);
-        if (section->offset_bytes != berth_artifact__padded(end) ||
-            section->offset_bytes > r->size_bytes ||
-            section->size_bytes > r->size_bytes - section->offset_bytes)
-            return BAD("section %u of the program file lies outside of it", i);
-        if (!all_zero(r->data + end, (size_t)(section->offset_bytes - end)))
-            return BAD("the program file is damaged before section %u", i);
-        end = section->offset_bytes + section->size_bytes;
-        if (i == BERTH_SECTION_SIGNATURE &&
-            (section->checksum != 0 || section->record_count != 0 ||
-             (section->size_bytes && section->size_bytes != sizeof(berth_file_signature))))
-            return BAD("the signature of the program file is none");
-        if (r->check_sums && i < BERTH_SECTION_CONSTANT_DATA &&
-            berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
-                section->checksum)
-            return BAD("the program file is damaged: the checksum of section %u differs", i);
+// A section that this version knows, or may leave out.
+static berth_status take_section(reader *r, const berth_file_section *section) {
+    uint32_t kind = section->kind & ~BERTH_SECTION_OPTIONAL;
+    bool optional = false;
+    if (!berth_artifact__section_known(kind, &optional)) {
+        if (section->kind & BERTH_SECTION_OPTIONAL) return BERTH_OK;
+        return BAD("the program file has a section of kind %u, which a newer Berth knows: build it "
+                   "again, or take that Berth",
+                   kind);
     }
+    if (kind == BERTH_SECTION_SIGNATURE && (section->checksum != 0 || section->record_count != 0 ||
+                                            section->size_bytes != sizeof(berth_file_signature)))
+        return BAD("the signature of the program file is none");
+    r->sections[kind] = *section;
+    return BERTH_OK;
+}
+
+static berth_status read_section(reader *r, uint32_t i, uint64_t *end, uint32_t *least_kind) {
+    const berth_file_section *section = &r->table[i];
+    uint32_t kind = section->kind & ~BERTH_SECTION_OPTIONAL;
+    if (kind < *least_kind || kind > BERTH_SECTION_SIGNATURE)
+        return BAD("section %u of the program file has kind %u", i, kind);
+    *least_kind = kind + 1;
+    if (section->offset_bytes != berth_artifact__padded(*end) ||
+        section->offset_bytes > r->size_bytes ||
+        section->size_bytes > r->size_bytes - section->offset_bytes)
+        return BAD("section %u of the program file lies outside of it", i);
+    if (!all_zero(r->data + *end, (size_t)(section->offset_bytes - *end)))
+        return BAD("the program file is damaged before section %u", i);
+    *end = section->offset_bytes + section->size_bytes;
+    if (r->check_sums && kind < BERTH_SECTION_CONSTANT_DATA &&
+        berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
+            section->checksum)
+        return BAD("the program file is damaged: the checksum of section %u differs", i);
+    return take_section(r, section);
+}
+
+static berth_status read_sections(reader *r) {
+    uint64_t end = sizeof(berth_file_header) + r->section_count * sizeof(*r->table);
+    uint32_t least_kind = 0;
+    for (uint32_t i = 0; i < r->section_count; ++i)
+        BERTH_TRY(read_section(r, i, &end, &least_kind));
     if (end != r->size_bytes)
         return BAD("the program file has %zu bytes behind its end", r->size_bytes - (size_t)end);
+    for (uint32_t kind = 0; kind < BERTH_SECTION_KINDS; ++kind) {
+        bool optional = false;
+        if (berth_artifact__section_known(kind, &optional) && !optional &&
+            r->sections[kind].offset_bytes == 0)
+            return BAD("the program file has no section of kind %u", kind);
+    }
     return BERTH_OK;
 }
 
@@ -118,37 +147,76 @@ static berth_status read_field(const reader *r, const berth_file_field *field, c
     return BERTH_OK;
 }
 
+// How many fields of a record the file has, from the bytes of one: all that are known, or those that
+// an older writer knew.
+static berth_status known_fields(const berth_file_record_form *form, uint64_t record_bytes,
+                                 uint32_t *out_count) {
+    uint32_t count = form->field_count;
+    while (count > form->required_count && berth_artifact__record_bytes(form, count) > record_bytes)
+        --count;
+    uint32_t known_bytes = berth_artifact__record_bytes(form, count);
+    if (known_bytes > record_bytes || (count < form->field_count && known_bytes != record_bytes))
+        return BAD("%s: records of %llu bytes", form->name, (unsigned long long)record_bytes);
+    *out_count = count;
+    return BERTH_OK;
+}
+
+static berth_status read_record(const reader *r, const berth_file_record_form *form,
+                                uint32_t field_count, const uint8_t *in, uint8_t *record) {
+    for (uint32_t f = 0; f < form->field_count; ++f) {
+        const berth_file_field *field = &form->fields[f];
+        const char *none = "";
+        if (f < field_count) {
+            BERTH_TRY(read_field(r, field, in, record + field->offset_bytes));
+            in += berth_artifact__field_bytes(field);
+        } else if (field->type == BERTH_FIELD_TEXT) {
+            memcpy(record + field->offset_bytes, &none, sizeof(none));
+        }
+    }
+    return BERTH_OK;
+}
+
 static berth_status read_records(const reader *r, berth_file_section_kind kind,
                                  const void **out_records, uint32_t *out_count) {
     const berth_file_record_form *form = berth_artifact__record_form(kind);
     const berth_file_section *section = &r->sections[kind];
-    uint32_t record_bytes = berth_artifact__record_bytes(form);
-    if (section->size_bytes != (uint64_t)section->record_count * record_bytes)
-        return BAD("%s: %u records in %llu bytes", form->name, section->record_count,
+    uint32_t count = section->record_count;
+    uint64_t record_bytes = count ? section->size_bytes / count : 0;
+    if (section->size_bytes != count * record_bytes)
+        return BAD("%s: %u records in %llu bytes", form->name, count,
                    (unsigned long long)section->size_bytes);
-    uint8_t *records = berth_arena_array(r->arena, section->record_count, form->struct_bytes);
+    uint32_t field_count = 0;
+    if (count) BERTH_TRY(known_fields(form, record_bytes, &field_count));
+    uint8_t *records = berth_arena_array(r->arena, count, form->struct_bytes);
     const uint8_t *in = content_of(r, kind);
-    for (uint32_t i = 0; i < section->record_count; ++i) {
-        uint8_t *record = records + (size_t)i * form->struct_bytes;
-        for (uint32_t f = 0; f < form->field_count; ++f) {
-            berth_status status =
-                read_field(r, &form->fields[f], in, record + form->fields[f].offset_bytes);
-            if (status) return berth_status_prefix(status, "%s[%u]", form->name, i);
-            in += berth_artifact__field_bytes(&form->fields[f]);
-        }
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_status status = read_record(r, form, field_count, in + i * record_bytes,
+                                          records + (size_t)i * form->struct_bytes);
+        if (status) return berth_status_prefix(status, "%s[%u]", form->name, i);
     }
     *out_records = records;
-    *out_count = section->record_count;
+    *out_count = count;
+    return BERTH_OK;
+}
+
+static berth_status check_image(const reader *r, const void *data, uint64_t size_bytes) {
+    uint64_t offset =
+        (uint64_t)((const uint8_t *)data - (const uint8_t *)content_of(r, BERTH_SECTION_IMAGES));
+    if (size_bytes > r->sections[BERTH_SECTION_IMAGES].size_bytes - offset)
+        return BAD("it ends outside of the images");
     return BERTH_OK;
 }
 
 static berth_status check_images(const reader *r, const berth_program *program) {
-    const uint8_t *begin = content_of(r, BERTH_SECTION_IMAGES);
     for (uint32_t i = 0; i < program->executable_count; ++i) {
         const berth_executable_image *image = &program->executables[i];
-        uint64_t offset = (uint64_t)((const uint8_t *)image->data - begin);
-        if (image->size_bytes > r->sections[BERTH_SECTION_IMAGES].size_bytes - offset)
-            return BAD("executables[%u]: the image ends outside of the images", i);
+        berth_status status = check_image(r, image->data, image->size_bytes);
+        if (status) return berth_status_prefix(status, "executables[%u]", i);
+    }
+    for (uint32_t i = 0; i < program->attachment_count; ++i) {
+        const berth_program_attachment *attached = &program->attachments[i];
+        berth_status status = check_image(r, attached->data, attached->size_bytes);
+        if (status) return berth_status_prefix(status, "attachments[%u]", i);
     }
     return BERTH_OK;
 }
@@ -166,8 +234,11 @@ static berth_status read_numbers(const reader *r, berth_file_section_kind kind, 
 
 static berth_status read_step(const reader *r, const berth_program *program,
                               const berth_file_step *in, berth_program_step *step) {
+    if (in->queue >= program->queue_count)
+        return BAD("queue %u of %u", in->queue, program->queue_count);
     *step = (berth_program_step){.kind = (berth_step_kind)in->kind,
-                                 .device = in->device,
+                                 .queue = in->queue,
+                                 .device = program->queues[in->queue].device,
                                  .kernel = in->kernel,
                                  .wait_count = in->wait_count,
                                  .name = in->name,
@@ -276,12 +347,14 @@ static berth_status read_program(const reader *r, berth_program *program) {
     BERTH_TRY(read_records(r, kind, &list, &program->member_count));                               \
     program->member = list
     READ(BERTH_SECTION_DEVICES, devices, device_count);
+    READ(BERTH_SECTION_QUEUES, queues, queue_count);
     READ(BERTH_SECTION_POOLS, pools, pool_count);
     READ(BERTH_SECTION_TENSORS, tensors, tensor_count);
     READ(BERTH_SECTION_INPUTS, inputs, input_count);
     READ(BERTH_SECTION_OUTPUTS, outputs, output_count);
     READ(BERTH_SECTION_EXECUTABLES, executables, executable_count);
     READ(BERTH_SECTION_PLACEMENTS, placements, placement_count);
+    READ(BERTH_SECTION_ATTACHMENTS, attachments, attachment_count);
 #undef READ
     BERTH_TRY(read_kernels(r, program));
     BERTH_TRY(check_images(r, program));
@@ -369,11 +442,14 @@ static berth_status check_constant_data(const char *path, berth_mapping mapping,
         hash = berth_hash64((const uint8_t *)constant->data + size_bytes,
                             (size_t)(berth_artifact__padded(size_bytes) - size_bytes), hash);
     }
-    berth_file_section section;
-    memcpy(&section,
-           mapping.data + sizeof(berth_file_header) + BERTH_SECTION_CONSTANT_DATA * sizeof(section),
-           sizeof(section));
-    if (hash == section.checksum) return BERTH_OK;
+    berth_file_header header;  // read_mapped has checked it and the table
+    memcpy(&header, mapping.data, sizeof(header));
+    for (uint32_t i = 0; i < header.section_count; ++i) {
+        berth_file_section section;
+        memcpy(&section, mapping.data + sizeof(header) + i * sizeof(section), sizeof(section));
+        if (section.kind == BERTH_SECTION_CONSTANT_DATA && section.checksum == hash)
+            return BERTH_OK;
+    }
     return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
 }
 

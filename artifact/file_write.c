@@ -5,6 +5,8 @@
 #include "base/hash.h"
 #include "base/str.h"
 
+typedef BERTH_VEC(berth_file_part) part_list;
+
 typedef struct writer {
     const berth_program *program;
     berth_arena *arena;
@@ -14,12 +16,14 @@ typedef struct writer {
     BERTH_VEC(uint32_t) numbers_32;
     BERTH_VEC(int64_t) numbers_64;
     berth_strbuf images;
-    BERTH_VEC(berth_file_part) constant_parts;  // content and the gap behind it, alternating
+    part_list constant_parts;  // content and the gap behind it, alternating
     uint64_t constant_bytes;
     berth_file_header header;
-    berth_file_section sections[BERTH_SECTION_COUNT];
-    const void *contents[BERTH_SECTION_COUNT];
-    const berth_secret_key *key;  // NULL = no signature
+    berth_file_section sections[BERTH_SECTION_KINDS];  // by kind
+    const void *contents[BERTH_SECTION_KINDS];
+    bool present[BERTH_SECTION_KINDS];
+    berth_file_section table[BERTH_SECTION_KINDS];  // those that are present
+    const berth_secret_key *key;                    // NULL = no signature
 } writer;
 
 static const uint8_t zeros[BERTH_PROGRAM_FILE_ALIGNMENT];
@@ -77,9 +81,12 @@ static void put_record(writer *w, const berth_file_record_form *form, const void
 
 static void set_section(writer *w, berth_file_section_kind kind, const void *content,
                         uint32_t record_count, uint64_t size_bytes) {
+    bool optional = false;
+    if (!berth_artifact__section_known(kind, &optional) || (optional && size_bytes == 0)) return;
     w->contents[kind] = content;
+    w->present[kind] = true;
     w->sections[kind] =
-        (berth_file_section){.kind = kind,
+        (berth_file_section){.kind = kind | (optional ? BERTH_SECTION_OPTIONAL : 0),
                              .record_count = record_count,
                              .size_bytes = size_bytes,
                              .checksum = berth_hash64(content, (size_t)size_bytes, 0)};
@@ -88,12 +95,13 @@ static void set_section(writer *w, berth_file_section_kind kind, const void *con
 static void put_records(writer *w, berth_file_section_kind kind, const void *records,
                         uint32_t count) {
     const berth_file_record_form *form = berth_artifact__record_form(kind);
-    uint32_t record_bytes = berth_artifact__record_bytes(form);
+    uint32_t record_bytes = berth_artifact__record_bytes(form, form->field_count);
     uint8_t *content = berth_arena_array(w->arena, count, record_bytes);
     for (uint32_t i = 0; i < count; ++i) {
         const uint8_t *record = (const uint8_t *)records + (size_t)i * form->struct_bytes;
-        uint64_t image_bytes =
-            kind == BERTH_SECTION_EXECUTABLES ? w->program->executables[i].size_bytes : 0;
+        uint64_t image_bytes = 0;
+        if (kind == BERTH_SECTION_EXECUTABLES) image_bytes = w->program->executables[i].size_bytes;
+        if (kind == BERTH_SECTION_ATTACHMENTS) image_bytes = w->program->attachments[i].size_bytes;
         put_record(w, form, record, image_bytes, content + (size_t)i * record_bytes);
     }
     set_section(w, kind, content, count, (uint64_t)count * record_bytes);
@@ -123,7 +131,7 @@ static void put_steps(writer *w) {
         bool dispatch = step->kind == BERTH_STEP_DISPATCH;
         const berth_program_kernel *kernel = dispatch ? &program->kernels[step->kernel] : NULL;
         steps[i] = (berth_file_step){.kind = step->kind,
-                                     .device = step->device,
+                                     .queue = step->queue,
                                      .kernel = dispatch ? step->kernel : 0,
                                      .binding_count = kernel ? kernel->binding_count : 2,
                                      .wait_count = step->wait_count,
@@ -162,6 +170,7 @@ static void put_constants(writer *w) {
         w->constant_bytes += size_bytes + gap;
     }
     put_records(w, BERTH_SECTION_CONSTANTS, records, program->constant_count);
+    w->present[BERTH_SECTION_CONSTANT_DATA] = true;
     w->sections[BERTH_SECTION_CONSTANT_DATA] =
         (berth_file_section){.kind = BERTH_SECTION_CONSTANT_DATA,
                              .record_count = program->constant_count,
@@ -175,6 +184,7 @@ static void put_sections(writer *w) {
     const berth_file_program facts = {p->name, p->target_json, p->executor, p->predicted_ns};
     put_records(w, BERTH_SECTION_PROGRAM, &facts, 1);
     put_records(w, BERTH_SECTION_DEVICES, p->devices, p->device_count);
+    put_records(w, BERTH_SECTION_QUEUES, p->queues, p->queue_count);
     put_records(w, BERTH_SECTION_POOLS, p->pools, p->pool_count);
     put_records(w, BERTH_SECTION_TENSORS, p->tensors, p->tensor_count);
     put_constants(w);
@@ -184,38 +194,51 @@ static void put_sections(writer *w) {
     put_kernels(w);
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
+    put_records(w, BERTH_SECTION_ATTACHMENTS, p->attachments, p->attachment_count);
     set_section(w, BERTH_SECTION_TEXTS, w->texts.data, w->text_offsets.count, w->texts.length);
     set_section(w, BERTH_SECTION_IMAGES, berth_strbuf_text(&w->images), p->executable_count,
                 w->images.length);
 }
 
-static berth_status write_file(writer *w, const char *path) {
-    BERTH_VEC(berth_file_part) parts = {0};
-    uint64_t offset = sizeof(w->header) + sizeof(w->sections);
-    berth_vec_push(w->arena, &parts, (berth_file_part){&w->header, sizeof(w->header)});
-    berth_vec_push(w->arena, &parts, (berth_file_part){w->sections, sizeof(w->sections)});
-    for (uint32_t i = 0; i < BERTH_SECTION_COUNT; ++i) {
+static void add_part(writer *w, part_list *parts, const void *data, uint64_t size_bytes) {
+    berth_vec_push(w->arena, parts, (berth_file_part){data, (size_t)size_bytes});
+}
+
+// The table and the content of the sections that are present, each at its place.
+static uint64_t place_sections(writer *w, part_list *parts) {
+    for (uint32_t kind = 0; kind < BERTH_SECTION_KINDS; ++kind)
+        w->header.section_count += w->present[kind];
+    size_t table_bytes = w->header.section_count * sizeof(*w->table);
+    uint64_t offset = sizeof(w->header) + table_bytes;
+    add_part(w, parts, &w->header, sizeof(w->header));
+    add_part(w, parts, w->table, table_bytes);
+    uint32_t count = 0;
+    for (uint32_t kind = 0; kind < BERTH_SECTION_KINDS; ++kind) {
+        if (!w->present[kind]) continue;
         uint64_t start = berth_artifact__padded(offset);
-        berth_vec_push(w->arena, &parts, (berth_file_part){zeros, (size_t)(start - offset)});
-        w->sections[i].offset_bytes = start;
-        offset = start + w->sections[i].size_bytes;
-        if (i == BERTH_SECTION_CONSTANT_DATA) {
+        add_part(w, parts, zeros, start - offset);
+        w->sections[kind].offset_bytes = start;
+        w->table[count++] = w->sections[kind];
+        offset = start + w->sections[kind].size_bytes;
+        if (kind == BERTH_SECTION_CONSTANT_DATA)
             for (uint32_t p = 0; p < w->constant_parts.count; ++p)
-                berth_vec_push(w->arena, &parts, w->constant_parts.data[p]);
-        } else if (i != BERTH_SECTION_SIGNATURE) {
-            berth_vec_push(w->arena, &parts,
-                           (berth_file_part){w->contents[i], (size_t)w->sections[i].size_bytes});
-        }
+                berth_vec_push(w->arena, parts, w->constant_parts.data[p]);
+        else if (kind != BERTH_SECTION_SIGNATURE)
+            add_part(w, parts, w->contents[kind], w->sections[kind].size_bytes);
     }
+    return offset;
+}
+
+static berth_status write_file(writer *w, const char *path) {
+    part_list parts = {0};
     memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
     w->header.version = BERTH_PROGRAM_VERSION;
-    w->header.section_count = BERTH_SECTION_COUNT;
-    w->header.file_size_bytes = offset;
-    w->header.checksum = berth_artifact__header_checksum(&w->header, w->sections);
+    w->header.file_size_bytes = place_sections(w, &parts);
+    w->header.checksum = berth_artifact__header_checksum(&w->header, w->table);
     berth_file_signature signature;
     if (w->key) {
         BERTH_TRY(berth_artifact__sign(parts.data, parts.count, w->key, &signature));
-        berth_vec_push(w->arena, &parts, (berth_file_part){&signature, sizeof(signature)});
+        add_part(w, &parts, &signature, sizeof(signature));
     }
     return berth_file_write_parts(path, parts.data, parts.count);
 }
@@ -237,8 +260,10 @@ static berth_status write_body(void *user) {
     w->texts = berth_strbuf_make(call->arena);
     w->images = berth_strbuf_make(call->arena);
     put_sections(w);
-    w->sections[BERTH_SECTION_SIGNATURE] = (berth_file_section){
-        .kind = BERTH_SECTION_SIGNATURE, .size_bytes = w->key ? sizeof(berth_file_signature) : 0};
+    w->present[BERTH_SECTION_SIGNATURE] = w->key != NULL;
+    w->sections[BERTH_SECTION_SIGNATURE] =
+        (berth_file_section){.kind = BERTH_SECTION_SIGNATURE | BERTH_SECTION_OPTIONAL,
+                             .size_bytes = sizeof(berth_file_signature)};
     return write_file(w, call->path);
 }
 

@@ -7,8 +7,9 @@
 //   executables (images of code for a device kind) ◀─ kernels ◀─ steps (the static schedule of the
 //   graph executor)
 //
-// The graph executor runs `steps` in order, each on the queue of its device; a step starts when the
-// steps it waits for (on other queues) are done; steps of one queue run in order. Another executor
+// The graph executor runs `steps` in order, each on its queue; a step starts when the steps it waits
+// for (on other queues) are done; steps of one queue run in order. A device may have several queues,
+// so that copies overlap its kernels. Another executor
 // (vm) adds a section of its own. Thread-safe (immutable).
 #ifndef BERTH_ARTIFACT_PROGRAM_H_
 #define BERTH_ARTIFACT_PROGRAM_H_
@@ -32,6 +33,19 @@ typedef struct berth_program_device {
     bool host_only;       // drives and holds host memory, but was not listed as a compute device
     const char *target_json;  // the device's own target, canonical
 } berth_program_device;
+
+// What a queue is for. Devices with an engine for copies run TRANSFER queues there.
+typedef enum berth_queue_kind {
+    BERTH_QUEUE_COMPUTE,   // kernels and copies
+    BERTH_QUEUE_TRANSFER,  // copies only
+} berth_queue_kind;
+
+// A row of steps that run one after another, at the same time as those of other queues. Only the
+// first queue of a device uses pools that it shares with devices of other kinds.
+typedef struct berth_program_queue {
+    uint32_t device;
+    berth_queue_kind kind;
+} berth_program_queue;
 
 typedef enum berth_pool_usage {
     BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
@@ -109,13 +123,14 @@ typedef struct berth_program_kernel {
 
 typedef enum berth_step_kind {
     BERTH_STEP_DISPATCH,
-    BERTH_STEP_COPY,  // between the pools of two devices, or within one; on the queue of `device`,
+    BERTH_STEP_COPY,  // between the pools of two devices, or within one; on a queue of `device`,
                       // which works in one of them; the other is on a cpu device if not its own
 } berth_step_kind;
 
 typedef struct berth_program_step {
     berth_step_kind kind;
-    uint32_t device;  // whose queue runs it
+    uint32_t queue;   // that runs it
+    uint32_t device;  // that of the queue
     uint32_t kernel;  // DISPATCH
     const uint32_t
         *bindings;  // DISPATCH: kernel.binding_count tensors; COPY: [0] source, [1] destination
@@ -135,11 +150,20 @@ typedef struct berth_program_placement {
     bool host_operation;  // shape arithmetic and other host work: --require does not count it
 } berth_program_placement;
 
+// Something beside what runs: the source of its kernels (`berth build --keep-source`).
+typedef struct berth_program_attachment {
+    const char *name;  // "kernels/0.cl"
+    const void *data;  // borrowed
+    uint64_t size_bytes;
+} berth_program_attachment;
+
 typedef struct berth_program {
     const char *name;         // of the model
     const char *target_json;  // canonical MultiTarget it was planned for
     const berth_program_device *devices;
     uint32_t device_count;
+    const berth_program_queue *queues;
+    uint32_t queue_count;
     const berth_program_pool *pools;
     uint32_t pool_count;
     const berth_program_tensor *tensors;
@@ -158,6 +182,8 @@ typedef struct berth_program {
     uint32_t step_count;
     const berth_program_placement *placements;
     uint32_t placement_count;
+    const berth_program_attachment *attachments;
+    uint32_t attachment_count;
     const char *executor;  // "graph"
     double predicted_ns;   // of one run, by the cost model; 0 = unknown
 } berth_program;

@@ -165,11 +165,16 @@ berth_status berth_artifact__sign(const berth_file_part *parts, size_t count,
 // The signature that the bytes of a program file end with. False: there is none.
 static bool find_signature(const uint8_t *data, size_t size_bytes, size_t *out_signed_bytes,
                            berth_file_signature *out) {
-    berth_file_section section;
-    const size_t at = sizeof(berth_file_header) + BERTH_SECTION_SIGNATURE * sizeof(section);
+    berth_file_header header;
+    berth_file_section section;  // the last one
+    if (size_bytes < sizeof(header)) return false;
+    memcpy(&header, data, sizeof(header));
+    if (header.section_count == 0 || header.section_count > BERTH_SECTION_KINDS) return false;
+    const size_t at = sizeof(header) + (header.section_count - 1) * sizeof(section);
     if (size_bytes < at + sizeof(section)) return false;
     memcpy(&section, data + at, sizeof(section));
-    if (section.size_bytes != sizeof(*out) || size_bytes < sizeof(*out) ||
+    if (section.kind != (BERTH_SECTION_SIGNATURE | BERTH_SECTION_OPTIONAL) ||
+        section.size_bytes != sizeof(*out) || size_bytes < sizeof(*out) ||
         section.offset_bytes != size_bytes - sizeof(*out))
         return false;
     *out_signed_bytes = (size_t)section.offset_bytes;

@@ -39,6 +39,25 @@ static berth_status check_devices(const berth_program *program) {
     return BERTH_OK;
 }
 
+static berth_status check_queues(const berth_program *program) {
+    for (uint32_t i = 0; i < program->queue_count; ++i) {
+        const berth_program_queue *queue = &program->queues[i];
+        if (queue->device >= program->device_count)
+            return BAD("queues[%u].device: %u of %u devices", i, queue->device,
+                       program->device_count);
+        if ((unsigned)queue->kind > BERTH_QUEUE_TRANSFER)
+            return BAD("queues[%u].kind: %u is unknown", i, (unsigned)queue->kind);
+    }
+    return BERTH_OK;
+}
+
+// Devices take turns with the bytes of shared pools, one batch of one queue at a time.
+static bool is_first_queue(const berth_program *program, uint32_t queue) {
+    for (uint32_t q = 0; q < queue; ++q)
+        if (program->queues[q].device == program->queues[queue].device) return false;
+    return true;
+}
+
 static berth_status check_shared(const berth_program *program, uint32_t i) {
     const berth_program_pool *pool = &program->pools[i];
     if (program->device_count < 64 && pool->shared_with >> program->device_count)
@@ -247,6 +266,11 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
     bool reachable = berth_program_pool_reached(pool, step->device) ||
                      (is_cpu(program, pool->device) &&
                       (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
+    if (pool->shared_with && !is_cpu(program, step->device) &&
+        berth_program_pool_reached(pool, step->device) && !is_first_queue(program, step->queue))
+        return BAD("steps[%u].bindings[%u]: tensors[%u] is in a shared pool, which only the first "
+                   "queue of \"%s\" uses, not queues[%u]",
+                   i, b, tensor, program->devices[step->device].name, step->queue);
     if (!reachable)
         return BAD("steps[%u].bindings[%u]: tensors[%u] is on \"%s\", which \"%s\" does not reach",
                    i, b, tensor, program->devices[pool->device].name,
@@ -347,13 +371,19 @@ static berth_status check_step(const berth_program *program, uint32_t i, range *
     const berth_program_step *step = &program->steps[i];
     if (!step->name) return BAD("steps[%u].name: missing", i);
     if (!step->op) return BAD("steps[%u].op: missing", i);
-    if (step->device >= program->device_count)
-        return BAD("steps[%u].device: %u of %u devices", i, step->device, program->device_count);
+    if (step->queue >= program->queue_count)
+        return BAD("steps[%u].queue: %u of %u queues", i, step->queue, program->queue_count);
+    if (step->device != program->queues[step->queue].device)
+        return BAD("steps[%u].device: %u, but queues[%u] is of device %u", i, step->device,
+                   step->queue, program->queues[step->queue].device);
+    if (step->kind == BERTH_STEP_DISPATCH &&
+        program->queues[step->queue].kind == BERTH_QUEUE_TRANSFER)
+        return BAD("steps[%u]: a dispatch on queues[%u], which is for copies only", i, step->queue);
     if (step->wait_count && !step->waits) return BAD("steps[%u].waits: missing", i);
     for (uint32_t w = 0; w < step->wait_count; ++w) {
         if (step->waits[w] >= i)
             return BAD("steps[%u].waits[%u]: step %u is not an earlier one", i, w, step->waits[w]);
-        if (program->steps[step->waits[w]].device == step->device)
+        if (program->steps[step->waits[w]].queue == step->queue)
             return BAD("steps[%u].waits[%u]: step %u is on the same queue, whose order is enough",
                        i, w, step->waits[w]);
     }
@@ -376,13 +406,23 @@ static berth_status check_placements(const berth_program *program) {
     return BERTH_OK;
 }
 
+static berth_status check_attachments(const berth_program *program) {
+    for (uint32_t i = 0; i < program->attachment_count; ++i) {
+        const berth_program_attachment *attached = &program->attachments[i];
+        if (!attached->name || !*attached->name) return BAD("attachments[%u].name: missing", i);
+        if (!attached->data && attached->size_bytes) return BAD("attachments[%u].data: missing", i);
+    }
+    return BERTH_OK;
+}
+
 // Names are compared pairwise; the bounds keep a hostile file from making that slow.
-enum { max_devices = 1024, max_io = 16384 };
+enum { max_devices = 1024, max_queues = 2048, max_io = 16384 };
 
 static berth_status check_lists(const berth_program *program) {
 #define LIST(list, count)                                                                          \
     if (program->count && !program->list) return BAD(#list ": missing")
     LIST(devices, device_count);
+    LIST(queues, queue_count);
     LIST(pools, pool_count);
     LIST(tensors, tensor_count);
     LIST(constants, constant_count);
@@ -392,9 +432,12 @@ static berth_status check_lists(const berth_program *program) {
     LIST(kernels, kernel_count);
     LIST(steps, step_count);
     LIST(placements, placement_count);
+    LIST(attachments, attachment_count);
 #undef LIST
     if (program->device_count > max_devices)
         return BAD("devices: %u; at most %d", program->device_count, max_devices);
+    if (program->queue_count > max_queues)
+        return BAD("queues: %u; at most %d", program->queue_count, max_queues);
     if (program->input_count > max_io || program->output_count > max_io)
         return BAD("%u inputs and %u outputs; at most %d", program->input_count,
                    program->output_count, max_io);
@@ -409,6 +452,7 @@ static berth_status check_lists(const berth_program *program) {
 
 static berth_status check_all(const berth_program *program, range *ranges) {
     BERTH_TRY(check_devices(program));
+    BERTH_TRY(check_queues(program));
     BERTH_TRY(check_pools(program));
     for (uint32_t i = 0; i < program->tensor_count; ++i) BERTH_TRY(check_tensor(program, i));
     BERTH_TRY(check_constants(program, ranges));
@@ -416,7 +460,8 @@ static berth_status check_all(const berth_program *program, range *ranges) {
     BERTH_TRY(check_executables(program));
     for (uint32_t i = 0; i < program->kernel_count; ++i) BERTH_TRY(check_kernel(program, i));
     for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i, ranges));
-    return check_placements(program);
+    BERTH_TRY(check_placements(program));
+    return check_attachments(program);
 }
 
 berth_status berth_program_verify(const berth_program *program) {

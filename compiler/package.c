@@ -433,6 +433,26 @@ static const char *const *output_names(berth_packager *p) {
     return names;
 }
 
+// Copies beside kernels need room: without them where it is too little, or little is wanted.
+static berth_status plan_memory(berth_packager *p) {
+    berth_storage *storages =
+        berth_arena_copy(p->arena, p->storages.data, p->storages.count * sizeof(*storages));
+    const berth_memory_report report = *p->report;
+    const char *objective = p->pipeline->options->objective;
+    if (!objective || strcmp(objective, "memory") != 0) berth_packager__choose_transfers(p);
+    bool any = false;
+    for (uint32_t i = 0; i < p->facts.count; ++i) any |= p->facts.data[i].apart;
+    berth_status status = berth_packager__plan_memory(p);
+    if (!any || berth_status_code(status) != BERTH_OUT_OF_MEMORY) return status;
+    berth_status_ignore(status);
+    for (uint32_t i = 0; i < p->facts.count; ++i) p->facts.data[i].apart = false;
+    memcpy(p->storages.data, storages, p->storages.count * sizeof(*storages));
+    p->pools.count = 0;
+    *p->report = report;
+    p->pipeline->over_bytes = 0;
+    return berth_packager__plan_memory(p);
+}
+
 berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline) {
     berth_arena *arena = module->arena;
@@ -456,7 +476,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->outputs = outputs;
     program->output_count = graph_of(p)->regions.data[0].results.count;
     BERTH_TRY(berth_packager__share_memory(p));
-    BERTH_TRY(berth_packager__plan_memory(p));
+    BERTH_TRY(plan_memory(p));
     BERTH_TRY(keep_used(p, program));
     BERTH_TRY(berth_packager__order_queues(p));
     describe_devices(p, program);
@@ -464,6 +484,8 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
     program->executor = "graph";
+    program->queues = p->queues.data;
+    program->queue_count = p->queues.count;
     program->pools = p->pools.data;
     program->pool_count = p->pools.count;
     program->tensors = p->tensors.data;

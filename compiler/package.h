@@ -1,6 +1,6 @@
 // Building a program from planned, lowered and printed functions (private to compiler/). package.c
 // makes storages, tensors and steps; package_share.c lets storages share bytes, package_order.c
-// orders the steps; package_memory.c gives storages places and orders queues.
+// orders the steps; package_memory.c gives storages places, package_queues.c gives steps queues.
 #ifndef BERTH_COMPILER_PACKAGE_H_
 #define BERTH_COMPILER_PACKAGE_H_
 
@@ -25,6 +25,7 @@ typedef struct berth_step_facts {
     const bool *written;  // per binding
     uint32_t unit;        // of a dispatch, BERTH_NO_INDEX for a copy
     bool removed;
+    bool apart;  // a copy on a queue of its own
 } berth_step_facts;
 
 // Steps of one operation that only put tensors beside each other, or take them apart
@@ -58,6 +59,7 @@ typedef struct berth_packager {
     BERTH_VEC(berth_program_tensor) tensors;
     BERTH_VEC(berth_program_constant) constants;
     BERTH_VEC(berth_program_pool) pools;
+    BERTH_VEC(berth_program_queue) queues;
     BERTH_VEC(berth_program_step) steps;
     BERTH_VEC(berth_step_facts) facts;  // per step
     BERTH_VEC(berth_program_kernel) kernels;
@@ -99,12 +101,17 @@ BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
                                                        const berth_sharing *sharing,
                                                        berth_memory_order *out_order);
 
+// package_queues.c: marks the copies that can go on beside enough work of their device (apart), and
+// lets their bytes live as long as that takes.
+void berth_packager__choose_transfers(berth_packager *packager);
+
 // Sets pool and offset of every storage and tensor, makes the pools. Errors: OUT_OF_MEMORY when a
 // memory's capacity or budget is exceeded (names the largest tensors live at the peak and the
 // smallest capacity that would do).
 BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
 
-// Sets the waits of every step: a step waits for steps of other queues that write what it reads, or
+// Sets the queue of every step: every device that runs steps has one, and another for the copies that
+// are apart. Then the waits: a step waits for steps of other queues that write what it reads, or
 // use what it writes; and, in pools that devices of other kinds share with the host, for all that
 // use the same bytes (artifact/program.h, pools).
 BERTH_MUST_USE berth_status berth_packager__order_queues(berth_packager *packager);

@@ -1,4 +1,4 @@
-// Places of storages in pools, and the waits between queues.
+// Places of storages in pools.
 #include <string.h>
 
 #include "compiler/package.h"
@@ -305,70 +305,5 @@ berth_status berth_packager__plan_memory(berth_packager *p) {
         p->tensors.data[t].pool = storage->pool;
         p->tensors.data[t].offset_bytes = storage->offset_bytes + offset;
     }
-    return BERTH_OK;
-}
-
-// ---- queues -------------------------------------------------------------------------------------
-
-typedef struct access {
-    uint64_t offset_bytes, end_bytes;
-    uint32_t step;
-    bool write;
-} access;
-
-typedef struct access_list {
-    BERTH_VEC(access) items;
-} access_list;
-
-// Whether two steps must not use the same bytes of a pool at once even to read: one of them works
-// there on a device of another kind than the host's, which has the bytes for itself meanwhile.
-static bool excludes(const berth_packager *p, const berth_program_pool *pool, uint32_t a,
-                     uint32_t b) {
-    if (pool->shared_with == 0) return false;
-    const uint32_t devices[] = {p->steps.data[a].device, p->steps.data[b].device};
-    for (int i = 0; i < 2; ++i)
-        if (berth_program_pool_reached(pool, devices[i]) &&
-            !berth_device_kind_is_host(p->target->devices[devices[i]].target->kind))
-            return true;
-    return false;
-}
-
-static void order_step(berth_packager *p, access_list *lists, uint32_t index) {
-    berth_program_step *step = &p->steps.data[index];
-    uint32_t queue_count = p->target->device_count;
-    uint32_t *latest =
-        berth_arena_new_array(p->arena, uint32_t, queue_count);  // step + 1, 0 = none
-    uint32_t bindings = berth_packager__binding_count(p, index);
-    for (uint32_t b = 0; b < bindings; ++b) {
-        const berth_program_tensor *tensor = &p->tensors.data[step->bindings[b]];
-        access_list *list = &lists[tensor->pool];
-        access now = {tensor->offset_bytes, tensor->offset_bytes + tensor->size_bytes, index,
-                      p->facts.data[index].written[b]};
-        if (p->pools.data[tensor->pool].usage == BERTH_POOL_CONSTANT) continue;
-        for (uint32_t i = 0; i < list->items.count; ++i) {
-            const access *before = &list->items.data[i];
-            uint32_t queue = p->steps.data[before->step].device;
-            bool conflict = before->offset_bytes < now.end_bytes &&
-                            now.offset_bytes < before->end_bytes &&
-                            (now.write || before->write ||
-                             excludes(p, &p->pools.data[tensor->pool], index, before->step));
-            if (conflict && queue != step->device && before->step + 1 > latest[queue])
-                latest[queue] = before->step + 1;
-        }
-        berth_vec_push(p->arena, &list->items, now);
-    }
-    uint32_t *waits = berth_arena_new_array(p->arena, uint32_t, queue_count);
-    for (uint32_t q = 0; q < queue_count; ++q)
-        if (latest[q]) waits[step->wait_count++] = latest[q] - 1;
-    step->waits = waits;
-}
-
-berth_status berth_packager__order_queues(berth_packager *p) {
-    bool several = false;
-    for (uint32_t i = 1; i < p->steps.count; ++i)
-        several |= p->steps.data[i].device != p->steps.data[0].device;
-    if (!several) return BERTH_OK;
-    access_list *lists = berth_arena_new_array(p->arena, access_list, p->pools.count);
-    for (uint32_t i = 0; i < p->steps.count; ++i) order_step(p, lists, i);
     return BERTH_OK;
 }

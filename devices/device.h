@@ -7,7 +7,7 @@
 //   BERTH_TRY(berth_buffer_view(pool, tensor->offset_bytes, tensor->size_bytes, &tensor_buffer));
 //   BERTH_TRY(berth_executable_load(device, image, &executable));
 //   BERTH_TRY(berth_executable_find(executable, &program->kernels[k], &kernel));
-//   BERTH_TRY(berth_queue_open(device, &queue));
+//   BERTH_TRY(berth_queue_open(device, BERTH_QUEUE_COMPUTE, &queue));
 //   BERTH_TRY(berth_queue_submit(queue, &(berth_submission){.commands = commands, ...}));
 //   BERTH_TRY(berth_semaphore_wait(done, 1, -1));
 //
@@ -101,7 +101,10 @@ void berth_executable_destroy(berth_executable *executable);  // NULL is fine
 
 // ---- queues ----
 
-BERTH_MUST_USE berth_status berth_queue_open(berth_device *device, berth_queue **out_queue);
+// A device may have several queues, which run at the same time. TRANSFER ones take no dispatches and
+// no hand-overs of shared memory.
+BERTH_MUST_USE berth_status berth_queue_open(berth_device *device, berth_queue_kind kind,
+                                             berth_queue **out_queue);
 
 // Hands over one batch. Submissions of one queue run in the order of submit. Never blocks on the
 // waits; on a synchronous driver (cpu, null) a batch that could start at once runs inside submit

@@ -180,6 +180,7 @@ struct berth_executable {
 };
 struct berth_queue {
     berth_device *device;
+    berth_queue_kind kind;
 };
 
 typedef struct berth_device_ops {
@@ -221,7 +222,10 @@ typedef struct berth_device_ops {
     berth_status (*executable_find)(berth_executable *executable,
                                     const berth_program_kernel *kernel, uint32_t *out_kernel);
 
-    berth_status (*queue_open)(berth_device *device, berth_queue **out_queue);
+    // TRANSFER queues get copies, fills and host calls only; a device without an engine of its own
+    // for them opens one more like any other.
+    berth_status (*queue_open)(berth_device *device, berth_queue_kind kind,
+                               berth_queue **out_queue);
     // Never blocks on the waits. Allocates nothing through the device's allocator once warm.
     // devices/host_queue.h does it all for most drivers.
     berth_status (*queue_submit)(berth_queue *queue, const berth_submission *submission);

@@ -7,11 +7,13 @@
 
 #define BAD(code, ...) berth_status_make(BERTH_##code, __VA_ARGS__)
 
-berth_status berth_queue_open(berth_device *device, berth_queue **out_queue) {
+berth_status berth_queue_open(berth_device *device, berth_queue_kind kind,
+                              berth_queue **out_queue) {
     *out_queue = NULL;
     berth_queue *queue = NULL;
-    BERTH_TRY(device->ops->queue_open(device, &queue));
+    BERTH_TRY(device->ops->queue_open(device, kind, &queue));
     queue->device = device;
+    queue->kind = kind;
     *out_queue = queue;
     return BERTH_OK;
 }
@@ -115,7 +117,13 @@ static berth_status check_hand_over(const berth_device *device, const berth_comm
     return BERTH_OK;
 }
 
-static berth_status check_command(const berth_device *device, const berth_command *command) {
+static berth_status check_command(const berth_queue *queue, const berth_command *command) {
+    const berth_device *device = queue->device;
+    bool for_kernels = command->kind == BERTH_COMMAND_DISPATCH ||
+                       command->kind == BERTH_COMMAND_TO_DEVICE ||
+                       command->kind == BERTH_COMMAND_TO_HOST;
+    if (queue->kind == BERTH_QUEUE_TRANSFER && for_kernels)
+        return BAD(INCOMPATIBLE, "a transfer queue takes copies, fills and host calls only");
     switch (command->kind) {
     case BERTH_COMMAND_COPY: return check_copy(device, command);
     case BERTH_COMMAND_FILL: return check_fill(device, command);
@@ -128,8 +136,7 @@ static berth_status check_command(const berth_device *device, const berth_comman
     return BAD(INVALID_ARGUMENT, "no such kind of command: %d", (int)command->kind);
 }
 
-static berth_status check_submission(const berth_device *device,
-                                     const berth_submission *submission) {
+static berth_status check_submission(const berth_queue *queue, const berth_submission *submission) {
     if ((submission->wait_count && !submission->waits) ||
         (submission->command_count && !submission->commands) ||
         (submission->signal_count && !submission->signals))
@@ -148,7 +155,7 @@ static berth_status check_submission(const berth_device *device,
                        i, submission->signals[i].value, value);
     }
     for (uint32_t i = 0; i < submission->command_count; ++i) {
-        berth_status status = check_command(device, &submission->commands[i]);
+        berth_status status = check_command(queue, &submission->commands[i]);
         const char *label = submission->commands[i].label;
         if (status && label) return berth_status_prefix(status, "%s", label);
         if (status) return berth_status_prefix(status, "commands[%u]", i);
@@ -158,7 +165,7 @@ static berth_status check_submission(const berth_device *device,
 
 berth_status berth_queue_submit(berth_queue *queue, const berth_submission *submission) {
     berth_device *device = queue->device;
-    BERTH_TRY(check_submission(device, submission));
+    BERTH_TRY(check_submission(queue, submission));
     return device->ops->queue_submit(queue, submission);
 }
 

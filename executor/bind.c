@@ -122,6 +122,8 @@ berth_status berth_executor__open_devices(berth_session *session) {
         berth_arena_new_array(session->arena, berth_session_physical, program->device_count);
     session->devices =
         berth_arena_new_array(session->arena, berth_session_device, program->device_count);
+    session->queues =
+        berth_arena_new_array(session->arena, berth_session_queue, program->queue_count);
     session->drivers = berth_arena_new_array(session->arena, berth_driver *, program->device_count);
     BERTH_TRY(check_bindings(session));
     for (uint32_t d = 0; d < program->device_count; ++d) {
@@ -165,38 +167,39 @@ static berth_status reserve(const berth_session *session, uint32_t queue) {
         if (batch->step_count > command_count) command_count = batch->step_count;
         if (batch->wait_count > wait_count) wait_count = batch->wait_count;
     }
-    return berth_queue_reserve(session->devices[queue].queue, session->schedule.values[queue] + 1,
+    return berth_queue_reserve(session->queues[queue].queue, session->schedule.values[queue] + 1,
                                command_count + 2, wait_count + 2);  // shared memory: there and back
 }
 
 // The lock is held only while the pointer changes hands: cancel may look at it from another thread.
-static berth_semaphore *exchange_semaphore(berth_session *session, uint32_t device,
+static berth_semaphore *exchange_semaphore(berth_session *session, uint32_t queue,
                                            berth_semaphore *semaphore) {
     pthread_mutex_lock(&session->lock);
-    berth_semaphore *old = session->devices[device].semaphore;
-    session->devices[device].semaphore = semaphore;
+    berth_semaphore *old = session->queues[queue].semaphore;
+    session->queues[queue].semaphore = semaphore;
     pthread_mutex_unlock(&session->lock);
     return old;
 }
 
 berth_status berth_executor__open_queues(berth_session *session) {
-    for (uint32_t d = 0; d < session->program->device_count; ++d) {
-        berth_session_device *device = &session->devices[d];
-        if (session->schedule.values[d] == 0) continue;
-        BERTH_TRY(berth_queue_open(device->device, &device->queue));
-        BERTH_TRY(reserve(session, d));
+    const berth_program *program = session->program;
+    for (uint32_t q = 0; q < program->queue_count; ++q) {
+        if (session->schedule.values[q] == 0) continue;
+        berth_device *device = session->devices[program->queues[q].device].device;
+        BERTH_TRY(berth_queue_open(device, program->queues[q].kind, &session->queues[q].queue));
+        BERTH_TRY(reserve(session, q));
         berth_semaphore *semaphore = NULL;
         BERTH_TRY(berth_semaphore_create(session->allocator, 0, &semaphore));
-        exchange_semaphore(session, d, semaphore);
+        exchange_semaphore(session, q, semaphore);
     }
     session->submitted_runs = 0;
     return BERTH_OK;
 }
 
 void berth_executor__fail_timelines(berth_session *session, const char *reason) {
-    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+    for (uint32_t q = 0; q < session->program->queue_count; ++q) {
         pthread_mutex_lock(&session->lock);
-        berth_semaphore *semaphore = session->devices[d].semaphore;
+        berth_semaphore *semaphore = session->queues[q].semaphore;
         if (semaphore) berth_semaphore_retain(semaphore);
         pthread_mutex_unlock(&session->lock);
         if (!semaphore) continue;
@@ -206,14 +209,14 @@ void berth_executor__fail_timelines(berth_session *session, const char *reason) 
 }
 
 void berth_executor__close_queues(berth_session *session) {
-    if (!session->devices) return;
+    if (!session->queues) return;
     berth_executor__fail_timelines(session, "the session gave up this run");
-    for (uint32_t d = 0; d < session->program->device_count; ++d) {
-        berth_queue_destroy(session->devices[d].queue);
-        session->devices[d].queue = NULL;
+    for (uint32_t q = 0; q < session->program->queue_count; ++q) {
+        berth_queue_destroy(session->queues[q].queue);
+        session->queues[q].queue = NULL;
     }
-    for (uint32_t d = 0; d < session->program->device_count; ++d) {
-        berth_semaphore *semaphore = exchange_semaphore(session, d, NULL);
+    for (uint32_t q = 0; q < session->program->queue_count; ++q) {
+        berth_semaphore *semaphore = exchange_semaphore(session, q, NULL);
         if (semaphore) berth_semaphore_release(semaphore);
     }
 }

@@ -60,17 +60,17 @@ static void make_hand_over(berth_session_batch *batch, berth_command_kind kind,
 // what follows comes after that one.
 static void choose_asynchronous(berth_session *session) {
     const berth_schedule *schedule = &session->schedule;
-    uint32_t device_count = session->program->device_count;
+    uint32_t queue_count = session->program->queue_count;
     const berth_schedule_batch **next =
-        berth_arena_array(session->arena, device_count, sizeof(const berth_schedule_batch *));
+        berth_arena_array(session->arena, queue_count, sizeof(const berth_schedule_batch *));
     for (uint32_t i = schedule->batch_count; i-- > 0;) {
         const berth_schedule_batch *batch = &schedule->batches[i];
-        for (uint32_t d = 0; d < device_count; ++d) {
-            if (d == batch->queue || !next[d]) continue;
+        for (uint32_t q = 0; q < queue_count; ++q) {
+            if (q == batch->queue || !next[q]) continue;
             bool needs_it = false;
-            for (uint32_t w = 0; w < next[d]->wait_count && !needs_it; ++w)
-                needs_it = next[d]->waits[w].queue == batch->queue &&
-                           next[d]->waits[w].value >= batch->value;
+            for (uint32_t w = 0; w < next[q]->wait_count && !needs_it; ++w)
+                needs_it = next[q]->waits[w].queue == batch->queue &&
+                           next[q]->waits[w].value >= batch->value;
             if (!needs_it) session->batches[i].asynchronous = true;
         }
         next[batch->queue] = batch;
@@ -118,14 +118,14 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
     berth_session_batch *ready = &session->batches[index];
     for (uint32_t w = 0; w < batch->wait_count; ++w)
         ready->waits[w] = (berth_semaphore_point){
-            session->devices[batch->waits[w].queue].semaphore,
+            session->queues[batch->waits[w].queue].semaphore,
             timeline(session, batch->waits[w].queue, batch->waits[w].value)};
-    const berth_semaphore_point signal = {session->devices[batch->queue].semaphore,
+    const berth_semaphore_point signal = {session->queues[batch->queue].semaphore,
                                           timeline(session, batch->queue, batch->value)};
     uint32_t wait_count = batch->wait_count;
     if (batch->value > 1)  // the queue's order is enough, but not to stop after a failure
         ready->waits[wait_count++] = (berth_semaphore_point){signal.semaphore, signal.value - 1};
-    return berth_queue_submit(session->devices[batch->queue].queue,
+    return berth_queue_submit(session->queues[batch->queue].queue,
                               &(berth_submission){.waits = ready->waits,
                                                   .wait_count = wait_count,
                                                   .commands = ready->commands,
@@ -145,7 +145,7 @@ static berth_status submit_all(berth_session *session, bool limited, uint32_t *o
         bool last_of_queue = i + 1 == schedule->batch_count ||
                              schedule->batches[i + 1].queue != schedule->batches[i].queue;
         if (last_of_queue)
-            BERTH_TRY(berth_queue_flush(session->devices[schedule->batches[i].queue].queue));
+            BERTH_TRY(berth_queue_flush(session->queues[schedule->batches[i].queue].queue));
     }
     *out_failed_batch = BERTH_NO_INDEX;
     return BERTH_OK;
@@ -153,15 +153,15 @@ static berth_status submit_all(berth_session *session, bool limited, uint32_t *o
 
 static berth_status wait_all(berth_session *session, int64_t timeout_ns) {
     int64_t deadline_ns = berth_clock_deadline_ns(session->run_start_ns, timeout_ns);
-    for (uint32_t d = 0; d < session->program->device_count; ++d) {
-        uint32_t value = session->schedule.values[d];
+    for (uint32_t q = 0; q < session->program->queue_count; ++q) {
+        uint32_t value = session->schedule.values[q];
         if (value == 0) continue;
         int64_t left_ns = -1;
         if (deadline_ns != INT64_MAX) {
             left_ns = deadline_ns - berth_clock_ns();
             if (left_ns < 0) left_ns = 0;
         }
-        BERTH_TRY(berth_semaphore_wait(session->devices[d].semaphore, timeline(session, d, value),
+        BERTH_TRY(berth_semaphore_wait(session->queues[q].semaphore, timeline(session, q, value),
                                        left_ns));
     }
     return BERTH_OK;
@@ -173,7 +173,7 @@ static uint32_t find_failed_batch(const berth_session *session) {
     for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
         const berth_schedule_batch *batch = &session->schedule.batches[i];
         bool failed = false;
-        uint64_t value = berth_semaphore_query(session->devices[batch->queue].semaphore, &failed);
+        uint64_t value = berth_semaphore_query(session->queues[batch->queue].semaphore, &failed);
         if (failed && value < timeline(session, batch->queue, batch->value)) return i;
     }
     return BERTH_NO_INDEX;
@@ -184,7 +184,7 @@ static berth_status name_failure(const berth_session *session, uint32_t batch_in
     if (batch_index == BERTH_NO_INDEX) return failure;
     const berth_schedule_batch *batch = &session->schedule.batches[batch_index];
     const berth_program *program = session->program;
-    const char *device = program->devices[batch->queue].name;
+    const char *device = program->devices[program->queues[batch->queue].device].name;
     const char *first = program->steps[batch->steps[0]].name;
     if (batch->step_count == 1)
         return berth_status_prefix(failure, "step \"%s\" on \"%s\"", first, device);

@@ -43,6 +43,7 @@ void berth_executor__make_reports(berth_session *session) {
             .name = step->name,
             .op = step->op,
             .device = step->device,
+            .queue = step->queue,
             .is_copy = is_copy,
             .copied_bytes = is_copy ? program->tensors[step->bindings[0]].size_bytes : 0};
     }
@@ -88,32 +89,45 @@ typedef struct trace_call {
     const char *path;
 } trace_call;
 
+// A device's first queue goes by the device's name.
+static const char *queue_name(berth_arena *arena, const berth_program *program, uint32_t queue) {
+    const berth_program_queue *q = &program->queues[queue];
+    const char *device = program->devices[q->device].name;
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < queue; ++i) number += program->queues[i].device == q->device;
+    if (number == 0) return device;
+    if (q->kind == BERTH_QUEUE_TRANSFER) return berth_arena_printf(arena, "%s transfer", device);
+    return berth_arena_printf(arena, "%s queue %u", device, number);
+}
+
 static berth_status trace_body(void *user) {
     trace_call *call = user;
     berth_session_report report;
     berth_session_get_report(call->session, &report);
-    const char **tracks = berth_arena_new_array(call->arena, const char *, report.device_count + 1);
+    const berth_program *program = call->session->program;
+    uint32_t run_track = program->queue_count;
+    const char **tracks = berth_arena_new_array(call->arena, const char *, run_track + 1);
     berth_trace_event *events =
         berth_arena_new_array(call->arena, berth_trace_event, report.step_count + 1);
-    for (uint32_t d = 0; d < report.device_count; ++d) tracks[d] = report.devices[d].name;
-    tracks[report.device_count] = "run";
+    for (uint32_t q = 0; q < run_track; ++q) tracks[q] = queue_name(call->arena, program, q);
+    tracks[run_track] = "run";
     for (uint32_t i = 0; i < report.step_count; ++i) {
         const berth_session_step_report *step = &report.steps[i];
         events[i] = (berth_trace_event){.name = step->name,
                                         .category = step->is_copy ? "copy" : "kernel",
                                         .detail = step->op,
                                         .size_bytes = step->copied_bytes,
-                                        .track = step->device,
+                                        .track = step->queue,
                                         .start_ns = step->start_ns,
                                         .end_ns = step->end_ns};
     }
-    events[report.step_count] = (berth_trace_event){.name = call->session->program->name,
+    events[report.step_count] = (berth_trace_event){.name = program->name,
                                                     .category = "run",
-                                                    .track = report.device_count,
+                                                    .track = run_track,
                                                     .start_ns = report.run_start_ns,
                                                     .end_ns = report.run_end_ns};
-    return berth_trace_write(call->path, call->session->program->name, tracks,
-                             report.device_count + 1, events, report.step_count + 1);
+    return berth_trace_write(call->path, program->name, tracks, run_track + 1, events,
+                             report.step_count + 1);
 }
 
 berth_status berth_session_write_trace(berth_session *session, const char *path) {

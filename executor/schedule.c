@@ -26,9 +26,9 @@ typedef struct scheduler {
 // newest.
 static void find_needed_waits(scheduler *s, uint32_t i) {
     const berth_program_step *step = &s->program->steps[i];
-    uint32_t *known = s->known + (size_t)step->device * s->program->device_count;
+    uint32_t *known = s->known + (size_t)step->queue * s->program->queue_count;
     for (uint32_t w = 0; w < step->wait_count; ++w) {
-        uint32_t *seen = &known[s->program->steps[step->waits[w]].device];
+        uint32_t *seen = &known[s->program->steps[step->waits[w]].queue];
         if (step->waits[w] + 1 > *seen)
             *seen = step->waits[w] + 1;
         else
@@ -37,8 +37,7 @@ static void find_needed_waits(scheduler *s, uint32_t i) {
             s->needed[i] = berth_arena_new_array(s->arena, uint32_t, step->wait_count);
         uint32_t count = 0;  // replaces an older wait on the same queue
         for (uint32_t n = 0; n < s->needed_count[i]; ++n)
-            if (s->program->steps[s->needed[i][n]].device !=
-                s->program->steps[step->waits[w]].device)
+            if (s->program->steps[s->needed[i][n]].queue != s->program->steps[step->waits[w]].queue)
                 s->needed[i][count++] = s->needed[i][n];
         s->needed[i][count++] = step->waits[w];
         s->needed_count[i] = count;
@@ -61,13 +60,13 @@ static void close_batch(scheduler *s, uint32_t queue) {
 }
 
 static void add_step(scheduler *s, uint32_t i) {
-    uint32_t queue = s->program->steps[i].device;
+    uint32_t queue = s->program->steps[i].queue;
     if (s->needed_count[i]) close_batch(s, queue);
     open_batch *open = &s->open[queue];
     for (uint32_t n = 0; n < s->needed_count[i]; ++n) {
         uint32_t other = s->needed[i][n];  // it ended its batch, which is closed
         berth_vec_push(s->arena, &open->waits,
-                       (berth_schedule_wait){s->program->steps[other].device, s->batch_of[other]});
+                       (berth_schedule_wait){s->program->steps[other].queue, s->batch_of[other]});
     }
     berth_vec_push(s->arena, &open->steps, i);
     if (s->waited_for[i]) close_batch(s, queue);
@@ -81,18 +80,18 @@ static int compare_batches(const void *a, const void *b) {
 
 berth_schedule berth_schedule_make(berth_arena *arena, const berth_program *program) {
     scheduler s = {.arena = arena, .program = program};
-    uint32_t devices = program->device_count;
+    uint32_t queues = program->queue_count;
     uint32_t steps = program->step_count;
-    s.known = berth_arena_array(arena, (size_t)devices * devices, sizeof(uint32_t));
+    s.known = berth_arena_array(arena, (size_t)queues * queues, sizeof(uint32_t));
     s.waited_for = berth_arena_new_array(arena, bool, steps);
     s.needed = berth_arena_new_array(arena, uint32_t *, steps);
     s.needed_count = berth_arena_new_array(arena, uint32_t, steps);
-    s.open = berth_arena_new_array(arena, open_batch, devices);
-    s.values = berth_arena_new_array(arena, uint32_t, devices);
+    s.open = berth_arena_new_array(arena, open_batch, queues);
+    s.values = berth_arena_new_array(arena, uint32_t, queues);
     s.batch_of = berth_arena_new_array(arena, uint32_t, steps);
     for (uint32_t i = 0; i < steps; ++i) find_needed_waits(&s, i);
     for (uint32_t i = 0; i < steps; ++i) add_step(&s, i);
-    for (uint32_t q = 0; q < devices; ++q) close_batch(&s, q);
+    for (uint32_t q = 0; q < queues; ++q) close_batch(&s, q);
     if (s.batches.count)
         qsort(s.batches.data, s.batches.count, sizeof(*s.batches.data), compare_batches);
     return (berth_schedule){

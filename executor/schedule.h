@@ -12,12 +12,12 @@
 #include "artifact/program.h"
 
 typedef struct berth_schedule_wait {
-    uint32_t queue;  // device index
+    uint32_t queue;  // of the program
     uint32_t value;  // of its timeline within the run
 } berth_schedule_wait;
 
 typedef struct berth_schedule_batch {
-    uint32_t queue;         // device index
+    uint32_t queue;         // of the program
     uint32_t value;         // the queue's timeline reaches it after this batch
     const uint32_t *steps;  // indices into the program's steps, ascending
     uint32_t step_count;
@@ -28,11 +28,11 @@ typedef struct berth_schedule_batch {
 typedef struct berth_schedule {
     const berth_schedule_batch *batches;  // ordered by first step: every wait is for an earlier one
     uint32_t batch_count;
-    const uint32_t *values;  // per device: its timeline after a run; 0 = no steps
+    const uint32_t *values;  // per queue: its timeline after a run; 0 = no steps
 } berth_schedule;
 
 // Makes the schedule of a verified program in the arena, inside berth_arena_try.
-// O(steps + waits + devices²).
+// O(steps + waits + queues²).
 berth_schedule berth_schedule_make(berth_arena *arena, const berth_program *program);
 
 #endif  // BERTH_EXECUTOR_SCHEDULE_H_

@@ -98,10 +98,10 @@ typedef struct berth_session_device_report {
     const char *kind;
     const char *physical_name;  // the driver's device
     uint32_t kernel_count;      // dispatches per run
-    uint32_t copy_count;        // copies per run, on this device's queue
+    uint32_t copy_count;        // copies per run, on this device's queues
     int64_t kernel_ns;          // of the last run, when profiling
     int64_t copy_ns;
-    int64_t busy_ns;        // of both; steps of one queue do not overlap
+    int64_t busy_ns;        // of both; steps of one queue do not overlap, those of several may
     uint64_t memory_bytes;  // planned, in its pools: the sum of the next three
     uint64_t workspace_bytes;
     uint64_t constant_bytes;
@@ -114,6 +114,7 @@ typedef struct berth_session_step_report {
     const char *name;
     const char *op;
     uint32_t device;
+    uint32_t queue;  // of the program
     bool is_copy;
     uint64_t copied_bytes;
     int64_t start_ns;  // base/clock.h; 0 when not profiling

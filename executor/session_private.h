@@ -21,13 +21,17 @@ typedef struct berth_session_physical {
 typedef struct berth_session_device {
     uint32_t physical;               // index
     berth_device *device;            // NULL when the program does nothing with it
-    berth_queue *queue;              // NULL when no step runs on it
-    berth_semaphore *semaphore;      // its timeline
     berth_executable **executables;  // by the program's executables; NULL where not needed
     uint32_t *kernels;               // by the program's kernels: index in the executable
     berth_buffer **pools;    // by the program's pools: its own buffer over a shared one, else NULL
     berth_buffer **tensors;  // by the program's tensors: views of these
 } berth_session_device;
+
+// One of the program's queues.
+typedef struct berth_session_queue {
+    berth_queue *queue;          // NULL when no step runs on it
+    berth_semaphore *semaphore;  // its timeline
+} berth_session_queue;
 
 // Parts of a shared pool in the view of one device, which change hands between it and the others.
 typedef struct berth_session_segments {
@@ -56,6 +60,7 @@ struct berth_session {
     berth_session_physical *physicals;
     uint32_t physical_count;
     berth_session_device *devices;
+    berth_session_queue *queues;
     berth_buffer **pools;                        // NULL for constant pools used in place
     BERTH_VEC(berth_session_segments) segments;  // of shared pools
     berth_buffer **roots;      // per constant: its own buffer where the pool is used in place
@@ -68,7 +73,7 @@ struct berth_session {
     berth_session_batch *batches;
     berth_command_timing *timings;  // per step; NULL when not profiling
 
-    pthread_mutex_t lock;  // of the `semaphore` pointers of the devices; nothing is called under it
+    pthread_mutex_t lock;  // of the `semaphore` pointers of the queues; nothing is called under it
     bool lock_made;
     bool broken;              // the last run failed: queues and semaphores must be made anew
     uint64_t submitted_runs;  // since the semaphores were made

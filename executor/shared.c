@@ -176,7 +176,7 @@ static void collect_uses(sharing *s) {
     const berth_program *program = session->program;
     for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
         const berth_schedule_batch *batch = &session->schedule.batches[i];
-        uint32_t party = party_of(s, batch->queue);
+        uint32_t party = party_of(s, program->queues[batch->queue].device);
         for (uint32_t k = 0; k < batch->step_count; ++k) {
             const berth_program_step *step = &program->steps[batch->steps[k]];
             uint32_t count =
@@ -310,9 +310,10 @@ static void hand_to_batches(sharing *s, uint32_t k, berth_buffer *const *views) 
 static berth_status hand_over(const berth_session *session, uint32_t device, bool to_host,
                               berth_buffer *const *buffers, uint32_t count, bool read_only) {
     berth_queue *queue = NULL;  // any of the physical device
-    for (uint32_t d = 0; d < session->program->device_count && !queue; ++d)
-        if (session->devices[d].device == session->devices[device].device)
-            queue = session->devices[d].queue;
+    for (uint32_t q = 0; q < session->program->queue_count && !queue; ++q)
+        if (session->devices[session->program->queues[q].device].device ==
+            session->devices[device].device)
+            queue = session->queues[q].queue;
     if (!queue) return BERTH_OK;  // no step runs on it
     berth_command command = {.kind = to_host ? BERTH_COMMAND_TO_HOST : BERTH_COMMAND_TO_DEVICE,
                              .hand_over = {buffers, count, read_only}};

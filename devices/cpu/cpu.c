@@ -99,7 +99,9 @@ static berth_status cpu_queue_start(berth_queue *queue, const berth_command *com
 
 static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
 
-static berth_status cpu_queue_open(berth_device *device, berth_queue **out_queue) {
+static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
+                                   berth_queue **out_queue) {
+    (void)kind;  // every queue has a thread of its own
     berth_host_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();
     berth_status status = berth_host_queue_init(queue, device, &cpu_queue_ops);

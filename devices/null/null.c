@@ -134,7 +134,9 @@ static berth_status null_queue_start(berth_queue *queue, const berth_command *co
 
 static const berth_host_queue_ops null_queue_ops = {.start = null_queue_start};
 
-static berth_status null_queue_open(berth_device *device, berth_queue **out_queue) {
+static berth_status null_queue_open(berth_device *device, berth_queue_kind kind,
+                                    berth_queue **out_queue) {
+    (void)kind;  // every queue has a thread of its own
     null_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();
     berth_status status = berth_host_queue_init(&queue->base, device, &null_queue_ops);

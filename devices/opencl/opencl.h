@@ -95,7 +95,8 @@ BERTH_MUST_USE berth_status berth_opencl__dispatch(const opencl_device *device,
                                                    cl_command_queue queue,
                                                    const berth_command *command, cl_event *event);
 // queue.c
-BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue **out_queue);
+BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue_kind kind,
+                                                     berth_queue **out_queue);
 void berth_opencl__queue_destroy(berth_queue *queue);
 
 #endif  // BERTH_DEVICES_OPENCL_OPENCL_H_

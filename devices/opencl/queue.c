@@ -217,7 +217,9 @@ static const berth_host_queue_ops opencl_queue_ops = {
     .record_destroy = opencl_record_destroy,
 };
 
-berth_status berth_opencl__queue_open(berth_device *base, berth_queue **out_queue) {
+berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
+                                      berth_queue **out_queue) {
+    (void)kind;  // the driver chooses the engine by the commands
     const opencl_device *device = (const opencl_device *)base;
     opencl_queue *queue = berth_calloc(base->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();

@@ -39,6 +39,13 @@ static void make_devices(maker *m) {
     }
     m->program->devices = devices;
     m->program->device_count = count;
+    berth_program_queue *queues = berth_arena_new_array(m->arena, berth_program_queue, count + 2);
+    uint32_t extra = pick(m, 3);
+    for (uint32_t i = 0; i < count; ++i) queues[i] = (berth_program_queue){i, BERTH_QUEUE_COMPUTE};
+    for (uint32_t i = 0; i < extra; ++i)
+        queues[count + i] = (berth_program_queue){pick(m, count), BERTH_QUEUE_TRANSFER};
+    m->program->queues = queues;
+    m->program->queue_count = count + extra;
 }
 
 // Pools: per device a workspace and a constant pool, and one of input and output on the cpu.
@@ -170,7 +177,8 @@ static bool make_copy(maker *m, berth_program_step *step, uint32_t *bindings) {
 static void make_step(maker *m, berth_program_step *steps, uint32_t i) {
     const berth_program *p = m->program;
     berth_program_step *step = &steps[i];
-    step->device = pick(m, p->device_count);
+    step->queue = pick(m, p->queue_count);
+    step->device = p->queues[step->queue].device;
     step->name = name_of(m, "step", i);
     step->op = pick(m, 2) ? "Conv+Relu" : "Add";
     uint32_t *bindings = berth_arena_new_array(m->arena, uint32_t, 4);
@@ -178,7 +186,11 @@ static void make_step(maker *m, berth_program_step *steps, uint32_t i) {
     if (pick(m, 3) == 0 && make_copy(m, step, bindings)) {
         step->kind = BERTH_STEP_COPY;
         step->op = "copy";
+        bool shared = p->pools[p->tensors[bindings[0]].pool].shared_with ||
+                      p->pools[p->tensors[bindings[1]].pool].shared_with;
+        if (shared) step->queue = step->device;  // the first queue of the device
     } else {
+        step->queue = step->device;
         step->kind = BERTH_STEP_DISPATCH;
         do step->kernel = pick(m, p->kernel_count);
         while (step->kernel % 2 != (step->device ? 1 : 0));
@@ -195,8 +207,21 @@ static void make_step(maker *m, berth_program_step *steps, uint32_t i) {
     }
     uint32_t *waits = berth_arena_new_array(m->arena, uint32_t, i);
     for (uint32_t w = 0; w < i; ++w)
-        if (steps[w].device != step->device && pick(m, 3) == 0) waits[step->wait_count++] = w;
+        if (steps[w].queue != step->queue && pick(m, 3) == 0) waits[step->wait_count++] = w;
     step->waits = waits;
+}
+
+static void make_attachments(maker *m) {
+    uint32_t count = pick(m, 3);
+    berth_program_attachment *attached =
+        berth_arena_new_array(m->arena, berth_program_attachment, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        attached[i].name = name_of(m, "kernels/", i);
+        attached[i].size_bytes = pick(m, 300);
+        attached[i].data = random_bytes(m, (size_t)attached[i].size_bytes);
+    }
+    m->program->attachments = attached;
+    m->program->attachment_count = count;
 }
 
 static void make_placements(maker *m) {
@@ -232,6 +257,7 @@ berth_program *random_program(berth_arena *arena, uint64_t seed) {
     for (uint32_t i = 0; i < p->step_count; ++i) make_step(&m, steps, i);
     p->steps = steps;
     make_placements(&m);
+    make_attachments(&m);
     return p;
 }
 
@@ -335,12 +361,22 @@ const char *program_difference(const berth_program *a, const berth_program *b) {
              a->tensor_count == b->tensor_count && a->constant_count == b->constant_count &&
              a->input_count == b->input_count && a->output_count == b->output_count &&
              a->executable_count == b->executable_count && a->kernel_count == b->kernel_count &&
-             a->step_count == b->step_count && a->placement_count == b->placement_count,
+             a->step_count == b->step_count && a->placement_count == b->placement_count &&
+             a->queue_count == b->queue_count && a->attachment_count == b->attachment_count,
          "counts");
     SAME_TEXT(a->name, b->name, "name");
     SAME_TEXT(a->target_json, b->target_json, "target");
     SAME_TEXT(a->executor, b->executor, "executor");
     SAME(a->predicted_ns == b->predicted_ns, "predicted_ns");
+    for (uint32_t i = 0; i < a->queue_count; ++i)
+        SAME(a->queues[i].device == b->queues[i].device && a->queues[i].kind == b->queues[i].kind,
+             "queue");
+    for (uint32_t i = 0; i < a->attachment_count; ++i) {
+        const berth_program_attachment *x = &a->attachments[i], *y = &b->attachments[i];
+        SAME_TEXT(x->name, y->name, "attachment name");
+        SAME(x->size_bytes == y->size_bytes && same_bytes(x->data, y->data, x->size_bytes),
+             "attachment");
+    }
     for (uint32_t i = 0; i < a->device_count; ++i) {
         const berth_program_device *x = &a->devices[i], *y = &b->devices[i];
         SAME_TEXT(x->name, y->name, "device name");

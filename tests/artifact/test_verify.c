@@ -8,6 +8,7 @@
 typedef struct sample {
     berth_program program;
     berth_program_device devices[2];
+    berth_program_queue queues[3];
     berth_program_pool pools[4];
     berth_program_tensor tensors[7];
     berth_program_constant constants[2];
@@ -40,6 +41,9 @@ static berth_program_tensor tensor_at(uint32_t pool, uint64_t offset_bytes) {
 static void make_memory(sample *s) {
     s->devices[CPU] = (berth_program_device){"cpu:0", "cpu", 0, false, "{}"};
     s->devices[GPU] = (berth_program_device){"opencl:0", "opencl", 0, false, "{}"};
+    s->queues[CPU] = (berth_program_queue){CPU, BERTH_QUEUE_COMPUTE};
+    s->queues[GPU] = (berth_program_queue){GPU, BERTH_QUEUE_COMPUTE};
+    s->queues[2] = (berth_program_queue){GPU, BERTH_QUEUE_TRANSFER};
     static const uint32_t pool_device[4] = {CPU, CPU, CPU, GPU};
     static const berth_pool_usage usage[4] = {BERTH_POOL_IO, BERTH_POOL_WORKSPACE,
                                               BERTH_POOL_CONSTANT, BERTH_POOL_WORKSPACE};
@@ -80,6 +84,7 @@ static void make_code(sample *s) {
     static const uint32_t device[4] = {CPU, GPU, GPU, GPU};
     for (int i = 0; i < 4; ++i)
         s->steps[i] = (berth_program_step){.kind = i % 2 ? BERTH_STEP_COPY : BERTH_STEP_DISPATCH,
+                                           .queue = device[i],
                                            .device = device[i],
                                            .kernel = device[i],
                                            .bindings = s->bindings[i],
@@ -100,6 +105,8 @@ static void make_sample(sample *s) {
                                  .executor = "graph",
                                  .devices = s->devices,
                                  .device_count = 2,
+                                 .queues = s->queues,
+                                 .queue_count = 3,
                                  .pools = s->pools,
                                  .pool_count = 4,
                                  .tensors = s->tensors,
@@ -248,7 +255,15 @@ Test(artifact_verify, devices_reach_shared_pools) {
     X((s.pools[3].alignment_bytes = 2, s.tensors[5].offset_bytes = 2),                             \
       "tensors[5].dtype: elements of 4 bytes")                                                     \
     X(s.steps[2].kind = (berth_step_kind)5, "steps[2].kind")                                       \
-    X(s.steps[2].device = 9, "steps[2].device")                                                    \
+    X(s.program.queues = NULL, "queues: missing")                                                  \
+    X(s.program.queue_count = 5000, "queues: 5000; at most")                                       \
+    X(s.queues[1].device = 2, "queues[1].device: 2 of 2 devices")                                  \
+    X(s.queues[2].kind = (berth_queue_kind)2, "queues[2].kind")                                    \
+    X(s.steps[2].queue = 3, "steps[2].queue: 3 of 3")                                              \
+    X(s.steps[2].device = CPU, "steps[2].device: 0, but queues[1] is of device 1")                 \
+    X(s.steps[2].queue = 2, "steps[2]: a dispatch on queues[2], which is for copies only")         \
+    X((s.pools[3].shared_with = 1, s.steps[1].queue = 2),                                          \
+      "steps[1].bindings[1]: tensors[5] is in a shared pool, which only the first")                \
     X(s.steps[2].kernel = 2, "steps[2].kernel: 2 of 2")                                            \
     X(s.steps[2].kernel = 0, "steps[2].kernel: code for cpu on device \"opencl:0\"")               \
     X(s.steps[2].bindings = NULL, "steps[2].bindings: missing")                                    \

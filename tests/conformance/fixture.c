@@ -77,7 +77,7 @@ static void open_devices(conformance_fixture *f) {
     for (uint32_t i = 0; i < 2; ++i) {
         check_ok(berth_device_open(f->driver, i % f->row->device_count, &f->row->options,
                                    &f->devices[i]));
-        check_ok(berth_queue_open(f->devices[i], &f->queues[i]));
+        check_ok(berth_queue_open(f->devices[i], BERTH_QUEUE_COMPUTE, &f->queues[i]));
     }
     check_ok(berth_driver_open("cpu", f->allocator, &f->host_driver));
     check_ok(berth_device_open(f->host_driver, 0, &(berth_device_options){.thread_count = 1},

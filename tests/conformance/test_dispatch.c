@@ -105,7 +105,7 @@ CONFORMANCE(dispatch, runs_on_two_queues) {
     load_kernels(f);
     uint32_t add_one = find_kernel(f, "add_one", 1, 1);
     berth_queue *second = NULL;
-    check_ok(berth_queue_open(f->devices[0], &second));
+    check_ok(berth_queue_open(f->devices[0], BERTH_QUEUE_COMPUTE, &second));
     adder adders[2] = {{.queue = f->queues[0]}, {.queue = second}};
     berth_buffer *buffers[2];
     berth_command commands[2];
@@ -269,7 +269,7 @@ static berth_status try_all(conformance_fixture *f, berth_allocator allocator,
                             const berth_executable_image *image, attempt *a) {
     BERTH_TRY(berth_driver_open(f->row->kind, allocator, &a->driver));
     BERTH_TRY(berth_device_open(a->driver, 0, &f->row->options, &a->device));
-    BERTH_TRY(berth_queue_open(a->device, &a->queue));
+    BERTH_TRY(berth_queue_open(a->device, BERTH_QUEUE_COMPUTE, &a->queue));
     BERTH_TRY(berth_buffer_allocate(a->device, 0, 100000, &a->buffer));
     BERTH_TRY(berth_buffer_view(a->buffer, 0, 64, &a->view));
     BERTH_TRY(berth_executable_load(a->device, image, &a->executable));

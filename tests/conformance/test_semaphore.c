@@ -220,7 +220,7 @@ CONFORMANCE(semaphore, threads_pass_a_token) {
     worker workers[THREADS];
     for (int i = 0; i < THREADS; ++i) {
         workers[i] = (worker){.f = f, .mine = ring[i], .next = ring[i + 1], .buffer = buffer};
-        check_ok(berth_queue_open(f->devices[0], &workers[i].queue));
+        check_ok(berth_queue_open(f->devices[0], BERTH_QUEUE_COMPUTE, &workers[i].queue));
         cr_assert_eq(pthread_create(&workers[i].thread, NULL, pass_on, &workers[i]), 0);
     }
     for (uint64_t round = 1; round <= ROUNDS; ++round) {

@@ -51,10 +51,39 @@ CONFORMANCE(submit, chain_on_one_semaphore) {
     berth_buffer_free(buffer);
 }
 
+// A queue for copies: copies and fills there, nothing else, in order with what others signal.
+CONFORMANCE(submit, transfer_queues_copy) {
+    enum { BYTES = 4096 };
+    berth_queue *transfer = NULL;
+    check_ok(berth_queue_open(f->devices[0], BERTH_QUEUE_TRANSFER, &transfer));
+    berth_buffer *a = make_buffer(f->devices[0], BYTES);
+    berth_buffer *b = make_buffer(f->devices[0], BYTES);
+    berth_semaphore *turn = make_semaphore(f, 0);
+    const berth_command fill = {.kind = BERTH_COMMAND_FILL, .fill = {a, 0, BYTES, 0x11223344, 4}};
+    const berth_command copy = copy_command(a, 0, b, 0, BYTES);
+    check_ok(submit(transfer, &copy, 1, turn, 1, turn, 2));
+    check_ok(submit(f->queues[0], &fill, 1, turn, 0, turn, 1));
+    check_ok(berth_queue_flush(f->queues[0]));
+    check_ok(berth_queue_flush(transfer));
+    check_ok(berth_semaphore_wait(turn, 2, -1));
+    uint32_t back[BYTES / 4];
+    read_buffer(b, back, sizeof(back));
+    for (int i = 0; i < BYTES / 4; ++i) cr_assert_eq(back[i], 0x11223344);
+    const berth_command hand_over = {.kind = BERTH_COMMAND_TO_DEVICE};
+    berth_status refused = berth_queue_run(transfer, &hand_over, 1);
+    cr_assert_eq(berth_status_code(refused), BERTH_INCOMPATIBLE);
+    berth_status_free(refused);
+    berth_queue_destroy(transfer);
+    berth_semaphore_release(turn);
+    berth_buffer_free(a);
+    berth_buffer_free(b);
+}
+
 CONFORMANCE(submit, queues_take_turns) {
     enum { ROUNDS = 25, BYTES = 256 };
     berth_queue *queues[3] = {f->queues[0]};
-    for (int i = 1; i < 3; ++i) check_ok(berth_queue_open(f->devices[0], &queues[i]));
+    for (int i = 1; i < 3; ++i)
+        check_ok(berth_queue_open(f->devices[0], BERTH_QUEUE_COMPUTE, &queues[i]));
     berth_buffer *buffers[3];
     for (int i = 0; i < 3; ++i) buffers[i] = make_buffer(f->devices[0], BYTES);
     berth_semaphore *turn = make_semaphore(f, 0);
@@ -148,7 +177,7 @@ CONFORMANCE(submit, release_in_flight) {
     enum { BYTES = 3000 };
     uint32_t alignment = berth_device_get_info(f->devices[0])->memories[0].alignment_bytes;
     berth_queue *queue = NULL;
-    check_ok(berth_queue_open(f->devices[0], &queue));
+    check_ok(berth_queue_open(f->devices[0], BERTH_QUEUE_COMPUTE, &queue));
     berth_buffer *a = make_buffer(f->devices[0], BYTES + alignment), *view = NULL;
     berth_buffer *b = make_buffer(f->devices[0], BYTES), *host = make_buffer(f->host_device, BYTES);
     check_ok(berth_buffer_view(a, alignment, BYTES, &view));

@@ -38,7 +38,7 @@ static const char opencl_code[] =
     "    long i = get_global_id(0); if (i < n) y[i] = x[i] * (float)factor;\n"
     "}\n";
 
-enum { group_items = 64, alignment = 128 };
+enum { group_items = 64, alignment = 128, first_transfer = 1000 };
 
 typedef struct tensor_use {
     uint32_t writer;  // BERTH_NO_INDEX = none
@@ -51,6 +51,7 @@ struct builder {
     uint32_t shared_device;
     uint64_t shared_with;
     BERTH_VEC(berth_program_device) devices;
+    BERTH_VEC(uint32_t) transfers;  // queues beyond those of the devices: their devices
     BERTH_VEC(berth_program_pool) pools;
     BERTH_VEC(berth_program_tensor) tensors;
     BERTH_VEC(tensor_use) uses;  // per tensor
@@ -76,6 +77,11 @@ uint32_t builder_device(builder *b, const char *kind, uint32_t virtual_id) {
                                    .target_json = "{}"};
     berth_vec_push(b->arena, &b->devices, device);
     return b->devices.count - 1;
+}
+
+uint32_t builder_transfer_queue(builder *b, uint32_t device) {
+    berth_vec_push(b->arena, &b->transfers, device);
+    return b->transfers.count - 1;
 }
 
 void builder_share(builder *b, uint32_t device, uint64_t with) {
@@ -139,7 +145,7 @@ uint32_t builder_output(builder *b, uint32_t cpu_device, const char *name, uint3
 // ---- steps ----
 
 static void wait_for(builder *b, berth_program_step *step, uint32_t *waits, uint32_t earlier) {
-    if (earlier == BERTH_NO_INDEX || b->steps.data[earlier].device == step->device) return;
+    if (earlier == BERTH_NO_INDEX || b->steps.data[earlier].queue == step->queue) return;
     for (uint32_t i = 0; i < step->wait_count; ++i)
         if (waits[i] == earlier) return;
     waits[step->wait_count++] = earlier;
@@ -190,6 +196,7 @@ uint32_t builder_dispatch(builder *b, uint32_t device, const char *entry, const 
     const int64_t constants[2] = {items, factor};
     berth_program_step step = {
         .kind = BERTH_STEP_DISPATCH,
+        .queue = device,
         .device = device,
         .kernel = b->kernels.count - 1,
         .bindings = berth_arena_copy(b->arena, tensors, count * sizeof(*tensors)),
@@ -200,8 +207,15 @@ uint32_t builder_dispatch(builder *b, uint32_t device, const char *entry, const 
 }
 
 uint32_t builder_copy(builder *b, uint32_t device, uint32_t from, uint32_t to) {
+    return builder_transfer(b, BERTH_NO_INDEX, device, from, to);
+}
+
+uint32_t builder_transfer(builder *b, uint32_t transfer_queue, uint32_t device, uint32_t from,
+                          uint32_t to) {
     const uint32_t bindings[2] = {from, to};
+    bool apart = transfer_queue != BERTH_NO_INDEX;  // its number once all devices are known
     berth_program_step step = {.kind = BERTH_STEP_COPY,
+                               .queue = apart ? first_transfer + transfer_queue : device,
                                .device = device,
                                .bindings = berth_arena_copy(b->arena, bindings, sizeof(bindings)),
                                .name = berth_arena_printf(b->arena, "copy%u", b->steps.count),
@@ -247,11 +261,22 @@ berth_program *builder_finish(builder *b, const char *opencl_source) {
         if (strcmp(b->devices.data[d].kind, "cpu") != 0) kind = b->devices.data[d].kind;
     images[1] = (berth_executable_image){kind,          BERTH_FORMAT_OPENCL_C, "",
                                          opencl_source, strlen(opencl_source), ""};
+    berth_program_queue *queues = berth_arena_new_array(
+        b->arena, berth_program_queue, (size_t)b->devices.count + b->transfers.count);
+    for (uint32_t d = 0; d < b->devices.count; ++d) queues[d].device = d;
+    for (uint32_t t = 0; t < b->transfers.count; ++t)
+        queues[b->devices.count + t] =
+            (berth_program_queue){b->transfers.data[t], BERTH_QUEUE_TRANSFER};
+    for (uint32_t i = 0; i < b->steps.count; ++i)
+        if (b->steps.data[i].queue >= first_transfer)
+            b->steps.data[i].queue += b->devices.count - first_transfer;
     *p = (berth_program){.name = p->name,
                          .target_json = "{}",
                          .executor = "graph",
                          .devices = b->devices.data,
                          .device_count = b->devices.count,
+                         .queues = queues,
+                         .queue_count = b->devices.count + b->transfers.count,
                          .pools = b->pools.data,
                          .pool_count = b->pools.count,
                          .tensors = b->tensors.data,

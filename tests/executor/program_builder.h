@@ -29,6 +29,11 @@ uint32_t builder_dispatch(builder *b, uint32_t device, const char *entry, const 
                           uint32_t count, int64_t factor);
 uint32_t builder_copy(builder *b, uint32_t device, uint32_t from, uint32_t to);
 
+// A queue of `device` for copies, besides the one that it has; and a copy there.
+uint32_t builder_transfer_queue(builder *b, uint32_t device);
+uint32_t builder_transfer(builder *b, uint32_t transfer_queue, uint32_t device, uint32_t from,
+                          uint32_t to);
+
 // Compiles the code and gives the program. `opencl_source` NULL = the right one.
 berth_program *builder_finish(builder *b, const char *opencl_source);
 

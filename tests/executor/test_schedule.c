@@ -18,19 +18,19 @@ static void teardown(void) {
 TestSuite(schedule, .init = setup, .fini = teardown);
 
 typedef struct row {
-    uint32_t device;
+    uint32_t queue;
     uint32_t waits[3];
     uint32_t wait_count;
 } row;
 
-static berth_program make_program(const row *rows, uint32_t count, uint32_t device_count) {
+static berth_program make_program(const row *rows, uint32_t count, uint32_t queue_count) {
     berth_program_step *steps = berth_arena_new_array(arena, berth_program_step, count);
     for (uint32_t i = 0; i < count; ++i) {
-        steps[i].device = rows[i].device;
+        steps[i].queue = rows[i].queue;
         steps[i].waits = rows[i].waits;
         steps[i].wait_count = rows[i].wait_count;
     }
-    return (berth_program){.steps = steps, .step_count = count, .device_count = device_count};
+    return (berth_program){.steps = steps, .step_count = count, .queue_count = queue_count};
 }
 
 Test(schedule, one_queue_is_one_batch) {
@@ -55,9 +55,9 @@ Test(schedule, no_steps_no_batches) {
 // f g by the wait.
 Test(schedule, cuts_only_where_queues_meet) {
     static const row rows[] = {
-        {.device = 0}, {.device = 0}, {.device = 1, .waits = {1}, .wait_count = 1},
-        {.device = 1}, {.device = 0}, {.device = 0, .waits = {3}, .wait_count = 1},
-        {.device = 0}};
+        {.queue = 0}, {.queue = 0}, {.queue = 1, .waits = {1}, .wait_count = 1},
+        {.queue = 1}, {.queue = 0}, {.queue = 0, .waits = {3}, .wait_count = 1},
+        {.queue = 0}};
     berth_program program = make_program(rows, 7, 2);
     berth_schedule s = berth_schedule_make(arena, &program);
     cr_assert_eq(s.batch_count, 4);
@@ -75,11 +75,11 @@ Test(schedule, cuts_only_where_queues_meet) {
 // The second wait for step 0 or an older one is covered by the first; so is a wait beside a newer
 // one on its queue.
 Test(schedule, drops_waits_that_earlier_ones_cover) {
-    static const row rows[] = {{.device = 0},
-                               {.device = 0},
-                               {.device = 1, .waits = {0, 1}, .wait_count = 2},
-                               {.device = 1, .waits = {0}, .wait_count = 1},
-                               {.device = 1, .waits = {1}, .wait_count = 1}};
+    static const row rows[] = {{.queue = 0},
+                               {.queue = 0},
+                               {.queue = 1, .waits = {0, 1}, .wait_count = 2},
+                               {.queue = 1, .waits = {0}, .wait_count = 1},
+                               {.queue = 1, .waits = {1}, .wait_count = 1}};
     berth_program program = make_program(rows, 5, 2);
     berth_schedule s = berth_schedule_make(arena, &program);
     cr_assert_eq(s.batch_count, 2);
@@ -93,14 +93,14 @@ static uint32_t next_random(uint64_t *state, uint32_t limit) {
     return (uint32_t)(*state >> 33) % limit;
 }
 
-static const row *random_rows(uint64_t seed, uint32_t count, uint32_t device_count) {
+static const row *random_rows(uint64_t seed, uint32_t count, uint32_t queue_count) {
     row *rows = berth_arena_new_array(arena, row, count);
     uint64_t state = seed;
     for (uint32_t i = 0; i < count; ++i) {
-        rows[i].device = next_random(&state, device_count);
+        rows[i].queue = next_random(&state, queue_count);
         for (uint32_t w = 0; i && w < 3; ++w) {
             uint32_t earlier = next_random(&state, i);
-            if (next_random(&state, 3) == 0 && rows[earlier].device != rows[i].device)
+            if (next_random(&state, 3) == 0 && rows[earlier].queue != rows[i].queue)
                 rows[i].waits[rows[i].wait_count++] = earlier;
         }
     }
@@ -117,16 +117,16 @@ static void check_waits(const berth_program *program, const berth_schedule *s) {
         for (uint32_t i = 0; i < s->batches[b].step_count; ++i, ++seen)
             batch_of[s->batches[b].steps[i]] = b;
     cr_assert_eq(seen, program->step_count);
-    uint32_t devices = program->device_count;
+    uint32_t queues = program->queue_count;
     uint32_t *begun =
-        berth_arena_new_array(arena, uint32_t, s->batch_count * devices);  // known when b begins
-    uint32_t *last = berth_arena_new_array(arena, uint32_t, devices);      // newest batch + 1
+        berth_arena_new_array(arena, uint32_t, s->batch_count * queues);  // known when b begins
+    uint32_t *last = berth_arena_new_array(arena, uint32_t, queues);      // newest batch + 1
     for (uint32_t b = 0; b < s->batch_count; ++b) {
         const berth_schedule_batch *batch = &s->batches[b];
-        uint32_t *known = &begun[b * devices];
+        uint32_t *known = &begun[b * queues];
         cr_assert(b == 0 || batch->steps[0] > s->batches[b - 1].steps[0]);
         if (last[batch->queue])
-            memcpy(known, &begun[(last[batch->queue] - 1) * devices], devices * sizeof(*known));
+            memcpy(known, &begun[(last[batch->queue] - 1) * queues], queues * sizeof(*known));
         cr_assert_eq(batch->value,
                      last[batch->queue] ? s->batches[last[batch->queue] - 1].value + 1 : 1);
         known[batch->queue] = batch->value - 1;
@@ -140,7 +140,7 @@ static void check_waits(const berth_program *program, const berth_schedule *s) {
         last[batch->queue] = b + 1;
         for (uint32_t i = 0; i < batch->step_count; ++i) {
             const berth_program_step *step = &program->steps[batch->steps[i]];
-            cr_assert_eq(step->device, batch->queue);
+            cr_assert_eq(step->queue, batch->queue);
             cr_assert(i == 0 || batch->steps[i] > batch->steps[i - 1]);
             for (uint32_t w = 0; w < step->wait_count; ++w) {
                 const berth_schedule_batch *other = &s->batches[batch_of[step->waits[w]]];
@@ -153,10 +153,10 @@ static void check_waits(const berth_program *program, const berth_schedule *s) {
 
 Test(schedule, random_programs_keep_every_wait) {
     for (uint64_t seed = 1; seed <= 300; ++seed) {
-        uint32_t device_count = 1 + (uint32_t)(seed % 4);
+        uint32_t queue_count = 1 + (uint32_t)(seed % 4);
         uint32_t count = (uint32_t)(seed % 60);
         berth_program program =
-            make_program(random_rows(seed, count, device_count), count, device_count);
+            make_program(random_rows(seed, count, queue_count), count, queue_count);
         berth_schedule schedule = berth_schedule_make(arena, &program);
         check_waits(&program, &schedule);
     }

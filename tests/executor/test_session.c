@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "artifact/file.h"
+#include "base/file.h"
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "executor/session.h"
@@ -430,4 +431,49 @@ Test(session, empty_tensors_and_programs) {
         berth_session_open(berth_allocator_system(), builder_finish(b, NULL), NULL, &session));
     assert_ok(berth_session_run(session, -1));
     berth_session_close(session);
+}
+
+// A copy on a queue of its own goes on while a kernel of the same device still runs, and its trace
+// has a row of its own; on the same queue it comes after the kernel.
+static void check_beside(bool apart) {
+    builder *b = builder_create(arena, "beside");
+    uint32_t cpu = builder_device(b, "cpu", 0);
+    uint32_t x = builder_input(b, cpu, "x", count);
+    uint32_t slow = builder_output(b, cpu, "slow", count);
+    uint32_t copied = builder_output(b, cpu, "copied", count);
+    uint32_t kernel = builder_dispatch(b, cpu, "sleep", (uint32_t[]){x, slow}, 2, 100);
+    uint32_t copy = apart ? builder_transfer(b, builder_transfer_queue(b, cpu), cpu, x, copied)
+                          : builder_copy(b, cpu, x, copied);
+    berth_session *session = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), builder_finish(b, NULL),
+                                 &(berth_session_options){.profile = true}, &session));
+    for (int run = 0; run < 2; ++run) {
+        float *given = berth_session_input(session, 0)->data;
+        for (int i = 0; i < count; ++i) given[i] = (float)(i + run);
+        assert_ok(berth_session_run(session, -1));
+        for (uint32_t o = 0; o < 2; ++o)
+            cr_assert_eq(((const float *)berth_session_output(session, o)->data)[7],
+                         (float)(7 + run));
+        berth_session_report report;
+        berth_session_get_report(session, &report);
+        if (apart)
+            cr_assert_lt(report.steps[copy].end_ns, report.steps[kernel].end_ns);
+        else
+            cr_assert_geq(report.steps[copy].start_ns, report.steps[kernel].end_ns);
+        cr_assert_eq(report.steps[copy].queue, apart);
+    }
+    char path[] = "/tmp/berth-trace-XXXXXX";
+    close(mkstemp(path));
+    assert_ok(berth_session_write_trace(session, path));
+    char *text = NULL;
+    size_t length = 0;
+    assert_ok(berth_file_read(arena, path, 1 << 20, &text, &length));
+    unlink(path);
+    cr_assert_eq(strstr(text, "cpu:0 transfer") != NULL, apart);
+    berth_session_close(session);
+}
+
+Test(session, copies_on_a_queue_of_their_own_run_beside_kernels) {
+    check_beside(true);
+    check_beside(false);
 }

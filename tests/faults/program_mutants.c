@@ -59,13 +59,17 @@ static uint8_t *build(berth_arena *arena, size_t *out_size_bytes) {
 
 // Changes one to three places outside of code and constants.
 static void mutate(uint8_t *data, size_t size_bytes, uint64_t *state) {
-    berth_file_section sections[BERTH_SECTION_COUNT];
-    memcpy(sections, data + sizeof(berth_file_header), sizeof(sections));
+    berth_file_header header;
+    berth_file_section sections[BERTH_SECTION_KINDS];
+    memcpy(&header, data, sizeof(header));
+    memcpy(sections, data + sizeof(header), header.section_count * sizeof(*sections));
     for (uint64_t n = next_random(state) % 3 + 1; n > 0;) {
         size_t at = next_random(state) % size_bytes;
         bool code = false;
-        for (uint32_t s = BERTH_SECTION_IMAGES; s <= BERTH_SECTION_CONSTANT_DATA; ++s)
-            code |= at >= sections[s].offset_bytes &&
+        for (uint32_t s = 0; s < header.section_count; ++s)
+            code |= (sections[s].kind == BERTH_SECTION_IMAGES ||
+                     sections[s].kind == BERTH_SECTION_CONSTANT_DATA) &&
+                    at >= sections[s].offset_bytes &&
                     at < sections[s].offset_bytes + sections[s].size_bytes;
         if (code) continue;
         --n;

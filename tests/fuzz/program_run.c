@@ -57,7 +57,9 @@ static berth_status start(berth_queue *queue, const berth_command *commands, uin
     return berth_host_queue_run_commands(queue->device, commands, count, dispatch);
 }
 
-static berth_status queue_open(berth_device *device, berth_queue **out_queue) {
+static berth_status queue_open(berth_device *device, berth_queue_kind kind,
+                               berth_queue **out_queue) {
+    (void)kind;
     static const berth_host_queue_ops ops = {.start = start};
     berth_host_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();

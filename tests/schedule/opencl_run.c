@@ -58,7 +58,7 @@ static berth_status run(runner *r) {
         berth_arena_printf(c->arena, "%s%s", berth_codegen_opencl.preamble(c->arena), code.source);
     BERTH_TRY(berth_driver_open("opencl", berth_allocator_system(), &r->driver));
     BERTH_TRY(berth_device_open(r->driver, 0, NULL, &r->device));
-    BERTH_TRY(berth_queue_open(r->device, &r->queue));
+    BERTH_TRY(berth_queue_open(r->device, BERTH_QUEUE_COMPUTE, &r->queue));
     berth_executable_image image = {.device_kind = "opencl",
                                     .format = berth_codegen_opencl.format,
                                     .options = "",

@@ -177,7 +177,7 @@ static void stress_queues(uint64_t rounds) {
                               .index = i,
                               .senders = PLAYERS,
                               .rounds = rounds};
-        check_ok(berth_queue_open(device, &senders[i].queue), "queue");
+        check_ok(berth_queue_open(device, BERTH_QUEUE_COMPUTE, &senders[i].queue), "queue");
         check(pthread_create(&senders[i].thread, NULL, send, &senders[i]) == 0, "thread");
     }
     for (int i = 0; i < PLAYERS; ++i) {
