@@ -77,7 +77,8 @@ static berth_expr gelu(berth_lower *c, const berth_op *op, berth_expr x) {
 // Integers too: the bias need not be one, so they are computed as floats.
 static berth_expr shrink(berth_lower *c, const berth_op *op, berth_expr given) {
     berth_dtype own = dtype_of(c, given);
-    berth_dtype t = berth_dtype_is_float(own) ? own : BERTH_DTYPE_F32;
+    bool wide = berth_dtype_size_bytes(own) > 2;  // more digits than a float has
+    berth_dtype t = berth_dtype_is_float(own) ? own : wide ? BERTH_DTYPE_F64 : BERTH_DTYPE_F32;
     berth_expr x = x_cast(c, t, given);
     berth_expr lambda = num(c, t, attr_float(c, op, "lambd", 0.5));
     berth_expr bias = num(c, t, attr_float(c, op, "bias", 0));

@@ -71,26 +71,50 @@ static berth_expr widen(tiler *t, berth_expr id) {
 // ---- update
 // ---------------------------------------------------------------------------------------------------------
 
-// Vector loads that all rows share are loaded once.
-static berth_expr hoist_load(berth_tfn *fn, berth_expr load, void *user) {
-    tiler *t = user;
-    const berth_expr_node node = fn->exprs.data[load];
-    berth_buf_scope scope = fn->bufs.data[node.load.buf].scope;
-    if (node.lanes == 1 || scope == BERTH_SCOPE_REGISTER) return 0;
-    for (int i = 0; i < node.index_count; ++i)
-        if (berth_tfn_uses_var(fn, berth_tfn_load_indices(fn, load)[i], t->row.var)) return 0;
-    berth_var var = berth_tfn_let_var(fn, "w", (berth_dtype)node.dtype, node.lanes, false);
-    emit(t, berth_tfn_let(fn, var, load));
-    return berth_tfn_var_ref(fn, var);
+static bool loads_vectors(const berth_tfn *fn, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return false;
+    if (node->kind == BERTH_EXPR_LOAD)
+        return node->lanes > 1 && fn->bufs.data[node->load.buf].scope != BERTH_SCOPE_REGISTER;
+    return loads_vectors(fn, node->a) || loads_vectors(fn, node->b) || loads_vectors(fn, node->c);
 }
 
-static void emit_update(tiler *t, berth_expr update, bool hoist) {
+// Vector loads that all rows share are loaded once. A load that a condition guards is made under
+// that condition only, so there the choice as a whole is what is shared.
+static berth_expr hoist(tiler *t, berth_expr id, berth_expr *done, uint32_t done_count) {
+    berth_tfn *fn = t->fn;
+    if (!id || (id < done_count && done[id])) return id ? done[id] : 0;
+    const berth_expr_node node = fn->exprs.data[id];
+    bool plain =
+        node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT || node.kind == BERTH_EXPR_VAR;
+    bool whole = node.kind == BERTH_EXPR_LOAD || node.kind == BERTH_EXPR_SELECT;
+    berth_expr result = id;
+    if (whole && node.lanes > 1 && loads_vectors(fn, id) &&
+        !berth_tfn_uses_var(fn, id, t->row.var) && !berth_tfn_uses_var(fn, id, t->marker)) {
+        berth_var var = berth_tfn_let_var(fn, "w", (berth_dtype)node.dtype, node.lanes, false);
+        emit(t, berth_tfn_let(fn, var, id));
+        result = berth_tfn_var_ref(fn, var);
+    } else if (!plain && !whole) {
+        berth_expr a = hoist(t, node.a, done, done_count);
+        berth_expr b = hoist(t, node.b, done, done_count);
+        result = berth_tfn_rebuild(fn, id, a, b, hoist(t, node.c, done, done_count));
+    }
+    if (id < done_count) done[id] = result;
+    return result;
+}
+
+static void emit_update(tiler *t, berth_expr update, bool shared) {
     berth_tfn *fn = t->fn;
     berth_expr by_column[MAX_POSITIONS];
     for (int64_t c = 0; c < t->column.extent; ++c) {
         berth_expr *map = position_map(t, 0, c, false);
         by_column[c] = berth_tfn_substitute(fn, update, map, t->marker);
-        if (hoist) by_column[c] = berth_replace_loads(fn, by_column[c], hoist_load, t);
+        if (!shared) continue;
+        uint32_t count = fn->exprs.count;
+        berth_expr *done = berth_arena_new_array(fn->module->arena, berth_expr, count);
+        by_column[c] = hoist(t, by_column[c], done, count);
     }
     for (int64_t r = 0; r < t->row.extent; ++r)
         for (int64_t c = 0; c < t->column.extent; ++c) {

@@ -30,11 +30,15 @@ static double f_gelu(double x, bool tanh_form) {
 }
 
 static double f_hard_sigmoid(double x, double alpha, double beta) {
-    return fmax(0, fmin(1, alpha * x + beta));
+    return isnan(x) ? x : fmax(0, fmin(1, alpha * x + beta));
 }
 
 static double f_elu(double x, double alpha) {
     return x < 0 ? alpha * expm1(x) : x;
+}
+
+static double f_elu_scaled(double x, double alpha) {
+    return alpha * expm1(x / alpha);
 }
 
 static double f_shrink(double x, double bias, double lambda) {
@@ -71,7 +75,7 @@ static double unary_f64(berth_op_kind kind, double x, const unary_params *p) {
     case BERTH_OP_THRESHOLDED_RELU: return x > p->alpha ? x : 0;
     case BERTH_OP_ELU: return f_elu(x, p->alpha);
     case BERTH_OP_SELU: return x > 0 ? p->beta * x : p->beta * p->alpha * expm1(x);
-    case BERTH_OP_CELU: return fmax(0, x) + fmin(0, p->alpha * expm1(x / p->alpha));
+    case BERTH_OP_CELU: return isnan(x) ? x : fmax(0, x) + fmin(0, f_elu_scaled(x, p->alpha));
     case BERTH_OP_SIGMOID: return f_sigmoid(x);
     case BERTH_OP_HARD_SIGMOID: return f_hard_sigmoid(x, p->alpha, p->beta);
     case BERTH_OP_HARD_SWISH: return x * f_hard_sigmoid(x, 1.0 / 6, 0.5);
@@ -105,6 +109,9 @@ static unary_params read_params(const berth_eval_context *ctx) {
         if (rows[i].kind != ctx->op->kind) continue;
         params.alpha = berth_eval__float(ctx, rows[i].alpha_name, rows[i].alpha);
         params.beta = berth_eval__float(ctx, rows[i].beta_name, rows[i].beta);
+        if (ctx->inputs[0].dtype != BERTH_DTYPE_F32) continue;
+        params.alpha = (double)(float)params.alpha;  // as kernels hold them
+        params.beta = (double)(float)params.beta;
     }
     return params;
 }
@@ -436,9 +443,10 @@ berth_status berth_eval__clip(berth_eval_context *ctx) {
     bool is_unsigned = !berth_dtype_is_signed(x->dtype);
     for (int64_t i = 0; i < count; ++i) {
         if (berth_dtype_is_float(x->dtype)) {
-            double value = berth_tensor_get_f64(x, i);
-            if (low && value < berth_tensor_get_f64(low, 0)) value = berth_tensor_get_f64(low, 0);
-            if (high && value > berth_tensor_get_f64(high, 0))
+            double value = berth_tensor_get_f64(x, i);  // min(max(x, low), high), with their NaN
+            if (low && !(value >= berth_tensor_get_f64(low, 0)) && !isnan(value))
+                value = berth_tensor_get_f64(low, 0);
+            if (high && !(value <= berth_tensor_get_f64(high, 0)) && !isnan(value))
                 value = berth_tensor_get_f64(high, 0);
             berth_eval__set_f64(&ctx->outputs[0], i, value);
         } else {

@@ -1,4 +1,5 @@
 // Data movement by indices: gather, scatter, one_hot.
+#include <math.h>
 #include <string.h>
 
 #include "ir/eval/internal.h"
@@ -91,6 +92,7 @@ static berth_status combine(berth_tensor *out, int64_t offset, const berth_tenso
     if (berth_dtype_is_float(out->dtype)) {
         double a = berth_tensor_get_f64(out, offset), b = berth_tensor_get_f64(updates, i);
         double sum = what == ADD ? a + b : what == MUL ? a * b : (what == MIN) == (b < a) ? b : a;
+        if (isnan(a) || isnan(b)) sum = NAN;  // as min and max have it
         berth_eval__set_f64(out, offset, sum);
         return BERTH_OK;
     }

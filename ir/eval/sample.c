@@ -15,7 +15,12 @@ typedef struct sampler {
     char mode;     // 'l'inear, 'n'earest, 'c'ubic
     char padding;  // 'z'eros, 'b'order, 'r'eflection
     bool align_corners;
+    bool single;  // coordinates are held as f32: where the nearest pixel changes depends on it
 } sampler;
+
+static double held(const sampler *s, double x) {
+    return s->single ? (double)(float)x : x;
+}
 
 // x mirrored at low and high until it lies between them.
 static double reflect(double x, double low, double high) {
@@ -30,8 +35,8 @@ static double reflect(double x, double low, double high) {
 
 static double coordinate(const sampler *s, int d, double normalised) {
     double extent = (double)s->extents[d];
-    double x = s->align_corners ? (normalised + 1) / 2 * (extent - 1)
-                                : ((normalised + 1) * extent - 1) / 2;
+    double x = held(s, normalised + 1);
+    x = s->align_corners ? held(s, x / 2 * (extent - 1)) : held(s, held(s, x * extent) - 1) / 2;
     double low = s->align_corners ? 0 : -0.5;
     double high = s->align_corners ? extent - 1 : extent - 0.5;
     if (s->mode == 'n') x = nearbyint(x);
@@ -102,7 +107,8 @@ berth_status berth_eval__grid_sample(berth_eval_context *ctx) {
     sampler s = {.spatial = x->rank - 2,
                  .mode = mode[0] == 'b' ? mode[2] : mode[0],  // bilinear, bicubic: older names
                  .padding = berth_eval__string(ctx, "padding_mode", "zeros")[0],
-                 .align_corners = berth_eval__int(ctx, "align_corners", 0) != 0};
+                 .align_corners = berth_eval__int(ctx, "align_corners", 0) != 0,
+                 .single = grid->dtype == BERTH_DTYPE_F32};
     if (!strchr("lnc", s.mode) || !strchr("zbr", s.padding))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "mode or padding_mode is not known");
     if (grid->rank != x->rank || grid->dims[0] != x->dims[0] ||
@@ -157,7 +163,8 @@ static int64_t samples_inside(const roi_grid *g, int d, int64_t extent, int64_t 
                               int64_t *out_first) {
     double step = g->bin[d] / (double)g->samples[d];
     double begin = g->start[d] + (double)bin * g->bin[d];
-    double first = floor((-2 - begin) / step), end = ceil(((double)extent + 2 - begin) / step);
+    double low = (-2 - begin) / step, high = ((double)extent + 2 - begin) / step;
+    double first = floor(step < 0 ? high : low), end = ceil(step < 0 ? low : high);
     *out_first = first > 0 ? first < (double)g->samples[d] ? (int64_t)first : g->samples[d] : 0;
     int64_t last = end > 0 ? end < (double)g->samples[d] ? (int64_t)end : g->samples[d] : 0;
     return last > *out_first ? last - *out_first : 0;

@@ -266,6 +266,7 @@ static const char *differ(const berth_tensor *expected, const berth_tensor *got,
 }
 
 static double tolerance_of(berth_dtype dtype, double wanted) {
+    if (wanted == 0) return 0;
     if (dtype == BERTH_DTYPE_F64) return 1e-12 > wanted ? 1e-12 : wanted;
     if (dtype == BERTH_DTYPE_F16) return 4e-3;
     return dtype == BERTH_DTYPE_BF16 ? 3e-2 : wanted;
@@ -393,7 +394,8 @@ const char *compare_function(berth_module *module, berth_func_id function,
     return NULL;
 }
 
-static const char *run_case(const char *text, const berth_target *target, berth_arena *arena) {
+static const char *run_case(const char *text, const berth_target *target, double tolerance,
+                            berth_arena *arena) {
     berth_module *module = berth_module_create(arena, "case");
     berth_func_id function = BERTH_NONE;
     parsed p;
@@ -408,7 +410,7 @@ static const char *run_case(const char *text, const berth_target *target, berth_
     }
     const char *refusal = berth_lower_check(
         module, function, berth_graph_get(module, function)->ops.count - 1, arena);
-    const char *problem = compare_function(module, function, given, target, 7, 1e-5, arena);
+    const char *problem = compare_function(module, function, given, target, 7, tolerance, arena);
     if (refusal && !problem)
         return berth_arena_printf(arena, "berth_lower_check refuses: %s", refusal);
     return problem;
@@ -417,20 +419,26 @@ static const char *run_case(const char *text, const berth_target *target, berth_
 typedef struct run_request {
     const char *text;
     const berth_target *target;
+    double tolerance;
     berth_arena *arena;
     const char *problem;
 } run_request;
 
 static berth_status run_body(void *user) {
     run_request *r = user;
-    r->problem = run_case(r->text, r->target, r->arena);
+    r->problem = run_case(r->text, r->target, r->tolerance, r->arena);
     return BERTH_OK;
 }
 
-const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena) {
-    run_request r = {text, target, arena, NULL};
+const char *op_case_compare(const char *text, const berth_target *target, double tolerance,
+                            berth_arena *arena) {
+    run_request r = {text, target, tolerance, arena, NULL};
     berth_status status = berth_arena_try(arena, run_body, &r);
     return status ? message_of(status, "memory", arena) : r.problem;
+}
+
+const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena) {
+    return op_case_compare(text, target, 1e-5, arena);
 }
 
 void with_target(const char *text, void (*body)(const berth_target *target)) {

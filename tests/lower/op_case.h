@@ -17,6 +17,11 @@
 //   target: when not NULL, the function is scheduled for it before it runs
 const char *op_case_run(const char *text, const berth_target *target, berth_arena *arena);
 
+// The same within a tolerance, relative to 1 + |expected| (0: the same numbers, and of NaN that it
+// is one). What fails begins with "build:", "lower:", "eval:" or "interpret:".
+const char *op_case_compare(const char *text, const berth_target *target, double tolerance,
+                            berth_arena *arena);
+
 // Builds the function of a case only: @main, with the operands that are no constants as parameters.
 berth_status op_case_build(const char *text, berth_module *module, berth_func_id *out_function);
 
