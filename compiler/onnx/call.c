@@ -12,6 +12,7 @@ berth_status onnx_call_fail(const onnx_call *call, berth_code code, const char *
     va_start(arguments, format);
     berth_status status = berth_status_make_at_v(code, __FILE__, __LINE__, format, arguments);
     va_end(arguments);
+    if (code == BERTH_UNSUPPORTED) call->im->refused = call->node;
     return berth_status_prefix(status, "%s",
                                berth_loc_describe(call->im->module, call->loc, call->im->scratch));
 }

@@ -117,6 +117,18 @@ static void bind_outputs(onnx_importer *im, const onnx_node *node, const berth_v
     }
 }
 
+// Builds nodes where `saved` did.
+static void come_back(onnx_importer *im, const onnx_importer *saved) {
+    im->region = saved->region;
+    im->scope = saved->scope;
+    im->opset = saved->opset;
+    im->frame = saved->frame;
+    im->frame_function = saved->frame_function;
+    im->declared = saved->declared;
+    im->prefix = saved->prefix;
+    im->call_depth = saved->call_depth;
+}
+
 // ---- model-local functions ----
 
 static berth_status inline_function(onnx_importer *im, const onnx_node *node,
@@ -161,13 +173,7 @@ static berth_status inline_function(onnx_importer *im, const onnx_node *node,
                                      "%s: function %s does not make its output \"%s\"", im->file,
                                      function->name, function->outputs.data[i]);
     }
-    im->opset = saved.opset;
-    im->scope = saved.scope;
-    im->frame = saved.frame;
-    im->frame_function = saved.frame_function;
-    im->declared = saved.declared;
-    im->prefix = saved.prefix;
-    im->call_depth = saved.call_depth;
+    come_back(im, &saved);
     bind_outputs(im, node, outputs, node->outputs.count);
     return BERTH_OK;
 }
@@ -180,6 +186,53 @@ static berth_status check_outputs(const onnx_call *call) {
             return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "%s has no output %u",
                                   call->node->op_type, i);
     return BERTH_OK;
+}
+
+static berth_status build_call(onnx_call *call) {
+    onnx_importer *im = call->im;
+    const onnx_node *node = call->node;
+    const char *missing = onnx_missing_reason(node);
+    if (missing)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED, "the operator cannot be imported (%s)",
+                              missing);
+    if (im->opset < call->row->first_opset)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "%s of opset %lld (the oldest form read is that of opset %d)",
+                              node->op_type, (long long)im->opset, call->row->first_opset);
+    BERTH_TRY(check_attrs(call));
+    call->inputs = berth_arena_new_array(im->scratch, berth_value_id, node->inputs.count + 1);
+    for (uint32_t i = 0; i < node->inputs.count; ++i) {
+        call->inputs[i] = lookup(im, node->inputs.data[i]);
+        if (call->inputs[i] != BERTH_NONE) call->input_count = i + 1;
+    }
+    call->outputs = berth_arena_new_array(im->scratch, berth_value_id, node->outputs.count + 2);
+    for (uint32_t i = 0; i < node->outputs.count + 2; ++i) call->outputs[i] = BERTH_NONE;
+    for (uint32_t i = 0; i < node->outputs.count; ++i)
+        if (*node->outputs.data[i]) call->output_count = i + 1;
+    BERTH_TRY(call->row->build(call));
+    return check_outputs(call);
+}
+
+// A node that cannot be imported is an error only where it runs: in a branch of an If, an operation
+// takes its place that says so, should the branch be chosen.
+//   kept: operations of the region before the node
+static berth_status put_off(onnx_call *call, uint32_t kept, berth_status why) {
+    onnx_importer *im = call->im;
+    berth_graph *graph = berth_graph_get(im->module, im->function);
+    berth_region *region = &graph->regions.data[im->region];
+    for (uint32_t i = kept; i < region->ops.count; ++i)
+        graph->ops.data[region->ops.data[i]].region = BERTH_NONE;
+    region->ops.count = kept;
+    call->output_count = call->node->outputs.count;
+    berth_op_id op = berth_graph_add_op(im->module, im->function, im->region, BERTH_OP_NOT_IMPORTED,
+                                        NULL, 0, call->output_count, call->loc);
+    berth_attrs_set_string(im->module, onnx_call_op_attrs(call, op), "reason",
+                           berth_status_message(why));
+    berth_status_free(why);
+    call->outputs = berth_arena_new_array(im->scratch, berth_value_id, call->output_count + 1);
+    for (uint32_t i = 0; i < call->output_count; ++i)
+        call->outputs[i] = onnx_call_result(call, op, i);
+    return onnx_call_infer(call, op);
 }
 
 static berth_status build_node(onnx_importer *im, const onnx_node *given) {
@@ -196,24 +249,17 @@ static berth_status build_node(onnx_importer *im, const onnx_node *given) {
                       .node = &node,
                       .row = onnx_row_find(node.op_type),
                       .loc = berth_loc_node(im->module, im->file, name, node.op_type)};
-    if (!call.row || !call.row->build || *node.domain)
-        return onnx_call_fail(&call, BERTH_UNSUPPORTED, "the operator cannot be imported");
-    if (im->opset < call.row->first_opset)
-        return onnx_call_fail(&call, BERTH_UNSUPPORTED,
-                              "%s of opset %lld (the oldest form read is that of opset %d)",
-                              node.op_type, (long long)im->opset, call.row->first_opset);
-    BERTH_TRY(check_attrs(&call));
-    call.inputs = berth_arena_new_array(im->scratch, berth_value_id, node.inputs.count + 1);
-    for (uint32_t i = 0; i < node.inputs.count; ++i) {
-        call.inputs[i] = lookup(im, node.inputs.data[i]);
-        if (call.inputs[i] != BERTH_NONE) call.input_count = i + 1;
+    const onnx_importer saved = *im;
+    const berth_graph *graph = berth_graph_get(im->module, im->function);
+    uint32_t kept = graph->regions.data[im->region].ops.count;
+    im->refused = NULL;
+    berth_status status = build_call(&call);
+    graph = berth_graph_get(im->module, im->function);
+    if (status && im->refused == &node && berth_graph_is_conditional(graph, saved.region)) {
+        come_back(im, &saved);
+        status = put_off(&call, kept, status);
     }
-    call.outputs = berth_arena_new_array(im->scratch, berth_value_id, node.outputs.count + 2);
-    for (uint32_t i = 0; i < node.outputs.count + 2; ++i) call.outputs[i] = BERTH_NONE;
-    for (uint32_t i = 0; i < node.outputs.count; ++i)
-        if (*node.outputs.data[i]) call.output_count = i + 1;
-    BERTH_TRY(call.row->build(&call));
-    BERTH_TRY(check_outputs(&call));
+    BERTH_TRY(status);
     bind_outputs(im, &node, call.outputs, call.output_count);
     return BERTH_OK;
 }

@@ -60,6 +60,7 @@ typedef struct onnx_importer {
     BERTH_VEC(const onnx_value *) declared_values;
     const char *prefix;  // "caller/" for node names inside functions
     int call_depth;
+    const onnx_node *refused;  // the last one that onnx_call_fail called UNSUPPORTED
 } onnx_importer;
 
 typedef struct onnx_call onnx_call;
@@ -97,8 +98,11 @@ BERTH_MUST_USE berth_status onnx_build_subgraph(onnx_importer *im, const onnx_gr
 // Errors: INVALID_ARGUMENT (a cycle, a value nobody makes, one made twice).
 BERTH_MUST_USE berth_status onnx_sort_nodes(onnx_importer *im, const onnx_graph *graph,
                                             uint32_t **out_order);
-// unsupported.c: UNSUPPORTED with all operators that cannot be imported.
+// unsupported.c: UNSUPPORTED with all operators that cannot be imported, but for those in branches
+// of an If, which may not run (they become BERTH_OP_NOT_IMPORTED).
 BERTH_MUST_USE berth_status onnx_check_operators(onnx_importer *im);
+// Why a node that calls no function cannot be imported, NULL when it can.
+const char *onnx_missing_reason(const onnx_node *node);
 // The model-local function a node calls, or NULL. Once before: onnx_index_functions.
 void onnx_index_functions(onnx_importer *im);
 const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node);

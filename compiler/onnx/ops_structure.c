@@ -6,6 +6,7 @@
 // ---- Constant ----
 
 static berth_status located(const onnx_call *call, berth_status status) {
+    if (berth_status_code(status) == BERTH_UNSUPPORTED) call->im->refused = call->node;
     return berth_status_prefix(status, "%s",
                                berth_loc_describe(call->im->module, call->loc, call->im->scratch));
 }

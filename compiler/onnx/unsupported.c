@@ -58,6 +58,13 @@ static void add_missing(survey *s, const onnx_node *node, const char *reason) {
     op->count++;
 }
 
+const char *onnx_missing_reason(const onnx_node *node) {
+    const onnx_row *row = onnx_row_find(node->op_type);
+    if (*node->domain) return "not ONNX's own operator set";
+    if (!row) return "unknown operator";
+    return row->build ? NULL : row->attrs;
+}
+
 static void survey_graph(survey *s, const onnx_graph *graph, int depth);
 
 static void survey_node(survey *s, const onnx_node *node, int depth) {
@@ -69,13 +76,9 @@ static void survey_node(survey *s, const onnx_node *node, int depth) {
         survey_graph(s, &function->body, depth + 1);
         return;
     }
-    const onnx_row *row = *node->domain ? NULL : onnx_row_find(node->op_type);
-    if (*node->domain)
-        add_missing(s, node, "not ONNX's own operator set");
-    else if (!row)
-        add_missing(s, node, "unknown operator");
-    else if (!row->build)
-        add_missing(s, node, row->attrs);
+    const char *reason = onnx_missing_reason(node);
+    if (reason) add_missing(s, node, reason);
+    if (!*node->domain && strcmp(node->op_type, "If") == 0) return;
     for (uint32_t i = 0; i < node->attrs.count; ++i)
         if (node->attrs.data[i].graph) survey_graph(s, node->attrs.data[i].graph, depth + 1);
 }

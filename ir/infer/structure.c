@@ -373,3 +373,10 @@ berth_status berth_infer__winograd_output(berth_infer *x) {
     berth_infer__set(x, 0, berth_infer__in(x, 0).dtype, 4, shape);
     return BERTH_OK;
 }
+
+// An error, which a branch that may not run excuses (berth_graph_excuse).
+berth_status berth_infer__not_imported(berth_infer *x) {
+    const char *reason = berth_attrs_string(x->module, &x->op->attrs, "reason", "");
+    return berth_status_make(BERTH_UNSUPPORTED, "%s",
+                             *reason ? reason : "an operation that could not be imported");
+}
