@@ -287,55 +287,37 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
     }
 }
 
-// Whole numbers up to 2^22 are where adding 1.5 * 2^23 rounds an f32 to nearest even (Cody and
-// Waite).
-#define MAX_NEAR 4194304.0
-
-static bool small_float_const(const berth_c_printer *p, berth_expr id) {
+// round(x), or round(x) plus a whole number that the type `to` holds.
+static bool rounds(const berth_c_printer *p, berth_expr id, berth_dtype to, berth_expr *out_x,
+                   int *out_zero) {
     const berth_expr_node *node = node_of(p, id);
-    if (node->kind == BERTH_EXPR_BROADCAST) node = node_of(p, node->a);
-    return node->kind == BERTH_EXPR_FLOAT && fabs(node->f) <= MAX_NEAR;
-}
-
-// max(low, min(high, x)) or the other way round, of constants.
-static bool is_clamped(const berth_c_printer *p, berth_expr id) {
-    const berth_expr_node *outer = node_of(p, id);
-    for (int side = 0; side < 2; ++side) {
-        bool extreme = outer->kind == BERTH_EXPR_BINARY &&
-                       (outer->op == BERTH_BINARY_MAX || outer->op == BERTH_BINARY_MIN);
-        if (!extreme || !small_float_const(p, side ? outer->b : outer->a)) continue;
-        const berth_expr_node *inner = node_of(p, side ? outer->a : outer->b);
-        bool other =
-            inner->kind == BERTH_EXPR_BINARY &&
-            inner->op == (outer->op == BERTH_BINARY_MAX ? BERTH_BINARY_MIN : BERTH_BINARY_MAX);
-        if (other && (small_float_const(p, inner->a) || small_float_const(p, inner->b)))
-            return true;
+    *out_zero = 0;
+    if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_ADD) {
+        const berth_expr_node *zero = node_of(p, node->b);
+        if (zero->kind == BERTH_EXPR_BROADCAST) zero = node_of(p, zero->a);
+        int bits = 8 * (int)berth_dtype_size_bytes(to) - (berth_dtype_is_signed(to) ? 1 : 0);
+        if (zero->kind != BERTH_EXPR_FLOAT || zero->f != rint(zero->f)) return false;
+        if (zero->f < (berth_dtype_is_signed(to) ? -ldexp(1, bits) : 0)) return false;
+        if (zero->f >= ldexp(1, bits)) return false;
+        *out_zero = (int)zero->f;
+        node = node_of(p, node->a);
     }
-    return false;
+    *out_x = node->a;
+    return node->kind == BERTH_EXPR_UNARY && node->op == BERTH_UNARY_ROUND &&
+           node->dtype == BERTH_DTYPE_F32;
 }
 
-// i32(round(x)) where x is clamped: one addition rounds. NaN gives some number, of which the 8 or
-// 16 bits that are kept matter to nobody.
-static const char *near_integer(berth_c_printer *p, berth_expr id) {
-    const berth_expr_node node = *node_of(p, id);
-    if (node.kind != BERTH_EXPR_CAST || node.dtype != BERTH_DTYPE_I32) return NULL;
-    const berth_expr_node round = *node_of(p, node.a);
-    if (round.kind != BERTH_EXPR_UNARY || round.op != BERTH_UNARY_ROUND ||
-        round.dtype != BERTH_DTYPE_F32 || !is_clamped(p, round.a))
-        return NULL;
-    return call(p, "near", BERTH_DTYPE_F32, node.lanes, berth_c_value(p, round.a));
-}
-
-// The whole number to be narrowed: quantisation is u8(i32(round(clamped)) + zero).
-static const char *narrowed_value(berth_c_printer *p, berth_expr id) {
-    const berth_expr_node node = *node_of(p, id);
-    if (id < p->memo_count && p->memo[id]) return p->memo[id];
-    const char *near = near_integer(p, id);
-    if (near || node.kind != BERTH_EXPR_BINARY || node.op != BERTH_BINARY_ADD)
-        return near ? near : berth_c_value(p, id);
-    near = near_integer(p, node.a);
-    if (!near) return berth_c_value(p, id);
-    return berth_arena_printf(p->arena, "(%s + %s)", near, berth_c_value(p, node.b));
+// What quantisation ends with, as one function: rounding, the zero point, saturation. NULL: it is
+// something else.
+static const char *nearest(berth_c_printer *p, berth_expr_node node) {
+    berth_dtype to = (berth_dtype)node.dtype;
+    berth_expr x = 0;
+    int zero = 0;
+    if (!berth_c_is_narrow(to) || node.is_index || !rounds(p, node.a, to, &x, &zero)) return NULL;
+    berth_c_value_type(p, to, node.lanes);
+    const char *op = berth_arena_printf(p->arena, "nearest_%s", berth_dtype_name(to));
+    return call(p, op, BERTH_DTYPE_F32, node.lanes,
+                berth_arena_printf(p->arena, "%s, %d", berth_c_value(p, x), zero));
 }
 
 static const char *cast_vector(berth_c_printer *p, berth_expr_node node, berth_dtype from,
@@ -367,10 +349,9 @@ static const char *cast_vector(berth_c_printer *p, berth_expr_node node, berth_d
 static const char *cast(berth_c_printer *p, berth_expr_node node) {
     const berth_expr_node from = *node_of(p, node.a);
     berth_dtype to = (berth_dtype)node.dtype;
-    const char *a = from.is_index ? berth_c_index(p, node.a)
-                    : from.dtype == BERTH_DTYPE_I32 && berth_c_is_narrow(to)
-                        ? narrowed_value(p, node.a)
-                        : berth_c_value(p, node.a);
+    const char *near = nearest(p, node);
+    if (near) return near;
+    const char *a = from.is_index ? berth_c_index(p, node.a) : berth_c_value(p, node.a);
     const char *type = berth_c_value_type(p, to, node.lanes);
     if (node.lanes > 1) return cast_vector(p, node, (berth_dtype)from.dtype, a);
     if (to == BERTH_DTYPE_BOOL) return berth_arena_printf(p->arena, "(%s != 0)", a);

@@ -287,24 +287,17 @@ static berth_expr quant_param(berth_lower *c, const berth_op *op, uint32_t i, in
     return in_at(c, op, i, mapped);
 }
 
-static void integer_bounds(berth_dtype dtype, double *out_low, double *out_high) {
-    int bits = (int)berth_dtype_size_bytes(dtype) * 8;
-    bool is_signed = berth_dtype_is_signed(dtype);
-    *out_low = is_signed ? -ldexp(1, bits - 1) : 0;
-    *out_high = ldexp(1, is_signed ? bits - 1 : bits) - 1;
-}
-
+// Casts of floats to integers saturate, so that nothing is left to do about the type's bounds.
 berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr scale,
                                  berth_expr zero, berth_dtype dtype) {
-    double low = 0;
-    double high = 0;
-    integer_bounds(dtype, &low, &high);
     berth_dtype t = dtype_of(c, value);
     const berth_expr_node *divisor = &c->fn->exprs.data[scale];
     bool one = divisor->kind == BERTH_EXPR_FLOAT && divisor->f == 1;
     berth_expr rounded = x_unary(c, BERTH_UNARY_ROUND, one ? value : x_div(c, value, scale));
-    if (zero) rounded = x_add(c, rounded, x_cast(c, t, zero));
-    return x_cast(c, dtype, x_max(c, num(c, t, low), x_min(c, num(c, t, high), rounded)));
+    const berth_expr_node *shift = &c->fn->exprs.data[zero];
+    bool none = !zero || (shift->kind == BERTH_EXPR_INT && shift->i == 0);
+    if (!none) rounded = x_add(c, rounded, x_cast(c, t, zero));
+    return x_cast(c, dtype, rounded);
 }
 
 static int quant_axis(berth_lower *c, const berth_op *op, int rank) {

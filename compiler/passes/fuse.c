@@ -22,8 +22,9 @@ typedef struct fuser {
     const berth_multi_target *target;
     berth_arena *scratch;
     bool fuse;
-    uint32_t *uses;      // per value
-    uint32_t *group_of;  // per op; BERTH_NONE = not grouped
+    uint32_t *uses;          // per value
+    berth_op_id *only_user;  // per value: an operation that uses it, the only one where uses is 1
+    uint32_t *group_of;      // per op; BERTH_NONE = not grouped
     BERTH_VEC(group) groups;
 } fuser;
 
@@ -100,11 +101,55 @@ static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
     }
 }
 
+// A dequantize_linear for one operation that takes several operands is not yet behind the group
+// that makes its integers: where another operand is better off in the operation's group, this one
+// would be stored as floats.
+static bool waits_for_user(const fuser *f, const berth_op *op) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    if (op->kind != BERTH_OP_DEQUANTIZE_LINEAR || f->uses[op->outputs[0]] != 1) return false;
+    berth_op_id user = f->only_user[op->outputs[0]];
+    if (user == BERTH_NONE) return false;
+    const berth_op *next = &graph->ops.data[user];
+    return berth_op_has(next->kind, BERTH_TRAIT_ELEMENTWISE) && next->input_count > 1 &&
+           next->output_count == 1 && next->device == op->device &&
+           same_shape_and_layout(f->module, graph, op->outputs[0], next->outputs[0]);
+}
+
+// The operand of an operation that is read behind the group that makes its integers: of those that
+// could be, one behind a reduction, the last.
+static void place_waiting(fuser *f, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *op = &graph->ops.data[id];
+    berth_op_id moved = BERTH_NONE;
+    uint32_t best = BERTH_NONE;
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        uint32_t single = BERTH_NONE;
+        uint32_t candidate = BERTH_NONE;
+        if (!may_join(f, id, op->inputs[i], &single)) continue;
+        const group *g = &f->groups.data[single];
+        const berth_op *first = &graph->ops.data[g->ops.data[0]];
+        if (g->ops.count != 1 || !waits_for_user(f, first) ||
+            !may_join(f, g->ops.data[0], first->inputs[0], &candidate))
+            continue;
+        if (!f->groups.data[candidate].has_reduction || (best != BERTH_NONE && candidate < best))
+            continue;
+        best = candidate;
+        moved = g->ops.data[0];
+    }
+    if (best == BERTH_NONE) return;
+    f->groups.data[f->group_of[moved]].ops.count = 0;
+    berth_vec_push(f->scratch, &f->groups.data[best].ops, moved);
+    f->group_of[moved] = best;
+}
+
 static void assign(fuser *f, berth_op_id id) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     const berth_op *op = &graph->ops.data[id];
     uint32_t best = BERTH_NONE;
-    for (uint32_t i = 0; f->fuse && i < op->input_count && op->output_count == 1; ++i) {
+    bool joins = f->fuse && op->output_count == 1 && !waits_for_user(f, op);
+    if (joins && op->input_count > 1 && berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
+        place_waiting(f, id);
+    for (uint32_t i = 0; joins && i < op->input_count; ++i) {
         uint32_t candidate = BERTH_NONE;
         if (!may_join(f, id, op->inputs[i], &candidate)) continue;
         bool better =
@@ -261,6 +306,8 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
                .fuse = fuse,
                .scratch = berth_arena_create_child(module->arena)};
     f.uses = berth_graph_count_uses(graph, f.scratch);
+    f.only_user = berth_arena_new_array(f.scratch, berth_op_id, graph->values.count + 1);
+    memset(f.only_user, 0xff, graph->values.count * sizeof(*f.only_user));
     f.group_of = berth_arena_new_array(f.scratch, uint32_t, graph->ops.count);
     memset(f.group_of, 0xff, graph->ops.count * sizeof(*f.group_of));
     const berth_region *root = &graph->regions.data[0];
@@ -270,8 +317,11 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
             berth_arena_destroy(f.scratch);
             return berth_refuse_control_flow(module, op);
         }
-        if (groupable(op)) assign(&f, root->ops.data[i]);
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            if (op->inputs[k] != BERTH_NONE) f.only_user[op->inputs[k]] = root->ops.data[i];
     }
+    for (uint32_t i = 0; i < root->ops.count; ++i)
+        if (groupable(&graph->ops.data[root->ops.data[i]])) assign(&f, root->ops.data[i]);
     mover m = {.f = &f,
                .inner = berth_arena_new_array(f.scratch, berth_value_id, graph->values.count)};
     memset(m.inner, 0xff, graph->values.count * sizeof(*m.inner));

@@ -5,8 +5,10 @@
 //
 // Activations lie in blocks of channels, weights [outputs / lanes][inputs / block][window][block /
 // depth][lanes][depth], where one instruction adds `depth` products in each of `lanes` outputs. The
-// channels of an input with a few are padded to a whole dot product. Without such an instruction
-// sums go through f32 (layout_integer.c).
+// channels of an input with a few are padded to a whole dot product. Convolutions of each channel
+// by itself add `depth` neighbours of a row in each lane, weights [channels / lanes][window][width
+// / depth][lanes][depth], or, without such an instruction, multiply a channel to a lane. What has
+// no form here goes through f32 (layout_integer.c).
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@
 #include "compiler/schedule/tensorize.h"
 
 #define BLOCK BERTH_LAYOUT_BLOCK
+#define WIDE BERTH_LAYOUT_WIDE_BLOCK
 #define FEW_CHANNELS 4  // that are padded to this many
 
 typedef struct dot {
@@ -27,6 +30,8 @@ typedef struct dot {
     int64_t depth;
     int64_t channels;  // of the input, with those that pad it
     int64_t block;     // of the input
+    bool depthwise;    // a channel to a lane; depth 1: products one by one
+    int64_t width;     // of the window, with what pads it to whole dot products
 } dot;
 
 static const berth_tensor *constant_operand(const berth_layout_pass *p, const berth_op *op,
@@ -80,25 +85,55 @@ static bool choose_input(const berth_layout_pass *p, berth_op_id id, dot *d) {
     return d->x.dims[1] <= FEW_CHANNELS && !now;
 }
 
-// w - zero as i8, [outputs][channels][window], and per output its sum; false when it is none.
-// `stride`: of the outputs in w, whose other elements follow in steps of `step`.
+// Neighbours of a row in one instruction, where the target has it for these blocks.
+static void choose_window(const berth_target *target, const berth_window *w, dot *d) {
+    d->intrinsic =
+        d->lanes == WIDE ? BERTH_INTRINSIC_DOT_WINDOW_U8I8_X16 : BERTH_INTRINSIC_DOT_WINDOW_U8I8_X8;
+    int last = w->spatial - 1;
+    d->depth = 1;
+    if (d->x.dtype != BERTH_DTYPE_U8 || w->dilations[last] != 1 || w->kernel[last] == 1) return;
+    if (!berth_intrinsic_serves(d->intrinsic, target)) return;
+    d->depth = berth_intrinsic_depth(d->intrinsic);
+    d->width = (d->width + d->depth - 1) / d->depth * d->depth;
+}
+
+// A convolution of each channel by itself, in the input's blocks of channels.
+static bool choose_depthwise(const berth_layout_pass *p, berth_op_id id, const berth_window *w,
+                             dot *d) {
+    const berth_target *target = berth_layout__target(p, id);
+    d->depthwise = true;
+    d->channels = 1;
+    if (!target || target->kind != BERTH_DEVICE_CPU || target->vector_bits < 256) return false;
+    if (d->x.dims[1] != w->group || d->w->dims[0] != w->group || w->group % BLOCK) return false;
+    int64_t now = berth_layout__block(p, d->op.inputs[0]);
+    d->block = now && w->group % now == 0 ? now : berth_layout__block_for(p, id, w->group);
+    d->lanes = d->block;
+    choose_window(target, w, d);
+    return true;
+}
+
+// w - zero as i8, [outputs][channels][window], and per output its sum; false when it is none. What
+// pads channels and window is 0.
 static bool shift_weights(berth_layout_pass *p, const dot *d, berth_tensor *out, int64_t *sums) {
     int64_t window = 1;
-    for (int i = 2; i < d->w->rank; ++i) window *= d->w->dims[i];
+    int64_t width = d->w->dims[d->w->rank - 1];
     int64_t dims[BERTH_MAX_RANK];
     memcpy(dims, d->w->dims, sizeof(dims));
     dims[1] = d->channels;
+    dims[d->w->rank - 1] = d->width;
+    for (int i = 2; i < d->w->rank; ++i) window *= dims[i];
     int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
     if (zeros > 1 && zeros != dims[0]) return false;
     *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, d->w->rank, dims);
-    int64_t each = d->w->dims[1] * window;
+    int64_t each = d->w->dims[1] * window / d->width * width;
     for (int64_t o = 0; o < dims[0]; ++o) {
         int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? o : 0) : 0;
         sums[o] = 0;
         for (int64_t i = 0; i < each; ++i) {
             int64_t value = berth_tensor_get_i64(d->w, o * each + i) - zero;
             if (value < -128 || value > 127) return false;
-            berth_tensor_set_i64(out, o * d->channels * window + i, value);
+            int64_t at = i / width * d->width + i % width;
+            berth_tensor_set_i64(out, o * d->channels * window + at, value);
             sums[o] += value;
         }
     }
@@ -133,14 +168,14 @@ static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
     if (!few) x = berth_layout__convert(p, x, layout, id, id);
     berth_type type = d->x;
     int64_t pads[2 * BERTH_MAX_RANK] = {0};
-    int64_t total = pads[type.rank + 1] = d->channels - type.dims[1];
+    int64_t total = pads[type.rank + 1] = d->depthwise ? 0 : d->channels - type.dims[1];
     for (int i = 0; i < w->spatial; ++i) {
         pads[2 + i] = w->pads_begin[i];
         pads[type.rank + 2 + i] = berth_layout__end_padding(w, i);
         type.dims[2 + i] += pads[2 + i] + pads[type.rank + 2 + i];
         total += pads[2 + i] + pads[type.rank + 2 + i];
     }
-    type.dims[1] = d->channels;
+    type.dims[1] += pads[type.rank + 1];
     if (total == 0) return few ? berth_layout__convert(p, x, layout, id, id) : x;
     int64_t count = 2 * type.rank;
     berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
@@ -153,14 +188,21 @@ static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
     return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 3, wanted, id);
 }
 
-// "ABcd4b16a4b"
+// "ABcd4b16a4b"; of each channel by itself "AbcD16a4d" or "Abcd16a".
 static berth_value_id packed_weights(berth_layout_pass *p, berth_op_id id, const dot *d,
                                      const berth_tensor *weights) {
     char tag[BERTH_MAX_RANK + 32] = "AB";
     size_t length = 2;
     for (int i = 2; i < weights->rank; ++i) tag[length++] = (char)('a' + i);
     size_t left = sizeof(tag) - length;
-    if (d->block > d->depth)
+    char last = tag[length - 1];
+    if (d->depthwise) tag[1] = 'b';
+    if (d->depthwise && d->depth > 1) {
+        tag[length - 1] = (char)('A' + weights->rank - 1);
+        snprintf(tag + length, left, "%da%d%c", (int)d->lanes, (int)d->depth, last);
+    } else if (d->depthwise)
+        snprintf(tag + length, left, "%da", (int)d->lanes);
+    else if (d->block > d->depth)
         snprintf(tag + length, left, "%db%da%db", (int)(d->block / d->depth), (int)d->lanes,
                  (int)d->depth);
     else
@@ -186,6 +228,13 @@ static void subtract_zero(berth_layout_pass *p, berth_op_id id, const dot *d, be
     self->attrs = (berth_attrs){0};
 }
 
+// The window is that of the weights, and nothing is left to pad.
+static void set_window(berth_layout_pass *p, berth_op_id id, const berth_window *w) {
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    berth_layout__set_padding(p, id, none, w->spatial);
+    berth_attrs_remove(p->module, &graph_of(p)->ops.data[id].attrs, "kernel_shape");
+}
+
 berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *out_done) {
     dot d = {0};
     berth_window w;
@@ -193,10 +242,13 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     *out_done = false;
     if (!read_operands(p, id, &d) || d.w->rank != d.x.rank || d.x.rank < 3) return BERTH_OK;
     BERTH_TRY(berth_window_resolve(p->module, &d.op, d.x.dims, d.x.rank, d.w->dims + 2, &w));
-    if (w.group != 1 || !choose_intrinsic(p, id, d.w->dims[0], &d) || !choose_input(p, id, &d))
+    d.width = w.kernel[w.spatial - 1];
+    if (w.group > 1 && !choose_depthwise(p, id, &w, &d)) return BERTH_OK;
+    if (w.group == 1 && (!choose_intrinsic(p, id, d.w->dims[0], &d) || !choose_input(p, id, &d)))
         return BERTH_OK;
     int64_t *sums = berth_arena_new_array(p->scratch, int64_t, d.w->dims[0] + 1);
     if (!shift_weights(p, &d, &weights, sums)) return BERTH_OK;
+    w.kernel[w.spatial - 1] = d.width;
     berth_value_id inputs[2] = {padded(p, id, &d, &w), BERTH_NONE};
     inputs[1] = packed_weights(p, id, &d, &weights);
     if (inputs[1] == BERTH_NONE) return BERTH_OK;
@@ -204,7 +256,6 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     berth_str_id layout = berth_layout__blocked(p, out.rank, d.lanes);
     berth_type_id type =
         berth_type_tensor_layout(p->module, BERTH_DTYPE_I32, out.rank, out.dims, layout);
-    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
     *out_done = true;
     berth_layout__set(p, d.op.outputs[0], layout);
     if (!d.x_zero || berth_tensor_get_i64(d.x_zero, 0) == 0) {
@@ -212,13 +263,67 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
         self->inputs[0] = inputs[0];
         self->inputs[1] = inputs[1];
         self->input_count = 2;
-        berth_layout__set_padding(p, id, none, w.spatial);
+        set_window(p, id, &w);
         return BERTH_OK;
     }
     berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_CONV_INTEGER, inputs, 2, type, id);
     berth_op_id conv = graph_of(p)->values.data[sum].op;
     graph_of(p)->ops.data[conv].attrs = d.op.attrs;
-    berth_layout__set_padding(p, conv, none, w.spatial);
+    set_window(p, conv, &w);
     subtract_zero(p, id, &d, sum, sums, 1);
     return BERTH_OK;
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+// w - zero as i8, and per column its sum.
+static bool shift_columns(berth_layout_pass *p, const dot *d, berth_tensor *out, int64_t *sums) {
+    int64_t columns = d->w->dims[1];
+    int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
+    if (zeros > 1 && (d->w_zero->rank != 1 || zeros != columns)) return false;
+    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, d->w->dims);
+    for (int64_t j = 0; j < columns; ++j) {
+        int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? j : 0) : 0;
+        sums[j] = 0;
+        for (int64_t i = j; i < d->w->dims[0] * columns; i += columns) {
+            int64_t value = berth_tensor_get_i64(d->w, i) - zero;
+            if (value < -128 || value > 127) return false;
+            berth_tensor_set_i64(out, i, value);
+            sums[j] += value;
+        }
+    }
+    return true;
+}
+
+// matmul_integer(a, w): weights [columns / lanes][rows / depth][lanes][depth], the last columns
+// padded.
+bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
+    dot d = {0};
+    berth_tensor weights;
+    char tag[32];
+    if (!read_operands(p, id, &d) || d.w->rank != 2 || d.x.layout || d.x.rank < 1) return false;
+    int64_t columns = d.w->dims[1];
+    int64_t wanted = columns >= 2 * WIDE || columns % WIDE == 0 ? WIDE : BLOCK;
+    if (columns < BLOCK || !choose_intrinsic(p, id, wanted, &d)) return false;
+    if (d.w->dims[0] % d.depth) return false;
+    int64_t *sums = berth_arena_new_array(p->scratch, int64_t, columns);
+    if (!shift_columns(p, &d, &weights, sums)) return false;
+    snprintf(tag, sizeof(tag), "BA%db%da", (int)d.lanes, (int)d.depth);
+    berth_value_id inputs[2] = {d.op.inputs[0],
+                                berth_layout__packed_constant(p, &weights, tag, id)};
+    if (inputs[1] == BERTH_NONE) return false;
+    const berth_type out = *type_of(p, d.op.outputs[0]);
+    berth_value_id sum = BERTH_NONE;
+    if (d.x_zero && berth_tensor_get_i64(d.x_zero, 0) != 0) {
+        sum = berth_layout__insert(
+            p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2,
+            berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
+        subtract_zero(p, id, &d, sum, sums, out.rank - 1);
+        return true;
+    }
+    berth_op *self = &graph_of(p)->ops.data[id];
+    self->inputs[0] = inputs[0];
+    self->inputs[1] = inputs[1];
+    self->input_count = 2;
+    return true;
 }

@@ -95,6 +95,7 @@ BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, ber
 // blocks of as many channels as one adds, zero points as a bias. *out_done: it has that form.
 BERTH_MUST_USE berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id,
                                                    bool *out_done);
+bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_

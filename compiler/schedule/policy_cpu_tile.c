@@ -612,8 +612,8 @@ static berth_stmt build(plan *p) {
     return outer.body ? berth_nest_emit(fn, &outer) : 0;
 }
 
-// Part of one loop of the sum goes innermost: what one instruction adds, next to each other in both
-// operands.
+// Part of one loop of the sum goes innermost: what one instruction adds, as far apart in the
+// operands as it takes them.
 static bool split_depth(plan *p, int loop, int64_t depth) {
     berth_nest *loops = &p->reduction.loops;
     berth_nest_loop moved = loops->loops[loop];
@@ -634,7 +634,7 @@ static bool split_depth(plan *p, int loop, int64_t depth) {
         bool linear = false;
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at,
                                              loops->loops[loops->count - 1].var, &linear);
-        if (!linear || stride != 1) return false;
+        if (!linear || (stride != 1 && stride != berth_intrinsic_step(p->intrinsic))) return false;
     }
     return p->loads.items.count == 2;
 }

@@ -45,6 +45,11 @@ int64_t berth_intrinsic_depth(berth_intrinsic id) {
     return facts->operands[2].lanes / facts->operands[0].lanes;
 }
 
+int64_t berth_intrinsic_step(berth_intrinsic id) {
+    const berth_intrinsic_facts *facts = berth_intrinsic_get(id);
+    return facts->operands[1].lanes / berth_intrinsic_depth(id);
+}
+
 static bool has_all(const berth_target *target, const char *from, const char *to) {
     char name[32];
     while (from < to) {

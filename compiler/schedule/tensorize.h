@@ -17,6 +17,9 @@
 // Iterations of the loop inside the sum that the intrinsic takes at once.
 int64_t berth_intrinsic_depth(berth_intrinsic id);
 
+// Elements of what is multiplied by the weights from one of those iterations to the next.
+int64_t berth_intrinsic_step(berth_intrinsic id);
+
 // Whether a target's features include what an intrinsic needs.
 bool berth_intrinsic_serves(berth_intrinsic id, const berth_target *target);
 

@@ -238,40 +238,115 @@ Test(integers, what_is_between_convolutions) {
     }
 }
 
-// Weights stay 8 bits each, in the blocks of the target's instruction.
+static void compile_to(fixture *f, const char *target_text, const char *pass) {
+    berth_multi_target *target = NULL;
+    assert_ok(berth_target_parse(f->arena, target_text, NULL, &target));
+    berth_compile_options options = {.target = target, .stop_after = pass, .verify = true};
+    berth_compile_result result;
+    assert_ok(berth_compile(f->module, &options, &result));
+}
+
+typedef struct operand {
+    const char *target, *layout;
+} operand;
+
+// Weights of the one operation of a kind: 8 bits each, in the layout of the target's instruction.
+static void expect_weights(fixture *f, berth_value_id y, berth_op_kind kind, const operand *row) {
+    berth_graph_set_results(f->module, f->main, &y, 1);
+    compile_to(f, row->target, "layout");
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < graph->regions.data[0].ops.count; ++k) {
+        const berth_op *sum = &graph->ops.data[graph->regions.data[0].ops.data[k]];
+        if (sum->kind != kind) continue;
+        const berth_type *type = berth_type_get(f->module, graph->values.data[sum->inputs[1]].type);
+        cr_expect_eq(type->dtype, BERTH_DTYPE_I8);
+        cr_expect_str_eq(berth_module_str(f->module, type->layout), row->layout, "%s", row->target);
+        found++;
+    }
+    cr_expect_eq(found, 1, "%s", row->target);
+}
+
+#define VNNI_512 "cpu -vector_bits=512 -features=avx512vnni,avx512vl,avx512bw,avx2"
+#define PAIRS_512 "cpu -vector_bits=512 -features=avx512bw,avx2"
+#define VNNI_256 "cpu -vector_bits=256 -features=avxvnni,avx2"
+#define PAIRS_256 "cpu -vector_bits=256 -features=avx2"
+
 Test(integers, weights_in_the_blocks_of_dot_products) {
-    static const struct {
-        const char *target, *layout;
-    } rows[] = {
-        {"cpu -vector_bits=512 -features=avx512vnni,avx512vl,avx512bw,avx2", "ABcd4b16a4b"},
-        {"cpu -vector_bits=512 -features=avx512bw,avx2", "ABcd8b16a2b"},
-        {"cpu -vector_bits=256 -features=avxvnni,avx2", "ABcd2b8a4b"},
-        {"cpu -vector_bits=256 -features=avx2", "ABcd4b8a2b"},
-    };
+    static const operand rows[] = {{VNNI_512, "ABcd4b16a4b"},
+                                   {PAIRS_512, "ABcd8b16a2b"},
+                                   {VNNI_256, "ABcd2b8a4b"},
+                                   {PAIRS_256, "ABcd4b8a2b"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         fixture f = begin();
         static const int64_t dims[] = {1, 32, 6, 6};
         berth_value_id inputs[2] = {pair(&f, input(&f, 4, dims), 0.025, BERTH_DTYPE_U8, 130)};
         inputs[1] = weights(&f, 4, (int64_t[]){16, 32, 3, 3}, 0);
         berth_value_id y = pair(&f, op(&f, BERTH_OP_CONV, inputs, 2), 0.05, BERTH_DTYPE_U8, 9);
-        berth_graph_set_results(f.module, f.main, &y, 1);
-        berth_multi_target *target = NULL;
-        assert_ok(berth_target_parse(f.arena, rows[i].target, NULL, &target));
-        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
-        berth_compile_result result;
-        assert_ok(berth_compile(f.module, &options, &result));
-        const berth_graph *graph = berth_graph_get(f.module, f.main);
-        uint32_t found = 0;
-        for (uint32_t k = 0; k < graph->regions.data[0].ops.count; ++k) {
-            const berth_op *conv = &graph->ops.data[graph->regions.data[0].ops.data[k]];
-            if (conv->kind != BERTH_OP_CONV_INTEGER) continue;
-            const berth_type *type =
-                berth_type_get(f.module, graph->values.data[conv->inputs[1]].type);
-            cr_expect_eq(type->dtype, BERTH_DTYPE_I8);
-            cr_expect_str_eq(berth_module_str(f.module, type->layout), rows[i].layout);
-            found++;
+        expect_weights(&f, y, BERTH_OP_CONV_INTEGER, &rows[i]);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// Each channel by itself: neighbours of a row where an instruction adds them, else one by one.
+Test(integers, weights_of_each_channel) {
+    static const operand rows[] = {{VNNI_512, "AbcD16a4d"},
+                                   {PAIRS_512, "Abcd16a"},
+                                   {VNNI_256, "AbcD8a4d"},
+                                   {PAIRS_256, "Abcd8a"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        static const int64_t dims[] = {1, 32, 6, 6};
+        berth_value_id inputs[2] = {pair(&f, input(&f, 4, dims), 0.025, BERTH_DTYPE_U8, 130)};
+        inputs[1] = weights(&f, 4, (int64_t[]){32, 1, 3, 3}, 0);
+        berth_value_id y = op(&f, BERTH_OP_CONV, inputs, 2);
+        berth_attrs_set_int(f.module, &last_op(&f)->attrs, "group", 32);
+        expect_weights(&f, pair(&f, y, 0.05, BERTH_DTYPE_U8, 9), BERTH_OP_CONV_INTEGER, &rows[i]);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+Test(integers, weights_of_products) {
+    static const operand rows[] = {
+        {VNNI_512, "BA16b4a"}, {PAIRS_512, "BA16b2a"}, {VNNI_256, "BA8b4a"}, {PAIRS_256, "BA8b2a"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        fixture f = begin();
+        static const int64_t dims[] = {5, 24};
+        berth_value_id inputs[2] = {pair(&f, input(&f, 2, dims), 0.025, BERTH_DTYPE_U8, 130)};
+        inputs[1] = weights(&f, 2, (int64_t[]){24, 50}, 1);
+        berth_value_id y = pair(&f, op(&f, BERTH_OP_MATMUL, inputs, 2), 0.05, BERTH_DTYPE_U8, 9);
+        expect_weights(&f, y, BERTH_OP_MATMUL_INTEGER, &rows[i]);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// Sums of two branches: what lies in memory between kernels has 8 bits, whichever branch is first.
+Test(integers, no_floats_between_kernels) {
+    for (int swapped = 0; swapped < 2; ++swapped) {
+        fixture f = begin();
+        static const int64_t dims[] = {1, 32, 6, 6};
+        berth_value_id x = pair(&f, input(&f, 4, dims), 0.025, BERTH_DTYPE_U8, 130);
+        berth_value_id branches[2];
+        for (int i = 0; i < 2; ++i) {
+            berth_value_id inputs[2] = {x, weights(&f, 4, (int64_t[]){32, 32, 1, 1}, 0)};
+            branches[i ^ swapped] =
+                pair(&f, op(&f, BERTH_OP_CONV, inputs, 2), 0.05, BERTH_DTYPE_U8, 9);
         }
-        cr_expect_eq(found, 1, "%s", rows[i].target);
+        berth_value_id sum = op(&f, BERTH_OP_ADD, branches, 2);
+        berth_value_id y = quantize(&f, sum, 0.05, BERTH_DTYPE_U8, 3);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        compile_to(&f, VNNI_512, "fuse");
+        const berth_graph *graph = berth_graph_get(f.module, f.main);
+        uint32_t calls = 0;
+        for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i) {
+            const berth_op *call = &graph->ops.data[graph->regions.data[0].ops.data[i]];
+            if (call->kind != BERTH_OP_CALL) continue;
+            const berth_type *type =
+                berth_type_get(f.module, graph->values.data[call->outputs[0]].type);
+            cr_expect_eq(type->dtype, BERTH_DTYPE_U8, "result of call %u", calls);
+            calls++;
+        }
+        cr_expect_geq(calls, 2);
         berth_arena_destroy(f.arena);
     }
 }

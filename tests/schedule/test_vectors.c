@@ -174,8 +174,24 @@ Test(vectors, integers_wrap_compare_and_choose) {
     }
 }
 
-// The form that quantisation takes: one addition rounds. Where it would not, nothing is lost.
+// The form that quantisation takes: the cast saturates, NaN gives 0. One addition rounds, also where
+// the zero point is at the end of the type; one that the type does not hold has another form.
 Test(vectors, quantisation) {
+    values v = {.from = "f32"};
+    add(&v, "u8", "u8(round(" X " / 0.5) + 3.0)", "");
+    add(&v, "u8", "u8(round(" X "))", "");
+    add(&v, "u8", "u8(round(" X ") + 255.0)", "");
+    add(&v, "i8", "i8(round(" X ") + -128.0)", "");
+    add(&v, "i8", "i8(round(" X " * 3.0) + 127.0)", "");
+    add(&v, "u16", "u16(round(" X ") + 65535.0)", "");
+    add(&v, "i16", "i16(round(" X ") + -32768.0)", "");
+    add(&v, "i8", "i8(round(" X ") + 200.0)", "");
+    add(&v, "u8", "u8(round(" X ") + 0.25)", "");
+    check_values(&v);
+}
+
+// Bounds by themselves.
+Test(vectors, rounding_within_bounds) {
     values v = {.from = "f32"};
     add(&v, "u8", "u8(i32(round(max(-3.0, min(252.0, " X " / 0.5)))) + 3:i32)", "");
     add(&v, "i8", "i8(i32(round(min(127.0, max(-128.0, " X ")))))", "");

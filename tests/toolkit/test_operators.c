@@ -108,21 +108,27 @@ static bool run(berth_arena *arena, const char *text, const char *target_text, c
     return true;
 }
 
-// Every `every`th case.
-static void run_all(const char *target, int every) {
+// Every `every`th case of the operators whose names contain `what`.
+static void run_some(const char *target, const char *what, int every) {
     char folder[] = "/tmp/berth-operators-XXXXXX";
     cr_assert(mkdtemp(folder));
     bool here = true;
     for (int i = 0; i < case_count && here; i += every) {
         berth_arena *arena = NULL;
         assert_ok(berth_arena_create(berth_allocator_system(), &arena));
-        here = run(arena, cases[i], target, folder);
+        const char *name_end = strchr(cases[i], ' ');
+        const char *found = strstr(cases[i], what);
+        if (found && found < name_end) here = run(arena, cases[i], target, folder);
         berth_arena_destroy(arena);
     }
     berth_cache_stats stats;
     berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
     remove(folder);
     if (!here) cr_skip_test("%s: the device is not here", target);
+}
+
+static void run_all(const char *target, int every) {
+    run_some(target, "", every);
 }
 
 Test(operators, cpu, .timeout = 300) {
@@ -136,6 +142,15 @@ Test(operators, cpu_of_half_the_width, .timeout = 300) {
 // What processors without instructions for 8-bit dot products have.
 Test(operators, cpu_with_avx2_only, .timeout = 300) {
     run_all("cpu -vector_bits=256 -features=avx,avx2,fma", 1);
+}
+
+#define AVX512 "avx,avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl"
+
+// Dot products of 16 bits in wide registers, and of 8 bits without and with AVX-512.
+Test(operators, cpu_of_each_dot_product, .timeout = 600) {
+    run_some("cpu -vector_bits=512 -features=" AVX512, "_integer", 1);
+    run_some("cpu -vector_bits=512 -features=" AVX512 ",avx512vnni", "_integer", 1);
+    run_some("cpu -vector_bits=256 -features=avx,avx2,fma,f16c,avxvnni", "_integer", 1);
 }
 
 Test(operators, opencl, .timeout = 600) {
