@@ -276,7 +276,10 @@ void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, con
         if (c->valid && padded)
             result = x_select(c, c->valid, result, num(c, dtype_of(c, result), 0));
         berth_lower__if(c, padded ? 0 : c->valid);
-        berth_lower__put(c, sink.buf, at, result);
+        berth_expr moved[BERTH_MAX_RANK];
+        for (int d = 0; d < type->rank; ++d)
+            moved[d] = sink.pads[d] ? x_addi(c, at[d], sink.pads[d]) : at[d];
+        berth_lower__put(c, sink.buf, moved, result);
         berth_lower__end(c);
     }
     c->memo.count = memo_count;  // elements of the epilogue belong to this store

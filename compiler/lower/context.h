@@ -43,6 +43,10 @@ typedef struct berth_lower_sink {
     uint32_t output;
     berth_value_id value;
     berth_buf buf;
+    // (optional) the operation that pads `value` to what `buf` holds, with pads as of
+    // berth_lower__constant_pads: elements move by the begins, other nests fill the border.
+    const berth_op *pad;
+    int64_t pads[2 * BERTH_MAX_RANK];
 } berth_lower_sink;
 
 typedef enum berth_lower_frame_kind {
@@ -139,6 +143,7 @@ typedef struct berth_lower_grid {
     berth_expr group;  // index / (extent / groups) of dimension 1, with groups > 1
     int loops;
 } berth_lower_grid;
+// The buffer may be larger (a sink that pads): the loops are over the elements of the output alone.
 void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output,
                        const berth_lower_grid_options *options, berth_lower_grid *grid);
 void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
@@ -164,6 +169,12 @@ static inline void berth_lower__end_loops(berth_lower *c, int count) {
 // Stores one element of an output of the anchor: runs the epilogue and writes every sink.
 void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at,
                         berth_expr value);
+// Nests behind the anchor's that fill the border of a sink that pads.
+void berth_lower__fill_border(berth_lower *c, const berth_lower_sink *sink);
+// Pads per dimension, begins, then ends; false when `op` is no padding with a constant that moves
+// unblocked dimensions of its result outwards.
+bool berth_lower__constant_pads(berth_lower *c, const berth_op *op,
+                                int64_t pads[2 * BERTH_MAX_RANK]);
 bool berth_lower__wanted(const berth_lower *c, uint32_t output);  // somebody reads it
 // The buffer of an output whose row asks for one (`in_buffer`).
 berth_buf berth_lower__buffer(const berth_lower *c, uint32_t output);

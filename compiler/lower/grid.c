@@ -88,9 +88,8 @@ static void set_part(berth_lower *c, berth_lower_grid *grid, const physical_loop
     grid->at[d] = x_addi(c, at, part->first);
 }
 
-void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
-                              const berth_lower_grid_options *options, berth_lower_grid *grid) {
-    const berth_buf_info info = c->fn->bufs.data[buf];
+static void open_loops(berth_lower *c, berth_buf_info info, const berth_lower_grid_options *options,
+                       berth_lower_grid *grid) {
     berth_layout layout;
     memset(grid, 0, sizeof(*grid));
     berth_status status =
@@ -129,15 +128,55 @@ void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
         grid->group = x_div(c, grid->at[1], ix(c, info.dims[1] / options->groups));
 }
 
+void berth_lower__grid_buffer(berth_lower *c, berth_buf buf,
+                              const berth_lower_grid_options *options, berth_lower_grid *grid) {
+    open_loops(c, c->fn->bufs.data[buf], options, grid);
+}
+
 void berth_lower__grid(berth_lower *c, const berth_op *op, uint32_t output,
                        const berth_lower_grid_options *options, berth_lower_grid *grid) {
-    (void)op;
-    berth_lower__grid_buffer(c, berth_lower__buffer(c, output), options, grid);
+    berth_buf_info info = c->fn->bufs.data[berth_lower__buffer(c, output)];
+    memcpy(info.dims, out_type(c, op, output)->dims, (size_t)info.rank * sizeof(info.dims[0]));
+    open_loops(c, info, options, grid);
 }
 
 void berth_lower__grid_end(berth_lower *c, const berth_lower_grid *grid) {
     berth_lower__end_loops(c, grid->loops);
     berth_lower__end_lanes(c);
+}
+
+// The border of one dimension, at both ends at once where they are as wide; `parts` keeps to the
+// inside of the dimensions before it.
+static void fill_dimension(berth_lower *c, const berth_lower_sink *sink,
+                           berth_lower_grid_part *parts, int d) {
+    int64_t extent = in_type(c, sink->pad, 0)->dims[d];
+    int64_t begin = sink->pads[d];
+    int64_t end = sink->pads[BERTH_MAX_RANK + d];
+    bool both = begin == end;
+    for (int side = 0; side < 2; ++side) {
+        int64_t width = side == 0 ? begin : end;
+        int64_t first = side == 0 ? 0 : begin + extent;
+        if (width == 0 || (both && side == 1)) continue;
+        parts[d] = (berth_lower_grid_part){begin + extent, first, both ? 2 : 1, width};
+        berth_lower_grid grid;
+        berth_expr zeros[BERTH_MAX_RANK];
+        for (int i = 0; i < BERTH_MAX_RANK; ++i) zeros[i] = ix(c, 0);
+        berth_lower__next_nest(c);
+        berth_lower__grid_buffer(c, sink->buf, &(berth_lower_grid_options){.parts = parts}, &grid);
+        if (c->failure) return;
+        berth_dtype t = out_dtype(c, sink->pad, 0);
+        berth_expr value = has_in(sink->pad, 2) ? in_at(c, sink->pad, 2, zeros) : num(c, t, 0);
+        if (c->valid) value = x_select(c, c->valid, value, num(c, t, 0));
+        berth_lower__put(c, sink->buf, grid.at, value);
+        berth_lower__grid_end(c, &grid);
+    }
+    parts[d] = (berth_lower_grid_part){1, begin, extent, 1};
+}
+
+void berth_lower__fill_border(berth_lower *c, const berth_lower_sink *sink) {
+    berth_lower_grid_part parts[BERTH_MAX_RANK] = {0};
+    for (int d = 0; d < BERTH_MAX_RANK && !c->failure; ++d)
+        if (sink->pads[d] || sink->pads[BERTH_MAX_RANK + d]) fill_dimension(c, sink, parts, d);
 }
 
 void berth_lower__padded_lane(berth_lower *c, berth_expr outer, berth_expr inner, berth_expr index,

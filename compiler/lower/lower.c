@@ -136,7 +136,22 @@ static bool row_major(const berth_lower *c, berth_value_id value) {
 }
 
 static void add_sink(berth_lower *c, uint32_t output, berth_value_id value, berth_buf buf) {
-    berth_vec_push(c->scratch, &c->sinks, (berth_lower_sink){output, value, buf});
+    berth_vec_push(c->scratch, &c->sinks,
+                   (berth_lower_sink){.output = output, .value = value, .buf = buf});
+}
+
+// A result as a sink of its own value, or, where it pads one with a constant, of that one.
+static berth_lower_sink sink_of(job *j, const berth_lower_row *row, uint32_t result) {
+    berth_lower_sink sink = {.value = j->results[result], .buf = j->result_bufs[result]};
+    const berth_op *op = op_of(&j->c, sink.value);
+    if (!row->any_layout || !op || op->kind != BERTH_OP_PAD) return sink;
+    if (!berth_lower__constant_pads(&j->c, op, sink.pads)) {
+        memset(sink.pads, 0, sizeof(sink.pads));
+        return sink;
+    }
+    sink.pad = op;
+    sink.value = op->inputs[0];
+    return sink;
 }
 
 // Results that the anchor may store itself.
@@ -145,16 +160,18 @@ static void plan_results(job *j, const berth_op *anchor, const berth_lower_row *
     berth_str_id layout[2] = {0};
     memset(j->memo, 0, c->graph->values.count);
     for (uint32_t r = 0; r < j->result_count; ++r) {
+        berth_lower_sink sink = sink_of(j, row, r);
         berth_value_id value = j->results[r];
-        int output = j->done[r] ? none : classify(j, anchor, value);
+        int output = j->done[r] ? none : classify(j, anchor, sink.value);
         if (output < 0) continue;
+        sink.output = (uint32_t)output;
         bool plain = value == anchor->outputs[output];
         bool taken = berth_lower__wanted(c, (uint32_t)output);
         if (row->in_buffer && (!plain || taken)) continue;
         if (!row->any_layout && !row_major(c, value)) continue;
         if (output < 2 && taken && layout[output] != type_of(c, value)->layout) continue;
         if (output < 2) layout[output] = type_of(c, value)->layout;
-        add_sink(c, (uint32_t)output, value, j->result_bufs[r]);
+        berth_vec_push(c->scratch, &c->sinks, sink);
         j->done[r] = true;
     }
 }
@@ -170,8 +187,9 @@ static void lower_nest(job *j, uint32_t position) {
         berth_value_id value = op->outputs[k];
         if (!needed_later(j, position, value)) continue;
         if (row->in_buffer && berth_lower__wanted(c, k)) {  // later nests read the result itself
+            berth_buf buf = berth_lower__buffer(c, k);
             berth_vec_push(c->scratch, &kept,
-                           (berth_lower_sink){k, value, berth_lower__buffer(c, k)});
+                           (berth_lower_sink){.output = k, .value = value, .buf = buf});
             continue;
         }
         const berth_type *type = type_of(c, value);
@@ -179,11 +197,14 @@ static void lower_nest(job *j, uint32_t position) {
         berth_buf buf =
             berth_tfn_buffer(c->fn, "t", dtype, type->rank, type->dims, BERTH_SCOPE_WORKSPACE);
         add_sink(c, k, value, buf);
-        berth_vec_push(c->scratch, &kept, (berth_lower_sink){k, value, buf});
+        berth_vec_push(c->scratch, &kept,
+                       (berth_lower_sink){.output = k, .value = value, .buf = buf});
     }
     if (c->sinks.count == 0) return;  // nobody reads it
     begin_nest(c);
     row->nest(c, op);
+    for (uint32_t i = 0; i < c->sinks.count && !c->failure; ++i)
+        if (c->sinks.data[i].pad) berth_lower__fill_border(c, &c->sinks.data[i]);
     end_nest(c);
     for (uint32_t i = 0; i < kept.count; ++i)
         c->bindings[kept.data[i].value] =

@@ -203,6 +203,23 @@ static bool read_pads(berth_lower *c, const berth_op *op, int rank, int64_t *pad
     return true;
 }
 
+bool berth_lower__constant_pads(berth_lower *c, const berth_op *op,
+                                int64_t pads[2 * BERTH_MAX_RANK]) {
+    const berth_type *type = out_type(c, op, 0);
+    pad_mode mode = PAD_CONSTANT;
+    berth_layout layout;
+    if (op->kind != BERTH_OP_PAD) return false;
+    if (!read_pads(c, op, type->rank, pads) || !read_pad_mode(c, op, &mode)) return false;
+    berth_status status =
+        berth_layout_parse(berth_module_str(c->module, type->layout), type->rank, &layout);
+    if (!berth_lower__check(c, op, status)) return false;
+    for (int d = 0; d < type->rank; ++d) {
+        int64_t begin = pads[d], end = pads[BERTH_MAX_RANK + d];
+        if (begin < 0 || end < 0 || (begin + end > 0 && layout.total_block[d] > 1)) return false;
+    }
+    return mode == PAD_CONSTANT;
+}
+
 berth_expr berth_lower__pad(berth_lower *c, const berth_op *op, uint32_t output,
                             const berth_expr *at) {
     const berth_type *from = in_type(c, op, 0);

@@ -56,6 +56,31 @@ static bool reads_once(berth_op_kind kind) {
            kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
 
+// Whether a group's one reduction is of those that store wherever they are told to
+// (compiler/lower), and `op` adds a constant border in space behind it.
+static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t convolutions = 0;
+    uint32_t reductions = 0;
+    for (uint32_t i = 0; i < g->ops.count; ++i) {
+        berth_op_kind kind = graph->ops.data[g->ops.data[i]].kind;
+        reductions += berth_op_has(kind, BERTH_TRAIT_REDUCTION);
+        convolutions += kind == BERTH_OP_CONV || kind == BERTH_OP_CONV_TRANSPOSE ||
+                        kind == BERTH_OP_WINOGRAD_OUTPUT;
+    }
+    if (op->kind != BERTH_OP_PAD || convolutions != 1 || reductions != 1 || op->input_count > 3 ||
+        strcmp(berth_attrs_string(f->module, &op->attrs, "mode", "constant"), "constant") != 0)
+        return false;
+    const berth_tensor *pads = berth_graph_raw_constant_of(f->module, graph, op->inputs[1]);
+    int64_t count = pads ? berth_tensor_element_count(pads) : 0;
+    for (int64_t i = 0; i < count; ++i) {
+        bool space = i % (count / 2) >= 2;  // behind batch and channels
+        int64_t amount = berth_tensor_get_i64(pads, i);
+        if (amount < 0 || (amount > 0 && !space)) return false;
+    }
+    return count > 0;
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -75,7 +100,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
         return true;
     if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
         return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
-    return moves_cheaply(op->kind) && !g->has_reduction;
+    if (g->has_reduction) return pads_result(f, op, g);
+    return moves_cheaply(op->kind);
 }
 
 // A dequantize_linear for this operation alone is computed in its group, whatever else the group
@@ -169,6 +195,7 @@ static void assign(fuser *f, berth_op_id id) {
     if (f->fuse) take_dequantized(f, id, best);
     group *g = &f->groups.data[best];
     berth_vec_push(f->scratch, &g->ops, id);
+    g->closed |= op->kind == BERTH_OP_PAD && g->has_reduction;
     g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
     g->elementwise_only &= berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE);
     if (g->elementwise_only) berth_producer_add_work(&g->work, f->module, graph, op);

@@ -18,6 +18,9 @@
 //
 // - movement: X moves data (transpose, slice, pad, ...) and G has no reduction; X reads through G.
 //
+// - border: X pads v in space with a constant and G has one convolution: G stores inside the
+//   border, and what X adds is filled around it. The value exists once, nothing copies it.
+//
 // Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are; nor is anything
 // behind a concatenation that will need no copy (passes/concat.h).
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_

@@ -413,3 +413,104 @@ Test(lower_fusion, operands_of_products) {
     with_target("opencl", run_operands);
     with_target("opencl -subgroup_size=32", run_operands);
 }
+
+// ---- borders ------------------------------------------------------------------------------------
+
+// The value in a border of `amounts` (begins of all dimensions, then ends), filled with `fill`.
+static berth_value_id bordered(builder *b, berth_value_id x, const int64_t *amounts, float fill) {
+    berth_tensor number = berth_tensor_create(b->module->arena, BERTH_DTYPE_F32, 0, NULL);
+    *(float *)number.data = fill;
+    berth_str_id layout = type_of_value(b, x)->layout;
+    berth_value_id inputs[3] = {x, shape_constant(b, 2 * type_of_value(b, x)->rank, amounts),
+                                berth_graph_constant(b->module, b->function, 0, &number, 0)};
+    berth_value_id y = apply(b, BERTH_OP_PAD, inputs, 3);
+    set_layout_of(b, y, berth_module_str(b->module, layout));
+    return y;
+}
+
+// 40 channels are no whole blocks of 16: the border keeps the padding of the last block zero.
+static berth_value_id blocked_relu(builder *b, const char *tag) {
+    int64_t x[4] = {2, 24, 9, 15};
+    int64_t w[4] = {40, 24, 3, 3};
+    berth_value_id inputs[3] = {param(b, 4, x), param(b, 4, w), param(b, 1, w)};
+    set_layout_of(b, inputs[0], "aBcd8b");
+    set_layout_of(b, inputs[1], "ABcd8b16a");
+    berth_value_id y = apply(b, BERTH_OP_CONV, inputs, 3);
+    set_layout_of(b, y, tag);
+    y = apply(b, BERTH_OP_RELU, &y, 1);
+    set_layout_of(b, y, tag);
+    return y;
+}
+
+static void border_around(builder *b) {
+    static const int64_t amounts[] = {0, 0, 1, 1, 0, 0, 1, 1};
+    berth_value_id y = bordered(b, blocked_relu(b, "aBcd16b"), amounts, 0);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void border_uneven(builder *b) {
+    static const int64_t amounts[] = {0, 0, 0, 2, 0, 0, 3, 1};
+    berth_value_id y = bordered(b, blocked_relu(b, "aBcd8b"), amounts, -3);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void border_row_major(builder *b) {
+    static const int64_t amounts[] = {0, 2, 1, 0, 0, 1, 1, 0};
+    int64_t x[4] = {1, 6, 9, 10};
+    int64_t w[4] = {33, 6, 3, 3};
+    berth_value_id inputs[2] = {param(b, 4, x), param(b, 4, w)};
+    berth_value_id y = bordered(b, apply(b, BERTH_OP_CONV, inputs, 2), amounts, 1);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void border_of_transposed(builder *b) {
+    static const int64_t amounts[] = {0, 0, 1, 0, 0, 0, 0, 2};
+    int64_t x[4] = {1, 6, 5, 4};
+    int64_t w[4] = {6, 8, 3, 3};
+    int64_t strides[2] = {2, 2};
+    berth_value_id inputs[2] = {param(b, 4, x), param(b, 4, w)};
+    berth_value_id y = apply_ints(b, BERTH_OP_CONV_TRANSPOSE, inputs, 2, "strides", strides, 2);
+    y = bordered(b, y, amounts, 0);
+    berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+// What is inside the border is stored there at once: no buffer holds it without.
+static const struct {
+    const char *name;
+    void (*make)(builder *b);
+} border_rows[] = {{"one around", border_around},
+                   {"uneven, not zero", border_uneven},
+                   {"row-major, channels too", border_row_major},
+                   {"several nests", border_of_transposed}};
+
+static uint32_t workspaces_of(const builder *b) {
+    berth_func_id lowered = BERTH_NONE;
+    cr_assert_null(berth_lower_function(b->module, b->function, &lowered));
+    const berth_tfn *fn = berth_tfn_get(b->module, lowered);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < fn->bufs.count; ++i)
+        count += fn->bufs.data[i].scope == BERTH_SCOPE_WORKSPACE;
+    return count;
+}
+
+static void run_borders(const berth_target *target) {
+    for (size_t i = 0; i < sizeof(border_rows) / sizeof(border_rows[0]); ++i) {
+        berth_arena *arena = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
+        b.function = berth_graph_create(b.module, "primitive", 0);
+        border_rows[i].make(&b);
+        cr_assert_null(b.failure, "%s: %s", border_rows[i].name, berth_status_message(b.failure));
+        const char *problem = compare_function(b.module, b.function, NULL, target, 5, 2e-5, arena);
+        cr_expect_null(problem, "%s: %s", border_rows[i].name, problem);
+        cr_expect_eq(workspaces_of(&b), 0, "%s: a copy", border_rows[i].name);
+        berth_arena_destroy(arena);
+    }
+}
+
+Test(lower_fusion, borders) {
+    run_borders(NULL);
+    with_target("cpu", run_borders);
+    with_target("opencl", run_borders);
+    with_target("opencl -subgroup_size=32", run_borders);
+}
