@@ -33,16 +33,23 @@ void berth_strbuf_add(berth_strbuf *buffer, const char *text) {
 }
 
 void berth_strbuf_addf(berth_strbuf *buffer, const char *format, ...) {
+    // Most texts are short: formatted once, into the room that there is.
+    enum { first_room = 32 };
     va_list arguments;
+    reserve(buffer, first_room);
+    size_t room = buffer->capacity - buffer->length;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = vsnprintf(buffer->data + buffer->length, room, format, arguments);
     va_end(arguments);
-    if (length <= 0) return;
-    reserve(buffer, (size_t)length);
-    va_start(arguments, format);
-    vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    if (length < 0) length = 0;
+    if ((size_t)length >= room) {
+        reserve(buffer, (size_t)length);
+        va_start(arguments, format);
+        vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
     buffer->length += (size_t)length;
+    buffer->data[buffer->length] = 0;
 }
 
 const char *berth_strbuf_text(const berth_strbuf *buffer) {

@@ -22,18 +22,36 @@ typedef struct node {
     size_t length;  // TEXT
 } node;
 
+// Where the text that was rendered so far ends.
+typedef struct position {
+    int64_t column;
+    int indent;
+    int line_indent;  // of the line at hand
+    bool line_start;  // the indentation is still to be written
+} position;
+
 struct berth_doc {
     berth_arena *arena;
     berth_strbuf text;
     BERTH_VEC(node) nodes;
     BERTH_VEC(int) open;  // indentation of the groups that are open
+    position at;
+    berth_strbuf *stream;  // (optional) where complete lines go
+    int stream_width;
 };
+
+enum { STREAM_NODES = 4096 };  // that are kept before complete lines are rendered
 
 berth_doc *berth_doc_create(berth_arena *arena) {
     berth_doc *doc = berth_arena_new(arena, berth_doc);
     doc->arena = arena;
     doc->text = berth_strbuf_make(arena);
     return doc;
+}
+
+void berth_doc_stream(berth_doc *doc, int width, berth_strbuf *out) {
+    doc->stream = out;
+    doc->stream_width = width;
 }
 
 static void push(berth_doc *doc, node_kind kind, int value) {
@@ -87,7 +105,10 @@ void berth_doc_fill_line(berth_doc *doc) {
     push(doc, FILL_LINE, 0);
 }
 
+// Nothing that follows a line break outside all groups changes how what is before it is laid out.
 void berth_doc_hard_line(berth_doc *doc) {
+    if (doc->stream && doc->open.count == 0 && doc->nodes.count >= STREAM_NODES)
+        berth_doc_render(doc, doc->stream_width, doc->stream);
     push(doc, HARD_LINE, 0);
 }
 
@@ -157,64 +178,58 @@ static bool fits(const layout *l, uint32_t open, int64_t column, int width) {
     return column + l->flat_end[l->next_line[end]] - l->flat_end[open] <= width;
 }
 
-typedef struct renderer {
-    berth_strbuf *out;
-    int64_t column;
-    int indent;
-    int line_indent;  // of the line at hand
-    bool line_start;  // the indentation is still to be written
-} renderer;
-
-static void break_line(renderer *r) {
-    berth_strbuf_add(r->out, "\n");
-    r->line_start = true;
-    r->line_indent = r->indent;
-    r->column = r->indent;
+static void break_line(position *at, berth_strbuf *out) {
+    berth_strbuf_add_n(out, "\n", 1);
+    at->line_start = true;
+    at->line_indent = at->indent;
+    at->column = at->indent;
 }
 
-static void put(renderer *r, const char *text, size_t length) {
+static void put(position *at, berth_strbuf *out, const char *text, size_t length) {
     if (length == 0) return;
-    if (r->line_start) {
-        for (int i = 0; i < r->line_indent; ++i) berth_strbuf_add_n(r->out, " ", 1);
-        r->line_start = false;
+    if (at->line_start) {
+        for (int i = 0; i < at->line_indent; ++i) berth_strbuf_add_n(out, " ", 1);
+        at->line_start = false;
     }
-    berth_strbuf_add_n(r->out, text, length);
-    r->column += (int64_t)length;
+    berth_strbuf_add_n(out, text, length);
+    at->column += (int64_t)length;
 }
 
-void berth_doc_render(const berth_doc *doc, int width, berth_strbuf *out) {
-    berth_arena *scratch = berth_arena_create_child(out->arena);
+void berth_doc_render(berth_doc *doc, int width, berth_strbuf *out) {
+    berth_arena *scratch = berth_arena_create_child(doc->arena);
     layout l = measure(doc, scratch);
-    renderer r = {.out = out};
+    position *at = &doc->at;
     uint32_t flat_until = 0;  // inside a group that is on one line
     for (uint32_t i = 0; i < doc->nodes.count; ++i) {
         const node *n = &doc->nodes.data[i];
         bool flat = i < flat_until;
         switch (n->kind) {
-        case TEXT: put(&r, berth_strbuf_text(&doc->text) + n->start, n->length); break;
+        case TEXT: put(at, out, berth_strbuf_text(&doc->text) + n->start, n->length); break;
         case LINE:
             if (flat)
-                put(&r, " ", 1);
+                put(at, out, " ", 1);
             else
-                break_line(&r);
+                break_line(at, out);
             break;
         case SOFT_LINE:
-            if (!flat) break_line(&r);
+            if (!flat) break_line(at, out);
             break;
         case FILL_LINE:
-            if (flat || r.column + l.flat_end[l.next_line[i + 1]] - l.flat_end[i] <= width)
-                put(&r, " ", 1);
+            if (flat || at->column + l.flat_end[l.next_line[i + 1]] - l.flat_end[i] <= width)
+                put(at, out, " ", 1);
             else
-                break_line(&r);
+                break_line(at, out);
             break;
-        case HARD_LINE: break_line(&r); break;
+        case HARD_LINE: break_line(at, out); break;
         case OPEN:
-            if (!flat && fits(&l, i, r.column, width)) flat_until = l.group_end[i];
-            r.indent += n->value;
+            if (!flat && fits(&l, i, at->column, width)) flat_until = l.group_end[i];
+            at->indent += n->value;
             break;
-        case CLOSE: r.indent -= n->value; break;
-        case INDENT: r.indent += n->value; break;
+        case CLOSE: at->indent -= n->value; break;
+        case INDENT: at->indent += n->value; break;
         }
     }
+    doc->nodes.count = 0;
+    doc->text.length = 0;
     berth_arena_destroy(scratch);
 }

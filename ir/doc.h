@@ -22,6 +22,10 @@
 typedef struct berth_doc berth_doc;
 
 berth_doc *berth_doc_create(berth_arena *arena);
+// From now on, lines that are complete go to `out` as they come, so that the document stays small
+// whatever its text is long. berth_doc_render writes the rest, with the same width to the same
+// text. Both live as long as the document is written.
+void berth_doc_stream(berth_doc *doc, int width, berth_strbuf *out);
 void berth_doc_text(berth_doc *doc, const char *text);  // copied; no line breaks in it
 void berth_doc_textf(berth_doc *doc, const char *format, ...) BERTH_PRINTF(2, 3);
 void berth_doc_line(berth_doc *doc);       // a space, or a line break when the group is broken
@@ -36,7 +40,8 @@ void berth_doc_close(berth_doc *doc);
 void berth_doc_indent(berth_doc *doc, int columns);
 
 // Appends the document's text with lines of at most `width` bytes where groups allow that.
-// Indentation is written before text only, never on empty lines. O(size of the document).
-void berth_doc_render(const berth_doc *doc, int width, berth_strbuf *out);
+// Indentation is written before text only, never on empty lines. The document is empty then. O(size
+// of the document).
+void berth_doc_render(berth_doc *doc, int width, berth_strbuf *out);
 
 #endif  // BERTH_IR_DOC_H_

@@ -30,6 +30,7 @@ berth_status berth_module_to_text(const berth_module *module, const berth_text_o
                                   berth_strbuf *out) {
     berth_arena *scratch = berth_arena_create_child(out->arena);
     berth_text_printer p = berth_text__printer_make(module, scratch, options);
+    berth_doc_stream(p.doc, p.options.width, out);
     berth_doc_text(p.doc, "module ");
     berth_text_print_string(&p, berth_module_str(module, module->name));
     berth_text_print_attrs(&p, &module->attrs, 0);

@@ -16,6 +16,7 @@ berth_text_printer berth_text__printer_make(const berth_module *module, berth_ar
         .module = module,
         .scratch = scratch,
         .doc = berth_doc_create(scratch),
+        .quoted = berth_strbuf_make(scratch),
         .locs = berth_interner_create(scratch),
         .loc_numbers = berth_arena_new_array(scratch, uint32_t, module->locs.count),
         .types = berth_arena_new_array(scratch, const char *, module->types.count + 1),
@@ -70,9 +71,9 @@ void berth_text_print_name(berth_text_printer *p, const char *name) {
 }
 
 void berth_text_print_string(berth_text_printer *p, const char *text) {
-    berth_strbuf out = berth_strbuf_make(p->scratch);
-    berth_text__add_string(&out, text, strlen(text));
-    berth_doc_text(p->doc, berth_strbuf_text(&out));
+    p->quoted.length = 0;
+    berth_text__add_string(&p->quoted, text, strlen(text));
+    berth_doc_text(p->doc, berth_strbuf_text(&p->quoted));
 }
 
 void berth_text_print_type(berth_text_printer *p, berth_type_id type) {

@@ -25,6 +25,7 @@ typedef struct berth_text_printer {
     const berth_module *module;
     berth_arena *scratch;
     berth_doc *doc;
+    berth_strbuf quoted;  // scratch
     berth_text_options options;
     berth_interner *locs;   // definitions of locations; their ids are the numbers in the text
     uint32_t *loc_numbers;  // per location of the module: 0 = none yet

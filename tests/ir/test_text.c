@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "ir/doc.h"
 #include "ir/graph.h"
 #include "ir/pass.h"
 #include "ir/text.h"
@@ -165,5 +166,85 @@ Test(text, verifier_of_shared_types) {
     berth_module *module = parse(arena, berth_strbuf_text(&text));
     berth_status status = berth_module_verify(module);
     cr_assert(!status, "%s", berth_status_message(status));
+    berth_arena_destroy(arena);
+}
+
+// Words, groups and line breaks in some order, the same for the same count.
+static void write_lines(berth_doc *doc, uint32_t lines) {
+    uint64_t state = 88172645463325252u;
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < lines * 16; ++i) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        switch (state % 16) {
+        case 0:
+        case 1: berth_doc_open(doc, (int)(state >> 8 & 3)), depth++; break;
+        case 2: berth_doc_line(doc); break;
+        case 3: berth_doc_soft_line(doc); break;
+        case 4:
+        case 5: berth_doc_fill_line(doc); break;
+        case 6: berth_doc_indent(doc, state >> 8 & 1 ? 2 : -2); break;
+        case 7:
+            for (; depth > 0; --depth) berth_doc_close(doc);
+            berth_doc_hard_line(doc);
+            break;
+        default: berth_doc_textf(doc, "word%u,", (unsigned)(state >> 8 & 0xfff)); break;
+        }
+    }
+}
+
+// Lines that leave a long document as soon as they are complete are those of the whole document.
+Test(text, streamed_lines_are_those_of_the_whole) {
+    for (int width = 20; width <= 100; width += 40) {
+        berth_arena *arena = new_arena();
+        berth_doc *docs[2];
+        berth_strbuf out[2];
+        for (int streamed = 0; streamed < 2; ++streamed) {
+            docs[streamed] = berth_doc_create(arena);
+            out[streamed] = berth_strbuf_make(arena);
+            if (streamed) berth_doc_stream(docs[1], width, &out[1]);
+            write_lines(docs[streamed], 3000);
+        }
+        cr_assert_gt(out[1].length, 10000, "nothing was written on the way");
+        for (int i = 0; i < 2; ++i) berth_doc_render(docs[i], width, &out[i]);
+        cr_assert_str_eq(berth_strbuf_text(&out[0]), berth_strbuf_text(&out[1]));
+        berth_arena_destroy(arena);
+    }
+}
+
+// What printing a module needs beside its text does not grow with it, but for numbers of names: the
+// text doubles as it grows and leaves as much again behind, and what names values takes a few words
+// each. The tree of a whole module would be ten times its text.
+typedef struct peak_bytes {
+    size_t live, most;
+} peak_bytes;
+
+static void *peak_resize(void *state, void *pointer, size_t old_bytes, size_t new_bytes) {
+    peak_bytes *peak = state;
+    peak->live += new_bytes - (pointer ? old_bytes : 0);
+    if (peak->live > peak->most) peak->most = peak->live;
+    berth_allocator system = berth_allocator_system();
+    return system.resize(system.state, pointer, old_bytes, new_bytes);
+}
+
+Test(text, printing_needs_little_beside_the_text) {
+    enum { operations = 100000, words_each = 12 };
+    peak_bytes peak = {0};
+    berth_arena *arena = NULL;
+    cr_assert(!berth_arena_create((berth_allocator){peak_resize, &peak}, &arena));
+    berth_module *module = berth_module_create(arena, "long");
+    const int64_t dims[1] = {4};
+    berth_type_id type = berth_type_tensor(module, BERTH_DTYPE_F32, 1, dims);
+    berth_func_id main = berth_graph_create(module, "main", 0);
+    berth_value_id value = berth_graph_add_param(module, main, "a", type);
+    for (int i = 0; i < operations; ++i) {
+        value = berth_graph_op1(module, main, BERTH_OP_RELU, &value, 1, 0);
+        berth_graph_get(module, main)->values.data[value].type = type;
+    }
+    berth_graph_set_results(module, main, &value, 1);
+    size_t before = peak.live;
+    size_t length = strlen(print(module));
+    cr_expect_leq(peak.most - before, 4 * length + 8 * words_each * operations);
     berth_arena_destroy(arena);
 }
