@@ -41,6 +41,8 @@ typedef struct fit_call {
     uint64_t *offsets;
     berth_memory_verdict verdict;
     bool exhausted;
+    uint32_t pair;       // of a rule and an order: the one to begin with
+    uint32_t last_pair;  // the last one that was used
 } fit_call;
 
 static uint64_t nodes_left(const berth_memory_budget *budget) {
@@ -62,10 +64,12 @@ static void decide(fit_call *call, part_search *search, exact_outcome outcome,
 static void run_bottom(fit_call *call, part_search *search) {
     exact_search *bottom = search->bottom;
     uint64_t left = nodes_left(call->budget);
-    berth_memory__exact_rank(bottom->arena, bottom->part, call->intervals,
-                             search->number / EXACT_RULES, search->round < PLAIN_ROUNDS ? 0 : 1.0,
-                             ((uint64_t)search->round << 32) + search->number + 1, bottom->rank);
-    bottom->rule = (exact_rule)(search->number % EXACT_RULES);
+    uint32_t pair = (search->number + call->pair) % RESTARTS;
+    berth_memory__exact_rank(bottom->arena, bottom->part, call->intervals, pair / EXACT_RULES,
+                             search->round < PLAIN_ROUNDS ? 0 : 1.0,
+                             ((uint64_t)search->round << 32) + pair + 1, bottom->rank);
+    bottom->rule = (exact_rule)(pair % EXACT_RULES);
+    call->last_pair = pair;
     bottom->from_end = search->round % 2 == 1;
     bottom->nodes_left = search->limit < left ? search->limit : left;
     uint64_t before = bottom->node_count;
@@ -168,7 +172,8 @@ static berth_status fit_body(void *user) {
 berth_status berth_memory__exact_fit(berth_arena *arena, const berth_memory_interval *intervals,
                                      uint32_t count, uint64_t capacity_bytes, const uint64_t *known,
                                      berth_memory_budget *budget, uint64_t *out_offsets,
-                                     berth_memory_verdict *out_verdict, bool *out_exhausted) {
+                                     berth_memory_verdict *out_verdict, uint32_t *pair,
+                                     bool *out_exhausted) {
     *out_verdict = BERTH_MEMORY_UNKNOWN;
     if (capacity_bytes > BERTH_MEMORY_TOTAL_LIMIT_BYTES)
         capacity_bytes = BERTH_MEMORY_TOTAL_LIMIT_BYTES;
@@ -179,10 +184,13 @@ berth_status berth_memory__exact_fit(berth_arena *arena, const berth_memory_inte
                      .known = known,
                      .budget = budget,
                      .offsets = out_offsets,
-                     .verdict = BERTH_MEMORY_UNKNOWN};
+                     .verdict = BERTH_MEMORY_UNKNOWN,
+                     .pair = *pair,
+                     .last_pair = *pair};
     BERTH_TRY(berth_arena_try(arena, fit_body, &call));
     *out_verdict = call.verdict;
-    if (out_exhausted) *out_exhausted = call.exhausted;
+    *out_exhausted = call.exhausted;
+    *pair = call.verdict == BERTH_MEMORY_FITS ? call.last_pair : call.last_pair + 1;
     return BERTH_OK;
 }
 
@@ -190,6 +198,8 @@ berth_status berth_memory_exact_fit(berth_arena *arena, const berth_memory_inter
                                     uint32_t count, uint64_t capacity_bytes,
                                     berth_memory_budget *budget, uint64_t *out_offsets,
                                     berth_memory_verdict *out_verdict) {
+    uint32_t pair = 0;
+    bool exhausted = false;
     return berth_memory__exact_fit(arena, intervals, count, capacity_bytes, NULL, budget,
-                                   out_offsets, out_verdict, NULL);
+                                   out_offsets, out_verdict, &pair, &exhausted);
 }

@@ -39,6 +39,19 @@ static uint32_t next_bit(const uint64_t *bits, uint32_t at, uint32_t end) {
     return end;
 }
 
+// The same for a bit that is not set.
+static uint32_t next_clear(const uint64_t *bits, uint32_t at, uint32_t end) {
+    while (at < end) {
+        uint64_t word = ~bits[at >> 6] >> (at & 63);
+        if (word != 0) {
+            at += (uint32_t)__builtin_ctzll(word);
+            return at < end ? at : end;
+        }
+        at = (at | 63) + 1;
+    }
+    return end;
+}
+
 // One behind the last index in [begin, end) whose bit is set; `begin` if there is none.
 static uint32_t bit_before(const uint64_t *bits, uint32_t begin, uint32_t end) {
     while (end > begin) {
@@ -176,10 +189,14 @@ static void update_scores(exact_search *search, uint32_t begin, uint32_t end) {
 static void update(exact_search *search, uint32_t begin, uint32_t end) {
     const exact_part *part = search->part;
     search->update++;
-    for (uint32_t c = next_bit(search->touched, begin, end); c < end;
-         c = next_bit(search->touched, c + 1, end))
+    for (uint32_t c = next_bit(search->touched, begin, end); c < end;) {
+        uint32_t run_end = next_clear(search->touched, c, end);
         for (uint32_t k = part->member_begin[c]; k < part->member_begin[c + 1]; ++k)
             update_candidate(search, search->members[k]);
+        for (uint32_t i = part->item_begin[c + 1]; i < part->item_begin[run_end]; ++i)
+            update_candidate(search, i);
+        c = next_bit(search->touched, run_end, end);
+    }
     update_walls(search, begin, end);
     clear_bits(search->touched, begin, end);
     update_scores(search, begin, end);

@@ -135,6 +135,11 @@ typedef struct exact_hanging {
     bool open;       // what it rests on is not settled
 } exact_hanging;
 
+typedef struct exact_swept {
+    int64_t lowest;
+    uint32_t item;
+} exact_swept;
+
 typedef struct exact_search {
     const exact_part *part;
     berth_arena *arena;
@@ -159,6 +164,14 @@ typedef struct exact_search {
     exact_hanging *hanging;  // [items] scratch
     uint8_t *hanging_state;  // [items] scratch, 0 between uses
     uint32_t *unsupported;   // [items] scratch
+
+    // Sweeps over many cliques (exact_sweep.c).
+    uint32_t *sweep_order;    // [items] by lowest offset, greatest first, as of the last sweep
+    uint32_t *sweep_slot;     // [items] scratch
+    exact_swept *swept;       // [items] scratch
+    int64_t *sweep_above;     // [cliques] scratch
+    int64_t *sweep_low;       // [cliques] scratch
+    uint32_t *sweep_waiting;  // [cliques + 1] scratch
 
     // Which clique to branch on: brought up to date when the next one is chosen.
     uint64_t *touched;  // a bit per clique: something changed
@@ -213,11 +226,13 @@ void berth_memory__exact_units(berth_arena *arena, const berth_memory_interval *
                                uint32_t count, uint64_t *out_units);
 
 // Like berth_memory_exact_fit. Parts that fit in `known` (offsets, or NULL) stay as they are there.
-// *out_exhausted (may be NULL): more nodes or time would not change the verdict.
+//   pair: of a branching rule and an order, where the restarts begin; becomes the one that found the
+//   solution, or the one after the last that was used
+//   out_exhausted: more nodes or time would not change the verdict
 BERTH_MUST_USE berth_status berth_memory__exact_fit(
     berth_arena *arena, const berth_memory_interval *intervals, uint32_t count,
     uint64_t capacity_bytes, const uint64_t *known, berth_memory_budget *budget,
-    uint64_t *out_offsets, berth_memory_verdict *out_verdict, bool *out_exhausted);
+    uint64_t *out_offsets, berth_memory_verdict *out_verdict, uint32_t *pair, bool *out_exhausted);
 
 // Order number `number` (modulo EXACT_ORDERS) of the part's items: ranks from 0. Random factors
 // from 1 - noise / 2 to 1 + noise / 2, from the seed `state`, make restarts differ.
@@ -261,6 +276,7 @@ void berth_memory__exact_undo(exact_search *search, size_t length);
 uint64_t berth_memory__exact_hash(const exact_search *search, uint32_t begin, uint32_t end);
 
 void berth_memory__exact_enqueue(exact_queue *queue, uint32_t entry);
+void berth_memory__exact_empty_queue(exact_queue *queue);
 
 // Items that are live together with one, in turn:
 //   exact_neighbors it = exact_neighbors_of(search, item);
@@ -297,6 +313,11 @@ static inline bool exact_next(exact_neighbors *it) {
 
 // Draws all conclusions from what changed. False: no completion (search->failure).
 bool berth_memory__exact_propagate(exact_search *search);
+
+// The cliques that wait are checked together. False: no completion (search->failure).
+bool berth_memory__exact_sweep(exact_search *search);
+// Whether that costs less than one by one.
+bool berth_memory__exact_sweep_pays(const exact_search *search);
 
 // --- Choice (exact_choose.c) ---
 

@@ -203,6 +203,8 @@ static bool check_items(exact_search *search) {
 
 bool berth_memory__exact_propagate(exact_search *search) {
     while (search->clique_queue.count > 0 || search->item_queue.count > 0) {
+        if (berth_memory__exact_sweep_pays(search) && !berth_memory__exact_sweep(search))
+            return false;
         while (search->clique_queue.count > 0)
             if (!check_clique(search, dequeue(&search->clique_queue))) return false;
         if (!check_items(search)) return false;

@@ -9,7 +9,7 @@ void berth_memory__exact_enqueue(exact_queue *queue, uint32_t entry) {
     queue->entries[queue->count++] = entry;
 }
 
-static void empty_queue(exact_queue *queue) {
+void berth_memory__exact_empty_queue(exact_queue *queue) {
     for (uint32_t i = 0; i < queue->count; ++i) queue->waiting[queue->entries[i]] = false;
     queue->count = 0;
 }
@@ -139,8 +139,8 @@ static void unplace(exact_search *search, const exact_change *change) {
 }
 
 void berth_memory__exact_undo(exact_search *search, size_t length) {
-    empty_queue(&search->clique_queue);
-    empty_queue(&search->item_queue);
+    berth_memory__exact_empty_queue(&search->clique_queue);
+    berth_memory__exact_empty_queue(&search->item_queue);
     while (search->trail.count > length) {
         const exact_change *change = &search->trail.data[--search->trail.count];
         switch (change->kind) {
@@ -192,6 +192,10 @@ static void make_item_arrays(exact_search *search, uint32_t n) {
     search->candidate = berth_arena_new_array(arena, bool, n);
     search->checked = berth_arena_new_array(arena, uint32_t, n);
     search->rank = berth_arena_new_array(arena, uint32_t, n);
+    search->sweep_slot = berth_arena_new_array(arena, uint32_t, n);
+    search->swept = berth_arena_new_array(arena, exact_swept, n);
+    search->sweep_order = berth_arena_new_array(arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; ++i) search->sweep_order[i] = i;
 }
 
 static void make_clique_arrays(exact_search *search, uint32_t m) {
@@ -208,6 +212,9 @@ static void make_clique_arrays(exact_search *search, uint32_t m) {
     search->left_wall = berth_arena_new_array(arena, bool, m);
     search->right_wall = berth_arena_new_array(arena, bool, m);
     search->score = berth_arena_new_array(arena, int64_t, m);
+    search->sweep_above = berth_arena_new_array(arena, int64_t, m);
+    search->sweep_low = berth_arena_new_array(arena, int64_t, m);
+    search->sweep_waiting = berth_arena_new_array(arena, uint32_t, (size_t)m + 1);
     search->block_best = berth_arena_new_array(arena, uint32_t, blocks);
 }
 

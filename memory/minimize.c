@@ -14,6 +14,9 @@ typedef struct minimize_call {
     uint64_t *offsets;  // in: a solution of height `best`; out: the best found
     uint64_t lower_bound;
     uint64_t best;
+    // Of a rule and an order: what found a solution is tried first for the next target, and after a
+    // target that had too few nodes for all pairs others have their turn.
+    uint32_t pair;
     bool exhausted;  // more nodes would not help
 } minimize_call;
 
@@ -47,7 +50,6 @@ static bool budget_left(const berth_memory_budget *budget) {
 typedef struct attempt {
     uint64_t target;
     uint64_t nodes;
-    int64_t time_ns;
 } attempt;
 
 static berth_status try_target(minimize_call *call, attempt a, uint64_t *candidate,
@@ -58,7 +60,8 @@ static berth_status try_target(minimize_call *call, attempt a, uint64_t *candida
         own.node_limit = budget->node_limit - budget->nodes;
     bool exhausted = false;
     BERTH_TRY(berth_memory__exact_fit(call->scratch, call->intervals, call->count, a.target,
-                                      call->offsets, &own, candidate, out_verdict, &exhausted));
+                                      call->offsets, &own, candidate, out_verdict, &call->pair,
+                                      &exhausted));
     call->exhausted &= exhausted;
     budget->nodes += own.nodes;
     if (*out_verdict == BERTH_MEMORY_FITS) {
@@ -70,30 +73,46 @@ static berth_status try_target(minimize_call *call, attempt a, uint64_t *candida
     return BERTH_OK;
 }
 
-// Each round: the lower bound itself (often it can be reached), then the middle between it and the
-// best, until that is decided or the round's nodes are spent; then more nodes.
+// A target from `floor` to below `best`, another one for each number, evenly in the long run
+// (multiples of the golden ratio; Weyl 1916). How long a target takes is a matter of luck: one can
+// take a hundred times as long as another one below it.
+static uint64_t between(uint64_t floor, uint64_t best, uint32_t number) {
+    uint64_t fraction = ((uint64_t)number * 0x9E3779B9u + 0x80000000u) & 0xFFFFFFFFu;
+    uint64_t width = best - floor;  // < 2^63
+    return floor + (width >> 32) * fraction + ((width & 0xFFFFFFFFu) * fraction >> 32);
+}
+
+// Each round: the lower bound itself (often it can be reached), with about as many nodes as all
+// other targets have; then targets between it and the best, until that is decided or the round's
+// nodes are spent; then more nodes.
 static berth_status minimize_rounds(minimize_call *call) {
     uint64_t *units = berth_arena_new_array(call->scratch, uint64_t, call->count);
     uint64_t *candidate = berth_arena_new_array(call->scratch, uint64_t, call->count);
     berth_memory__exact_units(call->scratch, call->intervals, call->count, units);
     uint64_t bound = berth_memory_lower_bound(call->scratch, call->intervals, call->count);
     call->lower_bound = next_height(call, units, bound - 1);
+    enum { growth = 4 };
+    uint32_t number = 0;  // of targets above the lower bound
     uint64_t nodes = 4 * (uint64_t)call->count + 64;
+    uint64_t spent = 0;  // by the other targets in the round before
     while (call->lower_bound < call->best && budget_left(call->budget) && !call->exhausted) {
         call->exhausted = true;
         berth_memory_verdict verdict = BERTH_MEMORY_UNKNOWN;
-        attempt a = {.target = call->lower_bound, .nodes = nodes};
+        attempt a = {.target = call->lower_bound, .nodes = spent > nodes ? spent : nodes};
         BERTH_TRY(try_target(call, a, candidate, units, &verdict));
         // No target below `floor` is tried again in this round.
         uint64_t floor =
             call->lower_bound > a.target ? call->lower_bound : next_height(call, units, a.target);
+        uint64_t before = call->budget->nodes;
+        a.nodes = nodes;
         while (floor < call->best && budget_left(call->budget)) {
-            a.target = floor + (call->best - floor) / 2;
+            a.target = between(floor, call->best, number++);
             BERTH_TRY(try_target(call, a, candidate, units, &verdict));
             if (verdict != BERTH_MEMORY_FITS) floor = next_height(call, units, a.target);
             if (floor < call->lower_bound) floor = call->lower_bound;
         }
-        nodes *= 4;
+        spent = call->budget->nodes - before;
+        nodes *= growth;
     }
     return BERTH_OK;
 }

@@ -92,6 +92,64 @@ Test(memory_exact, bound_of_one_clique_is_brute_force) {
     }
 }
 
+// What a clique's members ask for, by the definition: for every t, those with a lowest offset of at
+// least t fit between t and the capacity. Also the least of the lowest offsets.
+static bool fits_by_definition(const exact_search *search, uint32_t clique, int64_t *out_floor) {
+    const exact_part *part = search->part;
+    bool fits = true;
+    *out_floor = INT64_MAX;
+    for (uint32_t i = 0; i < part->item_count; ++i) {
+        const exact_item *it = &part->items[i];
+        int64_t above = search->lowest[i];
+        if (above == EXACT_PLACED || it->first > clique || it->end <= clique) continue;
+        if (above < *out_floor) *out_floor = above;
+        for (uint32_t k = 0; k < part->item_count; ++k)
+            if (part->items[k].first <= clique && part->items[k].end > clique &&
+                search->lowest[k] >= search->lowest[i])
+                above += part->items[k].size;
+        fits &= above <= part->capacity;
+    }
+    return fits;
+}
+
+// Many cliques at once: the same verdict and the same floors as clique by clique.
+Test(memory_exact, sweeps_conclude_what_the_definition_says) {
+    uint32_t verdicts[2] = {0};
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+        berth_arena_destroy(arena);
+        setup();
+        random_shape shape = {60, 30, 9, 1, 1};
+        const berth_memory_problem *problem = random_problem(arena, seed, shape);
+        uint64_t peak = berth_memory_live_peak(arena, problem->intervals, 60).size_bytes;
+        uint32_t part_count = 0;
+        exact_part *part = berth_memory__exact_parts(arena, problem->intervals, 60,
+                                                     peak + seed % 3 * peak / 8, NULL, &part_count);
+        exact_search *search = berth_memory__exact_search_create(arena, part, 0);
+        berth_memory__exact_reset(search);
+        uint64_t random = seed;
+        bool placed = true;
+        for (int moves = 0; moves < 6 && placed; ++moves) {
+            uint32_t item = (uint32_t)(random_next(&random) % part->item_count);
+            if (search->lowest[item] != EXACT_PLACED)
+                placed = berth_memory__exact_place(search, item);
+        }
+        if (!placed) continue;
+        cr_assert(berth_memory__exact_sweep_pays(search), "seed %d", (int)seed);
+        bool expected = true;
+        int64_t floor;
+        for (uint32_t c = 0; c < part->clique_count; ++c)
+            if (search->clique_queue.waiting[c]) expected &= fits_by_definition(search, c, &floor);
+        cr_assert_eq(berth_memory__exact_sweep(search), expected, "seed %d", (int)seed);
+        verdicts[expected]++;
+        for (uint32_t c = 0; c < part->clique_count && expected; ++c) {
+            (void)fits_by_definition(search, c, &floor);
+            if (floor != INT64_MAX)
+                cr_assert_eq(search->floor[c], floor, "seed %d: clique %u", (int)seed, c);
+        }
+    }
+    cr_assert(verdicts[0] > 10 && verdicts[1] > 10, "%u and %u", verdicts[0], verdicts[1]);
+}
+
 // Problems that the largest live sum says little about.
 Test(memory_exact, mixed_alignments_are_proven_within_few_nodes) {
     for (uint64_t seed = 1; seed <= 30; ++seed) {
