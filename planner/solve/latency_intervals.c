@@ -33,6 +33,7 @@ typedef struct cutter {
     uint32_t *left;    // [node_count] successors still outside
     uint32_t *open;    // [node_count] nodes of the subgraph with successors outside
     uint32_t stamp;
+    uint32_t grain;  // cuts are at multiples of it
 } cutter;
 
 static double time_on(const cutter *c, uint32_t node, uint32_t kind) {
@@ -119,26 +120,34 @@ static void offer_prefix(cutter *c, uint32_t at, uint32_t state, prefix step) {
     if (step.bound < known->bound) *known = step;
 }
 
-static void extend_plain(cutter *c, uint32_t at, uint32_t state) {
+// Takes one more unit into the step, each of its nodes by itself. False: it has no device for that.
+static bool take_plain(cutter *c, prefix *step, uint32_t unit) {
     const berth_place_problem *problem = c->problem;
-    uint32_t unit = c->order[at];
-    prefix step = {.bound = c->prefixes[(size_t)at * c->state_count + state].bound,
-                   .start = at,
-                   .state = state,
-                   .device = BERTH_PLACE_NONE,
-                   .kind = BERTH_PLACE_NONE};
     for (uint32_t i = c->units->start[unit]; i < c->units->start[unit + 1]; ++i) {
         uint32_t node = c->units->nodes[i];
-        if (c->plain[node] == BERTH_PLACE_NONE) return;
+        if (c->plain[node] == BERTH_PLACE_NONE) return false;
         double ready = 0, after = 0;
         for (uint32_t e = problem->pred_start[node]; e < problem->pred_start[node + 1]; ++e)
             ready = fmax(ready, c->done[problem->pred[e]]);
         for (uint32_t e = problem->succ_start[node]; e < problem->succ_start[node + 1]; ++e)
             after = fmax(after, c->latency->tail[problem->succ[e]]);
         c->done[node] = ready + time_on(c, node, problem->device_kind[c->plain[node]]);
-        step.bound = fmax(step.bound, c->done[node] + after);
+        step->bound = fmax(step->bound, c->done[node] + after);
     }
-    offer_prefix(c, at + 1, state, step);
+    return true;
+}
+
+static void extend_plain(cutter *c, uint32_t at, uint32_t state) {
+    uint32_t count = c->units->graph->node_count;
+    uint32_t end = c->grain < count - at ? at + c->grain : count;
+    prefix step = {.bound = c->prefixes[(size_t)at * c->state_count + state].bound,
+                   .start = at,
+                   .state = state,
+                   .device = BERTH_PLACE_NONE,
+                   .kind = BERTH_PLACE_NONE};
+    for (uint32_t p = at; p < end; ++p)
+        if (!take_plain(c, &step, c->order[p])) return;
+    offer_prefix(c, end, state, step);
 }
 
 typedef struct segment {
@@ -211,7 +220,9 @@ static void extend_segment(cutter *c, uint32_t at, uint32_t state, uint32_t kind
             (void)berth_place_spent(c->search, work / 128);
             return;
         }
-        work += s.open_count + 2;
+        work += 2;
+        if (end % c->grain != 0 && end != c->units->graph->node_count) continue;
+        work += s.open_count;
         double finish = s.start + s.load + s.writes;
         prefix step = {.bound = fmax(bound, finish + way_after(c, &s, end)),
                        .finish = finish,
@@ -264,7 +275,7 @@ static bool fill_prefixes(cutter *c) {
     for (size_t i = 0; i < ((size_t)count + 1) * c->state_count; ++i)
         c->prefixes[i].bound = INFINITY;
     c->prefixes[0] = (prefix){.bound = 0, .kind = BERTH_PLACE_NONE};
-    for (uint32_t at = 0; at < count; ++at)
+    for (uint32_t at = 0; at < count; at += c->grain)
         for (uint32_t state = 0; state < c->state_count; ++state) {
             if (isinf(c->prefixes[(size_t)at * c->state_count + state].bound)) continue;
             replay(c, at, state);
@@ -277,7 +288,7 @@ static bool fill_prefixes(cutter *c) {
 
 bool berth_solve__latency_intervals(berth_place_search *search, const berth_solve__latency *latency,
                                     const berth_solve__units *units, const uint32_t *order,
-                                    uint32_t *assignment) {
+                                    uint32_t places, uint32_t *assignment) {
     const berth_place_problem *problem = search->problem;
     berth_arena *scratch = berth_arena_create_child(search->arena);
     cutter c = {
@@ -294,6 +305,7 @@ bool berth_solve__latency_intervals(berth_place_search *search, const berth_solv
         for (uint32_t i = units->start[order[p]]; i < units->start[order[p] + 1]; ++i)
             c.position[units->nodes[i]] = p;
     bool found = number_states(&c);
+    c.grain = units->graph->node_count / places + 1;
     if (found) {
         choose_plain(&c);
         c.prefixes = berth_arena_new_array(scratch, prefix,

@@ -189,6 +189,48 @@ static void sort_units(berth_arena *arena, const berth_place_problem *graph, con
     }
 }
 
+// Band of each unit: bands of equal weight, in an order in which none stands before what it reads.
+static void number_bands(const berth_place_problem *graph, const double *weight, uint32_t bands,
+                         const uint32_t *order, uint32_t *band) {
+    double total = 0, sum = 0;
+    for (uint32_t u = 0; u < graph->node_count; ++u) total += weight[u];
+    for (uint32_t i = 0; i < graph->node_count; ++i) {
+        double share = total > 0 ? sum / total * bands : 0;
+        band[order[i]] = share < bands ? (uint32_t)share : bands - 1;
+        sum += weight[order[i]];
+    }
+}
+
+void berth_solve__units_order_bands(berth_arena *arena, const berth_solve__units *units,
+                                    const double *weight, uint32_t bands, uint32_t *order) {
+    berth_arena *scratch = berth_arena_create_child(arena);
+    const berth_place_problem *graph = units->graph;
+    uint32_t count = graph->node_count;
+    double *key = berth_arena_new_array(scratch, double, count);
+    uint32_t *band = berth_arena_new_array(scratch, uint32_t, count);
+    uint32_t *reach = berth_arena_new_array(scratch, uint32_t, count);  // last band that needs it
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t unit = graph->topological[i];
+        for (uint32_t e = graph->pred_start[unit]; e < graph->pred_start[unit + 1]; ++e)
+            key[unit] = fmax(key[unit], key[graph->pred[e]] + weight[graph->pred[e]]);
+    }
+    sort_units(scratch, graph, key, order);
+    number_bands(graph, weight, bands, order, band);
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t unit = order[i];
+        reach[unit] = band[unit];
+        for (uint32_t e = graph->succ_start[unit]; e < graph->succ_start[unit + 1]; ++e)
+            if (reach[graph->succ[e]] > reach[unit]) reach[unit] = reach[graph->succ[e]];
+    }
+    // sort_units keeps what a unit reads before it, and these keys never fall along an edge.
+    for (uint32_t i = 0; i < count; ++i)
+        key[order[i]] = (2.0 * band[order[i]] + (reach[order[i]] > band[order[i]] ? 0 : 1)) *
+                            ((double)count + 1) +
+                        i;
+    sort_units(scratch, graph, key, order);
+    berth_arena_destroy(scratch);
+}
+
 void berth_solve__units_order_like(berth_arena *arena, const berth_solve__units *units,
                                    const berth_solve__latency *latency, uint64_t *random,
                                    uint32_t *order) {

@@ -21,6 +21,12 @@ BERTH_MUST_USE berth_status berth_solve__units_build(berth_arena *arena,
                                                      const berth_place_problem *problem,
                                                      berth_solve__units *out_units);
 
+// The units in bands of equal weight (by the longest path to them), and in each band first those
+// that later bands need: what nothing later waits for can run beside the next band. [unit_count]
+//   weight: of each unit
+void berth_solve__units_order_bands(berth_arena *arena, const berth_solve__units *units,
+                                    const double *weight, uint32_t bands, uint32_t *order);
+
 // An order of the units in which the latency's placement (just valued) runs: subgraphs stay in one
 // piece, and what has time to spare stands somewhere within it. [unit_count].
 void berth_solve__units_order_like(berth_arena *arena, const berth_solve__units *units,

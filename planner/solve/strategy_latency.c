@@ -17,7 +17,14 @@ typedef struct annealing {
     uint64_t step_nodes;
 } annealing;
 
-enum { ORDERS = 32, CUTS = 2, FIRST_STEPS = 100000, SPENT_EVERY = 16 };
+enum {
+    ORDERS = 32,
+    CUTS = 2,
+    COARSE_PLACES = 192,  // where many orders are cut
+    FINE_PLACES = 1024,   // where one is
+    FIRST_STEPS = 100000,
+    SPENT_EVERY = 16,
+};
 static const double COOLING = 0.02;  // last heat over first
 
 static double cost_of(const annealing *state, double value) {
@@ -91,14 +98,35 @@ static bool start_from(annealing *state, const uint32_t *assignment) {
     return true;
 }
 
-// Intervals of orders: depth first, by layers, and depth first with random turns.
+// Of each unit: its nodes where they are fastest.
+static double *weigh_units(berth_arena *scratch, const berth_place_problem *problem,
+                           const berth_solve__units *units) {
+    double *weight = berth_arena_new_array(scratch, double, units->graph->node_count);
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        double least = INFINITY;
+        for (uint32_t k = 0; k < problem->kind_count; ++k)
+            if (problem->kinds[k].device_count > 0)
+                least = fmin(least, problem->time[(size_t)v * problem->kind_count + k]);
+        weight[units->unit[v]] += isinf(least) ? 0 : least;
+    }
+    return weight;
+}
+
+// Intervals of orders: depth first, in bands, by layers, and depth first with random turns.
 static void try_orders(annealing *state, berth_arena *scratch, const berth_solve__units *units,
                        uint32_t *assignment) {
     berth_place_search *search = state->search;
     uint32_t *order = berth_arena_new_array(scratch, uint32_t, units->graph->node_count);
+    const double *weight = weigh_units(scratch, search->problem, units);
+    uint32_t most_bands = search->problem->device_count < 8 ? search->problem->device_count : 8;
     for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
-        berth_solve__latency_order(scratch, units->graph, &state->moves->random, i, order);
-        if (berth_solve__latency_intervals(search, state->latency, units, order, assignment))
+        if (i > 0 && i < most_bands)
+            berth_solve__units_order_bands(scratch, units, weight, i + 1, order);
+        else
+            berth_solve__latency_order(scratch, units->graph, &state->moves->random,
+                                       i < most_bands ? i : i + 1 - most_bands, order);
+        if (berth_solve__latency_intervals(search, state->latency, units, order, COARSE_PLACES,
+                                           assignment))
             (void)start_from(state, assignment);
     }
 }
@@ -116,7 +144,7 @@ static void cut_again(annealing *state, berth_arena *scratch, const berth_solve_
         memcpy(kept, state->latency->device, state->search->problem->node_count * sizeof(*kept));
         berth_solve__units_order_like(scratch, units, state->latency, &state->moves->random, order);
         bool found = berth_solve__latency_intervals(state->search, state->latency, units, order,
-                                                    assignment) &&
+                                                    FINE_PLACES, assignment) &&
                      start_from(state, assignment);
         if (found && state->value < value * (1 - BERTH_PLACE_EQUAL)) tries = 0;
         if (!found || state->value > value) (void)start_from(state, kept);
@@ -135,9 +163,9 @@ static void run_rounds(annealing *state, berth_arena *scratch, const berth_solve
         bool fresh = false;
         if (round % 2 == 1) {
             berth_solve__latency_order(scratch, units->graph, &state->moves->random, 2, order);
-            fresh =
-                berth_solve__latency_intervals(search, state->latency, units, order, assignment) &&
-                start_from(state, assignment);
+            fresh = berth_solve__latency_intervals(search, state->latency, units, order,
+                                                   FINE_PLACES, assignment) &&
+                    start_from(state, assignment);
         }
         if (!fresh) memcpy(assignment, search->best, search->problem->node_count * sizeof(*order));
         if (!fresh && !start_from(state, assignment)) break;

@@ -12,7 +12,7 @@
 #include "planner/solve/latency_moves.h"
 #include "planner/solve/strategies.h"
 
-enum { ORDERS = 8, FIRST_MOVES = 2000, TRIALS = 64 };
+enum { ORDERS = 8, PLACES = 192, FIRST_MOVES = 2000, TRIALS = 64 };
 
 // ------------------------------------------------------------------------------------------------
 // annealing
@@ -129,7 +129,7 @@ static berth_status try_intervals(annealing *a, berth_arena *scratch) {
     uint32_t *at = berth_arena_new_array(scratch, uint32_t, search->problem->node_count);
     for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
         berth_solve__latency_order(scratch, units.graph, &a->moves->random, i, order);
-        if (berth_solve__latency_intervals(search, a->latency, &units, order, at) &&
+        if (berth_solve__latency_intervals(search, a->latency, &units, order, PLACES, at) &&
             berth_solve__latency_set(a->latency, at) && excess_of(a) == 0 &&
             value_now(a, search->best_value) < search->best_value)
             (void)berth_place_offer(search, at);

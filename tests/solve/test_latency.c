@@ -305,7 +305,7 @@ static berth_status chain_body(void *user) {
     uint32_t *place = berth_arena_new_array(arena, uint32_t, COUNT);
     for (uint32_t i = 0; i < COUNT; ++i) place[i] = units.unit[order[i]];
     cr_assert(berth_solve__latency_intervals(&search, berth_solve__latency_create(arena, p), &units,
-                                             place, at));
+                                             place, COUNT, at));
     cr_assert_float_eq(evaluator_value(p, at), 17, 1e-9);
     return BERTH_OK;
 }
