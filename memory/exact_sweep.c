@@ -29,7 +29,8 @@ bool berth_memory__exact_sweep_pays(const exact_search *search) {
     if (part->cover || queue->count < SWEEP_LEAST) return false;
     uint64_t waiting = 0;
     for (uint32_t k = 0; k < queue->count; ++k)
-        waiting += part->member_begin[queue->entries[k] + 1] - part->member_begin[queue->entries[k]];
+        waiting +=
+            part->member_begin[queue->entries[k] + 1] - part->member_begin[queue->entries[k]];
     if (waiting < part->item_count) return false;
     sweep_range range = range_of(queue);
     uint64_t members = part->member_begin[range.end] - part->member_begin[range.begin];
@@ -53,8 +54,7 @@ static uint32_t sort_items(exact_search *search, sweep_range range) {
         for (; at > 0 && swept[at - 1].lowest < lowest; --at) swept[at] = swept[at - 1];
         swept[at] = (exact_swept){lowest, item};
     }
-    for (uint32_t k = 0; k < count; ++k)
-        search->sweep_order[search->sweep_slot[k]] = swept[k].item;
+    for (uint32_t k = 0; k < count; ++k) search->sweep_order[search->sweep_slot[k]] = swept[k].item;
     return count;
 }
 
@@ -70,8 +70,7 @@ static bool fail_sweep(exact_search *search, sweep_range range, uint32_t last) {
         uint32_t item = search->swept[k].item;
         if (part->items[item].first > clique || part->items[item].end <= clique) continue;
         search->failure = exact_reason_join(search->failure, search->why[item]);
-        search->failure =
-            exact_reason_join(search->failure, exact_item_range(&part->items[item]));
+        search->failure = exact_reason_join(search->failure, exact_item_range(&part->items[item]));
     }
     return false;
 }
