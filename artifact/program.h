@@ -152,7 +152,9 @@ typedef struct berth_program_placement {
 
 // Something beside what runs: the source of its kernels (`berth build --keep-source`).
 typedef struct berth_program_attachment {
-    const char *name;  // "kernels/0.cl"
+    // "source/0/k1_conv.c": letters, digits and "_-." in parts between slashes, of which none is "."
+    // or "..", so that it names a file in a folder
+    const char *name;
     const void *data;  // borrowed
     uint64_t size_bytes;
 } berth_program_attachment;

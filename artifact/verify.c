@@ -406,10 +406,23 @@ static berth_status check_placements(const berth_program *program) {
     return BERTH_OK;
 }
 
+static bool is_relative_path(const char *name) {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    for (;;) {
+        size_t length = strspn(name, allowed);
+        if (length == 0 || strspn(name, ".") == length) return false;
+        if (name[length] == '\0') return true;
+        if (name[length] != '/') return false;
+        name += length + 1;
+    }
+}
+
 static berth_status check_attachments(const berth_program *program) {
     for (uint32_t i = 0; i < program->attachment_count; ++i) {
         const berth_program_attachment *attached = &program->attachments[i];
-        if (!attached->name || !*attached->name) return BAD("attachments[%u].name: missing", i);
+        if (!attached->name || !is_relative_path(attached->name))
+            return BAD("attachments[%u].name: is no path within a folder", i);
         if (!attached->data && attached->size_bytes) return BAD("attachments[%u].data: missing", i);
     }
     return BERTH_OK;

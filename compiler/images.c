@@ -9,6 +9,7 @@ typedef struct image_builder {
     berth_module *module;
     berth_pipeline *pipeline;
     BERTH_VEC(berth_executable_image) images;
+    BERTH_VEC(berth_program_attachment) attachments;
 } image_builder;
 
 static const berth_target *target_of(const image_builder *b, const berth_unit *unit) {
@@ -18,6 +19,17 @@ static const berth_target *target_of(const image_builder *b, const berth_unit *u
 static void report_progress(void *user, uint32_t done, uint32_t total) {
     const berth_compile_options *options = user;
     options->progress(options->progress_user, "compiling kernels", done, total);
+}
+
+static void keep_source(image_builder *b, const berth_toolchain_unit *unit, bool foreign) {
+    if (!unit->source) return;  // an object file
+    berth_arena *arena = b->module->arena;
+    berth_program_attachment source = {
+        .name = berth_arena_printf(arena, "source/%u/%s.c", b->images.count,
+                                   foreign ? "external" : unit->label),
+        .data = unit->source,
+        .size_bytes = strlen(unit->source)};
+    berth_vec_push(arena, &b->attachments, source);
 }
 
 // Compiles and links sources to one shared object, which becomes the image of `members`.
@@ -45,6 +57,8 @@ static berth_status compile_image(image_builder *b, const berth_target *target,
                                          .interrupt = options->interrupt};
     berth_toolchain_image code;
     BERTH_TRY(berth_toolchain_compile(&toolchain, arena, sources, count, &code));
+    for (uint32_t i = 0; options->keep_source && i < count; ++i)
+        keep_source(b, &sources[i], foreign);
     for (uint32_t i = 0; i < count; ++i)
         b->pipeline->units.data[members[i]].executable = b->images.count;
     berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
@@ -154,5 +168,7 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
     }
     program->executables = b.images.data;
     program->executable_count = b.images.count;
+    program->attachments = b.attachments.data;
+    program->attachment_count = b.attachments.count;
     return BERTH_OK;
 }

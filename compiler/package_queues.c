@@ -5,7 +5,7 @@
 #include "compiler/package.h"
 
 // What a copy on a queue of its own costs besides: two more batches, and a wait between queues on
-// either side. bench/bench_executor prints what a run costs per batch and wait.
+// either side. An estimate.
 static const double queue_switch_ns = 20000;
 
 typedef struct queuer {

@@ -11,13 +11,16 @@ typedef struct build_command {
     berth_cli_model cli;
     const char *output;
     const char *sign;
+    bool keep_source;
     berth_model *model;
 } build_command;
 
-enum { key_sign = 0x200 };
+enum { key_sign = 0x200, key_keep_source };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "The program file to write (required)", 0},
+    {"keep-source", key_keep_source, NULL, 0,
+     "Keep the kernels' source in the program (`berth inspect --extract` writes it to files)", 0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {0},
 };
@@ -27,6 +30,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case 'o': command->output = arg; return 0;
+    case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
     case ARGP_KEY_END:
         if (!command->output || !*command->output)
@@ -91,6 +95,7 @@ static berth_status build(void *state) {
     BERTH_TRY(check_output(command));
     BERTH_TRY(check_key(command));
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
+    model_options.compile.keep_source = command->keep_source;
     BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
     const berth_program *program = berth_model_program(command->model);
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);

@@ -9,11 +9,26 @@
 #include "tools/cli.h"
 #include "tools/commands.h"
 
+typedef struct inspect_command {
+    berth_cli_model cli;
+    const char *extract;
+} inspect_command;
+
+enum { key_extract = 0x200 };
+
+static const struct argp_option options[] = {
+    {"extract", key_extract, "FOLDER", 0,
+     "Write a program's code, and its source where that was kept, to files in FOLDER", 0},
+    {0},
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    (void)arg;
-    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    state->child_inputs[0] = state->input;
-    return 0;
+    inspect_command *command = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_extract: command->extract = arg; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
 typedef struct op_count {
@@ -198,6 +213,9 @@ static void print_program(const berth_program *program) {
         if (*program->executables[i].external)
             berth_cli_print("external code %s: not made by the compiler, runs with your rights\n",
                             program->executables[i].external);
+    for (uint32_t i = 0; i < program->attachment_count; ++i)
+        berth_cli_print("attachment %s: %llu bytes\n", program->attachments[i].name,
+                        (unsigned long long)program->attachments[i].size_bytes);
     berth_cli_print("target %s\n", program->target_json);
 }
 
@@ -237,23 +255,60 @@ static json_t *external_json(const berth_program *program) {
     return list;
 }
 
-static json_t *program_json(const berth_program *program) {
-    json_error_t error;
-    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "program",
-                     berth_cli_json_text(program->name), "executor",
-                     berth_cli_json_text(program->executor), "inputs",
-                     ends_json(program, program->inputs, program->input_count), "outputs",
-                     ends_json(program, program->outputs, program->output_count), "steps",
-                     (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
-                     pools_json(program), "external_code", external_json(program), "target",
-                     json_loads(program->target_json, 0, &error));
+static json_t *attachments_json(const berth_program *program) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < program->attachment_count; ++i)
+        json_array_append_new(
+            list, json_pack("{s:o, s:I}", "name", berth_cli_json_text(program->attachments[i].name),
+                            "size_bytes", (json_int_t)program->attachments[i].size_bytes));
+    return list;
 }
 
-static berth_status inspect_program(berth_cli_model *cli, bool json) {
+static json_t *program_json(const berth_program *program) {
+    json_error_t error;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "program",
+        berth_cli_json_text(program->name), "executor", berth_cli_json_text(program->executor),
+        "inputs", ends_json(program, program->inputs, program->input_count), "outputs",
+        ends_json(program, program->outputs, program->output_count), "steps",
+        (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
+        pools_json(program), "external_code", external_json(program), "attachments",
+        attachments_json(program), "target", json_loads(program->target_json, 0, &error));
+}
+
+static berth_status extract_file(berth_arena *arena, const char *folder, const char *name,
+                                 const void *data, uint64_t size_bytes) {
+    char *path = berth_arena_printf(arena, "%s/%s", folder, name);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    BERTH_TRY(berth_file_make_folders(path));
+    *slash = '/';
+    return berth_file_write(path, data, (size_t)size_bytes);
+}
+
+// The verifier has seen that names of attachments stay in a folder.
+static berth_status extract(berth_arena *arena, const berth_program *program, const char *folder) {
+    for (uint32_t i = 0; i < program->executable_count; ++i) {
+        const berth_executable_image *image = &program->executables[i];
+        bool text = strcmp(image->format, BERTH_FORMAT_OPENCL_C) == 0;
+        uint64_t size_bytes = image->size_bytes;
+        if (text && size_bytes > 0) size_bytes--;  // the NUL at its end
+        BERTH_TRY(extract_file(arena, folder,
+                               berth_arena_printf(arena, "image/%u.%s", i, text ? "cl" : "so"),
+                               image->data, size_bytes));
+    }
+    for (uint32_t i = 0; i < program->attachment_count; ++i)
+        BERTH_TRY(extract_file(arena, folder, program->attachments[i].name,
+                               program->attachments[i].data, program->attachments[i].size_bytes));
+    return BERTH_OK;
+}
+
+static berth_status inspect_program(berth_cli_model *cli, const char *folder, bool json) {
     const berth_program *program = NULL;
     berth_cli_refuse_with_program(cli);
     BERTH_TRY(berth_program_file_check(berth_allocator_system(), cli->model));
     BERTH_TRY(berth_program_read(cli->arena, cli->model, &program));
+    if (folder) BERTH_TRY(extract(cli->arena, program, folder));
     if (json)
         berth_cli_print_json(program_json(program));
     else
@@ -262,20 +317,26 @@ static berth_status inspect_program(berth_cli_model *cli, bool json) {
 }
 
 static berth_status inspect(void *state) {
-    berth_cli_model *cli = state;
+    inspect_command *command = state;
+    berth_cli_model *cli = &command->cli;
     bool json = berth_cli_wants_json(cli);
-    return berth_program_file_is(cli->model) ? inspect_program(cli, json)
-                                             : inspect_model(cli, json);
+    if (berth_program_file_is(cli->model)) return inspect_program(cli, command->extract, json);
+    if (command->extract)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is no program: `berth build` makes one whose code "
+                                 "--extract can write",
+                                 cli->model);
+    return inspect_model(cli, json);
 }
 
 int berth_cmd_inspect(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
-        .argp = {NULL, parse, "MODEL",
+        .argp = {options, parse, "MODEL",
                  "Shows inputs, outputs, shapes, types, operators, weights and nodes of MODEL (an "
                  "ONNX file), or what is in a program made by `berth build`.",
                  children, NULL, NULL},
         .run = inspect};
-    berth_cli_model cli = {0};
-    return berth_cli_run(&command, &cli, argc, argv);
+    inspect_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
 }

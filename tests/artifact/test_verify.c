@@ -18,6 +18,7 @@ typedef struct sample {
     berth_program_kernel kernels[2];
     berth_program_step steps[4];
     berth_program_placement placements[1];
+    berth_program_attachment attachments[1];
     uint32_t bindings[4][3];
     uint32_t waits[4][2];
     int64_t constant_values[1];
@@ -93,6 +94,7 @@ static void make_code(sample *s) {
                                            .name = "s",
                                            .op = "op"};
     s->steps[3].wait_count = 1;  // of step 0, on the cpu
+    s->attachments[0] = (berth_program_attachment){"source/0/u0.c", "int x;", 6};
     s->placements[0] = (berth_program_placement){"n", "Op", GPU, "default device", false};
 }
 
@@ -124,7 +126,9 @@ static void make_sample(sample *s) {
                                  .steps = s->steps,
                                  .step_count = 4,
                                  .placements = s->placements,
-                                 .placement_count = 1};
+                                 .placement_count = 1,
+                                 .attachments = s->attachments,
+                                 .attachment_count = 1};
 }
 
 Test(artifact_verify, the_sample_is_valid) {
@@ -255,6 +259,13 @@ Test(artifact_verify, devices_reach_shared_pools) {
     X((s.pools[3].alignment_bytes = 2, s.tensors[5].offset_bytes = 2),                             \
       "tensors[5].dtype: elements of 4 bytes")                                                     \
     X(s.steps[2].kind = (berth_step_kind)5, "steps[2].kind")                                       \
+    X(s.attachments[0].name = "", "attachments[0].name")                                           \
+    X(s.attachments[0].name = "/etc/passwd", "attachments[0].name")                                \
+    X(s.attachments[0].name = "a/../../b", "attachments[0].name")                                  \
+    X(s.attachments[0].name = "a//b", "attachments[0].name")                                       \
+    X(s.attachments[0].name = "a/", "attachments[0].name")                                         \
+    X(s.attachments[0].name = "a\nb", "attachments[0].name")                                       \
+    X(s.attachments[0].data = NULL, "attachments[0].data")                                         \
     X(s.program.queues = NULL, "queues: missing")                                                  \
     X(s.program.queue_count = 5000, "queues: 5000; at most")                                       \
     X(s.queues[1].device = 2, "queues[1].device: 2 of 2 devices")                                  \

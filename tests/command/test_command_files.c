@@ -359,3 +359,27 @@ Test(command_files, cache_clear_takes_unfinished_entries) {
               "test \"$(ls $W/cache)\" = note.txt"),
         0);
 }
+
+// The source of CPU kernels stays with the program when asked for, and comes out as files that
+// compile; without, only the images do.
+Test(command_files, kernels_keep_their_source_when_asked) {
+    cr_assert_eq(shell("$B build " DIGITS " --dim batch=1 --target cpu --cache-dir $W/cache "
+                       "-o $W/plain.berth >$W/out && "
+                       "$B build " DIGITS " --dim batch=1 --target cpu --cache-dir $W/cache "
+                       "--keep-source -o $W/source.berth >$W/out"),
+                 0);
+    cr_assert_eq(shell("$B inspect $W/plain.berth | grep -c attachment >$W/count; "
+                       "test \"$(cat $W/count)\" = 0"),
+                 0);
+    cr_assert_eq(shell("$B inspect $W/source.berth --extract $W/code >$W/out && "
+                       "grep -q 'attachment source/0/u0.c' $W/out"),
+                 0);
+    cr_assert_eq(shell("test -s $W/code/image/0.so && for f in $W/code/source/0/*.c; do "
+                       "cc -march=native -fsyntax-only -w $f || exit 1; done"),
+                 0);
+    cr_assert_eq(shell("$B inspect $W/plain.berth --extract $W/less >$W/out && "
+                       "cmp $W/less/image/0.so $W/code/image/0.so && ! test -e $W/less/source"),
+                 0);
+    cr_assert_eq(shell("$B inspect " DIGITS " --extract $W/none 2>$W/err"), 1);
+    cr_assert_eq(shell("grep -q 'is no program' $W/err && ! test -e $W/none"), 0);
+}
