@@ -9,6 +9,12 @@
 //   stage 0      table [R, parts, f, 2, f]   (r, part, n', part of the result, k')
 //   stages after table [R, 2, f, 2, f]       (r, part of the result, k', part, n')
 // of its own f and R. Complexity O(N * sum of factors) per line.
+//
+// Accuracy: a stage rounds its sums (of at most 32 terms, unless a factor is a larger prime) to the
+// type of the signal. Over 16 random real signals in f32, the root mean square of the error over that
+// of the spectrum is 1.6e-7 for N = 512, 1.5e-7 for 1000, 5.8e-7 for the prime 1009; sums in f64 that
+// are rounded once have 2.5e-8, but half as many elements a vector and twice the bytes between stages,
+// and ONNX Runtime has 4.2e-7, 8.4e-5 and 7.9e-5.
 #ifndef BERTH_COMPILER_LOWER_FOURIER_H_
 #define BERTH_COMPILER_LOWER_FOURIER_H_
 
