@@ -1,26 +1,34 @@
 #!/usr/bin/env python3
-"""Quantised networks against ONNX Runtime on the CPU, one thread, interleaved in one run.
+"""Quantised networks against ONNX Runtime on the CPU, interleaved in one run.
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    python3 bench/quantized_ort.py --models ../shared [--only GLOB] [--rounds 7] [--keep FOLDER]
+    python3 bench/quantized_ort.py --models ../shared [--only GLOB] [--threads 1,2] [--rounds 5] [--keep FOLDER]
 
-Makes ResNet-50 and MobileNetV2 in QDQ form with onnxruntime.quantization (u8 activations, i8 weights per channel; the
-calibration data is random) from the generators of `--models`, compares both results on one input in steps of the last
-quantisation, and prints medians of the times. The network in f32 is measured beside it.
+Makes ResNet-50 and MobileNetV2 in QDQ form with onnxruntime.quantization from the generators of `--models` (calibrated with
+random data): activations u8 or i8, weights i8, a scale per channel or per tensor. For every model and number of threads:
+medians of the times of one request, the processor time of one (which other work on the machine changes less), and how far
+the results are apart on one input, in steps of the last quantisation: from ONNX Runtime's integers, and from the same
+model as ONNX Runtime computes it in floats, node by node. The network in f32 is measured beside them.
 """
 import argparse
 import fnmatch
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 from onnxruntime import quantization
 
 import compare_ort
+
+BERTH = os.path.join(compare_ort.ROOT, 'build/release/berth')
+FORMS = {'u8i8_channel': ('QUInt8', True), 'u8i8_tensor': ('QUInt8', False), 'i8i8_channel': ('QInt8', True), 'i8i8_tensor': ('QInt8', False)}
 
 
 class Calibration(quantization.CalibrationDataReader):
@@ -32,73 +40,103 @@ class Calibration(quantization.CalibrationDataReader):
         return next(self.feeds, None)
 
 
-def make(shared, folder, name):
-    real, quantized = os.path.join(folder, name + '.onnx'), os.path.join(folder, name + '_qdq.onnx')
+def make(shared, folder, name, form):
+    """The network in f32 (form None) or quantised, made where it is not there yet."""
+    real = os.path.join(folder, name + '.onnx')
     if not os.path.exists(real):
         tool = os.path.join(shared, 'tools', 'make_%s.py' % name)
         subprocess.run(['/usr/bin/python3', tool, real], check=True, stdout=subprocess.DEVNULL)
+    if not form:
+        return real
+    quantized = os.path.join(folder, '%s_%s.onnx' % (name, form))
     if not os.path.exists(quantized):
         prepared = os.path.join(folder, name + '_prepared.onnx')
-        quantization.shape_inference.quant_pre_process(real, prepared, skip_symbolic_shape=True)
+        if not os.path.exists(prepared):
+            quantization.shape_inference.quant_pre_process(real, prepared, skip_symbolic_shape=True)
         reader = Calibration(onnx.load(real, load_external_data=False).graph.input[0].name, 4)
-        quantization.quantize_static(prepared, quantized, reader, quant_format=quantization.QuantFormat.QDQ,
-                                     per_channel=True, activation_type=quantization.QuantType.QUInt8,
-                                     weight_type=quantization.QuantType.QInt8)
-    return real, quantized
+        activations, per_channel = FORMS[form]
+        quantization.quantize_static(prepared, quantized, reader, quant_format=quantization.QuantFormat.QDQ, per_channel=per_channel,
+                                     activation_type=getattr(quantization.QuantType, activations), weight_type=quantization.QuantType.QInt8)
+    return quantized
 
 
 def build(path, folder):
     program = os.path.join(folder, os.path.basename(path)[:-5] + '.berth')
-    command = [os.path.join(compare_ort.ROOT, 'build/release/berth'), 'build', path, '--target', 'cpu', '--dim', 'batch=1', '-o', program, '--quiet']
+    command = [BERTH, 'build', path, '--target', 'cpu', '--dim', 'batch=1', '-o', program, '--quiet']
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return program
 
 
-def results(program, file, name, output, folder):
-    result = os.path.join(folder, 'y.npy')
-    command = [os.path.join(compare_ort.ROOT, 'build/release/berth'), 'run', program, '--quiet', '--threads', '1',
-               '--input', '%s=%s' % (name, file), '--output', '%s=%s' % (output, result)]
+def berth_cpu_ms(command, count):
+    """Processor time of `count` more requests of the same command, one."""
+    spent = []
+    for repeat in (1, 1 + count):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command + ['--repeat', str(repeat), '--warmup', '1'], check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return (spent[1] - spent[0]) * 1e3 / count
+
+
+def ort_cpu_ms(session, feeds, count):
+    start = time.process_time()
+    for _ in range(count):
+        session.run(None, feeds)
+    return (time.process_time() - start) * 1e3 / count
+
+
+def in_floats(path, feeds):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider']).run(None, feeds)[0]
+
+
+def apart(program, session, path, feeds, file, folder):
+    """Largest differences of the results from ONNX Runtime's, in steps: as it runs the model, and in floats."""
+    name, output, result = session.get_inputs()[0].name, session.get_outputs()[0].name, os.path.join(folder, 'y.npy')
+    command = [BERTH, 'run', program, '--quiet', '--threads', '1', '--input', '%s=%s' % (name, file), '--output', '%s=%s' % (output, result)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return np.load(result)
+    got, floats = np.load(result), in_floats(path, feeds)
+    step = np.diff(np.unique(floats)).min()
+    return [np.abs(got - expected).max() / step for expected in (session.run(None, feeds)[0], floats)]
 
 
-def measure(path, folder, rounds):
-    """Medians over rounds of both, the sizes of constants, and how far the results are apart."""
-    program, session = build(path, folder), compare_ort.open_ort(path, 1)
+def measure(path, form, threads, rounds, folder):
+    program, session = build(path, folder), compare_ort.open_ort(path, threads)
     name = session.get_inputs()[0].name
-    x = np.random.RandomState(11).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)
-    file = os.path.join(folder, 'x.npy')
-    np.save(file, x)
-    expected = session.run(None, {name: x})[0]
-    runs = int(min(200, max(3, 300 / max(compare_ort.time_ort(session, {name: x}, 1), 0.01))))
-    theirs, ours = [], []
-    for _ in range(rounds):
-        theirs.append(compare_ort.time_ort(session, {name: x}, runs))
-        ours.append(compare_ort.time_berth(program, {name: file}, 1, runs))
-    return statistics.median(theirs), statistics.median(ours), np.abs(results(program, file, name, session.get_outputs()[0].name, folder) - expected), expected
+    feeds, file = {name: np.random.RandomState(11).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)}, os.path.join(folder, 'x.npy')
+    np.save(file, feeds[name])
+    command = [BERTH, 'run', program, '--quiet', '--threads', str(threads), '--input', '%s=%s' % (name, file)]
+    runs = int(min(100, max(3, 200 / max(compare_ort.time_ort(session, feeds, 1), 0.01))))
+    rows = [(compare_ort.time_ort(session, feeds, runs), compare_ort.time_berth(program, {name: file}, threads, runs),
+             ort_cpu_ms(session, feeds, runs), berth_cpu_ms(command, runs)) for _ in range(rounds)]
+    theirs, ours, their_cpu, our_cpu = (statistics.median(column) for column in zip(*rows))
+    steps = '%9.2f %9.2f' % tuple(apart(program, session, path, feeds, file, folder)) if form else ''
+    print('%-26s %7d %9.2f %9.2f %7.3f %9.2f %9.2f %7.3f %s' % (os.path.basename(path)[:-5], threads, theirs, ours, ours / theirs,
+                                                              their_cpu, our_cpu, our_cpu / their_cpu, steps), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--models', required=True, help='folder with models/ and tools/')
-    parser.add_argument('--rounds', type=int, default=7)
-    parser.add_argument('--only', default='*', help='glob on the model name')
+    parser.add_argument('--models', required=True, help='folder with tools/make_resnet50.py and make_mobilenetv2.py')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--only', default='*', help='glob on NAME or NAME_FORM: %s' % ', '.join(FORMS))
     parser.add_argument('--keep', help='folder for generated models (kept); default: a temporary one')
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or temporary
         os.makedirs(folder, exist_ok=True)
-        print('%-18s %10s %10s %8s   %s' % ('model', 'ORT ms', 'Berth ms', 'ratio', 'largest difference, in steps of the last quantisation'))
+        print('%-26s %7s %9s %9s %7s %9s %9s %7s %9s %9s' % ('model', 'threads', 'ORT ms', 'Berth ms', 'ratio', 'ORT cpu', 'Berth cpu',
+                                                           'ratio', 'integers', 'floats'))
         for name in ('resnet50', 'mobilenetv2'):
-            if not fnmatch.fnmatch(name, args.only):
-                continue
-            for path in make(args.models, folder, name):
-                theirs, ours, difference, expected = measure(path, folder, args.rounds)
-                values = np.unique(expected)
-                step = np.diff(values).min() if path.endswith('_qdq.onnx') and values.size > 1 else 1
-                print('%-18s %10.3f %10.3f %8.3f   %.3g (mean %.3g, range %.3g)' % (
-                      os.path.basename(path)[:-5], theirs, ours, ours / theirs, difference.max() / step, difference.mean() / step,
-                      (expected.max() - expected.min()) / step), flush=True)
+            for form in [None] + list(FORMS):
+                if not fnmatch.fnmatch('%s_%s' % (name, form) if form else name, args.only):
+                    continue
+                path = make(args.models, folder, name, form)
+                for threads in args.threads.split(','):
+                    measure(path, form, int(threads), args.rounds, folder)
 
 
 if __name__ == '__main__':
