@@ -200,10 +200,15 @@ void berth_format_bytes_f64(double size_bytes, char out[32]) {
              value, units[unit]);
 }
 
+typedef struct intern_slot {
+    uint32_t id;    // + 1; 0 = free
+    uint32_t hash;  // tells nearly all other texts apart without a look at them
+} intern_slot;
+
 struct berth_interner {
     berth_arena *arena;
     BERTH_VEC(const char *) texts;
-    uint32_t *slots;  // id + 1, 0 = free; open addressing
+    intern_slot *slots;  // open addressing
     uint32_t slot_count;
 };
 
@@ -211,42 +216,48 @@ berth_interner *berth_interner_create(berth_arena *arena) {
     berth_interner *interner = berth_arena_new(arena, berth_interner);
     interner->arena = arena;
     interner->slot_count = 64;
-    interner->slots = berth_arena_new_array(arena, uint32_t, interner->slot_count);
+    interner->slots = berth_arena_new_array(arena, intern_slot, interner->slot_count);
     (void)berth_intern(interner, "");
     return interner;
 }
 
-static uint32_t *find_slot(const berth_interner *interner, const char *text, size_t length) {
+static intern_slot *find_slot(const berth_interner *interner, const char *text, size_t length,
+                              uint32_t hash) {
     uint32_t mask = interner->slot_count - 1;
-    uint32_t at = (uint32_t)berth_hash64(text, length, 0) & mask;
-    for (;; at = (at + 1) & mask) {
-        uint32_t *slot = &interner->slots[at];
-        if (*slot == 0) return slot;
-        const char *held = interner->texts.data[*slot - 1];
+    for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+        intern_slot *slot = &interner->slots[at];
+        if (slot->id == 0) return slot;
+        if (slot->hash != hash) continue;
+        const char *held = interner->texts.data[slot->id - 1];
         if (strncmp(held, text, length) == 0 && held[length] == 0) return slot;
     }
 }
 
 static void grow_slots(berth_interner *interner) {
+    const intern_slot *old = interner->slots;
+    uint32_t old_count = interner->slot_count, mask = 2 * old_count - 1;
     interner->slot_count *= 2;
-    interner->slots = berth_arena_new_array(interner->arena, uint32_t, interner->slot_count);
-    for (uint32_t i = 0; i < interner->texts.count; ++i) {
-        const char *text = interner->texts.data[i];
-        *find_slot(interner, text, strlen(text)) = i + 1;
+    interner->slots = berth_arena_new_array(interner->arena, intern_slot, interner->slot_count);
+    for (uint32_t i = 0; i < old_count; ++i) {
+        if (old[i].id == 0) continue;
+        uint32_t at = old[i].hash & mask;
+        while (interner->slots[at].id != 0) at = (at + 1) & mask;
+        interner->slots[at] = old[i];
     }
 }
 
 uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t length) {
     length = strnlen(text, length);
-    uint32_t *slot = find_slot(interner, text, length);
-    if (*slot) return *slot - 1;
+    uint32_t hash = (uint32_t)berth_hash64(text, length, 0);
+    intern_slot *slot = find_slot(interner, text, length, hash);
+    if (slot->id) return slot->id - 1;
     if ((interner->texts.count + 1) * 2 > interner->slot_count) {
         grow_slots(interner);
-        slot = find_slot(interner, text, length);
+        slot = find_slot(interner, text, length, hash);
     }
     berth_vec_push(interner->arena, &interner->texts,
                    berth_arena_strndup(interner->arena, text, length));
-    *slot = interner->texts.count;
+    *slot = (intern_slot){interner->texts.count, hash};
     return interner->texts.count - 1;
 }
 
@@ -255,9 +266,10 @@ uint32_t berth_intern(berth_interner *interner, const char *text) {
 }
 
 bool berth_intern_find(const berth_interner *interner, const char *text, uint32_t *out_id) {
-    uint32_t slot = *find_slot(interner, text, strlen(text));
-    if (slot) *out_id = slot - 1;
-    return slot != 0;
+    size_t length = strlen(text);
+    uint32_t id = find_slot(interner, text, length, (uint32_t)berth_hash64(text, length, 0))->id;
+    if (id) *out_id = id - 1;
+    return id != 0;
 }
 
 const char *berth_interned(const berth_interner *interner, uint32_t id) {
