@@ -164,3 +164,49 @@ Test(planner, random_modules_by_strategy) {
         cr_assert_eq(check_options(seed, options), planned, "seed %llu", (unsigned long long)seed);
     }
 }
+
+// A strategy finds nothing left to decide in a module that is planned, whoever planned it: each one
+// in turn, on the modules that the rules or another strategy have planned.
+static void check_every_strategy(uint64_t seed) {
+    static const struct {
+        const char *strategy, *objective;
+    } runs[] = {{NULL, NULL},          {"dp", "latency"},    {"heft", "latency"},
+                {"search", "latency"}, {"dp", "throughput"}, {"search", "throughput"},
+                {"greedy", "memory"},  {"auto", "latency"},  {"auto", "throughput"}};
+    enum { run_count = sizeof(runs) / sizeof(runs[0]) };
+    berth_arena *arena = new_arena();
+    random_planned random;
+    random_planned_make(arena, seed, &random);
+    berth_module *module = read_module(arena, random.text);
+    const char *text = NULL;
+    for (uint64_t i = 0; i < run_count; ++i) {
+        uint64_t run = (i + seed) % run_count;
+        berth_plan_options options = {.target = parse_target(arena, random.target),
+                                      .cost = {.time_ns = some_time_ns},
+                                      .strategy = runs[run].strategy,
+                                      .objective = runs[run].objective,
+                                      .node_budget = 2000,
+                                      .host_bound = seed % 3 == 2,
+                                      .max_instances = seed % 2 ? 8 : 1};
+        berth_plan *plan = NULL;
+        berth_status status = plan_with(module, &options, &plan);
+        bool planned = !status;
+        bool applies = planned || !strstr(berth_status_message(status), "does not apply");
+        cr_assert(planned || !applies || !text, "seed %llu, %s: %s", (unsigned long long)seed,
+                  runs[run].strategy, berth_status_message(status));
+        berth_status_free(status);
+        if (!applies) continue;
+        if (!planned) break;  // demands that contradict each other
+        const char *now = print_module(module);
+        if (text)
+            cr_assert_str_eq(now, text, "seed %llu: %s for %s changed\n%s\nto\n%s",
+                             (unsigned long long)seed, runs[run].strategy, runs[run].objective,
+                             text, now);
+        text = now;
+    }
+    berth_arena_destroy(arena);
+}
+
+Test(planner, planned_modules_stay_whatever_the_strategy) {
+    for (uint64_t seed = 0; seed < seed_count() / 4; ++seed) check_every_strategy(seed);
+}
