@@ -569,8 +569,23 @@ static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *in
                      p->language->vector_lane(p, whole, l));
 }
 
+// What a store to a half precision buffer rounds anyway needs no rounding to it before.
+static berth_expr without_rounding(const berth_c_printer *p, berth_dtype to, berth_expr id) {
+    if (to != BERTH_DTYPE_F16 && to != BERTH_DTYPE_BF16) return id;
+    for (;;) {
+        const berth_expr_node *node = node_of(p, id);
+        const berth_expr_node *from = node_of(p, node->a);
+        bool rounds = node->kind == BERTH_EXPR_CAST && node->lanes <= 1 &&
+                      (node->dtype == to || node->dtype == BERTH_DTYPE_F32) &&
+                      (from->dtype == to || from->dtype == BERTH_DTYPE_F32);
+        if (!rounds || from->is_index) return id;
+        id = node->a;
+    }
+}
+
 void berth_c_store(berth_c_printer *p, berth_stmt id) {
-    const berth_stmt_node node = p->fn->stmts.data[id];
+    berth_stmt_node node = p->fn->stmts.data[id];
+    node.value = without_rounding(p, p->fn->bufs.data[node.buf].dtype, node.value);
     berth_expr indices[BERTH_MAX_RANK + 1];
     memcpy(indices, berth_tfn_store_indices(p->fn, id), node.index_count * sizeof(berth_expr));
     indices[node.index_count] = node.value;

@@ -161,6 +161,29 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
 
 // ---- cum_sum ------------------------------------------------------------------------------------
 
+enum { most_sums = 64 };  // that are kept at once
+
+// Sums beside each other in the last dimension, where the axis is another one: so memory is read in
+// the order in which it lies, and they are vectors. A divisor of that dimension.
+static int64_t sums_at_once(const berth_type *x, int axis) {
+    int64_t extent = x->dims[x->rank - 1];
+    if (axis == x->rank - 1) return 1;
+    for (int64_t sums = most_sums; sums > 1; --sums)
+        if (extent % sums == 0) return sums;
+    return 1;
+}
+
+// One step of the sums: acc[lane] and the element `at`.
+static void add_to_sum(berth_lower *c, const berth_op *op, berth_buf acc, berth_expr lane,
+                       const berth_expr *at) {
+    bool exclusive = attr_int(c, op, "exclusive", 0) != 0;
+    berth_expr before = berth_tfn_load(c->fn, acc, &lane, 1);
+    berth_expr sum = x_add(c, before, in_at(c, op, 0, at));
+    if (exclusive) berth_lower__store(c, op, 0, at, before);
+    berth_lower__put(c, acc, &lane, sum);
+    if (!exclusive) berth_lower__store(c, op, 0, at, berth_tfn_load(c->fn, acc, &lane, 1));
+}
+
 void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_tensor *given = berth_lower__constant(c, op, 1);
@@ -169,22 +192,22 @@ void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
     if (!berth_lower__check(
             c, op, berth_axis_resolve(berth_tensor_get_i64(given, 0), x->rank, "axis", &axis)))
         return;
-    bool exclusive = attr_int(c, op, "exclusive", 0) != 0;
     bool reverse = attr_int(c, op, "reverse", 0) != 0;
+    int64_t sums = sums_at_once(x, axis);
+    int last = x->rank - 1;
     berth_dtype t = out_dtype(c, op, 0);
     berth_expr at[BERTH_MAX_RANK];
-    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis, at);
-    berth_buf acc = berth_lower__register(c, "acc", t);
-    berth_lower__set(c, acc, num(c, t, 0));
+    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis | 1u << last, at);
+    int64_t parts = axis == last ? 1 : x->dims[last] / sums;
+    berth_expr part = berth_lower__loop(c, "part", parts, BERTH_LOOP_PARALLEL);
+    berth_buf acc = berth_lower__private(c, "acc", t, 1, &sums);
+    berth_expr lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);
+    berth_lower__put(c, acc, &lane, num(c, t, 0));
+    berth_lower__end(c);
     berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
+    lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);
+    if (axis != last) at[last] = x_add(c, x_muli(c, part, sums), lane);
     at[axis] = reverse ? x_sub(c, ix(c, x->dims[axis] - 1), i) : i;
-    berth_expr sum = x_add(c, berth_lower__get(c, acc), in_at(c, op, 0, at));
-    if (exclusive) {
-        berth_lower__store(c, op, 0, at, berth_lower__get(c, acc));
-        berth_lower__set(c, acc, sum);
-    } else {
-        berth_lower__set(c, acc, sum);
-        berth_lower__store(c, op, 0, at, berth_lower__get(c, acc));
-    }
-    berth_lower__end_loops(c, loops + 1);
+    add_to_sum(c, op, acc, lane, at);
+    berth_lower__end_loops(c, loops + 3);
 }
