@@ -226,7 +226,9 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(berth_pass_split_quantized(module, main));
     berth_packing *packing = berth_packing_create(module, options->jobs);
     pipeline_of(context)->packing = packing;
-    BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, !options->no_winograd, packing));
+    bool memory = options->objective && strcmp(options->objective, "memory") == 0;
+    bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points
+    BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
     berth_packing_start(packing);  // the passes behind this one do not look into packed constants
     if (context->instrument_count) berth_packing_finish(packing);
     return BERTH_OK;

@@ -76,6 +76,11 @@ typedef struct berth_memory_report_pool {
     const char *peak_step;
     const berth_memory_value *values;  // live there, largest first
     uint32_t value_count;
+    // Of live_bytes, what layouts and transforms are the reason for: values that the model does not
+    // have (with borders, in other layouts, points of Winograd), and the padding of the last blocks
+    // of channels in those that it has. A gap of 0 % says nothing about these.
+    uint64_t made_bytes;
+    uint64_t padding_bytes;
 } berth_memory_report_pool;
 
 // How the intermediate values came to their memory.

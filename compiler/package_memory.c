@@ -105,9 +105,8 @@ static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usa
 
 // ---- workspace ----------------------------------------------------------------------------------
 
-// The name of the largest tensor of a storage: the whole rather than its parts. NULL: none has a
-// name.
-static const char *storage_name(const berth_packager *p, uint32_t storage) {
+// The largest tensor with a name of a storage: the whole rather than its parts. NULL: none has one.
+static const berth_program_tensor *named_tensor(const berth_packager *p, uint32_t storage) {
     const berth_program_tensor *best = NULL;
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_program_tensor *tensor = &p->tensors.data[t];
@@ -116,7 +115,14 @@ static const char *storage_name(const berth_packager *p, uint32_t storage) {
         if (root != storage || !*tensor->name) continue;
         if (!best || tensor->size_bytes > best->size_bytes) best = tensor;
     }
-    return best ? best->name : NULL;
+    return best;
+}
+
+// Bytes of a tensor beyond those of its elements.
+static uint64_t layout_padding(const berth_program_tensor *tensor) {
+    uint64_t bytes = berth_dtype_size_bytes(tensor->dtype);
+    for (int d = 0; d < tensor->rank; ++d) bytes *= (uint64_t)tensor->dims[d];
+    return tensor->size_bytes > bytes ? tensor->size_bytes - bytes : 0;
 }
 
 typedef struct workspace {
@@ -132,12 +138,18 @@ static void report_peak(berth_packager *p, const workspace *w, const berth_memor
     uint32_t count = berth_memory_plan_live(p->arena, w->buffers.data, w->buffers.count, 0,
                                             plan->peak_step, &live);
     berth_memory_value *values = berth_arena_new_array(p->arena, berth_memory_value, count);
+    uint64_t made_bytes = 0, padding_bytes = 0;
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t storage = w->members.data[live[i]];
         const berth_storage *s = &p->storages.data[storage];
-        const char *name = storage_name(p, storage);
-        if (!name)
-            name = berth_arena_printf(p->arena, "inside %s", p->steps.data[s->first_step].name);
+        const berth_program_tensor *tensor = named_tensor(p, storage);
+        const char *name =
+            tensor ? tensor->name
+                   : berth_arena_printf(p->arena, "inside %s", p->steps.data[s->first_step].name);
+        if (tensor)
+            padding_bytes += layout_padding(tensor);
+        else
+            made_bytes += s->size_bytes;
         values[i] = (berth_memory_value){.name = name,
                                          .size_bytes = s->size_bytes,
                                          .first_step = p->steps.data[s->first_step].name,
@@ -148,7 +160,9 @@ static void report_peak(berth_packager *p, const workspace *w, const berth_memor
                                       .live_bytes = plan->live_bytes,
                                       .peak_step = p->steps.data[plan->peak_step].name,
                                       .values = values,
-                                      .value_count = count};
+                                      .value_count = count,
+                                      .made_bytes = made_bytes,
+                                      .padding_bytes = padding_bytes};
 }
 
 static const char *describe_peak(const berth_packager *p, const berth_memory_report_pool *report) {

@@ -47,6 +47,14 @@ static double gap_percent(const berth_program_pool *pool) {
            (double)pool->lower_bound_bytes;
 }
 
+// Of the kernel that takes most.
+static uint64_t thread_bytes(const berth_program *program) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        if (program->kernels[i].scratch_bytes > most) most = program->kernels[i].scratch_bytes;
+    return most;
+}
+
 // Where a workspace is fullest, and how the intermediate values came to share it.
 void berth_plan_memory_print(const berth_model *model) {
     const berth_program *program = berth_model_program(model);
@@ -71,7 +79,18 @@ void berth_plan_memory_print(const berth_model *model) {
                             report->values[k].name, report->values[k].first_step,
                             report->values[k].last_step);
         }
+        if (report && report->made_bytes + report->padding_bytes > 0) {
+            berth_format_bytes(report->made_bytes, bytes[0]);
+            berth_format_bytes(report->padding_bytes, bytes[1]);
+            berth_cli_print("  layouts    %s in values that the model does not have (borders, "
+                            "relayouts, transforms), %s in padding of blocks\n",
+                            bytes[0], bytes[1]);
+        }
     }
+    berth_format_bytes(thread_bytes(program), bytes[0]);
+    if (thread_bytes(program))
+        berth_cli_print("scratch      at most %s for each thread, beside the workspace\n",
+                        bytes[0]);
     berth_format_bytes(memory->plain_bytes, bytes[0]);
     berth_format_bytes(memory->in_place_bytes, bytes[1]);
     berth_format_bytes(memory->views_bytes, bytes[2]);
@@ -104,6 +123,8 @@ json_t *berth_plan_memory_json(const berth_model *model) {
                                   berth_cli_json_text(report->values[k].first_step), "last_step",
                                   berth_cli_json_text(report->values[k].last_step)));
         json_object_set_new(item, "live_bytes", json_integer((json_int_t)report->live_bytes));
+        json_object_set_new(item, "made_bytes", json_integer((json_int_t)report->made_bytes));
+        json_object_set_new(item, "padding_bytes", json_integer((json_int_t)report->padding_bytes));
         json_object_set_new(item, "peak_step", berth_cli_json_text(report->peak_step));
         json_object_set_new(item, "strategy", berth_cli_json_text(report->strategy));
         json_object_set_new(item, "peak_values", values);
@@ -114,7 +135,8 @@ json_t *berth_plan_memory_json(const berth_model *model) {
 json_t *berth_plan_sharing_json(const berth_model *model) {
     const berth_memory_report *memory = berth_model_memory(model);
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "plain_bytes",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "scratch_bytes_per_thread",
+        (json_int_t)thread_bytes(berth_model_program(model)), "plain_bytes",
         (json_int_t)memory->plain_bytes, "in_place_bytes", (json_int_t)memory->in_place_bytes,
         "views_bytes", (json_int_t)memory->views_bytes, "ordered_bytes",
         (json_int_t)memory->ordered_bytes, "order_bound_bytes",

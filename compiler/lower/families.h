@@ -100,6 +100,7 @@ BERTH_LOWER_NEST_(stft)
 BERTH_LOWER_NEST_(winograd_weights)
 BERTH_LOWER_NEST_(winograd_input)
 BERTH_LOWER_NEST_(winograd_output)
+BERTH_LOWER_NEST_(winograd_conv)
 
 #undef BERTH_LOWER_ELEMENT_
 #undef BERTH_LOWER_NEST_

@@ -153,6 +153,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     GRID(WINOGRAD_INPUT, winograd_input),
     GRID(WINOGRAD_MATMUL, matmul),
     GRID(WINOGRAD_OUTPUT, winograd_output),
+    GRID(WINOGRAD_CONV, winograd_conv),
     // rows and reductions
     NEST(SOFTMAX, softmax),
     NEST(LOG_SOFTMAX, softmax),

@@ -66,7 +66,7 @@ static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
         berth_op_kind kind = graph->ops.data[g->ops.data[i]].kind;
         reductions += berth_op_has(kind, BERTH_TRAIT_REDUCTION);
         convolutions += kind == BERTH_OP_CONV || kind == BERTH_OP_CONV_TRANSPOSE ||
-                        kind == BERTH_OP_WINOGRAD_OUTPUT;
+                        kind == BERTH_OP_WINOGRAD_OUTPUT || kind == BERTH_OP_WINOGRAD_CONV;
     }
     if (op->kind != BERTH_OP_PAD || convolutions != 1 || reductions != 1 || op->input_count > 3 ||
         strcmp(berth_attrs_string(f->module, &op->attrs, "mode", "constant"), "constant") != 0)

@@ -194,57 +194,109 @@ static berth_value_id blocked_input(pass *p, berth_op_id id, const convolution *
 
 // ---- convolution --------------------------------------------------------------------------------
 
-// Three operations in place of a 3 x 3 convolution: the operation itself becomes the last one.
-static void make_winograd(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
-                          int64_t m) {
-    berth_module *module = p->module;
-    const berth_op op = graph_of(p)->ops.data[id];
-    const berth_type out = *type_of(p, op.outputs[0]);
-    const berth_tensor *weights = v->weights;
-    const berth_tensor *bias = v->bias;
+// A 3 x 3 convolution as Winograd's.
+typedef struct winograd {
+    int64_t m;
+    int64_t points, tiles, rows, columns;  // (m + 2)^2; of the map, and rows and columns of them
+    int64_t inputs, outputs;
+    berth_value_id weights;  // transformed
+    berth_value_id bias;     // or BERTH_NONE
+    berth_attrs attrs;       // tile and pads
+} winograd;
+
+static winograd describe_winograd(pass *p, berth_op_id id, const convolution *v, int64_t m) {
+    const berth_type out = *type_of(p, graph_of(p)->ops.data[id].outputs[0]);
     const berth_window *w = &v->w;
-    berth_value_id x = blocked_input(p, id, v, blocks);
-    int64_t points = (m + 2) * (m + 2);
-    int64_t tiles = out.dims[0] * ((w->output[0] + m - 1) / m) * ((w->output[1] + m - 1) / m);
-    int64_t in_dims[3] = {points, tiles, weights->dims[1]};
-    int64_t weight_dims[3] = {points, weights->dims[1], weights->dims[0]};
-    int64_t sum_dims[3] = {points, tiles, weights->dims[0]};
+    winograd f = {.m = m,
+                  .points = (m + 2) * (m + 2),
+                  .rows = (w->output[0] + m - 1) / m,
+                  .columns = (w->output[1] + m - 1) / m,
+                  .inputs = v->weights->dims[1],
+                  .outputs = v->weights->dims[0],
+                  .weights = BERTH_NONE,
+                  .bias = BERTH_NONE};
+    f.tiles = out.dims[0] * f.rows * f.columns;
+    berth_attrs_set_int(p->module, &f.attrs, "tile", m);
+    berth_attrs_set_ints(
+        p->module, &f.attrs, "pads",
+        (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
+    return f;
+}
+
+static void pack_winograd(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
+                          winograd *f) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    int64_t dims[3] = {f->points, f->inputs, f->outputs};
+    berth_tensor *packed = berth_layout__packed_literal(
+        p, BERTH_DTYPE_F32, (int64_t)(berth_winograd_size_bytes(v->weights, f->m) / sizeof(float)),
+        berth_packing_add_winograd(p->packing, v->weights, f->m));
+    f->weights = berth_graph_insert_constant(p->module, p->main, id, packed, op.loc);
+    graph_of(p)->values.data[f->weights].type =
+        berth_type_tensor_layout(p->module, BERTH_DTYPE_F32, 3, dims,
+                                 berth_module_intern(p->module, BERTH_WINOGRAD_WEIGHTS_TAG));
+    graph_of(p)->values.data[f->weights].device = graph_of(p)->values.data[op.outputs[0]].device;
+    if (v->bias) f->bias = berth_layout__packed_constant(p, v->bias, blocks->bias_tag, id);
+}
+
+// The operation becomes `kind` with the operands given, and the bias.
+static void become_winograd(pass *p, berth_op_id id, const winograd *f, berth_op_kind kind,
+                            const berth_value_id *operands, uint32_t count, berth_attrs attrs) {
+    const berth_type out = *type_of(p, graph_of(p)->ops.data[id].outputs[0]);
+    berth_attrs_set_ints(p->module, &attrs, "output_shape", out.dims, 4);
+    berth_op *self = &graph_of(p)->ops.data[id];
+    self->kind = kind;
+    for (uint32_t i = 0; i < count; ++i) self->inputs[i] = operands[i];
+    if (f->bias != BERTH_NONE) self->inputs[count++] = f->bias;
+    self->input_count = count;
+    self->attrs = attrs;
+}
+
+// Three operations, whose points are tensors.
+static void make_winograd_steps(pass *p, berth_op_id id, berth_value_id x, const winograd *f) {
+    berth_module *module = p->module;
+    int64_t in_dims[3] = {f->points, f->tiles, f->inputs};
+    int64_t sum_dims[3] = {f->points, f->tiles, f->outputs};
     // Points a multiple of 4 KiB apart would share the sets of the caches: then tile by tile.
     bool collide =
-        tiles >= 64 && (tiles * in_dims[2] % 1024 == 0 || tiles * sum_dims[2] % 1024 == 0);
+        f->tiles >= 64 && (f->tiles * in_dims[2] % 1024 == 0 || f->tiles * sum_dims[2] % 1024 == 0);
     berth_str_id by_tile = collide ? berth_module_intern(module, "bac") : 0;
-    berth_attrs attrs = {0};
-    berth_attrs_set_int(module, &attrs, "tile", m);
-    berth_attrs_set_ints(
-        module, &attrs, "pads",
-        (int64_t[]){w->pads_begin[0], w->pads_begin[1], w->pads_end[0], w->pads_end[1]}, 4);
     berth_value_id in = berth_layout__insert(
         p, id, BERTH_OP_WINOGRAD_INPUT, &x, 1,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, in_dims, by_tile), id);
-    graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = attrs;
-    berth_tensor *packed = berth_layout__packed_literal(
-        p, BERTH_DTYPE_F32, (int64_t)(berth_winograd_size_bytes(weights, m) / sizeof(float)),
-        berth_packing_add_winograd(p->packing, weights, m));
-    berth_value_id u = berth_graph_insert_constant(module, p->main, id, packed, op.loc);
-    graph_of(p)->values.data[u].type =
-        berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, weight_dims,
-                                 berth_module_intern(module, BERTH_WINOGRAD_WEIGHTS_TAG));
-    graph_of(p)->values.data[u].device = graph_of(p)->values.data[op.outputs[0]].device;
+    graph_of(p)->ops.data[graph_of(p)->values.data[in].op].attrs = f->attrs;
     berth_value_id sum = berth_layout__insert(
-        p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, u}, 2,
+        p, id, BERTH_OP_WINOGRAD_MATMUL, (berth_value_id[]){in, f->weights}, 2,
         berth_type_tensor_layout(module, BERTH_DTYPE_F32, 3, sum_dims, by_tile), id);
-    berth_value_id bias_value =
-        bias ? berth_layout__packed_constant(p, bias, blocks->bias_tag, id) : BERTH_NONE;
     berth_attrs last = {0};
-    berth_attrs_set_int(module, &last, "tile", m);
-    berth_attrs_set_ints(module, &last, "output_shape", out.dims, 4);
-    berth_op *self = &graph_of(p)->ops.data[id];
-    self->kind = BERTH_OP_WINOGRAD_OUTPUT;
-    self->inputs[0] = sum;
-    self->inputs[1] = bias_value;
-    self->input_count = bias ? 2 : 1;
-    self->attrs = last;
-    berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, 4, blocks->output));
+    berth_attrs_set_int(module, &last, "tile", f->m);
+    become_winograd(p, id, f, BERTH_OP_WINOGRAD_OUTPUT, &sum, 1, last);
+}
+
+static void make_winograd(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
+                          int64_t m) {
+    winograd f = describe_winograd(p, id, v, m);
+    berth_value_id x = blocked_input(p, id, v, blocks);
+    const berth_target *target = berth_layout__target(p, id);
+    int64_t batch = type_of(p, graph_of(p)->ops.data[id].outputs[0])->dims[0];
+    berth_winograd_map map = {.m = m,
+                              .batch = batch,
+                              .rows = f.rows,
+                              .columns = f.columns,
+                              .inputs = f.inputs,
+                              .outputs = f.outputs};
+    int64_t band = berth_device_kind_is_host(target->kind)
+                       ? berth_winograd_band(&map, target->l2_bytes, target->cores)
+                       : 0;
+    pack_winograd(p, id, v, blocks, &f);
+    if (band) {
+        berth_attrs_set_int(p->module, &f.attrs, "band", band);
+        become_winograd(p, id, &f, BERTH_OP_WINOGRAD_CONV, (berth_value_id[]){x, f.weights}, 2,
+                        f.attrs);
+    } else {
+        make_winograd_steps(p, id, x, &f);
+    }
+    berth_value_id y = graph_of(p)->ops.data[id].outputs[0];
+    berth_layout__set(p, y, berth_layout__blocked(p, 4, blocks->output));
 }
 
 int64_t berth_layout__end_padding(const berth_window *w, int i) {

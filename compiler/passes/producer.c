@@ -112,7 +112,7 @@ static bool read_by_product(const berth_module *module, const berth_graph *graph
 static bool describe(const berth_module *module, const berth_graph *graph, const berth_op *op,
                      reading *out) {
     *out = (reading){.outputs = 1, .tiled = true};
-    if (op->kind == BERTH_OP_WINOGRAD_INPUT) {
+    if (op->kind == BERTH_OP_WINOGRAD_INPUT || op->kind == BERTH_OP_WINOGRAD_CONV) {
         double m = (double)berth_attrs_int(module, &op->attrs, "tile", 0);
         out->times = m > 0 ? (m + 2) * (m + 2) / (m * m) : 0;
         return m > 0;
@@ -128,7 +128,7 @@ static bool describe(const berth_module *module, const berth_graph *graph, const
 
 // Times that the kernel computes each element; 0 = its schedule would compute it for every column.
 static double computed_times(const reading *r, const berth_target *on, berth_op_kind kind) {
-    if (kind == BERTH_OP_WINOGRAD_INPUT) return r->times;
+    if (kind == BERTH_OP_WINOGRAD_INPUT || kind == BERTH_OP_WINOGRAD_CONV) return r->times;
     bool cores = berth_target_is_cores(on);
     if (!cores) {
         double groups = r->outputs / STAGED_OUTPUTS;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define BLOCK 16
+#define USUAL_L2_BYTES 524288.0  // where the target does not say
 
 static const float g2[4][3] = {{1, 0, 0}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0, 0, 1}};
 static const float g4[6][3] = {{1.0F / 4, 0, 0},
@@ -37,6 +38,24 @@ int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t out
     if (least < 12) return 0;
     double four = cost_of(w, inputs, outputs, lanes, 4);
     return cost_of(w, inputs, outputs, lanes, 2) < four ? 2 : 4;
+}
+
+int64_t berth_winograd_band(const berth_winograd_map *map, int64_t l2_bytes, int64_t cores) {
+    double points = (double)((map->m + 2) * (map->m + 2)) * sizeof(float);
+    double row_bytes = points * (double)(map->columns * (map->inputs + map->outputs));
+    double weight_bytes = points * (double)(map->inputs * map->outputs);
+    double whole_bytes = row_bytes * (double)(map->rows * map->batch);
+    double cache = l2_bytes ? (double)l2_bytes : USUAL_L2_BYTES;
+    if (whole_bytes <= cache / 2) return 0;
+    for (int64_t band = map->rows; band > 0; --band) {
+        int64_t bands = map->rows / band * map->batch;
+        if (map->rows % band || bands < cores) continue;
+        if (band > 1 && row_bytes * (double)band > cache / 2) continue;
+        // Points are written and read once each; one row of them may still be more than the cache.
+        bool stays = row_bytes * (double)band <= cache;
+        return stays && (double)bands * weight_bytes <= 2 * whole_bytes ? band : 0;
+    }
+    return 0;
 }
 
 // The kernels of a block of outputs for one input: (m + 2)^2 points, each of BLOCK neighbours,

@@ -12,6 +12,20 @@
 int64_t berth_winograd_choose(const berth_window *w, int64_t inputs, int64_t outputs,
                               int64_t lanes);
 
+// The tiles of a map, and its channels.
+typedef struct berth_winograd_map {
+    int64_t m;  // outputs per dimension of a tile
+    int64_t batch;
+    int64_t rows, columns;  // of tiles
+    int64_t inputs, outputs;
+} berth_winograd_map;
+
+// Rows of tiles (a divisor of their number) whose points, of inputs and outputs, a core transforms
+// and multiplies while they stay in its cache; 0 = the points of the whole map are tensors. These
+// are (m + 2)^2 / m^2 times as large as the maps. Bands read all weights again instead: they pay
+// where that moves fewer bytes, and where there are enough of them for all cores.
+int64_t berth_winograd_band(const berth_winograd_map *map, int64_t l2_bytes, int64_t cores);
+
 // weights f32 [o, i, 3, 3] (at any address) -> points [(m+2)^2, i, o] in layout "aCb16c"
 // (BERTH_WINOGRAD_WEIGHTS_TAG). Lavin and Gray 2016, section 4: G g G^T. O(o * i). In blocks of
 // outputs, which different threads may transform: each reads bytes in a row.

@@ -30,8 +30,7 @@ static bool has_loops(const berth_tfn *fn, berth_stmt id) {
     return false;
 }
 
-// Straight-line bodies over small tables (Winograd transforms): lanes along the last loop.
-static berth_stmt vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
+berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
     int64_t extent = nest.loops[nest.count - 1].extent;
     int64_t lanes = facts->lanes;
     while (extent % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
@@ -53,7 +52,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     const berth_cpu_facts *facts = user;
     berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
-    if (!scheduled) scheduled = vector_tables(fn, *nest, facts);
+    if (!scheduled) scheduled = berth_cpu__vector_tables(fn, *nest, facts);
     if (!scheduled) scheduled = berth_cpu__row_lanes(fn, nest, facts);
     return scheduled;
 }

@@ -24,6 +24,9 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
                                  const berth_cpu_facts *facts);
+// Straight-line bodies over small tables (Winograd transforms): lanes along the last loop; 0 when
+// the nest is none. policy_cpu.c
+berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts);
 // Loops inside a nest that go along a row, in vectors; 0 when there is none. row_lanes.c
 berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts);

@@ -297,6 +297,26 @@ static berth_stmt tile_inside(berth_tfn *fn, berth_stmt id, const berth_cpu_fact
     return tiles;
 }
 
+static bool has_table(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_ALLOC) {
+        const berth_buf_info *info = &fn->bufs.data[node->buf];
+        return info->scope == BERTH_SCOPE_REGISTER && info->rank == 2;
+    }
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        if (has_table(fn, fn->lists.data[node->first + i])) return true;
+    return false;
+}
+
+// Transforms over small tables inside a nest, in vectors; 0 when it is none.
+static berth_stmt tables_inside(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *facts) {
+    berth_nest nest;
+    if (!berth_nest_parse(fn, id, &nest) || !has_table(fn, nest.body)) return 0;
+    berth_stmt vectors = berth_cpu__vector_tables(fn, nest, facts);
+    if (vectors) make_serial(fn, vectors);
+    return vectors;
+}
+
 // Loops of constant extent, in the order of the body; what is around them stays.
 static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *facts) {
     const berth_stmt_node node = fn->stmts.data[id];
@@ -313,6 +333,7 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *f
     }
     if (node.kind != BERTH_STMT_FOR || !berth_tfn_const_value(fn, node.value, &extent)) return id;
     berth_stmt tiles = tile_inside(fn, id, facts);
+    if (!tiles) tiles = tables_inside(fn, id, facts);
     if (tiles) return tiles;
     berth_stmt wide = widen_fused(fn, id, facts->lanes);
     if (wide == id) wide = widen_loop(fn, id, extent, facts->lanes);

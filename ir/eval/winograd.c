@@ -1,5 +1,5 @@
 // Winograd convolution F(m x m, 3 x 3), m = 2 or 4, as three operations around a batched matrix
-// product: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016,
+// product, or as one: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016,
 // sections 4.1 to 4.3.
 #include <string.h>
 
@@ -152,5 +152,83 @@ berth_status berth_eval__winograd_output(berth_eval_context *ctx) {
                                     ((n * outs + o) * shape[2] + y) * shape[3] + z, out[p] + shift);
         }
     }
+    return BERTH_OK;
+}
+
+typedef struct whole {
+    winograd t;
+    const double *x, *weights;
+    const berth_tensor *bias;
+    const int64_t *shape, *pads;  // of the output
+    int64_t height, width, inputs;
+    double *points;  // [inputs, (m+2)^2], of one tile
+} whole;
+
+// The points of all channels of the tile whose first output is (n, y, z).
+static void transform_inputs(const whole *v, int64_t n, int64_t y, int64_t z) {
+    double in[MAX_TILE * MAX_TILE];
+    int64_t size = v->t.size;
+    for (int64_t c = 0; c < v->inputs; ++c) {
+        const double *plane = v->x + (n * v->inputs + c) * v->height * v->width;
+        for (int64_t p = 0; p < size * size; ++p) {
+            int64_t row = y + p / size - v->pads[0], column = z + p % size - v->pads[1];
+            bool inside = row >= 0 && row < v->height && column >= 0 && column < v->width;
+            in[p] = inside ? plane[row * v->width + column] : 0;
+        }
+        sandwich(v->t.b, size, size, in, v->points + c * size * size);
+    }
+}
+
+// Output o of that tile.
+static void store_output(berth_eval_context *ctx, const whole *v, int64_t n, int64_t o, int64_t y,
+                         int64_t z) {
+    double sums[MAX_TILE * MAX_TILE] = {0}, out[MAX_TILE * MAX_TILE];
+    int64_t points = v->t.size * v->t.size, m = v->t.m, outputs = v->shape[1];
+    for (int64_t c = 0; c < v->inputs; ++c)
+        for (int64_t p = 0; p < points; ++p)
+            sums[p] += v->points[c * points + p] * v->weights[(p * v->inputs + c) * outputs + o];
+    sandwich(v->t.a, m, v->t.size, sums, out);
+    double shift = v->bias ? berth_tensor_get_f64(v->bias, o) : 0;
+    for (int64_t p = 0; p < m * m; ++p) {
+        int64_t row = y + p / m, column = z + p % m;
+        if (row >= v->shape[2] || column >= v->shape[3]) continue;
+        int64_t at = ((n * outputs + o) * v->shape[2] + row) * v->shape[3] + column;
+        berth_eval__set_f64(&ctx->outputs[0], at, out[p] + shift);
+    }
+}
+
+// x [n, c, h, w], weights [(m+2)^2, c, o] (and bias [o]), pads, output_shape [n, o, oh, ow] -> y
+berth_status berth_eval__winograd_conv(berth_eval_context *ctx) {
+    static const int64_t none[4] = {0};
+    uint32_t pad_count = 0, count = 0;
+    whole v = {.bias = berth_eval__optional(ctx, 2),
+               .pads = berth_attrs_ints(ctx->module, &ctx->op->attrs, "pads", &pad_count),
+               .shape = berth_attrs_ints(ctx->module, &ctx->op->attrs, "output_shape", &count)};
+    BERTH_TRY(read_tile(ctx, &v.t));
+    for (uint32_t i = 0; i < 2; ++i) {
+        BERTH_TRY(berth_eval__need_rank(ctx, i, i == 0 ? 4 : 3, i == 0 ? 4 : 3));
+        BERTH_TRY(berth_eval__need_float(ctx, i));
+    }
+    if (!v.shape || count != 4 || (v.pads && pad_count != 4))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "output_shape and pads must have 4 entries");
+    const berth_tensor *x = &ctx->inputs[0], *w = &ctx->inputs[1];
+    if (!v.pads) v.pads = none;
+    v.inputs = x->dims[1], v.height = x->dims[2], v.width = x->dims[3];
+    int64_t points = v.t.size * v.t.size;
+    if (w->dims[0] != points || w->dims[1] != v.inputs || w->dims[2] != v.shape[1] ||
+        v.shape[0] != x->dims[0])
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the operands do not fit output_shape");
+    if (v.bias) BERTH_TRY(berth_eval__need_count(v.bias, "the bias", v.shape[1]));
+    BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, 4, v.shape));
+    v.x = berth_eval__load_f64(ctx, x);
+    v.weights = berth_eval__load_f64(ctx, w);
+    v.points = berth_eval__doubles(ctx, v.inputs * points);
+    for (int64_t n = 0; n < v.shape[0]; ++n)
+        for (int64_t y = 0; y < v.shape[2]; y += v.t.m)
+            for (int64_t z = 0; z < v.shape[3]; z += v.t.m) {
+                transform_inputs(&v, n, y, z);
+                for (int64_t o = 0; o < v.shape[1]; ++o) store_output(ctx, &v, n, o, y, z);
+            }
     return BERTH_OK;
 }

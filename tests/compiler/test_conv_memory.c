@@ -51,11 +51,13 @@ static berth_value_id unary(fixture *f, berth_op_kind kind, berth_value_id x) {
     return berth_graph_op1(f->module, f->main, kind, &x, 1, 0);
 }
 
-static uint64_t workspace_bytes(fixture *f, berth_value_id result, const char *target_text) {
+static uint64_t workspace_bytes(fixture *f, berth_value_id result, const char *target_text,
+                                const char *objective) {
     berth_graph_set_results(f->module, f->main, &result, 1);
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(f->arena, target_text, NULL, &target));
-    berth_compile_options options = {.target = target, .plan_only = true, .verify = true};
+    berth_compile_options options = {
+        .target = target, .objective = objective, .plan_only = true, .verify = true};
     berth_compile_result r;
     assert_ok(berth_compile(f->module, &options, &r));
     uint64_t bytes = 0;
@@ -76,8 +78,28 @@ Test(conv_memory, border_is_made_in_place) {
         y = unary(&f, BERTH_OP_RELU, y);
         y = conv(&f, y, weights(&f, 64, 1, 3), 64, 2, 1);
         y = unary(&f, BERTH_OP_GLOBAL_AVERAGE_POOL, y);
-        uint64_t bytes = workspace_bytes(&f, y, targets[i]);
+        uint64_t bytes = workspace_bytes(&f, y, targets[i], NULL);
         cr_expect_eq(bytes, 4 * 64 * (17 * 17 + 8 * 8), "%s: %llu", targets[i],
+                     (unsigned long long)bytes);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// A 3 x 3 convolution of 64 channels to as many on 96 x 96: Winograd's points of the whole map
+// would be 36 / 16 of input and output together. Only these two are in the workspace, whatever the
+// points of a band take of a thread's own.
+Test(conv_memory, winograd_keeps_no_points) {
+    static const char *const objectives[] = {"latency", "memory"};
+    for (size_t i = 0; i < sizeof(objectives) / sizeof(objectives[0]); ++i) {
+        fixture f = begin();
+        berth_value_id y = conv(&f, image(&f, 3, 96), weights(&f, 64, 3, 1), 1, 1, 0);
+        y = conv(&f, unary(&f, BERTH_OP_RELU, y), weights(&f, 64, 64, 3), 1, 1, 1);
+        y = unary(&f, BERTH_OP_GLOBAL_AVERAGE_POOL, y);
+        uint64_t bytes = workspace_bytes(&f, y, "cpu -vector_bits=512 -l2_bytes=1048576 -cores=2",
+                                         objectives[i]);
+        uint64_t border = i == 0 ? 0 : 2;  // that the direct convolution reads
+        uint64_t input = 96 + border;
+        cr_expect_eq(bytes, 4 * 64 * (input * input + 96 * 96), "%s: %llu", objectives[i],
                      (unsigned long long)bytes);
         berth_arena_destroy(f.arena);
     }

@@ -88,6 +88,10 @@ static void check_winograd(int64_t tile, const char *input, const char *attrs, c
     berth_tensor product[] = {eval_on(&c, "winograd_matmul", sides, 2, ""), bias};
     berth_tensor z = eval_on(&c, "winograd_output", product, 2, output_attrs);
     eval_expect(&c, &z, &y, 1e-4, "Winograd");
+    berth_tensor whole[] = {x, sides[1], bias};
+    const char *whole_attrs = berth_arena_printf(c.arena, "%s %s", output_attrs, attrs);
+    z = eval_on(&c, "winograd_conv", whole, 3, whole_attrs);
+    eval_expect(&c, &z, &y, 1e-4, "Winograd in one");
     eval_end(&c);
 }
 
