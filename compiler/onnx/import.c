@@ -424,7 +424,16 @@ static berth_status check_model(onnx_importer *im) {
         return berth_status_make(BERTH_UNSUPPORTED, "%s uses opset %lld; opsets %d to %d are known",
                                  im->file, (long long)im->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
     onnx_index_functions(im);
-    return onnx_check_operators(im);
+    BERTH_TRY(onnx_check_operators(im));
+    for (uint32_t i = 0; i < im->model.graph.outputs.count; ++i) {
+        const onnx_value *output = &im->model.graph.outputs.data[i];
+        if (output->has_type && !output->is_tensor)
+            return berth_status_make(
+                BERTH_UNSUPPORTED,
+                "%s: output \"%s\" is not a tensor (a sequence, map or optional)", im->file,
+                output->name);
+    }
+    return BERTH_OK;
 }
 
 static berth_status import_mapped(onnx_importer *im, import_request *request) {

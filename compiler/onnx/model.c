@@ -201,8 +201,10 @@ static void parse_value(parser *p, berth_wire *outer, const berth_wire_field *me
         if (field.number == 1) value->name = text(p, &wire, &field);
         if (field.number != 2) continue;
         berth_wire type = berth_wire_enter(&wire, &field);
-        for (berth_wire_field inner; berth_wire_next(&type, &inner);)
+        for (berth_wire_field inner; berth_wire_next(&type, &inner);) {
+            value->has_type = value->has_type || inner.number != 6;  // a denotation
             if (inner.number == 1) parse_tensor_type(p, &type, &inner, value);
+        }
         join(&wire, &type);
     }
     join(outer, &wire);

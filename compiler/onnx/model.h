@@ -59,6 +59,7 @@ typedef struct onnx_dim {
 typedef struct onnx_value {
     const char *name;
     bool is_tensor;   // else a sequence, map, optional, sparse tensor or nothing
+    bool has_type;    // not nothing
     int64_t element;  // TensorProto.DataType
     bool has_shape;
     BERTH_VEC(onnx_dim) dims;

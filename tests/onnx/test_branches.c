@@ -159,6 +159,25 @@ Test(branches, a_model_that_is_not_onnx_is_refused_whole) {
     berth_arena_destroy(f.arena);
 }
 
+// A sequence that a branch makes and the graph returns: TypeProto.sequence_type (4) of tensors.
+Test(branches, an_output_that_is_no_tensor_is_refused) {
+    pb graph = {.size = 0};
+    pb element = {.size = 0};
+    pb sequence_type = {.size = 0};
+    pb type = {.size = 0};
+    pb value = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_node1(&graph, "Neg", "neg", "x", "", "y");
+    pb_message(&sequence_type, 1, &element);
+    pb_message(&type, 4, &sequence_type);
+    pb_text(&value, 1, "y");
+    pb_message(&value, 2, &type);
+    pb_message(&graph, 12, &value);
+    pb model = model_of(&graph, 13);
+    fixture f = compile(&model, true);
+    expect_refused(&f, "m.onnx: output \"y\" is not a tensor (a sequence");
+}
+
 // The module as text says it, and is read again.
 Test(branches, text) {
     pb model = model_with(unknown_operator);
