@@ -131,16 +131,16 @@ static void run_all(const char *target, int every) {
     run_some(target, "", every);
 }
 
-Test(operators, cpu, .timeout = 300) {
+Test(operators, cpu, .timeout = 600) {
     run_all("cpu", 1);
 }
 
-Test(operators, cpu_of_half_the_width, .timeout = 300) {
+Test(operators, cpu_of_half_the_width, .timeout = 600) {
     run_all("cpu -vector_bits=256", 1);
 }
 
 // What processors without instructions for 8-bit dot products have.
-Test(operators, cpu_with_avx2_only, .timeout = 300) {
+Test(operators, cpu_with_avx2_only, .timeout = 600) {
     run_all("cpu -vector_bits=256 -features=avx,avx2,fma", 1);
 }
 
