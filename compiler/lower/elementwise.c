@@ -294,9 +294,10 @@ berth_expr berth_lower__saturate(berth_lower *c, berth_expr value, berth_expr sc
     const berth_expr_node *divisor = &c->fn->exprs.data[scale];
     bool one = divisor->kind == BERTH_EXPR_FLOAT && divisor->f == 1;
     berth_expr rounded = x_unary(c, BERTH_UNARY_ROUND, one ? value : x_div(c, value, scale));
-    const berth_expr_node *shift = &c->fn->exprs.data[zero];
-    bool none = !zero || (shift->kind == BERTH_EXPR_INT && shift->i == 0);
-    if (!none) rounded = x_add(c, rounded, x_cast(c, t, zero));
+    const berth_expr_node shift = c->fn->exprs.data[zero];
+    bool constant = shift.kind == BERTH_EXPR_INT;
+    berth_expr moved = constant ? num(c, t, (double)shift.i) : zero ? x_cast(c, t, zero) : 0;
+    if (moved && !(constant && shift.i == 0)) rounded = x_add(c, rounded, moved);
     return x_cast(c, dtype, rounded);
 }
 

@@ -188,14 +188,56 @@ void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *rang
     }
 }
 
+enum { most_stores = 4 };  // of a body whose borders are taken apart
+
+// The stores that a body is made of; 0: it is something else, or more.
+static uint32_t stores_of(const berth_tfn *fn, berth_stmt body, berth_stmt *out) {
+    const berth_stmt_node *node = &fn->stmts.data[body];
+    *out = body;
+    if (node->kind == BERTH_STMT_STORE) return 1;
+    if (node->kind != BERTH_STMT_SEQ || node->count > most_stores) return 0;
+    for (uint32_t i = 0; i < node->count; ++i) {
+        out[i] = fn->lists.data[node->first + i];
+        if (fn->stmts.data[out[i]].kind != BERTH_STMT_STORE) return 0;
+    }
+    return node->count;
+}
+
+// The body with what the ranges decide decided.
+static berth_stmt simplify_stores(berth_tfn *fn, berth_stmt body, const berth_ranges *ranges) {
+    berth_stmt stores[most_stores];
+    uint32_t count = stores_of(fn, body, stores);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_stmt_node node = fn->stmts.data[stores[i]];
+        berth_expr indices[BERTH_MAX_RANK];
+        memcpy(indices, berth_tfn_store_indices(fn, stores[i]),
+               node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_tfn_simplify(fn, node.value, ranges);
+        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    }
+    return count == 1 ? stores[0] : berth_tfn_seq(fn, stores, count);
+}
+
+// A last loop of a few iterations, some of them padding (channels up to a whole block): a store for
+// each, so that the loop around it has one form in all of its iterations.
+static void unroll_padded(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
+    berth_nest_loop last = nest->loops[nest->count - 1];
+    const berth_stmt_node node = fn->stmts.data[nest->body];
+    if (nest->count < 2 || last.extent > most_stores || node.kind != BERTH_STMT_STORE ||
+        !berth_cpu__used_in_conditions(fn, node.value, last.var, 0))
+        return;
+    berth_status status = berth_schedule_unroll(fn, nest, nest->count - 1);
+    if (status) {
+        berth_status_ignore(status);
+        return;
+    }
+    nest->body = simplify_stores(fn, nest->body, ranges);
+}
+
 // One part of a loop with a border: its conditions decided where the part allows it.
 static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges) {
     ranges = berth_ranges_with(fn, &ranges, &part);
-    const berth_stmt_node node = fn->stmts.data[part.body];
-    berth_expr indices[BERTH_MAX_RANK];
-    memcpy(indices, berth_tfn_store_indices(fn, part.body), node.index_count * sizeof(berth_expr));
-    berth_expr value = berth_tfn_simplify(fn, node.value, &ranges);
-    part.body = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    part.body = simplify_stores(fn, part.body, &ranges);
     for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
     berth_cpu__fuse_inwards(fn, &part, &ranges);
     part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
@@ -205,15 +247,22 @@ static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges range
 // Padding: the innermost loop with a condition in three parts, so that the middle one has none. The
 // loops inside it go along. False when there is nothing to take apart.
 static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
-    const berth_stmt_node node = fn->stmts.data[nest->body];
-    if (node.kind != BERTH_STMT_STORE) return false;
-    int at = nest->count - 1;
-    while (at >= 0 && !berth_cpu__used_in_conditions(fn, node.value, nest->loops[at].var, 0)) at--;
-    if (at < 0) return false;
+    berth_stmt stores[most_stores];
+    uint32_t count = stores_of(fn, nest->body, stores);
+    int at = nest->count;
+    bool found = false;
+    while (count && at > 0 && !found) {
+        at--;
+        for (uint32_t i = 0; i < count; ++i)
+            found |= berth_cpu__used_in_conditions(fn, fn->stmts.data[stores[i]].value,
+                                                   nest->loops[at].var, 0);
+    }
+    if (!found) return false;
     int64_t extent = nest->loops[at].extent;
     int64_t low = 0;
     int64_t high = extent - 1;
-    narrow_value(fn, ranges, node.value, nest->loops[at].var, &low, &high);
+    for (uint32_t i = 0; i < count; ++i)
+        narrow_value(fn, ranges, fn->stmts.data[stores[i]].value, nest->loops[at].var, &low, &high);
     if ((low == 0 && high == extent - 1) || high - low < 8) return false;
     berth_nest inner = {.body = nest->body};
     for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
@@ -226,11 +275,11 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
         return false;
     }
     berth_stmt parts[3];
-    uint32_t count = 0;
-    if (low > 0) parts[count++] = border_part(fn, inner, *ranges);
-    parts[count++] = border_part(fn, middle, *ranges);
-    if (high < extent - 1) parts[count++] = border_part(fn, last, *ranges);
-    nest->body = berth_tfn_seq(fn, parts, count);
+    uint32_t part_count = 0;
+    if (low > 0) parts[part_count++] = border_part(fn, inner, *ranges);
+    parts[part_count++] = border_part(fn, middle, *ranges);
+    if (high < extent - 1) parts[part_count++] = border_part(fn, last, *ranges);
+    nest->body = berth_tfn_seq(fn, parts, part_count);
     nest->count = at;
     return true;
 }
@@ -256,6 +305,7 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
         nest.loops[i].kind = BERTH_LOOP_PARALLEL;
         total *= nest.loops[i].extent;
     }
+    unroll_padded(fn, &nest, &ranges);
     if (peel_borders(fn, &nest, &ranges)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
