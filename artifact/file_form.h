@@ -37,7 +37,7 @@ typedef struct berth_file_header {
     uint32_t version;
     uint32_t section_count;
     uint64_t file_size_bytes;
-    uint64_t checksum;  // XXH3 of the header, with this field zero, and the section table behind it
+    uint64_t checksum;  // XXH3 of the header, with this field zero, and the section table after it
     uint64_t reserved[4];
 } berth_file_header;
 
@@ -46,7 +46,7 @@ typedef struct berth_file_section {
     uint32_t record_count;
     uint64_t offset_bytes;
     uint64_t size_bytes;
-    uint64_t checksum;  // XXH3 of the content. CONSTANT_DATA: of each constant, then the gap behind
+    uint64_t checksum;  // XXH3 of the content. CONSTANT_DATA: of each constant, then the gap after
                         // it, each with the hash so far as seed; checked only by
                         // berth_program_file_check. SIGNATURE: 0
 } berth_file_section;

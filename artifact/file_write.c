@@ -16,7 +16,7 @@ typedef struct writer {
     BERTH_VEC(uint32_t) numbers_32;
     BERTH_VEC(int64_t) numbers_64;
     berth_strbuf images;
-    part_list constant_parts;  // content and the gap behind it, alternating
+    part_list constant_parts;  // content and the gap after it, alternating
     uint64_t constant_bytes;
     berth_file_header header;
     berth_file_section sections[BERTH_SECTION_KINDS];  // by kind

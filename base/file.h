@@ -26,7 +26,7 @@ void berth_file_drop_pages(berth_mapping mapping);
 void berth_file_drop_range(berth_mapping mapping, const void *data, size_t size_bytes);
 
 // Reads a whole file of at most `limit_bytes` into the arena, aligned to 128 bytes and
-// NUL-terminated behind the data.
+// NUL-terminated after the data.
 // Errors: NOT_FOUND, IO, OUT_OF_RANGE (larger than the limit).
 BERTH_MUST_USE berth_status berth_file_read(berth_arena *arena, const char *path,
                                             size_t limit_bytes, char **out_data,

@@ -8,7 +8,7 @@ struct berth_status_record {
     berth_code code;
     int line;
     const char *file;
-    const char *message;  // behind the record, in the same allocation
+    const char *message;  // after the record, in the same allocation
 };
 
 static const berth_status_record oom_record = {BERTH_OUT_OF_MEMORY, __LINE__, __FILE__,

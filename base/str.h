@@ -36,7 +36,7 @@ void berth_strbuf_add_json(berth_strbuf *buffer, const char *text);
 // "...".
 void berth_strbuf_add_xml(berth_strbuf *buffer, const char *text, size_t most_bytes);
 
-// The first character of `*inout_text` (not at its end) as a terminal may show it, and moves behind
+// The first character of `*inout_text` (not at its end) as a terminal may show it, and moves after
 // it. What could steer the terminal or reorder the line (control characters C0 and C1, marks of
 // direction, bytes that are not UTF-8) is written as its bytes, "\x1b". `out` is NUL-terminated.
 // Returns its length.

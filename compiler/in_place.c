@@ -10,7 +10,7 @@ enum { most_loops = 24, most_indices = BERTH_MAX_RANK };
 typedef struct site {
     berth_buf buf;
     bool is_store;
-    uint32_t order;  // in the text; a store comes behind the loads of its value
+    uint32_t order;  // in the text; a store comes after the loads of its value
     berth_expr indices[most_indices];
     int index_count;
     berth_stmt loops[most_loops];  // outermost first

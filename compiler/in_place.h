@@ -1,13 +1,13 @@
 // Which results of a tensor function may be written over an operand.
 //
 // A pair (nest, from, to): in this nest, which alone writes `to`, every element of `from` is read
-// before the element at the same place of `to` is written, or by nobody behind it. So both may be
+// before the element at the same place of `to` is written, or by nobody after it. So both may be
 // the same bytes, when nobody reads `from` afterwards. Found from the loops, whatever the operator:
 //
 // - every store to `to` writes its own elements: the loops around it and the stores beside it give
 //   different indices;
 // - a load of `from` either has the indices of a store and is evaluated no later than that store
-//   (elementwise work, residual sums behind a convolution);
+//   (elementwise work, residual sums after a convolution);
 // - or it comes before the loops of all stores, within a loop whose iteration reads and writes one
 //   part of both buffers alone (softmax over rows).
 //

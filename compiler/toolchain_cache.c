@@ -115,7 +115,7 @@ void berth_cache__close(berth_cache *cache) {
 // ---- entries ------------------------------------------------------------------------------------
 
 static const struct {
-    const char *tail;  // behind the key
+    const char *tail;  // after the key
     const char *what;
 } forms[] = {
     [BERTH_CACHE_OBJECT] = {".o", "kernels of one function"},

@@ -17,8 +17,8 @@ struct berth_dialect {
     const char *name;  // keyword in the text form: "graph", "tensor", "external"
     // Checks the body; the first problem is reported with its location.
     berth_status (*verify)(const berth_module *module, berth_func_id function);
-    // Text form: everything behind "graph @name", without the function's attributes and location,
-    // which come behind what print_signature writes. Either may be NULL.
+    // Text form: everything after "graph @name", without the function's attributes and location,
+    // which come after what print_signature writes. Either may be NULL.
     void (*print_signature)(struct berth_text_printer *printer, berth_func_id function);
     void (*print_body)(struct berth_text_printer *printer, berth_func_id function);
     // The other way round, in the same order. parse_signature sets the function's body.

@@ -171,7 +171,7 @@ static layout measure(const berth_doc *doc, berth_arena *scratch) {
     return l;
 }
 
-// The group and the text behind it up to where a line may break end within the width.
+// The group and the text after it up to where a line may break end within the width.
 static bool fits(const layout *l, uint32_t open, int64_t column, int width) {
     uint32_t end = l->group_end[open];
     if (end == open) return false;

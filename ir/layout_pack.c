@@ -2,7 +2,7 @@
 //
 // Packing sees the tensor as a matrix per index of the leading dimensions: its rows are the indices
 // of the dimension whose elements become neighbours (the innermost block's), its columns all
-// indices of the dimensions behind it, which are neighbours as they come. The position of an
+// indices of the dimensions after it, which are neighbours as they come. The position of an
 // element is a sum of one term per dimension, so the terms of all columns are computed once, and a
 // block of rows is transposed through a tile that stays in registers and the first cache.
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct packer {
     int64_t block_rows;  // neighbours in the layout
     int64_t block_count;
     int64_t outer_count;   // indices before the rows
-    int64_t column_count;  // indices behind the rows
+    int64_t column_count;  // indices after the rows
     bool padded;           // to whole blocks of rows
     bool parts;            // padding, if any, is of rows alone: every part can zero its own
 } packer;

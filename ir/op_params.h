@@ -84,7 +84,7 @@ typedef struct berth_resize_axis {
 
 // Where output `i` lies in the input. In tf_crop_and_resize computed in floats, in the order of the
 // operator's text: what lies outside of the input is replaced, so a region that ends at the last
-// element must not end 1e-16 behind it.
+// element must not end 1e-16 after it.
 double berth_resize_place(const berth_resize_axis *axis, int64_t i);
 
 // The input's element that is nearest to output `i`; `rounding` is attribute nearest_mode.

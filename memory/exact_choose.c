@@ -52,7 +52,7 @@ static uint32_t next_clear(const uint64_t *bits, uint32_t at, uint32_t end) {
     return end;
 }
 
-// One behind the last index in [begin, end) whose bit is set; `begin` if there is none.
+// One after the last index in [begin, end) whose bit is set; `begin` if there is none.
 static uint32_t bit_before(const uint64_t *bits, uint32_t begin, uint32_t end) {
     while (end > begin) {
         uint64_t word = bits[(end - 1) >> 6] << (63 - ((end - 1) & 63));

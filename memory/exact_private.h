@@ -15,7 +15,7 @@ typedef struct exact_item {
     int64_t size;
     int64_t alignment;
     int64_t latest;  // greatest offset
-    uint32_t first;  // first clique, and one behind the last
+    uint32_t first;  // first clique, and one after the last
     uint32_t end;
     uint32_t source;  // index of the caller's interval
     uint32_t twin;    // an identical item with a smaller index; its own index if there is none
@@ -284,7 +284,7 @@ void berth_memory__exact_empty_queue(exact_queue *queue);
 typedef struct exact_neighbors {
     const uint32_t *members;  // of the item's first clique
     uint32_t at, member_count;
-    uint32_t later, later_end;  // items that start behind it
+    uint32_t later, later_end;  // items that start after it
     uint32_t item, other;
 } exact_neighbors;
 

@@ -44,7 +44,7 @@ berth_memory_peak berth_memory_live_peak(berth_arena *arena, const berth_memory_
 typedef struct berth_memory_cliques {
     uint32_t count;
     uint32_t *first;  // [intervals] first clique of each interval
-    uint32_t *end;    // [intervals] one behind its last clique
+    uint32_t *end;    // [intervals] one after its last clique
 } berth_memory_cliques;
 
 // O(n log n). The arrays live in `arena`.

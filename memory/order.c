@@ -71,7 +71,7 @@ static order_lists lists_of(berth_arena *arena, uint32_t key_count, const pair_l
     return make_lists(arena, key_count, list->keys.data, list->values.data, list->keys.count);
 }
 
-// Cuts nodes [first, end) out of the problem: what is before is done, what is behind is not.
+// Cuts nodes [first, end) out of the problem: what is before is done, what is after is not.
 static void cut_part(berth_arena *arena, const berth_memory_order_problem *p, uint32_t first,
                      uint32_t end, order_part *out) {
     *out = (order_part){.node_count = end - first,
@@ -131,7 +131,7 @@ static void cut_part(berth_arena *arena, const berth_memory_order_problem *p, ui
 
 // Sources whose buffers only one other node touches run right before it: earlier, their buffers
 // would be live longer, for nothing. Sinks that touch nothing that their only predecessor does not
-// touch run right behind it: they can only free.
+// touch run right after it: they can only free.
 typedef struct gluing {
     const berth_memory_order_problem *p;
     order_part whole;
@@ -247,7 +247,7 @@ static void group_problem(berth_arena *arena, const gluing *g, berth_memory_orde
 
 // ---- parts --------------------------------------------------------------------------------------
 
-// ends[i] = true: group i comes behind all groups before it and before all groups behind it.
+// ends[i] = true: group i comes after all groups before it and before all groups after it.
 static bool *find_ends(berth_arena *arena, const berth_memory_order_problem *p) {
     uint32_t n = p->node_count;
     bool *ends = berth_arena_new_array(arena, bool, n);
@@ -266,7 +266,7 @@ static bool *find_ends(berth_arena *arena, const berth_memory_order_problem *p) 
     }
     uint32_t nearest = UINT32_MAX;
     for (uint32_t i = n; i-- > 0;) {
-        ends[i] &= nearest >= i + 1;  // every group behind comes from here
+        ends[i] &= nearest >= i + 1;  // every later group comes from here
         if (previous[i] < nearest) nearest = previous[i];
     }
     return ends;

@@ -81,7 +81,7 @@ uint64_t berth_order__source_peak(berth_arena *scratch, const order_part *part) 
 
 enum { closure_limit = 2048 };  // nodes of a part whose ancestors are computed
 
-// Row x: the nodes that come before x (or behind it) in every order.
+// Row x: the nodes that come before x (or after it) in every order.
 static uint64_t *closure(berth_arena *scratch, const order_part *part, const order_lists *next,
                          bool forwards) {
     uint32_t words = words_of(part);

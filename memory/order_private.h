@@ -10,7 +10,7 @@ typedef struct order_lists {
     uint32_t *items;
 } order_lists;
 
-// A part of the problem: what is before it is done, what is behind it is not.
+// A part of the problem: what is before it is done, what is after it is not.
 typedef struct order_part {
     uint32_t node_count;
     order_lists successors;
@@ -18,7 +18,7 @@ typedef struct order_part {
     uint32_t buffer_count;  // touched in the part
     uint64_t *sizes;
     bool *before;          // a node before the part touches it
-    bool *after;           // a node behind the part touches it
+    bool *after;           // a node after the part touches it
     order_lists users;     // per buffer
     order_lists touches;   // per node
     order_lists from;      // per node: take-overs, from buffer from.items[i]

@@ -164,7 +164,7 @@ static void start(explorer *x, berth_arena *scratch, const order_part *part, uin
     x->states.data[first].live_bytes = part->begin_bytes;
 }
 
-// The state behind a move when it is new or better than known; UINT32_MAX otherwise.
+// The state after a move when it is new or better than known; UINT32_MAX otherwise.
 static uint32_t follow(explorer *x, uint32_t index, const choice *c, uint64_t *set) {
     const state from = x->states.data[index];
     uint64_t peak = c->move.during_bytes > from.peak_bytes ? c->move.during_bytes : from.peak_bytes;

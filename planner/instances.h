@@ -46,7 +46,7 @@ typedef struct berth_planner_families {
     BERTH_VEC(berth_planner_sent) sent;
 } berth_planner_families;
 
-// A copy of the function, behind all others in the module. `by_demand`: its body decides before its
+// A copy of the function, after all others in the module. `by_demand`: its body decides before its
 // callers, as the function's does; else they do.
 berth_func_id berth_planner__add_instance(berth_planner_families *families, berth_func_id function,
                                           bool by_demand);

@@ -221,7 +221,7 @@ static void warn_of_unable(berth_planner_state *state) {
     berth_vec_push(state->arena, &state->warnings, warning);
 }
 
-// Functions in source order: of the module, but for instances that stand behind others.
+// Functions in source order: of the module, but for instances that stand after others.
 static berth_func_id *source_order(const berth_planner_state *state) {
     uint32_t count = state->module->functions.count, placed = 0;
     berth_func_id *order = berth_arena_new_array(state->arena, berth_func_id, count + 1);

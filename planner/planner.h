@@ -39,7 +39,7 @@ typedef struct berth_plan_options {
     // Parameters and results of `main` are in host memory, whatever the rules say: copies are
     // inserted at the borders. For execution.
     bool host_bound;
-    // (optional) Called behind every phase ("nodes", "hard", "place", ...), to measure them.
+    // (optional) Called after every phase ("nodes", "hard", "place", ...), to measure them.
     void (*after_phase)(void *user, const char *phase);
     void *phase_user;
 } berth_plan_options;
@@ -151,7 +151,7 @@ BERTH_MUST_USE berth_status berth_plan_module(berth_module *module,
 // Adds a note (borrowed) to a plan of `arena`. Inside berth_arena_try.
 void berth_plan_add_note(berth_plan *plan, berth_arena *arena, const char *note);
 
-// The strategies: name and one line about each; false behind the last.
+// The strategies: name and one line about each; false after the last.
 bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **out_doc);
 
 // Device of the target that an operation was placed on (after planning), or BERTH_NO_INDEX.

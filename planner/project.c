@@ -55,7 +55,7 @@ static void project_function(berth_module *module, berth_func_id function) {
     berth_graph *graph = berth_graph_get(module, function);
     for (uint32_t i = 0; i < graph->ops.count; ++i)
         berth_vec_push(module->arena, &p.inner, BERTH_NONE);
-    // Operations made here lie behind the others, so annotations of annotations are seen, too.
+    // Operations made here lie after the others, so annotations of annotations are seen, too.
     for (uint32_t i = 0; i < graph->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[i];
         if (op->region == BERTH_NONE || op->kind != BERTH_OP_TUPLE_GET) continue;

@@ -25,7 +25,7 @@ typedef struct berth_planner_function {
     bool *loose;          // per operation: where it runs says nothing about its neighbours
     uint64_t *able;       // per operation: bit d = devices[d] can run it
     const char **cannot;  // per operation: why the default device cannot run it; NULL = it can
-    berth_op_id *order;   // all operations, those of regions behind their owner
+    berth_op_id *order;   // all operations, those of regions after their owner
     uint32_t order_count;
     uint32_t *number;  // per value without a name: how many such are defined before it, as the text
                        // form numbers them; BERTH_NONE: it is nowhere
@@ -79,7 +79,7 @@ berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id
                                  const berth_op *op, berth_op_id id, uint32_t operand);
 berth_use berth_planner__result(const berth_planner_state *state, berth_func_id function,
                                 berth_region_id region, uint32_t result);
-// All operations in source order, those of regions behind their owner.
+// All operations in source order, those of regions after their owner.
 berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_graph *graph,
                                   uint32_t *out_count);
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value);
@@ -102,7 +102,7 @@ berth_device_id berth_planner__in_scope(const berth_planner_state *state, uint32
 // ---- calls and copies of functions (clone.c) ----
 berth_func_id berth_planner__callee(const berth_module *module, const berth_op *op);
 void berth_planner__set_callee(berth_module *module, berth_op *op, berth_func_id callee);
-// A copy of a graph function, behind all others, under the same name with a suffix. The graph's
+// A copy of a graph function, after all others, under the same name with a suffix. The graph's
 // vectors of other functions stay where they are; the module's functions move.
 berth_func_id berth_planner__clone(berth_module *module, berth_func_id function);
 

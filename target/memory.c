@@ -202,7 +202,7 @@ static const json *list(builder *b, const char *key, uint32_t most) {
 // ------------------------------------------------------------------------------------------------
 // implied
 
-// A name that no memory has: the wanted one, or with a number behind it.
+// A name that no memory has: the wanted one, or with a number after it.
 static const char *free_name(builder *b, const char *wanted) {
     const char *name = berth_arena_strdup(b->parse->arena, wanted);
     for (uint32_t i = 1; memory_named(b->multi, name) != BERTH_NO_INDEX; ++i)

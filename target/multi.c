@@ -288,7 +288,7 @@ static void check_hosts(builder *b, uint32_t machine, uint32_t host, const char 
     }
 }
 
-// Devices behind the listed ones have no entry in host_json: it is zeroed.
+// Devices after the listed ones have no entry in host_json: it is zeroed.
 static void resolve_hosts(builder *b) {
     berth_target__parse *parse = b->parse;
     berth_multi_target *multi = b->multi;

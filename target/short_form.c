@@ -59,7 +59,7 @@ static bool device_follows(const reader *r, const char *at) {
     return berth_device_kind_from_name(word) != BERTH_DEVICE_FREE;
 }
 
-// The value behind '='; NULL with a diagnostic for an open quote.
+// The value after '='; NULL with a diagnostic for an open quote.
 static const char *read_value(reader *r) {
     if (*r->at == '"') {
         const char *end = strchr(r->at + 1, '"');
@@ -273,7 +273,7 @@ static json *read_kind(reader *r) {
     return object;
 }
 
-// A tag, with what stands in braces behind it, or a file.
+// A tag, with what stands in braces after it, or a file.
 static berth_status read_spelling(reader *r, json **out) {
     size_t length = spelling_length(r->at);
     size_t next = length + strspn(r->at + length, " \t\r\n\v\f");
@@ -287,7 +287,7 @@ static bool is_platform(const json *target) {
     return berth_target__json_get(target, "devices") || berth_target__json_get(target, "machines");
 }
 
-// The options behind a kind, a tag or a file.
+// The options after a kind, a tag or a file.
 static berth_status read_options(reader *r, json *object, bool *out_fine) {
     *out_fine = true;
     while (*out_fine) {

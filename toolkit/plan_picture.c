@@ -10,7 +10,7 @@ static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7"
                                       "#f0e442", "#0072b2", "#d55e00"};
 enum { palette_size = sizeof(palette) / sizeof(palette[0]) };
 
-// XML, for labels in HTML form and quoted attributes; Graphviz reads escapes behind a backslash.
+// XML, for labels in HTML form and quoted attributes; Graphviz reads escapes after a backslash.
 static void add_escaped(berth_strbuf *out, const char *text) {
     for (const char *slash; (slash = strchr(text, '\\')); text = slash + 1) {
         berth_strbuf_add_xml(out, berth_arena_strndup(out->arena, text, (size_t)(slash - text)), 0);

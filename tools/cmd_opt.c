@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-// The passes behind the options' help, from the pipeline itself.
+// The passes after the options' help, from the pipeline itself.
 static char *list_passes(int key, const char *text, void *input) {
     (void)input;
     union {

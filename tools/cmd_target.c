@@ -10,7 +10,7 @@
 typedef struct target_command {
     berth_cli_model cli;
     const char *action;
-    berth_cli_strings arguments;  // behind the action
+    berth_cli_strings arguments;  // after the action
     const char *tag_folder;
 } target_command;
 

@@ -385,7 +385,7 @@ static void look_inside(const berth_c_printer *p, berth_expr id, bool *has_load,
     }
 }
 
-// Names that a branch made are not visible behind it.
+// Names that a branch made are not visible after it.
 static void forget_since(berth_c_printer *p, uint32_t first, const char *const *before) {
     for (uint32_t i = first; i < p->touched.count; ++i)
         p->memo[p->touched.data[i]] = before[i - first];

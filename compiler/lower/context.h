@@ -169,7 +169,7 @@ static inline void berth_lower__end_loops(berth_lower *c, int count) {
 // Stores one element of an output of the anchor: runs the epilogue and writes every sink.
 void berth_lower__store(berth_lower *c, const berth_op *op, uint32_t output, const berth_expr *at,
                         berth_expr value);
-// Nests behind the anchor's that fill the border of a sink that pads.
+// Nests after the anchor's that fill the border of a sink that pads.
 void berth_lower__fill_border(berth_lower *c, const berth_lower_sink *sink);
 // Pads per dimension, begins, then ends; false when `op` is no padding with a constant that moves
 // unblocked dimensions of its result outwards.

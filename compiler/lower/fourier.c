@@ -24,7 +24,7 @@ typedef struct transform {
 
 // ---- signal -------------------------------------------------------------------------------------
 
-// Element n of the signal of a line; `part` an index. 0 behind its end.
+// Element n of the signal of a line; `part` an index. 0 after its end.
 static berth_expr dft_element(berth_lower *c, const transform *f, const berth_expr *line,
                               berth_expr part, berth_expr n) {
     const berth_type *x = in_type(c, f->op, 0);

@@ -37,7 +37,7 @@ typedef struct berth_fourier {
 bool berth_fourier_describe(const berth_module *module, const berth_graph *graph,
                             const berth_op *op, berth_fourier *out_fourier);
 
-// R of a stage: the product of the factors behind it.
+// R of a stage: the product of the factors after it.
 int64_t berth_fourier_rest(const berth_fourier *fourier, int stage);
 // Extents of a stage's table; 5 of them.
 void berth_fourier_table_dims(const berth_fourier *fourier, int stage, int64_t *out_dims);

@@ -66,7 +66,7 @@ static item keep(berth_lower *c, const selection *s, item x) {
     return (item){berth_lower__get(c, value), berth_lower__get(c, index)};
 }
 
-// Item x, whose place is `start` of a heap of `size`, goes down as long as a child is behind it.
+// Item x, whose place is `start` of a heap of `size`, goes down as long as a child comes after it.
 static void sift(berth_lower *c, const selection *s, berth_expr start, berth_expr size, item x) {
     int64_t levels = 0;
     while (s->k >> (levels + 1)) levels++;
@@ -118,7 +118,7 @@ static void add_others(berth_lower *c, selection *s) {
     berth_lower__end_loops(c, 2);
 }
 
-// The last goes behind the heap, again and again: in order then.
+// The last goes after the heap, again and again: in order then.
 static void sort_heap(berth_lower *c, selection *s) {
     if (s->k == 1) return;
     berth_expr e = berth_lower__loop(c, "e", s->k - 1, BERTH_LOOP_SERIAL);

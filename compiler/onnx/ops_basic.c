@@ -66,7 +66,7 @@ berth_status onnx_build_compress(onnx_call *call) {
 
 // ---- arithmetic: broadcast by attributes before opset 7 ----
 
-// Dimensions that `value` needs behind its own, so that it lies at `axis` of a tensor of `rank`
+// Dimensions that `value` needs after its own, so that it lies at `axis` of a tensor of `rank`
 // dimensions.
 static berth_status align(onnx_call *call, berth_value_id value, int64_t axis, int rank,
                           berth_value_id *out_value) {

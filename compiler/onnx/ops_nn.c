@@ -139,7 +139,7 @@ berth_status onnx_build_batch_normalization(onnx_call *call) {
     return scales == 1 ? onnx_build_plain(call) : normalize_per_element(call);
 }
 
-// Channels per group behind the number of groups, as a shape operand; a constant where it is known.
+// Channels per group after the number of groups, as a shape operand; a constant where it is known.
 static berth_status group_shape(onnx_call *call, const berth_type *in, int64_t groups,
                                 berth_value_id *out_shape) {
     if (in->rank >= 2 && in->dims[1] >= 0) {
@@ -221,7 +221,7 @@ static berth_value_id scales_of(onnx_call *call, const berth_tensor *all, bool d
 }
 
 // Versions before 11 sample at x / scale. The nearest element is the one before where an axis grows
-// and the one behind where it shrinks (ONNX 1.5's test data: [1,2,3,4] scaled by 0.6 is [1,3]); a
+// and the next one where it shrinks (ONNX 1.5's test data: [1,2,3,4] scaled by 0.6 is [1,3]); a
 // model that does both becomes two operations.
 static berth_status resize_asymmetric(onnx_call *call, const char *mode, berth_value_id scales) {
     const berth_tensor *known = onnx_call_constant(call, scales);

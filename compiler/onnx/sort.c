@@ -9,7 +9,7 @@ typedef struct sorter {
     const onnx_graph *graph;
     onnx_scope producers;  // name → node
     BERTH_VEC(uint32_t) deps;
-    uint32_t *first_dep;  // per node, and one behind the last
+    uint32_t *first_dep;  // per node, and one after the last
     uint8_t *state;       // per node: NEW, OPEN, DONE
     uint32_t *order;
     uint32_t order_count;

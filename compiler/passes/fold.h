@@ -1,6 +1,6 @@
 // Type inference and constant folding in one forward pass: each operation is inferred with what is
 // known by then, and evaluated (ir/eval) when all its operands are constants, so that shape
-// arithmetic disappears and shapes behind it become static. Shapes of static types are constants;
+// arithmetic disappears and shapes after it become static. Shapes of static types are constants;
 // an `if` with a constant condition becomes its branch. What is dead afterwards is removed.
 #ifndef BERTH_COMPILER_PASSES_FOLD_H_
 #define BERTH_COMPILER_PASSES_FOLD_H_

@@ -57,7 +57,7 @@ static bool reads_once(berth_op_kind kind) {
 }
 
 // Whether a group's one reduction is of those that store wherever they are told to
-// (compiler/lower), and `op` adds a constant border in space behind it.
+// (compiler/lower), and `op` adds a constant border in space after it.
 static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     uint32_t convolutions = 0;
@@ -74,7 +74,7 @@ static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
     const berth_tensor *pads = berth_graph_raw_constant_of(f->module, graph, op->inputs[1]);
     int64_t count = pads ? berth_tensor_element_count(pads) : 0;
     for (int64_t i = 0; i < count; ++i) {
-        bool space = i % (count / 2) >= 2;  // behind batch and channels
+        bool space = i % (count / 2) >= 2;  // after batch and channels
         int64_t amount = berth_tensor_get_i64(pads, i);
         if (amount < 0 || (amount > 0 && !space)) return false;
     }
@@ -127,7 +127,7 @@ static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
     }
 }
 
-// A dequantize_linear for one operation that takes several operands is not yet behind the group
+// A dequantize_linear for one operation that takes several operands is not yet after the group
 // that makes its integers: where another operand is better off in the operation's group, this one
 // would be stored as floats.
 static bool waits_for_user(const fuser *f, const berth_op *op) {
@@ -141,8 +141,8 @@ static bool waits_for_user(const fuser *f, const berth_op *op) {
            same_shape_and_layout(f->module, graph, op->outputs[0], next->outputs[0]);
 }
 
-// The operand of an operation that is read behind the group that makes its integers: of those that
-// could be, one behind a reduction, the last.
+// The operand of an operation that is read after the group that makes its integers: of those that
+// could be, one after a reduction, the last.
 static void place_waiting(fuser *f, berth_op_id id) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     const berth_op *op = &graph->ops.data[id];

@@ -22,7 +22,7 @@
 //   border, and what X adds is filled around it. The value exists once, nothing copies it.
 //
 // Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are; nor is anything
-// behind a concatenation that will need no copy (passes/concat.h).
+// after a concatenation that will need no copy (passes/concat.h).
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_
 #define BERTH_COMPILER_PASSES_FUSE_H_
 

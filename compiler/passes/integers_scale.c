@@ -53,7 +53,7 @@ static bool read_bounds(const quantizer *t, const berth_op *op, double *low, dou
     return *low <= *high;
 }
 
-// Rounding and saturation keep the order of numbers: a bound at or behind the end of the type
+// Rounding and saturation keep the order of numbers: a bound at or after the end of the type
 // changes nothing.
 static bool saturation_implies(const quantizer *t, double low, double high) {
     bool is_signed = t->dtype == BERTH_DTYPE_I8;

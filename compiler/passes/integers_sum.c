@@ -122,7 +122,7 @@ static berth_status add_bias(sum *s, berth_value_id *total, bool *out_added) {
     return berth_rewriter_insert(s->r, s->id, BERTH_OP_ADD, both, 2, NULL, s->op.loc, total);
 }
 
-// The same in floats, behind the scale.
+// The same in floats, after the scale.
 static berth_status add_real_bias(sum *s, berth_value_id *total) {
     bool one = berth_tensor_element_count(s->bias) == 1;
     berth_tensor real = per_output(s, BERTH_DTYPE_F32, s->outputs);

@@ -15,7 +15,7 @@
 
 typedef berth_layout_pass pass;
 
-// Whether nothing behind the value takes its blocks apart or together: then half a block may stay
+// Whether nothing after the value takes its blocks apart or together: then half a block may stay
 // empty.
 static bool ends_blocked(const pass *p, berth_value_id value) {
     const berth_graph *graph = graph_of(p);

@@ -75,7 +75,7 @@ void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
 const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id id);
 
 // layout_conv.c
-// Padding behind the input that the window reaches: strides may leave the end unused.
+// Padding after the input that the window reaches: strides may leave the end unused.
 int64_t berth_layout__end_padding(const berth_window *w, int i);
 // Other pads for a convolution (begins, then ends).
 void berth_layout__set_padding(berth_layout_pass *p, berth_op_id id, const int64_t *pads,

@@ -3,7 +3,7 @@
 //
 //   berth_packing *packing = berth_packing_create(module, thread_count);
 //   berth_packing_add_layout(packing, "Ba16b's layout", weights, bytes);   // passes
-//   berth_packing_start(packing);                                         // behind the last of
+//   berth_packing_start(packing);                                         // after the last of
 //   them
 //   ...                                    // whatever does not look into packed constants
 //   berth_packing_finish(packing);         // now their bytes are there

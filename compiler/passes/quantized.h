@@ -3,8 +3,8 @@
 //   quantize_linear(cast(conv_integer(x, w) + bias) * (x_scale * w_scale), y_scale, y_zero)
 //
 // and qlinear_matmul the same with matmul_integer, so that the sum gets the fast form that
-// integer sums have (layout.h) and the rest is fused behind it. The numbers stay the same: the sum
-// is exact, and the operations behind it are those of the whole in the same order.
+// integer sums have (layout.h) and the rest is fused after it. The numbers stay the same: the sum
+// is exact, and the operations after it are those of the whole in the same order.
 #ifndef BERTH_COMPILER_PASSES_QUANTIZED_H_
 #define BERTH_COMPILER_PASSES_QUANTIZED_H_
 

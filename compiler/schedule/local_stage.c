@@ -98,7 +98,7 @@ static berth_expr vector_value(const berth_local_plan *p, berth_expr value,
     return berth_vectorize_expr(p->fn, value, p->lane, p->lanes, BERTH_NONE, 0);
 }
 
-// Lane by lane; behind the last column the last one again.
+// Lane by lane; after the last column the last one again.
 static berth_stmt scalar_columns(const berth_local_plan *p, const berth_expr *sum_map,
                                  uint32_t sum_count, berth_expr k) {
     berth_tfn *fn = p->fn;

@@ -205,7 +205,7 @@ static void fuse_rows(plan *p) {
     }
 }
 
-// Weights whose storage ends with the last column cannot be read in whole vectors behind it.
+// Weights whose storage ends with the last column cannot be read in whole vectors after it.
 static bool rest_is_padded(const plan *p, int64_t rest) {
     if (rest % p->lanes == 0) return true;
     berth_var var = p->nest.loops[p->vec].var;
@@ -214,14 +214,14 @@ static bool rest_is_padded(const plan *p, int64_t rest) {
     return true;
 }
 
-// Lanes of columns behind the last whole vector, where nothing may be read behind them.
+// Lanes of columns after the last whole vector, where nothing may be read after them.
 static int64_t rest_lanes(const plan *p, int64_t rest) {
     int64_t lanes = p->lanes;
     while (rest % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
     return rest % lanes ? 1 : lanes;
 }
 
-// Few whole vectors, and behind them more columns one by one than halves of vectors leave.
+// Few whole vectors, and after them more columns one by one than halves of vectors leave.
 static bool halves_are_better(const plan *p) {
     int64_t extent = p->nest.loops[p->vec].extent;
     int64_t rest = extent % p->lanes;
@@ -317,7 +317,7 @@ static berth_stmt tile_body(plan *p, berth_nest nest, int tile_loops, int64_t va
 
 typedef struct shape {
     int64_t full;  // whole tiles along a loop
-    int64_t rest;  // iterations behind them
+    int64_t rest;  // iterations after them
 } shape;
 
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
@@ -403,7 +403,7 @@ static berth_stmt column_tiles(plan *p, berth_nest inner, berth_var column_var,
                                         columns.full * p->columns * (by_block ? 1 : lanes), &rest));
         int64_t vectors = ceil_div(columns.rest, lanes);
         int64_t computed = by_block ? columns.rest : vectors * lanes;
-        // The rest computes whole vectors; what lies behind the last column is padding of the
+        // The rest computes whole vectors; what lies after the last column is padding of the
         // weights.
         bool scalars = !by_block && !rest_is_padded(p, columns.rest);
         if (!scalars) rest.loops[at].extent = computed;

@@ -1,6 +1,6 @@
 // Serial loops inside a nest (sums, maxima and elementwise passes along a row: softmax,
 // normalisations, reductions over the last dimension) in vectors: every lane accumulates the
-// elements that fall to it, and the lanes are put together behind the loop. Sums are taken in
+// elements that fall to it, and the lanes are put together after the loop. Sums are taken in
 // another order from here on, which is what a reduction allows. Products inside a nest (the steps of
 // recurrent cells) become register tiles, as products that are nests.
 #include <string.h>

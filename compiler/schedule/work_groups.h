@@ -23,8 +23,8 @@ typedef struct berth_local_tile_limits {
 // A reduction of the form acc += x * y, where some output loops move only x and others only y
 // (matrix products, convolutions), as tiles: a group computes a block of rows and columns; for each
 // block of the sum its work-items stage the operands in local memory, wait for each other, and
-// update a register tile each. Rows and columns behind the last are computed from clamped indices
-// and not stored; what lies behind the end of the sum is staged as zeros. 0 when the nest has no
+// update a register tile each. Rows and columns after the last are computed from clamped indices
+// and not stored; what lies after the end of the sum is staged as zeros. 0 when the nest has no
 // such form or is too small.
 //   See V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008),
 //   section 5. O(rows of a tile) statements.

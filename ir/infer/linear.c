@@ -189,7 +189,7 @@ static berth_status bad_equation(const berth_infer *x) {
                              "attribute equation does not fit the operands");
 }
 
-// One operand's term, from `text` up to ',' or "->" or the end; returns behind it.
+// One operand's term, from `text` up to ',' or "->" or the end; returns after it.
 static berth_status einsum_term(einsum_state *s, const char *text, const berth_type *in,
                                 const char **out_end) {
     int letters = 0;

@@ -289,7 +289,7 @@ static berth_status parse_value(berth_text_parser *p, berth_attr *out) {
     return berth_text_expected(p, "a value");
 }
 
-// Looks behind the brace: a name and '='.
+// Looks after the brace: a name and '='.
 static bool at_attrs(berth_text_parser *p) {
     if (!berth_text_is(p, "{")) return false;
     berth_lexer ahead = p->lexer;

@@ -26,7 +26,7 @@ typedef struct berth_token {
     size_t length;
     uint32_t line;  // 1-based
     uint32_t column;
-    uint32_t number;  // LABEL: behind '~', 0 without; LOC, SHARED
+    uint32_t number;  // LABEL: after '~', 0 without; LOC, SHARED
     bool quoted;      // LABEL, GLOBAL
     bool attached;    // no white space between the token before and this one
     const char *problem;

@@ -8,7 +8,7 @@
 #include "ir/text/parser.h"
 
 typedef struct sections {
-    berth_lexer locations;  // behind the word
+    berth_lexer locations;  // after the word
     berth_lexer metas;
     bool has_locations;
     bool has_metas;

@@ -13,7 +13,7 @@
 #include "ir/dialect.h"
 #include "ir/text/lexer.h"
 
-// A table from labels (name and number behind '~') to ids.
+// A table from labels (name and number after '~') to ids.
 typedef struct berth_text_symbols {
     berth_interner *keys;
     BERTH_VEC(uint32_t) ids;  // per key: BERTH_NONE = not defined
@@ -84,7 +84,7 @@ BERTH_MUST_USE berth_status berth_text_parse_string(berth_text_parser *parser,
                                                     const char **out_text);
 BERTH_MUST_USE berth_status berth_text_parse_type(berth_text_parser *parser,
                                                   berth_type_id *out_type);
-// "[1,N,?]" and a layout attached to it, behind an element type.
+// "[1,N,?]" and a layout attached to it, after an element type.
 BERTH_MUST_USE berth_status berth_text_parse_shape(berth_text_parser *parser, int *out_rank,
                                                    int64_t out_dims[BERTH_MAX_RANK],
                                                    berth_str_id *out_layout);
@@ -105,7 +105,7 @@ BERTH_MUST_USE berth_status berth_text_parse_data(berth_text_parser *parser, con
 
 // ---- private to ir/text
 
-// attrs.c: behind a tensor's shape: "(1, 2)" or "meta(m1)".
+// attrs.c: after a tensor's shape: "(1, 2)" or "meta(m1)".
 BERTH_MUST_USE berth_status berth_text__parse_literal(berth_text_parser *parser, berth_type_id type,
                                                       const berth_tensor **out_tensor);
 // True when a device's name begins at the next token.

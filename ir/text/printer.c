@@ -182,7 +182,7 @@ void berth_text_print_data(berth_text_printer *p, const void *data, size_t size_
         "");
 }
 
-// Quoted lines of a long value, behind "m1 = bytes".
+// Quoted lines of a long value, after "m1 = bytes".
 static void add_base64(berth_strbuf *out, const void *data, size_t size_bytes) {
     enum { line_bytes = 66 };  // 88 characters
     if (size_bytes == 0) berth_strbuf_add(out, " \"\"");

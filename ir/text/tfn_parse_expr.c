@@ -204,7 +204,7 @@ static berth_status parse_shared(berth_tfn_parser *t, berth_expr *out) {
     return BERTH_OK;
 }
 
-// ":type" behind a part: its type when that does not follow from what it consists of.
+// ":type" after a part: its type when that does not follow from what it consists of.
 static berth_status parse_type_suffix(berth_tfn_parser *t, berth_expr expr) {
     berth_tfn_type type;
     if (!berth_text_accept(t->p, ":")) return BERTH_OK;

@@ -128,7 +128,7 @@ static berth_solve__order list_blocks(berth_arena *arena, const ordering *o) {
     for (uint32_t r = 1; r <= o->block_count + 1; ++r) start[r] += start[r - 1];
     out.groups = berth_arena_new_array(arena, uint32_t, groups);
     out.block_start = berth_arena_new_array(arena, uint32_t, (size_t)groups + 1);
-    for (uint32_t loose = 2; loose-- > 0;)  // filled from behind: loose groups after the block
+    for (uint32_t loose = 2; loose-- > 0;)  // filled from the end: loose groups after the block
         for (uint32_t g = groups; g-- > 0;)
             if (is_loose(o, g) == (loose == 1)) out.groups[--start[rank[g]]] = g;
     for (uint32_t i = 0; i < groups; ++i) {

@@ -371,7 +371,7 @@ static void hand_on(const pass *p, uint32_t level, uint32_t state, bool here) {
     uint32_t begin = pricing->begin[state];
     uint32_t end = pricing->end[state];
     uint32_t first = begin + worth < most ? begin + worth : most;
-    uint32_t last = end + worth <= most ? end + worth : most + 1;  // one behind
+    uint32_t last = end + worth <= most ? end + worth : most + 1;  // one after
     // Cells of `next` outside its range so far have not been written.
     if (pricing->begin[next] >= pricing->end[next]) {
         pricing->begin[next] = pricing->end[next] = first;

@@ -45,7 +45,7 @@ static void order_by_level(const dp_run *run, uint32_t *out_order) {
     for (uint32_t b = 0; b < dag->count; ++b) out_order[start[level[b]]++] = b;
 }
 
-// Puts every loose item behind the last (or the first) of the blocks that it shares a net with.
+// Puts every loose item after the last (or the first) of the blocks that it shares a net with.
 static void insert_loose(const dp_run *run, const uint32_t *block_order, bool behind_last,
                          uint32_t *out_order) {
     const berth_place_nets *nets = run->blocks->nets;

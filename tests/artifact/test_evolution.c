@@ -55,7 +55,7 @@ static uint32_t find(const parts *p, uint32_t kind) {
     return i;
 }
 
-// A section of this kind and content, behind those of lower kinds.
+// A section of this kind and content, after those of lower kinds.
 static void insert(parts *p, uint32_t kind, const void *content, uint64_t size_bytes) {
     uint32_t at = p->header.section_count++;
     for (; at > 0 &&
@@ -76,7 +76,7 @@ static void drop(parts *p, uint32_t kind) {
     }
 }
 
-// Every record with bytes added behind it, or (less than 0) cut from its end.
+// Every record with bytes added after it, or (less than 0) cut from its end.
 static void change_records(parts *p, uint32_t kind, int64_t more_bytes) {
     berth_file_section *section = &p->sections[find(p, kind)];
     const uint8_t **content = &p->contents[find(p, kind)];

@@ -70,7 +70,7 @@ Test(wire, broken_messages_are_explained) {
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         uint8_t *copy =
-            malloc(cases[i].size_bytes);  // so that the sanitizer sees a read behind the end
+            malloc(cases[i].size_bytes);  // so that the sanitizer sees a read after the end
         memcpy(copy, cases[i].text, cases[i].size_bytes);
         berth_wire wire = berth_wire_make(copy, cases[i].size_bytes);
         berth_wire_field field;

@@ -49,7 +49,7 @@ static const in_place_case cases[] = {
     {"tensor @f(%x: f32[8] in, %y: f32[8] out) {\n"
      "  for %j in 2 { parallel %i in 8 { %y[%i] = %x[%i] + 1.0 } }\n}",
      ""},
-    // A residual behind a matrix product; the other operand is read across.
+    // A residual after a matrix product; the other operand is read across.
     {"tensor @f(%a: f32[4,4] in, %b: f32[4,4] in, %r: f32[4,4] in, %y: f32[4,4] out) {\n"
      "  parallel %i in 4 { for %j in 4 {\n    register %s: f32[]\n    %s[] = 0.0\n"
      "    for %k in 4 { %s[] = fma(%a[%i, %k], %b[%k, %j], %s[]) }\n"
@@ -67,7 +67,7 @@ static const in_place_case cases[] = {
      "    for %j in 8 { %m[] = max(%m[], %x[3, %j]) }\n"
      "    for %k in 8 { %y[%i, %k] = %x[%i, %k] - %m[] }\n  }\n}",
      ""},
-    // ... and not behind the loop that writes.
+    // ... and not after the loop that writes.
     {"tensor @f(%x: f32[4,8] in, %y: f32[4,8] out, %z: f32[4] out) {\n"
      "  parallel %i in 4 {\n    register %m: f32[]\n    %m[] = -inf\n"
      "    for %k in 8 { %y[%i, %k] = %x[%i, %k] * 2.0 }\n"

@@ -52,7 +52,7 @@ static berth_layout layout_of(int row) {
     return layout;
 }
 
-// A tensor of bytes that are all different, one byte behind an aligned address.
+// A tensor of bytes that are all different, one byte after an aligned address.
 static berth_tensor unaligned(berth_arena *arena, int row) {
     berth_tensor tensor = {.dtype = cases[row].dtype, .rank = cases[row].rank};
     memcpy(tensor.dims, cases[row].dims, sizeof(cases[row].dims));

@@ -1,4 +1,4 @@
-// The planner's second run, behind lowering: scopes that kernels give to their buffers reach the
+// The planner's second run, after lowering: scopes that kernels give to their buffers reach the
 // values between them.
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // libFuzzer entry of the ONNX importer, with type inference, folding of small constants and the
-// verifier behind it.
+// verifier after it.
 #include <stddef.h>
 #include <stdint.h>
 

@@ -371,7 +371,7 @@ static const berth_op *find_kind(const imported *i, berth_op_kind kind, uint32_t
     return NULL;
 }
 
-// Resize of opset 10 takes the element behind where an axis shrinks, the one before where it grows
+// Resize of opset 10 takes the next element where an axis shrinks, the one before where it grows
 // (ONNX 1.5's test data for both); one operation has one nearest_mode, so a model with both becomes
 // two.
 Test(import, old_nearest_resize_rounds_by_direction) {

@@ -265,7 +265,7 @@ const char *planned_problem(const berth_module *module, const berth_multi_target
         if (berth_graph_get(module, i))
             c.functions[i] = berth_arena_new_array(module->arena, uint64_t,
                                                    berth_graph_get(module, i)->values.count + 1);
-    // Callers behind callees in the text; what they hand over must be known first. Instances of
+    // Callers after callees in the text; what they hand over must be known first. Instances of
     // functions are at the end: twice is enough for what the generator makes.
     for (uint32_t round = 0; round < 2; ++round) {
         for (uint32_t i = count; i-- > 0;) {
@@ -303,7 +303,7 @@ const char *demands_problem(const berth_module *module, const random_planned *ra
             if (!agrees(module, value->device, d->device))
                 return berth_arena_printf(module->arena, "@%s: %%%s is not on %s", d->function,
                                           d->name, d->device);
-            break;  // copies come behind
+            break;  // copies come later
         }
     }
     return NULL;

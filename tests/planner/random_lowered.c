@@ -1,4 +1,4 @@
-// Random modules behind lowering: calls of tensor functions whose buffers demand scopes or leave
+// Random modules after lowering: calls of tensor functions whose buffers demand scopes or leave
 // them open.
 #include "base/str.h"
 #include "tests/planner/random_planned.h"

@@ -26,8 +26,8 @@ const char *plan_twice(berth_module *module, const berth_plan_options *options);
 const char *plan_again(berth_module *module, const berth_plan_options *options);
 
 // "@main a:G x:C {i:H p:G =p} y>G R:G": parameters, operations by their results, copies with `>`,
-// regions in braces with their results behind `=`, results. Places: the name of the target's device
-// in capitals ("G" for a device named "g"), "@s1" behind it a scope, "-" none.
+// regions in braces with their results after `=`, results. Places: the name of the target's device
+// in capitals ("G" for a device named "g"), "@s1" after it a scope, "-" none.
 const char *show_module(const berth_module *module, const berth_multi_target *target);
 
 #endif  // BERTH_TESTS_PLANNER_SUPPORT_H_

@@ -81,7 +81,7 @@ Test(planner, chain_of_100000) {
 }
 
 // 1,000 annotations. What follows one goes with it (%b apart: it is with the first), up to the
-// next, so that a copy stands behind every one of them, and %b is copied once.
+// next, so that a copy stands after every one of them, and %b is copied once.
 Test(planner, chain_of_100000_with_annotations) {
     large l = {.make = make_chain, .every = 100};
     plan_checked(&l);

@@ -1,4 +1,4 @@
-// The planner behind lowering: memory scopes of tensor functions' buffers flow to the callers'
+// The planner after lowering: memory scopes of tensor functions' buffers flow to the callers'
 // values, and scopes that the callers fix flow to buffers that leave them open. Also what copies
 // cost, and what shared memories save.
 #include <criterion/criterion.h>
@@ -185,7 +185,7 @@ typedef struct cost {
 #define TWO(gpu, more)                                                                             \
     "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": [{\"name\": \"g\", \"target\": " gpu      \
     "}, {\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}]" more "}"
-// 4 bytes per nanosecond behind 100 ns.
+// 4 bytes per nanosecond after 100 ns.
 #define LINKED                                                                                     \
     TWO("{\"kind\": \"opencl\"}",                                                                  \
         ", \"memories\": [{\"name\": \"ram\", \"capacity_bytes\": 1e9, \"reached_by\": [\"c\"]}, " \

@@ -86,7 +86,7 @@ static berth_place_problem *make_spine(uint32_t count) {
 }
 
 // On one device: 2 n. The spine in three equal parts, each on a device, and the leaves of each part
-// on another one: those of the first two run beside the next part, those of the last one behind it:
+// on another one: those of the first two run beside the next part, those of the last one after it:
 // n + n / 3. Nothing is below n. Cuts at some places only may miss a hundredth.
 static berth_status spine_body(void *user) {
     uint32_t count = *(const uint32_t *)user;

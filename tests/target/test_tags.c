@@ -160,7 +160,7 @@ Test(target_tags, users_own_gone_wrong) {
     berth_status_free(status);
 }
 
-// Several devices, each a kind, a tag or a file, with options behind any of them.
+// Several devices, each a kind, a tag or a file, with options after any of them.
 Test(target_tags, lists) {
     berth_multi_target *t = parse("nvidia/t4,nvidia/t4");
     check_round_trip(t, "two tags");

@@ -146,7 +146,7 @@ Test(tensor_file, truncated_files_are_errors) {
         assert_ok(berth_file_read(arena, path_of(names[i]), 1 << 20, &data, &size_bytes));
         for (size_t length = 0; length < size_bytes; ++length) {
             char *cut =
-                malloc(length ? length : 1);  // so that the sanitizer sees a read behind the end
+                malloc(length ? length : 1);  // so that the sanitizer sees a read after the end
             memcpy(cut, data, length);
             berth_status status = berth_tensor_file_parse(arena, cut, length, &back, NULL);
             cr_assert_not_null(status, "%s cut to %zu bytes was accepted", names[i], length);
