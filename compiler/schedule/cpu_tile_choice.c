@@ -1,0 +1,280 @@
+// Register tiles on CPUs: which loops are rows, vectors and lanes of the tile, and how large it is.
+#include <string.h>
+
+#include "compiler/schedule/cpu_tile.h"
+
+#define MAX_SCALARS 56  // accumulators of a tile without vectors
+#define LONG_SUM 8      // terms, beside which storing a result by itself is little
+#define FEW_SUMS 8      // that hide how long one takes: two units, four cycles
+
+// ---- reduction loops
+// ------------------------------------------------------------------------------------------------
+
+// The largest block by which an access takes a variable apart: k of (… var …) / k or % k in one of
+// its positions; 0 = none.
+static int64_t block_of(const berth_tfn *fn, const berth_linear *form, berth_var var) {
+    int64_t largest = 0;
+    for (int i = 0; i < form->count; ++i) {
+        const berth_expr_node *node = &fn->exprs.data[form->terms[i].atom];
+        int64_t k = 0;
+        if (node->kind != BERTH_EXPR_BINARY ||
+            (node->op != BERTH_BINARY_DIV && node->op != BERTH_BINARY_MOD))
+            continue;
+        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k) &&
+            k > largest)
+            largest = k;
+    }
+    return largest;
+}
+
+// Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
+// ..., ic_i.
+void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
+                                     const berth_access_list *loads) {
+    for (int i = r->loops.count - 1; i >= 0; --i) {
+        int64_t block = 0;
+        for (uint32_t k = 0; k < loads->items.count && !block; ++k)
+            block = block_of(fn, &loads->items.data[k].at, r->loops.loops[i].var);
+        if (block <= 1 || r->loops.loops[i].extent % block || r->loops.loops[i].extent == block)
+            continue;
+        if (berth_status_code(berth_schedule_split(fn, &r->loops, i, block)) != BERTH_CODE_OK)
+            continue;
+        // Sums are taken in another order from here on; that is what a reduction allows.
+        berth_nest_loop inner = r->loops.loops[i + 1];
+        for (int k = i + 1; k + 1 < r->loops.count; ++k) r->loops.loops[k] = r->loops.loops[k + 1];
+        r->loops.loops[r->loops.count - 1] = inner;
+    }
+    r->update = fn->stmts.data[r->loops.body].value;
+    int64_t total = 1;
+    for (int i = 0; i < r->loops.count; ++i) total *= r->loops.loops[i].extent;
+    if (total > 32) return;
+    for (int i = 0; i < r->loops.count; ++i) r->loops.loops[i].kind = BERTH_LOOP_UNROLL;
+}
+
+// ---- analysis
+// -------------------------------------------------------------------------------------------------------
+
+void berth_cpu_tile__collect(berth_cpu_tile *p) {
+    berth_ranges ranges = berth_ranges_collect(p->fn);
+    ranges = berth_ranges_with(p->fn, &ranges, &p->nest);
+    ranges = berth_ranges_with(p->fn, &ranges, &p->reduction.loops);
+    berth_access_list all = {0};
+    berth_cpu__collect_loads(p->fn, &ranges, p->reduction.update, &all);
+    memset(&p->loads, 0, sizeof(p->loads));
+    for (uint32_t i = 0; i < all.items.count; ++i)
+        if (all.items.data[i].buf != p->reduction.acc)
+            berth_vec_push(p->fn->module->arena, &p->loads.items, all.items.data[i]);
+    berth_stmt store = p->reduction.epilogue[0];
+    const berth_stmt_node node = p->fn->stmts.data[store];
+    p->store = berth_linear_access(p->fn, &ranges, node.buf, berth_tfn_store_indices(p->fn, store),
+                                   node.index_count);
+}
+
+bool berth_cpu_tile__load_uses(const berth_cpu_tile *p, uint32_t load, int loop) {
+    return berth_linear_uses(p->fn, &p->loads.items.data[load].at, p->nest.loops[loop].var);
+}
+
+// Loads that move with the lanes ("weights") and those that do not ("broadcast").
+bool berth_cpu_tile__is_vector(const berth_cpu_tile *p, uint32_t load) {
+    return berth_cpu_tile__load_uses(p, load, p->vec);
+}
+
+// A loop of whole vectors beside the lanes: broadcasts stay, weights move.
+static bool serves_as_column(const berth_cpu_tile *p, int loop) {
+    bool any = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        if (!berth_cpu_tile__is_vector(p, i) && berth_cpu_tile__load_uses(p, i, loop)) return false;
+        any |= berth_cpu_tile__is_vector(p, i) && berth_cpu_tile__load_uses(p, i, loop);
+    }
+    return any;
+}
+
+// A loop of rows: some loads stay (to be used again), others move.
+static bool serves_as_row(const berth_cpu_tile *p, int loop) {
+    bool stays = p->loads.items.count == 1;
+    bool moves = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        *(berth_cpu_tile__load_uses(p, i, loop) ? &moves : &stays) = true;
+    return stays && moves;
+}
+
+static int64_t sum_length(const berth_cpu_tile *p) {
+    int64_t length = 1;
+    for (int i = 0; i < p->reduction.loops.count; ++i) length *= p->reduction.loops.loops[i].extent;
+    return length;
+}
+
+// Elements from one lane of the weights to the next: those that an instruction adds lie together.
+static int64_t lane_stride(const berth_cpu_tile *p) {
+    return p->intrinsic == BERTH_INTRINSIC_COUNT ? 1 : berth_intrinsic_depth(p->intrinsic);
+}
+
+// Whether the lanes are next to each other wherever they are loaded: stride 1 or 0 within one
+// vector. Results may lie apart (real and imaginary parts, every other pixel) where the sums are
+// long: then they are stored lane by lane.
+static bool lanes_are_contiguous(const berth_cpu_tile *p) {
+    bool linear = false;
+    berth_var var = p->nest.loops[p->vec].var;
+    int64_t apart = berth_linear_stride(p->fn, &p->store, var, &linear);
+    if (!linear || apart == 0 || (apart != 1 && sum_length(p) < LONG_SUM)) return false;
+    bool any = false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
+        int64_t block = linear ? 0 : block_of(p->fn, &p->loads.items.data[i].at, var);
+        bool next = stride == 1 || stride == lane_stride(p);
+        if (linear && stride != 0 && !next) return false;
+        if (!linear && (block == 0 || block % p->lanes)) return false;
+        any |= !linear || next;
+        berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
+        if (!berth_dtype_has_vectors(dtype) && berth_cpu_tile__is_vector(p, i)) return false;
+    }
+    return any;
+}
+
+// ---- choice
+// ---------------------------------------------------------------------------------------------------------
+
+// Rows that fit beside the columns: accumulators, one register per column of weights, one for a
+// broadcast.
+static int64_t row_limit(const berth_cpu_tile *p, int64_t columns) {
+    int64_t limit = (p->facts->registers - 1 - columns) / columns;
+    return limit < 1 ? 1 : limit > 14 ? 14 : limit;
+}
+
+// Whether the loop decides what is padding, or how much of it: divisions for every element once it
+// is fused, and no vectors when it is fused with the lanes.
+static bool decides(const berth_cpu_tile *p, int loop) {
+    berth_var var = p->nest.loops[loop].var;
+    if (berth_cpu__used_in_conditions(p->fn, p->reduction.update, var, 0)) return true;
+    for (int i = 0; i < p->reduction.epilogue_count; ++i) {
+        berth_expr value = p->fn->stmts.data[p->reduction.epilogue[i]].value;
+        if (berth_cpu__used_in_conditions(p->fn, value, var, 0)) return true;
+    }
+    return false;
+}
+
+// Loops `loop` and loop + 1 become one where every access of the nest goes on regularly.
+static bool try_fuse(berth_cpu_tile *p, int loop) {
+    if (decides(p, loop) || decides(p, loop + 1)) return false;
+    berth_access_list accesses = {0};
+    berth_access store = {.buf = 0, .at = p->store};
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        berth_vec_push(p->fn->module->arena, &accesses.items, p->loads.items.data[i]);
+    berth_vec_push(p->fn->module->arena, &accesses.items, store);
+    if (!berth_cpu__can_fuse(p->fn, &p->nest, loop, &accesses)) return false;
+    p->nest.loops[loop + 1].kind = p->nest.loops[loop].kind;
+    berth_status status = berth_schedule_fuse(p->fn, &p->nest, loop);
+    if (status) {
+        berth_status_ignore(status);
+        return false;
+    }
+    berth_reduction_parse(p->fn, p->nest.body, &p->reduction);
+    berth_cpu_tile__collect(p);
+    return true;
+}
+
+static void fuse_rows(berth_cpu_tile *p) {
+    while (p->row > 0 && p->row - 1 != p->col && serves_as_row(p, p->row - 1) &&
+           try_fuse(p, p->row - 1)) {
+        p->row--;
+        p->vec--;
+        if (p->col > p->row) p->col--;
+    }
+}
+
+// Weights whose storage ends with the last column cannot be read in whole vectors after it.
+bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
+    if (rest % p->lanes == 0) return true;
+    berth_var var = p->nest.loops[p->vec].var;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (berth_cpu_tile__is_vector(p, i) &&
+            block_of(p->fn, &p->loads.items.data[i].at, var) == 0)
+            return false;
+    return true;
+}
+
+// Lanes of columns after the last whole vector, where nothing may be read after them.
+int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
+    int64_t lanes = p->lanes;
+    while (rest % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
+    return rest % lanes ? 1 : lanes;
+}
+
+// Few whole vectors, and after them more columns one by one than halves of vectors leave.
+static bool halves_are_better(const berth_cpu_tile *p) {
+    int64_t extent = p->nest.loops[p->vec].extent;
+    int64_t rest = extent % p->lanes;
+    return p->lanes > BERTH_CPU_LEAST_LANES && rest > p->lanes / 2 &&
+           !berth_cpu_tile__rest_is_padded(p, rest) && extent / p->lanes < p->lanes / 2;
+}
+
+// Whole registers, or halves of them for loops (blocks of channels) that are too short.
+static bool choose_lanes(berth_cpu_tile *p) {
+    for (p->lanes = p->facts->lanes;; p->lanes /= 2) {
+        bool fits = p->nest.loops[p->vec].extent >= p->lanes && lanes_are_contiguous(p);
+        if (fits && !halves_are_better(p)) return true;
+        if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
+    }
+}
+
+bool berth_cpu_tile__choose_loops(berth_cpu_tile *p) {
+    p->vec = p->nest.count - 1;
+    p->col = p->row = -1;
+    while (p->vec > 0 && try_fuse(p, p->vec - 1)) p->vec--;
+    if (!choose_lanes(p)) return false;
+    if (p->nest.loops[p->vec].extent == p->lanes)
+        for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
+            if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
+    for (int i = p->vec - 1; i >= 0 && p->row < 0; --i)
+        if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i)) p->row = i;
+    if (p->row >= 0) fuse_rows(p);
+    return true;
+}
+
+// Rows a multiple of 4 KiB apart share the sets of the first-level cache: more than its ways evict
+// each other.
+static bool rows_collide(const berth_cpu_tile *p) {
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        bool linear = false;
+        berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at,
+                                             p->nest.loops[p->row].var, &linear);
+        int64_t bytes = stride * (int64_t)berth_dtype_size_bytes(dtype);
+        if (linear && stride && bytes % 4096 == 0) return true;
+    }
+    return false;
+}
+
+// Two columns beside many rows; beside few rows more of them, or every sum would wait for the one
+// before it.
+static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
+    int64_t rows = p->row < 0 ? 1 : p->nest.loops[p->row].extent;
+    int64_t wanted = rows >= FEW_SUMS / 2 ? 2 : FEW_SUMS / rows;
+    while (!p->facts->inside && wanted > 2 && vectors < wanted * BERTH_CPU_WANTED_GROUPS)
+        wanted /= 2;
+    return vectors ? berth_cpu_tile__ceil_div(vectors, berth_cpu_tile__ceil_div(vectors, wanted))
+                   : 1;
+}
+
+void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
+    int64_t vectors =
+        p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->lanes;
+    p->columns = wanted_columns(p, vectors);
+    bool all_vectors = true;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        all_vectors &= berth_cpu_tile__is_vector(p, i);
+    if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
+    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
+    bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
+    while (scalar_rest && rest >= p->lanes && vectors % p->columns) p->columns--;
+    rest %= p->lanes;
+    p->rows = 1;
+    if (p->row < 0) return;
+    int64_t extent = p->nest.loops[p->row].extent;
+    int64_t limit = row_limit(p, p->columns);
+    if (all_vectors && limit > 7) limit = 7;
+    if (scalar_rest && rest) rest /= berth_cpu_tile__rest_lanes(p, rest);
+    if (scalar_rest && rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
+    if (rows_collide(p) && limit > 6) limit = 6;
+    p->rows = berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
+}
