@@ -301,12 +301,12 @@ Test(folded, scheduled, .timeout = 600) {
 // Every operation that has a value and a kernel has a row.
 Test(folded, every_operation) {
     for (int kind = 0; kind < BERTH_OP_COUNT; ++kind) {
-        // the parts of a Winograd convolution are made of constants and compared in cases.def
-        // and what only moves a value has no arithmetic
+        // the parts of a Winograd convolution are made of constants and compared in cases.def, the
+        // whole in test_fusion.c; and what only moves a value has no arithmetic
         bool inner = kind == BERTH_OP_ON_DEVICE || kind == BERTH_OP_DEVICE_COPY ||
                      kind == BERTH_OP_RELAYOUT || kind == BERTH_OP_WINOGRAD_WEIGHTS ||
                      kind == BERTH_OP_WINOGRAD_INPUT || kind == BERTH_OP_WINOGRAD_MATMUL ||
-                     kind == BERTH_OP_WINOGRAD_OUTPUT;
+                     kind == BERTH_OP_WINOGRAD_OUTPUT || kind == BERTH_OP_WINOGRAD_CONV;
         if (!berth_eval_supports((berth_op_kind)kind) || inner) continue;
         if (!berth_lower__row((berth_op_kind)kind)) continue;
         const char *name = berth_op_facts_get((berth_op_kind)kind)->name;
