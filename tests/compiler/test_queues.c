@@ -33,9 +33,10 @@ static const berth_program *plan(const char *text, const char *target_text) {
 }
 
 // A GPU with a memory of its own, 10 GB/s away.
-#define GPU                                                                                        \
-    "opencl -subgroup_size=32 -memory_bandwidth_bytes_per_s=1e11 "                                 \
-    "-link_bandwidth_bytes_per_s=1e10 -peak_flops.f32=1e12,cpu"
+#define GPU_FACTS                                                                                  \
+    "-subgroup_size=32 -memory_bandwidth_bytes_per_s=1e11 -link_bandwidth_bytes_per_s=1e10 "       \
+    "-peak_flops.f32=1e12"
+#define GPU "opencl " GPU_FACTS ",cpu"
 
 static uint32_t transfers(const berth_program *p) {
     uint32_t count = 0;
@@ -76,6 +77,17 @@ Test(queues, copies_stay_where_nothing_goes_on) {
     cr_expect_eq(transfers(plan(large, "opencl -subgroup_size=1,cpu")), 0);
     cr_expect_eq(transfers(plan(large, "opencl -subgroup_size=32 -shares_host_memory=true,cpu")),
                  0);
+}
+
+// %a may leave beside the product only where it has bytes of its own meanwhile: %x, %a and the product
+// are 12 MiB. In 9 MiB the product takes the place of %a, and the copy comes first.
+Test(queues, copies_stay_where_memory_is_short) {
+    static const char text[] =
+        "%x: f32[1024,1024]) { %a = relu(%x) on opencl:0 %h = neg(%a) on cpu:0 "
+        "%b = matmul(%x, %x) on opencl:0 return %h, %b";
+    cr_expect_eq(transfers(plan(text, GPU)), 1);
+    static const char small[] = "opencl -memory_capacity_bytes=9437184 " GPU_FACTS ",cpu";
+    cr_expect_eq(transfers(plan(text, small)), 0);
 }
 
 // A chain on two devices: a step waits for the one before it only.
