@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/conformance/conformance.h"
+#include "tests/leaks.h"
 
 static void refuse(const char *path, berth_code code, const char *part) {
     const char *kind = NULL;
@@ -43,8 +44,11 @@ Test(library, one_driver_per_kind) {
     unlink(copy);
 }
 
-// Built-in rows keep their places; other kinds come after them.
+// Built-in rows keep their places; other kinds come after them. Each library brings thread-local
+// variables, whose table GCC 12's LeakSanitizer misreads when all drivers are open in one process: it
+// ends with a fault of its own. The rows library_* look for leaks of loaded drivers.
 Test(library, registry) {
+    leave_leaks();
     const char *kind = NULL;
     uint32_t before = 0, after = 0;
     while (berth_driver_kind_at(before)) ++before;
