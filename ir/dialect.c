@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/c/hooks.h"
 #include "ir/equal.h"
 #include "ir/json/hooks.h"
 #include "ir/text/hooks.h"
@@ -16,6 +17,7 @@ const berth_dialect berth_dialect_graph = {
     .equal = berth_equal__graphs,
     .to_json = berth_json__write_graph,
     .from_json = berth_json__read_graph,
+    .to_c = berth_c__emit_graph,
 };
 
 const berth_dialect berth_dialect_tensor = {
@@ -27,6 +29,7 @@ const berth_dialect berth_dialect_tensor = {
     .equal = berth_equal__tfns,
     .to_json = berth_json__write_tfn,
     .from_json = berth_json__read_tfn,
+    .to_c = berth_c__emit_tfn,
     .verify = berth_verify__tfn,
 };
 
@@ -37,6 +40,7 @@ const berth_dialect berth_dialect_external = {
     .equal = berth_equal__externals,
     .to_json = berth_json__write_external,
     .from_json = berth_json__read_external,
+    .to_c = berth_c__emit_external,
     .verify = berth_verify__external,
 };
 

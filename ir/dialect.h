@@ -10,6 +10,7 @@ struct berth_text_printer;  // ir/text/printer.h
 struct berth_text_parser;   // ir/text/parser.h
 struct berth_json_writer;   // ir/json/writer.h
 struct berth_json_reader;   // ir/json/reader.h
+struct berth_c_emitter;     // ir/c/emitter.h
 struct json_t;
 struct berth_equal;  // ir/equal.h
 
@@ -29,6 +30,9 @@ struct berth_dialect {
                     struct json_t *object);
     berth_status (*from_json)(struct berth_json_reader *reader, const struct json_t *object,
                               berth_func_id function);
+    // (optional) Statements of C that build the body, through ir/c/emitter.h. The constant of a
+    // vendor's dialect is then called berth_dialect_NAME.
+    void (*to_c)(struct berth_c_emitter *emitter, berth_func_id function);
     // True when the bodies are equal; otherwise says why through berth_equal_differ.
     bool (*equal)(struct berth_equal *state, berth_func_id a, berth_func_id b);
 };

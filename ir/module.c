@@ -205,21 +205,22 @@ void berth_type_print(const berth_module *module, berth_type_id id, berth_strbuf
 
 // ---- locations ----------------------------------------------------------------------------------
 
-static berth_loc_id add_loc(berth_module *module, berth_loc loc) {
+berth_loc_id berth_loc_add(berth_module *module, berth_loc loc) {
+    loc.parts = berth_arena_copy(module->arena, loc.parts, loc.part_count * sizeof(*loc.parts));
     berth_vec_push(module->arena, &module->locs, loc);
     return module->locs.count - 1;
 }
 
 berth_loc_id berth_loc_node(berth_module *module, const char *file, const char *node,
                             const char *op_type) {
-    return add_loc(module, (berth_loc){.file = berth_module_intern(module, file),
-                                       .node = berth_module_intern(module, node),
-                                       .op_type = berth_module_intern(module, op_type)});
+    return berth_loc_add(module, (berth_loc){.file = berth_module_intern(module, file),
+                                             .node = berth_module_intern(module, node),
+                                             .op_type = berth_module_intern(module, op_type)});
 }
 
 berth_loc_id berth_loc_text(berth_module *module, const char *file, uint32_t line,
                             uint32_t column) {
-    return add_loc(
+    return berth_loc_add(
         module,
         (berth_loc){.file = berth_module_intern(module, file), .line = line, .column = column});
 }
@@ -238,7 +239,7 @@ berth_loc_id berth_loc_fuse(berth_module *module, const berth_loc_id *parts, uin
     }
     if (flat.count == 0) return 0;
     if (flat.count == 1) return flat.data[0];
-    return add_loc(module, (berth_loc){.part_count = flat.count, .parts = flat.data});
+    return berth_loc_add(module, (berth_loc){.part_count = flat.count, .parts = flat.data});
 }
 
 const berth_loc *berth_loc_get(const berth_module *module, berth_loc_id id) {
@@ -345,6 +346,28 @@ void berth_attrs_set_ints(berth_module *module, berth_attrs *attrs, const char *
     int64_t *copy = berth_arena_copy(module->arena, values, count * sizeof(*values));
     berth_attrs_set(module, attrs, name,
                     (berth_attr){.kind = BERTH_ATTR_INTS, .count = count, .ints = copy});
+}
+
+// A value whose kind nobody registered: its text, carried along.
+typedef struct carried_text {
+    const char *data;
+    size_t length;
+} carried_text;
+
+static berth_status serialise_carried(const void *value, berth_strbuf *out) {
+    const carried_text *text = value;
+    berth_strbuf_add_n(out, text->data, text->length);
+    return BERTH_OK;
+}
+
+berth_attr berth_attr_carried(berth_module *module, const char *kind, const char *text,
+                              size_t length) {
+    berth_opaque_ops *ops = berth_arena_new(module->arena, berth_opaque_ops);
+    ops->kind = berth_arena_strdup(module->arena, kind);
+    ops->serialise = serialise_carried;
+    carried_text *carried = berth_arena_new(module->arena, carried_text);
+    *carried = (carried_text){text, length};
+    return (berth_attr){.kind = BERTH_ATTR_OPAQUE, .opaque = {ops, carried}};
 }
 
 void berth_attrs_remove(berth_module *module, berth_attrs *attrs, const char *name) {

@@ -210,6 +210,8 @@ berth_loc_id berth_loc_node(berth_module *module, const char *file, const char *
 berth_loc_id berth_loc_text(berth_module *module, const char *file, uint32_t line, uint32_t column);
 berth_loc_id berth_loc_fuse(berth_module *module, const berth_loc_id *parts,
                             uint32_t count);  // flattens, drops repeats
+// As it is; parts are copied.
+berth_loc_id berth_loc_add(berth_module *module, berth_loc loc);
 const berth_loc *berth_loc_get(const berth_module *module, berth_loc_id id);
 // Names of the nodes that a location stands for, or of their operators: "conv1+bn1", "Conv+BatchNorm".
 // As long as the module, or in the arena.
@@ -239,6 +241,9 @@ void berth_attrs_set_string(berth_module *module, berth_attrs *attrs, const char
                             const char *value);
 void berth_attrs_set_ints(berth_module *module, berth_attrs *attrs, const char *name,
                           const int64_t *values, uint32_t count);
+// A value of a kind that nobody here knows: its serialised text, carried along. The text is borrowed.
+berth_attr berth_attr_carried(berth_module *module, const char *kind, const char *text,
+                              size_t length);
 void berth_attrs_remove(berth_module *module, berth_attrs *attrs, const char *name);
 
 // Functions.

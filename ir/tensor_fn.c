@@ -48,6 +48,11 @@ berth_func_id berth_tfn_clone(berth_module *module, berth_func_id function, cons
 }
 #undef BERTH_COPY_VEC_
 
+berth_buf berth_tfn_add_buf(berth_tfn *fn, berth_buf_info info) {
+    berth_vec_push(fn->module->arena, &fn->bufs, info);
+    return fn->bufs.count - 1;
+}
+
 berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_type,
                           berth_buf_role role) {
     const berth_type *type = berth_type_get(fn->module, tensor_type);
@@ -59,9 +64,9 @@ berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_
                            .scope = BERTH_SCOPE_PARAM,
                            .role = role};
     memcpy(info.dims, type->dims, sizeof(info.dims));
-    berth_vec_push(fn->module->arena, &fn->bufs, info);
+    berth_buf buf = berth_tfn_add_buf(fn, info);
     fn->param_count = fn->bufs.count;
-    return fn->bufs.count - 1;
+    return buf;
 }
 
 berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, int rank,
@@ -73,8 +78,7 @@ berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, i
                            .scope = scope,
                            .role = BERTH_ROLE_NONE};
     for (int i = 0; i < rank; ++i) info.dims[i] = dims[i];
-    berth_vec_push(fn->module->arena, &fn->bufs, info);
-    return fn->bufs.count - 1;
+    return berth_tfn_add_buf(fn, info);
 }
 
 berth_var berth_tfn_let_var(berth_tfn *fn, const char *name, berth_dtype dtype, uint16_t lanes,

@@ -207,6 +207,8 @@ berth_buf berth_tfn_param(berth_tfn *fn, const char *name, berth_type_id tensor_
                           berth_buf_role role);
 berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, int rank,
                            const int64_t *dims, berth_buf_scope scope);
+// As it is; a parameter is not counted (readers; others use the functions above).
+berth_buf berth_tfn_add_buf(berth_tfn *fn, berth_buf_info info);
 berth_var berth_tfn_var(berth_tfn *fn, const char *name);  // a loop variable (index)
 
 // Expressions may nest this deep, so that what walks over them can recurse: lowering, the readers

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/emit_c.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"
@@ -19,9 +20,19 @@ typedef struct opt_command {
     bool places;              // --places
     bool timing;
     bool json;
+    bool emit_json, c;     // --emit
+    const char *function;  // --function
 } opt_command;
 
-enum { key_passes = 0x200, key_print_after, key_instances, key_places, key_timing };
+enum {
+    key_passes = 0x200,
+    key_print_after,
+    key_instances,
+    key_places,
+    key_timing,
+    key_emit,
+    key_function
+};
 
 static const struct argp_option options[] = {
     {"passes", key_passes, "LIST", 0, "Passes to run, separated by commas, or all", 0},
@@ -31,6 +42,11 @@ static const struct argp_option options[] = {
      "Instances of a function that planning may make, at most 8 (default: 1)", 0},
     {"places", key_places, NULL, 0,
      "In place of the module, print where plan-devices put everything, and why", 0},
+    {"emit", key_emit, "FORM", 0,
+     "Print the module as text, json or c: C that rebuilds it with builder calls (default: text)",
+     0},
+    {"function", key_function, "NAME", 0,
+     "With --emit=c: the C function's name (default: build_ and the module's name)", 0},
     {"timing", key_timing, NULL, 0, "Print the time of every pass on standard error", 0},
     {0},
 };
@@ -60,7 +76,15 @@ static bool runs_planner(const opt_command *command) {
 }
 
 static void check_formats(opt_command *command, struct argp_state *state) {
-    command->json = berth_cli_wants_json(&command->cli);
+    command->json = command->emit_json || berth_cli_wants_json(&command->cli);
+    if (command->function && !command->c)
+        berth_cli_wrong_usage(state,
+                              "--function names the function of --emit=c, which is not given");
+    if (command->c && command->json)
+        berth_cli_wrong_usage(state, "--emit=c and --format=json are two forms; choose one");
+    if (command->c && (command->places || command->print_after))
+        berth_cli_wrong_usage(state,
+                              "--emit=c prints C alone: leave --places and --print-after out");
     if (command->places && (command->json || !runs_planner(command)))
         berth_cli_wrong_usage(
             state, "--places prints text about plan-devices: add it to --passes, and leave "
@@ -100,6 +124,20 @@ static void check_pass(const char *option, const char *name, struct argp_state *
                           closest ? "\"?" : "");
 }
 
+static bool is_identifier(const char *text) {
+    static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return strspn(text, letters) > 0 && !text[strspn(text, "_abcdefghijklmnopqrstuvwxyz"
+                                                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")];
+}
+
+static void parse_emit(opt_command *command, const char *arg, struct argp_state *state) {
+    command->c = strcmp(arg, "c") == 0;
+    if (strcmp(arg, "json") == 0)
+        command->emit_json = true;
+    else if (!command->c && strcmp(arg, "text") != 0)
+        berth_cli_wrong_usage(state, "--emit takes text, json or c, not \"%s\"", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
     uint64_t number = 0;
@@ -114,6 +152,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
+    case key_emit: parse_emit(command, arg, state); return 0;
+    case key_function:
+        if (!is_identifier(arg))
+            berth_cli_wrong_usage(state, "--function takes an identifier of C, not \"%s\"", arg);
+        command->function = arg;
+        return 0;
     case ARGP_KEY_END:
         for (const char *const *name = pass_names(command); *name; ++name)
             check_pass("--passes", *name, state);
@@ -129,6 +173,19 @@ static berth_status write_module(void *user) {
     const berth_module *module = user;
     berth_strbuf text = berth_strbuf_make(module->arena);
     berth_module_print(module, &text);
+    fputs(berth_strbuf_text(&text), stdout);
+    return BERTH_OK;
+}
+
+typedef struct c_writer {
+    const berth_module *module;
+    const char *function;
+} c_writer;
+
+static berth_status write_c(void *user) {
+    const c_writer *w = user;
+    berth_strbuf text = berth_strbuf_make(w->module->arena);
+    BERTH_TRY(berth_module_to_c(w->module, w->function, &text));
     fputs(berth_strbuf_text(&text), stdout);
     return BERTH_OK;
 }
@@ -228,6 +285,8 @@ static berth_status print_module(const opt_command *command, berth_module *modul
                                  const berth_plan *plan) {
     plan_writer writer = {.module = module, .plan = plan};
     if (command->places && plan) return berth_arena_try(module->arena, print_places, &writer);
+    c_writer c = {module, command->function};
+    if (command->c) return berth_arena_try(module->arena, write_c, &c);
     if (!command->json) return berth_arena_try(module->arena, write_module, module);
     const char *text = NULL;
     BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));

@@ -383,7 +383,7 @@ static berth_status read_buf(tfn_reader *t, const json_t *object) {
     info.lanes = type.lanes;
     info.scope = (berth_buf_scope)scope;
     info.role = (berth_buf_role)role;
-    berth_vec_push(t->r->module->arena, &t->fn->bufs, info);
+    (void)berth_tfn_add_buf(t->fn, info);
     return BERTH_OK;
 }
 

@@ -138,18 +138,6 @@ static berth_status parse_list(berth_text_parser *p, berth_attr_kind kind, berth
 
 // ---- opaque values ------------------------------------------------------------------------------
 
-// A value whose kind nobody registered: its text, carried along.
-typedef struct carried_text {
-    const char *data;
-    size_t length;
-} carried_text;
-
-static berth_status serialise_carried(const void *value, berth_strbuf *out) {
-    const carried_text *text = value;
-    berth_strbuf_add_n(out, text->data, text->length);
-    return BERTH_OK;
-}
-
 berth_status berth_text__make_opaque(berth_module *module, const berth_dialect_registry *registry,
                                      const char *kind, const char *data, size_t length,
                                      berth_attr *out) {
@@ -162,13 +150,7 @@ berth_status berth_text__make_opaque(berth_module *module, const berth_dialect_r
             return berth_status_make(BERTH_UNSUPPORTED, "values of kind '%s' cannot be read", kind);
         return (*known)->parse(module->arena, data, length, &out->opaque.value);
     }
-    berth_opaque_ops *ops = berth_arena_new(module->arena, berth_opaque_ops);
-    ops->kind = berth_arena_strdup(module->arena, kind);
-    ops->serialise = serialise_carried;
-    carried_text *text = berth_arena_new(module->arena, carried_text);
-    *text = (carried_text){data, length};
-    out->opaque.ops = ops;
-    out->opaque.value = text;
+    *out = berth_attr_carried(module, kind, data, length);
     return BERTH_OK;
 }
 

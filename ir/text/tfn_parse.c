@@ -54,7 +54,7 @@ static berth_status parse_buf(berth_tfn_parser *t, berth_buf_scope scope, berth_
         BERTH_TRY(berth_text_parse_string(p, &text));
         info.memory_scope = berth_module_intern(p->module, text);
     }
-    berth_vec_push(p->module->arena, &t->fn->bufs, info);
+    (void)berth_tfn_add_buf(t->fn, info);
     *out_buf = t->fn->bufs.count - 1;
     return define(t, &label, *out_buf << 1);
 }

@@ -75,6 +75,9 @@ Test(command, parts_that_are_not_there) {
     berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
     berth_run_fails("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
     berth_run_fails("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
+    berth_run_fails("opt " DIGITS " --emit=java", 2, "--emit takes text, json or c");
+    berth_run_fails("opt " DIGITS " --emit=c --function 1st", 2, "an identifier of C");
+    berth_run_fails("opt " DIGITS " --function f", 2, "--emit=c, which is not given");
     berth_run_fails("opt " DIGITS " --passes nothing", 2, "no pass \"nothing\"");
     berth_run_fails("opt " DIGITS " --passes simplify,fusse", 2, "did you mean \"fuse\"?");
     berth_run_fails("verify " DIGITS " --data . --against cpu", 2, "--per-op");
