@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/cost.h"
+#include "compiler/extend.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
@@ -356,13 +357,47 @@ static const berth_pass pass_package = {
     .requires = "schedule",
     .again = true};
 
-static const berth_pass *const pipeline_passes[] = {
-    &pass_names,   &pass_fold, &pass_integers, &pass_simplify, &pass_expose, &pass_plan,
-    &pass_layout,  &pass_fuse, &pass_parts,    &pass_lower,    &pass_scopes, &pass_schedule,
-    &pass_package, NULL};
+// The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
+enum { built_in_passes = 13 };
+static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
+    &pass_names,  &pass_fold,     &pass_integers, &pass_simplify, &pass_expose,
+    &pass_plan,   &pass_layout,   &pass_fuse,     &pass_parts,    &pass_lower,
+    &pass_scopes, &pass_schedule, &pass_package};
+// Per pass: the built-in one that it runs after; NULL for that itself.
+static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 
 const berth_pass *const *berth_compile_passes(void) {
     return pipeline_passes;
+}
+
+berth_status berth_pass_register(const berth_pass *pass, const char *after) {
+    if (!pass->name || !*pass->name || !pass->description || !pass->run)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a pass to register lacks its name, description or run");
+    uint32_t count = 0, place = 0;
+    for (; pipeline_passes[count]; ++count) {
+        if (strcmp(pipeline_passes[count]->name, pass->name) == 0)
+            return berth_status_make(BERTH_ALREADY_EXISTS, "there is a pass %s already",
+                                     pass->name);
+        const berth_pass *anchor =
+            pipeline_after[count] ? pipeline_after[count] : pipeline_passes[count];
+        if (strcmp(anchor->name, after) == 0) place = count + 1;
+    }
+    if (!place)
+        return berth_status_make(BERTH_NOT_FOUND, "there is no pass %s for %s to run after", after,
+                                 pass->name);
+    if (count == built_in_passes + BERTH_EXTEND_MAX)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "more than %d passes are registered",
+                                 BERTH_EXTEND_MAX);
+    const berth_pass *anchor =
+        pipeline_after[place - 1] ? pipeline_after[place - 1] : pipeline_passes[place - 1];
+    for (uint32_t i = count; i > place; --i) {
+        pipeline_passes[i] = pipeline_passes[i - 1];
+        pipeline_after[i] = pipeline_after[i - 1];
+    }
+    pipeline_passes[place] = pass;
+    pipeline_after[place] = anchor;
+    return BERTH_OK;
 }
 
 typedef struct job {
@@ -511,7 +546,7 @@ berth_status berth_compile_run_passes(berth_module *module, const char *const *n
                                       const berth_compile_options *options,
                                       berth_compile_result *out_result) {
     *out_result = (berth_compile_result){0};
-    enum { most = 32 };
+    enum { most = built_in_passes + BERTH_EXTEND_MAX };
     const berth_pass *passes[most];
     job j = {.module = module, .passes = passes, .options = options, .result = out_result};
     for (; *names; ++names) {

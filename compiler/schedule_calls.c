@@ -64,8 +64,11 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     const berth_in_place *pairs = NULL;
     uint32_t nests = berth_pipeline__count_nests(fn);
     uint32_t pair_count = berth_in_place_find(fn, &pairs);
-    BERTH_TRY(berth_status_prefix(berth_schedule_apply(fn, held->target), "scheduling %s for %s",
-                                  name, kind));
+    const berth_schedule_policy *policy = berth_schedule_policy_for(module, function, held->target);
+    if (!policy)
+        return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
+    BERTH_TRY(
+        berth_status_prefix(policy->apply(fn, held->target), "scheduling %s for %s", name, kind));
     const uint32_t *buf_map = berth_tfn_compact(fn);
     if (berth_pipeline__count_nests(fn) == nests)
         keep_in_place(module, function, pairs, pair_count, buf_map);

@@ -4,6 +4,7 @@
 
 #include "ir/c/hooks.h"
 #include "ir/equal.h"
+#include "ir/extend.h"
 #include "ir/json/hooks.h"
 #include "ir/text/hooks.h"
 #include "ir/verify_tfn.h"
@@ -51,5 +52,5 @@ const berth_dialect *berth_dialect_find(const berth_dialect_registry *registry, 
     for (int i = 0; i < 2; ++i)
         for (const berth_dialect *const *d = lists[i]; d && *d; ++d)
             if (strcmp((*d)->name, name) == 0) return *d;
-    return NULL;
+    return berth_dialect_registered(name);
 }

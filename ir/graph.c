@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/dialect.h"
+#include "ir/extend.h"
 
 static const berth_op_facts facts[BERTH_OP_COUNT] = {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
@@ -13,7 +14,8 @@ static const berth_op_facts facts[BERTH_OP_COUNT] = {
 };
 
 const berth_op_facts *berth_op_facts_get(berth_op_kind kind) {
-    return &facts[kind];
+    const berth_op_definition *definition = berth_op_definition_get(kind);
+    return definition ? &definition->facts : &facts[kind];
 }
 
 bool berth_op_kind_from_name(const char *name, berth_op_kind *out_kind) {
@@ -22,6 +24,13 @@ bool berth_op_kind_from_name(const char *name, berth_op_kind *out_kind) {
             *out_kind = (berth_op_kind)i;
             return true;
         }
+    }
+    const berth_op_definition *definition = NULL;
+    for (uint32_t i = BERTH_OP_FIRST_REGISTERED;
+         (definition = berth_op_definition_get((berth_op_kind)i)); ++i) {
+        if (strcmp(definition->facts.name, name) != 0) continue;
+        *out_kind = (berth_op_kind)i;
+        return true;
     }
     return false;
 }

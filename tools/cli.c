@@ -1,4 +1,5 @@
 #include "tools/cli.h"
+#include "compiler/plugin.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum {
     key_format = 'f',
     key_host = 0x100,
     key_driver,
+    key_plugin,
     key_executor,
     key_runtime,
     key_pin,
@@ -48,6 +50,11 @@ static const struct argp_option driver_options[] = {
     {"driver", key_driver, "FILE", 0,
      "Load a driver from a shared library, in place of the one built in for its kind of device; "
      "may be repeated",
+     1},
+    {"plugin", key_plugin, "FILE", 0,
+     "Load a plug-in of the compiler (operations, passes, schedules, ...) from a shared library; "
+     "may "
+     "be repeated",
      1},
     {0},
 };
@@ -202,11 +209,24 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     }
 }
 
+// At once, since what it adds may be named in other options. A failure ends the command later.
+static void load_plugin(berth_cli_model *cli, const char *path) {
+    const berth_plugin *plugin = NULL;
+    if (cli->failure) return;
+    cli->failure = berth_plugin_load(path, &plugin);
+    if (!cli->failure)
+        berth_cli_push(cli, &cli->plugins,
+                       berth_arena_printf(cli->arena, "plug-in %s %s of %s", plugin->name,
+                                          plugin->version, path));
+}
+
 static error_t parse_driver(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
-    if (key != key_driver) return ARGP_ERR_UNKNOWN;
-    berth_cli_push(cli, &cli->drivers, arg);
-    return 0;
+    switch (key) {
+    case key_driver: berth_cli_push(cli, &cli->drivers, arg); return 0;
+    case key_plugin: load_plugin(cli, arg); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
 const struct argp berth_cli_driver_argp = {.options = driver_options, .parser = parse_driver};
@@ -296,6 +316,11 @@ static berth_status load_drivers(const berth_cli_model *cli) {
     return BERTH_OK;
 }
 
+static void name_plugins(const berth_cli_model *cli) {
+    for (uint32_t i = 0; i < cli->plugins.count && !cli->quiet; ++i)
+        berth_cli_message("note", cli->plugins.data[i]);
+}
+
 static berth_status run_job(void *user) {
     job *j = user;
     bool help = berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
@@ -305,10 +330,13 @@ static berth_status run_job(void *user) {
     snprintf(name, sizeof(name), "berth %s", j->argv[0]);
     j->argv[0] = name;  // shown by usage messages; argp_parse keeps no reference beyond this call
     if (help) berth_cli_give_help(&j->command->argp, j->argc, j->argv, j->state);
+    berth_cli_model *cli = j->state;
     // Wrong usage ends the process there.
     if (argp_parse(&j->command->argp, j->argc, j->argv, 0, NULL, j->state) != 0)
         return berth_status_oom();
+    BERTH_TRY(cli->failure);
     BERTH_TRY(load_drivers(j->state));
+    name_plugins(j->state);
     return j->command->run(j->state);
 }
 

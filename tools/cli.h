@@ -28,6 +28,8 @@ typedef struct berth_cli_model {
     const char *executor;
     const char *runtime;
     berth_cli_strings drivers;  // paths of libraries, loaded before the command runs
+    berth_cli_strings plugins;  // what to say of those that are loaded
+    berth_status failure;       // of loading a plug-in, reported once the arguments are read
     berth_cli_strings pins;
     berth_cli_strings overrides;
     berth_cli_strings dims;    // NAME=EXTENT

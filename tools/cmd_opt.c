@@ -159,6 +159,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->function = arg;
         return 0;
     case ARGP_KEY_END:
+        if (command->cli.failure) return 0;  // a pass may be of the plug-in that did not load
         for (const char *const *name = pass_names(command); *name; ++name)
             check_pass("--passes", *name, state);
         if (command->print_after && strcmp(command->print_after, "all") != 0)

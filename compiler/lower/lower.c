@@ -8,6 +8,7 @@
 
 #include "compiler/lower/context.h"
 #include "compiler/lower/tfn_simplify.h"
+#include "compiler/schedule/schedule.h"
 
 typedef struct job {
     berth_lower c;
@@ -327,6 +328,21 @@ typedef struct call {
     job j;  // outlives a jump out of it, so that a pending failure is freed
 } call;
 
+// Schedules of plug-ins know their operations by name.
+static void note_registered(berth_module *module, berth_func_id lowered, const berth_graph *graph) {
+    BERTH_VEC(berth_str_id) names = {0};
+    for (uint32_t i = 0; i < graph->regions.data[0].ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[graph->regions.data[0].ops.data[i]];
+        if (op->kind >= BERTH_OP_COUNT)
+            berth_vec_push(module->arena, &names,
+                           berth_module_intern(module, berth_op_facts_get(op->kind)->name));
+    }
+    if (names.count)
+        berth_attrs_set(
+            module, &berth_module_function(module, lowered)->attrs, BERTH_ATTR_OPERATORS,
+            (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = names.count, .strings = names.data});
+}
+
 static berth_status lower_function(void *user) {
     call *request = user;
     berth_module *module = request->module;
@@ -349,6 +365,7 @@ static berth_status lower_function(void *user) {
                        .ops = root->ops.data,
                        .op_count = root->ops.count};
     berth_status status = run(&request->j);
+    if (!status) note_registered(module, request->created, graph);
     berth_arena_destroy(scratch);
     return status;
 }

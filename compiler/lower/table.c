@@ -1,6 +1,8 @@
 // Operation → lowering. A row that is missing is an operation without lowering (berth_lower_check
 // says so).
+#include "compiler/extend.h"
 #include "compiler/lower/families.h"
+#include "ir/extend.h"
 
 #define ELEMENT(kind, fn) [BERTH_OP_##kind] = {.element = berth_lower__##fn}
 #define GRID(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn, .any_layout = true}
@@ -175,7 +177,32 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     NEST(TOP_K, top_k),
 };
 
+static struct {
+    berth_op_kind kind;
+    const berth_lower_row *row;
+} registered[BERTH_EXTEND_MAX];
+static uint32_t registered_count;
+
+const berth_lower_row *berth_lower_registered(berth_op_kind kind) {
+    for (uint32_t i = 0; i < registered_count; ++i)
+        if (registered[i].kind == kind) return registered[i].row;
+    return NULL;
+}
+
+berth_status berth_lower_register(berth_op_kind kind, const berth_lower_row *row) {
+    const char *name = berth_op_facts_get(kind)->name;
+    if (!berth_op_definition_get(kind) || berth_lower_registered(kind))
+        return berth_status_make(BERTH_ALREADY_EXISTS, "operation %s has a lowering already", name);
+    if (registered_count == BERTH_EXTEND_MAX)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "more than %d lowerings are registered",
+                                 BERTH_EXTEND_MAX);
+    registered[registered_count].kind = kind;
+    registered[registered_count++].row = row;
+    return BERTH_OK;
+}
+
 const berth_lower_row *berth_lower__row(berth_op_kind kind) {
+    if (kind >= BERTH_OP_COUNT) return berth_lower_registered(kind);
     const berth_lower_row *row = &rows[kind];
     return row->element || row->nest ? row : NULL;
 }

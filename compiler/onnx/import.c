@@ -247,7 +247,7 @@ static berth_status build_node(onnx_importer *im, const onnx_node *given) {
     const char *name = berth_arena_printf(im->scratch, "%s%s", im->prefix, node.name);
     onnx_call call = {.im = im,
                       .node = &node,
-                      .row = onnx_row_find(node.op_type),
+                      .row = onnx_row_find(&node),
                       .loc = berth_loc_node(im->module, im->file, name, node.op_type)};
     const onnx_importer saved = *im;
     const berth_graph *graph = berth_graph_get(im->module, im->function);

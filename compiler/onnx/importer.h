@@ -73,7 +73,9 @@ typedef struct onnx_row {
     // Attributes as "name:kind ..." (kinds as in rows.c); for unsupported operators the reason.
     const char *attrs;
 } onnx_row;
-const onnx_row *onnx_row_find(const char *op_type);  // NULL when unknown
+// NULL when unknown. Of another domain than ONNX's own: the row of a registered operation
+// (ir/extend.h).
+const onnx_row *onnx_row_find(const onnx_node *node);
 
 // One node being built. Inputs are resolved (BERTH_NONE = left out, trailing ones trimmed); build
 // sets outputs.

@@ -2,8 +2,11 @@
 #include <string.h>
 
 #include "compiler/onnx/ops.h"
+#include "ir/extend.h"
 
-static berth_op_kind kind_of(const char *op_type) {
+static berth_op_kind kind_of(const onnx_node *node) {
+    const char *op_type = node->op_type;
+    if (*node->domain) return berth_op_for_onnx(node->domain, op_type);
     for (int i = 0; i < BERTH_OP_COUNT; ++i)
         if (strcmp(berth_op_facts_get((berth_op_kind)i)->onnx, op_type) == 0)
             return (berth_op_kind)i;
@@ -12,8 +15,8 @@ static berth_op_kind kind_of(const char *op_type) {
 
 static berth_status finish_as_named(onnx_call *call, const berth_value_id *inputs,
                                     uint32_t input_count) {
-    berth_op_kind kind = kind_of(call->node->op_type);
-    if (kind == BERTH_OP_COUNT)
+    berth_op_kind kind = kind_of(call->node);
+    if (kind == BERTH_OP_COUNT)  // registered operations come after it
         return onnx_call_fail(call, BERTH_INTERNAL, "no operation stands for this operator");
     const berth_op_facts *facts = berth_op_facts_get(kind);
     for (int i = 0; i < facts->min_inputs; ++i)

@@ -11,9 +11,11 @@
 // which is not supported; dequantize_linear's output_dtype and quantize_linear's precision; mod of
 // floats; range of f16 and bf16 (computed in more precision, as its stash_type wants);
 // space_to_depth's mode.
+#include <pthread.h>
 #include <string.h>
 
 #include "compiler/onnx/ops.h"
+#include "ir/extend.h"
 
 // clang-format off
 static const onnx_row rows[] = {
@@ -223,7 +225,24 @@ static const onnx_row rows[] = {
 };
 // clang-format on
 
-const onnx_row *onnx_row_find(const char *op_type) {
+// Operators that plug-ins registered are read as they are.
+static const onnx_row *registered_row(const onnx_node *node) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static onnx_row made[BERTH_EXTEND_MAX];
+    berth_op_kind kind = berth_op_for_onnx(node->domain, node->op_type);
+    if (kind == BERTH_OP_COUNT) return NULL;
+    const berth_op_definition *definition = berth_op_definition_get(kind);
+    onnx_row *row = &made[kind - BERTH_OP_FIRST_REGISTERED];
+    pthread_mutex_lock(&lock);
+    if (!row->op_type)
+        *row = (onnx_row){definition->facts.onnx, 1, onnx_build_plain, definition->onnx_attrs};
+    pthread_mutex_unlock(&lock);
+    return row;
+}
+
+const onnx_row *onnx_row_find(const onnx_node *node) {
+    if (*node->domain) return registered_row(node);
+    const char *op_type = node->op_type;
     size_t low = 0;
     size_t high = sizeof(rows) / sizeof(rows[0]);
     while (low < high) {

@@ -14,7 +14,19 @@ BERTH_MUST_USE berth_status berth_schedule_apply(berth_tfn *fn, const berth_targ
 typedef struct berth_schedule_policy {
     const char *kind;  // target kind
     berth_status (*apply)(berth_tfn *fn, const berth_target *target);
+    // (optional) Of a registered policy (compiler/extend.h): whether it schedules this function for
+    // this target. The attribute BERTH_ATTR_OPERATORS says what registered operations are in it.
+    bool (*takes)(const berth_module *module, berth_func_id function, const berth_target *target);
 } berth_schedule_policy;
+
+// Strings, of a tensor function: the registered operations (ir/extend.h) that it was lowered from.
+#define BERTH_ATTR_OPERATORS "operators"
+
+// The policy for a function: a registered one that takes it, else that of the kind of device. NULL:
+// there is none.
+const berth_schedule_policy *berth_schedule_policy_for(const berth_module *module,
+                                                       berth_func_id function,
+                                                       const berth_target *target);
 
 extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c

@@ -14,7 +14,7 @@ typedef struct graph_emitter {
     uint32_t region_count;
 } graph_emitter;
 
-static const char *op_kind_name(berth_op_kind kind) {
+static const char *op_kind_name(berth_c_emitter *e, berth_op_kind kind) {
     static const char *const names[] = {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
                        shape_fn)                                                                   \
@@ -22,7 +22,9 @@ static const char *op_kind_name(berth_op_kind kind) {
 #include "ir/graph_ops.def"
 #undef BERTH_GRAPH_OP
     };
-    return names[kind];
+    if (kind < BERTH_OP_COUNT) return names[kind];
+    return berth_arena_printf(e->scratch, "registered(%s)",
+                              berth_emit_string(e, berth_op_facts_get(kind)->name));
 }
 
 static const char *use(berth_c_emitter *e, const graph_emitter *g, berth_value_id id) {
@@ -60,7 +62,7 @@ static void emit_region(graph_emitter *g, berth_region_id id);
 static void emit_op(graph_emitter *g, const berth_op *op) {
     berth_c_emitter *e = g->e;
     berth_emit_line(e, "op = berth_graph_add_op(m, f, r[%u], %s, %s, %u, %u, %s);",
-                    g->region[op->region], op_kind_name(op->kind),
+                    g->region[op->region], op_kind_name(e, op->kind),
                     uses(g, op->inputs, op->input_count), op->input_count, op->output_count,
                     berth_emit_loc(e, op->loc));
     berth_emit_attrs(e, &op->attrs, "attrs_of(m, f, op)");

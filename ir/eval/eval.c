@@ -2,6 +2,7 @@
 #include "ir/eval.h"
 
 #include "ir/eval/internal.h"
+#include "ir/extend.h"
 
 static const berth_eval_fn functions[BERTH_OP_COUNT] = {
 #define BERTH_EVAL_ROW(id, fn) [BERTH_OP_##id] = fn,
@@ -9,8 +10,14 @@ static const berth_eval_fn functions[BERTH_OP_COUNT] = {
 #undef BERTH_EVAL_ROW
 };
 
+static berth_eval_fn function_of(berth_op_kind kind) {
+    const berth_op_definition *definition = berth_op_definition_get(kind);
+    if (definition) return definition->eval;
+    return (unsigned)kind < BERTH_OP_COUNT ? functions[kind] : NULL;
+}
+
 bool berth_eval_supports(berth_op_kind kind) {
-    return (unsigned)kind < BERTH_OP_COUNT && functions[kind];
+    return function_of(kind) != NULL;
 }
 
 static berth_status check_counts(const berth_op *op, const berth_tensor *inputs) {
@@ -47,7 +54,7 @@ static berth_status run(void *user) {
     if (!state->failure && !berth_eval_supports(ctx->op->kind))
         state->failure =
             berth_status_make(BERTH_UNSUPPORTED, "the interpreter cannot run this operation");
-    if (!state->failure) state->failure = functions[ctx->op->kind](ctx);
+    if (!state->failure) state->failure = function_of(ctx->op->kind)(ctx);
     if (state->failure) state->place = berth_loc_describe(ctx->module, ctx->op->loc, ctx->scratch);
     return BERTH_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/extend.h"
 #include "ir/infer/internal.h"
 
 // Inferences of one operation with all in its regions: loops look at their bodies again until types
@@ -196,7 +197,8 @@ static berth_status check_results(const berth_infer *x) {
 
 static berth_status infer_results(berth_infer *x) {
     BERTH_TRY(check_arity(x));
-    BERTH_TRY(shape_fns[x->op->kind](x));
+    const berth_op_definition *definition = berth_op_definition_get(x->op->kind);
+    BERTH_TRY((definition ? definition->infer : shape_fns[x->op->kind])(x));
     return check_results(x);
 }
 

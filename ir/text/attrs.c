@@ -1,6 +1,7 @@
 // Attributes of every kind, and tensor literals.
 #include <string.h>
 
+#include "ir/extend.h"
 #include "ir/text/literal.h"
 #include "ir/text/metas.h"
 #include "ir/text/parser.h"
@@ -141,14 +142,17 @@ static berth_status parse_list(berth_text_parser *p, berth_attr_kind kind, berth
 berth_status berth_text__make_opaque(berth_module *module, const berth_dialect_registry *registry,
                                      const char *kind, const char *data, size_t length,
                                      berth_attr *out) {
-    out->kind = BERTH_ATTR_OPAQUE;
     const berth_opaque_ops *const *known = registry ? registry->opaque_ops : NULL;
-    for (; known && *known; ++known) {
-        if (strcmp((*known)->kind, kind) != 0) continue;
-        out->opaque.ops = *known;
-        if (!(*known)->parse)
+    const berth_opaque_ops *ops = NULL;
+    for (; known && *known && !ops; ++known)
+        if (strcmp((*known)->kind, kind) == 0) ops = *known;
+    if (!ops) ops = berth_opaque_registered(kind);
+    if (ops) {
+        out->kind = BERTH_ATTR_OPAQUE;
+        out->opaque.ops = ops;
+        if (!ops->parse)
             return berth_status_make(BERTH_UNSUPPORTED, "values of kind '%s' cannot be read", kind);
-        return (*known)->parse(module->arena, data, length, &out->opaque.value);
+        return ops->parse(module->arena, data, length, &out->opaque.value);
     }
     *out = berth_attr_carried(module, kind, data, length);
     return BERTH_OK;

@@ -8,7 +8,8 @@
 #include "planner/solve/strategies.h"
 
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
-static const berth_place_strategy *const strategies[] = {
+enum { built_in = 14, last_ones = 2, most_registered = 16 };
+static const berth_place_strategy *strategies[built_in + most_registered + 1] = {
     &berth_place__greedy,          // every objective
     &berth_place__enumerate,       // every objective, few placements
     &berth_place__heft,            // latency, list scheduling
@@ -23,8 +24,23 @@ static const berth_place_strategy *const strategies[] = {
     &berth_place__search_list,     // latency, list scheduling
     &berth_place__climb,           // what no other one knows about
     &berth_place__enumerate_more,  // once more, from what the searches found
-    NULL,
 };
+
+static uint32_t strategy_count = built_in;
+
+berth_status berth_place_strategy_register(const berth_place_strategy *strategy) {
+    for (uint32_t i = 0; i < strategy_count; ++i)
+        if (strcmp(strategies[i]->name, strategy->name) == 0)
+            return berth_status_make(BERTH_ALREADY_EXISTS, "there is a strategy %s already",
+                                     strategy->name);
+    if (strategy_count == built_in + most_registered)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "more than %d strategies are registered",
+                                 (int)most_registered);
+    uint32_t place = strategy_count++ - last_ones;
+    for (uint32_t i = strategy_count - 1; i > place; --i) strategies[i] = strategies[i - 1];
+    strategies[place] = strategy;
+    return BERTH_OK;
+}
 
 const berth_place_strategy *const *berth_place_strategies(void) {
     return strategies;

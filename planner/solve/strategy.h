@@ -58,6 +58,10 @@ typedef struct berth_place_strategy {
     berth_status (*run)(berth_place_search *search);
 } berth_place_strategy;
 
+// Adds a strategy for `auto` and for its name, before the last two of the table. It must live as long
+// as the process; not while another thread solves. Errors: ALREADY_EXISTS, OUT_OF_RANGE.
+BERTH_MUST_USE berth_status berth_place_strategy_register(const berth_place_strategy *strategy);
+
 // NULL-terminated table.
 const berth_place_strategy *const *berth_place_strategies(void);
 

@@ -26,5 +26,31 @@ target_link_libraries(run_model PRIVATE berth::berth_toolkit)
 CMAKE
 cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
   cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+# A plug-in from outside the tree.
+cmake -S examples/vendor -B "$work/vendor" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
+  cmake --build "$work/vendor" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+berth=("$work/prefix/bin/berth")
+plugin=(--plugin "$work/vendor/vendor.so")
+found=$("${berth[@]}" opt examples/vendor/model.txt "${plugin[@]}" --passes fold-constants,find-scaled-tanh --quiet |
+  grep -c '= example.scaled_tanh(')
+[ "$found" = 2 ] || { echo "the plug-in's pass found $found operations, not 2"; exit 1; }
+"${berth[@]}" opt examples/vendor/model.txt "${plugin[@]}" --passes all --quiet | grep -q 'simd %' ||
+  { echo "the plug-in's schedule was not used"; exit 1; }
+# The same spelled out, in constants that the pass does not take: no difference.
+cat >"$work/difference.txt" <<'MODULE'
+module "difference"
+graph @main(%x: f32[16,256]) {
+  %alpha = constant() {value = f32[1] (2.0)}
+  %beta = constant() {value = f32[1] (0.5)}
+  %a = mul(%x, %beta)
+  %b = tanh(%a)
+  %c = mul(%b, %alpha)
+  %d = example.scaled_tanh(%x) {alpha = 2.0, beta = 0.5}
+  %difference = sub(%c, %d)
+  return %difference, %d
+}
+MODULE
+output=$("${berth[@]}" run "$work/difference.txt" "${plugin[@]}" --quiet)
+grep -q 'difference f32\[16,256\] range 0 .. 0,' <<<"$output" || { echo "the plug-in computes: $output"; exit 1; }
 "$work/prefix/bin/berth" --version | grep -q '^berth '
-echo "installed, compiled and linked through pkg-config and CMake"
+echo "installed, compiled and linked through pkg-config and CMake; a plug-in built and run"
