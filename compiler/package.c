@@ -4,33 +4,84 @@
 
 #include "compiler/passes/concat.h"
 #include "ir/layout.h"
+#include "target/virtual_device.h"
 
-uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device) {
-    const berth_multi_target *target = packager->target;
-    uint32_t memory = target->devices[device].own_memory;
-    if (target->devices[target->host].own_memory == memory) return target->host;
+// The device that stands for those that keep their values in a memory, or reach it.
+static uint32_t first_of(const berth_multi_target *target, uint64_t devices) {
+    if (target->host < 64 && (devices >> target->host & 1)) return target->host;
     uint32_t first = BERTH_NO_INDEX;
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (target->devices[d].own_memory != memory) continue;
+        if (!(devices >> d & 1)) continue;
         if (berth_device_kind_is_host(target->devices[d].target->kind)) return d;
         if (first == BERTH_NO_INDEX) first = d;
     }
     return first;
 }
 
+static uint64_t keepers(const berth_multi_target *target, uint32_t memory) {
+    uint64_t devices = 0;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].own_memory == memory) devices |= (uint64_t)1 << d;
+    return devices;
+}
+
+uint32_t berth_packager__place_count(const berth_packager *packager) {
+    return packager->target->device_count + packager->target->memory_count;
+}
+
+uint32_t berth_packager__place(const berth_packager *packager, uint32_t device, const char *scope) {
+    const berth_multi_target *target = packager->target;
+    uint32_t own = target->devices[device].own_memory, memory = own;
+    if (scope && strcmp(scope, "global") != 0)
+        memory = berth_multi_target_memory_of(target, device, scope);
+    if (memory != own && memory != BERTH_NO_INDEX) return target->device_count + memory;
+    return first_of(target, keepers(target, own));
+}
+
+uint64_t berth_packager__workers(const berth_packager *packager, uint32_t place) {
+    const berth_multi_target *target = packager->target;
+    if (place >= target->device_count)
+        return target->memories[place - target->device_count].reached_by;
+    return keepers(target, target->devices[place].own_memory);
+}
+
+uint32_t berth_packager__owner(const berth_packager *packager, uint32_t place) {
+    if (place < packager->target->device_count) return place;
+    return first_of(packager->target, berth_packager__workers(packager, place));
+}
+
+uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
+                                berth_pool_usage usage) {
+    const berth_multi_target *target = packager->target;
+    if (place >= target->device_count) return place - target->device_count;
+    const berth_target_device *device = &target->devices[place];
+    return usage == BERTH_POOL_CONSTANT ? device->constant_memory : device->own_memory;
+}
+
 static const berth_graph *graph_of(const berth_packager *p) {
     return berth_graph_get(p->module, p->main);
 }
 
-static uint32_t *tensor_slot(const berth_packager *p, berth_value_id value, uint32_t device) {
-    return &p->tensor_of[(size_t)value * p->target->device_count + device];
+static uint32_t *tensor_slot(const berth_packager *p, berth_value_id value, uint32_t place) {
+    return &p->tensor_of[(size_t)value * berth_packager__place_count(p) + place];
+}
+
+// Where a value is that `device` makes.
+static uint32_t place_of(const berth_packager *p, berth_value_id value, uint32_t device) {
+    berth_device_id id = graph_of(p)->values.data[value].device;
+    return berth_packager__place(p, device,
+                                 berth_virtual_device_get(p->module->devices, id).memory_scope);
+}
+
+static uint32_t host_place(const berth_packager *p) {
+    return berth_packager__place(p, p->target->host, NULL);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-static uint32_t add_storage(berth_packager *p, uint32_t device, berth_pool_usage usage,
+static uint32_t add_storage(berth_packager *p, uint32_t place, berth_pool_usage usage,
                             uint64_t size_bytes) {
-    berth_storage storage = {.owner = berth_packager__owner(p, device),
+    berth_storage storage = {.place = place,
                              .usage = usage,
                              .size_bytes = size_bytes,
                              .into = BERTH_NO_INDEX,
@@ -60,30 +111,30 @@ static uint32_t add_value_tensor(berth_packager *p, berth_value_id value, uint32
                       berth_type_get(p->module, held->type), size_bytes, storage);
 }
 
-// Each device that uses a constant has its own copy of it, uploaded when the program is opened.
+// Each memory in which a constant is used has its own copy of it, uploaded when the program is opened.
 static uint32_t constant_tensor(berth_packager *p, berth_value_id value,
-                                const berth_tensor *literal, uint32_t device) {
+                                const berth_tensor *literal, uint32_t place) {
     berth_type_id type = graph_of(p)->values.data[value].type;
     uint32_t storage =
-        add_storage(p, device, BERTH_POOL_CONSTANT, berth_type_size_bytes(p->module, type));
+        add_storage(p, place, BERTH_POOL_CONSTANT, berth_type_size_bytes(p->module, type));
     uint32_t tensor = add_value_tensor(p, value, storage);
     berth_vec_push(p->arena, &p->constants,
                    (berth_program_constant){.tensor = tensor, .data = literal->data});
     return tensor;
 }
 
-// The tensor of an operand on the device that reads it.
-static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint32_t device,
+// The tensor of an operand where it is read.
+static berth_status operand_tensor(berth_packager *p, berth_value_id value, uint32_t place,
                                    uint32_t *out_tensor) {
-    uint32_t *slot = tensor_slot(p, value, berth_packager__owner(p, device));
+    uint32_t *slot = tensor_slot(p, value, place);
     if (*slot == BERTH_NO_INDEX) {
         const berth_tensor *literal = berth_graph_raw_constant_of(p->module, graph_of(p), value);
         if (!literal)
             return berth_status_make(
-                BERTH_INTERNAL, "value \"%s\" is used on device %s, where it is not",
+                BERTH_INTERNAL, "value \"%s\" is used in memory %s, where it is not",
                 berth_module_str(p->module, graph_of(p)->values.data[value].name),
-                p->target->devices[device].name);
-        *slot = constant_tensor(p, value, literal, device);
+                p->target->memories[berth_packager__memory(p, place, BERTH_POOL_WORKSPACE)].name);
+        *slot = constant_tensor(p, value, literal, place);
     }
     *out_tensor = *slot;
     return BERTH_OK;
@@ -108,6 +159,13 @@ static bool is_empty(const berth_kernel_source *kernel) {
     return kernel->groups[0] == 0 || kernel->groups[1] == 0 || kernel->groups[2] == 0;
 }
 
+// Where a buffer of the function that a unit is for is.
+static uint32_t buffer_place(const berth_packager *p, const berth_unit *unit, uint32_t device,
+                             berth_buf buf) {
+    berth_str_id scope = unit->fn ? unit->fn->bufs.data[buf].memory_scope : 0;
+    return berth_packager__place(p, device, scope ? berth_module_str(p->module, scope) : NULL);
+}
+
 // The tensor of a buffer of a function that is called: a parameter has one already, workspace
 // between the nests gets one.
 static uint32_t buffer_tensor(berth_packager *p, const berth_unit *unit, uint32_t device,
@@ -117,7 +175,8 @@ static uint32_t buffer_tensor(berth_packager *p, const berth_unit *unit, uint32_
     berth_type_id type =
         berth_type_tensor_layout(p->module, info->dtype, info->rank, info->dims, info->layout);
     uint64_t size_bytes = berth_type_size_bytes(p->module, type);
-    uint32_t storage = add_storage(p, device, BERTH_POOL_WORKSPACE, size_bytes);
+    uint32_t storage =
+        add_storage(p, buffer_place(p, unit, device, buf), BERTH_POOL_WORKSPACE, size_bytes);
     tensors[buf] = add_tensor(p, "workspace", berth_type_get(p->module, type), size_bytes, storage);
     return tensors[buf];
 }
@@ -162,10 +221,10 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
     uint32_t *tensors = berth_arena_new_array(p->arena, uint32_t, buffer_count);
     memset(tensors, 0xff, buffer_count * sizeof(*tensors));
     for (uint32_t i = 0; i < op.input_count; ++i)
-        BERTH_TRY(operand_tensor(p, op.inputs[i], device, &tensors[i]));
+        BERTH_TRY(operand_tensor(p, op.inputs[i], buffer_place(p, unit, device, i), &tensors[i]));
     for (uint32_t i = 0; i < op.output_count; ++i)
         tensors[op.input_count + i] =
-            *tensor_slot(p, op.outputs[i], berth_packager__owner(p, device));
+            *tensor_slot(p, op.outputs[i], place_of(p, op.outputs[i], device));
     for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
         const berth_kernel_source *kernel = &unit->code.kernels[k];
         if (is_empty(kernel)) continue;
@@ -213,48 +272,55 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
              writes_second, BERTH_NO_INDEX);
 }
 
+// Where the operand of a change of device is; BERTH_NO_INDEX: on no device.
+static uint32_t source_place(const berth_packager *p, const berth_op *op, uint32_t *out_device) {
+    const berth_attr *source = berth_attrs_find(p->module, &op->attrs, "source");
+    *out_device = berth_plan_device_of(p->module, p->target, source->device);
+    if (*out_device == BERTH_NO_INDEX) return BERTH_NO_INDEX;
+    return berth_packager__place(
+        p, *out_device, berth_virtual_device_get(p->module->devices, source->device).memory_scope);
+}
+
 // Where the results of an operation live: views and aliases share their operand's bytes.
 static berth_status make_results(berth_packager *p, berth_op_id id, const bool *is_output) {
     berth_op op = graph_of(p)->ops.data[id];
     uint32_t device = berth_plan_device_of(p->module, p->target, op.device);
     if (device == BERTH_NO_INDEX)
         return berth_status_make(BERTH_INTERNAL, "an operation of main has no device");
-    uint32_t owner = berth_packager__owner(p, device);
     bool view = berth_op_has(op.kind, BERTH_TRAIT_VIEW);
     if (op.kind == BERTH_OP_DEVICE_COPY) {
-        const berth_attr *source = berth_attrs_find(p->module, &op.attrs, "source");
-        uint32_t from = berth_plan_device_of(p->module, p->target, source->device);
-        uint32_t tensor = BERTH_NO_INDEX;
-        BERTH_TRY(operand_tensor(p, op.inputs[0], from, &tensor));
-        if (berth_packager__owner(p, from) == owner) {
-            *tensor_slot(p, op.outputs[0], owner) =
-                add_value_tensor(p, op.outputs[0], p->storage_of.data[tensor]);
+        berth_value_id result = op.outputs[0];
+        uint32_t from = 0, tensor = BERTH_NO_INDEX;
+        uint32_t source = source_place(p, &op, &from), place = place_of(p, result, device);
+        BERTH_TRY(operand_tensor(p, op.inputs[0], source, &tensor));
+        if (source == place) {
+            *tensor_slot(p, result, place) =
+                add_value_tensor(p, result, p->storage_of.data[tensor]);
             return BERTH_OK;
         }
-        berth_value_id result = op.outputs[0];
         uint64_t size_bytes =
             berth_type_size_bytes(p->module, graph_of(p)->values.data[result].type);
         berth_pool_usage usage = is_output[result] ? BERTH_POOL_IO : BERTH_POOL_WORKSPACE;
-        uint32_t copy = add_value_tensor(p, result, add_storage(p, device, usage, size_bytes));
-        *tensor_slot(p, result, owner) = copy;
+        uint32_t copy = add_value_tensor(p, result, add_storage(p, place, usage, size_bytes));
+        *tensor_slot(p, result, place) = copy;
         add_copy(p, tensor, copy, from, device,
                  berth_module_str(p->module, graph_of(p)->values.data[result].name));
         return BERTH_OK;
     }
     for (uint32_t i = 0; i < op.output_count; ++i) {
         berth_value_id result = op.outputs[i];
-        uint32_t storage = BERTH_NO_INDEX;
+        uint32_t storage = BERTH_NO_INDEX, place = place_of(p, result, device);
         if (view) {
             uint32_t tensor = BERTH_NO_INDEX;
-            BERTH_TRY(operand_tensor(p, op.inputs[0], device, &tensor));
+            BERTH_TRY(operand_tensor(p, op.inputs[0], place, &tensor));
             storage = p->storage_of.data[tensor];
         } else {
             uint64_t size_bytes =
                 berth_type_size_bytes(p->module, graph_of(p)->values.data[result].type);
             storage = add_storage(
-                p, device, is_output[result] ? BERTH_POOL_IO : BERTH_POOL_WORKSPACE, size_bytes);
+                p, place, is_output[result] ? BERTH_POOL_IO : BERTH_POOL_WORKSPACE, size_bytes);
         }
-        *tensor_slot(p, result, owner) = add_value_tensor(p, result, storage);
+        *tensor_slot(p, result, place) = add_value_tensor(p, result, storage);
     }
     return BERTH_OK;
 }
@@ -267,11 +333,10 @@ static berth_value_id origin_of(const berth_packager *p, berth_value_id value) {
         if (id == BERTH_NONE) return value;
         const berth_op *op = &graph->ops.data[id];
         if (op->kind == BERTH_OP_DEVICE_COPY) {
-            const berth_attr *source = berth_attrs_find(p->module, &op->attrs, "source");
-            uint32_t from = berth_plan_device_of(p->module, p->target, source->device);
+            uint32_t from = 0, source = source_place(p, op, &from);
             uint32_t to = berth_plan_device_of(p->module, p->target, op->device);
-            if (from == BERTH_NO_INDEX || to == BERTH_NO_INDEX ||
-                berth_packager__owner(p, from) != berth_packager__owner(p, to))
+            if (source == BERTH_NO_INDEX || to == BERTH_NO_INDEX ||
+                source != place_of(p, value, to))
                 return value;
         } else if (!berth_op_has(op->kind, BERTH_TRAIT_VIEW)) {
             return value;
@@ -285,7 +350,6 @@ static berth_value_id origin_of(const berth_packager *p, berth_value_id value) {
 static bool *direct_outputs(const berth_packager *p) {
     const berth_graph *graph = graph_of(p);
     bool *direct = berth_arena_new_array(p->arena, bool, graph->values.count);
-    uint32_t host_owner = berth_packager__owner(p, p->target->host);
     for (uint32_t i = 0; i < graph->regions.data[0].results.count; ++i) {
         berth_value_id value = origin_of(p, graph->regions.data[0].results.data[i]);
         berth_op_id op = graph->values.data[value].op;
@@ -293,7 +357,7 @@ static bool *direct_outputs(const berth_packager *p) {
         berth_op_kind kind = graph->ops.data[op].kind;
         if (kind != BERTH_OP_CALL && kind != BERTH_OP_DEVICE_COPY) continue;
         uint32_t device = berth_plan_device_of(p->module, p->target, graph->ops.data[op].device);
-        direct[value] = device != BERTH_NO_INDEX && berth_packager__owner(p, device) == host_owner;
+        direct[value] = device != BERTH_NO_INDEX && place_of(p, value, device) == host_place(p);
     }
     return direct;
 }
@@ -307,8 +371,8 @@ static berth_program_io *make_inputs(berth_packager *p) {
         uint64_t size_bytes =
             berth_type_size_bytes(p->module, graph_of(p)->values.data[value].type);
         uint32_t tensor =
-            add_value_tensor(p, value, add_storage(p, p->target->host, BERTH_POOL_IO, size_bytes));
-        *tensor_slot(p, value, berth_packager__owner(p, p->target->host)) = tensor;
+            add_value_tensor(p, value, add_storage(p, host_place(p), BERTH_POOL_IO, size_bytes));
+        *tensor_slot(p, value, host_place(p)) = tensor;
         inputs[i] = (berth_program_io){.name = p->tensors.data[tensor].name, .tensor = tensor};
     }
     return inputs;
@@ -324,21 +388,21 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
     bool *taken =
         berth_arena_new_array(p->arena, bool, p->storages.count + 2 * root->results.count + 1);
     for (uint32_t i = 0; i < root->params.count; ++i) {
-        uint32_t input = *tensor_slot(p, root->params.data[i], berth_packager__owner(p, host));
+        uint32_t input = *tensor_slot(p, root->params.data[i], host_place(p));
         taken[p->storage_of.data[input]] = true;
     }
     for (uint32_t i = 0; i < root->results.count; ++i) {
         berth_value_id value = root->results.data[i];
         uint32_t tensor = BERTH_NO_INDEX;
-        BERTH_TRY(operand_tensor(p, value, host, &tensor));
+        BERTH_TRY(operand_tensor(p, value, place_of(p, value, host), &tensor));
         uint32_t storage = p->storage_of.data[tensor];
         if (p->storages.data[storage].usage == BERTH_POOL_IO && !taken[storage]) {
             taken[storage] = true;
         } else {  // an input, a constant, or a value that is an output twice: copied to a place of
                   // its own
             uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
-            uint32_t copy =
-                add_value_tensor(p, value, add_storage(p, host, BERTH_POOL_IO, size_bytes));
+            uint32_t copy = add_value_tensor(
+                p, value, add_storage(p, host_place(p), BERTH_POOL_IO, size_bytes));
             add_copy(p, tensor, copy, host, host, p->tensors.data[tensor].name);
             tensor = copy;
         }
@@ -447,7 +511,7 @@ static berth_status plan_memory(berth_packager *p) {
     berth_status_ignore(status);
     for (uint32_t i = 0; i < p->facts.count; ++i) p->facts.data[i].apart = false;
     memcpy(p->storages.data, storages, p->storages.count * sizeof(*storages));
-    p->pools.count = 0;
+    p->pools.count = p->pool_place.count = 0;
     *p->report = report;
     p->pipeline->over_bytes = 0;
     return berth_packager__plan_memory(p);
@@ -464,7 +528,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                .arena = arena,
                                .report = berth_arena_new(arena, berth_memory_report)};
     berth_packager *p = &packager;
-    size_t cells = (size_t)graph_of(p)->values.count * p->target->device_count;
+    size_t cells = (size_t)graph_of(p)->values.count * berth_packager__place_count(p);
     p->tensor_of = berth_arena_new_array(arena, uint32_t, cells);
     memset(p->tensor_of, 0xff, cells * sizeof(uint32_t));
     add_kernels(p);

@@ -9,7 +9,7 @@
 
 // Bytes that one or more tensors (views) live in.
 typedef struct berth_storage {
-    uint32_t owner;  // device that stands for the memory it is in
+    uint32_t place;  // the memory it is in (berth_packager__place)
     uint64_t users;  // bit d: a step of device d works in it
     berth_pool_usage usage;
     uint64_t size_bytes;
@@ -53,12 +53,13 @@ typedef struct berth_packager {
     berth_pipeline *pipeline;
     const berth_multi_target *target;
     berth_arena *arena;
-    uint32_t *tensor_of;  // [value * device_count + device]: tensor, BERTH_NO_INDEX = none yet
+    uint32_t *tensor_of;  // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
     BERTH_VEC(berth_storage) storages;
     BERTH_VEC(uint32_t) storage_of;  // per tensor
     BERTH_VEC(berth_program_tensor) tensors;
     BERTH_VEC(berth_program_constant) constants;
     BERTH_VEC(berth_program_pool) pools;
+    BERTH_VEC(uint32_t) pool_place;  // per pool
     BERTH_VEC(berth_program_queue) queues;
     BERTH_VEC(berth_program_step) steps;
     BERTH_VEC(berth_step_facts) facts;  // per step
@@ -76,12 +77,25 @@ typedef struct berth_sharing {
     uint32_t *own_first_step;          // of the storage alone
 } berth_sharing;
 
-// The device that stands for the memory in which `device` keeps its values: the host where it works
-// there, else the first cpu device that does, else the first device.
-uint32_t berth_packager__owner(const berth_packager *packager, uint32_t device);
+// Places: memories of the target, as storages are in them. A place below the number of devices is
+// the own memory of that device, which stands for all that keep their values there: the host where
+// it does, else the first cpu device, else the first device. The others are the memories of further
+// scopes, by their index.
+//
+// The place of what is on `device` in memory scope `scope` (NULL or "global": its own memory; so is
+// a scope that the target does not declare).
+uint32_t berth_packager__place(const berth_packager *packager, uint32_t device, const char *scope);
+uint32_t berth_packager__place_count(const berth_packager *packager);
+// The device that allocates there.
+uint32_t berth_packager__owner(const berth_packager *packager, uint32_t place);
+// The memory of the target, for pools of this use.
+uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
+                                berth_pool_usage usage);
+// Bit d: device d works there.
+uint64_t berth_packager__workers(const berth_packager *packager, uint32_t place);
 
-// Alignment of tensors in the memory of `owner`: what every device needs that works in it.
-uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner);
+// Alignment of tensors there: what every device needs that works in it.
+uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t place);
 
 // Number of bindings of a step.
 uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t step);

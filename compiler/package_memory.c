@@ -10,12 +10,13 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) / alignment * alignment;
 }
 
-uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t owner) {
+uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t place) {
     const berth_multi_target *target = packager->target;
-    uint32_t memory = target->devices[owner].own_memory;
+    uint64_t workers = berth_packager__workers(packager, place);
+    uint32_t memory = berth_packager__memory(packager, place, BERTH_POOL_WORKSPACE);
     uint32_t alignment = target->memories[memory].alignment_bytes;
     for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (target->devices[d].own_memory != memory) continue;
+        if (!(workers >> d & 1)) continue;
         uint32_t least = berth_device_kind_is_host(target->devices[d].target->kind)
                              ? BERTH_CPU_ALIGNMENT_BYTES
                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
@@ -34,67 +35,62 @@ static void find_users(berth_packager *p) {
             uint32_t root = p->storage_of.data[p->steps.data[i].bindings[b]];
             while (p->storages.data[root].into != BERTH_NO_INDEX)
                 root = p->storages.data[root].into;
-            if (p->storages.data[root].owner == berth_packager__owner(p, device))
+            if (berth_packager__workers(p, p->storages.data[root].place) >> device & 1)
                 p->storages.data[root].users |= (uint64_t)1 << device;
         }
     }
 }
 
-// Where a pool of this use lies in the target.
-static uint32_t memory_of(const berth_packager *p, uint32_t device, berth_pool_usage usage) {
-    const berth_target_device *on = &p->target->devices[device];
-    return usage == BERTH_POOL_CONSTANT ? on->constant_memory : on->own_memory;
-}
-
-static bool is_held(const berth_storage *storage, uint32_t owner, berth_pool_usage usage) {
-    return storage->owner == owner && storage->usage == usage && storage->into == BERTH_NO_INDEX;
+static bool is_held(const berth_storage *storage, uint32_t place, berth_pool_usage usage) {
+    return storage->place == place && storage->usage == usage && storage->into == BERTH_NO_INDEX;
 }
 
 // All devices that work in the storages of a use.
-static uint64_t users_of(const berth_packager *p, uint32_t owner, berth_pool_usage usage) {
+static uint64_t users_of(const berth_packager *p, uint32_t place, berth_pool_usage usage) {
     uint64_t users = 0;
     for (uint32_t i = 0; i < p->storages.count; ++i)
-        if (is_held(&p->storages.data[i], owner, usage)) users |= p->storages.data[i].users;
+        if (is_held(&p->storages.data[i], place, usage)) users |= p->storages.data[i].users;
     return users;
 }
 
-static uint32_t alignment_in(const berth_packager *p, uint32_t owner, berth_pool_usage usage) {
-    uint32_t least = berth_packager__alignment(p, owner);
-    uint32_t own = p->target->memories[memory_of(p, owner, usage)].alignment_bytes;
+static uint32_t alignment_in(const berth_packager *p, uint32_t place, berth_pool_usage usage) {
+    uint32_t least = berth_packager__alignment(p, place);
+    uint32_t own = p->target->memories[berth_packager__memory(p, place, usage)].alignment_bytes;
     return own > least ? own : least;
 }
 
 // The pool for storages with these users: of the only device that uses it, or of the memory's
 // owner and shared. Inputs and outputs are the host's in any case.
-static uint32_t pool_for(berth_packager *p, uint32_t owner, berth_pool_usage usage,
+static uint32_t pool_for(berth_packager *p, uint32_t place, berth_pool_usage usage,
                          uint64_t users) {
     bool alone = users && (users & (users - 1)) == 0 && usage != BERTH_POOL_IO;
-    uint32_t device = alone ? (uint32_t)__builtin_ctzll(users) : owner;
+    uint32_t device = alone ? (uint32_t)__builtin_ctzll(users) : berth_packager__owner(p, place);
+    uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
     berth_program_pool pool = {.device = device,
-                               .scope =
-                                   p->target->memories[p->target->devices[owner].own_memory].scope,
+                               .scope = p->target->memories[memory].scope,
                                .usage = usage,
-                               .alignment_bytes = alignment_in(p, owner, usage),
+                               .alignment_bytes = alignment_in(p, place, usage),
                                .shared_with = users & ~((uint64_t)1 << device)};
     for (uint32_t i = 0; i < p->pools.count; ++i) {
         const berth_program_pool *known = &p->pools.data[i];
-        if (known->device == device && known->usage == usage &&
+        if (known->device == device && known->usage == usage && p->pool_place.data[i] == place &&
             known->shared_with == pool.shared_with)
             return i;
     }
     berth_vec_push(p->arena, &p->pools, pool);
+    berth_vec_push(p->arena, &p->pool_place, place);
     return p->pools.count - 1;
 }
 
 // Constants, inputs and outputs live all the time: one after the other. Constants have a pool for
 // each set of devices that use them, so that what one device alone reads is not shared.
-static void place_in_row(berth_packager *p, uint32_t owner, berth_pool_usage usage) {
-    uint64_t all_users = users_of(p, owner, usage);
+static void place_in_row(berth_packager *p, uint32_t place, berth_pool_usage usage) {
+    uint64_t all_users = users_of(p, place, usage);
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *storage = &p->storages.data[i];
-        if (!is_held(storage, owner, usage)) continue;
+        if (!is_held(storage, place, usage)) continue;
         uint32_t pool =
-            pool_for(p, owner, usage, usage == BERTH_POOL_IO ? all_users : storage->users);
+            pool_for(p, place, usage, usage == BERTH_POOL_IO ? all_users : storage->users);
         berth_program_pool *held = &p->pools.data[pool];
         storage->pool = pool;
         storage->offset_bytes = align_up(held->size_bytes, held->alignment_bytes);
@@ -126,7 +122,7 @@ static uint64_t layout_padding(const berth_program_tensor *tensor) {
 }
 
 typedef struct workspace {
-    uint32_t owner;
+    uint32_t place;
     BERTH_VEC(berth_memory_plan_buffer) buffers;
     BERTH_VEC(uint32_t) members;  // their storages
 } workspace;
@@ -179,22 +175,22 @@ static const char *describe_peak(const berth_packager *p, const berth_memory_rep
 static void collect_workspace(berth_packager *p, workspace *w) {
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *s = &p->storages.data[i];
-        if (!is_held(s, w->owner, BERTH_POOL_WORKSPACE)) continue;
+        if (!is_held(s, w->place, BERTH_POOL_WORKSPACE)) continue;
         if (s->first_step == BERTH_NO_INDEX)
             s->first_step = s->last_step = 0;  // a result that nothing touches
         berth_memory_plan_buffer buffer = {.first_use_step = s->first_step,
                                            .last_use_step = s->last_step,
                                            .size_bytes = s->size_bytes ? s->size_bytes : 1,
                                            .alignment_bytes =
-                                               berth_packager__alignment(p, w->owner)};
+                                               berth_packager__alignment(p, w->place)};
         berth_vec_push(p->arena, &w->buffers, buffer);
         berth_vec_push(p->arena, &w->members, i);
     }
 }
 
-static berth_status place_workspace(berth_packager *p, uint32_t owner,
+static berth_status place_workspace(berth_packager *p, uint32_t place,
                                     berth_memory_report_pool *reports) {
-    workspace w = {.owner = owner};
+    workspace w = {.place = place};
     collect_workspace(p, &w);
     if (w.buffers.count == 0 || p->steps.count == 0) return BERTH_OK;
     uint64_t *offsets = berth_arena_new_array(p->arena, uint64_t, w.buffers.count);
@@ -202,7 +198,7 @@ static berth_status place_workspace(berth_packager *p, uint32_t owner,
     BERTH_TRY(
         berth_memory_plan_solve(p->arena, w.buffers.data, w.buffers.count, &plan, 1, 0, offsets));
     uint32_t pool =
-        pool_for(p, owner, BERTH_POOL_WORKSPACE, users_of(p, owner, BERTH_POOL_WORKSPACE));
+        pool_for(p, place, BERTH_POOL_WORKSPACE, users_of(p, place, BERTH_POOL_WORKSPACE));
     p->pools.data[pool].size_bytes = plan.peak_bytes;
     p->pools.data[pool].lower_bound_bytes = plan.lower_bound_bytes;
     for (uint32_t i = 0; i < w.members.count; ++i) {
@@ -231,7 +227,7 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     for (uint32_t i = 0; i < p->constants.count; ++i) {
         uint32_t tensor = p->constants.data[i].tensor;
         const berth_storage *storage = &p->storages.data[p->storage_of.data[tensor]];
-        if (memory_of(p, storage->owner, BERTH_POOL_CONSTANT) != memory) continue;
+        if (berth_packager__memory(p, storage->place, BERTH_POOL_CONSTANT) != memory) continue;
         uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
         uint32_t at = count < most ? count++ : (uint32_t)most;
         for (; at > 0 && p->tensors.data[largest[at - 1]].size_bytes < size_bytes; --at)
@@ -247,16 +243,22 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     return berth_strbuf_text(&text);
 }
 
-// A memory of constants must fit those of all devices that keep them there.
-static berth_status check_constants(berth_packager *p, uint32_t owner) {
-    uint32_t index = p->target->devices[owner].constant_memory;
-    if (index == p->target->devices[owner].own_memory) return BERTH_OK;
-    const berth_target_memory *memory = &p->target->memories[index];
+// What all pools of a memory need.
+static uint64_t used_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (p->pools.data[i].usage == BERTH_POOL_CONSTANT &&
-            memory_of(p, p->pools.data[i].device, BERTH_POOL_CONSTANT) == index)
+        if (berth_packager__memory(p, p->pool_place.data[i], p->pools.data[i].usage) == memory)
             total += p->pools.data[i].size_bytes;
+    return total;
+}
+
+// A memory of constants must fit those of all devices that keep them there.
+static berth_status check_constants(berth_packager *p, uint32_t place) {
+    uint32_t owner = berth_packager__owner(p, place);
+    uint32_t index = berth_packager__memory(p, place, BERTH_POOL_CONSTANT);
+    if (index == berth_packager__memory(p, place, BERTH_POOL_WORKSPACE)) return BERTH_OK;
+    const berth_target_memory *memory = &p->target->memories[index];
+    uint64_t total = used_bytes(p, index);
     if (total <= memory->budget_bytes) return BERTH_OK;
     p->pipeline->over_device = owner;
     p->pipeline->over_bytes = total - memory->budget_bytes;
@@ -272,19 +274,15 @@ static berth_status check_constants(berth_packager *p, uint32_t owner) {
 }
 
 // What all devices put into a memory must fit it, however many share it.
-static berth_status check_limit(berth_packager *p, uint32_t owner,
+static berth_status check_limit(berth_packager *p, uint32_t place,
                                 const berth_memory_report_pool *values) {
-    uint32_t index = p->target->devices[owner].own_memory;
+    uint32_t index = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
     const berth_target_memory *memory = &p->target->memories[index];
-    uint64_t total = 0;
+    uint64_t total = used_bytes(p, index);
     uint64_t workspace_bytes = values ? p->pools.data[values->pool].size_bytes : 0;
-    for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (berth_packager__owner(p, p->pools.data[i].device) == owner &&
-            memory_of(p, p->pools.data[i].device, p->pools.data[i].usage) == index)
-            total += p->pools.data[i].size_bytes;
     uint64_t limit = memory->budget_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
-    p->pipeline->over_device = owner;
+    p->pipeline->over_device = berth_packager__owner(p, place);
     p->pipeline->over_bytes = total - limit;
     char need[32];
     char have[32];
@@ -295,21 +293,22 @@ static berth_status check_limit(berth_packager *p, uint32_t owner,
         "memory \"%s\" needs %s (%llu bytes) for this model, of which %llu bytes are intermediate "
         "values; its limit is %s.%s%s",
         memory->name, need, (unsigned long long)total, (unsigned long long)workspace_bytes, have,
-        values ? " The largest values at the peak: " : "", values ? describe_peak(p, values) : "");
+        values ? " The largest values at the peak: " : " The largest constants: ",
+        values ? describe_peak(p, values) : describe_constants(p, index));
 }
 
 berth_status berth_packager__plan_memory(berth_packager *p) {
     berth_memory_report_pool *reports =
-        berth_arena_new_array(p->arena, berth_memory_report_pool, p->target->device_count);
+        berth_arena_new_array(p->arena, berth_memory_report_pool, berth_packager__place_count(p));
     p->report->pools = reports;
     find_users(p);
-    for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
-        place_in_row(p, owner, BERTH_POOL_IO);
-        place_in_row(p, owner, BERTH_POOL_CONSTANT);
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
+        place_in_row(p, place, BERTH_POOL_IO);
+        place_in_row(p, place, BERTH_POOL_CONSTANT);
         uint32_t known = p->report->pool_count;
-        BERTH_TRY(place_workspace(p, owner, reports));
-        BERTH_TRY(check_constants(p, owner));
-        BERTH_TRY(check_limit(p, owner, p->report->pool_count > known ? &reports[known] : NULL));
+        BERTH_TRY(place_workspace(p, place, reports));
+        BERTH_TRY(check_constants(p, place));
+        BERTH_TRY(check_limit(p, place, p->report->pool_count > known ? &reports[known] : NULL));
     }
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_storage *storage = &p->storages.data[p->storage_of.data[t]];

@@ -117,7 +117,7 @@ static void move_to_outputs(orderer *o) {
         const access_list *list = &o->lists[from];
         if (node == BERTH_NO_INDEX || p->storages.data[to].usage != BERTH_POOL_IO ||
             p->storages.data[from].usage != BERTH_POOL_WORKSPACE ||
-            p->storages.data[from].owner != p->storages.data[to].owner || list->items.count != 2 ||
+            p->storages.data[from].place != p->storages.data[to].place || list->items.count != 2 ||
             list->items.data[1].node != node || !is_whole(o, reuse->to, to, to_offset) ||
             !is_whole(o, reuse->from, from, from_offset) ||
             p->storages.data[to].size_bytes != p->storages.data[from].size_bytes ||
@@ -143,7 +143,7 @@ static void add_takeovers(orderer *o) {
             o->buffer_of[to] == BERTH_NO_INDEX || !is_whole(o, reuse->from, from, from_offset) ||
             !is_whole(o, reuse->to, to, to_offset) ||
             p->storages.data[from].size_bytes != p->storages.data[to].size_bytes ||
-            p->storages.data[from].owner != p->storages.data[to].owner ||
+            p->storages.data[from].place != p->storages.data[to].place ||
             o->lists[to].items.data[0].node != node)
             continue;
         berth_memory_order_takeover takeover = {node, o->buffer_of[from], o->buffer_of[to]};

@@ -99,12 +99,10 @@ static uint32_t find_conflict(const queuer *q, uint32_t step, uint32_t key, uint
 
 // ---- copies on queues of their own --------------------------------------------------------------
 
-// Whether several devices work in the memory of `owner`.
-static bool is_shared_memory(const berth_packager *p, uint32_t owner) {
-    const berth_target_device *devices = p->target->devices;
-    for (uint32_t d = 0; d < p->target->device_count; ++d)
-        if (d != owner && devices[d].own_memory == devices[owner].own_memory) return true;
-    return false;
+// Whether several devices work there.
+static bool is_shared_memory(const berth_packager *p, uint32_t place) {
+    uint64_t workers = berth_packager__workers(p, place);
+    return (workers & (workers - 1)) != 0;
 }
 
 static const berth_storage *storage_of(const berth_packager *p, uint32_t tensor) {
@@ -116,14 +114,13 @@ static bool may_transfer(const berth_packager *p, uint32_t step) {
     const berth_program_step *s = &p->steps.data[step];
     return s->kind == BERTH_STEP_COPY &&
            !berth_target_is_cores(p->target->devices[s->device].target) &&
-           !is_shared_memory(p, storage_of(p, s->bindings[0])->owner) &&
-           !is_shared_memory(p, storage_of(p, s->bindings[1])->owner);
+           !is_shared_memory(p, storage_of(p, s->bindings[0])->place) &&
+           !is_shared_memory(p, storage_of(p, s->bindings[1])->place);
 }
 
 static uint32_t memory_of(const berth_packager *p, uint32_t tensor) {
     const berth_storage *storage = storage_of(p, tensor);
-    const berth_target_device *device = &p->target->devices[storage->owner];
-    return storage->usage == BERTH_POOL_CONSTANT ? device->constant_memory : device->own_memory;
+    return berth_packager__memory(p, storage->place, storage->usage);
 }
 
 static double copy_ns(const berth_packager *p, const berth_program_step *step) {

@@ -80,7 +80,7 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
     const berth_storage *source = &p->storages.data[from];
     const berth_storage *target = &p->storages.data[to];
     if (from == to || source->usage != BERTH_POOL_WORKSPACE ||
-        target->usage == BERTH_POOL_CONSTANT || source->owner != target->owner ||
+        target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
         !is_whole(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
         count_bindings(p, s, reuse->step, from) != 1 ||
         p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes ||
@@ -120,11 +120,11 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
     if (in_place) apply_reuses(p, &s);
     int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
     uint64_t sum = 0;
-    for (uint32_t owner = 0; owner < p->target->device_count; ++owner) {
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
         memset(change, 0, (p->steps.count + 1) * sizeof(*change));
         for (uint32_t i = 0; i < p->storages.count; ++i) {
             const berth_storage *storage = &p->storages.data[i];
-            if (storage->owner != owner || storage->usage != BERTH_POOL_WORKSPACE ||
+            if (storage->place != place || storage->usage != BERTH_POOL_WORKSPACE ||
                 s.into[i] != BERTH_NO_INDEX || s.first_step[i] == BERTH_NO_INDEX)
                 continue;
             change[s.first_step[i]] += (int64_t)storage->size_bytes;
@@ -156,8 +156,8 @@ static bool may_join(const berth_packager *p, const berth_sharing *s, const bert
         uint32_t part = p->storage_of.data[tensor];
         const berth_storage *storage = &p->storages.data[part];
         if (s->into[part] != BERTH_NO_INDEX || storage->usage != BERTH_POOL_WORKSPACE ||
-            storage->owner != held->owner || part == whole || !is_whole(p, tensor, part, 0) ||
-            joint->offsets[i] % berth_packager__alignment(p, held->owner) != 0)
+            storage->place != held->place || part == whole || !is_whole(p, tensor, part, 0) ||
+            joint->offsets[i] % berth_packager__alignment(p, held->place) != 0)
             return false;
         for (uint32_t k = 0; k < i; ++k)
             if (p->storage_of.data[joint->parts[k]] == part) return false;

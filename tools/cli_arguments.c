@@ -125,7 +125,8 @@ static bool asks_for_help(const char *text) {
 
 // The child's last: what the parent registered for its own end (a leak check, say) is not run here.
 static void end_child(void) {
-    _exit(fflush(stdout) != 0);
+    bool lost = fflush(stdout) != 0;
+    _exit(lost || ferror(stdout));  // longer text than the buffer was written before
 }
 
 void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *state) {

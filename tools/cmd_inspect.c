@@ -206,8 +206,9 @@ static void print_program(const berth_program *program) {
         const berth_program_pool *pool = &program->pools[i];
         char bytes[32];
         berth_format_bytes(pool->size_bytes, bytes);
-        berth_cli_print("memory on %s: %s of %s\n", program->devices[pool->device].name, bytes,
-                        usages[pool->usage]);
+        berth_cli_print("memory on %s", program->devices[pool->device].name);
+        if (strcmp(pool->scope, "global") != 0) berth_cli_print(", scope %s", pool->scope);
+        berth_cli_print(": %s of %s\n", bytes, usages[pool->usage]);
     }
     for (uint32_t i = 0; i < program->executable_count; ++i)
         if (*program->executables[i].external)

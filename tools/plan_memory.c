@@ -2,6 +2,8 @@
 // intermediate values came to share bytes.
 #include "tools/plan_memory.h"
 
+#include <string.h>
+
 #include "tools/cli.h"
 
 static const char *usage_name(berth_pool_usage usage) {
@@ -35,10 +37,12 @@ static json_t *sharers_json(const berth_program *program, const berth_program_po
 static const char *memory_name(const berth_model *model, const berth_program_pool *pool) {
     const berth_multi_target *target = berth_model_target(model);
     const berth_target_device *device = &target->devices[pool->device];
-    return target
-        ->memories[pool->usage == BERTH_POOL_CONSTANT ? device->constant_memory
-                                                      : device->own_memory]
-        .name;
+    uint32_t memory = device->own_memory;
+    if (strcmp(pool->scope, target->memories[memory].scope) != 0)
+        memory = berth_multi_target_memory_of(target, pool->device, pool->scope);
+    else if (pool->usage == BERTH_POOL_CONSTANT)
+        memory = device->constant_memory;
+    return target->memories[memory].name;
 }
 
 static double gap_percent(const berth_program_pool *pool) {
