@@ -9,6 +9,11 @@
 // Writes the program to `path` (complete or not at all). The same program gives the same bytes.
 BERTH_MUST_USE berth_status berth_program_write(const berth_program *program, const char *path);
 
+// The bytes of such a file in memory, in `arena`. Inside berth_arena_try of it or not.
+BERTH_MUST_USE berth_status berth_program_to_memory(const berth_program *program,
+                                                    berth_arena *arena, const void **out_data,
+                                                    size_t *out_size_bytes);
+
 // Opens a program file; everything, the mapping included, belongs to `arena`. The file stays mapped
 // and its constants are used where they are: it must not be written over or cut while in use, or
 // the process gets SIGBUS or reads other constants (berth_program_write puts a new file in its

@@ -229,7 +229,15 @@ static uint64_t place_sections(writer *w, part_list *parts) {
     return offset;
 }
 
-static berth_status write_file(writer *w, const char *path) {
+typedef struct write_call {
+    berth_arena *arena;
+    const berth_program *program;
+    const char *path;  // NULL = to memory, in `into`
+    const berth_secret_key *key;
+    berth_strbuf into;
+} write_call;
+
+static berth_status write_parts(writer *w, write_call *call) {
     part_list parts = {0};
     memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
     w->header.version = BERTH_PROGRAM_VERSION;
@@ -240,15 +248,11 @@ static berth_status write_file(writer *w, const char *path) {
         BERTH_TRY(berth_artifact__sign(parts.data, parts.count, w->key, &signature));
         add_part(w, &parts, &signature, sizeof(signature));
     }
-    return berth_file_write_parts(path, parts.data, parts.count);
+    if (call->path) return berth_file_write_parts(call->path, parts.data, parts.count);
+    for (uint32_t i = 0; i < parts.count; ++i)
+        berth_strbuf_add_n(&call->into, parts.data[i].data, parts.data[i].size_bytes);
+    return BERTH_OK;
 }
-
-typedef struct write_call {
-    berth_arena *arena;
-    const berth_program *program;
-    const char *path;
-    const berth_secret_key *key;
-} write_call;
 
 static berth_status write_body(void *user) {
     write_call *call = user;
@@ -264,7 +268,7 @@ static berth_status write_body(void *user) {
     w->sections[BERTH_SECTION_SIGNATURE] =
         (berth_file_section){.kind = BERTH_SECTION_SIGNATURE | BERTH_SECTION_OPTIONAL,
                              .size_bytes = sizeof(berth_file_signature)};
-    return write_file(w, call->path);
+    return write_parts(w, call);
 }
 
 static berth_status write_program(const berth_program *program, const char *path,
@@ -284,4 +288,32 @@ berth_status berth_program_write(const berth_program *program, const char *path)
 berth_status berth_program_write_signed(const berth_program *program, const char *path,
                                         const berth_secret_key *key) {
     return write_program(program, path, key);
+}
+
+typedef struct memory_call {
+    const berth_program *program;
+    berth_arena *arena;
+    berth_strbuf bytes;
+} memory_call;
+
+// The arena of what is written and that of the result are apart: each has its own way out.
+static berth_status write_memory(void *user) {
+    memory_call *call = user;
+    write_call write = {.program = call->program,
+                        .arena = berth_arena_create_child(call->arena),
+                        .into = berth_strbuf_make(call->arena)};
+    berth_status status = write_body(&write);
+    berth_arena_destroy(write.arena);
+    call->bytes = write.into;
+    return status;
+}
+
+berth_status berth_program_to_memory(const berth_program *program, berth_arena *arena,
+                                     const void **out_data, size_t *out_size_bytes) {
+    BERTH_TRY(berth_program_verify(program));
+    memory_call call = {.program = program, .arena = arena};
+    BERTH_TRY(berth_arena_try(arena, write_memory, &call));
+    *out_data = call.bytes.data;
+    *out_size_bytes = call.bytes.length;
+    return BERTH_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "compiler/cost.h"
 #include "compiler/extend.h"
+#include "compiler/kept_program.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
@@ -290,8 +291,10 @@ static berth_status run_schedule(berth_module *module, berth_pass_context *conte
     return berth_pipeline__schedule(module, main, pipeline_of(context)->options->target);
 }
 
+// What it makes is no part of the module, so that it runs again on a module that was printed after it.
 static berth_status run_package(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
+    context->did_nothing = true;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pipeline__make_units(module, main, pipeline_of(context)));
     return berth_pipeline__package(module, main, pipeline_of(context));
@@ -474,8 +477,29 @@ static berth_status record_target(berth_module *module, const berth_multi_target
     return BERTH_OK;
 }
 
+// A program that the module keeps for this target needs no compiler.
+static berth_status take_kept(job *j, bool *out_taken) {
+    bool stale = false;
+    const berth_program *kept = NULL;
+    *out_taken = false;
+    if (!j->whole || j->options->plan_only || j->options->stop_after) return BERTH_OK;
+    BERTH_TRY(berth_module_kept_program(j->module, &kept, &stale));
+    if (kept && strcmp(kept->target_json, j->options->target->canonical) == 0) {
+        j->pipeline.program = kept;
+        *out_taken = true;
+    } else if (kept || stale) {
+        berth_log_message(j->options->log, BERTH_LOG_INFO,
+                          "the program that the module keeps is for %s: compiled anew",
+                          stale ? "another state of it" : "another target");
+    }
+    return BERTH_OK;
+}
+
 static berth_status run_passes(void *user) {
     job *j = user;
+    bool taken = false;
+    BERTH_TRY(take_kept(j, &taken));
+    if (taken) return BERTH_OK;
     BERTH_TRY(record_target(j->module, j->options->target));
     berth_compile_options planned = *j->options;
     note_devices_without_code(j, &planned);

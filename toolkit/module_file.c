@@ -4,6 +4,7 @@
 
 #include "artifact/file.h"
 #include "base/file.h"
+#include "compiler/kept_program.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"
@@ -43,7 +44,8 @@ static berth_status read_mapped(berth_arena *arena, const char *path, const bert
                                 berth_module_form form, const berth_multi_target *target,
                                 berth_module **out_module) {
     const char *text = (const char *)mapping->data;
-    berth_dialect_registry registry = {.target = target};
+    static const berth_opaque_ops *const opaque[] = {&berth_kept_program_ops, NULL};
+    berth_dialect_registry registry = {.target = target, .opaque_ops = opaque};
     if (form == BERTH_MODULE_JSON)
         BERTH_TRY(berth_module_from_json_text(arena, text, mapping->size_bytes, path, &registry,
                                               out_module));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/kept_program.h"
 #include "ir/emit_c.h"
 #include "ir/json.h"
 #include "ir/pass.h"
@@ -22,6 +23,7 @@ typedef struct opt_command {
     bool json;
     bool emit_json, c;     // --emit
     const char *function;  // --function
+    bool keep;             // --keep-program
 } opt_command;
 
 enum {
@@ -31,7 +33,8 @@ enum {
     key_places,
     key_timing,
     key_emit,
-    key_function
+    key_function,
+    key_keep
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +45,10 @@ static const struct argp_option options[] = {
      "Instances of a function that planning may make, at most 8 (default: 1)", 0},
     {"places", key_places, NULL, 0,
      "In place of the module, print where plan-devices put everything, and why", 0},
+    {"keep-program", key_keep, NULL, 0,
+     "With --passes all: compile, and keep the program in the module, which then runs without a "
+     "compiler",
+     0},
     {"emit", key_emit, "FORM", 0,
      "Print the module as text, json or c: C that rebuilds it with builder calls (default: text)",
      0},
@@ -77,6 +84,8 @@ static bool runs_planner(const opt_command *command) {
 
 static void check_formats(opt_command *command, struct argp_state *state) {
     command->json = command->emit_json || berth_cli_wants_json(&command->cli);
+    if (command->keep && (!command->passes || strcmp(command->passes, "all") != 0))
+        berth_cli_wrong_usage(state, "--keep-program needs all passes: add --passes all");
     if (command->function && !command->c)
         berth_cli_wrong_usage(state,
                               "--function names the function of --emit=c, which is not given");
@@ -153,6 +162,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_places: command->places = true; return 0;
     case key_timing: command->timing = true; return 0;
     case key_emit: parse_emit(command, arg, state); return 0;
+    case key_keep: command->keep = true; return 0;
     case key_function:
         if (!is_identifier(arg))
             berth_cli_wrong_usage(state, "--function takes an identifier of C, not \"%s\"", arg);
@@ -336,6 +346,16 @@ static berth_status load_for_target(const opt_command *command, berth_model_opti
     return parse_target(cli->arena, own ? own : "cpu", &wanted->target_options, out_target);
 }
 
+typedef struct keeper {
+    berth_module *module;
+    const berth_program *program;
+} keeper;
+
+static berth_status keep_program(void *user) {
+    const keeper *k = user;
+    return berth_module_keep_program(k->module, k->program);
+}
+
 static berth_status optimise(void *state) {
     opt_command *command = state;
     berth_model_options model_options;
@@ -350,10 +370,12 @@ static berth_status optimise(void *state) {
     compile.verify = true;
     compile.instruments = &instrument;
     compile.instrument_count = 1;
-    compile.plan_only = true;
+    compile.plan_only = !command->keep;
     compile.resume = command->passes && strcmp(command->passes, "all") == 0;
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
+    keeper keeping = {module, result.program};
+    if (command->keep) BERTH_TRY(berth_arena_try(module->arena, keep_program, &keeping));
     return print_module(command, module, result.plan);
 }
 
