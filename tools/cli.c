@@ -519,6 +519,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .tag_folder = getenv("BERTH_TAGS"),
                                .log = berth_cli_log(cli)};
     out->import.log = berth_cli_log(cli);
+    out->import.default_batch = 1;
     read_dims(cli, out);
     if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));
     bool show = !cli->quiet && isatty(STDERR_FILENO);

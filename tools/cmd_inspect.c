@@ -170,6 +170,7 @@ static berth_status inspect_model(berth_cli_model *cli, bool json) {
     berth_model_options model_options;
     berth_module *module = NULL;
     BERTH_TRY(berth_cli_model_options(cli, false, &model_options));
+    model_options.import.default_batch = 0;  // the model as it is
     BERTH_TRY(berth_module_load(cli->arena, cli->model, &model_options.import, NULL, &module));
     facts f = gather(module, cli->arena);
     if (json)

@@ -360,6 +360,7 @@ static berth_status optimise(void *state) {
     opt_command *command = state;
     berth_model_options model_options;
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
+    model_options.import.default_batch = 0;  // modules may have symbols
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     BERTH_TRY(load_for_target(command, &model_options, &module, &target));

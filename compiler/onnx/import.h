@@ -26,6 +26,10 @@ typedef struct berth_import_options {
     uint32_t dim_count;
     const berth_input_binding *inputs;
     uint32_t input_count;
+    // > 0: dimensions of the inputs that nothing fixes and that look like a batch get this extent, and
+    // a note says so. Such a dimension is the first of every input that has it, and of one with more
+    // dimensions.
+    int64_t default_batch;
     berth_log log;  // warnings: what the model or the inputs say of themselves is not so
 } berth_import_options;
 

@@ -143,6 +143,36 @@ static berth_status no_such_input(onnx_importer *im, const onnx_graph *graph, co
                              im->file, name, berth_strbuf_text(&names));
 }
 
+// Whether a dimension is the first one wherever inputs have it, and somewhere not the only one.
+static bool is_batch_like(const onnx_graph *graph, const char *name) {
+    bool among_others = false;
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        const onnx_value *value = &graph->inputs.data[i];
+        for (uint32_t d = 0; d < value->dims.count; ++d) {
+            if (value->dims.data[d].known || strcmp(value->dims.data[d].param, name) != 0) continue;
+            if (d > 0) return false;
+            among_others |= value->dims.count > 1;
+        }
+    }
+    return among_others;
+}
+
+static void default_batches(onnx_importer *im, const onnx_graph *graph, const onnx_scope *fixed) {
+    for (uint32_t i = 0; i < graph->inputs.count; ++i) {
+        const onnx_value *value = &graph->inputs.data[i];
+        const onnx_dim *dim = value->dims.count ? &value->dims.data[0] : NULL;
+        if (!dim || dim->known || !*dim->param || dim_of(im, dim->param) ||
+            binding_of(im, value->name) || !is_batch_like(graph, dim->param) ||
+            onnx_scope_find_here(fixed, berth_module_intern(im->module, value->name)) != BERTH_NONE)
+            continue;
+        berth_vec_push(im->scratch, &im->dims,
+                       (berth_dim_binding){dim->param, im->options->default_batch});
+        berth_log_message(im->options->log, BERTH_LOG_INFO,
+                          "dimension %s of the inputs is taken as %lld", dim->param,
+                          (long long)im->options->default_batch);
+    }
+}
+
 // Initializers must be in im->scope already: an input with an initializer is not an input.
 berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                const onnx_scope *fixed) {
@@ -169,6 +199,7 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
             return no_such_input(im, graph, input->name);
         BERTH_TRY(bind_input(im, value, &input->tensor));
     }
+    if (im->options->default_batch > 0) default_batches(im, graph, fixed);
     return BERTH_OK;
 }
 

@@ -129,8 +129,13 @@ Test(command, bad_targets_and_pins) {
                     " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
                     1, "pin 1 on the command line");
     berth_run_fails(
-        "plan " DIGITS, 1,
+        "opt " DIGITS " --passes all", 1,
         "\"image\" f32[batch,1,8,8]; give the inputs, or their extents, as in --dim batch=1\n");
+    const result *r = berth_run("plan " DIGITS);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert(strstr(r->err, "note: dimension batch of the inputs is taken as 1"), "%s", r->err);
+    r = berth_run("run " DIGITS " --input image=examples/digits/test_images.npy");
+    cr_assert(strstr(r->err, "is taken as 1") == NULL, "%s", r->err);
     berth_run_fails("plan " DIGITS " --dim image.0=2 --dim batch=3", 1,
                     "given twice, as 2 and as 3");
     berth_run_fails("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");

@@ -573,3 +573,47 @@ Test(import, functions_are_inlined) {
                      "caller/inner");
     finish(&i);
 }
+
+static void say(void *user, berth_log_level level, const char *message) {
+    (void)level;
+    snprintf(user, 256, "%s", message);
+}
+
+// What looks like a batch gets the default; what does not, or is fixed, does not.
+Test(import, default_batch) {
+    const int64_t open[3] = {SYMBOL(0), SYMBOL(1), 4}, flat[1] = {SYMBOL(2)};
+    const int64_t second[2] = {4, SYMBOL(3)}, first[2] = {SYMBOL(3), 4}, unnamed[2] = {QUESTION, 4};
+    pb graph = {.size = 0};
+    graph_input(&graph, "a", 3, open);
+    graph_input(&graph, "b", 1, flat);
+    graph_input(&graph, "c", 2, second);
+    graph_input(&graph, "d", 2, first);
+    graph_input(&graph, "e", 2, unnamed);
+    graph_output(&graph, "y", 3, open);
+    graph_node1(&graph, "Relu", "", "a", "", "y");
+    pb model = model_of(&graph, 13);
+    char said[256] = "";
+    berth_import_options options = {.default_batch = 7, .log = {say, said}};
+    imported i = import_with(&model, &options);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_region *root = &i.graph->regions.data[0];
+    const berth_type *types[5];
+    for (int k = 0; k < 5; ++k)
+        types[k] = berth_type_get(i.module, i.graph->values.data[root->params.data[k]].type);
+    cr_expect_eq(types[0]->dims[0], 7);
+    cr_expect(berth_dim_is_symbol(types[0]->dims[1]), "the second dimension is none");
+    cr_expect(berth_dim_is_symbol(types[1]->dims[0]), "a lone dimension is none");
+    cr_expect(berth_dim_is_symbol(types[2]->dims[1]));
+    cr_expect(berth_dim_is_symbol(types[3]->dims[0]), "it is the second one of another input");
+    cr_expect_eq(types[4]->dims[0], 7);
+    cr_expect_str_eq(said, "dimension e.0 of the inputs is taken as 7");
+    finish(&i);
+
+    berth_dim_binding dim = {"N0", 3};
+    options.dims = &dim;
+    options.dim_count = 1;
+    i = import_with(&model, &options);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(berth_type_get(i.module, i.graph->values.data[0].type)->dims[0], 3);
+    finish(&i);
+}
