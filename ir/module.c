@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/dim.h"
 #include "ir/layout.h"
 #include "ir/text/literal.h"
 #include "target/virtual_device.h"
@@ -169,6 +170,9 @@ void berth_shape_print(const berth_module *module, int rank, const int64_t *dims
         if (i) berth_strbuf_add(buffer, ",");
         if (dims[i] == BERTH_DIM_UNKNOWN)
             berth_strbuf_add(buffer, "?");
+        else if (berth_dim_is_expression(module, dims[i]) &&
+                 !strchr(berth_module_str(module, berth_dim_symbol_name(dims[i])), '\''))
+            berth_dim_print(module, dims[i], buffer);
         else if (berth_dim_is_symbol(dims[i]))
             berth_text__add_name(buffer, berth_module_str(module, berth_dim_symbol_name(dims[i])));
         else

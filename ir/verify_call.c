@@ -1,5 +1,8 @@
 #include "ir/verify_call.h"
 
+#include <string.h>
+
+#include "ir/dim.h"
 #include "ir/external.h"
 #include "ir/tensor_fn.h"
 
@@ -79,9 +82,24 @@ static void of_callee(const berth_module *module, berth_func_id callee, const be
     }
 }
 
+static int64_t bound_to(void *user, const char *symbol) {
+    const matcher *m = user;
+    for (uint32_t i = 0; i < m->bindings.count; ++i) {
+        berth_str_id name = berth_dim_symbol_name(m->bindings.data[i].symbol);
+        if (strcmp(berth_module_str(m->module, name), symbol) == 0)
+            return m->bindings.data[i].extent;
+    }
+    return BERTH_DIM_UNKNOWN;
+}
+
+// A symbol gets its extent where it first stands alone; expressions are computed from these.
 static bool same_extent(matcher *m, int64_t wanted, int64_t given) {
+    int64_t extent = 0;
     if (wanted == BERTH_DIM_UNKNOWN || berth_dim_is_symbol(given)) return true;
     if (!berth_dim_is_symbol(wanted)) return wanted == given;
+    if (berth_dim_is_expression(m->module, wanted))
+        return !berth_dim_evaluate(m->module, wanted, bound_to, m, m->arena, &extent) ||
+               extent == given;
     for (uint32_t i = 0; i < m->bindings.count; ++i)
         if (m->bindings.data[i].symbol == wanted) return m->bindings.data[i].extent == given;
     berth_vec_push(m->arena, &m->bindings, (binding){wanted, given});

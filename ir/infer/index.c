@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/dim.h"
 #include "ir/infer/internal.h"
 
 // ---- slice ----
@@ -35,6 +36,26 @@ static berth_status read_slice(const berth_infer *x, slice_lists *lists) {
     return BERTH_OK;
 }
 
+// Elements of a slice of a symbolic extent N. Numbers from 0 count from the start, others from the
+// end; an end beyond all is N.
+static int64_t sliced_symbol(const berth_infer *x, int64_t dim, int64_t start, int64_t end,
+                             int64_t step) {
+    berth_module *m = x->module;
+    bool to_end = end >= INT32_MAX,
+         far = start > INT32_MAX || start < -INT32_MAX || end < -INT32_MAX;
+    int64_t count = BERTH_DIM_UNKNOWN;
+    if (far) return BERTH_DIM_UNKNOWN;
+    if (start >= 0 && to_end)  // all but the first
+        count = berth_dim_combine(m, BERTH_DIM_MAX, berth_dim_scale(m, dim, 1, -start), 0);
+    else if (start >= 0 && end < 0)  // all but the first and the last
+        count = berth_dim_combine(m, BERTH_DIM_MAX, berth_dim_scale(m, dim, 1, end - start), 0);
+    else if (start < 0 && to_end)  // the last
+        count = berth_dim_combine(m, BERTH_DIM_MIN, dim, -start);
+    else if (start == 0)  // the first
+        count = berth_dim_combine(m, BERTH_DIM_MIN, dim, end);
+    return step == 1 ? count : berth_dim_combine(m, BERTH_DIM_CEILDIV, count, step);
+}
+
 berth_status berth_infer__slice(berth_infer *x) {
     berth_type in = berth_infer__in(x, 0);
     slice_lists l;
@@ -58,8 +79,14 @@ berth_status berth_infer__slice(berth_infer *x) {
         bool whole = l.starts.known && l.ends.known && l.starts.values[i] == 0 && step == 1 &&
                      l.ends.values[i] >= INT32_MAX;
         if (whole) continue;  // keeps a symbol
-        bool known = in.dims[axis] >= 0 && l.starts.known && l.ends.known && step != 0;
+        bool fixed = l.starts.known && l.ends.known && step != 0;
+        bool known = in.dims[axis] >= 0 && fixed;
         int64_t first = 0;
+        if (in.dims[axis] < 0 && fixed && step > 0) {
+            in.dims[axis] =
+                sliced_symbol(x, in.dims[axis], l.starts.values[i], l.ends.values[i], step);
+            continue;
+        }
         in.dims[axis] = known ? berth_slice_axis(in.dims[axis], l.starts.values[i],
                                                  l.ends.values[i], step, &first)
                               : BERTH_DIM_UNKNOWN;
@@ -94,7 +121,7 @@ berth_status berth_infer__pad(berth_infer *x) {
         int64_t end = pads.values[count + i];
         if (begin == 0 && end == 0) continue;
         if (in.dims[axis] < 0) {
-            in.dims[axis] = BERTH_DIM_UNKNOWN;
+            in.dims[axis] = berth_dim_scale(x->module, in.dims[axis], 1, begin + end);
             continue;
         }
         if (__builtin_add_overflow(in.dims[axis], begin, &in.dims[axis]) ||
@@ -234,6 +261,16 @@ static berth_status resize_axes(const berth_infer *x, int rank, int *axes, int *
     return BERTH_OK;
 }
 
+// floor(symbol * scale), where that is exact.
+static int64_t scaled_symbol(const berth_infer *x, int64_t dim, double scale) {
+    double inverse = 1 / scale;
+    if (scale == floor(scale) && scale <= INT32_MAX)
+        return berth_dim_scale(x->module, dim, (int64_t)scale, 0);
+    if (inverse == floor(inverse) && inverse <= INT32_MAX && inverse * scale == 1)
+        return berth_dim_combine(x->module, BERTH_DIM_FLOORDIV, dim, (int64_t)inverse);
+    return BERTH_DIM_UNKNOWN;
+}
+
 // The region of tf_crop_and_resize takes no part: ONNX's reference, its shape inference and its
 // test data scale the whole extent, though the operator's text multiplies by the region's length.
 static berth_status resize_by_scales(const berth_infer *x, const berth_tensor *scales,
@@ -247,7 +284,7 @@ static berth_status resize_by_scales(const berth_infer *x, const berth_tensor *s
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "scale %d is not positive", i);
         int64_t *dim = &dims[axes[i]];
         if (*dim < 0) {
-            if (scale != 1) *dim = BERTH_DIM_UNKNOWN;
+            *dim = scaled_symbol(x, *dim, scale);
             continue;
         }
         double extent = floor((double)*dim * scale);

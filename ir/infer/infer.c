@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/dim.h"
 #include "ir/extend.h"
 #include "ir/infer/internal.h"
 
@@ -146,20 +147,23 @@ void berth_infer__set_unknown(berth_infer *x, uint32_t output, berth_dtype dtype
 
 berth_status berth_infer__product(const berth_infer *x, const int64_t *dims, int count,
                                   int64_t *out_product) {
-    int64_t product = 1;
+    int64_t product = 1, symbols = 1;
     bool symbol = false;
     bool zero = false;
     for (int i = 0; i < count; ++i) {
         if (dims[i] == 0) {
             zero = true;
         } else if (berth_dim_is_symbol(dims[i])) {
+            symbols = berth_dim_combine(x->module, BERTH_DIM_MUL, symbols, dims[i]);
             symbol = true;
         } else if (__builtin_mul_overflow(product, dims[i], &product)) {
             return berth_infer__fail(x, BERTH_OUT_OF_RANGE,
                                      "the product of the extents overflows 64 bits");
         }
     }
-    *out_product = zero ? 0 : symbol ? BERTH_DIM_UNKNOWN : product;
+    *out_product = zero     ? 0
+                   : symbol ? berth_dim_combine(x->module, BERTH_DIM_MUL, symbols, product)
+                            : product;
     return BERTH_OK;
 }
 

@@ -131,7 +131,8 @@ static berth_status conv_types(berth_infer *x, conv_operands at, berth_dtype dty
     int64_t dims[BERTH_MAX_RANK] = {in.dims[0], weights.dims[0]};
     if (transposed)
         dims[1] = weights.dims[1] >= 0 ? weights.dims[1] * window.group : BERTH_DIM_UNKNOWN;
-    for (int i = 0; i < window.spatial; ++i) dims[2 + i] = window.output[i];
+    for (int i = 0; i < window.spatial; ++i)
+        dims[2 + i] = berth_infer__window_extent(x, &window, i);
     berth_infer__set(x, 0, dtype, in.rank, dims);
     return BERTH_OK;
 }

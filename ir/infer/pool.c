@@ -1,5 +1,37 @@
 // Pooling, regions of interest, layer_normalization.
+#include <string.h>
+
+#include "ir/dim.h"
 #include "ir/infer/internal.h"
+
+static int64_t transposed_extent(const berth_infer *x, const berth_window *w, int i, int64_t span,
+                                 bool same) {
+    if (same) return berth_dim_scale(x->module, w->input[i], w->strides[i], 0);
+    return berth_dim_scale(x->module, w->input[i], w->strides[i],
+                           w->output_padding[i] + span - w->strides[i] - w->pads_begin[i] -
+                               w->pads_end[i]);
+}
+
+int64_t berth_infer__window_extent(const berth_infer *x, const berth_window *w, int i) {
+    berth_module *m = x->module;
+    int64_t in = w->input[i], stride = w->strides[i];
+    if (w->output[i] != BERTH_DIM_UNKNOWN || !berth_dim_is_symbol(in) || w->kernel[i] < 0)
+        return w->output[i];
+    int64_t span = (w->kernel[i] - 1) * w->dilations[i] + 1;
+    bool same = strncmp(berth_attrs_string(m, &x->op->attrs, "auto_pad", "NOTSET"), "SAME", 4) == 0;
+    if (x->op->kind == BERTH_OP_CONV_TRANSPOSE || x->op->kind == BERTH_OP_MAX_UNPOOL)
+        return transposed_extent(x, w, i, span, same);
+    if (same) return berth_dim_combine(m, BERTH_DIM_CEILDIV, in, stride);
+    int64_t room = berth_dim_scale(m, in, 1, w->pads_begin[i] + w->pads_end[i] - span);
+    berth_dim_op rounded = w->ceil_mode ? BERTH_DIM_CEILDIV : BERTH_DIM_FLOORDIV;
+    int64_t count = berth_dim_scale(m, berth_dim_combine(m, rounded, room, stride), 1, 1);
+    if (!w->ceil_mode) return count;
+    // No window begins behind the input; one at most would.
+    if (w->pads_end[i] > span) return BERTH_DIM_UNKNOWN;
+    int64_t most = berth_dim_combine(m, BERTH_DIM_CEILDIV,
+                                     berth_dim_scale(m, in, 1, w->pads_begin[i]), stride);
+    return berth_dim_combine(m, BERTH_DIM_MIN, count, most);
+}
 
 berth_status berth_infer__pool(berth_infer *x) {
     berth_type in = berth_infer__in(x, 0);
@@ -11,7 +43,8 @@ berth_status berth_infer__pool(berth_infer *x) {
     }
     BERTH_TRY(berth_infer__at(
         x, berth_window_resolve(x->module, x->op, in.dims, in.rank, NULL, &window)));
-    for (int i = 0; i < window.spatial; ++i) in.dims[2 + i] = window.output[i];
+    for (int i = 0; i < window.spatial; ++i)
+        in.dims[2 + i] = berth_infer__window_extent(x, &window, i);
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     berth_infer__set(x, 1, BERTH_DTYPE_I64, in.rank, in.dims);
     return BERTH_OK;
@@ -47,7 +80,8 @@ berth_status berth_infer__max_unpool(berth_infer *x) {
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "extent %d is negative", i);
         in.dims[i] = shape.values[i];
     }
-    for (int i = 0; i < window.spatial && !shape.known; ++i) in.dims[2 + i] = window.output[i];
+    for (int i = 0; i < window.spatial && !shape.known; ++i)
+        in.dims[2 + i] = berth_infer__window_extent(x, &window, i);
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     return BERTH_OK;
 }

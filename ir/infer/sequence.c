@@ -1,11 +1,10 @@
 // Recurrent and spectral operations.
+#include "ir/dim.h"
 #include "ir/infer/internal.h"
 
-// A constant times an extent that may be unknown.
-static int64_t times(int64_t factor, int64_t extent) {
-    int64_t product = 0;
-    if (extent < 0 || __builtin_mul_overflow(factor, extent, &product)) return BERTH_DIM_UNKNOWN;
-    return product;
+// A constant times an extent that may be a symbol.
+static int64_t times(const berth_infer *x, int64_t factor, int64_t extent) {
+    return factor < 0 ? BERTH_DIM_UNKNOWN : berth_dim_scale(x->module, extent, factor, 0);
 }
 
 // Operand `index`, where it is given, has these extents.
@@ -28,7 +27,7 @@ typedef struct rnn_extents {
 
 // W, R, B, sequence lengths, first states and peepholes fit each other.
 static berth_status check_rnn(const berth_infer *x, const rnn_extents *e) {
-    int64_t rows = times(e->gates, e->hidden);
+    int64_t rows = times(x, e->gates, e->hidden);
     int64_t first = e->batch_first ? e->batch : e->directions;
     int64_t second = e->batch_first ? e->directions : e->batch;
     const struct {
@@ -37,11 +36,11 @@ static berth_status check_rnn(const berth_infer *x, const rnn_extents *e) {
         int64_t dims[3];
     } wanted[] = {{"input weights W", 3, {e->directions, rows, e->width}},
                   {"recurrence weights R", 3, {e->directions, rows, e->hidden}},
-                  {"bias B", 2, {e->directions, times(2, rows)}},
+                  {"bias B", 2, {e->directions, times(x, 2, rows)}},
                   {"sequence lengths", 1, {e->batch}},
                   {"initial hidden state", 3, {first, second, e->hidden}},
                   {"initial cell state", 3, {first, second, e->hidden}},
-                  {"peepholes P", 2, {e->directions, times(3, e->hidden)}}};
+                  {"peepholes P", 2, {e->directions, times(x, 3, e->hidden)}}};
     if (berth_infer__has(x, 4)) BERTH_TRY(berth_infer__want_dtype(x, 4, BERTH_DTYPE_I32));
     for (uint32_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
         if (i + 1 != 4 && berth_infer__has(x, i + 1))
@@ -103,8 +102,9 @@ static berth_status number(const berth_infer *x, uint32_t operand, int64_t fallb
     return BERTH_OK;
 }
 
-static int64_t half_spectrum(int64_t length) {
-    return length < 0 ? BERTH_DIM_UNKNOWN : length / 2 + 1;
+static int64_t half_spectrum(const berth_infer *x, int64_t length) {
+    return berth_dim_scale(x->module, berth_dim_combine(x->module, BERTH_DIM_FLOORDIV, length, 2),
+                           1, 1);
 }
 
 berth_status berth_infer__dft(berth_infer *x) {
@@ -122,9 +122,9 @@ berth_status berth_infer__dft(berth_infer *x) {
     bool onesided = berth_infer__int(x, "onesided", 0) != 0;
     bool to_real = onesided && berth_infer__int(x, "inverse", 0) != 0;  // from half a spectrum
     int64_t extent = in.dims[axis];
-    if (to_real) extent = extent < 1 ? BERTH_DIM_UNKNOWN : times(2, extent - 1);
+    if (to_real) extent = extent < 1 ? BERTH_DIM_UNKNOWN : times(x, 2, extent - 1);
     BERTH_TRY(number(x, 1, extent, &in.dims[axis]));
-    if (onesided && !to_real) in.dims[axis] = half_spectrum(in.dims[axis]);
+    if (onesided && !to_real) in.dims[axis] = half_spectrum(x, in.dims[axis]);
     in.dims[in.rank - 1] = to_real ? 1 : 2;
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     return BERTH_OK;
@@ -145,8 +145,15 @@ berth_status berth_infer__stft(berth_infer *x) {
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                  "a frame (%lld) is longer than the signal (%lld)",
                                  (long long)length, (long long)samples);
-    if (samples >= 0 && step > 0 && length >= 0) dims[1] = (samples - length) / step + 1;
-    if (berth_infer__int(x, "onesided", 1)) dims[2] = half_spectrum(length);
+    if (samples >= 0 && step > 0 && length >= 0)
+        dims[1] = (samples - length) / step + 1;
+    else if (step > 0 && length >= 0)
+        dims[1] = berth_dim_scale(x->module,
+                                  berth_dim_combine(x->module, BERTH_DIM_FLOORDIV,
+                                                    berth_dim_scale(x->module, samples, 1, -length),
+                                                    step),
+                                  1, 1);
+    if (berth_infer__int(x, "onesided", 1)) dims[2] = half_spectrum(x, length);
     berth_infer__set(x, 0, in.dtype, 4, dims);
     return BERTH_OK;
 }
@@ -156,7 +163,7 @@ berth_status berth_infer__mel_weight_matrix(berth_infer *x) {
     int64_t length = 0;
     BERTH_TRY(number(x, 0, 0, &bins));
     BERTH_TRY(number(x, 1, 0, &length));
-    int64_t dims[2] = {half_spectrum(length), bins};
+    int64_t dims[2] = {half_spectrum(x, length), bins};
     berth_infer__set(x, 0, berth_infer__dtype(x, "output_datatype", BERTH_DTYPE_F32), 2, dims);
     return BERTH_OK;
 }

@@ -1,6 +1,7 @@
 // Extents given by an operand: shape arithmetic is followed backwards from the operand to constants
 // and shape_of, so that symbolic dimensions survive it (batch → shape_of → gather → concat →
 // reshape).
+#include "ir/dim.h"
 #include "ir/infer/internal.h"
 
 #define MAX_STEPS 256  // per question: shared subexpressions are visited once per use
@@ -104,21 +105,21 @@ static void from_slice(tracer *t, const berth_op *op, berth_infer_ints *out) {
         out->values[out->count++] = data.values[i];
 }
 
-static int64_t combine(berth_op_kind kind, int64_t a, int64_t b) {
-    int64_t result = BERTH_DIM_UNKNOWN;
-    if (kind == BERTH_OP_MUL && (a == 1 || b == 1)) return a == 1 ? b : a;
-    if (kind != BERTH_OP_MUL && kind != BERTH_OP_DIV && b == 0) return a;
-    if (kind == BERTH_OP_DIV && b == 1) return a;
-    if (a < 0 || b < 0) return BERTH_DIM_UNKNOWN;
-    bool overflow = false;
-    switch (kind) {
-    case BERTH_OP_ADD: overflow = __builtin_add_overflow(a, b, &result); break;
-    case BERTH_OP_SUB: result = a - b; break;
-    case BERTH_OP_MUL: overflow = __builtin_mul_overflow(a, b, &result); break;
-    case BERTH_OP_DIV: return b ? a / b : BERTH_DIM_UNKNOWN;
-    default: return BERTH_DIM_UNKNOWN;
+// Entries are extents, symbols, or the number -1, which is the only one below 0 that there is.
+static int64_t combine(const tracer *t, berth_op_kind kind, int64_t a, int64_t b) {
+    berth_module *m = t->x->module;
+    if (a == BERTH_DIM_UNKNOWN || b == BERTH_DIM_UNKNOWN) return BERTH_DIM_UNKNOWN;
+    if (a == -1 || b == -1) {
+        if (kind == BERTH_OP_ADD && a != b) return berth_dim_scale(m, a == -1 ? b : a, 1, -1);
+        if (kind == BERTH_OP_SUB && a != b && b == -1) return berth_dim_scale(m, a, 1, 1);
+        return (kind == BERTH_OP_MUL || kind == BERTH_OP_DIV) && b == 1 ? a : BERTH_DIM_UNKNOWN;
     }
-    return overflow || result < 0 ? BERTH_DIM_UNKNOWN : result;
+    switch (kind) {
+    case BERTH_OP_ADD: return berth_dim_combine(m, BERTH_DIM_ADD, a, b);
+    case BERTH_OP_SUB: return berth_dim_combine(m, BERTH_DIM_SUB, a, b);
+    case BERTH_OP_MUL: return berth_dim_combine(m, BERTH_DIM_MUL, a, b);
+    default: return berth_dim_combine(m, BERTH_DIM_FLOORDIV, a, b);
+    }
 }
 
 static void from_arithmetic(tracer *t, const berth_op *op, berth_infer_ints *out) {
@@ -130,7 +131,7 @@ static void from_arithmetic(tracer *t, const berth_op *op, berth_infer_ints *out
     *out = (berth_infer_ints){.known = true, .count = a.count == 1 ? b.count : a.count};
     for (int i = 0; i < out->count; ++i)
         out->values[i] =
-            combine(op->kind, a.values[a.count == 1 ? 0 : i], b.values[b.count == 1 ? 0 : i]);
+            combine(t, op->kind, a.values[a.count == 1 ? 0 : i], b.values[b.count == 1 ? 0 : i]);
 }
 
 static void trace(tracer *t, berth_value_id value, berth_infer_ints *out) {

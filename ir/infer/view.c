@@ -1,5 +1,6 @@
 // Views and other rearrangements of whole dimensions: reshape, flatten, squeeze, unsqueeze,
 // transpose, expand, tile, concat, split, depth/space.
+#include "ir/dim.h"
 #include "ir/infer/internal.h"
 
 berth_status berth_infer__identity(berth_infer *x) {
@@ -44,8 +45,7 @@ static berth_status deduce_extent(const berth_infer *x, const berth_type *in, co
     BERTH_TRY(berth_infer__product(x, left, left_count, &total));
     BERTH_TRY(berth_infer__product(x, right, right_count, &divisor));
     *out_extent = BERTH_DIM_UNKNOWN;
-    if (divisor < 0) return BERTH_OK;
-    if (total >= 0) {
+    if (divisor >= 0 && total >= 0) {
         if (divisor == 0 ? total != 0 : total % divisor != 0)
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                      "%lld elements do not divide into groups of %lld",
@@ -53,17 +53,7 @@ static berth_status deduce_extent(const berth_infer *x, const berth_type *in, co
         *out_extent = divisor == 0 ? 0 : total / divisor;
         return BERTH_OK;
     }
-    int64_t symbol = 0;  // one symbol times what the rest divides away
-    int64_t factor = 1;
-    for (int i = 0; i < left_count; ++i) {
-        if (berth_dim_is_symbol(left[i])) {
-            if (symbol) return BERTH_OK;
-            symbol = left[i];
-        } else {
-            factor *= left[i];
-        }
-    }
-    if (factor == divisor) *out_extent = symbol;
+    *out_extent = berth_dim_combine(x->module, BERTH_DIM_FLOORDIV, total, divisor);
     return BERTH_OK;
 }
 
@@ -138,12 +128,6 @@ berth_status berth_infer__flatten(berth_infer *x) {
         const int64_t *first = part ? in.dims + axis : in.dims;
         int count = part ? in.rank - (int)axis : (int)axis;
         BERTH_TRY(berth_infer__product(x, first, count, &dims[part]));
-        if (dims[part] == BERTH_DIM_UNKNOWN) {  // one symbol among ones is still that symbol
-            int64_t symbol = 1;
-            for (int i = 0; i < count; ++i)
-                if (first[i] != 1) symbol = symbol == 1 ? first[i] : BERTH_DIM_UNKNOWN;
-            dims[part] = symbol;
-        }
     }
     berth_infer__set(x, 0, in.dtype, 2, dims);
     return BERTH_OK;
@@ -308,7 +292,7 @@ berth_status berth_infer__concat(berth_infer *x) {
                 BERTH_TRY(
                     berth_infer__merge_dim(x, "concatenated tensors", dims[d], extent, &dims[d]));
             } else if (dims[d] < 0 || extent < 0) {
-                dims[d] = extent == 0 ? dims[d] : dims[d] == 0 ? extent : BERTH_DIM_UNKNOWN;
+                dims[d] = berth_dim_combine(x->module, BERTH_DIM_ADD, dims[d], extent);
             } else if (__builtin_add_overflow(dims[d], extent, &dims[d])) {
                 return berth_infer__fail(x, BERTH_OUT_OF_RANGE, "the result is too long");
             }
@@ -370,9 +354,11 @@ static berth_status block_size(const berth_infer *x, int64_t *out_size) {
     return berth_infer__want_rank(x, 0, 4, 4);
 }
 
-static int64_t scaled(int64_t dim, int64_t factor, int64_t divisor) {
+static int64_t scaled(const berth_infer *x, int64_t dim, int64_t factor, int64_t divisor) {
     int64_t product = 0;
-    if (dim < 0) return BERTH_DIM_UNKNOWN;
+    if (dim < 0)
+        return berth_dim_combine(x->module, BERTH_DIM_FLOORDIV,
+                                 berth_dim_scale(x->module, dim, factor, 0), divisor);
     return __builtin_mul_overflow(dim, factor, &product) ? INT64_MAX : product / divisor;
 }
 
@@ -388,8 +374,8 @@ berth_status berth_infer__depth_to_space(berth_infer *x) {
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                  "%lld channels are not a multiple of %lld squared",
                                  (long long)in.dims[1], (long long)b);
-    int64_t dims[4] = {in.dims[0], scaled(in.dims[1], 1, b * b), scaled(in.dims[2], b, 1),
-                       scaled(in.dims[3], b, 1)};
+    int64_t dims[4] = {in.dims[0], scaled(x, in.dims[1], 1, b * b), scaled(x, in.dims[2], b, 1),
+                       scaled(x, in.dims[3], b, 1)};
     berth_infer__set(x, 0, in.dtype, 4, dims);
     return BERTH_OK;
 }
@@ -407,8 +393,8 @@ berth_status berth_infer__space_to_depth(berth_infer *x) {
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                      "extent %lld is not a multiple of the block size %lld",
                                      (long long)in.dims[i], (long long)b);
-    int64_t dims[4] = {in.dims[0], scaled(in.dims[1], b * b, 1), scaled(in.dims[2], 1, b),
-                       scaled(in.dims[3], 1, b)};
+    int64_t dims[4] = {in.dims[0], scaled(x, in.dims[1], b * b, 1), scaled(x, in.dims[2], 1, b),
+                       scaled(x, in.dims[3], 1, b)};
     berth_infer__set(x, 0, in.dtype, 4, dims);
     return BERTH_OK;
 }

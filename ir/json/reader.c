@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "ir/device_names.h"
+#include "ir/dim.h"
 #include "ir/text/metas.h"
 
 // ---- messages -----------------------------------------------------------------------------------
@@ -156,6 +157,12 @@ static berth_status read_dim(berth_json_reader *r, const json_t *value, int64_t 
         return *out >= 0 ? BERTH_OK : berth_json_expected(r, NULL, "an extent");
     }
     BERTH_TRY(berth_json_read_text(r, value, &name));
+    if (*name == '=') {
+        berth_status status = berth_dim_parse(r->module, name + 1, strlen(name + 1), out);
+        bool fine = status == BERTH_OK;
+        berth_status_free(status);
+        return fine ? BERTH_OK : berth_json_expected(r, NULL, "a dimension after '='");
+    }
     *out = berth_dim_symbol(berth_module_intern(r->module, name));
     return BERTH_OK;
 }

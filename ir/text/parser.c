@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ir/device_names.h"
+#include "ir/dim.h"
 #include "ir/text/literal.h"
 
 // ---- tokens -------------------------------------------------------------------------------------
@@ -196,18 +197,50 @@ berth_status berth_text_parse_string(berth_text_parser *p, const char **out_text
 
 // ---- types --------------------------------------------------------------------------------------
 
+static bool goes_on(const berth_text_parser *p, int depth) {
+    if (p->token.kind == BERTH_TOKEN_END || p->token.kind == BERTH_TOKEN_BAD) return false;
+    return depth > 0 || (!berth_text_is(p, ",") && !berth_text_is(p, "]"));
+}
+
+// "2*N+1": from the token `start`, the first of which was read, to the next comma or bracket.
+static berth_status parse_expression(berth_text_parser *p, const berth_token *start,
+                                     int64_t *out_dim) {
+    const char *end = start->text + start->length;
+    int depth = start->kind == BERTH_TOKEN_PUNCT && *start->text == '(';
+    for (; goes_on(p, depth); berth_text_next(p)) {
+        depth += berth_text_is(p, "(") - berth_text_is(p, ")");
+        end = p->token.text + p->token.length;
+    }
+    berth_status status =
+        berth_dim_parse(p->module, start->text, (size_t)(end - start->text), out_dim);
+    if (!status) return BERTH_OK;
+    berth_status placed = berth_text_error(p, start, "%s", berth_status_message(status));
+    berth_status_free(status);
+    return placed;
+}
+
 static berth_status parse_dim(berth_text_parser *p, int64_t *out_dim) {
     const char *name = NULL;
+    const berth_token start = p->token;
     if (berth_text_accept(p, "?")) {
         *out_dim = BERTH_DIM_UNKNOWN;
         return BERTH_OK;
     }
-    if (p->token.kind == BERTH_TOKEN_INT) return berth_text_parse_int(p, out_dim);
-    if (p->token.kind != BERTH_TOKEN_WORD && p->token.kind != BERTH_TOKEN_STRING)
+    if (p->token.kind == BERTH_TOKEN_INT) {
+        BERTH_TRY(berth_text_parse_int(p, out_dim));
+        return goes_on(p, 0) ? parse_expression(p, &start, out_dim) : BERTH_OK;
+    }
+    bool named = p->token.kind == BERTH_TOKEN_WORD || p->token.kind == BERTH_TOKEN_STRING;
+    if (!named && !berth_text_is(p, "(") && !berth_text_is(p, "-"))
         return berth_text_expected(p, "an extent, a symbol or '?'");
-    BERTH_TRY(berth_text_token_text(p, &p->token, &name));
-    *out_dim = berth_dim_symbol(berth_module_intern(p->module, name));
+    if (named) BERTH_TRY(berth_text_token_text(p, &p->token, &name));
     berth_text_next(p);
+    if (start.kind != BERTH_TOKEN_STRING && (!named || goes_on(p, 0)))
+        return parse_expression(p, &start, out_dim);
+    if (*name == '=')
+        return berth_status_prefix(berth_dim_parse(p->module, name + 1, strlen(name + 1), out_dim),
+                                   "%s:%u:%u", p->file_name, start.line, start.column);
+    *out_dim = berth_dim_symbol(berth_module_intern(p->module, name));
     return BERTH_OK;
 }
 
