@@ -24,6 +24,10 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
                                  const berth_cpu_facts *facts);
+// Elementwise nests that read along another loop than they write: blocks transposed in registers;
+// 0 when the nest is none, or the target has no instructions for it. policy_cpu_transpose.c
+berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
+                                       const berth_cpu_facts *facts);
 // Straight-line bodies over small tables (Winograd transforms): lanes along the last loop; 0 when
 // the nest is none. policy_cpu.c
 berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts);

@@ -386,7 +386,9 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
         if (nest->loops[i].extent <= 0) return 0;
     bool has_intrinsics = dtype == BERTH_DTYPE_I32 && facts->target;
     for (int i = 0; has_intrinsics && i < BERTH_INTRINSIC_COUNT; ++i) {
-        if (!berth_intrinsic_serves((berth_intrinsic)i, facts->target)) continue;
+        if (berth_intrinsic_get((berth_intrinsic)i)->operands[0].dtype != dtype ||
+            !berth_intrinsic_serves((berth_intrinsic)i, facts->target))
+            continue;
         berth_stmt tiles = tile_with(p, (berth_intrinsic)i);
         if (tiles) return tiles;
     }

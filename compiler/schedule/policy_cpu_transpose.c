@@ -1,0 +1,340 @@
+// Elementwise nests whose results go along one loop in memory while something that they read goes
+// along another one: blocks of as many rows as a register has lanes are loaded along the second
+// loop, transposed in registers and stored along the first.
+//
+//   y[i, j] = x[j, i]  ->  r0 = x[j, i..], r1 = x[j + 1, i..], ...; y[i, j..] = lane 0 of all, ...
+//
+// A block of n rows takes n log2(n) instructions, each of which puts the lanes of two registers in
+// turn (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
+#include <string.h>
+
+#include "compiler/schedule/policy_cpu.h"
+#include "compiler/schedule/tensorize.h"
+
+enum { most_lanes = 16, most_rounds = 4, line_elements = 16, most_width = 64 };
+
+typedef struct transposition {
+    berth_tfn *fn;
+    const berth_cpu_facts *facts;
+    berth_nest nest;
+    int along;        // loop of neighbouring results
+    int across;       // loop of neighbouring operands
+    berth_expr load;  // what is transposed
+    berth_buf block;  // stands for it in `store`
+    bool failed;
+} transposition;
+
+// ---- analysis
+// -------------------------------------------------------------------------------------------------------
+
+typedef BERTH_VEC(berth_expr) expr_list;
+
+// Loads in a value, each once; false when one of them is addressed by data.
+static bool list_loads(const berth_tfn *fn, berth_expr id, expr_list *out) {
+    if (!id) return true;
+    const berth_expr_node node = fn->exprs.data[id];
+    if (node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT || node.kind == BERTH_EXPR_VAR)
+        return true;
+    if (node.kind != BERTH_EXPR_LOAD)
+        return list_loads(fn, node.a, out) && list_loads(fn, node.b, out) &&
+               list_loads(fn, node.c, out);
+    expr_list inside = {0};
+    for (int i = 0; i < node.index_count; ++i)
+        if (!list_loads(fn, berth_tfn_load_indices(fn, id)[i], &inside)) return false;
+    if (inside.count) return false;
+    for (uint32_t i = 0; i < out->count; ++i)
+        if (berth_tfn_expr_equal(fn, out->data[i], id)) return true;
+    berth_vec_push(fn->module->arena, out, id);
+    return true;
+}
+
+static int64_t load_stride(berth_tfn *fn, const berth_ranges *ranges, berth_expr load,
+                           berth_var var, bool *out_linear) {
+    const berth_expr_node node = fn->exprs.data[load];
+    berth_linear at = berth_linear_access(fn, ranges, node.load.buf,
+                                          berth_tfn_load_indices(fn, load), node.index_count);
+    return berth_linear_stride(fn, &at, var, out_linear);
+}
+
+// Neighbouring loops become one wherever all accesses go on regularly, so that the loops of a block
+// are long.
+static void fuse_loops(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
+    for (int i = nest->count - 2; i >= 0; --i) {
+        const berth_stmt_node store = fn->stmts.data[nest->body];
+        berth_access_list accesses = {0};
+        berth_access result = {.buf = store.buf};
+        result.at = berth_linear_access(fn, ranges, store.buf,
+                                        berth_tfn_store_indices(fn, nest->body), store.index_count);
+        berth_vec_push(fn->module->arena, &accesses.items, result);
+        berth_cpu__collect_loads(fn, ranges, store.value, &accesses);
+        if (berth_cpu__used_in_conditions(fn, store.value, nest->loops[i].var, 0) ||
+            berth_cpu__used_in_conditions(fn, store.value, nest->loops[i + 1].var, 0) ||
+            !berth_cpu__can_fuse(fn, nest, i, &accesses))
+            continue;
+        if (berth_status_code(berth_schedule_fuse(fn, nest, i)) != BERTH_CODE_OK) return;
+        *ranges = berth_ranges_with(fn, ranges, nest);
+    }
+}
+
+// The loop along which the results are next to each other; -1 = there is none.
+static int results_along(berth_tfn *fn, const berth_ranges *ranges, const berth_nest *nest) {
+    const berth_stmt_node store = fn->stmts.data[nest->body];
+    berth_linear at = berth_linear_access(
+        fn, ranges, store.buf, berth_tfn_store_indices(fn, nest->body), store.index_count);
+    for (int i = 0; i < nest->count; ++i) {
+        bool linear = false;
+        if (berth_linear_stride(fn, &at, nest->loops[i].var, &linear) == 1 && linear &&
+            nest->loops[i].extent > 1)
+            return i;
+    }
+    return -1;
+}
+
+// Whether one load goes along `across`, and all others along `along` or nowhere.
+static bool loads_fit(transposition *t, const berth_ranges *ranges, const expr_list *loads) {
+    berth_var along = t->nest.loops[t->along].var;
+    berth_var across = t->nest.loops[t->across].var;
+    t->load = 0;
+    for (uint32_t i = 0; i < loads->count; ++i) {
+        bool linear = false;
+        bool linear_across = false;
+        int64_t step = load_stride(t->fn, ranges, loads->data[i], along, &linear);
+        int64_t step_across = load_stride(t->fn, ranges, loads->data[i], across, &linear_across);
+        if (!linear || !linear_across) return false;
+        if (step == 0 || step == 1) continue;
+        if (step_across != 1 || t->load ||
+            t->fn->exprs.data[loads->data[i]].dtype != BERTH_DTYPE_F32)
+            return false;
+        t->load = loads->data[i];
+    }
+    return t->load != 0;
+}
+
+static bool find_loops(transposition *t) {
+    berth_tfn *fn = t->fn;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &t->nest);
+    fuse_loops(fn, &t->nest, &ranges);
+    const berth_stmt_node store = fn->stmts.data[t->nest.body];
+    expr_list loads = {0};
+    t->along = results_along(fn, &ranges, &t->nest);
+    if (t->along < 0 || !list_loads(fn, store.value, &loads) ||
+        berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->along].var, 0))
+        return false;
+    for (t->across = 0; t->across < t->nest.count; ++t->across)
+        if (t->across != t->along && loads_fit(t, &ranges, &loads))
+            return !berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->across].var, 0);
+    return false;
+}
+
+// ---- building
+// -------------------------------------------------------------------------------------------------------
+
+static bool serves(const berth_cpu_facts *facts, int64_t lanes) {
+    berth_intrinsic low = lanes == 16 ? BERTH_INTRINSIC_ZIP_LOW_X16 : BERTH_INTRINSIC_ZIP_LOW_X8;
+    return facts->target && (lanes == 8 || lanes == 16) && lanes <= facts->lanes &&
+           berth_intrinsic_serves(low, facts->target);
+}
+
+static berth_expr define(berth_tfn *fn, const char *name, berth_expr value, uint16_t lanes,
+                         berth_stmt *out_let) {
+    berth_var var = berth_tfn_let_var(fn, name, BERTH_DTYPE_F32, lanes, false);
+    *out_let = berth_tfn_let(fn, var, value);
+    return berth_tfn_var_ref(fn, var);
+}
+
+static berth_expr replace_block(berth_tfn *fn, berth_expr load, void *user) {
+    const transposition *t = user;
+    if (!berth_tfn_expr_equal(fn, load, t->load)) return 0;
+    return berth_tfn_load(fn, t->block, NULL, 0);
+}
+
+// A block of `lanes` x `lanes`: `along` and `across` count it from 0.
+static berth_stmt block_of_registers(transposition *t, berth_expr load, berth_stmt store,
+                                     berth_var along, berth_var across, uint16_t lanes) {
+    berth_tfn *fn = t->fn;
+    berth_stmt items[most_lanes * (2 + most_rounds)];
+    berth_expr rows[most_lanes];
+    uint32_t n = 0;
+    for (int i = 0; i < lanes; ++i) {
+        berth_expr row = berth_replace_var(fn, load, along, berth_tfn_index(fn, i));
+        row = berth_vectorize_expr(fn, row, across, lanes, BERTH_NONE, 0);
+        if (!row) return 0;
+        rows[i] = define(fn, "row", row, lanes, &items[n++]);
+    }
+    for (int round = 1; round < lanes; round *= 2) {
+        berth_expr next[most_lanes];
+        for (int i = 0; i < lanes; ++i) {
+            berth_intrinsic zip =
+                lanes == 16 ? (i % 2 ? BERTH_INTRINSIC_ZIP_HIGH_X16 : BERTH_INTRINSIC_ZIP_LOW_X16)
+                            : (i % 2 ? BERTH_INTRINSIC_ZIP_HIGH_X8 : BERTH_INTRINSIC_ZIP_LOW_X8);
+            berth_expr a = rows[i / 2];
+            berth_expr value = berth_tfn_intrinsic(fn, zip, a, a, rows[i / 2 + lanes / 2]);
+            next[i] = define(fn, "zip", value, lanes, &items[n++]);
+        }
+        memcpy(rows, next, sizeof(rows));
+    }
+    for (int i = 0; i < lanes; ++i) {
+        berth_stmt column = berth_replace_var_stmt(fn, store, across, berth_tfn_index(fn, i));
+        items[n] = berth_vectorize_store(fn, column, along, lanes, t->block, rows[i]);
+        if (!items[n++]) return 0;
+    }
+    return berth_tfn_seq(fn, items, n);
+}
+
+// Loops [along, across] over a part of the nest, plain.
+static berth_stmt plain_loops(transposition *t, berth_nest part) {
+    if (part.loops[0].extent <= 0 || part.loops[1].extent <= 0) return 0;
+    return berth_nest_emit(t->fn, &part);
+}
+
+static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes);
+
+// Whole blocks: [along, across] with extents that `lanes` divides.
+static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes) {
+    berth_tfn *fn = t->fn;
+    berth_status status = BERTH_OK;
+    int inner = 0;
+    if (part.loops[1].extent > lanes) {
+        status = berth_schedule_split(fn, &part, 1, lanes);
+        inner = 1;
+    }
+    int across = 1 + inner;
+    int along = 0;
+    if (!status && part.loops[0].extent > lanes) {
+        status = berth_schedule_split(fn, &part, 0, lanes);
+        along = 1;
+        across++;
+    }
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    // loops: [along outer], along, [across outer], across
+    berth_stmt store = part.body;
+    berth_var moved[2] = {part.loops[along].var, part.loops[across].var};
+    const berth_stmt_node node = fn->stmts.data[store];
+    expr_list loads = {0};
+    list_loads(fn, node.value, &loads);
+    berth_nest outer = {0};
+    if (along) outer.loops[outer.count++] = part.loops[0];
+    if (inner) outer.loops[outer.count++] = part.loops[along + 1];
+    for (int i = 0; i < outer.count; ++i) outer.loops[i].kind = BERTH_LOOP_SERIAL;
+    // The load of this part is the one that moves by one along `across` only.
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &part);
+    transposition here = *t;
+    here.load = 0;
+    for (uint32_t i = 0; i < loads.count; ++i) {
+        bool linear = false;
+        int64_t step = load_stride(fn, &ranges, loads.data[i], moved[0], &linear);
+        if (!linear || (step != 0 && step != 1)) here.load = loads.data[i];
+    }
+    if (!here.load) return 0;
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
+    berth_expr value = berth_replace_loads(fn, node.value, replace_block, &here);
+    berth_stmt with_block = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    outer.body =
+        block_of_registers(&here, here.load, with_block, moved[0], moved[1], (uint16_t)lanes);
+    return outer.body && outer.count ? berth_nest_emit(fn, &outer) : outer.body;
+}
+
+// [along, across] in blocks of `lanes`, what is left in smaller ones, and at last one by one.
+static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
+    berth_tfn *fn = t->fn;
+    while (
+        lanes >= BERTH_CPU_LEAST_LANES &&
+        (part.loops[0].extent < lanes || part.loops[1].extent < lanes || !serves(t->facts, lanes)))
+        lanes /= 2;
+    if (lanes < BERTH_CPU_LEAST_LANES) return plain_loops(t, part);
+    berth_nest below = {0};
+    berth_nest beside = {0};
+    berth_status status = BERTH_OK;
+    int64_t whole[2] = {part.loops[0].extent / lanes * lanes, part.loops[1].extent / lanes * lanes};
+    if (whole[0] < part.loops[0].extent)
+        status = berth_schedule_peel(fn, &part, 0, whole[0], &below);
+    if (!status && whole[1] < part.loops[1].extent)
+        status = berth_schedule_peel(fn, &part, 1, whole[1], &beside);
+    berth_stmt items[3];
+    uint32_t n = 0;
+    if (!status) items[n++] = whole_blocks(t, part, lanes);
+    if (status || !items[0]) {
+        berth_status_ignore(status);
+        t->failed = true;
+        return 0;
+    }
+    if (below.count) items[n++] = blocks(t, below, lanes / 2);
+    if (beside.count) items[n++] = blocks(t, beside, lanes / 2);
+    return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
+}
+
+// Neighbouring operands that are taken together: whole lines of the cache, and several of them where
+// all of the block fits into half of the first level.
+static int64_t group_width(const transposition *t, const berth_nest *pair) {
+    int64_t width = line_elements;
+    int64_t line_bytes = pair->loops[0].extent * (int64_t)sizeof(float);
+    while (width < most_width && 2 * width * line_bytes <= t->facts->l1_bytes / 2) width *= 2;
+    return width;
+}
+
+// Groups of neighbouring operands in parallel; the last group may be a shorter one.
+static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth_nest *outer) {
+    berth_tfn *fn = t->fn;
+    int64_t width = group_width(t, &pair);
+    int64_t extent = pair.loops[1].extent;
+    if (extent <= width) return blocks(t, pair, lanes);
+    berth_nest rest = {0};
+    berth_status status = BERTH_OK;
+    int64_t full = extent / width;
+    if (extent % width) status = berth_schedule_peel(fn, &pair, 1, full * width, &rest);
+    if (!status && full > 1) status = berth_schedule_split(fn, &pair, 1, width);
+    if (status) {
+        berth_status_ignore(status);
+        t->failed = true;
+        return 0;
+    }
+    berth_var group = full > 1 ? pair.loops[1].var : berth_tfn_var(fn, "group");
+    if (full > 1) {  // [along, group, across]
+        pair.loops[1] = pair.loops[2];
+        pair.count = 2;
+    }
+    berth_stmt whole = blocks(t, pair, lanes);
+    if (t->failed) return 0;
+    outer->loops[outer->count++] =
+        (berth_nest_loop){group, full + (rest.count > 0), BERTH_LOOP_PARALLEL};
+    if (!rest.count) return whole;
+    berth_stmt last = blocks(t, rest, lanes);
+    if (t->failed) return 0;
+    berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, berth_tfn_var_ref(fn, group),
+                                           berth_tfn_index(fn, full));
+    return berth_tfn_if(fn, is_whole, whole, last);
+}
+
+berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
+                                       const berth_cpu_facts *facts) {
+    const berth_stmt_node store = fn->stmts.data[nest->body];
+    if (store.kind != BERTH_STMT_STORE || nest->count < 2 ||
+        !serves(facts, BERTH_CPU_LEAST_LANES) || fn->bufs.data[store.buf].dtype != BERTH_DTYPE_F32)
+        return 0;
+    for (int i = 0; i < nest->count; ++i)
+        if (nest->loops[i].extent <= 0) return 0;
+    transposition t = {.fn = fn, .facts = facts, .nest = *nest};
+    if (!find_loops(&t) || t.nest.loops[t.along].extent < BERTH_CPU_LEAST_LANES ||
+        t.nest.loops[t.across].extent < BERTH_CPU_LEAST_LANES)
+        return 0;
+    t.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
+    berth_nest outer = {0};
+    berth_nest pair = {.count = 2, .body = t.nest.body};
+    pair.loops[0] = t.nest.loops[t.along];
+    pair.loops[1] = t.nest.loops[t.across];
+    pair.loops[0].kind = pair.loops[1].kind = BERTH_LOOP_SERIAL;
+    for (int i = 0; i < t.nest.count; ++i) {
+        if (i == t.along || i == t.across) continue;
+        outer.loops[outer.count] = t.nest.loops[i];
+        outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
+    }
+    outer.body = groups(&t, pair, facts->lanes, &outer);
+    if (t.failed || !outer.body) return 0;
+    return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
+}

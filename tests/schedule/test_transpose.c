@@ -1,0 +1,126 @@
+// Transpositions in registers: under the interpreter and compiled they give the elements that the
+// plain loops give, whatever is left over of the blocks, and registers are what they go through.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/schedule/support.h"
+
+static const char *const targets[] = {"cpu -features=avx2,avx512f,avx512vl,fma -vector_bits=512",
+                                      "cpu -features=avx2,fma -vector_bits=256"};
+
+enum { target_count = sizeof(targets) / sizeof(targets[0]) };
+
+typedef struct form {
+    const char *params;  // with D0, D1, D2, D3 for the extents of the result
+    const char *value;   // of y[i, j, k, l]
+    int64_t extents[4];
+    const char *layout;  // of the result
+    bool in_registers;
+} form;
+
+static const form forms[] = {
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 16, 16}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 8, 8}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 17, 33}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 100, 9}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 9, 150}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 73, 31}, "", true},
+    {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 50, 7}, "", false},
+    {"%x: f32[D2,D3] in", "%x[%k, %l]", {1, 1, 24, 40}, "", false},
+    // to channels last, and back; rows of two dimensions
+    {"%x: f32[D0,D3,D1,D2] in", "%x[%i, %l, %j, %k]", {2, 5, 7, 19}, "", true},
+    {"%x: f32[D0,D2,D3,D1] in", "%x[%i, %k, %l, %j]", {2, 21, 5, 9}, "", true},
+    // every dimension moves
+    {"%x: f32[D3,D2,D1,D0] in", "%x[%l, %k, %j, %i]", {11, 3, 5, 18}, "", true},
+    // with operands that go along the result, or nowhere
+    {"%x: f32[D3,D2] in, %a: f32[D2,D3] in, %b: f32[D3] in",
+     "max(fma(%x[%l, %k], %b[%l], %a[%k, %l]), 0.0)",
+     {1, 1, 20, 43},
+     "",
+     true},
+    {"%x: f32[D3,D2] in, %a: f32[D2] in", "%x[%l, %k] * %a[%k]", {1, 1, 20, 43}, "", true},
+    // two of them, or one that is addressed by data: left alone
+    {"%x: f32[D3,D2] in, %a: f32[D3,D2] in", "%x[%l, %k] - %a[%l, %k]", {1, 1, 16, 16}, "", false},
+    // into blocks of channels
+    {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "aBcd16b", true},
+    {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {2, 16, 3, 11}, "aBcd8b", true},
+};
+
+enum { form_count = sizeof(forms) / sizeof(forms[0]) };
+
+static void add(char *out, size_t size, const char *text, const form *f) {
+    size_t n = strlen(out);
+    for (; *text && n + 24 < size; ++text) {
+        if (text[0] == 'D' && text[1] >= '0' && text[1] <= '3')
+            n += (size_t)snprintf(out + n, size - n, "%ld", f->extents[*++text - '0']);
+        else
+            out[n++] = *text;
+    }
+    out[n] = 0;
+}
+
+// A result in blocks has its loops in the order of its storage, as lowering has them.
+static bench_case build(const form *f) {
+    char text[2048] = "module \"m\"\ntensor @f(";
+    bool blocked = f->layout[0] != 0;
+    int64_t block = !blocked ? 1 : strstr(f->layout, "16") ? 16 : 8;
+    add(text, sizeof(text), f->params, f);
+    add(text, sizeof(text), ", %y: f32[D0,D1,D2,D3]", f);
+    if (blocked) snprintf(text + strlen(text), 64, "{%s}", f->layout);
+    char channels[64] = "%j in D1";
+    if (blocked) snprintf(channels, sizeof(channels), "%%jo in %ld", f->extents[1] / block);
+    add(text, sizeof(text), " out) {\n  parallel %i in D0 { parallel ", f);
+    add(text, sizeof(text), channels, f);
+    add(text, sizeof(text), " { parallel %k in D2 { parallel %l in D3 {\n", f);
+    if (blocked) snprintf(text + strlen(text), 64, "parallel %%ji in %ld {\n", block);
+    char index[64] = "%j";
+    if (blocked) snprintf(index, sizeof(index), "%%jo * %ld + %%ji", block);
+    char store[512] = "%y[%i, %j, %k, %l] = ";
+    add(store, sizeof(store), f->value, f);
+    for (const char *at = store; *at; ++at) {
+        size_t n = strlen(text);
+        bool is_j = at[0] == '%' && at[1] == 'j';
+        snprintf(text + n, sizeof(text) - n, is_j ? "%s" : "%.1s", is_j ? index : at);
+        at += is_j;
+    }
+    strcat(text, blocked ? "\n} } } } } }\n" : "\n} } } } }\n");
+    return support_case_parse(text);
+}
+
+static bool has_shuffles(const berth_tfn *fn) {
+    for (uint32_t i = 1; i < fn->exprs.count; ++i)
+        if (fn->exprs.data[i].kind == BERTH_EXPR_INTRINSIC) return true;
+    return false;
+}
+
+ParameterizedTestParameters(transpose, blocks_in_registers) {
+    static int indices[form_count * target_count];
+    for (int i = 0; i < form_count * target_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, form_count *target_count);
+}
+
+ParameterizedTest(int *index, transpose, blocks_in_registers) {
+    const form *f = &forms[*index / target_count];
+    const char *target = targets[*index % target_count];
+    bench_case c = build(f);
+    berth_buf y = c.fn->param_count - 1;
+    support_fill(&c, 11);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
+    const float *plain = c.buffers[y];
+    status = berth_schedule_apply(c.fn, support_target(c.arena, target));
+    cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
+    cr_expect_eq(has_shuffles(c.fn), f->in_registers, "%s of %ld x %ld", f->value, f->extents[2],
+                 f->extents[3]);
+    status = support_interpret(&c);
+    cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
+    cr_expect_eq(support_difference(c.buffers[y], plain, c.element_counts[y]), 0,
+                 "%s: interpreted for %s", f->value, target);
+    status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
+    cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
+    cr_expect_leq(support_difference(c.buffers[y], plain, c.element_counts[y]), 1e-6,
+                  "%s: compiled for %s", f->value, target);
+    support_case_destroy(&c);
+}
