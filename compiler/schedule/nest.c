@@ -314,6 +314,15 @@ static berth_stmt schedule_one(berth_tfn *fn, berth_stmt stmt, berth_schedule_ne
     return scheduled ? scheduled : stmt;
 }
 
+static bool is_several(const berth_tfn *fn, berth_stmt_node node) {
+    if (node.kind != BERTH_STMT_SEQ) return false;
+    for (uint32_t i = 0; i < node.count; ++i) {
+        const berth_stmt_node *part = &fn->stmts.data[fn->lists.data[node.first + i]];
+        if (part->kind != BERTH_STMT_FOR || part->loop_kind != BERTH_LOOP_PARALLEL) return false;
+    }
+    return true;
+}
+
 berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                   const void *user) {
     if (!fn->body) return BERTH_OK;
@@ -327,9 +336,16 @@ berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule
         fn->body = schedule_one(fn, fn->body, schedule, user);
         return BERTH_OK;
     }
-    berth_stmt *nests = berth_arena_new_array(fn->module->arena, berth_stmt, body.count + 1);
-    for (uint32_t i = 0; i < body.count; ++i)
-        nests[i] = schedule_one(fn, fn->lists.data[body.first + i], schedule, user);
-    fn->body = berth_tfn_seq(fn, nests, body.count);
+    BERTH_VEC(berth_stmt) nests = {0};
+    for (uint32_t i = 0; i < body.count; ++i) {
+        berth_stmt old = fn->lists.data[body.first + i];
+        berth_stmt nest = schedule_one(fn, old, schedule, user);
+        const berth_stmt_node node = fn->stmts.data[nest];
+        bool several = nest != old && is_several(fn, node);
+        if (!several) berth_vec_push(fn->module->arena, &nests, nest);
+        for (uint32_t k = 0; several && k < node.count; ++k)
+            berth_vec_push(fn->module->arena, &nests, fn->lists.data[node.first + k]);
+    }
+    fn->body = berth_tfn_seq(fn, nests.data, nests.count);
     return BERTH_OK;
 }

@@ -72,8 +72,8 @@ BERTH_MUST_USE berth_status berth_schedule_parallel(berth_tfn *fn, berth_nest *n
 // either allocated in it or never loaded in it.
 bool berth_nest_is_independent(const berth_tfn *fn, const berth_nest *nest);
 
-// Schedules the loop nests of a function one by one: `schedule` returns what a nest becomes, 0 = it
-// stays. Nests whose iterations depend on each other stay. Errors: UNSUPPORTED for symbolic
+// Schedules the loop nests of a function one by one: `schedule` returns what a nest becomes (a
+// sequence of parallel loops: several nests), 0 = it stays. Nests whose iterations depend on each other stay. Errors: UNSUPPORTED for symbolic
 // dimensions.
 typedef berth_stmt (*berth_schedule_nest_fn)(berth_tfn *fn, const berth_nest *nest,
                                              const void *user);

@@ -51,6 +51,7 @@ berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const berth_cpu_facts *facts = user;
     berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
+    if (!scheduled) scheduled = berth_cpu__pack_operand(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__transpose_blocks(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__vector_tables(fn, *nest, facts);

@@ -20,6 +20,10 @@ typedef struct berth_cpu_facts {
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c
 berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
                                      const berth_cpu_facts *facts);
+// A product with an operand that no vector can read, as two nests: the operand copied into order,
+// and register tiles; 0 when the nest is none. policy_cpu_pack.c
+berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
+                                   const berth_cpu_facts *facts);
 // Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,

@@ -124,3 +124,52 @@ ParameterizedTest(int *index, transpose, blocks_in_registers) {
                   "%s: compiled for %s", f->value, target);
     support_case_destroy(&c);
 }
+
+// y[b, i, j] = sum over k of x[b, i, k] * w[b, j, k].
+static bench_case product(int64_t b, int64_t m, int64_t n, int64_t k) {
+    char text[1024];
+    snprintf(
+        text, sizeof(text),
+        "module \"m\"\n"
+        "tensor @f(%%x: f32[%ld,%ld,%ld] in, %%w: f32[%ld,%ld,%ld] in, %%y: f32[%ld,%ld,%ld] "
+        "out) {\n"
+        "  parallel %%b in %ld { parallel %%i in %ld { for %%j in %ld {\n"
+        "    register %%acc: f32[]\n"
+        "    %%acc[] = 0.0\n"
+        "    for %%k in %ld { %%acc[] = fma(%%x[%%b, %%i, %%k], %%w[%%b, %%j, %%k], %%acc[]) }\n"
+        "    %%y[%%b, %%i, %%j] = %%acc[]\n"
+        "  } } }\n}\n",
+        b, m, k, b, n, k, b, m, n, b, m, n, k);
+    return support_case_parse(text);
+}
+
+// Copies of the operand that the scheduled product makes.
+static int copies_of(int64_t b, int64_t m, int64_t n, int64_t k, const char *target) {
+    bench_case c = product(b, m, n, k);
+    support_fill(&c, 3);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    const float *plain = c.buffers[2];
+    status = berth_schedule_apply(c.fn, support_target(c.arena, target));
+    cr_assert(!status, "%s", berth_status_message(status));
+    int copies = 0;
+    for (uint32_t i = 0; i < c.fn->bufs.count; ++i)
+        copies += c.fn->bufs.data[i].scope == BERTH_SCOPE_WORKSPACE;
+    status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_leq(support_difference(c.buffers[2], plain, c.element_counts[2]), 2e-5,
+                  "%ld x %ld x %ld x %ld for %s", b, m, n, k, target);
+    support_case_destroy(&c);
+    return copies;
+}
+
+// The copy pays for itself where every element is used by some rows.
+Test(transpose, products_with_a_transposed_operand) {
+    for (int t = 0; t < target_count; ++t) {
+        cr_expect_eq(copies_of(1, 16, 32, 16, targets[t]), 1);
+        cr_expect_eq(copies_of(3, 7, 19, 33, targets[t]), 1);
+        cr_expect_eq(copies_of(2, 4, 50, 9, targets[t]), 1);
+        cr_expect_eq(copies_of(2, 3, 50, 64, targets[t]), 0);
+        cr_expect_eq(copies_of(5, 1, 50, 64, targets[t]), 0);
+    }
+}
