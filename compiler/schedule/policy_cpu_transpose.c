@@ -59,6 +59,7 @@ static int64_t load_stride(berth_tfn *fn, const berth_ranges *ranges, berth_expr
 // Neighbouring loops become one wherever all accesses go on regularly, so that the loops of a block
 // are long.
 static void fuse_loops(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
+    for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_SERIAL;
     for (int i = nest->count - 2; i >= 0; --i) {
         const berth_stmt_node store = fn->stmts.data[nest->body];
         berth_access_list accesses = {0};
