@@ -153,7 +153,8 @@ typedef struct roi {
     berth_expr start[2];
     berth_expr bin[2];
     berth_expr samples[2];  // float
-    bool adaptive;          // about one sample per element of the input; else `sampling_ratio`
+    bool adaptive;          // about one sample per element of the input; else `ratio`
+    int64_t ratio;
 } roi;
 
 // More samples than this per bin and direction are refused: the work grows with their square.
@@ -172,6 +173,7 @@ static void place_roi(berth_lower *c, roi *r, const int64_t *bins) {
         berth_lower__fail(c, r->op, "sampling_ratio %lld (at most %d)", (long long)ratio,
                           max_sampling_ratio);
     r->adaptive = ratio <= 0;
+    r->ratio = ratio;
     berth_expr scale = num(c, r->t, attr_float(c, r->op, "spatial_scale", 1));
     berth_expr shift = num(c, r->t, half ? 0.5 : 0);
     for (int d = 0; d < 2; ++d) {  // rois are x1, y1, x2, y2
@@ -191,7 +193,7 @@ static void place_roi(berth_lower *c, roi *r, const int64_t *bins) {
 // runs over them only. *out_skipped: whether it leaves some out.
 static berth_expr sample_loop(berth_lower *c, const roi *r, int d, berth_expr bin,
                               berth_expr *out_skipped) {
-    berth_expr all = berth_tfn_to_index(c->fn, r->samples[d]);
+    berth_expr all = r->adaptive ? berth_tfn_to_index(c->fn, r->samples[d]) : ix(c, r->ratio);
     berth_expr first = ix(c, 0);
     berth_expr count = all;
     berth_expr half = num(c, r->t, 0.5);

@@ -24,6 +24,10 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
 // and register tiles; 0 when the nest is none. policy_cpu_pack.c
 berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
                                    const berth_cpu_facts *facts);
+// What does not depend on one of the loops (places and weights of a resampling) computed once, into
+// tables; 0 when there is little of it. policy_cpu_hoist.c
+berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,
+                                   const berth_cpu_facts *facts);
 // Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
