@@ -169,6 +169,85 @@ static void narrow_value(berth_tfn *fn, const berth_ranges *ranges, berth_expr i
     narrow_value(fn, ranges, node.c, var, low, high);
 }
 
+// ---- indices that are cut off at the borders
+// -----------------------------------------------------------------------------------------
+
+static bool is_clamp(const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_BINARY && node->is_index &&
+           (node->op == BERTH_BINARY_MIN || node->op == BERTH_BINARY_MAX);
+}
+
+// Whether an index is the smaller or larger of two of which one moves with `var` (repeated or
+// mirrored borders). depth: 0.
+static bool used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || depth > 64 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return false;
+    if (is_clamp(node)) return berth_tfn_uses_var(fn, id, var);
+    if (node->kind == BERTH_EXPR_LOAD) {
+        for (int i = 0; i < node->index_count; ++i)
+            if (used_in_clamps(fn, berth_tfn_load_indices(fn, id)[i], var, depth + 1)) return true;
+        return false;
+    }
+    return used_in_clamps(fn, node->a, var, depth + 1) ||
+           used_in_clamps(fn, node->b, var, depth + 1) ||
+           used_in_clamps(fn, node->c, var, depth + 1);
+}
+
+// The larger part of [low, high] in which `difference` keeps its sign.
+static void narrow_to_sign(berth_tfn *fn, const berth_ranges *ranges, berth_expr difference,
+                           berth_var var, int64_t *low, int64_t *high) {
+    berth_linear form = berth_linear_of(fn, ranges, difference);
+    bool linear = false;
+    int64_t step = berth_linear_stride(fn, &form, var, &linear);
+    bool alone = form.count == 1;  // nothing else moves it
+    if (!linear || step == 0 || !alone) return;
+    // The first iteration with another sign: step * v + constant >= 0, or < 0 where it falls.
+    int64_t at = step > 0 ? ceil_div(-form.constant, step) : ceil_div(form.constant + 1, -step);
+    if (at <= *low || at > *high) return;
+    if (at - *low > *high - at + 1)
+        *high = at - 1;
+    else
+        *low = at;
+}
+
+static void narrow_clamps(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
+                          int64_t *low, int64_t *high) {
+    const berth_expr_node node = fn->exprs.data[id];
+    if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
+        node.kind == BERTH_EXPR_VAR)
+        return;
+    if (node.kind == BERTH_EXPR_LOAD) {
+        for (int i = 0; i < node.index_count; ++i)
+            narrow_clamps(fn, ranges, berth_tfn_load_indices(fn, id)[i], var, low, high);
+        return;
+    }
+    if (is_clamp(&node))
+        narrow_to_sign(fn, ranges, berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b), var, low,
+                       high);
+    narrow_clamps(fn, ranges, node.a, var, low, high);
+    narrow_clamps(fn, ranges, node.b, var, low, high);
+    narrow_clamps(fn, ranges, node.c, var, low, high);
+}
+
+// Narrows to iterations in which no index is cut off, one decision after the other: what is decided
+// makes the next one simple.
+static void narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
+                           berth_var var, int64_t *low, int64_t *high) {
+    if (!used_in_clamps(fn, value, var, 0)) return;
+    for (int step = 0; step < 4; ++step) {
+        int64_t before[2] = {*low, *high};
+        berth_ranges inside = *ranges;
+        berth_range *of_var =
+            berth_arena_copy(fn->module->arena, ranges->of_var, ranges->count * sizeof(*of_var));
+        if (var < ranges->count) of_var[var] = (berth_range){*low, *high};
+        inside.of_var = of_var;
+        narrow_clamps(fn, &inside, berth_tfn_simplify(fn, value, &inside), var, low, high);
+        if (*low == before[0] && *high == before[1]) return;
+    }
+}
+
 void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
     berth_access_list accesses = {0};
     if (!collect_body(fn, ranges, nest->body, &accesses)) return;
@@ -253,16 +332,21 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     bool found = false;
     while (count && at > 0 && !found) {
         at--;
-        for (uint32_t i = 0; i < count; ++i)
-            found |= berth_cpu__used_in_conditions(fn, fn->stmts.data[stores[i]].value,
-                                                   nest->loops[at].var, 0);
+        for (uint32_t i = 0; i < count; ++i) {
+            berth_expr value = fn->stmts.data[stores[i]].value;
+            found |= berth_cpu__used_in_conditions(fn, value, nest->loops[at].var, 0) ||
+                     used_in_clamps(fn, value, nest->loops[at].var, 0);
+        }
     }
     if (!found) return false;
     int64_t extent = nest->loops[at].extent;
     int64_t low = 0;
     int64_t high = extent - 1;
-    for (uint32_t i = 0; i < count; ++i)
-        narrow_value(fn, ranges, fn->stmts.data[stores[i]].value, nest->loops[at].var, &low, &high);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_expr value = fn->stmts.data[stores[i]].value;
+        narrow_value(fn, ranges, value, nest->loops[at].var, &low, &high);
+        narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
+    }
     if ((low == 0 && high == extent - 1) || high - low < 8) return false;
     berth_nest inner = {.body = nest->body};
     for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
@@ -292,6 +376,46 @@ static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside) {
     }
 }
 
+// Whether results, and all that they read but for indices, are next to each other along a loop.
+static bool lies_along(berth_tfn *fn, const berth_nest *nest, const berth_access_list *accesses,
+                       int loop) {
+    for (uint32_t i = 0; i < accesses->items.count; ++i) {
+        bool linear = false;
+        int64_t stride =
+            berth_linear_stride(fn, &accesses->items.data[i].at, nest->loops[loop].var, &linear);
+        if (!linear || (stride != 1 && (stride != 0 || i == 0))) return false;
+    }
+    return true;
+}
+
+// Results whose place is data (scattered rows): the last loop jumps about in memory. A parallel loop
+// along the rows becomes the innermost one; the loops that were inside it keep their order, so that
+// of results with one place the last one stays. 0: there is no such loop.
+static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_list *accesses) {
+    enum { least_row = 64 };  // elements in a group
+    int last = nest.count - 1;
+    bool linear = false;
+    berth_linear_stride(fn, &accesses->items.data[0].at, nest.loops[last].var, &linear);
+    if (linear) return 0;
+    int row = last - 1;
+    while (row >= 0 && !(nest.loops[row].kind == BERTH_LOOP_PARALLEL &&
+                         nest.loops[row].extent > 1 && lies_along(fn, &nest, accesses, row)))
+        row--;
+    if (row < 0) return 0;
+    int64_t width = nest.loops[row].extent;
+    for (int64_t w = least_row; w < width; ++w)
+        if (width % w == 0) width = w;
+    berth_status status = BERTH_OK;
+    if (width < nest.loops[row].extent) status = berth_schedule_split(fn, &nest, row++, width);
+    if (!status) status = berth_schedule_reorder(fn, &nest, row, nest.count - 1);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    nest.loops[nest.count - 1].kind = BERTH_LOOP_SIMD;
+    return berth_nest_emit(fn, &nest);
+}
+
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
     (void)facts;
@@ -300,8 +424,11 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     berth_access_list accesses = {0};
     if (!collect_body(fn, &ranges, nest.body, &accesses)) return 0;
     int64_t total = 1;
-    for (int i = 0; i < nest.count; ++i) {
+    for (int i = 0; i < nest.count; ++i)
         if (nest.loops[i].extent <= 0) return 0;
+    berth_stmt rows = whole_rows(fn, nest, &accesses);
+    if (rows) return rows;
+    for (int i = 0; i < nest.count; ++i) {
         nest.loops[i].kind = BERTH_LOOP_PARALLEL;
         total *= nest.loops[i].extent;
     }

@@ -69,6 +69,22 @@ static int64_t weight_of(const berth_tfn *fn, berth_expr id, int depth) {
     return weight;
 }
 
+static bool is_division(const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_BINARY &&
+           (node->op == BERTH_BINARY_DIV || node->op == BERTH_BINARY_MOD);
+}
+
+// Loads and, with `divisions`, divisions: what makes an index or a condition worth more than the
+// additions and comparisons that it consists of otherwise. depth: 0.
+static bool has_data(const berth_tfn *fn, berth_expr id, bool divisions, int depth) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || is_leaf(node) || depth > 32) return false;
+    if (node->kind == BERTH_EXPR_LOAD || (divisions && is_division(node))) return true;
+    return has_data(fn, node->a, divisions, depth + 1) ||
+           has_data(fn, node->b, divisions, depth + 1) ||
+           has_data(fn, node->c, divisions, depth + 1);
+}
+
 static bool reads_registers(const berth_tfn *fn, berth_expr id) {
     const berth_expr_node *node = &fn->exprs.data[id];
     if (!id || is_leaf(node)) return false;
@@ -139,6 +155,8 @@ static bool is_safe(const hoist *h, berth_expr id) {
 static bool is_worth(const hoist *h, berth_expr id, uint32_t used) {
     const berth_expr_node *node = &h->fn->exprs.data[id];
     if (used == 0 || node->lanes > 1 || !has_table_type(h, id)) return false;
+    bool plain = node->dtype != BERTH_DTYPE_F32;
+    if (plain && !has_data(h->fn, id, !h->is_sum && node->is_index, 0)) return false;
     bool innermost = berth_tfn_uses_var(h->fn, id, h->nest.loops[h->nest.count - 1].var);
     return (h->is_sum || innermost) && weight_of(h->fn, id, 0) >= least_weight;
 }
