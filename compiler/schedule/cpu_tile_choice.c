@@ -10,23 +10,6 @@
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
 
-// The largest block by which an access takes a variable apart: k of (… var …) / k or % k in one of
-// its positions; 0 = none.
-static int64_t block_of(const berth_tfn *fn, const berth_linear *form, berth_var var) {
-    int64_t largest = 0;
-    for (int i = 0; i < form->count; ++i) {
-        const berth_expr_node *node = &fn->exprs.data[form->terms[i].atom];
-        int64_t k = 0;
-        if (node->kind != BERTH_EXPR_BINARY ||
-            (node->op != BERTH_BINARY_DIV && node->op != BERTH_BINARY_MOD))
-            continue;
-        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k) &&
-            k > largest)
-            largest = k;
-    }
-    return largest;
-}
-
 // Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
 // ..., ic_i.
 void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
@@ -34,7 +17,7 @@ void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
     for (int i = r->loops.count - 1; i >= 0; --i) {
         int64_t block = 0;
         for (uint32_t k = 0; k < loads->items.count && !block; ++k)
-            block = block_of(fn, &loads->items.data[k].at, r->loops.loops[i].var);
+            block = berth_linear_block(fn, &loads->items.data[k].at, r->loops.loops[i].var);
         if (block <= 1 || r->loops.loops[i].extent % block || r->loops.loops[i].extent == block)
             continue;
         if (berth_status_code(berth_schedule_split(fn, &r->loops, i, block)) != BERTH_CODE_OK)
@@ -120,7 +103,7 @@ static bool lanes_are_contiguous(const berth_cpu_tile *p) {
     bool any = false;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) {
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
-        int64_t block = linear ? 0 : block_of(p->fn, &p->loads.items.data[i].at, var);
+        int64_t block = linear ? 0 : berth_linear_block(p->fn, &p->loads.items.data[i].at, var);
         bool next = stride == 1 || stride == lane_stride(p);
         if (linear && stride != 0 && !next) return false;
         if (!linear && (block == 0 || block % p->lanes)) return false;
@@ -188,7 +171,7 @@ bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
     berth_var var = p->nest.loops[p->vec].var;
     for (uint32_t i = 0; i < p->loads.items.count; ++i)
         if (berth_cpu_tile__is_vector(p, i) &&
-            block_of(p->fn, &p->loads.items.data[i].at, var) == 0)
+            berth_linear_block(p->fn, &p->loads.items.data[i].at, var) == 0)
             return false;
     return true;
 }
@@ -208,10 +191,15 @@ static bool halves_are_better(const berth_cpu_tile *p) {
            !berth_cpu_tile__rest_is_padded(p, rest) && extent / p->lanes < p->lanes / 2;
 }
 
-// Whole registers, or halves of them for loops (blocks of channels) that are too short.
+// Whole registers, or halves of them for loops (blocks of channels) that are too short. More columns
+// than half a register has make one, where their weights are padded to it.
 static bool choose_lanes(berth_cpu_tile *p) {
+    int64_t extent = p->nest.loops[p->vec].extent;
     for (p->lanes = p->facts->lanes;; p->lanes /= 2) {
-        bool fits = p->nest.loops[p->vec].extent >= p->lanes && lanes_are_contiguous(p);
+        bool fits =
+            lanes_are_contiguous(p) &&
+            (extent >= p->lanes || (extent > p->lanes / 2 && p->lanes > BERTH_CPU_LEAST_LANES &&
+                                    berth_cpu_tile__rest_is_padded(p, extent)));
         if (fits && !halves_are_better(p)) return true;
         if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
     }

@@ -407,3 +407,18 @@ int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth
     }
     return stride;
 }
+
+int64_t berth_linear_block(const berth_tfn *fn, const berth_linear *form, berth_var var) {
+    int64_t largest = 0;
+    for (int i = 0; i < form->count; ++i) {
+        const berth_expr_node *node = &fn->exprs.data[form->terms[i].atom];
+        int64_t k = 0;
+        if (node->kind != BERTH_EXPR_BINARY ||
+            (node->op != BERTH_BINARY_DIV && node->op != BERTH_BINARY_MOD))
+            continue;
+        if (berth_tfn_uses_var(fn, node->a, var) && berth_tfn_const_value(fn, node->b, &k) &&
+            k > largest)
+            largest = k;
+    }
+    return largest;
+}

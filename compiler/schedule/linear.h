@@ -55,6 +55,10 @@ berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, bert
 int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth_var var,
                             bool *out_linear);
 
+// The largest block by which a position takes a variable apart: k of (… var …) / k or % k in one of
+// its terms; 0 = none.
+int64_t berth_linear_block(const berth_tfn *fn, const berth_linear *form, berth_var var);
+
 bool berth_tfn_uses_var(const berth_tfn *fn, berth_expr id, berth_var var);
 bool berth_tfn_expr_equal(const berth_tfn *fn, berth_expr a, berth_expr b);
 

@@ -77,6 +77,20 @@ static void fuse_loops(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
     }
 }
 
+// Loops over blocks of what is read become two, so that all places are linear in them.
+static void split_blocks(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
+    for (int i = nest->count - 1; i >= 0; --i) {
+        berth_access_list loads = {0};
+        int64_t block = 0;
+        berth_cpu__collect_loads(fn, ranges, fn->stmts.data[nest->body].value, &loads);
+        for (uint32_t k = 0; k < loads.items.count && !block; ++k)
+            block = berth_linear_block(fn, &loads.items.data[k].at, nest->loops[i].var);
+        if (block <= 1 || nest->loops[i].extent % block || nest->loops[i].extent == block) continue;
+        if (berth_status_code(berth_schedule_split(fn, nest, i, block)) != BERTH_CODE_OK) return;
+        *ranges = berth_ranges_with(fn, ranges, nest);
+    }
+}
+
 // The loop along which the results are next to each other; -1 = there is none.
 static int results_along(berth_tfn *fn, const berth_ranges *ranges, const berth_nest *nest) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
@@ -115,6 +129,7 @@ static bool find_loops(transposition *t) {
     berth_tfn *fn = t->fn;
     berth_ranges ranges = berth_ranges_collect(fn);
     ranges = berth_ranges_with(fn, &ranges, &t->nest);
+    split_blocks(fn, &t->nest, &ranges);
     fuse_loops(fn, &t->nest, &ranges);
     const berth_stmt_node store = fn->stmts.data[t->nest.body];
     expr_list loads = {0};

@@ -46,6 +46,9 @@ static const form forms[] = {
     // into blocks of channels
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "aBcd16b", true},
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {2, 16, 3, 11}, "aBcd8b", true},
+    // and out of them
+    {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "", true},
+    {"%x: f32[D0,D1,D2,D3]{aBcd8b} in", "%x[%i, %j, %k, %l]", {2, 24, 3, 11}, "", true},
 };
 
 enum { form_count = sizeof(forms) / sizeof(forms[0]) };
