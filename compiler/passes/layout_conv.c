@@ -305,6 +305,29 @@ int64_t berth_layout__end_padding(const berth_window *w, int i) {
     return end < 0 ? 0 : end;
 }
 
+// Groups whose channels fill no block stay plain, and vectors go along the rows of the map: zeros
+// around it as a step of their own. Only where vectors can: neighbours of the result are neighbours
+// of the input.
+static bool pad_plain_groups(pass *p, berth_op_id id, const convolution *v) {
+    const berth_target *target = berth_layout__target(p, id);
+    const berth_window *w = &v->w;
+    int last = w->spatial - 1;
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (w->group == 1 || v->depthwise || w->strides[last] != 1 || type_of(p, x)->layout ||
+        !target || !berth_device_kind_is_host(target->kind))
+        return false;
+    int64_t begin[BERTH_MAX_SPATIAL];
+    int64_t end[BERTH_MAX_SPATIAL];
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    for (int i = 0; i < w->spatial; ++i) {
+        begin[i] = w->pads_begin[i];
+        end[i] = berth_layout__end_padding(w, i);
+    }
+    berth_layout__set_input(p, id, 0, padded_input(p, id, x, begin, end));
+    berth_layout__set_padding(p, id, none, w->spatial);
+    return true;
+}
+
 berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     conv_blocks blocks;
@@ -312,7 +335,11 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     *out_done = false;
     BERTH_TRY(describe(p, id, &v, &known));
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
-    if (!known || !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) return BERTH_OK;
+    if (!known) return BERTH_OK;
+    if (!choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) {
+        *out_done = pad_plain_groups(p, id, &v);
+        return BERTH_OK;
+    }
     int64_t tile = 0;
     if (p->winograd)
         tile = berth_winograd_choose(&v.w, v.group_inputs, v.group_outputs,

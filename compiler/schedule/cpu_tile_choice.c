@@ -81,6 +81,21 @@ static bool serves_as_row(const berth_cpu_tile *p, int loop) {
     return stays && moves;
 }
 
+// Whether rows share what lies in vectors, so that each adds a broadcast only.
+static bool shares_vectors(const berth_cpu_tile *p, int loop) {
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (berth_cpu_tile__is_vector(p, i) && berth_cpu_tile__load_uses(p, i, loop)) return false;
+    return true;
+}
+
+static int find_row(const berth_cpu_tile *p, bool sharing) {
+    for (int i = p->vec - 1; i >= 0; --i)
+        if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i) &&
+            (!sharing || shares_vectors(p, i)))
+            return i;
+    return -1;
+}
+
 static int64_t sum_length(const berth_cpu_tile *p) {
     int64_t length = 1;
     for (int i = 0; i < p->reduction.loops.count; ++i) length *= p->reduction.loops.loops[i].extent;
@@ -178,8 +193,9 @@ bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
 
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
+    enum { least_lanes = 2 };
     int64_t lanes = p->lanes;
-    while (rest % lanes && lanes > BERTH_CPU_LEAST_LANES) lanes /= 2;
+    while (rest % lanes && lanes > least_lanes) lanes /= 2;
     return rest % lanes ? 1 : lanes;
 }
 
@@ -213,8 +229,8 @@ bool berth_cpu_tile__choose_loops(berth_cpu_tile *p) {
     if (p->nest.loops[p->vec].extent == p->lanes)
         for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
             if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
-    for (int i = p->vec - 1; i >= 0 && p->row < 0; --i)
-        if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i)) p->row = i;
+    p->row = find_row(p, true);
+    if (p->row < 0) p->row = find_row(p, false);
     if (p->row >= 0) fuse_rows(p);
     return true;
 }
