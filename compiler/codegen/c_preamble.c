@@ -110,8 +110,8 @@ static const char part2[] =
 
 static const char part3[] =
     "#define BERTH_FLOAT(S, T, F) \\\n"
-    "BERTH_FN T berth_min_##S(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \\\n"
-    "BERTH_FN T berth_max_##S(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \\\n"
+    "BERTH_FN T berth_min_##S(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; } \\\n"
+    "BERTH_FN T berth_max_##S(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; } \\\n"
     "BERTH_FN T berth_min_const_##S(T a, T c) { return c < a ? c : a; } \\\n"
     "BERTH_FN T berth_max_const_##S(T a, T c) { return c > a ? c : a; } \\\n"
     "BERTH_FN T berth_abs_##S(T a) { return __builtin_fabs##F(a); } \\\n"

@@ -59,12 +59,14 @@ void berth_lower__softmax(berth_lower *c, const berth_op *op) {
     }
     berth_lower__set(c, sum, x_add(c, berth_lower__get(c, sum), power));
     berth_lower__end(c);
-    if (log) berth_lower__set(c, sum, x_unary(c, BERTH_UNARY_LOG, berth_lower__get(c, sum)));
+    berth_expr whole = berth_lower__get(c, sum);  // a product per element, not a quotient
+    berth_lower__set(c, sum,
+                     log ? x_unary(c, BERTH_UNARY_LOG, whole) : x_div(c, num(c, r.t, 1), whole));
     i = loop_row(c, &r);
     berth_expr shifted = keep ? 0 : x_sub(c, in_at(c, op, 0, r.at), berth_lower__get(c, top));
     berth_expr total = berth_lower__get(c, sum);
     berth_expr value = log ? x_sub(c, shifted, total)
-                           : x_div(c,
+                           : x_mul(c,
                                    keep ? berth_tfn_load(c->fn, line, &i, 1)
                                         : x_unary(c, BERTH_UNARY_EXP, shifted),
                                    total);

@@ -161,8 +161,19 @@ static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth
     return berth_tfn_seq(fn, wide, (uint32_t)r->store_count);
 }
 
-// acc = acc combined with every lane of all parts.
+// Both halves of the first `lanes` lanes of `spill` combined, in its lower half.
+static berth_stmt halve(const row_loop *r, berth_buf spill, uint16_t lanes) {
+    berth_tfn *fn = r->fn;
+    berth_expr low = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), lanes / 2);
+    berth_expr high = berth_tfn_ramp(fn, berth_tfn_index(fn, lanes / 2), lanes / 2);
+    berth_expr both = berth_tfn_binary(fn, r->combine, berth_tfn_load(fn, spill, &low, 1),
+                                       berth_tfn_load(fn, spill, &high, 1));
+    return berth_tfn_store(fn, spill, &low, 1, both);
+}
+
+// acc = acc combined with every lane of all parts: by halves down to `few` lanes, as a tree.
 static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, int64_t count, berth_buf spill) {
+    enum { few = 4, most_halvings = 6 };
     berth_tfn *fn = r->fn;
     berth_expr zero = berth_tfn_index(fn, 0);
     berth_expr all = berth_tfn_ramp(fn, zero, r->lanes);
@@ -171,14 +182,23 @@ static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, int64_t count
         berth_expr at = berth_tfn_index(fn, i);
         sums = berth_tfn_binary(fn, r->combine, sums, berth_tfn_load(fn, parts, &at, 1));
     }
-    berth_var lane = berth_tfn_var(fn, "lane");
-    berth_expr at = berth_tfn_var_ref(fn, lane);
-    berth_expr sum = berth_tfn_binary(fn, r->combine, berth_tfn_load(fn, r->acc, NULL, 0),
-                                      berth_tfn_load(fn, spill, &at, 1));
-    berth_stmt items[] = {berth_tfn_alloc(fn, spill), berth_tfn_store(fn, spill, &all, 1, sums),
-                          berth_tfn_for(fn, lane, berth_tfn_index(fn, r->lanes), BERTH_LOOP_SERIAL,
-                                        berth_tfn_store(fn, r->acc, NULL, 0, sum))};
-    return berth_tfn_seq(fn, items, 3);
+    berth_stmt items[3 + most_halvings];
+    uint32_t n = 0;
+    items[n++] = berth_tfn_alloc(fn, spill);
+    items[n++] = berth_tfn_store(fn, spill, &all, 1, sums);
+    uint16_t lanes = r->lanes;
+    for (; lanes > few && lanes % 2 == 0 && n < 2 + most_halvings; lanes /= 2)
+        items[n++] = halve(r, spill, lanes);
+    berth_expr pair[2] = {berth_tfn_load(fn, r->acc, NULL, 0), 0};
+    for (uint16_t l = 0; l < lanes; ++l) {
+        berth_expr at = berth_tfn_index(fn, l);
+        berth_expr lane = berth_tfn_load(fn, spill, &at, 1);
+        berth_expr *side = &pair[l % 2];
+        *side = *side ? berth_tfn_binary(fn, r->combine, *side, lane) : lane;
+    }
+    berth_expr sum = pair[1] ? berth_tfn_binary(fn, r->combine, pair[0], pair[1]) : pair[0];
+    items[n++] = berth_tfn_store(fn, r->acc, NULL, 0, sum);
+    return berth_tfn_seq(fn, items, n);
 }
 
 // A loop of `count` vectors in each iteration, each with a part of its own.
@@ -221,7 +241,7 @@ static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count)
 static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes) {
     const berth_stmt_node node = fn->stmts.data[id];
     row_loop r = {.fn = fn, .lanes = lanes, .acc = BERTH_NONE};
-    if (extent < 2 * lanes || !parse(&r, node.var, node.body)) return id;
+    if (extent < lanes || !parse(&r, node.var, node.body)) return id;
     int64_t count = r.acc != BERTH_NONE && extent >= 2 * most_parts * lanes ? most_parts : 1;
     berth_nest at_once = {
         .loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1, .body = node.body};

@@ -45,12 +45,15 @@ static int64_t vectors_of(int height, int width) {
     return vectors;
 }
 
-// Registers of eight floats: rows shorter than two of them stay as they are, those of eight and
+// Registers of eight floats: rows shorter than one of them stay as they are, those of eight and
 // more are summed in four at once. 7 x 9 = 63 floats are shorter than 64.
 Test(row_lanes, rows_of_two_dimensions) {
-    cr_expect_eq(vectors_of(1, 15), 0);
+    cr_expect_eq(vectors_of(1, 7), 0);
+    cr_expect_eq(vectors_of(1, 8), 1);
+    cr_expect_eq(vectors_of(1, 15), 1);
     cr_expect_eq(vectors_of(1, 16), 1);
-    cr_expect_eq(vectors_of(5, 3), 0);
+    cr_expect_eq(vectors_of(2, 3), 0);
+    cr_expect_eq(vectors_of(5, 3), 1);
     cr_expect_eq(vectors_of(6, 3), 1);
     cr_expect_eq(vectors_of(7, 9), 1);
     cr_expect_eq(vectors_of(13, 17), 4);
