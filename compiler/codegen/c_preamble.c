@@ -23,6 +23,7 @@ static const char part1[] =
     "#endif\n"
     "#define BERTH_FN static inline __attribute__((always_inline, unused))\n"
     "#define BERTH_HAS_F64 1\n"
+    "#define BERTH_OWN_SINE 1\n"
     "/* gcc folds vector loads into every use; an empty asm keeps them in a register. */\n"
     "#define BERTH_KEEP_2(v) ((void)0)\n"
     "#define BERTH_KEEP_4(v) ((void)0)\n"
@@ -122,8 +123,6 @@ static const char part3[] =
     "BERTH_FN T berth_trunc_##S(T a) { return __builtin_trunc##F(a); } \\\n"
     "BERTH_FN T berth_sqrt_##S(T a) { return __builtin_sqrt##F(a); } \\\n"
     "BERTH_FN T berth_rsqrt_##S(T a) { return (T)1 / __builtin_sqrt##F(a); } \\\n"
-    "BERTH_FN T berth_sin_##S(T a) { return __builtin_sin##F(a); } \\\n"
-    "BERTH_FN T berth_cos_##S(T a) { return __builtin_cos##F(a); } \\\n"
     "BERTH_FN T berth_tan_##S(T a) { return __builtin_tan##F(a); } \\\n"
     "BERTH_FN T berth_asin_##S(T a) { return __builtin_asin##F(a); } \\\n"
     "BERTH_FN T berth_acos_##S(T a) { return __builtin_acos##F(a); } \\\n"
@@ -139,8 +138,14 @@ static const char part3[] =
     "BERTH_FN int berth_is_nan_##S(T a) { return a != a; } \\\n"
     "BERTH_FN int berth_is_inf_##S(T a) { return __builtin_fabs##F(a) == (T)BERTH_INF_F32; }\n"
     "BERTH_FLOAT(f32, float, f)\n"
+    "#ifndef BERTH_OWN_SINE\n"
+    "BERTH_FN float berth_sin_f32(float a) { return __builtin_sinf(a); }\n"
+    "BERTH_FN float berth_cos_f32(float a) { return __builtin_cosf(a); }\n"
+    "#endif\n"
     "#ifdef BERTH_HAS_F64\n"
     "BERTH_FLOAT(f64, double, )\n"
+    "BERTH_FN double berth_sin_f64(double a) { return __builtin_sin(a); }\n"
+    "BERTH_FN double berth_cos_f64(double a) { return __builtin_cos(a); }\n"
     "#endif\n";
 
 static const char part4[] =
@@ -273,6 +278,82 @@ static const char part5[] =
     "    float y = a < 0.9375f ? small : big;\n"
     "    return x != x ? x : y; }\n";
 
+// Sine and cosine; then the functions that an exponential in whole registers makes faster.
+static const char part_turn[] =
+    "/* x = k pi/2 + r, |r| <= pi/4, in f64 with pi/2 in two parts of which the first has 25 bits (Cody and Waite): exact\n"
+    "   enough for |x| < 2^28; beyond, the library. turn: 0 = sine, 1 = cosine. Minimax polynomials in r^2. */\n"
+    "#define BERTH_IS_NEAR(x) (__builtin_fabsf(x) < 268435456.0f)\n"
+    "BERTH_FN float berth_turn_f32(float x, int32_t turn) {\n"
+    "    double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;\n"
+    "    double k = shifted - 6755399441055744.0;\n"
+    "    float r = (float)(((double)x - k * 1.57079631090164184570) - k * 1.58932547735281966916e-8);\n"
+    "    int32_t q = (int32_t)(k < 4e8 && k > -4e8 ? k : 0.0) + turn;\n"
+    "    float s = r * r;\n"
+    "    float sine = (-1.951528282e-4f * s + 8.332160302e-3f) * s - 1.666665524e-1f;\n"
+    "    sine = sine * s * r + r;\n"
+    "    float cosine = (2.443316407e-5f * s - 1.388731645e-3f) * s + 4.166664556e-2f;\n"
+    "    cosine = cosine * s * s - 0.5f * s + 1.0f;\n"
+    "    uint32_t bits = berth_bits_of_float(q & 1 ? cosine : sine);\n"
+    "    return berth_float_of_bits(bits ^ ((uint32_t)q & 2u) << 30); }\n"
+    "BERTH_FN float berth_sin_f32(float x) { return BERTH_IS_NEAR(x) ? berth_turn_f32(x, 0) : __builtin_sinf(x); }\n"
+    "BERTH_FN float berth_cos_f32(float x) { return BERTH_IS_NEAR(x) ? berth_turn_f32(x, 1) : __builtin_cosf(x); }\n"
+    "#define BERTH_TURN(OP, F, TURN, N) \\\n"
+    "BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N x) { \\\n"
+    "    union { berth_f32x##N v; float at[N]; } u = {.v = x}, w; \\\n"
+    "    int far = 0; \\\n"
+    "    for (int i = 0; i < N; ++i) w.at[i] = berth_turn_f32(u.at[i], TURN); \\\n"
+    "    for (int i = 0; i < N; ++i) far |= !BERTH_IS_NEAR(u.at[i]); \\\n"
+    "    if (__builtin_expect(far, 0)) \\\n"
+    "        for (int i = 0; i < N; ++i) w.at[i] = BERTH_IS_NEAR(u.at[i]) ? w.at[i] : F(u.at[i]); \\\n"
+    "    return w.v; }\n";
+
+static const char part_exp[] =
+    "#define BERTH_EXP_2 BERTH_EXP_EACH(2)\n"
+    "#define BERTH_EXP_4 BERTH_EXP_EACH(4)\n"
+    "#define BERTH_EXP_8 BERTH_EXP_EACH(8)\n"
+    "#define BERTH_EXP_16 BERTH_EXP_EACH(16)\n"
+    "#define BERTH_EXP_32 BERTH_EXP_EACH(32)\n"
+    "#define BERTH_EXP_EACH(N) BERTH_EACH(exp, N) BERTH_EACH(tanh, N) BERTH_EACH(sigmoid, N) BERTH_EACH(erf, N)\n"
+    "#if defined(__AVX512F__)\n"
+    "#undef BERTH_EXP_16\n"
+    "#define BERTH_EXP_16 BERTH_EXP_WIDE\n"
+    "/* The same polynomials as for single values; VSCALEFPS multiplies by 2^n, gradual underflow included. */\n"
+    "#define BERTH_EXP_WIDE \\\n"
+    "BERTH_FN berth_f32x16 berth_exp_f32x16(berth_f32x16 x) { \\\n"
+    "    berth_f32x16 t = BERTH_MIN_16((berth_f32x16){0} + 89.0f, BERTH_MAX_16((berth_f32x16){0} - 104.0f, x)); \\\n"
+    "    berth_f32x16 n = __builtin_ia32_rndscaleps_mask(t * 1.44269504f, 8, t, (uint16_t)-1, 4); \\\n"
+    "    berth_f32x16 r = (t - n * 0.693145752f) - n * 1.42860677e-6f; \\\n"
+    "    berth_f32x16 p = (1.394121796e-3f * r + 8.363235072e-3f) * r + 4.166637408e-2f; \\\n"
+    "    p = (p * r + 1.666657665e-1f) * r + 5.000000027e-1f; \\\n"
+    "    p = p * (r * r) + r + 1.0f; \\\n"
+    "    return __builtin_ia32_scalefps512_mask(p, n, p, (uint16_t)-1, 4); } \\\n"
+    "BERTH_FN berth_f32x16 berth_with_sign_f32x16(berth_f32x16 a, berth_f32x16 sign) { \\\n"
+    "    berth_i32x16 top = (berth_i32x16){0} + INT32_MIN; \\\n"
+    "    return (berth_f32x16)(((berth_i32x16)sign & top) | ((berth_i32x16)a & ~top)); } \\\n"
+    "BERTH_FN berth_f32x16 berth_tanh_f32x16(berth_f32x16 x) { \\\n"
+    "    berth_f32x16 s = x * x, a = (berth_f32x16)((berth_i32x16)x & INT32_MAX); \\\n"
+    "    berth_f32x16 p = (-5.763204657e-3f * s + 2.069691402e-2f) * s - 5.375982419e-2f; \\\n"
+    "    p = (p * s + 1.333172511e-1f) * s - 3.333329495e-1f; \\\n"
+    "    berth_f32x16 small = x * s * p + x, most = BERTH_MIN_16((berth_f32x16){0} + 20.0f, a); \\\n"
+    "    berth_f32x16 d = berth_exp_f32x16(most + most) + 1.0f; /* its reciprocal by one step of Newton's */ \\\n"
+    "    berth_f32x16 q = __builtin_ia32_rcp14ps512_mask(d, d, (uint16_t)-1); \\\n"
+    "    q = q + q * (1.0f - d * q); \\\n"
+    "    berth_f32x16 big = berth_with_sign_f32x16(1.0f - (q + q), x); \\\n"
+    "    return berth_select_f32x16(a < 0.625f, small, berth_select_f32x16(x != x, x, big)); } \\\n"
+    "BERTH_FN berth_f32x16 berth_sigmoid_f32x16(berth_f32x16 x) { return 1.0f / (1.0f + berth_exp_f32x16(-x)); } \\\n"
+    "BERTH_FN berth_f32x16 berth_erf_f32x16(berth_f32x16 x) { \\\n"
+    "    berth_f32x16 s = x * x, a = (berth_f32x16)((berth_i32x16)x & INT32_MAX); \\\n"
+    "    berth_f32x16 p = (8.215426495e-5f * s - 8.105965872e-4f) * s + 5.197797243e-3f; \\\n"
+    "    p = ((p * s - 2.685810432e-2f) * s + 1.128367255e-1f) * s - 3.761263229e-1f; \\\n"
+    "    p = p * s + 1.283791665e-1f; \\\n"
+    "    berth_f32x16 small = x * p + x, t = BERTH_MIN_16((berth_f32x16){0} + 4.0f, a); \\\n"
+    "    berth_f32x16 q = (-5.150814379e-6f * t + 4.820153684e-5f) * t + 3.606780242e-5f; \\\n"
+    "    q = ((q * t - 2.892308071e-3f) * t + 2.261201999e-2f) * t - 1.052029205e-1f; \\\n"
+    "    q = (q * t - 6.356565195e-1f) * t - 1.128544901f; \\\n"
+    "    berth_f32x16 big = berth_with_sign_f32x16(1.0f - berth_exp_f32x16(t * q), x); \\\n"
+    "    return berth_select_f32x16(a < 0.9375f, small, berth_select_f32x16(x != x, x, big)); }\n"
+    "#endif\n";
+
 static const char part6[] =
     "#if defined(__AVX__)\n"
     "#define BERTH_MAX_8(a, b) __builtin_ia32_maxps256(a, b)\n"
@@ -364,8 +445,8 @@ static const char part7[] =
     "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
     "BERTH_HALF(f16, N) BERTH_HALF(bf16, N) \\\n"
     "BERTH_EACH(abs, N) BERTH_EACH(sign, N) BERTH_EACH(floor, N) BERTH_EACH(ceil, N) BERTH_EACH(round, N) \\\n"
-    "BERTH_EACH(trunc, N) BERTH_EACH(sqrt, N) BERTH_EACH(rsqrt, N) BERTH_EACH(exp, N) BERTH_EACH(log, N) \\\n"
-    "BERTH_EACH(tanh, N) BERTH_EACH(sigmoid, N) BERTH_EACH(erf, N) BERTH_EACH2(pow, N)\n";
+    "BERTH_EACH(trunc, N) BERTH_EACH(sqrt, N) BERTH_EACH(rsqrt, N) BERTH_EACH(log, N) \\\n"
+    "BERTH_EXP_##N BERTH_TURN(sin, __builtin_sinf, 0, N) BERTH_TURN(cos, __builtin_cosf, 1, N) BERTH_EACH2(pow, N)\n";
 
 // Integers of 8 and 16 bits: masks and casts go through vectors of i32. gcc takes conversions that
 // change the size of elements by four apart; BERTH_FAST_<to>_<from>_<lanes> names what to use there.
@@ -469,6 +550,8 @@ void berth_c_preamble_shared(berth_strbuf *out) {
 void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part1);
     berth_c_preamble_shared(out);
+    berth_strbuf_add(out, part_turn);
+    berth_strbuf_add(out, part_exp);
     berth_strbuf_add(out, part6);
     berth_strbuf_add(out, part7);
     berth_strbuf_add(out, part8);

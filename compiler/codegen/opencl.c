@@ -69,6 +69,8 @@ static const char vectors[] =
     "BERTH_FN berth_f32x##N berth_exp_f32x##N(berth_f32x##N a) { return exp(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_log_f32x##N(berth_f32x##N a) { return log(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_tanh_f32x##N(berth_f32x##N a) { return tanh(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_sin_f32x##N(berth_f32x##N a) { return sin(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_cos_f32x##N(berth_f32x##N a) { return cos(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_sigmoid_f32x##N(berth_f32x##N a) { return 1.0f / (1.0f + exp(-a)); } \\\n"
     "BERTH_FN berth_f32x##N berth_erf_f32x##N(berth_f32x##N a) { return erf(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_pow_f32x##N(berth_f32x##N a, berth_f32x##N b) { return pow(a, b); }\n"
