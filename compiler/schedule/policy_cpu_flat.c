@@ -99,8 +99,9 @@ static bool conditions_use(const berth_tfn *fn, berth_stmt body, berth_var var) 
     return false;
 }
 
-// The last loop in chunks: c in parallel, and within a chunk a loop for the compiler's vectoriser.
-static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk) {
+// The last loop in chunks: c in parallel, and within a chunk a loop of the kind given (SIMD: for the
+// compiler's vectoriser).
+static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk, berth_loop_kind kind) {
     berth_nest_loop last = nest->loops[nest->count - 1];
     berth_var c = berth_tfn_var(fn, "chunk");
     berth_var i = berth_tfn_var(fn, "i");
@@ -112,7 +113,7 @@ static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk) {
         berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_index(fn, last.extent), first);
     berth_expr extent = berth_tfn_index(fn, chunk);
     if (last.extent % chunk) extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent, left);
-    nest->body = berth_tfn_for(fn, i, extent, BERTH_LOOP_SIMD, body);
+    nest->body = berth_tfn_for(fn, i, extent, kind, body);
     nest->loops[nest->count - 1] =
         (berth_nest_loop){c, (last.extent + chunk - 1) / chunk, BERTH_LOOP_PARALLEL};
 }
@@ -416,9 +417,64 @@ static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_
     return berth_nest_emit(fn, &nest);
 }
 
+// Functions whose vectors are better than what the C compiler makes of a loop over single values.
+static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || depth > 64 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_LOAD || node->is_index)
+        return false;
+    if (node->kind == BERTH_EXPR_UNARY) switch ((berth_unary)node->op) {
+        case BERTH_UNARY_EXP:
+        case BERTH_UNARY_TANH:
+        case BERTH_UNARY_SIGMOID:
+        case BERTH_UNARY_ERF:
+        case BERTH_UNARY_SIN:
+        case BERTH_UNARY_COS: return true;
+        default: break;
+        }
+    return has_vector_functions(fn, node->a, depth + 1) ||
+           has_vector_functions(fn, node->b, depth + 1) ||
+           has_vector_functions(fn, node->c, depth + 1);
+}
+
+// The last loop in vectors, as many to a group as a chunk has, and a nest for what is left of it.
+// 0: there is no such form, or no use for it.
+static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
+    const berth_stmt_node store = fn->stmts.data[nest.body];
+    int last = nest.count - 1;
+    int64_t lanes = facts->lanes;
+    int64_t vectors = nest.loops[last].extent / lanes;
+    if (store.kind != BERTH_STMT_STORE || vectors == 0 || !has_vector_functions(fn, store.value, 0))
+        return 0;
+    berth_nest rest = {0};
+    berth_status status = BERTH_OK;
+    if (nest.loops[last].extent % lanes)
+        status = berth_schedule_peel(fn, &nest, last, vectors * lanes, &rest);
+    if (!status) status = berth_schedule_split(fn, &nest, last, lanes);
+    if (!status) status = berth_schedule_vectorize(fn, &nest);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    for (int i = 0; i < nest.count; ++i) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+    int64_t chunk = CHUNK_ELEMENTS / lanes;
+    if (vectors > chunk) {
+        chunk_last(fn, &nest, chunk, BERTH_LOOP_SERIAL);
+    } else {
+        nest.loops[last].kind = last > 0 ? BERTH_LOOP_SERIAL : BERTH_LOOP_PARALLEL;
+        keep_chunks_serial(&nest, last - 1, vectors * lanes);
+    }
+    if (!rest.count) return berth_nest_emit(fn, &nest);
+    for (int i = 0; i < rest.count; ++i) rest.loops[i].kind = BERTH_LOOP_PARALLEL;
+    keep_chunks_serial(&rest, last, 1);
+    rest.loops[0].kind = BERTH_LOOP_PARALLEL;
+    nest.loops[0].kind = BERTH_LOOP_PARALLEL;
+    berth_stmt items[2] = {berth_nest_emit(fn, &nest), berth_nest_emit(fn, &rest)};
+    return berth_tfn_seq(fn, items, 2);
+}
+
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
-    (void)facts;
     berth_nest nest = *plain;
     berth_ranges ranges = berth_ranges_collect(fn);
     berth_access_list accesses = {0};
@@ -440,10 +496,12 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
         return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
     berth_cpu__fuse_inwards(fn, &nest, &ranges);
+    berth_stmt vectors = vector_loops(fn, nest, facts);
+    if (vectors) return vectors;
     // Inner loops of at most a chunk stay whole; the loops around them are serial up to a chunk.
     int last = nest.count - 1;
     if (nest.loops[last].extent > CHUNK_ELEMENTS) {
-        chunk_last(fn, &nest, CHUNK_ELEMENTS);
+        chunk_last(fn, &nest, CHUNK_ELEMENTS, BERTH_LOOP_SIMD);
         return berth_nest_emit(fn, &nest);
     }
     nest.loops[last].kind = BERTH_LOOP_SIMD;

@@ -135,6 +135,8 @@ static bool unary_has_vectors(berth_unary op, berth_dtype from) {
     case BERTH_UNARY_LOG:
     case BERTH_UNARY_TANH:
     case BERTH_UNARY_ERF:
+    case BERTH_UNARY_SIN:
+    case BERTH_UNARY_COS:
     case BERTH_UNARY_SIGMOID:
     case BERTH_UNARY_IS_NAN: return true;
     default: return false;
