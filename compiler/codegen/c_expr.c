@@ -208,12 +208,34 @@ static bool is_plain_float_const(const berth_c_printer *p, berth_expr id) {
     return node->kind == BERTH_EXPR_FLOAT && !isnan(node->f);
 }
 
+static bool is_infinity(const berth_c_printer *p, berth_expr id, bool negative) {
+    const berth_expr_node *node = node_of(p, id);
+    if (node->kind == BERTH_EXPR_BROADCAST) node = node_of(p, node->a);
+    return node->kind == BERTH_EXPR_FLOAT && isinf(node->f) && (node->f < 0) == negative;
+}
+
+// x, where `id` is x with the neutral value of the operation instead of NaN; else 0.
+static berth_expr without_nan(const berth_c_printer *p, berth_expr id, bool maximum) {
+    const berth_expr_node *node = node_of(p, id);
+    if (node->kind != BERTH_EXPR_SELECT || !is_infinity(p, node->b, maximum)) return 0;
+    const berth_expr_node *asked = node_of(p, node->a);
+    bool is_nan = asked->kind == BERTH_EXPR_UNARY && asked->op == BERTH_UNARY_IS_NAN;
+    return is_nan && asked->a == node->c ? node->c : 0;
+}
+
 // min and max with a constant need no care for NaN in the second operand: one instruction.
-static const char *min_max(berth_c_printer *p, berth_expr_node node, berth_dtype from,
-                           const char *a, const char *b) {
+// Nor do they where NaN in it is skipped, as windows do: those instructions keep the first operand then.
+static const char *min_max(berth_c_printer *p, berth_expr_node node, berth_dtype from) {
     const char *op = node.op == BERTH_BINARY_MIN ? "min" : "max";
+    bool is_float = berth_dtype_is_float(from);
+    berth_expr x = is_float ? without_nan(p, node.b, node.op == BERTH_BINARY_MAX) : 0;
+    const char *a = berth_c_value(p, node.a);
+    const char *b = berth_c_value(p, x ? x : node.b);
+    if (x)
+        return call(p, node.op == BERTH_BINARY_MIN ? "min_const" : "max_const", from, node.lanes,
+                    berth_arena_printf(p->arena, "%s, %s", a, b));
     const char *ab = berth_arena_printf(p->arena, "%s, %s", a, b);
-    if (!berth_dtype_is_float(from)) return call(p, op, from, node.lanes, ab);
+    if (!is_float) return call(p, op, from, node.lanes, ab);
     if (is_plain_float_const(p, node.b))
         return call(p, node.op == BERTH_BINARY_MIN ? "min_const" : "max_const", from, node.lanes,
                     ab);
@@ -252,6 +274,7 @@ static const char *integer_binary(berth_c_printer *p, berth_expr_node node, bert
 static const char *binary(berth_c_printer *p, berth_expr_node node) {
     static const char *const comparisons[] = {"==", "!=", "<", "<=", ">", ">="};
     berth_dtype from = (berth_dtype)node_of(p, node.a)->dtype;
+    if (node.op == BERTH_BINARY_MIN || node.op == BERTH_BINARY_MAX) return min_max(p, node, from);
     const char *a = berth_c_value(p, node.a);
     const char *b = berth_c_value(p, node.b);
     bool vector = node.lanes > 1;
@@ -267,8 +290,6 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
         return berth_arena_printf(p->arena, vector ? "(%s | %s)" : "(%s || %s)", a, b);
     case BERTH_BINARY_XOR:
         return berth_arena_printf(p->arena, vector ? "(%s ^ %s)" : "(!%s != !%s)", a, b);
-    case BERTH_BINARY_MIN:
-    case BERTH_BINARY_MAX: return min_max(p, node, from, a, b);
     default: break;
     }
     if (!berth_dtype_is_float(from)) return integer_binary(p, node, from, a, b);

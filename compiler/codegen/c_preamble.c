@@ -407,6 +407,28 @@ static const char part7[] =
     "    union { berth_f32x##N v; float at[N]; } u = {.v = x}; \\\n"
     "    for (int i = 0; i < N; ++i) u.at[i] = berth_round_##H(u.at[i]); \\\n"
     "    return u.v; }\n"
+    "#define BERTH_F16_2 BERTH_HALF(f16, 2)\n"
+    "#define BERTH_F16_4 BERTH_HALF(f16, 4)\n"
+    "#define BERTH_F16_8 BERTH_HALF(f16, 8)\n"
+    "#define BERTH_F16_16 BERTH_HALF(f16, 16)\n"
+    "#define BERTH_F16_32 BERTH_HALF(f16, 32)\n"
+    "#if defined(__AVX512F__)\n"
+    "#undef BERTH_F16_16\n"
+    "#define BERTH_F16_16 \\\n"
+    "typedef int16_t berth_halves __attribute__((vector_size(32))); \\\n"
+    "typedef int16_t berth_halves_u __attribute__((vector_size(32), aligned(2), may_alias)); \\\n"
+    "BERTH_FN berth_f32x16 berth_of_halves(berth_halves h) { \\\n"
+    "    return __builtin_ia32_vcvtph2ps512_mask(h, (berth_f32x16){0}, (uint16_t)-1, 4); } \\\n"
+    "BERTH_FN berth_halves berth_to_halves(berth_f32x16 x) { \\\n"
+    "    return (berth_halves)__builtin_ia32_vcvtps2ph512_mask(x, 0, (berth_halves){0}, (uint16_t)-1); } \\\n"
+    "BERTH_FN berth_f32x16 berth_load_f16x16(const uint16_t *from) { \\\n"
+    "    return berth_of_halves(*(const berth_halves_u *)from); } \\\n"
+    "BERTH_FN void berth_store_f16x16(uint16_t *to, berth_f32x16 x) { \\\n"
+    "    *(berth_halves_u *)to = berth_to_halves(x); } \\\n"
+    "BERTH_FN berth_f32x16 berth_round_f16_f32x16(berth_f32x16 x) { return berth_of_halves(berth_to_halves(x)); }\n"
+    "#endif\n";
+
+static const char part_vectors[] =
     "#define BERTH_VECTORS(N) \\\n"
     "typedef float berth_f32x##N __attribute__((vector_size(4 * N))); \\\n"
     "typedef int32_t berth_i32x##N __attribute__((vector_size(4 * N))); \\\n"
@@ -443,7 +465,7 @@ static const char part7[] =
     "    for (int i = 0; i < N; ++i) sum += a[i]; \\\n"
     "    return sum; } \\\n"
     "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
-    "BERTH_HALF(f16, N) BERTH_HALF(bf16, N) \\\n"
+    "BERTH_F16_##N BERTH_HALF(bf16, N) \\\n"
     "BERTH_EACH(abs, N) BERTH_EACH(sign, N) BERTH_EACH(floor, N) BERTH_EACH(ceil, N) BERTH_EACH(round, N) \\\n"
     "BERTH_EACH(trunc, N) BERTH_EACH(sqrt, N) BERTH_EACH(rsqrt, N) BERTH_EACH(log, N) \\\n"
     "BERTH_EXP_##N BERTH_TURN(sin, __builtin_sinf, 0, N) BERTH_TURN(cos, __builtin_cosf, 1, N) BERTH_EACH2(pow, N)\n";
@@ -554,6 +576,7 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part_exp);
     berth_strbuf_add(out, part6);
     berth_strbuf_add(out, part7);
+    berth_strbuf_add(out, part_vectors);
     berth_strbuf_add(out, part8);
     berth_strbuf_add(out, part9);
 }
