@@ -119,6 +119,20 @@ void berth_lower__reduce(berth_lower *c, const berth_op *op) {
     berth_lower__grid_end(c, &grid);
 }
 
+// ---- lines beside each other --------------------------------------------------------------------
+
+enum { most_sums = 64 };  // that are kept at once
+
+// Sums (or maxima) beside each other in the last dimension, where the axis is another one: so memory
+// is read in the order in which it lies, and they are vectors. A divisor of that dimension.
+static int64_t sums_at_once(const berth_type *x, int axis) {
+    int64_t extent = x->dims[x->rank - 1];
+    if (axis == x->rank - 1) return 1;
+    for (int64_t sums = most_sums; sums > 1; --sums)
+        if (extent % sums == 0) return sums;
+    return 1;
+}
+
 // ---- arg_max, arg_min ---------------------------------------------------------------------------
 
 berth_expr berth_lower__wins(berth_lower *c, berth_expr value, berth_expr old, bool maximum,
@@ -130,12 +144,61 @@ berth_expr berth_lower__wins(berth_lower *c, berth_expr value, berth_expr old, b
     return x_and(c, number, x_or(c, beats, x_unary(c, BERTH_UNARY_IS_NAN, old)));
 }
 
+// Lines along another axis than the last: `lanes` of them at once, their best values and indices in
+// tables.
+static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, int64_t lanes) {
+    const berth_type *x = in_type(c, op, 0);
+    berth_dtype t = in_dtype(c, op, 0);
+    bool keepdims = attr_int(c, op, "keepdims", 1) != 0;
+    bool last = attr_int(c, op, "select_last_index", 0) != 0;
+    int along = x->rank - 1;
+    berth_expr at[BERTH_MAX_RANK];
+    berth_expr to[BERTH_MAX_RANK];
+    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis | 1u << along, at);
+    berth_expr part = berth_lower__loop(c, "part", x->dims[along] / lanes, BERTH_LOOP_PARALLEL);
+    berth_buf best = berth_lower__private(c, "best", t, 1, &lanes);
+    berth_buf index = berth_lower__private(c, "index", BERTH_DTYPE_I32, 1, &lanes);
+    berth_expr lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
+    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    at[axis] = ix(c, 0);
+    berth_lower__put(c, best, &lane, in_at(c, op, 0, at));
+    berth_lower__put(c, index, &lane, num(c, BERTH_DTYPE_I32, 0));
+    berth_lower__end(c);
+    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
+    lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
+    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    at[axis] = i;
+    berth_expr value = in_at(c, op, 0, at);
+    berth_expr old = berth_tfn_load(c->fn, best, &lane, 1);
+    berth_expr wins = berth_lower__wins(c, value, old, op->kind == BERTH_OP_ARG_MAX, last);
+    berth_expr here = berth_tfn_from_index(c->fn, BERTH_DTYPE_I32, i);
+    berth_lower__put(c, index, &lane,
+                     x_select(c, wins, here, berth_tfn_load(c->fn, index, &lane, 1)));
+    berth_lower__put(c, best, &lane, x_select(c, wins, value, old));
+    berth_lower__end_loops(c, 2);
+    lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
+    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    int rank = 0;
+    for (int d = 0; d < x->rank; ++d) {
+        if (d == axis && !keepdims) continue;
+        to[rank++] = d == axis ? ix(c, 0) : at[d];
+    }
+    berth_expr found = berth_tfn_load(c->fn, index, &lane, 1);
+    berth_lower__store(c, op, 0, to, x_cast(c, BERTH_DTYPE_I64, found));
+    berth_lower__end_loops(c, loops + 2);
+}
+
 void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     int axis = berth_lower__axis(c, op, 0, x->rank);
     bool last = attr_int(c, op, "select_last_index", 0) != 0;
     reduction r = {.mask = 1u << axis, .keepdims = attr_int(c, op, "keepdims", 1) != 0};
     if (c->failure) return;
+    int64_t lanes = sums_at_once(x, axis);
+    if (lanes > 1 && x->dims[axis] > 0 && x->dims[axis] <= INT32_MAX) {
+        arg_reduce_lanes(c, op, axis, lanes);
+        return;
+    }
     berth_lower_grid grid;
     berth_lower__grid(c, op, 0, &(berth_lower_grid_options){0}, &grid);
     berth_dtype t = in_dtype(c, op, 0);
@@ -160,18 +223,6 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
 }
 
 // ---- cum_sum ------------------------------------------------------------------------------------
-
-enum { most_sums = 64 };  // that are kept at once
-
-// Sums beside each other in the last dimension, where the axis is another one: so memory is read in
-// the order in which it lies, and they are vectors. A divisor of that dimension.
-static int64_t sums_at_once(const berth_type *x, int axis) {
-    int64_t extent = x->dims[x->rank - 1];
-    if (axis == x->rank - 1) return 1;
-    for (int64_t sums = most_sums; sums > 1; --sums)
-        if (extent % sums == 0) return sums;
-    return 1;
-}
 
 // One step of the sums: acc[lane] and the element `at`.
 static void add_to_sum(berth_lower *c, const berth_op *op, berth_buf acc, berth_expr lane,

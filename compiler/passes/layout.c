@@ -1,5 +1,6 @@
 #include "compiler/passes/layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,24 +216,56 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     return true;
 }
 
+// A large window reads every element many times: what lies around the input becomes memory once, so
+// that no element is asked whether it is there.
+static berth_status pad_large_window(pass *p, berth_op_id id) {
+    enum { least_reads = 16 };  // of one element
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_target *target = berth_layout__target(p, id);
+    const berth_type *x = type_of(p, op.inputs[0]);
+    if (op.kind != BERTH_OP_MAX_POOL || !target || !berth_device_kind_is_host(target->kind) ||
+        !berth_layout__is_f32(p, op.inputs[0], -1))
+        return BERTH_OK;
+    berth_window w;
+    BERTH_TRY(berth_window_resolve(p->module, &op, x->dims, x->rank, NULL, &w));
+    int64_t end[BERTH_MAX_SPATIAL];
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    int64_t taps = 1;
+    int64_t steps = 1;
+    for (int i = 0; i < w.spatial; ++i) {
+        end[i] = berth_layout__end_padding(&w, i);
+        taps *= w.kernel[i];
+        steps *= w.strides[i];
+    }
+    if (taps < least_reads * steps) return BERTH_OK;
+    berth_layout__set_input(
+        p, id, 0, berth_layout__padded(p, id, op.inputs[0], w.pads_begin, end, -INFINITY));
+    berth_layout__set_padding(p, id, none, w.spatial);
+    return BERTH_OK;
+}
+
 // A window over plain rows is no work for vectors: its input is put in blocks once.
-static bool convert_pool(pass *p, berth_op_id id) {
+static berth_status convert_pool(pass *p, berth_op_id id, bool *out_done) {
+    *out_done = false;
     berth_op op = graph_of(p)->ops.data[id];
     bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
-    if (second || !has_blocks(p, op.outputs[0]) || !has_blocks(p, op.inputs[0])) return false;
+    if (second || !has_blocks(p, op.outputs[0]) || !has_blocks(p, op.inputs[0])) return BERTH_OK;
     if (!is_blocked(p, op.inputs[0])) {
         int64_t channels = type_of(p, op.inputs[0])->dims[1];
         bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
         if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout ||
             !berth_layout__is_f32(p, op.inputs[0], -1))
-            return false;
+            return BERTH_OK;
         berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
                                                     berth_layout__block_for(p, id, channels));
         berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
         op = graph_of(p)->ops.data[id];
     }
+    BERTH_TRY(pad_large_window(p, id));
+    op = graph_of(p)->ops.data[id];
     berth_layout__set(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
-    return true;
+    *out_done = true;
+    return BERTH_OK;
 }
 
 // Concatenation of channels in whole blocks.
@@ -328,7 +361,7 @@ static berth_status convert(pass *p, berth_op_id id) {
             BERTH_TRY(berth_layout__conv_transpose(p, id, &done));
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
-            done = convert_pool(p, id);
+            BERTH_TRY(convert_pool(p, id, &done));
         else if (kind == BERTH_OP_CONCAT)
             done = convert_concat(p, id);
         else if (berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE))

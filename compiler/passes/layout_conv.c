@@ -71,9 +71,8 @@ static berth_status describe(const pass *p, berth_op_id id, convolution *out, bo
     return BERTH_OK;
 }
 
-// The input with `begin` and `end` zeros around each spatial dimension.
-static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x, const int64_t *begin,
-                                   const int64_t *end) {
+berth_value_id berth_layout__padded(pass *p, berth_op_id id, berth_value_id x, const int64_t *begin,
+                                    const int64_t *end, float fill) {
     berth_type type = *type_of(p, x);
     int64_t pads[2 * BERTH_MAX_RANK] = {0};
     int64_t total = 0;
@@ -92,7 +91,20 @@ static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x, co
     berth_value_id amounts = berth_graph_insert_constant(p->module, p->main, id, tensor, like.loc);
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, type.layout);
-    return berth_layout__insert(p, id, BERTH_OP_PAD, (berth_value_id[]){x, amounts}, 2, wanted, id);
+    berth_value_id operands[3] = {x, amounts, BERTH_NONE};
+    if (fill != 0) {
+        tensor = berth_arena_new(p->module->arena, berth_tensor);
+        *tensor = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
+        memcpy(tensor->data, &fill, sizeof(fill));
+        operands[2] = berth_graph_insert_constant(p->module, p->main, id, tensor, like.loc);
+    }
+    return berth_layout__insert(p, id, BERTH_OP_PAD, operands, fill != 0 ? 3 : 2, wanted, id);
+}
+
+// The same with zeros.
+static berth_value_id padded_input(pass *p, berth_op_id id, berth_value_id x, const int64_t *begin,
+                                   const int64_t *end) {
+    return berth_layout__padded(p, id, x, begin, end, 0);
 }
 
 // The attributes with other pads (begins, then ends).

@@ -77,6 +77,9 @@ const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id
 // layout_conv.c
 // Padding after the input that the window reaches: strides may leave the end unused.
 int64_t berth_layout__end_padding(const berth_window *w, int i);
+// The input with `begin` and `end` elements of `fill` around each spatial dimension.
+berth_value_id berth_layout__padded(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                    const int64_t *begin, const int64_t *end, float fill);
 // Other pads for a convolution (begins, then ends).
 void berth_layout__set_padding(berth_layout_pass *p, berth_op_id id, const int64_t *pads,
                                int spatial);

@@ -417,11 +417,14 @@ static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_
     return berth_nest_emit(fn, &nest);
 }
 
-// Functions whose vectors are better than what the C compiler makes of a loop over single values.
+// Functions (and conversions to f16) whose vectors are better than what the C compiler makes of a
+// loop over single values.
 static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
     const berth_expr_node *node = &fn->exprs.data[id];
-    if (!id || depth > 64 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_LOAD || node->is_index)
+    if (!id || depth > 64 || node->is_index) return false;
+    if (node->dtype == BERTH_DTYPE_F16) return true;
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_LOAD)
         return false;
     if (node->kind == BERTH_EXPR_UNARY) switch ((berth_unary)node->op) {
         case BERTH_UNARY_EXP:
