@@ -53,6 +53,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__pack_operand(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__transpose_blocks(fn, nest, facts);
+    if (!scheduled) scheduled = berth_cpu__repeat_rows(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__hoist_tables(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__vector_tables(fn, *nest, facts);

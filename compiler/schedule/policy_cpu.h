@@ -24,6 +24,13 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
 // and register tiles; 0 when the nest is none. policy_cpu_pack.c
 berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
                                    const berth_cpu_facts *facts);
+// Copies of every element of a row to two places, in registers; 0 when the nest is none.
+// policy_cpu_repeat.c
+berth_stmt berth_cpu__repeat_rows(berth_tfn *fn, const berth_nest *nest,
+                                  const berth_cpu_facts *facts);
+// The loops in parallel, but for inner ones that make at most a chunk of work together; `inside`:
+// elements of one iteration of all. policy_cpu_flat.c
+void berth_cpu__keep_chunks_serial(berth_nest *nest, int64_t inside);
 // What does not depend on one of the loops (places and weights of a resampling) computed once, into
 // tables; 0 when there is little of it. policy_cpu_hoist.c
 berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,

@@ -377,6 +377,12 @@ static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside) {
     }
 }
 
+void berth_cpu__keep_chunks_serial(berth_nest *nest, int64_t inside) {
+    for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_PARALLEL;
+    keep_chunks_serial(nest, nest->count - 1, inside);
+    nest->loops[0].kind = BERTH_LOOP_PARALLEL;
+}
+
 // Whether results, and all that they read but for indices, are next to each other along a loop.
 static bool lies_along(berth_tfn *fn, const berth_nest *nest, const berth_access_list *accesses,
                        int loop) {

@@ -46,7 +46,13 @@ static const form forms[] = {
     // into blocks of channels
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "aBcd16b", true},
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {2, 16, 3, 11}, "aBcd8b", true},
-    // and out of them
+    // every element twice, and what is no such copy
+    {"%x: f32[D0,D1,D2,20] in", "%x[%i, %j, %k, %l / 2]", {2, 3, 5, 40}, "", true},
+    {"%x: f32[D0,D1,4,39] in", "%x[%i, %j, %k / 2, %l / 2]", {1, 3, 8, 78}, "", true},
+    {"%x: f32[D0,D1,D2,9] in", "%x[%i, %j, %k, %l / 2]", {1, 1, 5, 18}, "", true},
+    {"%x: f32[D0,D1,D2,14] in", "%x[%i, %j, %k, %l / 3]", {1, 1, 5, 42}, "", false},
+    {"%x: f32[D0,D1,D2,21] in", "%x[%i, %j, %k, (%l + 1) / 2]", {1, 1, 5, 40}, "", false},
+    // out of blocks of channels
     {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "", true},
     {"%x: f32[D0,D1,D2,D3]{aBcd8b} in", "%x[%i, %j, %k, %l]", {2, 24, 3, 11}, "", true},
 };
