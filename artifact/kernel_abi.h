@@ -14,8 +14,13 @@
 // opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then
 //         the constants as `long`; work-groups are groups[3] x group_size[3] (get_group_id runs
 //         over groups).
-// vulkan, cuda, vta: their own sections when they come; the structures below already have room for
-// them.
+// vulkan  SPIR-V 1.5 modules in a row, each behind its length: a 32-bit count of words, then as many
+//         words. A module has one entry point, of the GLCompute model, whose name is the kernel's.
+//         Buffers are reached through their addresses (PhysicalStorageBuffer): push constants hold
+//         the addresses of the buffers in order, then the constants, 8 bytes each, where these are
+//         BERTH_SPIRV_PUSHED_MAX at most; else only the address of a table that holds them in the
+//         same order. Work-groups are groups[3] x group_size[3] (the module's LocalSize).
+// cuda, vta: their own sections when they come; the structures below already have room for them.
 //
 // Declarations. What a kernel does to its buffers (berth_kernel_binding), its grid and its scratch
 // stand in the program's record of it, and once more in the code itself, as one text
@@ -23,6 +28,7 @@
 // cannot be changed without the code.
 //   cpu     `const char berth_declares_ENTRY[]`, an exported symbol
 //   opencl  a line `// berth_declares_ENTRY: TEXT`
+//   vulkan  an OpString `berth_declares_ENTRY: TEXT` of the module
 // Code written by hand may leave it out.
 #ifndef BERTH_ARTIFACT_KERNEL_ABI_H_
 #define BERTH_ARTIFACT_KERNEL_ABI_H_
@@ -62,6 +68,10 @@ typedef struct berth_kernel_binding {
 // Executable formats (berth_executable_image.format).
 #define BERTH_FORMAT_CPU_ELF "elf"  // x86-64 or aarch64 shared object with berth_cpu_kernel symbols
 #define BERTH_FORMAT_OPENCL_C "opencl-c"  // source text
+#define BERTH_FORMAT_SPIRV "spirv"        // modules, each behind its length
+
+// vulkan: addresses and constants that fit into the push constants that every device has.
+#define BERTH_SPIRV_PUSHED_MAX 16
 
 // Alignment of every tensor in a pool unless the device asks for more.
 #define BERTH_DEFAULT_ALIGNMENT_BYTES 128

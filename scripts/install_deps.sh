@@ -10,6 +10,7 @@ packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
+  libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers spirv-tools
   libcriterion-dev libonnx-testdata python3-onnx python3-numpy
   graphviz
 )

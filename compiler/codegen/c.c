@@ -3,6 +3,8 @@
 
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/compile.h"
+#include "compiler/toolchain.h"
 
 static bool is_output(const berth_tfn *fn, berth_buf buf) {
     const berth_buf_info *info = &fn->bufs.data[buf];
@@ -242,5 +244,50 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     return BERTH_OK;
 }
 
-const berth_codegen berth_codegen_c = {
-    .kind = "cpu", .format = BERTH_FORMAT_CPU_ELF, .print = print};
+// ---- images -------------------------------------------------------------------------------------
+
+static void report_progress(void *user, uint32_t done, uint32_t total) {
+    const berth_compile_options *options = user;
+    options->progress(options->progress_user, "compiling kernels", done, total);
+}
+
+// Compiled by the system's C compiler and linked to a shared object.
+static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
+    const berth_compile_options *options = job->options;
+    union {
+        const berth_compile_options *constant;
+        void *mutable_pointer;
+    } user = {.constant = options};
+    berth_toolchain_options toolchain = {.target = job->target,
+                                         .c_compiler = options->c_compiler,
+                                         .cache_folder = options->cache_folder,
+                                         .cache_limit_bytes = options->cache_limit_bytes,
+                                         .search_path = options->search_path,
+                                         .jobs = options->jobs,
+                                         .time_limit_ns = options->compiler_time_limit_ns,
+                                         .foreign = job->foreign,
+                                         .log = options->log,
+                                         .progress = options->progress ? report_progress : NULL,
+                                         .progress_user = user.mutable_pointer,
+                                         .temporary_folder = options->temporary_folder,
+                                         .interrupt = options->interrupt};
+    berth_toolchain_unit *sources =
+        berth_arena_new_array(job->arena, berth_toolchain_unit, job->count);
+    for (uint32_t i = 0; i < job->count; ++i)
+        sources[i] = (berth_toolchain_unit){.label = job->units[i].label,
+                                            .source = job->units[i].code->source,
+                                            .object = job->units[i].object,
+                                            .object_bytes = job->units[i].object_bytes};
+    berth_toolchain_image image;
+    BERTH_TRY(berth_toolchain_compile(&toolchain, job->arena, sources, job->count, &image));
+    *out_bytes = (berth_codegen_bytes){.data = image.data,
+                                       .size_bytes = image.size_bytes,
+                                       .options = berth_toolchain_needs(job->target, job->arena)};
+    return BERTH_OK;
+}
+
+const berth_codegen berth_codegen_c = {.kind = "cpu",
+                                       .format = BERTH_FORMAT_CPU_ELF,
+                                       .source_suffix = "c",
+                                       .print = print,
+                                       .finish = finish};

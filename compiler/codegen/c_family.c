@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/codegen/kernel_facts.h"
+
 void berth_c_line(berth_c_printer *p, const char *format, ...) {
     for (int i = 0; i < p->depth; ++i) berth_strbuf_add(&p->out, "    ");
     va_list arguments;
@@ -80,17 +82,10 @@ void berth_c_add_intrinsics(const berth_c_printer *p, berth_strbuf *out) {
 static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes,
                        int64_t *stack_bytes);
 
-static int64_t buffer_elements(const berth_c_printer *p, berth_buf buf) {
-    const berth_buf_info *info = &p->fn->bufs.data[buf];
-    int64_t count = 1;
-    for (int d = 0; d < info->rank; ++d) count *= info->dims[d] < 0 ? 1 : info->dims[d];
-    return count;
-}
-
 static void print_alloc(berth_c_printer *p, berth_buf buf, int64_t *scratch_bytes,
                         int64_t *stack_bytes) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];
-    int64_t count = buffer_elements(p, buf);
+    int64_t count = berth_kernel_elements(p->fn, buf);
     int64_t bytes = count * info->lanes * (int64_t)berth_dtype_size_bytes(info->dtype);
     int64_t offset = -1;
     bool large = *stack_bytes + bytes > (int64_t)p->language->stack_limit_bytes;
@@ -198,130 +193,15 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
     }
 }
 
-// ---- facts --------------------------------------------------------------------------------------
-
-typedef struct fact_walk {
-    berth_c_printer *p;
-    uint32_t *access;  // by buffer, 0 = not used
-    uint8_t *seen;     // by expression, within a statement
-} fact_walk;
-
-static double walk_expr(fact_walk *w, berth_expr id) {
-    if (!id || w->seen[id]) return 0;
-    w->seen[id] = 1;
-    const berth_tfn *fn = w->p->fn;
-    const berth_expr_node *node = &fn->exprs.data[id];
-    double flops = 0;
-    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR)
-        return 0;
-    if (node->kind == BERTH_EXPR_LOAD) {
-        w->access[node->load.buf] |= BERTH_ACCESS_READ;
-        for (int i = 0; i < node->index_count; ++i)
-            flops += walk_expr(w, berth_tfn_load_indices(fn, id)[i]);
-        return flops;
-    }
-    if (!node->is_index && berth_dtype_is_float((berth_dtype)node->dtype)) {
-        if (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY) flops = node->lanes;
-        if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
-    }
-    return flops + walk_expr(w, node->a) + walk_expr(w, node->b) + walk_expr(w, node->c);
-}
-
-static double walk_stmt(fact_walk *w, berth_stmt id) {
-    if (!id) return 0;
-    const berth_tfn *fn = w->p->fn;
-    const berth_stmt_node *node = &fn->stmts.data[id];
-    double flops = 0;
-    int64_t extent = 1;
-    switch ((berth_stmt_kind)node->kind) {
-    case BERTH_STMT_SEQ:
-        for (uint32_t i = 0; i < node->count; ++i)
-            flops += walk_stmt(w, fn->lists.data[node->first + i]);
-        return flops;
-    case BERTH_STMT_FOR:
-        memset(w->seen, 0, fn->exprs.count);
-        walk_expr(w, node->value);
-        berth_tfn_const_value(fn, node->value, &extent);
-        return (double)extent * walk_stmt(w, node->body);
-    case BERTH_STMT_IF:
-        memset(w->seen, 0, fn->exprs.count);
-        walk_expr(w, node->value);
-        return walk_stmt(w, node->body) + walk_stmt(w, node->other);
-    case BERTH_STMT_STORE:
-        w->access[node->buf] |= BERTH_ACCESS_WRITE;
-        for (int i = 0; i < node->index_count; ++i)
-            walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
-        return walk_expr(w, node->value);
-    case BERTH_STMT_LET: return walk_expr(w, node->value);
-    default: return 0;
-    }
-}
-
-static void collect_facts(berth_c_printer *p, berth_stmt nest, berth_kernel_source *kernel) {
-    const berth_tfn *fn = p->fn;
-    fact_walk w = {.p = p,
-                   .access = berth_arena_new_array(p->arena, uint32_t, fn->bufs.count + 1),
-                   .seen = berth_arena_new_array(p->arena, uint8_t, fn->exprs.count + 1)};
-    kernel->flops = walk_stmt(&w, nest);
-    berth_buf *list = berth_arena_new_array(p->arena, berth_buf, fn->bufs.count + 1);
-    bool *written = berth_arena_new_array(p->arena, bool, fn->bufs.count + 1);
-    berth_kernel_binding *bindings =
-        berth_arena_new_array(p->arena, berth_kernel_binding, fn->bufs.count + 1);
-    for (uint32_t b = 0; b < fn->bufs.count; ++b) {
-        const berth_buf_info *info = &fn->bufs.data[b];
-        bool bound = info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE;
-        if (!w.access[b] || !bound) continue;
-        berth_type_id type =
-            berth_type_tensor_layout(fn->module, info->dtype, info->rank, info->dims, info->layout);
-        bindings[kernel->buffer_count] = (berth_kernel_binding){
-            .size_bytes = berth_type_size_bytes(fn->module, type),
-            .access = w.access[b] | (info->may_alias ? BERTH_ACCESS_ALIAS : 0u)};
-        written[kernel->buffer_count] = w.access[b] & BERTH_ACCESS_WRITE;
-        list[kernel->buffer_count++] = b;
-        kernel->bytes +=
-            (double)buffer_elements(p, b) * (double)berth_dtype_size_bytes(info->dtype);
-    }
-    kernel->buffers = list;
-    kernel->written = written;
-    kernel->bindings = bindings;
-}
-
 // ---- kernels ------------------------------------------------------------------------------------
-
-static berth_stmt unwrap(const berth_tfn *fn, berth_stmt id) {
-    while (fn->stmts.data[id].kind == BERTH_STMT_SEQ && fn->stmts.data[id].count == 1)
-        id = fn->lists.data[fn->stmts.data[id].first];
-    return id;
-}
-
-// The parallel loops that become the grid: from the outside as long as each holds nothing but the
-// next.
-static int find_grid(const berth_tfn *fn, berth_stmt nest, berth_stmt grid[BERTH_MAX_RANK],
-                     int64_t *out_groups) {
-    int count = 0;
-    *out_groups = 1;
-    for (berth_stmt at = unwrap(fn, nest); count < BERTH_MAX_RANK;
-         at = unwrap(fn, fn->stmts.data[at].body)) {
-        const berth_stmt_node *node = &fn->stmts.data[at];
-        int64_t extent = 0;
-        if (node->kind != BERTH_STMT_FOR || node->loop_kind != BERTH_LOOP_PARALLEL) break;
-        if (!berth_tfn_const_value(fn, node->value, &extent) ||
-            extent > UINT32_MAX / (*out_groups ? *out_groups : 1))
-            break;
-        *out_groups *= extent;
-        grid[count++] = at;
-    }
-    return count;
-}
 
 static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_source *kernel) {
     berth_stmt grid[BERTH_MAX_RANK];
     int64_t groups = 1;
-    int grid_count = find_grid(p->fn, nest, grid, &groups);
+    int grid_count = berth_kernel_find_grid(p->fn, nest, grid, &groups);
     for (int i = 0; i < 3; ++i) kernel->groups[i] = kernel->group_size[i] = 1;
     kernel->groups[0] = (uint32_t)groups;
-    collect_facts(p, nest, kernel);
+    berth_kernel_collect_facts(p->fn, p->arena, nest, kernel);
     p->open_loops = 0;
     p->next_temporary = 0;
     for (int i = 0; i < grid_count; ++i)
@@ -339,34 +219,12 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     p->language->declare_kernel(p, kernel->entry, berth_kernel_declaration(p->arena, &record));
 }
 
-berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source) {
-    berth_program_kernel record = {.entry = source->entry,
-                                   .binding_count = source->buffer_count,
-                                   .bindings = source->bindings,
-                                   .constant_count = source->constant_count,
-                                   .scratch_bytes = source->scratch_bytes,
-                                   .flops = source->flops,
-                                   .bytes = source->bytes};
-    memcpy(record.groups, source->groups, sizeof(record.groups));
-    memcpy(record.group_size, source->group_size, sizeof(record.group_size));
-    return record;
-}
-
 berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_language *language,
                                         berth_arena *arena) {
     berth_c_printer *p = berth_arena_new(arena, berth_c_printer);
     p->language = language;
     p->arena = arena;
-    p->fn = berth_arena_copy(arena, fn, sizeof(*fn));
-#define COPY(list)                                                                                 \
-    p->fn->list.data =                                                                             \
-        berth_arena_copy(arena, fn->list.data, fn->list.capacity * sizeof(*fn->list.data))
-    COPY(exprs);
-    COPY(stmts);
-    COPY(lists);
-    COPY(bufs);
-    COPY(vars);
-#undef COPY
+    p->fn = berth_kernel_copy_fn(fn, arena);
     p->out = berth_strbuf_make(arena);
     p->ranges = berth_ranges_collect(p->fn);
     p->loop_depth = berth_arena_new_array(arena, uint32_t, fn->vars.count + 1);
@@ -378,21 +236,15 @@ berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_langu
 
 berth_status berth_c_printer_run(berth_c_printer *p, const char *prefix,
                                  berth_kernel_source **out_kernels, uint32_t *out_kernel_count) {
-    const berth_tfn *fn = p->fn;
-    for (uint32_t b = 0; b < fn->bufs.count; ++b)
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
-            if (fn->bufs.data[b].dims[d] < 0)
-                return berth_status_make(BERTH_UNSUPPORTED,
-                                         "code for symbolic dimensions: bind them with --dim");
-    const berth_stmt_node body = fn->stmts.data[fn->body];
-    bool sequence = fn->body && body.kind == BERTH_STMT_SEQ;
-    uint32_t count = !fn->body ? 0 : sequence ? body.count : 1;
+    berth_stmt *nests = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(berth_kernel_nests(p->fn, p->arena, &nests, &count));
     *out_kernels = berth_arena_new_array(p->arena, berth_kernel_source, count + 1);
     *out_kernel_count = count;
     for (uint32_t i = 0; i < count && !p->status; ++i) {
         berth_kernel_source *kernel = &(*out_kernels)[i];
         kernel->entry = berth_arena_printf(p->arena, "%s_%u", prefix, i);
-        print_kernel(p, sequence ? fn->lists.data[body.first + i] : fn->body, kernel);
+        print_kernel(p, nests[i], kernel);
     }
     return p->status;
 }

@@ -1,11 +1,12 @@
 // Code generators: a scheduled tensor function → source text and the facts an executor needs about
-// its kernels. They only print; what is fast is visible in the function. One row per device kind in
-// codegen.def.
+// its kernels. They only print; what is fast is visible in the function, and `finish` makes an image
+// of what was printed. One row per device kind in codegen.def.
 #ifndef BERTH_COMPILER_CODEGEN_CODEGEN_H_
 #define BERTH_COMPILER_CODEGEN_CODEGEN_H_
 
 #include "artifact/program.h"
 #include "ir/tensor_fn.h"
+#include "target/target.h"
 
 // One kernel per nest of the function, in order.
 typedef struct berth_kernel_source {
@@ -28,24 +29,56 @@ typedef struct berth_kernel_source {
 berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source);
 
 typedef struct berth_codegen_result {
-    const char *source;  // complete compilation unit (C), or the kernels' text without the shared
-                         // preamble (OpenCL)
+    const char *source;  // C: a complete compilation unit; OpenCL: the kernels' text without the
+                         // shared preamble; NULL where kernels are bytes
+    const void *code;    // SPIR-V: the kernels' modules (artifact/kernel_abi.h)
+    uint64_t code_bytes;
     const berth_kernel_source *kernels;
     uint32_t kernel_count;
 } berth_codegen_result;
 
+// A printed function on its way into an image.
+typedef struct berth_codegen_unit {
+    const char *label;  // for messages and the names of kept sources
+    const berth_codegen_result *code;
+    const void *object;  // (optional) object code that belongs to it
+    uint64_t object_bytes;
+} berth_codegen_unit;
+
+typedef struct berth_codegen_job {
+    const berth_target *target;  // of all units
+    const berth_codegen_unit *units;
+    uint32_t count;  // at least 1
+    bool foreign;    // people wrote the source: an image of its own, with nothing added
+    const struct berth_compile_options *options;
+    berth_arena *arena;
+} berth_codegen_job;
+
+// The image's bytes in the generator's own format.
+typedef struct berth_codegen_bytes {
+    const void *data;
+    uint64_t size_bytes;
+    const char *options;  // berth_executable_image.options
+} berth_codegen_bytes;
+
 typedef struct berth_codegen {
-    const char *kind;    // target kind: "cpu", "opencl"
+    const char *kind;    // target kind: "cpu", "opencl", "vulkan"
     const char *format;  // BERTH_FORMAT_*
+    // What --keep-source keeps of every unit, by its file name's end ("c"); NULL = nothing, since
+    // the image is the source.
+    const char *source_suffix;
     // Prints `fn`; `prefix` makes entry names unique ("k12" gives k12_0, k12_1, ...).
     berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena,
                           berth_codegen_result *out_result);
-    // (optional) Text that goes once before the kernels of a program (helper functions).
-    const char *(*preamble)(berth_arena *arena);
+    // (optional: result->source) The text to keep.
+    const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
+    // One image of all units: compiled, or put together.
+    berth_status (*finish)(const berth_codegen_job *job, berth_codegen_bytes *out_bytes);
 } berth_codegen;
 
 extern const berth_codegen berth_codegen_c;       // codegen/c.c: C with GCC/Clang vector types
 extern const berth_codegen berth_codegen_opencl;  // codegen/opencl.c: OpenCL C 1.2
+extern const berth_codegen berth_codegen_spirv;   // codegen/spirv.c: SPIR-V 1.5
 
 // How C stores an element ("float"); NULL for types that it has none for.
 const char *berth_codegen_c_type(berth_dtype dtype);

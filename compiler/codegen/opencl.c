@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/kernel_facts.h"
 
 enum { flat_group_size = 64 };
 
@@ -118,24 +119,6 @@ static const char narrow_vectors[] =
 
 // ---- kernels and loops --------------------------------------------------------------------------
 
-static bool has_group_loops(const berth_tfn *fn, berth_stmt id) {
-    const berth_stmt_node *node = &fn->stmts.data[id];
-    if (!id) return false;
-    if (node->kind == BERTH_STMT_FOR)
-        return node->loop_kind >= BERTH_LOOP_GROUP_X || has_group_loops(fn, node->body);
-    if (node->kind == BERTH_STMT_IF)
-        return has_group_loops(fn, node->body) || has_group_loops(fn, node->other);
-    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
-        if (has_group_loops(fn, fn->lists.data[node->first + i])) return true;
-    return false;
-}
-
-static int64_t extent_of(const berth_tfn *fn, berth_stmt loop) {
-    int64_t extent = 1;
-    (void)berth_tfn_const_value(fn, fn->stmts.data[loop].value, &extent);
-    return extent;
-}
-
 // The flat index of a work-item is taken apart into the parallel loops' variables.
 static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_count) {
     berth_kernel_source *kernel = p->kernel;
@@ -148,7 +131,7 @@ static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_
     p->depth++;
     int64_t inner = total;
     for (int i = 0; i < grid_count; ++i) {
-        int64_t extent = extent_of(p->fn, grid[i]);
+        int64_t extent = berth_kernel_extent(p->fn, grid[i]);
         inner = extent ? inner / extent : 1;
         const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
         const char *modulo =
@@ -193,7 +176,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     berth_strbuf_add(&line, ") {\n");
     berth_strbuf_add(&p->out, berth_strbuf_text(&line));
     p->depth = 1;
-    if (grid_count == 0 && has_group_loops(p->fn, p->nest)) {
+    if (grid_count == 0 && berth_kernel_has_group_loops(p->fn, p->nest)) {
         declare_local(p, p->nest);
         berth_c_line(p, "{");
     } else
@@ -216,16 +199,10 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
     // Loops to be unrolled are left to the device's compiler: hints doubled PoCL's build time and
     // made nothing faster.
     if (loop->loop_kind < BERTH_LOOP_GROUP_X) return false;
-    bool local = loop->loop_kind >= BERTH_LOOP_LOCAL_X;
-    int axis = loop->loop_kind - (local ? BERTH_LOOP_LOCAL_X : BERTH_LOOP_GROUP_X);
-    uint32_t *size = local ? &p->kernel->group_size[axis] : &p->kernel->groups[axis];
-    if (extent < 1 || extent > UINT32_MAX || (*size != 1 && *size != (uint32_t)extent)) {
-        berth_c_fail(p,
-                     berth_status_make(BERTH_UNSUPPORTED, "loops of %s %d with different extents",
-                                       local ? "work-items" : "work-groups", axis));
-    } else {
-        *size = (uint32_t)extent;
-    }
+    bool local = false;
+    int axis = 0;
+    berth_status status = berth_kernel_set_axis(p->kernel, loop, extent, &local, &axis);
+    if (status) berth_c_fail(p, status);
     berth_c_line(p, "{");
     berth_c_line(p, "    const %s %s = (%s)get_%s_id(%d);", type, var, type,
                  local ? "local" : "group", axis);
@@ -304,22 +281,11 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
 
-static bool fits_narrow(const berth_tfn *fn) {
-    for (uint32_t b = 0; b < fn->bufs.count; ++b) {
-        int64_t count = 1;
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
-            int64_t dim = fn->bufs.data[b].dims[d];
-            if (dim > 0 && __builtin_mul_overflow(count, dim, &count)) return false;
-        }
-        if (count > INT32_MAX / 2) return false;
-    }
-    return true;
-}
-
 static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
                           berth_codegen_result *out_result) {
     memset(out_result, 0, sizeof(*out_result));
-    berth_c_printer *p = berth_c_printer_create(fn, fits_narrow(fn) ? &narrow : &wide, arena);
+    berth_c_printer *p =
+        berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);
     berth_kernel_source *kernels = NULL;
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
@@ -330,14 +296,20 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     return BERTH_OK;
 }
 
-static const char *preamble(berth_arena *arena) {
-    berth_strbuf text = berth_strbuf_make(arena);
-    berth_strbuf_add(&text, head);
-    berth_c_preamble_shared(&text);
-    berth_strbuf_add(&text, vectors);
-    berth_strbuf_add(&text, narrow_vectors);
-    return berth_strbuf_text(&text);
+// Source text is the image; every program has the helper functions once.
+static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
+    berth_strbuf text = berth_strbuf_make(job->arena);
+    if (!job->foreign) {
+        berth_strbuf_add(&text, head);
+        berth_c_preamble_shared(&text);
+        berth_strbuf_add(&text, vectors);
+        berth_strbuf_add(&text, narrow_vectors);
+    }
+    for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&text, job->units[i].code->source);
+    *out_bytes = (berth_codegen_bytes){
+        .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};
+    return BERTH_OK;
 }
 
 const berth_codegen berth_codegen_opencl = {
-    .kind = "opencl", .format = BERTH_FORMAT_OPENCL_C, .print = print, .preamble = preamble};
+    .kind = "opencl", .format = BERTH_FORMAT_OPENCL_C, .print = print, .finish = finish};

@@ -30,5 +30,6 @@ const berth_schedule_policy *berth_schedule_policy_for(const berth_module *modul
 
 extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
+extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
 
 #endif  // BERTH_COMPILER_SCHEDULE_SCHEDULE_H_

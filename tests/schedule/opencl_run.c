@@ -54,16 +54,18 @@ static berth_status run(runner *r) {
     bench_case *c = r->c;
     berth_codegen_result code;
     BERTH_TRY(berth_codegen_opencl.print(c->fn, "k", c->arena, &code));
-    const char *source =
-        berth_arena_printf(c->arena, "%s%s", berth_codegen_opencl.preamble(c->arena), code.source);
+    berth_codegen_unit unit = {.label = "k", .code = &code};
+    berth_codegen_job job = {.units = &unit, .count = 1, .arena = c->arena};
+    berth_codegen_bytes built;
+    BERTH_TRY(berth_codegen_opencl.finish(&job, &built));
     BERTH_TRY(berth_driver_open("opencl", berth_allocator_system(), &r->driver));
     BERTH_TRY(berth_device_open(r->driver, 0, NULL, &r->device));
     BERTH_TRY(berth_queue_open(r->device, BERTH_QUEUE_COMPUTE, &r->queue));
     berth_executable_image image = {.device_kind = "opencl",
                                     .format = berth_codegen_opencl.format,
                                     .options = "",
-                                    .data = source,
-                                    .size_bytes = strlen(source) + 1};
+                                    .data = built.data,
+                                    .size_bytes = built.size_bytes};
     BERTH_TRY(berth_executable_load(r->device, &image, &r->executable));
     for (berth_buf b = 0; b < c->fn->param_count; ++b) {
         uint64_t bytes = support_buffer_bytes(c, b);

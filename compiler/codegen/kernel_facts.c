@@ -1,0 +1,214 @@
+#include "compiler/codegen/kernel_facts.h"
+
+#include <string.h>
+
+berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
+    berth_tfn *copy = berth_arena_copy(arena, fn, sizeof(*fn));
+#define COPY(list)                                                                                 \
+    copy->list.data =                                                                              \
+        berth_arena_copy(arena, fn->list.data, fn->list.capacity * sizeof(*fn->list.data))
+    COPY(exprs);
+    COPY(stmts);
+    COPY(lists);
+    COPY(bufs);
+    COPY(vars);
+#undef COPY
+    return copy;
+}
+
+berth_status berth_kernel_nests(const berth_tfn *fn, berth_arena *arena, berth_stmt **out_nests,
+                                uint32_t *out_count) {
+    for (uint32_t b = 0; b < fn->bufs.count; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
+            if (fn->bufs.data[b].dims[d] < 0)
+                return berth_status_make(BERTH_UNSUPPORTED,
+                                         "code for symbolic dimensions: bind them with --dim");
+    const berth_stmt_node body = fn->stmts.data[fn->body];
+    bool sequence = fn->body && body.kind == BERTH_STMT_SEQ;
+    *out_count = !fn->body ? 0 : sequence ? body.count : 1;
+    *out_nests = berth_arena_new_array(arena, berth_stmt, *out_count + 1);
+    for (uint32_t i = 0; i < *out_count; ++i)
+        (*out_nests)[i] = sequence ? fn->lists.data[body.first + i] : fn->body;
+    return BERTH_OK;
+}
+
+int64_t berth_kernel_elements(const berth_tfn *fn, berth_buf buf) {
+    const berth_buf_info *info = &fn->bufs.data[buf];
+    int64_t count = 1;
+    for (int d = 0; d < info->rank; ++d) count *= info->dims[d] < 0 ? 1 : info->dims[d];
+    return count;
+}
+
+int64_t berth_kernel_extent(const berth_tfn *fn, berth_stmt loop) {
+    int64_t extent = 1;
+    (void)berth_tfn_const_value(fn, fn->stmts.data[loop].value, &extent);
+    return extent;
+}
+
+bool berth_kernel_has_group_loops(const berth_tfn *fn, berth_stmt nest) {
+    const berth_stmt_node *node = &fn->stmts.data[nest];
+    if (!nest) return false;
+    if (node->kind == BERTH_STMT_FOR)
+        return node->loop_kind >= BERTH_LOOP_GROUP_X ||
+               berth_kernel_has_group_loops(fn, node->body);
+    if (node->kind == BERTH_STMT_IF)
+        return berth_kernel_has_group_loops(fn, node->body) ||
+               berth_kernel_has_group_loops(fn, node->other);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        if (berth_kernel_has_group_loops(fn, fn->lists.data[node->first + i])) return true;
+    return false;
+}
+
+berth_status berth_kernel_set_axis(berth_kernel_source *kernel, const berth_stmt_node *loop,
+                                   int64_t extent, bool *out_local, int *out_axis) {
+    *out_local = loop->loop_kind >= BERTH_LOOP_LOCAL_X;
+    *out_axis = loop->loop_kind - (*out_local ? BERTH_LOOP_LOCAL_X : BERTH_LOOP_GROUP_X);
+    uint32_t *size = *out_local ? &kernel->group_size[*out_axis] : &kernel->groups[*out_axis];
+    if (extent < 1 || extent > UINT32_MAX || (*size != 1 && *size != (uint32_t)extent))
+        return berth_status_make(BERTH_UNSUPPORTED, "loops of %s %d with different extents",
+                                 *out_local ? "work-items" : "work-groups", *out_axis);
+    *size = (uint32_t)extent;
+    return BERTH_OK;
+}
+
+bool berth_kernel_fits_narrow(const berth_tfn *fn) {
+    for (uint32_t b = 0; b < fn->bufs.count; ++b) {
+        int64_t count = 1;
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
+            int64_t dim = fn->bufs.data[b].dims[d];
+            if (dim > 0 && __builtin_mul_overflow(count, dim, &count)) return false;
+        }
+        if (count > INT32_MAX / 2) return false;
+    }
+    return true;
+}
+
+// ---- facts --------------------------------------------------------------------------------------
+
+typedef struct fact_walk {
+    const berth_tfn *fn;
+    uint32_t *access;  // by buffer, 0 = not used
+    uint8_t *seen;     // by expression, within a statement
+} fact_walk;
+
+static double walk_expr(fact_walk *w, berth_expr id) {
+    if (!id || w->seen[id]) return 0;
+    w->seen[id] = 1;
+    const berth_tfn *fn = w->fn;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    double flops = 0;
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR)
+        return 0;
+    if (node->kind == BERTH_EXPR_LOAD) {
+        w->access[node->load.buf] |= BERTH_ACCESS_READ;
+        for (int i = 0; i < node->index_count; ++i)
+            flops += walk_expr(w, berth_tfn_load_indices(fn, id)[i]);
+        return flops;
+    }
+    if (!node->is_index && berth_dtype_is_float((berth_dtype)node->dtype)) {
+        if (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY) flops = node->lanes;
+        if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
+    }
+    return flops + walk_expr(w, node->a) + walk_expr(w, node->b) + walk_expr(w, node->c);
+}
+
+static double walk_stmt(fact_walk *w, berth_stmt id) {
+    if (!id) return 0;
+    const berth_tfn *fn = w->fn;
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    double flops = 0;
+    int64_t extent = 1;
+    switch ((berth_stmt_kind)node->kind) {
+    case BERTH_STMT_SEQ:
+        for (uint32_t i = 0; i < node->count; ++i)
+            flops += walk_stmt(w, fn->lists.data[node->first + i]);
+        return flops;
+    case BERTH_STMT_FOR:
+        memset(w->seen, 0, fn->exprs.count);
+        walk_expr(w, node->value);
+        berth_tfn_const_value(fn, node->value, &extent);
+        return (double)extent * walk_stmt(w, node->body);
+    case BERTH_STMT_IF:
+        memset(w->seen, 0, fn->exprs.count);
+        walk_expr(w, node->value);
+        return walk_stmt(w, node->body) + walk_stmt(w, node->other);
+    case BERTH_STMT_STORE:
+        w->access[node->buf] |= BERTH_ACCESS_WRITE;
+        for (int i = 0; i < node->index_count; ++i)
+            walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
+        return walk_expr(w, node->value);
+    case BERTH_STMT_LET: return walk_expr(w, node->value);
+    default: return 0;
+    }
+}
+
+void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_stmt nest,
+                                berth_kernel_source *kernel) {
+    fact_walk w = {.fn = fn,
+                   .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
+                   .seen = berth_arena_new_array(arena, uint8_t, fn->exprs.count + 1)};
+    kernel->flops = walk_stmt(&w, nest);
+    berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
+    bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);
+    berth_kernel_binding *bindings =
+        berth_arena_new_array(arena, berth_kernel_binding, fn->bufs.count + 1);
+    for (uint32_t b = 0; b < fn->bufs.count; ++b) {
+        const berth_buf_info *info = &fn->bufs.data[b];
+        bool bound = info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE;
+        if (!w.access[b] || !bound) continue;
+        berth_type_id type =
+            berth_type_tensor_layout(fn->module, info->dtype, info->rank, info->dims, info->layout);
+        bindings[kernel->buffer_count] = (berth_kernel_binding){
+            .size_bytes = berth_type_size_bytes(fn->module, type),
+            .access = w.access[b] | (info->may_alias ? BERTH_ACCESS_ALIAS : 0u)};
+        written[kernel->buffer_count] = w.access[b] & BERTH_ACCESS_WRITE;
+        list[kernel->buffer_count++] = b;
+        kernel->bytes +=
+            (double)berth_kernel_elements(fn, b) * (double)berth_dtype_size_bytes(info->dtype);
+    }
+    kernel->buffers = list;
+    kernel->written = written;
+    kernel->bindings = bindings;
+}
+
+// ---- grids --------------------------------------------------------------------------------------
+
+static berth_stmt unwrap(const berth_tfn *fn, berth_stmt id) {
+    while (fn->stmts.data[id].kind == BERTH_STMT_SEQ && fn->stmts.data[id].count == 1)
+        id = fn->lists.data[fn->stmts.data[id].first];
+    return id;
+}
+
+// The parallel loops that become the grid: from the outside as long as each holds nothing but the
+// next.
+int berth_kernel_find_grid(const berth_tfn *fn, berth_stmt nest, berth_stmt grid[BERTH_MAX_RANK],
+                           int64_t *out_groups) {
+    int count = 0;
+    *out_groups = 1;
+    for (berth_stmt at = unwrap(fn, nest); count < BERTH_MAX_RANK;
+         at = unwrap(fn, fn->stmts.data[at].body)) {
+        const berth_stmt_node *node = &fn->stmts.data[at];
+        int64_t extent = 0;
+        if (node->kind != BERTH_STMT_FOR || node->loop_kind != BERTH_LOOP_PARALLEL) break;
+        if (!berth_tfn_const_value(fn, node->value, &extent) ||
+            extent > UINT32_MAX / (*out_groups ? *out_groups : 1))
+            break;
+        *out_groups *= extent;
+        grid[count++] = at;
+    }
+    return count;
+}
+
+berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source) {
+    berth_program_kernel record = {.entry = source->entry,
+                                   .binding_count = source->buffer_count,
+                                   .bindings = source->bindings,
+                                   .constant_count = source->constant_count,
+                                   .scratch_bytes = source->scratch_bytes,
+                                   .flops = source->flops,
+                                   .bytes = source->bytes};
+    memcpy(record.groups, source->groups, sizeof(record.groups));
+    memcpy(record.group_size, source->group_size, sizeof(record.group_size));
+    return record;
+}

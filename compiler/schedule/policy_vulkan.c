@@ -1,0 +1,22 @@
+// How loops are arranged for Vulkan devices, from the target's attributes: matrix products and
+// convolutions become tiles in local memory, and everything else one work-item per element.
+// Processor cores behind Vulkan (lavapipe) run a subgroup of work-items as one vector, so that they
+// want the same shape of kernels as GPUs.
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/work_groups.h"
+
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    return berth_local_tile(fn, nest, user);
+}
+
+static berth_status apply(berth_tfn *fn, const berth_target *target) {
+    berth_local_tile_limits limits = {.lanes = 4,
+                                      .rows = 8,
+                                      .group_columns = 16,
+                                      .group_rows = 8,
+                                      .group_size = target->max_group_size,
+                                      .local_memory_bytes = target->local_memory_bytes};
+    return berth_schedule_nests(fn, schedule_nest, &limits);
+}
+
+const berth_schedule_policy berth_schedule_policy_vulkan = {.kind = "vulkan", .apply = apply};

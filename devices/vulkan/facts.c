@@ -1,0 +1,179 @@
+// What is known of a physical device before it is opened.
+#include <stdio.h>
+#include <string.h>
+
+#include "devices/vulkan/vulkan.h"
+
+// Numbers of capabilities: SPIR-V specification 1.5, section 3.31.
+const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
+    {10, "shaderFloat64"},
+    {11, "shaderInt64"},
+    {4448, "storageBuffer8BitAccess"},
+    {4433, "storageBuffer16BitAccess"},
+    {4466, "shaderSignedZeroInfNanPreserveFloat32"},
+    {5347, "bufferDeviceAddress"},
+};
+
+static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
+    VkExtensionProperties list[512];
+    uint32_t count = 512;
+    VkResult result = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) return false;
+    for (uint32_t i = 0; i < count; ++i)
+        if (strcmp(list[i].extensionName, name) == 0) return true;
+    return false;
+}
+
+static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    VkPhysicalDeviceVulkan12Properties v12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
+    VkPhysicalDeviceVulkan11Properties v11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &v12};
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                       .pNext = &v11};
+    bool imports = has_extension(api, facts->physical, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    if (imports) v12.pNext = &host;
+    api->vkGetPhysicalDeviceProperties2(facts->physical, &all);
+    memcpy(facts->name, all.properties.deviceName, sizeof(facts->name));
+    snprintf(facts->driver, sizeof(facts->driver), "%.48s %.64s", v12.driverName, v12.driverInfo);
+    facts->vendor_id = all.properties.vendorID;
+    facts->device_id = all.properties.deviceID;
+    facts->type = all.properties.deviceType;
+    facts->limits = all.properties.limits;
+    facts->subgroup_size = v11.subgroupSize;
+    facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
+    facts->has[4] = v12.shaderSignedZeroInfNanPreserveFloat32;
+    memcpy(facts->cache_id, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
+    facts->pointer_alignment_bytes = imports ? host.minImportedHostPointerAlignment : 0;
+}
+
+static void read_features(const vulkan_api *api, vulkan_facts *facts) {
+    facts->features_1_2 = (VkPhysicalDeviceVulkan12Features){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    facts->features_1_1 = (VkPhysicalDeviceVulkan11Features){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+        .pNext = &facts->features_1_2};
+    VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &facts->features_1_1};
+    api->vkGetPhysicalDeviceFeatures2(facts->physical, &all);
+    facts->features = all.features;
+    facts->has[0] = facts->features.shaderFloat64;
+    facts->has[1] = facts->features.shaderInt64;
+    facts->has[2] = facts->features_1_2.storageBuffer8BitAccess;
+    facts->has[3] = facts->features_1_1.storageBuffer16BitAccess;
+    facts->has[5] = facts->features_1_2.bufferDeviceAddress;
+}
+
+static bool find_families(vulkan_facts *facts) {
+    facts->compute_family = UINT32_MAX;
+    for (uint32_t i = 0; i < facts->family_count; ++i) {
+        bool computes = facts->families[i].queueFlags & VK_QUEUE_COMPUTE_BIT;
+        bool draws = facts->families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT;
+        // One that only computes has queues that run beside the screen's.
+        if (computes && (facts->compute_family == UINT32_MAX || !draws)) facts->compute_family = i;
+    }
+    facts->transfer_family = facts->compute_family;
+    for (uint32_t i = 0; i < facts->family_count; ++i)
+        if ((facts->families[i].queueFlags & VK_QUEUE_TRANSFER_BIT) &&
+            !(facts->families[i].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)))
+            facts->transfer_family = i;
+    return facts->compute_family != UINT32_MAX;
+}
+
+// The type with all of `wanted` that comes first: drivers list the fastest first.
+static uint32_t find_type(const vulkan_facts *facts, VkMemoryPropertyFlags wanted) {
+    for (uint32_t i = 0; i < facts->memories.memoryTypeCount; ++i)
+        if ((facts->memories.memoryTypes[i].propertyFlags & wanted) == wanted) return i;
+    return UINT32_MAX;
+}
+
+static bool find_memories(vulkan_facts *facts) {
+    const VkMemoryPropertyFlags coherent =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const VkMemoryPropertyFlags cached = coherent | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    uint32_t both = find_type(facts, cached | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    facts->host_memory = find_type(facts, cached);
+    if (facts->host_memory == UINT32_MAX) facts->host_memory = find_type(facts, coherent);
+    facts->device_memory = find_type(facts, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    // Discrete GPUs may show a window into their memory: that is no host memory.
+    facts->shared = both != UINT32_MAX && (facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU ||
+                                           facts->type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
+    if (facts->shared) facts->device_memory = facts->host_memory = both;
+    return facts->host_memory != UINT32_MAX && facts->device_memory != UINT32_MAX;
+}
+
+void berth_vulkan__read_facts(const vulkan_api *api, VkPhysicalDevice physical,
+                              vulkan_facts *out_facts, const char **out_reason) {
+    VkPhysicalDeviceProperties2 first = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    memset(out_facts, 0, sizeof(*out_facts));
+    out_facts->physical = physical;
+    api->vkGetPhysicalDeviceProperties2(physical, &first);
+    memcpy(out_facts->name, first.properties.deviceName, sizeof(out_facts->name));
+    out_facts->api_version = first.properties.apiVersion;
+    *out_reason = "it has no Vulkan 1.2";
+    if (out_facts->api_version < VK_API_VERSION_1_2) return;
+    read_properties(api, out_facts);
+    read_features(api, out_facts);
+    api->vkGetPhysicalDeviceMemoryProperties(physical, &out_facts->memories);
+    out_facts->family_count = VULKAN_MAX_FAMILIES;
+    api->vkGetPhysicalDeviceQueueFamilyProperties(physical, &out_facts->family_count,
+                                                  out_facts->families);
+    *out_reason = "it has no timeline semaphores";
+    if (!out_facts->features_1_2.timelineSemaphore) return;
+    *out_reason = "it has no buffer device addresses";
+    if (!out_facts->features_1_2.bufferDeviceAddress) return;
+    *out_reason = "it has no queue for compute shaders";
+    if (!find_families(out_facts)) return;
+    *out_reason = "it has no memory that the host sees";
+    if (!find_memories(out_facts)) return;
+    *out_reason = NULL;
+}
+
+static const char *vendor_name(uint32_t id) {
+    switch (id) {
+    case 0x1002: return "AMD";
+    case 0x1010: return "Imagination";
+    case 0x106b: return "Apple";
+    case 0x10de: return "NVIDIA";
+    case 0x13b5: return "ARM";
+    case 0x14e4: return "Broadcom";
+    case 0x5143: return "Qualcomm";
+    case 0x8086: return "Intel";
+    case VK_VENDOR_ID_MESA: return "Mesa";
+    default: return "";
+    }
+}
+
+static uint64_t heap_bytes(const vulkan_facts *facts, uint32_t type) {
+    return facts->memories.memoryHeaps[facts->memories.memoryTypes[type].heapIndex].size;
+}
+
+void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
+                             berth_device_info *out_info) {
+    memset(out_info, 0, sizeof(*out_info));
+    snprintf(out_info->name, sizeof(out_info->name), "%.127s", facts->name);
+    snprintf(out_info->vendor, sizeof(out_info->vendor), "%s", vendor_name(facts->vendor_id));
+    snprintf(out_info->driver_version, sizeof(out_info->driver_version), "Vulkan %u.%u, %.100s",
+             VK_API_VERSION_MAJOR(facts->api_version), VK_API_VERSION_MINOR(facts->api_version),
+             facts->driver);
+    out_info->ordinal = ordinal;
+    out_info->compute_units = 1;  // Vulkan does not say
+    out_info->is_cpu = facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    out_info->lacks_f64 = !facts->features.shaderFloat64;
+    out_info->max_group_size = facts->limits.maxComputeWorkGroupInvocations;
+    out_info->local_memory_bytes = facts->limits.maxComputeSharedMemorySize;
+    out_info->memory_count = facts->shared ? 1 : 2;
+    out_info->memories[0] =
+        (berth_memory_info){.scope = "global",
+                            .capacity_bytes = heap_bytes(facts, facts->device_memory),
+                            .alignment_bytes = BERTH_DEFAULT_ALIGNMENT_BYTES,
+                            .host_visible = facts->shared};
+    if (facts->shared) return;
+    out_info->memories[1] =
+        (berth_memory_info){.scope = "host",
+                            .capacity_bytes = heap_bytes(facts, facts->host_memory),
+                            .alignment_bytes = BERTH_DEFAULT_ALIGNMENT_BYTES,
+                            .host_visible = true};
+}

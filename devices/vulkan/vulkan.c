@@ -1,0 +1,211 @@
+// The vulkan driver: every device of Vulkan 1.2 or later that computes, in the loader's order.
+#include "devices/vulkan/vulkan.h"
+
+#include <string.h>
+
+// ---- device ----
+
+static void close_engines(vulkan_device *device) {
+    for (uint32_t i = 0; i < device->compute_count; ++i)
+        pthread_mutex_destroy(&device->compute[i].lock);
+    for (uint32_t i = 0; i < device->transfer_count; ++i)
+        pthread_mutex_destroy(&device->transfer[i].lock);
+}
+
+static void vulkan_device_destroy(berth_device *base) {
+    vulkan_device *device = (vulkan_device *)base;
+    if (device->handle && device->vk.vkDestroyDevice) {
+        if (device->cache) device->vk.vkDestroyPipelineCache(device->handle, device->cache, NULL);
+        device->vk.vkDestroyDevice(device->handle, NULL);
+    }
+    close_engines(device);
+    pthread_mutex_destroy(&device->lock);
+    berth_free(base->allocator, device, sizeof(*device));
+}
+
+static const berth_device_ops vulkan_device_ops = {
+    .destroy = vulkan_device_destroy,
+    .buffer_allocate = berth_vulkan__buffer_allocate,
+    .buffer_view = berth_vulkan__buffer_view,
+    .buffer_import = berth_vulkan__buffer_import,
+    .buffer_free = berth_vulkan__buffer_free,
+    .buffer_map = berth_vulkan__buffer_map,
+    .buffer_unmap = berth_vulkan__buffer_unmap,
+    .executable_load = berth_vulkan__executable_load,
+    .executable_destroy = berth_vulkan__executable_destroy,
+    .executable_find = berth_vulkan__executable_find,
+    .queue_open = berth_vulkan__queue_open,
+    .queue_reserve = berth_host_queue_reserve,
+    .queue_submit = berth_host_queue_submit,
+    .queue_destroy = berth_vulkan__queue_destroy,
+};
+
+static uint32_t queue_count(const vulkan_facts *facts, uint32_t family) {
+    uint32_t count = facts->families[family].queueCount;
+    return count < VULKAN_MAX_QUEUES ? count : VULKAN_MAX_QUEUES;
+}
+
+static void open_engines(vulkan_device *device, uint32_t family, vulkan_engine *engines,
+                         uint32_t *out_count) {
+    for (uint32_t i = 0; i < queue_count(device->facts, family); ++i) {
+        engines[i].family = family;
+        device->vk.vkGetDeviceQueue(device->handle, family, i, &engines[i].handle);
+        pthread_mutex_init(&engines[i].lock, NULL);
+        *out_count = i + 1;
+    }
+}
+
+// Asks for what kernels may use and the device has, and for nothing else.
+static berth_status create_device(vulkan_device *device, const vulkan_api *api) {
+    static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1};
+    const vulkan_facts *facts = device->facts;
+    bool copies_apart = facts->transfer_family != facts->compute_family;
+    VkDeviceQueueCreateInfo queues[] = {{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                         .queueFamilyIndex = facts->compute_family,
+                                         .queueCount = queue_count(facts, facts->compute_family),
+                                         .pQueuePriorities = priorities},
+                                        {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                         .queueFamilyIndex = facts->transfer_family,
+                                         .queueCount = queue_count(facts, facts->transfer_family),
+                                         .pQueuePriorities = priorities}};
+    VkPhysicalDeviceVulkan12Features v12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .storageBuffer8BitAccess = facts->features_1_2.storageBuffer8BitAccess,
+        .bufferDeviceAddress = VK_TRUE,
+        .timelineSemaphore = VK_TRUE};
+    VkPhysicalDeviceVulkan11Features v11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+        .pNext = &v12,
+        .storageBuffer16BitAccess = facts->features_1_1.storageBuffer16BitAccess};
+    VkPhysicalDeviceFeatures features = {.shaderFloat64 = facts->features.shaderFloat64,
+                                         .shaderInt64 = facts->features.shaderInt64};
+    const char *extensions[] = {VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+    VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                               .pNext = &v11,
+                               .queueCreateInfoCount = copies_apart ? 2 : 1,
+                               .pQueueCreateInfos = queues,
+                               .enabledExtensionCount = facts->pointer_alignment_bytes ? 1 : 0,
+                               .ppEnabledExtensionNames = extensions,
+                               .pEnabledFeatures = &features};
+    BERTH_TRY(berth_vulkan__check(
+        api->vkCreateDevice(facts->physical, &info, NULL, &device->handle), "open the device"));
+    BERTH_TRY(berth_vulkan__load_device(api, device->handle, &device->vk));
+    open_engines(device, facts->compute_family, device->compute, &device->compute_count);
+    if (copies_apart)
+        open_engines(device, facts->transfer_family, device->transfer, &device->transfer_count);
+    VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    return berth_vulkan__check(
+        device->vk.vkCreatePipelineCache(device->handle, &cache, NULL, &device->cache),
+        "open the device");
+}
+
+static berth_status vulkan_device_open(berth_driver *base, uint32_t ordinal,
+                                       const berth_device_options *options,
+                                       berth_device **out_device) {
+    (void)options;  // the core keeps them; queues look at `profile`
+    const vulkan_driver *driver = (const vulkan_driver *)base;
+    vulkan_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
+    if (!device) return berth_status_oom();
+    device->base.ops = &vulkan_device_ops;
+    device->base.allocator = base->allocator;
+    device->facts = &driver->facts[ordinal];
+    pthread_mutex_init(&device->lock, NULL);
+    berth_vulkan__fill_info(device->facts, ordinal, &device->base.info);
+    berth_status status = create_device(device, &driver->api);
+    if (status) {
+        vulkan_device_destroy(&device->base);
+        return status;
+    }
+    *out_device = &device->base;
+    return BERTH_OK;
+}
+
+// ---- driver ----
+
+static berth_status vulkan_device_info(berth_driver *base, uint32_t ordinal,
+                                       berth_device_info *out_info) {
+    berth_vulkan__fill_info(&((const vulkan_driver *)base)->facts[ordinal], ordinal, out_info);
+    return BERTH_OK;
+}
+
+static uint32_t vulkan_device_count(berth_driver *driver) {
+    return ((vulkan_driver *)driver)->count;
+}
+
+static berth_status create_instance(vulkan_driver *driver) {
+    uint32_t version = 0;
+    if (driver->api.vkEnumerateInstanceVersion(&version) != VK_SUCCESS ||
+        version < VK_API_VERSION_1_2)
+        return berth_status_make(BERTH_UNAVAILABLE, "the Vulkan loader is older than Vulkan 1.2");
+    VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                     .pApplicationName = "berth",
+                                     .pEngineName = "berth",
+                                     .apiVersion = VK_API_VERSION_1_2};
+    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                 .pApplicationInfo = &application};
+    BERTH_TRY(berth_vulkan__check(driver->api.vkCreateInstance(&info, NULL, &driver->instance),
+                                  "the Vulkan loader is here but opens nothing"));
+    return berth_vulkan__load_instance(&driver->api, driver->instance);
+}
+
+static berth_status enumerate(vulkan_driver *driver) {
+    VkPhysicalDevice physical[VULKAN_MAX_DEVICES];
+    uint32_t count = VULKAN_MAX_DEVICES;
+    VkResult result = driver->api.vkEnumeratePhysicalDevices(driver->instance, &count, physical);
+    if (result != VK_INCOMPLETE) BERTH_TRY(berth_vulkan__check(result, "list the devices"));
+    driver->facts =
+        berth_calloc(driver->base.allocator, VULKAN_MAX_DEVICES, sizeof(*driver->facts));
+    if (!driver->facts) return berth_status_oom();
+    const char *reason = NULL;
+    char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE] = "";
+    for (uint32_t i = 0; i < count; ++i) {
+        vulkan_facts *facts = &driver->facts[driver->count];
+        const char *refused = NULL;
+        berth_vulkan__read_facts(&driver->api, physical[i], facts, &refused);
+        if (!refused)
+            driver->count++;
+        else if (!reason) {
+            reason = refused;
+            memcpy(name, facts->name, sizeof(name));
+        }
+    }
+    if (driver->count > 0) return BERTH_OK;
+    if (reason) return berth_status_make(BERTH_UNAVAILABLE, "%s is here, but %s", name, reason);
+    return berth_status_make(BERTH_UNAVAILABLE, "the Vulkan loader is here, but no device (Debian: "
+                                                "mesa-vulkan-drivers, or the GPU vendor's driver)");
+}
+
+static void vulkan_close(berth_driver *base) {
+    vulkan_driver *driver = (vulkan_driver *)base;
+    if (driver->instance && driver->api.vkDestroyInstance)
+        driver->api.vkDestroyInstance(driver->instance, NULL);
+    berth_free(base->allocator, driver->facts, VULKAN_MAX_DEVICES * sizeof(*driver->facts));
+    berth_dynlib_abandon(driver->api.library);  // drivers keep threads of their own
+    berth_free(base->allocator, driver, sizeof(*driver));
+}
+
+static berth_status vulkan_open(berth_allocator allocator, berth_driver **out_driver) {
+    vulkan_driver *driver = berth_calloc(allocator, 1, sizeof(*driver));
+    if (!driver) return berth_status_oom();
+    driver->base.allocator = allocator;
+    berth_status status = berth_vulkan__api_load(&driver->api);
+    if (!status) status = create_instance(driver);
+    if (!status) status = enumerate(driver);
+    if (status) {
+        vulkan_close(&driver->base);
+        return status;
+    }
+    *out_driver = &driver->base;
+    return BERTH_OK;
+}
+
+extern const berth_driver_ops berth_devices__vulkan_driver;
+const berth_driver_ops berth_devices__vulkan_driver = {
+    .kind = "vulkan",
+    .description = "Vulkan 1.2 devices that compute (libvulkan, loaded at run time)",
+    .open = vulkan_open,
+    .close = vulkan_close,
+    .device_count = vulkan_device_count,
+    .device_info = vulkan_device_info,
+    .device_open = vulkan_device_open,
+};

@@ -1,0 +1,198 @@
+// Private to devices/vulkan: the vendor's functions and the driver's objects.
+#ifndef BERTH_DEVICES_VULKAN_VULKAN_H_
+#define BERTH_DEVICES_VULKAN_VULKAN_H_
+
+#define VK_NO_PROTOTYPES
+#include <pthread.h>
+#include <vulkan/vulkan_core.h>
+
+#include "base/dynlib.h"
+#include "devices/host_queue.h"
+#include "devices/internal.h"
+
+enum {
+    VULKAN_MAX_DEVICES = 16,
+    VULKAN_MAX_FAMILIES = 16,
+    VULKAN_MAX_QUEUES = 4,  // of one family that the driver uses
+};
+
+// How long a queue waits for work before it gives the device up.
+#define VULKAN_TIMEOUT_NS UINT64_C(600000000000)
+
+// libvulkan, loaded at run time, and the functions of an instance.
+typedef struct vulkan_api {
+    berth_dynlib *library;
+    PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;
+#define GLOBAL(name) PFN_##name name;
+#define INSTANCE(name) PFN_##name name;
+#include "devices/vulkan/vulkan_symbols.def"
+} vulkan_api;
+
+typedef struct vulkan_functions {  // of a device
+#define DEVICE(name) PFN_##name name;
+#define OPTIONAL(name) PFN_##name name;
+#include "devices/vulkan/vulkan_symbols.def"
+} vulkan_functions;
+
+// What kernels may use and a device may lack: the capability of SPIR-V and the feature of Vulkan.
+typedef struct vulkan_feature {
+    uint32_t capability;
+    const char *name;
+} vulkan_feature;
+enum { VULKAN_FEATURE_COUNT = 6 };
+extern const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT];
+
+// What is known of a physical device without opening it.
+typedef struct vulkan_facts {
+    VkPhysicalDevice physical;
+    char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
+    char driver[128];
+    uint32_t api_version;
+    uint32_t vendor_id;
+    VkPhysicalDeviceType type;
+    VkPhysicalDeviceLimits limits;
+    VkPhysicalDeviceFeatures features;
+    VkPhysicalDeviceVulkan11Features features_1_1;
+    VkPhysicalDeviceVulkan12Features features_1_2;
+    VkPhysicalDeviceMemoryProperties memories;
+    VkQueueFamilyProperties families[VULKAN_MAX_FAMILIES];
+    uint32_t family_count;
+    uint32_t subgroup_size;
+    uint64_t max_allocation_bytes;
+    uint64_t pointer_alignment_bytes;  // of imported host memory; 0 = it cannot be imported
+    uint8_t cache_id[VK_UUID_SIZE];
+    uint32_t device_id;
+    bool has[VULKAN_FEATURE_COUNT];  // berth_vulkan__features
+    uint32_t compute_family;
+    uint32_t transfer_family;  // with an engine of its own, or compute_family
+    uint32_t device_memory;    // type of memory 0
+    uint32_t host_memory;      // type that the host sees
+    bool shared;               // memory 0 is host memory
+} vulkan_facts;
+
+typedef struct vulkan_driver {
+    berth_driver base;
+    vulkan_api api;
+    VkInstance instance;
+    vulkan_facts *facts;
+    uint32_t count;
+} vulkan_driver;
+
+// A queue of Vulkan's, which several of ours may use in turns.
+typedef struct vulkan_engine {
+    VkQueue handle;
+    uint32_t family;
+    pthread_mutex_t lock;
+} vulkan_engine;
+
+// A buffer of the driver's own, which the host sees: staging, tables of addresses.
+typedef struct vulkan_block {
+    VkBuffer handle;
+    VkDeviceMemory memory;
+    VkDeviceAddress address;
+    unsigned char *host;
+    uint64_t size_bytes;
+} vulkan_block;
+
+// Staging memory that the host works in until unmap.
+typedef struct vulkan_map {
+    struct vulkan_map *next;
+    vulkan_block block;
+    uint64_t offset_bytes;  // in the VkBuffer
+    uint64_t size_bytes;
+} vulkan_map;
+
+typedef struct vulkan_device {
+    berth_device base;
+    const vulkan_facts *facts;
+    vulkan_functions vk;
+    VkDevice handle;
+    VkPipelineCache cache;
+    vulkan_engine compute[VULKAN_MAX_QUEUES], transfer[VULKAN_MAX_QUEUES];
+    uint32_t compute_count, transfer_count;
+    atomic_uint next_compute, next_transfer;
+    atomic_uint allocation_count;
+    pthread_mutex_t lock;  // of `maps`
+    vulkan_map *maps;
+} vulkan_device;
+
+typedef struct vulkan_buffer {
+    berth_buffer base;
+    VkBuffer handle;
+    VkDeviceMemory memory;  // of a root buffer
+    VkDeviceAddress address;
+    uint64_t offset_bytes;  // in the root's VkBuffer
+} vulkan_buffer;
+
+typedef struct vulkan_kernel {
+    const char *entry;        // in `words`
+    const char *declaration;  // in `words`, may be NULL
+    uint32_t *words;          // the module
+    uint32_t word_count;
+    uint32_t local_size[3];
+} vulkan_kernel;
+
+typedef struct vulkan_executable {
+    berth_executable base;
+    vulkan_kernel *modules;
+    uint32_t module_count;
+    struct vulkan_pipeline {
+        VkPipeline handle;
+        VkPipelineLayout layout;
+        uint32_t value_count;  // buffers and constants
+    } * pipelines;
+    uint32_t pipeline_count, pipeline_capacity;
+} vulkan_executable;
+
+static inline const vulkan_buffer *berth_vulkan__buffer(const berth_buffer *buffer) {
+    return (const vulkan_buffer *)buffer;
+}
+
+// api.c
+BERTH_MUST_USE berth_status berth_vulkan__api_load(vulkan_api *out_api);
+BERTH_MUST_USE berth_status berth_vulkan__load_instance(vulkan_api *api, VkInstance instance);
+BERTH_MUST_USE berth_status berth_vulkan__load_device(const vulkan_api *api, VkDevice device,
+                                                      vulkan_functions *out_functions);
+// A status for a result of Vulkan's; NULL for VK_SUCCESS. `what` is what was tried.
+BERTH_MUST_USE berth_status berth_vulkan__check(VkResult result, const char *what);
+
+// facts.c: NULL in *out_reason where the device serves, else why it does not.
+void berth_vulkan__read_facts(const vulkan_api *api, VkPhysicalDevice physical,
+                              vulkan_facts *out_facts, const char **out_reason);
+void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
+                             berth_device_info *out_info);
+
+// memory.c
+BERTH_MUST_USE berth_status berth_vulkan__block_create(vulkan_device *device, uint64_t size_bytes,
+                                                       uint32_t type, vulkan_block *out_block);
+void berth_vulkan__block_destroy(vulkan_device *device, vulkan_block *block);
+BERTH_MUST_USE berth_status berth_vulkan__buffer_allocate(berth_device *device, uint32_t memory,
+                                                          uint64_t size_bytes,
+                                                          berth_buffer **out_buffer);
+BERTH_MUST_USE berth_status berth_vulkan__buffer_view(berth_buffer *root, uint64_t offset_bytes,
+                                                      uint64_t size_bytes, berth_buffer **out_view);
+BERTH_MUST_USE berth_status berth_vulkan__buffer_import(berth_device *device, void *data,
+                                                        uint64_t size_bytes,
+                                                        berth_buffer **out_buffer);
+void berth_vulkan__buffer_free(berth_buffer *buffer);
+// map.c
+BERTH_MUST_USE berth_status berth_vulkan__buffer_map(berth_buffer *buffer, uint64_t offset_bytes,
+                                                     uint64_t size_bytes, bool write_only,
+                                                     void **out_data);
+BERTH_MUST_USE berth_status berth_vulkan__buffer_unmap(berth_buffer *buffer, void *data);
+
+// executable.c
+BERTH_MUST_USE berth_status berth_vulkan__executable_load(berth_device *device,
+                                                          const berth_executable_image *image,
+                                                          berth_executable **out_executable);
+void berth_vulkan__executable_destroy(berth_executable *executable);
+BERTH_MUST_USE berth_status berth_vulkan__executable_find(berth_executable *executable,
+                                                          const berth_program_kernel *kernel,
+                                                          uint32_t *out_kernel);
+
+// queue.c
+BERTH_MUST_USE berth_status berth_vulkan__queue_open(berth_device *device, berth_queue_kind kind,
+                                                     berth_queue **out_queue);
+void berth_vulkan__queue_destroy(berth_queue *queue);
+
+#endif  // BERTH_DEVICES_VULKAN_VULKAN_H_
