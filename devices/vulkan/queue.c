@@ -202,16 +202,18 @@ static berth_status begin(const vulkan_device *device, vulkan_record *record, ui
     return BERTH_OK;
 }
 
+static berth_status named(berth_status status, const berth_command *command, uint32_t index) {
+    return command->label ? berth_status_prefix(status, "%s", command->label)
+                          : berth_status_prefix(status, "commands[%u]", index);
+}
+
 static berth_status record_command(const vulkan_device *device, vulkan_record *record,
                                    const berth_command *command, uint32_t index) {
     BERTH_TRY(begin(device, record, index));
     bool timed = is_timed(device, command) && record->queries;
     uint32_t query = 2 * (index - record->first);
     if (timed) write_time(device, record, query);
-    berth_status status = record_one(device, record, command);
-    if (status)
-        return command->label ? berth_status_prefix(status, "%s", command->label)
-                              : berth_status_prefix(status, "commands[%u]", index);
+    BERTH_TRY(named(record_one(device, record, command), command, index));
     if (timed) write_time(device, record, query + 1);
     barrier(device, record->commands);
     return BERTH_OK;
@@ -376,7 +378,7 @@ static berth_status run_parts(vulkan_device *device, vulkan_queue *queue, vulkan
             continue;
         }
         BERTH_TRY(flush(device, queue, record, commands, i));
-        BERTH_TRY(run_on_host(device, queue, record, &commands[i]));
+        BERTH_TRY(named(run_on_host(device, queue, record, &commands[i]), &commands[i], i));
     }
     return flush(device, queue, record, commands, count);
 }

@@ -21,8 +21,9 @@
     X(opencl, 3, group, name)                                                                      \
     X(opencl_pair, 4, group, name)                                                                 \
     X(library_null, 5, group, name)                                                                \
-    X(library_cpu, 6, group, name)
-#define CONFORMANCE_DRIVER_COUNT 7
+    X(library_cpu, 6, group, name)                                                                 \
+    X(vulkan, 7, group, name)
+#define CONFORMANCE_DRIVER_COUNT 8
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {
@@ -37,7 +38,8 @@ typedef struct conformance_driver {
     uint32_t device_count;         // that the row needs
     const char *environment[2];    // name and value to set before the driver is opened, or NULL
     berth_device_options options;  // of all its devices
-    bool synchronous;              // host memory; submit runs what can run
+    bool synchronous;              // submit runs what can run, in host memory
+    bool host_memory;              // memory 0 is the host's at any time (always so if synchronous)
     const char *format;            // of images
     uint32_t group_size;           // items per group in dispatches of the kernels below
     // Kernels for the dispatch cases, as one image in the arena: see kernels.h in drivers.c.
@@ -46,6 +48,9 @@ typedef struct conformance_driver {
     const conformance_exception *unsupported;        // skipped; ends with a NULL pattern
     const conformance_exception *expected_failures;  // must fail; ends with a NULL pattern
 } conformance_driver;
+
+// vulkan_kernels.c
+void conformance_vulkan_image(berth_arena *arena, berth_executable_image *out_image);
 
 extern const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT];
 

@@ -166,6 +166,17 @@ const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT] = {
      .broken_image = "",
      .unsupported = none,
      .expected_failures = none},
+    {.name = "vulkan",
+     .kind = "vulkan",
+     .device_count = 1,
+     .options = {.profile = true},
+     .host_memory = true,  // lavapipe
+     .format = BERTH_FORMAT_SPIRV,
+     .group_size = 4,
+     .kernel_image = conformance_vulkan_image,
+     .broken_image = "this is no SPIR-V module, in words",
+     .unsupported = none,
+     .expected_failures = none},
 };
 
 const conformance_exception *conformance_find(const conformance_exception *list, const char *name) {
