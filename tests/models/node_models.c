@@ -1,6 +1,6 @@
 // Runs the ONNX conformance models of Debian's libonnx-testdata on each device, every model in a
 // process of its own.
-//   node_models [--data FOLDER] [--target T]... [--only GLOB] [--write-table FILE]
+//   node_models [--data FOLDER] [--device NAME | --cpu-only] [--only GLOB] [--write-table FILE]
 //   [--known FILE]... [--jobs N] [--every N]
 // Prints a line per model that does not pass and a summary per target. A file of known ones has
 // lines "target model CODE reason", with the code of the error that there must be, or WRONG for
@@ -368,6 +368,18 @@ static void add_known(run *r, const char *path) {
     r->known[r->known_count++] = path;
 }
 
+static void keep_device(run *r, const char *device) {
+    for (int t = 0; t < r->target_count; ++t) {
+        if (strcmp(r->requires[t], device) != 0) continue;
+        r->requires[0] = r->requires[t];
+        r->targets[0] = r->targets[t];
+        r->target_count = 1;
+        return;
+    }
+    fprintf(stderr, "unknown device %s\n", device);
+    exit(2);
+}
+
 static void parse(run *r, int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         if (strcmp(argv[i], "--data") == 0)
@@ -386,6 +398,8 @@ static void parse(run *r, int argc, char **argv) {
             r->every = atoi(value_of(argc, argv, &i));
         else if (strcmp(argv[i], "--cpu-only") == 0)
             r->target_count = 1;
+        else if (strcmp(argv[i], "--device") == 0)
+            keep_device(r, value_of(argc, argv, &i));
         else {
             fprintf(stderr, "unknown option %s\n", argv[i]);
             exit(2);
@@ -397,9 +411,9 @@ static void parse(run *r, int argc, char **argv) {
 
 int main(int argc, char **argv) {
     run r = {.data = "/usr/share/libonnx-testdata/data/node",
-             .targets = {"cpu", "opencl -host=cpu"},
-             .requires = {"cpu:0", "opencl:0"},
-             .target_count = 2,
+             .targets = {"cpu", "opencl -host=cpu", "vulkan -host=cpu"},
+             .requires = {"cpu:0", "opencl:0", "vulkan:0"},
+             .target_count = 3,
              .cache = getenv("BERTH_CACHE_DIR"),
              .jobs = 2};
     parse(&r, argc, argv);
