@@ -139,11 +139,15 @@ uint32_t berth_spirv_type_id(berth_spirv *m, berth_spirv_type type) {
     switch (type) {
     case SPIRV_TYPE_VOID: id = put_type(m, SPIRV_TypeVoid, NULL, 0); break;
     case SPIRV_TYPE_BOOL: id = put_type(m, SPIRV_TypeBool, NULL, 0); break;
+    // Pointers to small integers are made from addresses: valid only where there is arithmetic on
+    // them, too (SPIRV-Tools, "limited use" types).
     case SPIRV_TYPE_U8:
+        berth_spirv_capability(m, SPIRV_CAPABILITY_INT8);
         berth_spirv_capability(m, SPIRV_CAPABILITY_STORAGE_8);
         id = put_type(m, SPIRV_TypeInt, (uint32_t[]){8, 0}, 2);
         break;
     case SPIRV_TYPE_U16:
+        berth_spirv_capability(m, SPIRV_CAPABILITY_INT16);
         berth_spirv_capability(m, SPIRV_CAPABILITY_STORAGE_16);
         id = put_type(m, SPIRV_TypeInt, (uint32_t[]){16, 0}, 2);
         break;

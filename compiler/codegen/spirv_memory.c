@@ -51,23 +51,28 @@ static uint32_t memory_struct(berth_spirv_printer *p, berth_spirv_type type, boo
     return id;
 }
 
-// A structure of pointers, 8 bytes each.
-static uint32_t table_struct(berth_spirv_printer *p, const uint32_t *pointers, uint32_t count) {
-    uint32_t id = berth_spirv_new_type(p->m, SPIRV_TypeStruct, pointers, count);
+// Addresses are pairs of 32-bit words, which needs no 64-bit integers: a structure of `count` pairs.
+static uint32_t table_struct(berth_spirv_printer *p, uint32_t pair, uint32_t count) {
+    uint32_t *members = berth_arena_new_array(p->arena, uint32_t, count);
+    for (uint32_t i = 0; i < count; ++i) members[i] = pair;
+    uint32_t id = berth_spirv_new_type(p->m, SPIRV_TypeStruct, members, count);
     berth_spirv_decorate(p->m, id, SPIRV_DECORATION_BLOCK);
     for (uint32_t i = 0; i < count; ++i)
         berth_spirv_decorate_member(p->m, id, i, SPIRV_DECORATION_OFFSET, 8 * (int64_t)i);
     return id;
 }
 
-static uint32_t load_pushed(berth_spirv_printer *p, uint32_t variable, uint32_t member,
-                            uint32_t type) {
+// Member `index` of a table, as a pointer of type `type`.
+static uint32_t load_pointer(berth_spirv_printer *p, uint32_t storage, uint32_t table,
+                             uint32_t pair, uint32_t index, uint32_t type) {
     berth_spirv *m = p->m;
-    uint32_t index = berth_spirv_int(m, SPIRV_TYPE_U32, member);
-    uint32_t at = berth_spirv_emit(m, SPIRV_AccessChain,
-                                   berth_spirv_pointer(m, SPIRV_STORAGE_PUSH_CONSTANT, type),
-                                   (uint32_t[]){variable, index}, 2);
-    return berth_spirv_emit(m, SPIRV_Load, type, &at, 1);
+    uint32_t member = berth_spirv_int(m, SPIRV_TYPE_U32, index);
+    uint32_t at = berth_spirv_emit(m, SPIRV_AccessChain, berth_spirv_pointer(m, storage, pair),
+                                   (uint32_t[]){table, member}, 2);
+    bool pushed = storage == SPIRV_STORAGE_PUSH_CONSTANT;
+    uint32_t words = berth_spirv_emit(m, SPIRV_Load, pair,
+                                      (uint32_t[]){at, SPIRV_MEMORY_ALIGNED, 8}, pushed ? 1 : 3);
+    return berth_spirv_emit(m, SPIRV_Bitcast, type, &words, 1);
 }
 
 void berth_spirv_bind(berth_spirv_printer *p) {
@@ -89,27 +94,19 @@ void berth_spirv_bind(berth_spirv_printer *p) {
     }
     if (count == 0) return;
     bool direct = count <= BERTH_SPIRV_PUSHED_MAX;
-    uint32_t table = table_struct(p, pointers, count), table_pointer = 0;
+    uint32_t pair = berth_spirv_new_type(
+        m, SPIRV_TypeVector, (uint32_t[]){berth_spirv_type_id(m, SPIRV_TYPE_U32), 2}, 2);
+    uint32_t pushed = table_struct(p, pair, direct ? count : 1);
+    uint32_t storage = SPIRV_STORAGE_PUSH_CONSTANT;
+    uint32_t table = berth_spirv_global(m, berth_spirv_pointer(m, storage, pushed), storage);
     if (!direct) {
-        table_pointer = berth_spirv_pointer(m, SPIRV_STORAGE_PHYSICAL, table);
-        table = table_struct(p, &table_pointer, 1);
+        uint32_t far = berth_spirv_pointer(m, SPIRV_STORAGE_PHYSICAL, table_struct(p, pair, count));
+        table = load_pointer(p, storage, table, pair, 0, far);
+        storage = SPIRV_STORAGE_PHYSICAL;
     }
-    uint32_t variable = berth_spirv_global(
-        m, berth_spirv_pointer(m, SPIRV_STORAGE_PUSH_CONSTANT, table), SPIRV_STORAGE_PUSH_CONSTANT);
-    uint32_t base = direct ? 0 : load_pushed(p, variable, 0, table_pointer);
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_spirv_buffer *buffer = &p->buffers[p->kernel->buffers[i]];
-        if (direct) {
-            buffer->base = load_pushed(p, variable, i, pointers[i]);
-            continue;
-        }
-        uint32_t member = berth_spirv_int(m, SPIRV_TYPE_U32, i);
-        uint32_t at = berth_spirv_emit(m, SPIRV_AccessChain,
-                                       berth_spirv_pointer(m, SPIRV_STORAGE_PHYSICAL, pointers[i]),
-                                       (uint32_t[]){base, member}, 2);
-        buffer->base = berth_spirv_emit(m, SPIRV_Load, pointers[i],
-                                        (uint32_t[]){at, SPIRV_MEMORY_ALIGNED, 8}, 3);
-    }
+    for (uint32_t i = 0; i < count; ++i)
+        p->buffers[p->kernel->buffers[i]].base =
+            load_pointer(p, storage, table, pair, i, pointers[i]);
 }
 
 // ---- variables ----------------------------------------------------------------------------------

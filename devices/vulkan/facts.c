@@ -12,6 +12,8 @@ const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
     {4433, "storageBuffer16BitAccess"},
     {4466, "shaderSignedZeroInfNanPreserveFloat32"},
     {5347, "bufferDeviceAddress"},
+    {39, "shaderInt8"},
+    {22, "shaderInt16"},
 };
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
@@ -64,6 +66,8 @@ static void read_features(const vulkan_api *api, vulkan_facts *facts) {
     facts->has[2] = facts->features_1_2.storageBuffer8BitAccess;
     facts->has[3] = facts->features_1_1.storageBuffer16BitAccess;
     facts->has[5] = facts->features_1_2.bufferDeviceAddress;
+    facts->has[6] = facts->features_1_2.shaderInt8;
+    facts->has[7] = facts->features.shaderInt16;
 }
 
 static bool find_families(vulkan_facts *facts) {

@@ -71,6 +71,7 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
         .storageBuffer8BitAccess = facts->features_1_2.storageBuffer8BitAccess,
+        .shaderInt8 = facts->features_1_2.shaderInt8,
         .bufferDeviceAddress = VK_TRUE,
         .timelineSemaphore = VK_TRUE};
     VkPhysicalDeviceVulkan11Features v11 = {
@@ -78,7 +79,8 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
         .pNext = &v12,
         .storageBuffer16BitAccess = facts->features_1_1.storageBuffer16BitAccess};
     VkPhysicalDeviceFeatures features = {.shaderFloat64 = facts->features.shaderFloat64,
-                                         .shaderInt64 = facts->features.shaderInt64};
+                                         .shaderInt64 = facts->features.shaderInt64,
+                                         .shaderInt16 = facts->features.shaderInt16};
     const char *extensions[] = {VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &v11,
