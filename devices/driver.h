@@ -62,6 +62,10 @@ typedef struct berth_device_info {
 typedef struct berth_device_options {
     uint32_t thread_count;  // cpu: threads of the pool with the caller; 0 = all cores
     bool profile;           // fill berth_command.timing
+    bool own_memory;  // vulkan: as if the host did not see the device's memory (discrete GPUs), for
+                      // tests
+    const char *cache_folder;  // where a driver keeps compiled kernels from one run to the next;
+                               // NULL = nowhere. Borrowed until open returns
 } berth_device_options;
 
 // ---- commands ----

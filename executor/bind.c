@@ -95,7 +95,8 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     // A device that only holds memory (inputs and outputs for another one) needs no threads.
     uint32_t thread_count = has_steps(session->program, device) ? session->options.thread_count : 1;
     const berth_device_options options = {.thread_count = thread_count,
-                                          .profile = session->options.profile};
+                                          .profile = session->options.profile,
+                                          .cache_folder = session->options.cache_folder};
     berth_session_physical physical = {.kind = device->kind, .ordinal = ordinal, .owned = true};
     status = berth_device_open(driver, ordinal, &options, &physical.device);
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);

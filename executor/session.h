@@ -34,8 +34,9 @@ typedef struct berth_session_binding {
 typedef struct berth_session_options {
     const berth_session_binding *bindings;
     uint32_t binding_count;
-    uint32_t thread_count;  // cpu: threads of a device the session opens; 0 = all cores
-    bool profile;           // record when each step ran (about 0.1 us per step on cpu)
+    uint32_t thread_count;     // cpu: threads of a device the session opens; 0 = all cores
+    bool profile;              // record when each step ran (about 0.1 us per step on cpu)
+    const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
 } berth_session_options;
 
 // Opens a program; it is verified first. `options` NULL = defaults. A device of the program that no

@@ -209,7 +209,9 @@ static berth_status compare_outputs(void *user) {
         BERTH_TRY(berth_program_require(program, job->options->require_device,
                                         job->options->kernels_optional));
     berth_session *session = NULL;
-    berth_session_options session_options = {.thread_count = job->options->thread_count};
+    berth_session_options session_options = {.thread_count = job->options->thread_count,
+                                             .cache_folder =
+                                                 job->options->model.compile.cache_folder};
     BERTH_TRY(berth_session_open(berth_allocator_system(), program, &session_options, &session));
     berth_status status = feed(job, session);
     if (!status) status = berth_session_run(session, -1);

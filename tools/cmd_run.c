@@ -286,7 +286,12 @@ static json_t *report_json(const run_state *s) {
 static berth_status run_model(run_state *s) {
     if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require, false));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
-    berth_session_options session_options = {.thread_count = s->command.threads, .profile = true};
+    const char *cache = s->command.cli.cache_folder ? s->command.cli.cache_folder
+                                                    : berth_cli_cache_folder(s->command.cli.arena);
+    berth_session_options session_options = {.thread_count = s->command.threads,
+                                             .profile = true,
+                                             .cache_folder =
+                                                 s->command.cli.no_cache ? NULL : cache};
     BERTH_TRY(
         berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
     BERTH_TRY(check_outputs(s));

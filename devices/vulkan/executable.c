@@ -97,8 +97,9 @@ static berth_status copy_modules(const vulkan_device *device, const uint32_t *wo
             return broken("a module's length");
         modules++;
     }
+    if (modules == 0) return broken("it holds no module");
     executable->modules = berth_calloc(allocator, modules, sizeof(*executable->modules));
-    if (!executable->modules && modules) return berth_status_oom();
+    if (!executable->modules) return berth_status_oom();
     executable->module_count = modules;
     for (uint32_t i = 0, k = 0; i < count; i += 1 + words[i], ++k) {
         vulkan_kernel *kernel = &executable->modules[k];

@@ -15,7 +15,7 @@ static void close_engines(vulkan_device *device) {
 static void vulkan_device_destroy(berth_device *base) {
     vulkan_device *device = (vulkan_device *)base;
     if (device->handle && device->vk.vkDestroyDevice) {
-        if (device->cache) device->vk.vkDestroyPipelineCache(device->handle, device->cache, NULL);
+        berth_vulkan__cache_close(device);
         device->vk.vkDestroyDevice(device->handle, NULL);
     }
     close_engines(device);
@@ -95,25 +95,24 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
     open_engines(device, facts->compute_family, device->compute, &device->compute_count);
     if (copies_apart)
         open_engines(device, facts->transfer_family, device->transfer, &device->transfer_count);
-    VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-    return berth_vulkan__check(
-        device->vk.vkCreatePipelineCache(device->handle, &cache, NULL, &device->cache),
-        "open the device");
+    return BERTH_OK;
 }
 
 static berth_status vulkan_device_open(berth_driver *base, uint32_t ordinal,
                                        const berth_device_options *options,
                                        berth_device **out_device) {
-    (void)options;  // the core keeps them; queues look at `profile`
     const vulkan_driver *driver = (const vulkan_driver *)base;
     vulkan_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
     if (!device) return berth_status_oom();
     device->base.ops = &vulkan_device_ops;
     device->base.allocator = base->allocator;
-    device->facts = &driver->facts[ordinal];
+    device->own_facts = driver->facts[ordinal];
+    device->own_facts.shared &= !options->own_memory;
+    device->facts = &device->own_facts;
     pthread_mutex_init(&device->lock, NULL);
     berth_vulkan__fill_info(device->facts, ordinal, &device->base.info);
     berth_status status = create_device(device, &driver->api);
+    if (!status) status = berth_vulkan__cache_open(device, options->cache_folder);
     if (status) {
         vulkan_device_destroy(&device->base);
         return status;

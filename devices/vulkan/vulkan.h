@@ -104,10 +104,13 @@ typedef struct vulkan_map {
 
 typedef struct vulkan_device {
     berth_device base;
-    const vulkan_facts *facts;
+    vulkan_facts own_facts;
+    const vulkan_facts *facts;  // these
     vulkan_functions vk;
     VkDevice handle;
     VkPipelineCache cache;
+    int cache_folder;     // an open folder, -1 = the cache is not kept
+    uint64_t cache_hash;  // of what was read from it
     vulkan_engine compute[VULKAN_MAX_QUEUES], transfer[VULKAN_MAX_QUEUES];
     uint32_t compute_count, transfer_count;
     atomic_uint next_compute, next_transfer;
@@ -161,6 +164,10 @@ void berth_vulkan__read_facts(const vulkan_api *api, VkPhysicalDevice physical,
                               vulkan_facts *out_facts, const char **out_reason);
 void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
                              berth_device_info *out_info);
+
+// cache.c: the cache of pipelines, from a file and back. `folder` may be NULL.
+BERTH_MUST_USE berth_status berth_vulkan__cache_open(vulkan_device *device, const char *folder);
+void berth_vulkan__cache_close(vulkan_device *device);
 
 // memory.c
 BERTH_MUST_USE berth_status berth_vulkan__block_create(vulkan_device *device, uint64_t size_bytes,

@@ -15,7 +15,7 @@ typedef struct row {
     bool may_build;      // where this machine has what the reason misses
 } row;
 
-#define NO_CUDA BERTH_UNSUPPORTED, "makes code for cpu and opencl devices", false
+#define NO_CUDA BERTH_UNSUPPORTED, "makes code for cpu, opencl and vulkan devices", false
 #define NO_AOT BERTH_UNSUPPORTED, "executor \"aot\", which this version does not have", false
 #define CROSS BERTH_UNAVAILABLE, "install the package gcc-aarch64-linux-gnu", true
 #define CROSS_ARM BERTH_UNAVAILABLE, "install the package gcc-arm-linux-gnueabihf", true

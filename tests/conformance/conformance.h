@@ -22,8 +22,9 @@
     X(opencl_pair, 4, group, name)                                                                 \
     X(library_null, 5, group, name)                                                                \
     X(library_cpu, 6, group, name)                                                                 \
-    X(vulkan, 7, group, name)
-#define CONFORMANCE_DRIVER_COUNT 8
+    X(vulkan, 7, group, name)                                                                      \
+    X(vulkan_apart, 8, group, name)
+#define CONFORMANCE_DRIVER_COUNT 9
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {

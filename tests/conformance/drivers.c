@@ -177,6 +177,16 @@ const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT] = {
      .broken_image = "this is no SPIR-V module, in words",
      .unsupported = none,
      .expected_failures = none},
+    {.name = "vulkan_apart",
+     .kind = "vulkan",
+     .device_count = 1,
+     .options = {.own_memory = true},
+     .format = BERTH_FORMAT_SPIRV,
+     .group_size = 4,
+     .kernel_image = conformance_vulkan_image,
+     .broken_image = "",
+     .unsupported = none,
+     .expected_failures = none},
 };
 
 const conformance_exception *conformance_find(const conformance_exception *list, const char *name) {

@@ -11,6 +11,7 @@
 #include "ir/eval.h"
 #include "ir/infer.h"
 #include "ir/tfn_interp.h"
+#include "tests/lower/spirv_check.h"
 
 typedef struct operand {
     bool absent;
@@ -369,6 +370,10 @@ const char *compare_function(berth_module *module, berth_func_id function,
     uint32_t pair_count = berth_in_place_find(berth_tfn_get(module, lowered), &pairs);
     status = target ? berth_schedule_apply(berth_tfn_get(module, lowered), target) : NULL;
     if (status) return message_of(status, "schedule", arena);
+    if (target && target->kind == BERTH_DEVICE_VULKAN) {
+        const char *problem = spirv_check(berth_tfn_get(module, lowered), arena);
+        if (problem) return problem;
+    }
     graph = berth_graph_get(module, function);
     for (uint32_t r = 0; r < results; ++r)
         buffers[params + r] = pack(

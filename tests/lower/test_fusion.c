@@ -219,6 +219,7 @@ Test(lower_fusion, random_functions) {
 Test(lower_fusion, random_functions_scheduled) {
     with_target("cpu", run_seeds);
     with_target("opencl", run_seeds);
+    with_target("vulkan", run_seeds);
 }
 
 // ---- by hand ------------------------------------------------------------------------------------
@@ -412,6 +413,7 @@ Test(lower_fusion, operands_of_products) {
     with_target("cpu", run_operands);
     with_target("opencl", run_operands);
     with_target("opencl -subgroup_size=32", run_operands);
+    with_target("vulkan", run_operands);
 }
 
 // ---- borders ------------------------------------------------------------------------------------
@@ -550,4 +552,5 @@ Test(lower_fusion, borders) {
     with_target("cpu", run_borders);
     with_target("opencl", run_borders);
     with_target("opencl -subgroup_size=32", run_borders);
+    with_target("vulkan", run_borders);
 }

@@ -35,3 +35,8 @@ Test(lower_ops, scheduled) {
     with_target("cpu -vector_bits=512", run_cases);
     with_target("opencl", run_cases);
 }
+
+// For Vulkan, every kernel goes through spirv-val too.
+Test(lower_ops, vulkan, .timeout = 300) {
+    with_target("vulkan", run_cases);
+}

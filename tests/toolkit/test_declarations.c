@@ -85,3 +85,6 @@ Test(declarations, cpu) {
 Test(declarations, opencl) {
     check_kind("opencl");
 }
+Test(declarations, vulkan) {
+    check_kind("vulkan");
+}

@@ -156,3 +156,7 @@ Test(operators, cpu_of_each_dot_product, .timeout = 600) {
 Test(operators, opencl, .timeout = 600) {
     run_all("opencl -host=cpu", 4);
 }
+
+Test(operators, vulkan, .timeout = 600) {
+    run_all("vulkan -host=cpu", 4);
+}

@@ -1,0 +1,59 @@
+#include "tests/lower/spirv_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "compiler/codegen/codegen.h"
+
+enum { most_output = 2000 };
+
+static bool has_validator(void) {
+    return system("command -v spirv-val >/dev/null") == 0;
+}
+
+static const char *run_validator(const char *path, berth_arena *arena) {
+    char *command = berth_arena_printf(
+        arena, "spirv-val --target-env vulkan1.2 --scalar-block-layout %s 2>&1", path);
+    FILE *pipe = popen(command, "r");
+    if (!pipe) return "popen failed";
+    char *output = berth_arena_alloc(arena, most_output);
+    size_t length = fread(output, 1, most_output - 1, pipe);
+    output[length] = 0;
+    return pclose(pipe) == 0 ? NULL : berth_arena_printf(arena, "spirv-val: %s", output);
+}
+
+static const char *check_modules(const uint32_t *words, size_t count, berth_arena *arena) {
+    const char *problem = NULL;
+    char path[] = "/tmp/berth-spirv-XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0) return "no temporary file";
+    close(file);
+    for (size_t i = 0; i < count && !problem; i += 1 + words[i]) {
+        berth_status status = berth_file_write(path, words + i + 1, 4 * (size_t)words[i]);
+        if (status) problem = berth_arena_strdup(arena, berth_status_message(status));
+        berth_status_free(status);
+        if (!problem) problem = run_validator(path, arena);
+    }
+    unlink(path);
+    return problem;
+}
+
+const char *spirv_check(const berth_tfn *fn, berth_arena *arena) {
+    static int here = -1;
+    if (here < 0) here = has_validator();
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    if (!here)
+        return required && strstr(required, "vulkan") ? "there is no spirv-val (spirv-tools)"
+                                                      : NULL;
+    berth_codegen_result code;
+    berth_status status = berth_codegen_spirv.print(fn, "k", arena, &code);
+    bool refused = berth_status_code(status) == BERTH_UNSUPPORTED;
+    const char *problem =
+        status && !refused ? berth_arena_strdup(arena, berth_status_message(status)) : NULL;
+    if (!status) problem = check_modules(code.code, (size_t)code.code_bytes / 4, arena);
+    berth_status_free(status);
+    return problem;
+}
