@@ -70,6 +70,10 @@ typedef struct berth_kernel_binding {
 #define BERTH_FORMAT_OPENCL_C "opencl-c"  // source text
 #define BERTH_FORMAT_SPIRV "spirv"        // modules, each behind its length
 
+// vulkan: an OpString of this and the rounds that one work-item makes in all loops, for devices that
+// end loops early.
+#define BERTH_SPIRV_ROUNDS_PREFIX "berth_rounds: "
+
 // vulkan: addresses and constants that fit into the push constants that every device has.
 #define BERTH_SPIRV_PUSHED_MAX 16
 

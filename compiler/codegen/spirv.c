@@ -84,6 +84,63 @@ static void print_unrolled(berth_spirv_printer *p, const berth_stmt_node *node, 
     p->unrolled = before;
 }
 
+// A loop of `rounds` rounds (1 where they are not known), each with `copies` of the body.
+static void print_loop(berth_spirv_printer *p, const berth_stmt_node *node, uint32_t limit,
+                       int64_t copies, int64_t rounds) {
+    double around = p->around;
+    uint32_t unrolled = p->unrolled;
+    p->around *= (double)rounds;
+    p->rounds += p->around;
+    p->unrolled *= (uint32_t)copies;
+    berth_spirv_forget(p, 0);
+    berth_spirv_loop loop = berth_spirv_open_loop(p->m, p->index, limit);
+    for (int64_t i = 0; i < copies; ++i) {
+        uint32_t at = loop.counter;
+        if (copies > 1)
+            at = berth_spirv_binary(p->m, SPIRV_IMul, p->index, at,
+                                    berth_spirv_index_int(p, copies));
+        if (i > 0)
+            at = berth_spirv_binary(p->m, SPIRV_IAdd, p->index, at, berth_spirv_index_int(p, i));
+        set_var(p, node->var, at);
+        print_stmt(p, node->body);
+    }
+    berth_spirv_close_loop(p->m, &loop);
+    p->around = around;
+    p->unrolled = unrolled;
+}
+
+// Statements of a loop's body; UINT32_MAX when it holds loops or branches.
+static uint32_t plain_statements(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    uint32_t count = 0;
+    switch ((berth_stmt_kind)node->kind) {
+    case BERTH_STMT_STORE:
+    case BERTH_STMT_LET: return 1;
+    case BERTH_STMT_SEQ:
+        for (uint32_t i = 0; i < node->count; ++i) {
+            uint32_t part = plain_statements(fn, fn->lists.data[node->first + i]);
+            if (part == UINT32_MAX) return part;
+            count += part;
+        }
+        return count;
+    default: return UINT32_MAX;
+    }
+}
+
+// Short bodies of innermost loops are copied a few times: loads of several rounds are in flight
+// together, and llvmpipe ends loops after 65,536 rounds.
+static void print_in_parts(berth_spirv_printer *p, const berth_stmt_node *node, int64_t extent) {
+    uint32_t statements = plain_statements(p->fn, node->body);
+    int64_t copies = statements == 1 ? 8 : statements <= 4 ? 4 : 1;
+    if (copies * p->unrolled > most_unrolled || extent < copies) copies = 1;
+    int64_t rounds = extent / copies;
+    print_loop(p, node, berth_spirv_index_int(p, rounds), copies, rounds);
+    for (int64_t i = rounds * copies; i < extent; ++i) {
+        set_var(p, node->var, berth_spirv_index_int(p, i));
+        print_stmt(p, node->body);
+    }
+}
+
 static void print_for(berth_spirv_printer *p, const berth_stmt_node *node) {
     int64_t extent = -1;
     berth_tfn_const_value(p->fn, node->value, &extent);
@@ -100,12 +157,10 @@ static void print_for(berth_spirv_printer *p, const berth_stmt_node *node) {
         print_unrolled(p, node, extent);
         return;
     }
-    uint32_t limit = berth_spirv_index(p, node->value, 0);
-    berth_spirv_forget(p, 0);
-    berth_spirv_loop loop = berth_spirv_open_loop(p->m, p->index, limit);
-    set_var(p, node->var, loop.counter);
-    print_stmt(p, node->body);
-    berth_spirv_close_loop(p->m, &loop);
+    if (extent > 1)
+        print_in_parts(p, node, extent);
+    else
+        print_loop(p, node, berth_spirv_index(p, node->value, 0), 1, 1);
 }
 
 static void print_if(berth_spirv_printer *p, const berth_stmt_node *node) {
@@ -204,6 +259,8 @@ static void reset(berth_spirv_printer *p, berth_kernel_source *kernel) {
     memset(p->arrays, 0, sizeof(p->arrays));
     p->group_id = p->local_id = 0;
     p->unrolled = 1;
+    p->around = 1;
+    p->rounds = 0;
     berth_spirv_forget(p, 0);
     berth_spirv_capability(p->m, SPIRV_CAPABILITY_KEEP_SPECIAL);
     for (int i = 0; i < 3; ++i) kernel->groups[i] = kernel->group_size[i] = 1;
@@ -227,6 +284,9 @@ static void print_kernel(berth_spirv_printer *p, berth_stmt nest, berth_kernel_s
     berth_spirv_string(p->m, berth_arena_printf(p->arena, BERTH_DECLARATION_PREFIX "%s: %s",
                                                 kernel->entry,
                                                 berth_kernel_declaration(p->arena, &record)));
+    if (p->rounds > 0)
+        berth_spirv_string(
+            p->m, berth_arena_printf(p->arena, BERTH_SPIRV_ROUNDS_PREFIX "%.0f", p->rounds));
     berth_spirv_words words = {0};
     berth_spirv_finish(p->m, kernel->entry, kernel->group_size, &words);
     berth_vec_push(p->arena, out, words.count);

@@ -32,6 +32,8 @@ typedef struct berth_spirv_printer {
     uint32_t arrays[SPIRV_TYPE_COUNT];  // runtime arrays of elements in memory
     uint32_t group_id, local_id;        // built-in variables, 0 = not used
     uint32_t unrolled;                  // copies of the statement being written
+    double around;                      // how often a work-item comes by it
+    double rounds;                      // of all loops of the kernel, by one work-item
     berth_kernel_source *kernel;
     berth_status status;  // first error
 } berth_spirv_printer;

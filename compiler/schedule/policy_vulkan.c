@@ -5,8 +5,16 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/work_groups.h"
 
+// One work-item per iteration of all loops.
+static berth_stmt flat(berth_tfn *fn, berth_nest nest) {
+    for (int i = 0; i < nest.count; ++i)
+        if (nest.loops[i].kind == BERTH_LOOP_SERIAL) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+    return berth_nest_emit(fn, &nest);
+}
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    return berth_local_tile(fn, nest, user);
+    berth_stmt tiled = berth_local_tile(fn, nest, user);
+    return tiled ? tiled : flat(fn, *nest);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

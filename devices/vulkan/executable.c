@@ -1,5 +1,6 @@
 // Kernels on Vulkan devices: SPIR-V modules (artifact/kernel_abi.h), each made into a pipeline when
 // it is looked for. What a module needs and the device lacks is said by name.
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/vulkan/vulkan.h"
@@ -57,6 +58,8 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
         if (!text) return broken("a string has no end");
         if (strncmp(text, BERTH_DECLARATION_PREFIX, strlen(BERTH_DECLARATION_PREFIX)) == 0)
             kernel->declaration = text + strlen(BERTH_DECLARATION_PREFIX);
+        if (strncmp(text, BERTH_SPIRV_ROUNDS_PREFIX, strlen(BERTH_SPIRV_ROUNDS_PREFIX)) == 0)
+            kernel->rounds = strtod(text + strlen(BERTH_SPIRV_ROUNDS_PREFIX), NULL);
         return BERTH_OK;
     default: return BERTH_OK;
     }
@@ -173,6 +176,12 @@ static berth_status reserve_pipeline(vulkan_executable *executable) {
 static berth_status check_limits(const vulkan_device *device, const vulkan_kernel *kernel) {
     const VkPhysicalDeviceLimits *limits = &device->facts->limits;
     uint64_t items = 1;
+    if (device->facts->max_rounds && kernel->rounds > device->facts->max_rounds)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "kernel \"%s\" makes %.0f rounds in loops, and %s ends them after "
+                                 "%u: run the operation on another device (--pin)",
+                                 kernel->entry, kernel->rounds, device->base.info.name,
+                                 device->facts->max_rounds);
     for (int i = 0; i < 3; ++i) {
         items *= kernel->local_size[i];
         if (kernel->local_size[i] > limits->maxComputeWorkGroupSize[i]) items = UINT32_MAX;

@@ -40,6 +40,8 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
     api->vkGetPhysicalDeviceProperties2(facts->physical, &all);
     memcpy(facts->name, all.properties.deviceName, sizeof(facts->name));
     snprintf(facts->driver, sizeof(facts->driver), "%.48s %.64s", v12.driverName, v12.driverInfo);
+    // Mesa ends loops there after as many rounds in all (LP_MAX_TGSI_LOOP_ITERATIONS), and says nothing.
+    if (v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE) facts->max_rounds = 65535;
     facts->vendor_id = all.properties.vendorID;
     facts->device_id = all.properties.deviceID;
     facts->type = all.properties.deviceType;

@@ -68,6 +68,7 @@ typedef struct vulkan_facts {
     uint32_t device_memory;    // type of memory 0
     uint32_t host_memory;      // type that the host sees
     bool shared;               // memory 0 is host memory
+    uint32_t max_rounds;       // of the loops of a work-item; 0 = any number
 } vulkan_facts;
 
 typedef struct vulkan_driver {
@@ -133,6 +134,7 @@ typedef struct vulkan_kernel {
     uint32_t *words;          // the module
     uint32_t word_count;
     uint32_t local_size[3];
+    double rounds;  // of its loops, 0 = not said
 } vulkan_kernel;
 
 typedef struct vulkan_executable {
