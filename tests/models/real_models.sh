@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both, some also in
-# one memory and as for a GPU, with work-groups and tiles in local memory.
+# one memory and as for a GPU, with work-groups and tiles in local memory. On Vulkan those that lavapipe runs in seconds, with
+# splits with both others.
 # Usage: real_models.sh BERTH [all|small|tiny]. Counts what is not there as skipped. Exit status 1 when one fails.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,8 +25,12 @@ verify() {
   local options=(--target "$target")
   case $target in
   "opencl"*) options+=(--require opencl:0) ;;
+  "vulkan"*) options+=(--require vulkan:0) ;;
   "split "* | "shared "*) # operators drawn by a generator seeded by the model's name: the same split each time
     options=(--target cpu,opencl)
+    local other=opencl:0
+    [[ $target == "split cpu,vulkan" ]] && options=(--target cpu,vulkan) && other=vulkan:0
+    [[ $target == "split opencl,vulkan" ]] && options=(--target "opencl,vulkan -host=cpu") && other=vulkan:0
     # As on a chip whose GPU works in the CPU's memory: nothing is copied.
     [[ $target == shared* ]] && options=(--target "cpu,opencl -shares_host_memory=true")
     local ops
@@ -35,7 +40,7 @@ ops = sorted(json.load(sys.stdin)["operators"])
 r = random.Random("'"$name $target"'")
 drop = {"Constant", "Shape", "ConstantOfShape"}
 print("\n".join(o for o in ops if o not in drop and r.random() < 0.5))')
-    for op in $ops; do options+=(--pin "op:$op=opencl:0"); done
+    for op in $ops; do options+=(--pin "op:$op=$other"); done
     ;;
   esac
   if output=$("$berth" verify "$model" "$@" "${options[@]}" --quiet 2>&1); then
@@ -52,6 +57,12 @@ check() {
   local targets=("cpu" "opencl -host=cpu")
   case $name in mnist | super_resolution | rfb320 | light_squeezenet)
     [ "$which" = tiny ] || targets+=("opencl -subgroup_size=32 -host=cpu" "shared 1") ;;
+  esac
+  case $name in mnist | mnist_quantized | tfl_helloworld | super_resolution | rfb320 | magika | light_squeezenet | light_shufflenet)
+    [ "$which" = tiny ] || targets+=("vulkan -host=cpu") ;;
+  esac
+  case $name in mnist | mnist_quantized | rfb320)
+    [ "$which" = tiny ] || targets+=("split cpu,vulkan" "split opencl,vulkan") ;;
   esac
   for split in $(seq "$splits"); do targets+=("split $split"); done
   for target in "${targets[@]}"; do
