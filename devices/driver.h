@@ -48,6 +48,8 @@ typedef struct berth_device_info {
     char driver_version[128];
     uint32_t ordinal;  // physical index within the driver
     uint32_t compute_units;
+    char features
+        [384];       // for people: what kernels may use, and what is lacking; "" = nothing to say
     bool is_cpu;     // the processor itself behind another interface (PoCL)
     bool lacks_f64;  // kernels cannot use 64-bit floats
     bool unified;    // works in the host's memory: buffers can be shared with the host. Always so,

@@ -37,14 +37,15 @@ static json_t *device_json(const char *kind, const berth_device_info *device) {
     char name[64];
     snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", name, "name",
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", name, "name",
         berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
-        "driver_version", berth_cli_json_text(device->driver_version), "compute_units",
-        (json_int_t)device->compute_units, "max_group_size", (json_int_t)device->max_group_size,
-        "local_memory_bytes", (json_int_t)device->local_memory_bytes, "cache_bytes",
-        (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
-        (json_int_t)device->cache_bytes[2], "shares_host_memory",
-        (int)(device->unified || device->memories[0].host_visible), "memories", memories);
+        "driver_version", berth_cli_json_text(device->driver_version), "features",
+        berth_cli_json_text(device->features), "compute_units", (json_int_t)device->compute_units,
+        "max_group_size", (json_int_t)device->max_group_size, "local_memory_bytes",
+        (json_int_t)device->local_memory_bytes, "cache_bytes", (json_int_t)device->cache_bytes[0],
+        (json_int_t)device->cache_bytes[1], (json_int_t)device->cache_bytes[2],
+        "shares_host_memory", (int)(device->unified || device->memories[0].host_visible),
+        "memories", memories);
 }
 
 static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
@@ -75,6 +76,7 @@ static void print_device(const char *kind, const berth_device_info *device) {
                         (unsigned long long)device->max_group_size, bytes);
     }
     berth_cli_print("\n");
+    if (*device->features) berth_cli_print("      %s\n", device->features);
     for (int level = 0; level < 3; ++level) {
         if (!device->cache_bytes[level]) continue;
         berth_format_bytes(device->cache_bytes[level], bytes);

@@ -1,6 +1,7 @@
 // What is known of a physical device before it is opened.
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "devices/vulkan/vulkan.h"
 
@@ -35,8 +36,19 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &v12};
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                        .pNext = &v11};
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
+    VkPhysicalDeviceShaderCoreProperties2AMD amd = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD};
+    bool is_nvidia = has_extension(api, facts->physical, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME);
+    bool is_amd =
+        has_extension(api, facts->physical, VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME);
     bool imports = has_extension(api, facts->physical, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     if (imports) v12.pNext = &host;
+    void *before = v12.pNext;
+    nvidia.pNext = amd.pNext = before;
+    if (is_nvidia) v12.pNext = &nvidia;
+    if (is_amd) v12.pNext = &amd;
     api->vkGetPhysicalDeviceProperties2(facts->physical, &all);
     memcpy(facts->name, all.properties.deviceName, sizeof(facts->name));
     snprintf(facts->driver, sizeof(facts->driver), "%.48s %.64s", v12.driverName, v12.driverInfo);
@@ -46,6 +58,9 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
     facts->device_id = all.properties.deviceID;
     facts->type = all.properties.deviceType;
     facts->limits = all.properties.limits;
+    facts->compute_units = is_nvidia ? nvidia.shaderSMCount : amd.activeComputeUnitCount;
+    if (facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU)
+        facts->compute_units = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     facts->subgroup_size = v11.subgroupSize;
     facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
     facts->has[4] = v12.shaderSignedZeroInfNanPreserveFloat32;
@@ -156,6 +171,22 @@ static uint64_t heap_bytes(const vulkan_facts *facts, uint32_t type) {
     return facts->memories.memoryHeaps[facts->memories.memoryTypes[type].heapIndex].size;
 }
 
+// "subgroups of 8; shaderFloat64, ...; lacks shaderInt16"
+static void describe_features(const vulkan_facts *facts, char *out, size_t capacity) {
+    size_t used = (size_t)snprintf(out, capacity, "subgroups of %u", facts->subgroup_size);
+    for (int pass = 0; pass < 2; ++pass) {
+        const char *before = pass == 0 ? "; " : "; lacks ";
+        for (int i = 0; i < VULKAN_FEATURE_COUNT && used < capacity; ++i) {
+            if (facts->has[i] != (pass == 0)) continue;
+            used += (size_t)snprintf(out + used, capacity - used, "%s%s", before,
+                                     berth_vulkan__features[i].name);
+            before = ", ";
+        }
+    }
+    if (used < capacity && facts->max_rounds)
+        snprintf(out + used, capacity - used, "; ends loops after %u rounds", facts->max_rounds);
+}
+
 void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
                              berth_device_info *out_info) {
     memset(out_info, 0, sizeof(*out_info));
@@ -165,7 +196,8 @@ void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
              VK_API_VERSION_MAJOR(facts->api_version), VK_API_VERSION_MINOR(facts->api_version),
              facts->driver);
     out_info->ordinal = ordinal;
-    out_info->compute_units = 1;  // Vulkan does not say
+    out_info->compute_units = facts->compute_units ? facts->compute_units : 1;
+    describe_features(facts, out_info->features, sizeof(out_info->features));
     out_info->is_cpu = facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     out_info->lacks_f64 = !facts->features.shaderFloat64;
     out_info->max_group_size = facts->limits.maxComputeWorkGroupInvocations;

@@ -58,6 +58,7 @@ typedef struct vulkan_facts {
     VkQueueFamilyProperties families[VULKAN_MAX_FAMILIES];
     uint32_t family_count;
     uint32_t subgroup_size;
+    uint32_t compute_units;  // 0 = it does not say
     uint64_t max_allocation_bytes;
     uint64_t pointer_alignment_bytes;  // of imported host memory; 0 = it cannot be imported
     uint8_t cache_id[VK_UUID_SIZE];
