@@ -89,9 +89,9 @@ static code *current(berth_spirv *m) {
 
 static uint32_t put_type(berth_spirv *m, berth_spirv_opcode op, const uint32_t *operands,
                          uint32_t count) {
-    uint32_t all[most_operands];
+    uint32_t *all = berth_arena_new_array(m->arena, uint32_t, count + 1);
     all[0] = berth_spirv_new_id(m);
-    for (uint32_t i = 0; i < count && i + 1 < most_operands; ++i) all[i + 1] = operands[i];
+    for (uint32_t i = 0; i < count; ++i) all[i + 1] = operands[i];
     put(m, &m->types, op, all, count + 1);
     return all[0];
 }

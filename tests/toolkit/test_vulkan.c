@@ -1,0 +1,214 @@
+// What only Vulkan has: tables of addresses, grids of several axes, loops that llvmpipe would cut, the
+// functions of the generator's own, the cache of pipelines.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "compiler/compile.h"
+#include "devices/device.h"
+#include "devices/registry.h"
+#include "executor/session.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "tests/check.h"
+
+enum { most_values = 32 };
+
+static bool is_here(void) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open("vulkan", berth_allocator_system(), &driver);
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    cr_assert(!status || !required || !strstr(required, "vulkan"), "%s",
+              berth_status_message(status));
+    bool here = !status;
+    berth_status_free(status);
+    berth_driver_close(driver);
+    return here;
+}
+
+typedef struct work {
+    berth_arena *arena;
+    berth_module *module;
+    const berth_program *program;
+    berth_func_id main;
+} work;
+
+static work build(const char *text) {
+    work w = {.arena = NULL};
+    berth_multi_target *target = NULL;
+    berth_compile_result result;
+    assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
+    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &w.module));
+    assert_ok(berth_target_parse(w.arena, "vulkan -host=cpu", NULL, &target));
+    berth_compile_options options = {.target = target};
+    assert_ok(berth_compile(w.module, &options, &result));
+    w.program = result.program;
+    return w;
+}
+
+// The largest difference from the reference interpreter, relative to 1 + |expected|, over all
+// results; every input is filled by `fill`.
+static double compare(const char *text, void (*fill)(berth_tensor *tensor, uint32_t index)) {
+    work w = build(text), reference = {.arena = w.arena};
+    berth_session *session = NULL;
+    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &reference.module));
+    assert_ok(berth_session_open(berth_allocator_system(), w.program, NULL, &session));
+    berth_func_id main = berth_module_find_function(reference.module, "main");
+    const berth_region *root = &berth_graph_get(reference.module, main)->regions.data[0];
+    berth_tensor inputs[most_values], expected[most_values];
+    uint32_t params = root->params.count, results = root->results.count;
+    for (uint32_t i = 0; i < params; ++i) {
+        inputs[i] = *berth_session_input(session, i);
+        fill(&inputs[i], i);
+    }
+    assert_ok(
+        berth_eval_function(reference.module, main, inputs, params, expected, results, w.arena));
+    assert_ok(berth_session_run(session, -1));
+    double worst = 0;
+    for (uint32_t r = 0; r < results; ++r)
+        for (int64_t i = 0; i < berth_tensor_element_count(&expected[r]); ++i) {
+            double x = berth_tensor_get_f64(&expected[r], i);
+            double y = berth_tensor_get_f64(berth_session_output(session, r), i);
+            if (x == y || (isnan(x) && isnan(y))) continue;
+            worst = fmax(worst, isnan(x) || isnan(y) ? INFINITY : fabs(x - y) / (1 + fabs(x)));
+        }
+    berth_session_close(session);
+    berth_arena_destroy(w.arena);
+    return worst;
+}
+
+static void fill_random(berth_tensor *tensor, uint32_t index) {
+    berth_tensor_fill_random(tensor, 5 + index);
+}
+
+// More operands than push constants hold addresses.
+Test(vulkan, table_of_addresses) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    char text[4096] = "module \"m\"\ngraph @main(";
+    for (int i = 0; i < 24; ++i)
+        sprintf(text + strlen(text), "%s%%x%d: f32[3,5]", i ? ", " : "", i);
+    strcat(text, ") {\n  %y = sum(");
+    for (int i = 0; i < 24; ++i) sprintf(text + strlen(text), "%s%%x%d", i ? ", " : "", i);
+    strcat(text, ")\n  return %y\n}\n");
+    cr_expect_lt(compare(text, fill_random), 1e-6);
+}
+
+// More work-groups than one axis of a grid is sure to have.
+Test(vulkan, grid_of_two_axes) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    cr_expect_lt(compare("module \"m\"\ngraph @main(%x: f32[2200001]) {\n  %y = abs(%x)\n"
+                         "  return %y\n}\n",
+                         fill_random),
+                 1e-9);
+}
+
+// 300,000 additions one after another: right, or refused by name.
+Test(vulkan, long_loops) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    work w = build("module \"m\"\ngraph @main(%x: f32[300000]) {\n"
+                   "  %y = reduce_sum(%x) {keepdims = 0}\n  return %y\n}\n");
+    berth_session *session = NULL;
+    berth_status status = berth_session_open(berth_allocator_system(), w.program, NULL, &session);
+    if (!status) {
+        const berth_tensor *x = berth_session_input(session, 0);
+        for (int64_t i = 0; i < 300000; ++i)
+            berth_tensor_set_f64((berth_tensor *)(uintptr_t)x, i, 1);
+        assert_ok(berth_session_run(session, -1));
+        cr_expect_eq(berth_tensor_get_f64(berth_session_output(session, 0), 0), 300000);
+    } else {
+        cr_expect_eq(berth_status_code(status), BERTH_UNSUPPORTED);
+        cr_expect_not_null(strstr(berth_status_message(status), "rounds"), "%s",
+                           berth_status_message(status));
+    }
+    berth_status_free(status);
+    berth_session_close(session);
+    berth_arena_destroy(w.arena);
+}
+
+static void fill_spread(berth_tensor *tensor, uint32_t index) {
+    static const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 1e-30, -1e30};
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i)
+        berth_tensor_set_f64(tensor, i,
+                             i < 9 ? special[(i + (int64_t)index) % 9]
+                                   : (double)(i % 401 - 200) * (index ? 0.013 : 0.11) + 0.003);
+}
+
+Test(vulkan, functions, .timeout = 120) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    static const char *const names[] = {"exp",   "log",  "tanh",  "sigmoid", "erf",   "asin",
+                                        "acos",  "atan", "sinh",  "cosh",    "asinh", "acosh",
+                                        "atanh", "sqrt", "floor", "ceil",    "round", "sign"};
+    static const char *const types[] = {"f32", "f64"};
+    for (size_t t = 0; t < 2; ++t)
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+            char text[256];
+            snprintf(
+                text, sizeof(text),
+                "module \"m\"\ngraph @main(%%x: %s[802]) {\n  %%y = %s(%%x)\n  return %%y\n}\n",
+                types[t], names[i]);
+            double worst = compare(text, fill_spread);
+            cr_expect_lt(worst, t ? 1e-13 : 2e-6, "%s of %s differs by %g", names[i], types[t],
+                         worst);
+        }
+    static const char *const pairs[] = {"pow", "mod"};
+    for (size_t i = 0; i < 2; ++i) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ngraph @main(%%x: f32[802], %%z: f32[802]) {\n"
+                 "  %%y = %s(%%x, %%z)%s\n  return %%y\n}\n",
+                 pairs[i], i ? " {fmod = 1}" : "");
+        double worst = compare(text, fill_spread);
+        cr_expect_lt(worst, 2e-6, "%s differs by %g", pairs[i], worst);
+    }
+}
+
+// ---- the cache of pipelines ---------------------------------------------------------------------
+
+static void open_and_close(const char *folder) {
+    berth_driver *driver = NULL;
+    berth_device *device = NULL;
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    assert_ok(
+        berth_device_open(driver, 0, &(berth_device_options){.cache_folder = folder}, &device));
+    berth_device_close(device);
+    berth_driver_close(driver);
+}
+
+// `command` in a shell, where $F is the folder.
+static int run(const char *command, const char *folder) {
+    setenv("F", folder, 1);
+    return system(command);
+}
+
+Test(vulkan, pipeline_cache) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    char folder[] = "/tmp/berth-vulkan-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    open_and_close(folder);
+    cr_expect_eq(run("test \"$(ls $F/vulkan | wc -l)\" = 1", folder), 0, "one file");
+    open_and_close(folder);
+    // A file that was changed, cut off or emptied is not used, and replaced.
+    static const char *const harm[] = {"printf x | dd of=$(ls $F/vulkan/* | head -1) bs=1 seek=70 "
+                                       "conv=notrunc 2>/dev/null",
+                                       "truncate -s 50 $(ls $F/vulkan/* | head -1)",
+                                       "truncate -s 0 $(ls $F/vulkan/* | head -1)"};
+    for (size_t i = 0; i < 3; ++i) {
+        cr_assert_eq(run(harm[i], folder), 0);
+        open_and_close(folder);
+        cr_expect_eq(run("test $(stat -c %s $(ls $F/vulkan/* | head -1)) -gt 64", folder), 0,
+                     "harm %zu is repaired", i);
+    }
+    // A folder that others can write is left alone.
+    cr_assert_eq(run("rm -r $F/vulkan", folder), 0);
+    cr_assert_eq(chmod(folder, 0777), 0);
+    open_and_close(folder);
+    cr_expect_eq(run("test ! -e $F/vulkan", folder), 0);
+    cr_assert_eq(run("rm -r $F", folder), 0);
+}
