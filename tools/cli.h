@@ -70,6 +70,10 @@ typedef struct berth_cli_command {
     void (*end)(void *state);  // (optional) frees what `run` made, after errors too
 } berth_cli_command;
 
+// The first thing that a command's main does: standard streams that are closed stay so, results that
+// do not reach stdout are an error, and so is what the functions below say. False: cannot begin.
+bool berth_cli_begin(void);
+
 // Parses the command line (exit status 2 for wrong usage), runs the command and prints its error.
 // `state` is zeroed but for the command's own defaults. Returns the exit status.
 int berth_cli_run(const berth_cli_command *command, void *state, int argc, char **argv);

@@ -1,11 +1,10 @@
-// berth: the command. Finds the subcommand; everything else is in cmd_NAME.c.
-#include <fcntl.h>
+// berth: the command. Finds the subcommand; everything else is in cmd_NAME.c, or in a program of its
+// own (beside.h).
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "tools/beside.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -35,28 +34,27 @@ static void print_help(FILE *out) {
           out);
     for (int i = 0; i < command_count; ++i)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    berth_beside others;
+    berth_beside_list(&others);
+    for (uint32_t i = 0; i < others.count; ++i)
+        fprintf(out, "  %-9s (the program berth-%s)\n", others.names[i], others.names[i]);
     fputs("\n`berth COMMAND --help` explains a command. `berth --version` prints the version.\n"
           "Exit status: 0 done, 1 could not do it, 2 wrong usage.\n",
           out);
 }
 
-// Files must not become standard streams: where one of these is closed, writing to it fails.
-static bool hold_standard_streams(void) {
-    int fd = 0;
-    do fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO) close(fd);
-    return fd >= 0;
-}
-
 static int run_command(int argc, char **argv) {
-    const char *names[command_count + 3] = {NULL};
+    const char *names[command_count + 3 + BERTH_BESIDE_MOST] = {NULL};
     for (int i = 0; i < command_count; ++i) {
         if (strcmp(argv[0], commands[i].name) == 0) return commands[i].run(argc, argv);
         names[i] = commands[i].name;
     }
+    berth_beside_run(argc, argv);
     names[command_count] = "--help";
     names[command_count + 1] = "--version";
+    berth_beside others;
+    berth_beside_list(&others);
+    for (uint32_t i = 0; i < others.count; ++i) names[command_count + 2 + i] = others.names[i];
     const char *close_name = berth_closest(argv[0], names);
     char message[256];
     snprintf(message, sizeof(message),
@@ -87,11 +85,7 @@ static int help(int argc, char **argv) {
 int main(int argc, char **argv) {
     static const char *const help_words[] = {"help", "--help", "-h", "-?", NULL};
     static const char *const version_words[] = {"version", "--version", "-V", NULL};
-    if (!hold_standard_streams() || atexit(berth_cli_close_results) != 0) return 1;
-    signal(SIGPIPE,
-           SIG_IGN);  // a reader that leaves early is an error of writing, like a full disk
-    berth_cli_begin_json();
-    berth_cli_watch_files();
+    if (!berth_cli_begin()) return 1;
     if (argc < 2) {
         print_help(stderr);
         return 2;

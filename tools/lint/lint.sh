@@ -17,6 +17,7 @@ declare -A allowed=(
   [devices]="base target memory artifact devices"
   [executor]="base target memory artifact devices executor"
   [toolkit]="base target memory ir planner artifact compiler devices executor toolkit"
+  [drivers]="base target memory artifact devices drivers"
   [tools]="base target memory ir planner artifact compiler devices executor toolkit tools"
 )
 for folder in "${!allowed[@]}"; do
@@ -27,8 +28,16 @@ for folder in "${!allowed[@]}"; do
     *" $top "*) ;;
     *) say "$file:$line: $folder may not include $top/ (allowed: ${allowed[$folder]})" ;;
     esac
-  done < <(grep -rnE '^#include "[^"]+/' "$folder" --include='*.c' --include='*.h')
+  done < <(grep -rnE '^#include "[^"]+/' "$folder" --include='*.c' --include='*.h' | grep -vE '^drivers/[^/]+/command/')
 done
+# The command of a driver is one of tools/, built apart.
+while IFS=: read -r file line include; do
+  top=$(sed -E 's/.*"([^"\/]+)\/.*/\1/' <<<"$include")
+  case " ${allowed[tools]} drivers " in
+  *" $top "*) ;;
+  *) say "$file:$line: a driver's command may not include $top/" ;;
+  esac
+done < <(grep -rnE '^#include "[^"]+/' drivers/*/command --include='*.c' --include='*.h' 2>/dev/null)
 while IFS=: read -r file line include; do
   case "$include" in
   *'"base/'* | *'"planner/solve/'*) ;;
@@ -38,7 +47,7 @@ done < <(grep -rnE '^#include "' planner/solve --include='*.c' --include='*.h' 2
 
 # getenv only where a command line is.
 while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
-  < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit --include='*.c' | cut -d: -f1,2)
+  < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit drivers --include='*.c' | cut -d: -f1,2)
 
 # Sizes.
 while read -r count file; do
