@@ -25,6 +25,7 @@ berth_status berth_device_open(berth_driver *driver, uint32_t ordinal,
     device->driver = driver;
     device->allocator = driver->allocator;
     device->options = *options;
+    device->options.attributes = NULL;  // borrowed until now
     *out_device = device;
     return BERTH_OK;
 }

@@ -68,6 +68,9 @@ typedef struct berth_device_options {
                       // tests
     const char *cache_folder;  // where a driver keeps compiled kernels from one run to the next;
                                // NULL = nowhere. Borrowed until open returns
+    // What the driver's own documentation lists, "NAME=VALUE NAME=VALUE"; NULL = nothing. Borrowed
+    // while the device is opened.
+    const char *attributes;
 } berth_device_options;
 
 // ---- commands ----

@@ -62,6 +62,8 @@ berth_status berth_vta_isa_make(const berth_vta_shape *shape, berth_vta_isa *out
         out_isa->bits[i] = (uint8_t)bits[i];
         at += bits[i];
     }
+    for (int m = 0; m < BERTH_VTA_MEMORY_COUNT; ++m)
+        out_isa->element_bytes[m] = shape->memory[m].element_bytes;
     out_isa->dst_bits = (uint8_t)acc;
     out_isa->src_bits = (uint8_t)(inp > acc ? inp : acc);
     out_isa->wgt_bits = (uint8_t)wgt;

@@ -73,6 +73,7 @@ typedef struct berth_vta_isa {
     uint8_t offset[BERTH_VTA_FIELD_COUNT];  // bit 0 is the least significant of byte 0
     uint8_t bits[BERTH_VTA_FIELD_COUNT];
     uint8_t dst_bits, src_bits, wgt_bits;  // of micro-ops, in this order from bit 0
+    uint32_t element_bytes[BERTH_VTA_MEMORY_COUNT];
 } berth_vta_isa;
 
 // Errors: OUT_OF_RANGE the fields need more than 128 bits.

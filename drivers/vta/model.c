@@ -147,7 +147,7 @@ berth_status berth_vta_model_check(berth_vta_model *model, const berth_vta_instr
 }
 
 typedef struct transfer {
-    uint8_t *dram;  // of the first element; NULL where no row is transferred
+    uint64_t dram;  // offset of the first element
     uint64_t row_bytes, stride_bytes;
     uint64_t width;  // SRAM elements of a row, padding included
     uint64_t rows;
@@ -162,7 +162,7 @@ static berth_status check_transfer(berth_vta_model *model, const berth_vta_dram 
     out->rows = (uint64_t)i->y_pad_before + i->y_size + i->y_pad_after;
     out->row_bytes = i->x_size * element_bytes;
     out->stride_bytes = i->x_stride * element_bytes;
-    out->dram = NULL;
+    out->dram = 0;
     if (i->sram_base + out->width * out->rows > depth)
         return FAIL(model, SRAM_RANGE,
                     "elements %u to %llu of %s, which has %u: %llu rows of %llu with padding",
@@ -177,7 +177,7 @@ static berth_status check_transfer(berth_vta_model *model, const berth_vta_dram 
             model, DRAM_RANGE, "bytes 0x%llx to 0x%llx for %s; the device has 0x%llx to 0x%llx",
             (unsigned long long)address, (unsigned long long)(address + size_bytes), name,
             (unsigned long long)dram->base, (unsigned long long)(dram->base + dram->size_bytes));
-    out->dram = dram->data + (address - dram->base);
+    out->dram = address - dram->base;
     return BERTH_OK;
 }
 
@@ -243,13 +243,15 @@ static void fill_sram(berth_vta_model *model, uint32_t memory, uint64_t index,
         memset(sram + index * element_bytes, 0, count * element_bytes);
 }
 
-static void load(berth_vta_model *model, const berth_vta_instruction *i, const transfer *t) {
+static void load(berth_vta_model *model, const berth_vta_dram *dram, const berth_vta_instruction *i,
+                 const transfer *t) {
+    const uint8_t *from = dram->data + t->dram;
     uint64_t index = i->sram_base;
     fill_sram(model, i->memory_type, index, NULL, i->y_pad_before * t->width);
     index += i->y_pad_before * t->width;
     for (uint64_t y = 0; y < i->y_size; ++y, index += t->width) {
         fill_sram(model, i->memory_type, index, NULL, i->x_pad_before);
-        fill_sram(model, i->memory_type, index + i->x_pad_before, t->dram + y * t->stride_bytes,
+        fill_sram(model, i->memory_type, index + i->x_pad_before, from + y * t->stride_bytes,
                   i->x_size);
         fill_sram(model, i->memory_type, index + i->x_pad_before + i->x_size, NULL, i->x_pad_after);
     }
@@ -259,12 +261,13 @@ static void load(berth_vta_model *model, const berth_vta_instruction *i, const t
         (uint64_t)i->x_size * i->y_size * model->shape.memory[counted].element_bytes;
 }
 
-static void store(berth_vta_model *model, const berth_vta_instruction *i, const transfer *t) {
+static void store(berth_vta_model *model, const berth_vta_dram *dram,
+                  const berth_vta_instruction *i, const transfer *t) {
     size_t width = lanes(&model->shape);
     uint32_t bytes = model->shape.inp_bytes;
     uint64_t index = i->sram_base;
     for (uint64_t y = 0; y < i->y_size; ++y, index += i->x_size) {
-        uint8_t *to = t->dram + y * t->stride_bytes;
+        uint8_t *to = dram->data + t->dram + y * t->stride_bytes;
         for (uint64_t k = 0; k < i->x_size * width; ++k)
             for (uint32_t b = 0; b < bytes; ++b)
                 *to++ = (uint8_t)((uint32_t)model->acc[index * width + k] >> (8 * b));
@@ -274,15 +277,30 @@ static void store(berth_vta_model *model, const berth_vta_instruction *i, const 
     model->counters.store_bytes += i->y_size * t->row_bytes;
 }
 
+// A transfer without its data.
+static void follow_transfer(berth_vta_model *model, const berth_vta_instruction *i,
+                            const transfer *t) {
+    bool loads_acc = i->memory_type == BERTH_VTA_ACC || i->memory_type == BERTH_VTA_ACC8;
+    if (i->opcode == BERTH_VTA_LOAD && !loads_acc) return;
+    for (uint64_t k = 0; k < t->width * t->rows; ++k) {
+        if (i->opcode == BERTH_VTA_STORE)
+            model->counters.stale_stores += model->stale[i->sram_base + k];
+        else
+            model->stale[i->sram_base + k] = 1;
+    }
+}
+
 static berth_status transfer_data(berth_vta_model *model, const berth_vta_dram *dram,
                                   const berth_vta_instruction *i, berth_vta_work *out_work) {
     if (i->x_size == 0) return BERTH_OK;
     transfer t;
     BERTH_TRY(check_transfer(model, dram, i, &t));
-    if (i->opcode == BERTH_VTA_LOAD)
-        load(model, i, &t);
+    if (model->without_data && i->memory_type != BERTH_VTA_UOP)
+        follow_transfer(model, i, &t);
+    else if (i->opcode == BERTH_VTA_LOAD)
+        load(model, dram, i, &t);
     else
-        store(model, i, &t);
+        store(model, dram, i, &t);
     out_work->dram_rows = t.stride_bytes == t.row_bytes && i->y_size ? 1 : i->y_size;
     out_work->dram_bytes = i->y_size * t.row_bytes;
     out_work->sram_elements = t.width * t.rows;
@@ -345,6 +363,8 @@ static void alu_one(berth_vta_model *model, const berth_vta_instruction *i, uint
 }
 
 static void micro_op(berth_vta_model *model, const berth_vta_instruction *i, berth_vta_micro_op m) {
+    model->stale[m.dst] = i->opcode == BERTH_VTA_GEMM && i->reset;
+    if (model->without_data) return;
     if (i->opcode == BERTH_VTA_ALU)
         alu_one(model, i, m.dst, m.src);
     else if (i->reset)
@@ -352,7 +372,6 @@ static void micro_op(berth_vta_model *model, const berth_vta_instruction *i, ber
                lanes(&model->shape) * sizeof(*model->acc));
     else
         gemm_one(model, m.dst, m.src, m.wgt);
-    model->stale[m.dst] = i->opcode == BERTH_VTA_GEMM && i->reset;
 }
 
 static berth_status run_loop(berth_vta_model *model, const berth_vta_instruction *i,

@@ -58,6 +58,9 @@ typedef struct berth_vta_model {
     int32_t *acc;              // a lane each, sign-extended where accumulators have 16 bits
     uint8_t *stale;            // by acc element: `out` of a board does not hold its low bits
     bool refuse_shifts;        // undefined shifts are faults
+    // Only addresses, `stale` and micro-ops are followed: of DRAM, only the micro-ops that are loaded
+    // need be there.
+    bool without_data;
     berth_vta_counters counters;
     berth_vta_fault fault;  // of the last failure
 } berth_vta_model;

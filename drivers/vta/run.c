@@ -84,6 +84,7 @@ static berth_status check_stream(run *r, uint64_t address, uint64_t count) {
         return berth_vta_fail(fault, BERTH_VTA_FAULT_BAD_ADDRESS,
                               "%llu instructions; a run has at most %d", (unsigned long long)count,
                               most_instructions);
+    if (r->options->stream) return BERTH_OK;
     if (address % BERTH_VTA_INSTRUCTION_BYTES != 0)
         return berth_vta_fail(fault, BERTH_VTA_FAULT_BAD_ADDRESS,
                               "the stream at 0x%llx is not aligned to %d bytes",
@@ -130,7 +131,8 @@ static berth_status fetch(run *r, uint64_t address, uint64_t count) {
     r->copy = berth_alloc(allocator, bytes + 1);
     r->indices = berth_calloc(allocator, count + 1, sizeof(*r->indices));
     if (!r->copy || !r->indices) return berth_status_oom();
-    memcpy(r->copy, r->dram->data + (address - r->dram->base), bytes);
+    const uint8_t *given = r->options->stream;
+    if (bytes) memcpy(r->copy, given ? given : r->dram->data + (address - r->dram->base), bytes);
     r->stream = r->copy;
     BERTH_TRY(survey(r));
     uint32_t *at = r->indices;

@@ -41,6 +41,7 @@ typedef struct berth_vta_event {
 typedef struct berth_vta_run_options {
     berth_vta_order order;
     uint64_t seed;
+    const uint8_t *stream;    // (optional) the instructions, which then need not be in DRAM
     uint64_t most_micro_ops;  // of the whole run; 0 = any number
     // Faults beyond those that stop any VTA: AFTER_FINISH, RACE. Only noted without.
     bool refuse_unordered;

@@ -23,8 +23,9 @@
     X(library_null, 5, group, name)                                                                \
     X(library_cpu, 6, group, name)                                                                 \
     X(vulkan, 7, group, name)                                                                      \
-    X(vulkan_apart, 8, group, name)
-#define CONFORMANCE_DRIVER_COUNT 9
+    X(vulkan_apart, 8, group, name)                                                                \
+    X(library_vta, 9, group, name)
+#define CONFORMANCE_DRIVER_COUNT 10
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "drivers/vta/image.h"
 #include "tests/conformance/conformance.h"
 
 // ---- kernels ----
@@ -81,6 +82,18 @@ static void null_image(berth_arena *arena, berth_executable_image *out_image) {
     out_image->size_bytes = 4;
 }
 
+// A stream that does nothing: int32 arithmetic with constants is beyond it.
+static void vta_image(berth_arena *arena, berth_executable_image *out_image) {
+    static uint8_t finish[BERTH_VTA_INSTRUCTION_BYTES] = {BERTH_VTA_FINISH};
+    berth_vta_kernel kernel = {.name = "nothing", .stream = finish, .instruction_count = 1};
+    berth_vta_config config = berth_vta_config_default();
+    uint8_t *data = NULL;
+    size_t size_bytes = 0;
+    check_ok(berth_vta_image_write(arena, &config, &kernel, 1, &data, &size_bytes));
+    out_image->data = data;
+    out_image->size_bytes = size_bytes;
+}
+
 // ---- rows ----
 
 static const conformance_exception none[] = {{NULL, NULL}};
@@ -88,6 +101,14 @@ static const conformance_exception null_unsupported[] = {
     {"dispatch__runs*", "the template driver runs no kernels"},
     {"dispatch__broken_image", "the template driver takes any image"},
     {"dispatch__unknown_entry", "the template driver knows no entries"},
+    {NULL, NULL},
+};
+#define VTA_REASON "streams have no constants, and results of 8 bits: see tests/vta/test_driver.c"
+static const conformance_exception vta_unsupported[] = {
+    {"dispatch__runs*", VTA_REASON},
+    {"dispatch__says_when_unsupported", VTA_REASON},
+    {"dispatch__bad_arguments", VTA_REASON},
+    {"memory_out__*", VTA_REASON},
     {NULL, NULL},
 };
 const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT] = {
@@ -186,6 +207,17 @@ const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT] = {
      .kernel_image = conformance_vulkan_image,
      .broken_image = "",
      .unsupported = none,
+     .expected_failures = none},
+    {.name = "library_vta",
+     .kind = "vta",
+     .library = BERTH_LIBRARY_VTA,
+     .device_count = 1,
+     .options = {.profile = true},
+     .format = BERTH_VTA_FORMAT,
+     .group_size = 1,
+     .kernel_image = vta_image,
+     .broken_image = "this is no stream",
+     .unsupported = vta_unsupported,
      .expected_failures = none},
 };
 
