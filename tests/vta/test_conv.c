@@ -1,0 +1,267 @@
+// Convolutions as streams: results against plain integer loops on the untiled tensors, and every
+// stream against the rules of validator.c.
+#include <stdlib.h>
+
+#include "drivers/vta/emit/conv.h"
+#include "tests/vta/programs.h"
+#include "tests/vta/validator.h"
+
+enum { DRAM_BASE = 0x40000, DRAM_BYTES = 1 << 22 };
+
+typedef struct job {
+    berth_vta_config config;
+    berth_vta_shape shape;
+    berth_vta_isa isa;
+    berth_vta_conv conv;
+    berth_arena *arena;
+    berth_vta_kernel kernel;
+    uint8_t *dram;
+    berth_vta_addresses addresses;
+    uint64_t stream;  // address
+    uint64_t random;
+    int32_t *inputs, *weights, *biases;  // [n][c][y][x], [o][c][y][x], [o]
+} job;
+
+static uint32_t below(job *j, uint32_t limit) {
+    j->random = j->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((j->random >> 33) % limit);
+}
+
+static void put_lane(job *j, uint64_t address, uint64_t lane, uint32_t bytes, int32_t value) {
+    for (uint32_t b = 0; b < bytes; ++b)
+        j->dram[address - DRAM_BASE + lane * bytes + b] = (uint8_t)((uint32_t)value >> (8 * b));
+}
+
+// Where channel c of image n at (y, x) is, in lanes.
+static uint64_t lane_of(const job *j, uint32_t channels, uint32_t height, uint32_t width,
+                        uint32_t n, uint32_t c, uint32_t y, uint32_t x) {
+    uint32_t batch = j->shape.batch, block = j->shape.block;
+    uint64_t element =
+        (((uint64_t)(n / batch) * (channels / block) + c / block) * height + y) * width + x;
+    return (element * batch + n % batch) * block + c % block;
+}
+
+static void fill_tensors(job *j) {
+    const berth_vta_conv *v = &j->conv;
+    uint32_t block = j->shape.block, kernel = v->kernel_h * v->kernel_w;
+    int32_t most = j->shape.inp_bytes == 1 ? 128 : 300, most_wgt = 128;
+    uint64_t at = 0;
+    for (uint32_t n = 0; n < v->images; ++n)
+        for (uint32_t c = 0; c < v->in_channels; ++c)
+            for (uint32_t y = 0; y < v->height; ++y)
+                for (uint32_t x = 0; x < v->width; ++x) {
+                    int32_t value = (int32_t)below(j, 2 * (uint32_t)most) - most;
+                    j->inputs[at++] = value;
+                    put_lane(j, j->addresses.bindings[0],
+                             lane_of(j, v->in_channels, v->height, v->width, n, c, y, x),
+                             j->shape.inp_bytes, value);
+                }
+    at = 0;
+    for (uint32_t o = 0; o < v->out_channels; ++o)
+        for (uint32_t c = 0; c < v->in_channels; ++c)
+            for (uint32_t k = 0; k < kernel; ++k) {
+                int32_t value = (int32_t)below(j, 2 * (uint32_t)most_wgt) - most_wgt;
+                j->weights[at++] = value;
+                uint64_t element =
+                    ((uint64_t)(o / block) * (v->in_channels / block) + c / block) * kernel + k;
+                put_lane(j, j->addresses.bindings[1],
+                         (element * block + o % block) * block + c % block, j->shape.wgt_bytes,
+                         value);
+            }
+    for (uint32_t o = 0; o < v->out_channels; ++o) {
+        j->biases[o] = (int32_t)below(j, 20000) - 10000;
+        for (uint32_t n = 0; n < j->shape.batch; ++n)
+            put_lane(j, j->addresses.bindings[2],
+                     ((uint64_t)(o / block) * j->shape.batch + n) * block + o % block,
+                     j->shape.acc_bytes, j->biases[o]);
+    }
+}
+
+static void place_kernel(job *j) {
+    uint64_t at = DRAM_BASE;
+    j->addresses.constants = at;
+    at += (j->kernel.constant_bytes + 4095u) & ~4095u;
+    for (uint32_t b = 0; b < j->kernel.binding_count; ++b) {
+        j->addresses.bindings[b] = at;
+        at += (j->kernel.bindings[b].size_bytes + 4095u) & ~(uint64_t)4095;
+    }
+    j->stream = at;
+    cr_assert_leq(at + 16 * (uint64_t)j->kernel.instruction_count, DRAM_BASE + DRAM_BYTES);
+    memcpy(j->dram + (j->addresses.constants - DRAM_BASE), j->kernel.constants,
+           j->kernel.constant_bytes);
+    assert_ok(berth_vta_relocate(&j->isa, &j->kernel, &j->addresses, j->dram + (at - DRAM_BASE)));
+}
+
+static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t x) {
+    const berth_vta_conv *v = &j->conv;
+    int64_t sum = j->biases[o];
+    for (uint32_t c = 0; c < v->in_channels; ++c)
+        for (uint32_t ky = 0; ky < v->kernel_h; ++ky)
+            for (uint32_t kx = 0; kx < v->kernel_w; ++kx) {
+                int64_t iy = (int64_t)y * v->stride + ky - v->pad;
+                int64_t ix = (int64_t)x * v->stride + kx - v->pad;
+                if (iy < 0 || iy >= v->height || ix < 0 || ix >= v->width) continue;
+                int64_t input =
+                    j->inputs[(((uint64_t)n * v->in_channels + c) * v->height + (uint64_t)iy) *
+                                  v->width +
+                              (uint64_t)ix];
+                sum += input * j->weights[(((uint64_t)o * v->in_channels + c) * v->kernel_h + ky) *
+                                              v->kernel_w +
+                                          kx];
+            }
+    return sum;
+}
+
+static void check_outputs(const job *j, const char *order) {
+    const berth_vta_conv *v = &j->conv;
+    uint32_t height = berth_vta_conv_out_height(v), width = berth_vta_conv_out_width(v);
+    int acc_bits = 8 * (int)j->shape.acc_bytes;
+    for (uint32_t n = 0; n < v->images; ++n)
+        for (uint32_t o = 0; o < v->out_channels; ++o)
+            for (uint32_t y = 0; y < height; ++y)
+                for (uint32_t x = 0; x < width; ++x) {
+                    int64_t sum = sum_at(j, n, o, y, x);
+                    if (acc_bits == 16) sum = (int16_t)(uint16_t)(uint64_t)sum;
+                    int64_t value = sum >> v->shift;
+                    value = value < v->low ? v->low : value > v->high ? v->high : value;
+                    const uint8_t *at =
+                        j->dram + (j->addresses.bindings[3] - DRAM_BASE) +
+                        lane_of(j, v->out_channels, height, width, n, o, y, x) * j->shape.inp_bytes;
+                    int64_t got = j->shape.inp_bytes == 1 ? (int8_t)at[0]
+                                                          : (int16_t)(uint16_t)(at[0] | at[1] << 8);
+                    cr_assert_eq(got, value, "order %s, image %u, channel %u, (%u, %u)", order, n,
+                                 o, y, x);
+                }
+}
+
+static void run_in_all_orders(job *j) {
+    berth_vta_model *model = NULL;
+    berth_vta_hazards *hazards = NULL;
+    assert_ok(berth_vta_model_create(berth_allocator_system(), &j->config, &model));
+    assert_ok(berth_vta_hazards_create(berth_allocator_system(), &j->shape, &hazards));
+    berth_vta_dram dram = {j->dram, DRAM_BASE, DRAM_BYTES};
+    for (int order = 0; order < BERTH_VTA_ORDER_COUNT; ++order) {
+        berth_vta_model_scramble(model, (uint64_t)order + 7);
+        memset(j->dram + (j->addresses.bindings[3] - DRAM_BASE), 0x5b,
+               j->kernel.bindings[3].size_bytes);
+        berth_vta_run_options options = {.order = (berth_vta_order)order,
+                                         .seed = (uint64_t)order,
+                                         .hazards = hazards,
+                                         .refuse_unordered = true};
+        berth_vta_report report;
+        assert_ok(
+            berth_vta_run(model, &dram, j->stream, j->kernel.instruction_count, &options, &report));
+        cr_assert_eq(model->counters.stale_stores, 0);
+        check_outputs(j, berth_vta_order_name(options.order));
+    }
+    berth_vta_hazards_destroy(hazards);
+    berth_vta_model_destroy(model);
+}
+
+static void validate_stream(const job *j) {
+    stream s = {j->config,          j->dram,
+                DRAM_BASE,          DRAM_BYTES,
+                (int64_t)j->stream, (int)j->kernel.instruction_count};
+    const char *problem = validate(&s);
+    cr_assert_null(problem, "%s", problem);
+    assert_ok(berth_vta_kernel_check(berth_allocator_system(), &j->config, &j->kernel, true));
+}
+
+static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t seed,
+                       const berth_vta_conv_tiles *given) {
+    job j = {.config = config, .conv = conv, .random = seed};
+    berth_vta_timing timing = berth_vta_timing_default();
+    berth_vta_conv_tiles tiles;
+    assert_ok(berth_arena_create(berth_allocator_system(), &j.arena));
+    assert_ok(berth_vta_shape_make(&config, &j.shape));
+    assert_ok(berth_vta_isa_make(&j.shape, &j.isa));
+    if (given)
+        tiles = *given;
+    else
+        assert_ok(berth_vta_conv_plan(&config, &conv, &timing, &tiles));
+    assert_ok(berth_vta_emit_conv(j.arena, &config, &conv, &tiles, &j.kernel));
+    j.dram = calloc(1, DRAM_BYTES);
+    uint64_t kernel = (uint64_t)conv.kernel_h * conv.kernel_w;
+    j.inputs = calloc((uint64_t)conv.images * conv.in_channels * conv.height * conv.width, 4);
+    j.weights = calloc(conv.in_channels * conv.out_channels * kernel, 4);
+    j.biases = calloc(conv.out_channels, 4);
+    place_kernel(&j);
+    fill_tensors(&j);
+    validate_stream(&j);
+    run_in_all_orders(&j);
+    free(j.inputs);
+    free(j.weights);
+    free(j.biases);
+    free(j.dram);
+    berth_arena_destroy(j.arena);
+}
+
+#define CONV(n, h, w, ci, co, kh, kw, s, p)                                                        \
+    (berth_vta_conv) {                                                                             \
+        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127                                                \
+    }
+
+Test(vta_conv, shapes, .timeout = 120) {
+    berth_vta_config c = configuration(0);
+    check_conv(c, CONV(1, 7, 9, 16, 32, 3, 3, 1, 1), 1, NULL);
+    check_conv(c, CONV(2, 8, 8, 32, 16, 1, 1, 1, 0), 2, NULL);
+    check_conv(c, CONV(1, 14, 14, 64, 64, 3, 3, 1, 1), 3, NULL);
+    check_conv(c, CONV(1, 15, 11, 48, 32, 3, 3, 2, 1), 4, NULL);
+    check_conv(c, CONV(1, 13, 13, 16, 16, 1, 1, 2, 0), 5, NULL);
+    check_conv(c, CONV(1, 21, 17, 16, 16, 7, 5, 2, 3), 6, NULL);
+    check_conv(c, CONV(1, 9, 40, 16, 16, 1, 3, 1, 0), 7, NULL);
+    // Dense: a map of one pixel.
+    check_conv(c, CONV(3, 1, 1, 128, 48, 1, 1, 1, 0), 8, NULL);
+    // A shift of nothing, and ReLU.
+    berth_vta_conv relu = CONV(1, 6, 6, 16, 16, 3, 3, 1, 1);
+    relu.low = 0;
+    relu.shift = 15;
+    check_conv(c, relu, 9, NULL);
+}
+
+Test(vta_conv, configurations, .timeout = 120) {
+    for (int i = 0; i < CONFIGURATIONS; ++i) {
+        berth_vta_shape shape;
+        berth_vta_config config = configuration(i);
+        assert_ok(berth_vta_shape_make(&config, &shape));
+        uint32_t b = shape.block, n = shape.batch;
+        check_conv(config, CONV(2 * n, 9, 8, 2 * b, 3 * b, 3, 3, 1, 1), 10, NULL);
+        check_conv(config, CONV(n, 8, 7, 4 * b, 2 * b, 1, 1, 2, 0), 11, NULL);
+    }
+}
+
+// Tiles of any size, also such as do not divide the output, give the same results.
+Test(vta_conv, tiles, .timeout = 120) {
+    const berth_vta_conv_tiles tiles[] = {{1, 1, 3, 1, 0},   {2, 2, 2, 1, 0}, {4, 5, 7, 1, 0},
+                                          {1, 11, 10, 1, 0}, {4, 1, 1, 1, 0}, {2, 11, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); ++i)
+        check_conv(configuration(0), CONV(1, 11, 10, 32, 64, 3, 3, 1, 1), 20 + i, &tiles[i]);
+    const berth_vta_conv_tiles single[] = {{1, 2, 3, 2, 0}, {2, 3, 3, 4, 0}, {4, 5, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); ++i)
+        check_conv(configuration(0), CONV(1, 10, 9, 64, 64, 1, 1, 2, 0), 30 + i, &single[i]);
+}
+
+static void refuse(berth_vta_conv conv, berth_code code, const char *part) {
+    berth_vta_config config = configuration(0);
+    berth_vta_timing timing = berth_vta_timing_default();
+    berth_vta_conv_tiles tiles;
+    assert_fails(berth_vta_conv_plan(&config, &conv, &timing, &tiles), code, part);
+}
+
+Test(vta_conv, what_is_none) {
+    refuse(CONV(1, 8, 8, 17, 16, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "no multiple of BLOCK");
+    refuse(CONV(1, 8, 8, 16, 0, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "no multiple of BLOCK");
+    refuse(CONV(0, 8, 8, 16, 16, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "BATCH");
+    refuse(CONV(1, 0, 8, 16, 16, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "an extent of 0");
+    refuse(CONV(1, 8, 8, 16, 16, 3, 3, 0, 1), BERTH_INVALID_ARGUMENT, "stride of 0");
+    refuse(CONV(1, 8, 8, 16, 16, 3, 3, 1, 3), BERTH_INVALID_ARGUMENT, "padding as large");
+    refuse(CONV(1, 8, 8, 16, 16, 31, 31, 1, 16), BERTH_INVALID_ARGUMENT, "more padding");
+    refuse(CONV(1, 4, 4, 16, 16, 7, 7, 1, 1), BERTH_INVALID_ARGUMENT, "larger than the padded map");
+    refuse(CONV(1, 1, 1, 16, 16, 1, 1, 1, 0), BERTH_UNSUPPORTED, "no tile");
+    berth_vta_conv conv = CONV(1, 8, 8, 16, 16, 3, 3, 1, 1);
+    conv.shift = 16;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "shift above 15");
+    conv.shift = 0;
+    conv.low = 200;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "bounds");
+}
