@@ -144,38 +144,45 @@ static berth_status place(const berth_vta_kernel *k, berth_vta_addresses *out, u
     return BERTH_OK;
 }
 
-// DRAM is there as far as the constants go: nothing else of it is looked at.
-static berth_status follow(berth_vta_model *model, const berth_vta_kernel *k, bool boards) {
+// Runs a kernel without data. DRAM is there as far as the constants go: nothing else of it is looked
+// at.
+static berth_status follow(berth_vta_model *model, const berth_vta_kernel *k,
+                           berth_vta_run_options *options, berth_vta_report *out_report) {
     berth_vta_addresses addresses;
     uint64_t end = 0;
     BERTH_TRY(place(k, &addresses, &end));
     size_t stream_bytes = (size_t)k->instruction_count * BERTH_VTA_INSTRUCTION_BYTES;
     size_t constant_bytes = (k->constant_bytes + (size_t)15) & ~(size_t)15;
     uint8_t *data = berth_alloc(model->allocator, constant_bytes + stream_bytes + 1);
-    berth_vta_hazards *hazards = NULL;
-    berth_status status = data ? berth_vta_hazards_create(model->allocator, &model->shape, &hazards)
-                               : berth_status_oom();
-    if (!status && k->constant_bytes) memcpy(data, k->constants, k->constant_bytes);
-    if (!status) status = berth_vta_relocate(&model->isa, k, &addresses, data + constant_bytes);
+    if (!data) return berth_status_oom();
+    if (k->constant_bytes) memcpy(data, k->constants, k->constant_bytes);
+    berth_status status = berth_vta_relocate(&model->isa, k, &addresses, data + constant_bytes);
     if (!status) {
-        berth_vta_run_options options = {.hazards = hazards,
-                                         .refuse_unordered = true,
-                                         .most_micro_ops = most_micro_ops,
-                                         .stream = data + constant_bytes};
         berth_vta_dram dram = {data, addresses.constants, end - addresses.constants};
-        berth_vta_report report;
+        options->stream = data + constant_bytes;
+        options->most_micro_ops = most_micro_ops;
         model->without_data = true;
         memset(model->stale, 1, model->shape.memory[BERTH_VTA_ACC].depth);
-        status = berth_vta_run(model, &dram, 0, k->instruction_count, &options, &report);
-        if (!status && boards && model->counters.stale_stores)
-            status = bad(k, 0,
-                         "stores elements that no GEMM or ALU operation wrote last, which "
-                         "boards do not keep for STORE");
-        else
-            status = berth_status_prefix(status, "kernel %s", k->name);
+        status = berth_status_prefix(
+            berth_vta_run(model, &dram, 0, k->instruction_count, options, out_report), "kernel %s",
+            k->name);
     }
-    berth_vta_hazards_destroy(hazards);
     berth_free(model->allocator, data, constant_bytes + stream_bytes + 1);
+    return status;
+}
+
+static berth_status check(berth_vta_model *model, const berth_vta_kernel *k, bool boards) {
+    BERTH_TRY(check_transfers(model, k, boards));
+    berth_vta_run_options options = {.refuse_unordered = true};
+    berth_vta_report report;
+    BERTH_TRY(berth_vta_hazards_create(model->allocator, &model->shape, &options.hazards));
+    berth_status status = follow(model, k, &options, &report);
+    berth_vta_hazards_destroy(options.hazards);
+    if (!status && boards && model->counters.stale_stores)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "kernel %s stores elements that no GEMM or ALU operation wrote "
+                                 "last, which boards do not keep for STORE",
+                                 k->name);
     return status;
 }
 
@@ -183,8 +190,25 @@ berth_status berth_vta_kernel_check(berth_allocator allocator, const berth_vta_c
                                     const berth_vta_kernel *kernel, bool boards) {
     berth_vta_model *model = NULL;
     BERTH_TRY(berth_vta_model_create(allocator, config, &model));
-    berth_status status = check_transfers(model, kernel, boards);
-    if (!status) status = follow(model, kernel, boards);
+    berth_status status = check(model, kernel, boards);
+    berth_vta_model_destroy(model);
+    return status;
+}
+
+static berth_status time_checked(berth_vta_model *model, const berth_vta_kernel *k,
+                                 const berth_vta_timing *timing, berth_vta_report *out_report) {
+    BERTH_TRY(check_transfers(model, k, false));
+    berth_vta_run_options options = {.order = BERTH_VTA_ORDER_TIME, .timing = *timing};
+    return follow(model, k, &options, out_report);
+}
+
+berth_status berth_vta_kernel_time(berth_allocator allocator, const berth_vta_config *config,
+                                   const berth_vta_kernel *kernel, const berth_vta_timing *timing,
+                                   berth_vta_report *out_report) {
+    berth_vta_model *model = NULL;
+    memset(out_report, 0, sizeof(*out_report));
+    BERTH_TRY(berth_vta_model_create(allocator, config, &model));
+    berth_status status = time_checked(model, kernel, timing, out_report);
     berth_vta_model_destroy(model);
     return status;
 }
