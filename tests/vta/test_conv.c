@@ -241,6 +241,43 @@ Test(vta_conv, tiles, .timeout = 120) {
         check_conv(configuration(0), CONV(1, 10, 9, 64, 64, 1, 1, 2, 0), 30 + i, &single[i]);
 }
 
+// Every token is needed: without one of them, or with one more, the stream is wrong, and both the
+// validator and the driver's own check say so.
+Test(vta_conv, every_token_is_needed, .timeout = 120) {
+    job j = {.config = configuration(0), .conv = CONV(1, 6, 6, 32, 48, 3, 3, 1, 1)};
+    const berth_vta_conv_tiles tiles = {1, 3, 6, 1, 0};
+    assert_ok(berth_arena_create(berth_allocator_system(), &j.arena));
+    assert_ok(berth_vta_shape_make(&j.config, &j.shape));
+    assert_ok(berth_vta_isa_make(&j.shape, &j.isa));
+    assert_ok(berth_vta_emit_conv(j.arena, &j.config, &j.conv, &tiles, &j.kernel));
+    uint8_t *bytes =
+        berth_arena_copy(j.arena, j.kernel.stream, (size_t)j.kernel.instruction_count * 16);
+    j.kernel.stream = bytes;
+    j.dram = calloc(1, DRAM_BYTES);
+    place_kernel(&j);
+    validate_stream(&j);
+    uint32_t tokens = 0;
+    for (uint32_t n = 0; n < j.kernel.instruction_count; ++n)
+        for (int bit = 3; bit < 7; ++bit) {
+            tokens += bytes[16 * (size_t)n] >> bit & 1;
+            bytes[16 * (size_t)n] ^= (uint8_t)(1u << bit);
+            j.dram[j.stream - DRAM_BASE + 16 * (uint64_t)n] ^= (uint8_t)(1u << bit);
+            stream s = {j.config,          j.dram,
+                        DRAM_BASE,         DRAM_BYTES,
+                        (int64_t)j.stream, (int)j.kernel.instruction_count};
+            cr_assert_not_null(validate(&s), "instruction %u, bit %d: the validator", n, bit);
+            berth_status status =
+                berth_vta_kernel_check(berth_allocator_system(), &j.config, &j.kernel, true);
+            cr_assert_not_null(status, "instruction %u, bit %d: the driver", n, bit);
+            berth_status_free(status);
+            bytes[16 * (size_t)n] ^= (uint8_t)(1u << bit);
+            j.dram[j.stream - DRAM_BASE + 16 * (uint64_t)n] ^= (uint8_t)(1u << bit);
+        }
+    cr_assert_gt(tokens, 60);
+    free(j.dram);
+    berth_arena_destroy(j.arena);
+}
+
 static void refuse(berth_vta_conv conv, berth_code code, const char *part) {
     berth_vta_config config = configuration(0);
     berth_vta_timing timing = berth_vta_timing_default();
