@@ -94,7 +94,7 @@ BERTH_MUST_USE berth_status berth_vta_relocate(const berth_vta_isa *isa,
 // against its access, and addresses that no relocation gives. For `boards`, also what only
 // simulators do.
 //   errors: the faults of faults.def; INVALID_ARGUMENT; OUT_OF_MEMORY
-//   cost:   O(instructions + micro-ops executed), at most 2^32 micro-ops
+//   cost:   O(instructions + micro-ops executed), at most 2^28 micro-ops
 BERTH_MUST_USE berth_status berth_vta_kernel_check(berth_allocator allocator,
                                                    const berth_vta_config *config,
                                                    const berth_vta_kernel *kernel, bool boards);

@@ -3,7 +3,7 @@
 
 #include "drivers/vta/image.h"
 
-static const uint64_t most_micro_ops = (uint64_t)1 << 32;
+static const uint64_t most_micro_ops = (uint64_t)1 << 28;
 
 static bool moves_data(const berth_vta_instruction *i) {
     return i->opcode <= BERTH_VTA_STORE && i->x_size > 0;

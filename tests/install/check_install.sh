@@ -53,4 +53,8 @@ MODULE
 output=$("${berth[@]}" run "$work/difference.txt" "${plugin[@]}" --quiet)
 grep -q 'difference f32\[16,256\] range 0 .. 0,' <<<"$output" || { echo "the plug-in computes: $output"; exit 1; }
 "$work/prefix/bin/berth" --version | grep -q '^berth '
+# A command that is a program of its own, and a driver that is a library, are found where they are installed.
+"$work/prefix/bin/berth" help vta | grep -q '^Usage: berth vta '
+driver=$(find "$work/prefix" -name libberth_vta.so)
+"$work/prefix/bin/berth" devices --driver "$driver" 2>/dev/null | grep -q 'simulated VTA'
 echo "installed, compiled and linked through pkg-config and CMake; a plug-in built and run"
