@@ -284,12 +284,13 @@ static berth_status note_order(run *r, berth_vta_unit u, const berth_vta_event *
     berth_vta_fault fault = BERTH_VTA_FAULT_NONE;
     berth_status status =
         berth_vta_hazards_note(r->options->hazards, r->model, &e->decoded, &unit_u->clock, &fault);
-    if (!status) return BERTH_OK;
-    if (!report->race)
+    if (!status || fault == BERTH_VTA_FAULT_NONE) return status;
+    bool race = fault == BERTH_VTA_FAULT_RACE;
+    if (race && !report->race)
         snprintf(report->first_race, sizeof(report->first_race), "instruction %u (%s): %s",
                  e->instruction, berth_vta_opcode_name(e->decoded.opcode),
                  berth_status_message(status));
-    report->race = true;
+    report->race = report->race || race;
     if (r->options->refuse_unordered) {
         r->model->fault = fault;
         return status;

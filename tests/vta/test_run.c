@@ -236,6 +236,53 @@ Test(vta_run, races) {
           {TRANSFER(LOAD, ACC, 0x400, 1)}, {.opcode = BERTH_VTA_GEMM, .pop_next = 1}, FINISH);
 }
 
+// In memory: what is stored while another unit loads it, rows between rows included.
+Test(vta_run, races_in_memory) {
+    FAILS(RACE, "bytes of DRAM", {TRANSFER(STORE, OUT, 0x1200, 2), .push_prev = 1},
+          {TRANSFER(LOAD, INP, 0x1201, 1), .push_next = 1}, {.pop_prev = 1, .pop_next = 1}, FINISH);
+    FAILS(RACE, "bytes of DRAM", {TRANSFER(LOAD, ACC, 0x480, 1)},
+          {TRANSFER(STORE, OUT, 0x1203, 1), .sram_base = 9, .push_prev = 1}, {.pop_next = 1},
+          FINISH);
+    FAILS(RACE, "bytes of DRAM",
+          {.opcode = BERTH_VTA_STORE,
+           .memory_type = BERTH_VTA_OUT,
+           .dram_base = 0x1200,
+           .y_size = 5,
+           .x_size = 2,
+           .x_stride = 7,
+           .push_prev = 1},
+          {.memory_type = BERTH_VTA_INP,
+           .dram_base = 0x1200 + 3 * 7 + 1,
+           .y_size = 2,
+           .x_size = 1,
+           .x_stride = 100,
+           .push_next = 1},
+          {.pop_prev = 1, .pop_next = 1}, FINISH);
+    // Rows that lie between each other's share nothing; nor do two units that only read.
+    program p;
+    begin_program(&p, configuration(0), 16, 1);
+    const berth_vta_instruction list[] = {{.opcode = BERTH_VTA_STORE,
+                                           .memory_type = BERTH_VTA_OUT,
+                                           .dram_base = 0x1200,
+                                           .y_size = 5,
+                                           .x_size = 2,
+                                           .x_stride = 7,
+                                           .push_prev = 1},
+                                          {.memory_type = BERTH_VTA_INP,
+                                           .dram_base = 0x1202,
+                                           .y_size = 5,
+                                           .x_size = 5,
+                                           .x_stride = 7,
+                                           .push_next = 1},
+                                          {TRANSFER(LOAD, ACC8, 0x1202, 5), .sram_base = 100},
+                                          {.pop_prev = 1, .pop_next = 1},
+                                          FINISH};
+    for (int i = 0; i < 5; ++i) add_instruction(&p, list[i]);
+    berth_vta_report report;
+    assert_ok(run_as(&p, BERTH_VTA_ORDER_LOAD_FIRST, 1, &report));
+    end_program(&p);
+}
+
 // The same with tokens, in all orders: nothing to say.
 Test(vta_run, tokens_order_what_they_should) {
     for (int order = 0; order < BERTH_VTA_ORDER_COUNT; ++order)
