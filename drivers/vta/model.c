@@ -163,6 +163,7 @@ static berth_status check_transfer(berth_vta_model *model, const berth_vta_dram 
     out->row_bytes = i->x_size * element_bytes;
     out->stride_bytes = i->x_stride * element_bytes;
     out->dram = 0;
+    if (i->opcode == BERTH_VTA_STORE && out->rows == 0) return BERTH_OK;  // reads nothing
     if (i->sram_base + out->width * out->rows > depth)
         return FAIL(model, SRAM_RANGE,
                     "elements %u to %llu of %s, which has %u: %llu rows of %llu with padding",
@@ -309,16 +310,27 @@ static berth_status transfer_data(berth_vta_model *model, const berth_vta_dram *
 
 // ---- GEMM and ALU ----
 
-static uint32_t dot(const berth_vta_shape *shape, const uint8_t *inp, const uint8_t *wgt) {
-    uint32_t sum = 0;
-    if (shape->inp_bytes == 1 && shape->wgt_bytes == 1) {
-        for (uint32_t k = 0; k < shape->block; ++k)
-            sum += (uint32_t)((int32_t)(int8_t)inp[k] * (int8_t)wgt[k]);
-        return sum;
+// A row of 8-bit inputs by a weight element of 8 bits. Inlined where `block` is a constant, so that the
+// compiler unrolls and vectorises it.
+static inline void multiply_narrow(const int8_t *inp, const int8_t *wgt, uint32_t block,
+                                   uint32_t *sums) {
+    int16_t wide[256];
+    for (uint32_t k = 0; k < block; ++k) wide[k] = inp[k];
+    for (uint32_t j = 0; j < block; ++j) {
+        int32_t sum = 0;  // 256 products of 2^14 at most
+        for (uint32_t k = 0; k < block; ++k) sum += (int32_t)wide[k] * (int16_t)wgt[j * block + k];
+        sums[j] = (uint32_t)sum;
     }
-    for (uint32_t k = 0; k < shape->block; ++k)
-        sum += (uint32_t)(lane_at(inp, k, shape->inp_bytes) * lane_at(wgt, k, shape->wgt_bytes));
-    return sum;
+}
+
+static void multiply_any(const berth_vta_shape *s, const uint8_t *inp, const uint8_t *wgt,
+                         uint32_t *sums) {
+    for (uint32_t j = 0; j < s->block; ++j) {
+        sums[j] = 0;
+        for (uint32_t k = 0; k < s->block; ++k)
+            sums[j] += (uint32_t)(lane_at(inp, k, s->inp_bytes) *
+                                  lane_at(wgt, (size_t)j * s->block + k, s->wgt_bytes));
+    }
 }
 
 static void gemm_one(berth_vta_model *model, uint32_t dst, uint32_t src, uint32_t wgt) {
@@ -326,12 +338,17 @@ static void gemm_one(berth_vta_model *model, uint32_t dst, uint32_t src, uint32_
     int32_t *acc = model->acc + dst * lanes(s);
     const uint8_t *inp = model->inp + (size_t)src * s->memory[BERTH_VTA_INP].element_bytes;
     const uint8_t *weight = model->wgt + (size_t)wgt * s->memory[BERTH_VTA_WGT].element_bytes;
-    for (uint32_t b = 0; b < s->batch; ++b)
-        for (uint32_t j = 0; j < s->block; ++j) {
-            uint32_t sum = dot(s, inp + (size_t)b * s->block * s->inp_bytes,
-                               weight + (size_t)j * s->block * s->wgt_bytes);
-            acc[b * s->block + j] = wrap(model, (uint32_t)acc[b * s->block + j] + sum);
-        }
+    bool narrow = s->inp_bytes == 1 && s->wgt_bytes == 1;
+    uint32_t sums[256];
+    for (uint32_t b = 0; b < s->batch; ++b, acc += s->block, inp += s->block * s->inp_bytes) {
+        if (narrow && s->block == 16)
+            multiply_narrow((const int8_t *)inp, (const int8_t *)weight, 16, sums);
+        else if (narrow)
+            multiply_narrow((const int8_t *)inp, (const int8_t *)weight, s->block, sums);
+        else
+            multiply_any(s, inp, weight, sums);
+        for (uint32_t j = 0; j < s->block; ++j) acc[j] = wrap(model, (uint32_t)acc[j] + sums[j]);
+    }
 }
 
 static uint32_t shift(berth_vta_model *model, int32_t x, int32_t y) {
