@@ -99,12 +99,12 @@ BERTH_MUST_USE berth_status berth_vta_kernel_check(berth_allocator allocator,
                                                    const berth_vta_config *config,
                                                    const berth_vta_kernel *kernel, bool boards);
 
-// How long a kernel takes by the timing model: report->cycles and its units. It is checked as above,
-// but for races and what boards do.
+// How long a kernel takes by the timing model: report->cycles and its units. Of `options`, `timing`,
+// `observe` and `user` count. It is checked as above, but for races and what boards do.
 BERTH_MUST_USE berth_status berth_vta_kernel_time(berth_allocator allocator,
                                                   const berth_vta_config *config,
                                                   const berth_vta_kernel *kernel,
-                                                  const berth_vta_timing *timing,
+                                                  const berth_vta_run_options *options,
                                                   berth_vta_report *out_report);
 
 // Why boards do something else than simulators with an instruction, or NULL (what only values show

@@ -196,19 +196,23 @@ berth_status berth_vta_kernel_check(berth_allocator allocator, const berth_vta_c
 }
 
 static berth_status time_checked(berth_vta_model *model, const berth_vta_kernel *k,
-                                 const berth_vta_timing *timing, berth_vta_report *out_report) {
+                                 const berth_vta_run_options *given, berth_vta_report *out_report) {
     BERTH_TRY(check_transfers(model, k, false));
-    berth_vta_run_options options = {.order = BERTH_VTA_ORDER_TIME, .timing = *timing};
+    berth_vta_run_options options = {.order = BERTH_VTA_ORDER_TIME,
+                                     .timing = given->timing,
+                                     .observe = given->observe,
+                                     .user = given->user};
     return follow(model, k, &options, out_report);
 }
 
 berth_status berth_vta_kernel_time(berth_allocator allocator, const berth_vta_config *config,
-                                   const berth_vta_kernel *kernel, const berth_vta_timing *timing,
+                                   const berth_vta_kernel *kernel,
+                                   const berth_vta_run_options *options,
                                    berth_vta_report *out_report) {
     berth_vta_model *model = NULL;
     memset(out_report, 0, sizeof(*out_report));
     BERTH_TRY(berth_vta_model_create(allocator, config, &model));
-    berth_status status = time_checked(model, kernel, timing, out_report);
+    berth_status status = time_checked(model, kernel, options, out_report);
     berth_vta_model_destroy(model);
     return status;
 }

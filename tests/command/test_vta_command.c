@@ -100,6 +100,31 @@ Test(vta_command, disasm_and_profile) {
     remove_trace();
 }
 
+#define IMAGE "tests/fuzz/corpus/vta_image/"
+
+// Executables: their kernels as text, and over time.
+Test(vta_command, executables) {
+    const result *r = berth_run("vta disasm " IMAGE "both");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    const char *first = strstr(r->out, IMAGE "both: kernel conv on 1x16_i8w8a32_15_15_18_17, ");
+    cr_assert(first && strstr(first + 1, "kernel conv on "), "%s", r->out);
+    cr_assert(strstr(r->out, "  store    STORE out pop(prev) push(prev) "), "%s", r->out);
+    json_t *both = berth_run_json("vta profile --format=json " IMAGE "both " IMAGE "conv");
+    const json_t *profiles = json_object_get(both, "profiles");
+    // 4 x 4 pixels, 9 positions, 16 x 16 channels; and a dense layer of 32 x 48.
+    cr_assert_eq(
+        json_integer_value(json_object_get(json_array_get(profiles, 0), "multiplications")),
+        4 * 4 * 9 * 16 * 16 + 32 * 48);
+    cr_assert_eq(
+        json_integer_value(json_object_get(json_array_get(profiles, 1), "multiplications")),
+        4 * 4 * 9 * 16 * 16);
+    json_decref(both);
+    berth_run_fails("vta profile " IMAGE "other_configuration", 1, "buffers too deep");
+    r = berth_run("vta replay " IMAGE "conv");
+    cr_assert_eq(r->exit_status, 1);
+    cr_assert(strstr(r->out, "is an executable"), "%s", r->out);
+}
+
 Test(vta_command, wrong_usage) {
     berth_run_fails("vta", 2, "replay, disasm or profile?");
     berth_run_fails("vta replay", 2, "replay which file?");

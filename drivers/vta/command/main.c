@@ -92,11 +92,29 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-berth_status vta_read_trace(vta_command *command, const char *path, berth_vta_trace *out_trace) {
-    char *text = NULL;
-    size_t length = 0;
-    BERTH_TRY(berth_file_read(command->cli.arena, path, (size_t)1 << 28, &text, &length));
-    return berth_vta_trace_parse(command->cli.arena, path, text, length, out_trace);
+static void free_image(void *pointer) {
+    berth_vta_image_free(pointer);
+}
+
+berth_status vta_read_file(vta_command *command, const char *path, vta_file *out_file) {
+    berth_arena *arena = command->cli.arena;
+    char *data = NULL;
+    size_t size_bytes = 0;
+    memset(out_file, 0, sizeof(*out_file));
+    BERTH_TRY(berth_file_read(arena, path, (size_t)1 << 28, &data, &size_bytes));
+    out_file->is_image = size_bytes >= 4 && memcmp(data, "BVTA", 4) == 0;
+    if (!out_file->is_image) {
+        BERTH_TRY(berth_vta_trace_parse(arena, path, data, size_bytes, &out_file->trace));
+        out_file->config = out_file->trace.config;
+        return BERTH_OK;
+    }
+    berth_vta_image *image = berth_arena_new(arena, berth_vta_image);
+    berth_status status = berth_vta_image_read(berth_allocator_system(), data, size_bytes, image);
+    if (status) return berth_status_prefix(status, "%s", path);
+    berth_arena_defer(arena, free_image, image);
+    out_file->image = *image;
+    out_file->config = image->config;
+    return BERTH_OK;
 }
 
 static berth_status run(void *state) {
@@ -110,8 +128,9 @@ static berth_status run(void *state) {
 int main(int argc, char **argv) {
     static const berth_cli_command description = {
         .argp = {options, parse, "replay FILE...\ndisasm FILE...\nprofile FILE...",
-                 "Recorded programs of a VTA (*.vtag).\n\n"
-                 "replay runs them on the model, in several orders, and says of each whether all "
+                 "Recorded programs of a VTA (*.vtag), and executables for it.\n\n"
+                 "replay runs recorded programs on the model, in several orders, and says of each "
+                 "whether all "
                  "that was recorded is reproduced: exit status 0 only then. disasm prints "
                  "instructions as text. profile says what load, compute and store do over time, by "
                  "the timing model.",

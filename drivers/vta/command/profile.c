@@ -8,7 +8,8 @@
 
 typedef struct profile {
     vta_command *command;
-    berth_vta_trace trace;
+    vta_file file;
+    const char *name;
     berth_vta_report report;  // summed over the runs
     uint64_t macs;            // of GEMMs without reset
     uint64_t begin;           // of the run at hand, in cycles since the first
@@ -73,26 +74,43 @@ static void add_report(profile *p, const berth_vta_report *r) {
     p->begin += r->cycles;
 }
 
-static berth_status run_all(profile *p) {
-    const berth_vta_trace *t = &p->trace;
+static berth_status run_trace(profile *p, berth_vta_run_options *options) {
+    const berth_vta_trace *t = &p->file.trace;
     berth_vta_model *model = NULL;
     BERTH_TRY(berth_vta_model_create(berth_allocator_system(), &t->config, &model));
     berth_vta_dram dram = {t->before, t->base, t->size_bytes};
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; !status && i < t->runs.count; ++i) {
+        berth_vta_report report;
+        status = berth_vta_run(model, &dram, t->runs.data[i].address, t->runs.data[i].count,
+                               options, &report);
+        if (!status) add_report(p, &report);
+    }
+    berth_vta_model_destroy(model);
+    return status;
+}
+
+// Kernels one after the other, without data.
+static berth_status run_image(profile *p, const berth_vta_run_options *options) {
+    const berth_vta_image *image = &p->file.image;
+    for (uint32_t i = 0; i < image->kernel_count; ++i) {
+        berth_vta_report report;
+        BERTH_TRY(berth_vta_kernel_time(berth_allocator_system(), &image->config,
+                                        &image->kernels[i], options, &report));
+        add_report(p, &report);
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_all(profile *p) {
     berth_vta_run_options options = {.order = BERTH_VTA_ORDER_TIME,
                                      .most_micro_ops = p->command->most_micro_ops,
                                      .timing = p->command->timing,
                                      .observe = observe,
                                      .user = p};
-    berth_status status = BERTH_OK;
-    for (uint32_t i = 0; !status && i < t->runs.count; ++i) {
-        berth_vta_report report;
-        status = berth_vta_run(model, &dram, t->runs.data[i].address, t->runs.data[i].count,
-                               &options, &report);
-        if (!status) add_report(p, &report);
-    }
-    p->macs *= (uint64_t)model->shape.batch * model->shape.block * model->shape.block;
-    berth_vta_model_destroy(model);
-    return status;
+    BERTH_TRY(p->file.is_image ? run_image(p, &options) : run_trace(p, &options));
+    p->macs <<= p->file.config.log_batch + 2 * p->file.config.log_block;
+    return BERTH_OK;
 }
 
 static double share(uint64_t part, uint64_t whole) {
@@ -101,13 +119,13 @@ static double share(uint64_t part, uint64_t whole) {
 
 // Multiplications per cycle, as a share of what the matrix unit could do.
 static double utilisation(const profile *p) {
-    uint64_t lanes = (uint64_t)1 << (p->trace.config.log_batch + 2 * p->trace.config.log_block);
+    uint64_t lanes = (uint64_t)1 << (p->file.config.log_batch + 2 * p->file.config.log_block);
     return share(p->macs, p->report.cycles * lanes);
 }
 
 static void print_text(const profile *p, const char *path) {
     char config[96];
-    berth_vta_config_text(&p->trace.config, config);
+    berth_vta_config_text(&p->file.config, config);
     berth_cli_print("%s: %llu cycles on %s, GEMM utilisation %.1f %%\n", path,
                     (unsigned long long)p->report.cycles, config, utilisation(p));
     berth_cli_print("  %-8s %12s %12s %7s %14s %14s\n", "unit", "instructions", "busy", "",
@@ -123,7 +141,7 @@ static void print_text(const profile *p, const char *path) {
 
 static json_t *profile_json(const profile *p, const char *path) {
     char config[96];
-    berth_vta_config_text(&p->trace.config, config);
+    berth_vta_config_text(&p->file.config, config);
     json_t *units = json_array();
     for (int u = 0; u < BERTH_VTA_UNIT_COUNT; ++u) {
         const berth_vta_unit_report *unit = &p->report.units[u];
@@ -139,7 +157,7 @@ static json_t *profile_json(const profile *p, const char *path) {
     json_object_set_new(timing, #name, json_integer(p->command->timing.name));
 #include "drivers/vta/timing.def"
     return json_pack("{s:o, s:o, s:s, s:I, s:I, s:f, s:o, s:o}", "file", berth_cli_json_text(path),
-                     "name", berth_cli_json_text(p->trace.name), "config", config, "cycles",
+                     "name", berth_cli_json_text(p->name), "config", config, "cycles",
                      (json_int_t)p->report.cycles, "multiplications", (json_int_t)p->macs,
                      "gemm_utilisation_percent", utilisation(p), "units", units, "timing", timing);
 }
@@ -161,7 +179,7 @@ static berth_status draw(profile *p) {
     const char *notes[] = {berth_arena_printf(arena, "%llu cycles, GEMM utilisation %.1f %%",
                                               (unsigned long long)p->report.cycles,
                                               utilisation(p))};
-    berth_timeline picture = {.title = p->trace.name,
+    berth_timeline picture = {.title = p->name,
                               .unit = "cycles",
                               .moments = true,
                               .rows = rows,
@@ -184,7 +202,8 @@ berth_status vta_profile(vta_command *command) {
     for (uint32_t i = 0; !status && i < command->files.count; ++i) {
         const char *path = command->files.data[i];
         profile p = {.command = command};
-        status = vta_read_trace(command, path, &p.trace);
+        status = vta_read_file(command, path, &p.file);
+        p.name = p.file.is_image ? path : p.file.trace.name;
         if (!status) status = run_all(&p);
         if (status) {
             status = berth_status_prefix(status, "%s", path);

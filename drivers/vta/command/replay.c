@@ -54,7 +54,13 @@ static void try_order(vta_command *command, const berth_vta_trace *trace,
 static berth_status replay_file(vta_command *command, const char *path, berth_vta_trace *trace,
                                 outcome *out) {
     *out = (outcome){.counted = true};
-    BERTH_TRY(vta_read_trace(command, path, trace));
+    vta_file file;
+    BERTH_TRY(vta_read_file(command, path, &file));
+    if (file.is_image)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "%s is an executable: there is nothing recorded to compare with",
+                                 path);
+    *trace = file.trace;
     berth_vta_shape shape;
     BERTH_TRY(berth_vta_shape_make(&trace->config, &shape));
     berth_vta_run_options options = {.most_micro_ops = command->most_micro_ops,
