@@ -2,13 +2,16 @@
 // ResNet-18 (the table "C1" to "C12" of Chen et al., "TVM", OSDI 2018, arXiv 1802.04799), as
 // drivers/vta/emit makes streams of them. Utilisation is useful multiplications (those of the
 // convolution itself, not of channels that fill up a block) per cycle, over what the matrix unit can
-// do. One JSON line per shape, and one for all.
+// do; "serial" is what it would be if load, compute and store took turns. One JSON line per shape, and
+// one for all.
 //
 //   bench_vta [NAME=NUMBER ...]     a figure of the timing model, or of the configuration
+//   --write FOLDER                  the executables as well, for `berth vta profile -o PICTURE`
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "drivers/vta/emit/conv.h"
 
 static const struct {
@@ -44,11 +47,19 @@ static uint32_t fill_up(uint32_t channels, uint32_t block) {
 }
 
 typedef struct totals {
-    double macs, cycles;
+    double macs, cycles, serial;
 } totals;
 
+static void write(berth_arena *arena, const berth_vta_config *config,
+                  const berth_vta_kernel *kernel, const char *folder, const char *name) {
+    uint8_t *data = NULL;
+    size_t size_bytes = 0;
+    must(berth_vta_image_write(arena, config, kernel, 1, &data, &size_bytes));
+    must(berth_file_write(berth_arena_printf(arena, "%s/%s.vta", folder, name), data, size_bytes));
+}
+
 static void measure(const berth_vta_config *config, const berth_vta_timing *timing, size_t at,
-                    totals *all) {
+                    const char *folder, totals *all) {
     uint32_t block = 1u << config->log_block, batch = 1u << config->log_batch;
     berth_vta_conv conv = {.images = batch,
                            .height = shapes[at].size,
@@ -76,31 +87,42 @@ static void measure(const berth_vta_config *config, const berth_vta_timing *timi
                   shapes[at].out_channels * shapes[at].kernel * shapes[at].kernel;
     double cycles = (double)report.cycles, peak = (double)batch * block * block;
     const berth_vta_unit_report *u = report.units;
+    double serial = (double)(u[0].busy + u[1].busy + u[2].busy);
+    if (folder) write(arena, config, &kernel, folder, shapes[at].name);
     printf("{\"shape\": \"%s\", \"cycles\": %.0f, \"macs\": %.0f, \"utilisation_percent\": %.1f, "
-           "\"busy_percent\": {\"load\": %.1f, \"compute\": %.1f, \"store\": %.1f}, "
+           "\"serial_utilisation_percent\": %.1f, \"busy_percent\": {\"load\": %.1f, \"compute\": "
+           "%.1f, \"store\": %.1f}, "
            "\"tile\": {\"out_blocks\": %u, \"rows\": %u, \"columns\": %u, \"in_blocks\": %u}, "
            "\"instructions\": %u, \"estimate_over_cycles\": %.3f}\n",
-           shapes[at].name, cycles, macs, 100 * macs / cycles / peak,
+           shapes[at].name, cycles, macs, 100 * macs / cycles / peak, 100 * macs / serial / peak,
            100 * (double)u[0].busy / cycles, 100 * (double)u[1].busy / cycles,
            100 * (double)u[2].busy / cycles, tiles.out_blocks, tiles.rows, tiles.columns,
            tiles.in_blocks, kernel.instruction_count, tiles.cycles / cycles);
     all->macs += shapes[at].times * macs;
     all->cycles += shapes[at].times * cycles;
+    all->serial += shapes[at].times * serial;
     berth_arena_destroy(arena);
 }
 
 int main(int argc, char **argv) {
     berth_vta_config config = berth_vta_config_default();
     berth_vta_timing timing = berth_vta_timing_default();
-    for (int i = 1; i < argc; ++i) take(argv[i], &config, &timing);
-    totals all = {0, 0};
+    const char *folder = NULL;
+    for (int i = 1; i < argc; ++i) {
+        if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
+            folder = argv[++i];
+        else
+            take(argv[i], &config, &timing);
+    }
+    totals all = {0};
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i)
-        measure(&config, &timing, i, &all);
+        measure(&config, &timing, i, folder, &all);
     double peak = (double)((uint64_t)1 << (config.log_batch + 2 * config.log_block));
     char text[96];
     berth_vta_config_text(&config, text);
     printf("{\"config\": \"%s\", \"network\": \"ResNet-18's convolutions\", \"cycles\": %.0f, "
-           "\"macs\": %.0f, \"utilisation_percent\": %.1f}\n",
-           text, all.cycles, all.macs, 100 * all.macs / all.cycles / peak);
+           "\"macs\": %.0f, \"utilisation_percent\": %.1f, \"serial_utilisation_percent\": %.1f}\n",
+           text, all.cycles, all.macs, 100 * all.macs / all.cycles / peak,
+           100 * all.macs / all.serial / peak);
     return 0;
 }

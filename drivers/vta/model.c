@@ -91,7 +91,11 @@ static uint64_t next_random(uint64_t *state) {
 
 static void scramble(void *data, size_t size_bytes, uint64_t *state) {
     uint8_t *bytes = data;
-    for (size_t i = 0; i < size_bytes; ++i) bytes[i] = (uint8_t)(next_random(state) >> 32);
+    for (size_t i = 0; i < size_bytes; i += sizeof(uint64_t)) {
+        uint64_t random = next_random(state);
+        size_t rest = size_bytes - i;
+        memcpy(bytes + i, &random, rest < sizeof(random) ? rest : sizeof(random));
+    }
 }
 
 // The value of an accumulator lane: what its bits hold.

@@ -241,6 +241,32 @@ Test(vta_conv, tiles, .timeout = 120) {
         check_conv(configuration(0), CONV(1, 10, 9, 64, 64, 1, 1, 2, 0), 30 + i, &single[i]);
 }
 
+// Load, compute and store overlap: together they take not much longer than the busiest of them and of
+// the memory port, which all three share.
+Test(vta_conv, units_overlap) {
+    const berth_vta_conv shapes[] = {CONV(1, 14, 14, 64, 64, 3, 3, 1, 1),
+                                     CONV(1, 7, 7, 128, 128, 3, 3, 1, 1),
+                                     CONV(1, 28, 28, 64, 128, 1, 1, 1, 0)};
+    berth_vta_config config = configuration(0);
+    berth_vta_run_options options = {.timing = berth_vta_timing_default()};
+    for (int i = 0; i < 3; ++i) {
+        berth_arena *arena = NULL;
+        berth_vta_conv_tiles tiles;
+        berth_vta_kernel kernel;
+        berth_vta_report report;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        assert_ok(berth_vta_conv_plan(&config, &shapes[i], &options.timing, &tiles));
+        assert_ok(berth_vta_emit_conv(arena, &config, &shapes[i], &tiles, &kernel));
+        assert_ok(
+            berth_vta_kernel_time(berth_allocator_system(), &config, &kernel, &options, &report));
+        uint64_t serial = 0;
+        for (int u = 0; u < BERTH_VTA_UNIT_COUNT; ++u) serial += report.units[u].busy;
+        cr_assert_lt(report.cycles * 100, serial * 85, "shape %d: %llu of %llu", i,
+                     (unsigned long long)report.cycles, (unsigned long long)serial);
+        berth_arena_destroy(arena);
+    }
+}
+
 // Every token is needed: without one of them, or with one more, the stream is wrong, and both the
 // validator and the driver's own check say so.
 Test(vta_conv, every_token_is_needed, .timeout = 120) {
