@@ -7,13 +7,13 @@
 #include "devices/device.h"
 #include "devices/registry.h"
 
-bool opencl_is_here(void) {
+bool device_is_here(const char *kind) {
     berth_driver *driver = NULL;
-    berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
+    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
     bool here = !status && berth_driver_device_count(driver) > 0;
     const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    if (!here && required && strstr(required, "opencl"))
-        cr_assert_fail("OpenCL is required: %s", status ? berth_status_message(status) : "none");
+    if (!here && required && strstr(required, kind))
+        cr_assert_fail("%s is required: %s", kind, status ? berth_status_message(status) : "none");
     berth_driver_close(driver);
     berth_status_free(status);
     return here;
@@ -50,19 +50,19 @@ static berth_status dispatch(runner *r, const berth_kernel_source *kernel) {
     return berth_queue_run(r->queue, &command, 1);
 }
 
-static berth_status run(runner *r) {
+static berth_status run(runner *r, const berth_codegen *codegen) {
     bench_case *c = r->c;
     berth_codegen_result code;
-    BERTH_TRY(berth_codegen_opencl.print(c->fn, "k", c->arena, &code));
+    BERTH_TRY(codegen->print(c->fn, "k", c->arena, &code));
     berth_codegen_unit unit = {.label = "k", .code = &code};
     berth_codegen_job job = {.units = &unit, .count = 1, .arena = c->arena};
     berth_codegen_bytes built;
-    BERTH_TRY(berth_codegen_opencl.finish(&job, &built));
-    BERTH_TRY(berth_driver_open("opencl", berth_allocator_system(), &r->driver));
+    BERTH_TRY(codegen->finish(&job, &built));
+    BERTH_TRY(berth_driver_open(codegen->kind, berth_allocator_system(), &r->driver));
     BERTH_TRY(berth_device_open(r->driver, 0, NULL, &r->device));
     BERTH_TRY(berth_queue_open(r->device, BERTH_QUEUE_COMPUTE, &r->queue));
-    berth_executable_image image = {.device_kind = "opencl",
-                                    .format = berth_codegen_opencl.format,
+    berth_executable_image image = {.device_kind = codegen->kind,
+                                    .format = codegen->format,
                                     .options = "",
                                     .data = built.data,
                                     .size_bytes = built.size_bytes};
@@ -82,13 +82,21 @@ static berth_status run(runner *r) {
     return BERTH_OK;
 }
 
-berth_status opencl_run(bench_case *c) {
+berth_status device_run(bench_case *c, const berth_codegen *codegen) {
     runner r = {.c = c};
-    berth_status status = run(&r);
+    berth_status status = run(&r, codegen);
     for (int b = 0; b < SUPPORT_MAX_BUFFERS; ++b) berth_buffer_free(r.buffers[b]);
     berth_executable_destroy(r.executable);
     berth_queue_destroy(r.queue);
     berth_device_close(r.device);
     berth_driver_close(r.driver);
     return status;
+}
+
+bool opencl_is_here(void) {
+    return device_is_here("opencl");
+}
+
+berth_status opencl_run(bench_case *c) {
+    return device_run(c, &berth_codegen_opencl);
 }

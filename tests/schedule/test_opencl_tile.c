@@ -1,4 +1,4 @@
-// Schedules for OpenCL compute what the plain definition computes: under the interpreter, whose
+// Schedules for OpenCL and Vulkan compute what the plain definition computes: under the interpreter, whose
 // work-items run in step between barriers, and on a device. Targets force every policy: groups with
 // local memory, little of it, and processor cores.
 #include <criterion/criterion.h>
@@ -14,8 +14,9 @@ static const char *const targets[] = {
     "opencl -arch=gfx900 -subgroup_size=64 -max_group_size=256 -local_memory_bytes=65536",
     "opencl -arch=gfx900 -subgroup_size=64 -max_group_size=12 -local_memory_bytes=3000",
     "opencl -arch=x86_64 -features=avx2,fma -local_memory_bytes=65536 -max_group_size=4096",
+    "vulkan -max_group_size=128 -local_memory_bytes=16384",
 };
-enum { TARGETS = 3 };
+enum { TARGETS = 4 };
 
 static void check_target(bench_case *c, int which, bool tiles, const char *what) {
     const berth_target *target = support_target(c->arena, targets[which]);
@@ -29,13 +30,14 @@ static void check_target(bench_case *c, int which, bool tiles, const char *what)
     berth_strbuf text = berth_strbuf_make(c->arena);
     berth_tfn_print(c->fn, &text);
     bool has_tile = strstr(berth_strbuf_text(&text), "row_tile") != NULL;
-    if (which < 2) cr_expect_eq(has_tile, tiles, "%s: tiles in local memory: %d", what, has_tile);
+    if (which != 2) cr_expect_eq(has_tile, tiles, "%s: tiles in local memory: %d", what, has_tile);
     status = support_interpret(c);
     cr_assert(!status, "%s: scheduled: %s", what, berth_status_message(status));
     double difference = support_difference(c->buffers[y], plain, c->element_counts[y]);
     cr_expect(difference < TOLERANCE, "%s: scheduled differs by %g", what, difference);
-    if (!opencl_is_here()) cr_skip("no OpenCL device: the interpreter alone");
-    status = opencl_run(c);
+    const berth_codegen *codegen = berth_codegen_find(berth_device_kind_name(target->kind));
+    if (!device_is_here(codegen->kind)) cr_skip("no device: the interpreter alone");
+    status = device_run(c, codegen);
     cr_assert(!status, "%s: %s", what, berth_status_message(status));
     difference = support_difference(c->buffers[y], plain, c->element_counts[y]);
     cr_expect(difference < TOLERANCE, "%s: on the device it differs by %g", what, difference);
