@@ -214,13 +214,14 @@ static bool is_infinity(const berth_c_printer *p, berth_expr id, bool negative) 
     return node->kind == BERTH_EXPR_FLOAT && isinf(node->f) && (node->f < 0) == negative;
 }
 
-// x, where `id` is x with the neutral value of the operation instead of NaN; else 0.
+// x, where `id` is x with the neutral value of the operation instead of NaN; else 0. A function that was
+// read may have x twice.
 static berth_expr without_nan(const berth_c_printer *p, berth_expr id, bool maximum) {
     const berth_expr_node *node = node_of(p, id);
     if (node->kind != BERTH_EXPR_SELECT || !is_infinity(p, node->b, maximum)) return 0;
     const berth_expr_node *asked = node_of(p, node->a);
     bool is_nan = asked->kind == BERTH_EXPR_UNARY && asked->op == BERTH_UNARY_IS_NAN;
-    return is_nan && asked->a == node->c ? node->c : 0;
+    return is_nan && berth_tfn_expr_equal(p->fn, asked->a, node->c) ? node->c : 0;
 }
 
 // min and max with a constant need no care for NaN in the second operand: one instruction.
