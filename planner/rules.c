@@ -91,7 +91,9 @@ static berth_use plain_operand(const berth_planner_state *state, const berth_pla
     if (facts->traits & BERTH_TRAIT_HOST) return use(BERTH_USE_FREE, f->op[id], "");
     if (operand < 32 && (facts->host_operands >> operand & 1u))
         return use(BERTH_USE_SOFT, state->host, "the host reads shapes, axes and sizes");
-    return use(BERTH_USE_SOFT, f->op[id], operand_of[op->kind]);
+    bool registered = op->kind >= BERTH_OP_COUNT;  // ir/extend.h
+    return use(BERTH_USE_SOFT, f->op[id],
+               registered ? "operand of a plug-in's operation" : operand_of[op->kind]);
 }
 
 berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id function,
