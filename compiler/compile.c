@@ -484,9 +484,14 @@ static berth_status take_kept(job *j, bool *out_taken) {
     *out_taken = false;
     if (!j->whole || j->options->plan_only || j->options->stop_after) return BERTH_OK;
     BERTH_TRY(berth_module_kept_program(j->module, &kept, &stale));
-    if (kept && strcmp(kept->target_json, j->options->target->canonical) == 0) {
+    bool fits = kept && strcmp(kept->target_json, j->options->target->canonical) == 0;
+    if (fits && j->options->keep_source && kept->attachment_count == 0) return BERTH_OK;
+    if (fits) {
         j->pipeline.program = kept;
         *out_taken = true;
+        berth_log_message(j->options->log, BERTH_LOG_INFO,
+                          "the program that the module keeps is taken as it is: native code that "
+                          "was made before");
     } else if (kept || stale) {
         berth_log_message(j->options->log, BERTH_LOG_INFO,
                           "the program that the module keeps is for %s: compiled anew",

@@ -3,8 +3,8 @@
 // planner/solve/strategy.h). A plug-in registers them when it is loaded (compiler/plugin.h).
 //
 // Entries are never removed and must live as long as the process. Registering is for the time before
-// anything is compiled: not while another thread compiles. Errors of all: ALREADY_EXISTS,
-// OUT_OF_RANGE (BERTH_EXTEND_MAX of each).
+// anything is compiled: not while another thread compiles. Errors of all: OUT_OF_RANGE
+// (BERTH_EXTEND_MAX of each); of what has a name or a kind of its own, ALREADY_EXISTS.
 #ifndef BERTH_COMPILER_EXTEND_H_
 #define BERTH_COMPILER_EXTEND_H_
 

@@ -5,6 +5,7 @@
 
 #include "artifact/file.h"
 #include "base/base64.h"
+#include "ir/external.h"
 #include "ir/graph.h"
 #include "ir/text.h"
 
@@ -58,24 +59,32 @@ const berth_opaque_ops berth_kept_program_ops = {
 
 // ---- the state of a module ------------------------------------------------------------------------
 
-// Large literals, which the text leaves out.
-static berth_hash128 hash_literals(const berth_module *module, berth_hash128 hash) {
-    for (uint32_t f = 0; f < module->functions.count; ++f) {
-        const berth_graph *graph = berth_graph_get(module, f);
-        if (!graph || module->functions.data[f].removed) continue;
-        for (uint32_t i = 0; i < graph->ops.count; ++i) {
-            const berth_op *op = &graph->ops.data[i];
-            for (uint32_t a = 0; op->region != BERTH_NONE && a < op->attrs.items.count; ++a) {
-                const berth_attr *attr = &op->attrs.items.data[a];
-                if (attr->kind != BERTH_ATTR_TENSOR) continue;
-                berth_hash128 pair[2] = {
-                    hash,
-                    berth_hash128_of(attr->tensor->data, berth_tensor_size_bytes(attr->tensor))};
-                hash = berth_hash128_of(pair, sizeof(pair));
-            }
-        }
+static void add_bytes(berth_hash128 *hash, const void *data, size_t size_bytes) {
+    const berth_hash128 pair[2] = {*hash, berth_hash128_of(data, size_bytes)};
+    *hash = berth_hash128_of(pair, sizeof(pair));
+}
+
+static void add_literals(berth_hash128 *hash, const berth_attrs *attrs) {
+    for (uint32_t i = 0; i < attrs->items.count; ++i) {
+        const berth_attr *attr = &attrs->items.data[i];
+        if (attr->kind == BERTH_ATTR_TENSOR)
+            add_bytes(hash, attr->tensor->data, berth_tensor_size_bytes(attr->tensor));
     }
-    return hash;
+}
+
+// What the text leaves out: large literals, and the code of external functions.
+static void add_elided(berth_hash128 *hash, const berth_module *module) {
+    add_literals(hash, &module->attrs);
+    for (uint32_t f = 0; f < module->functions.count; ++f) {
+        if (module->functions.data[f].removed) continue;
+        const berth_graph *graph = berth_graph_get(module, f);
+        const berth_external *external = berth_external_get(module, f);
+        add_literals(hash, &module->functions.data[f].attrs);
+        if (external) add_bytes(hash, external->code, (size_t)external->code_size_bytes);
+        for (uint32_t i = 0; graph && i < graph->ops.count; ++i)
+            if (graph->ops.data[i].region != BERTH_NONE)
+                add_literals(hash, &graph->ops.data[i].attrs);
+    }
 }
 
 // Of all that the module says but for the program in it.
@@ -87,7 +96,8 @@ static berth_status hash_module(berth_module *module, berth_hash128 *out_hash) {
     if (held) berth_attrs_remove(module, &module->attrs, BERTH_ATTR_PROGRAM);
     berth_status status = berth_module_to_text(module, &(berth_text_options){.elide = true}, &text);
     if (held) berth_attrs_set(module, &module->attrs, BERTH_ATTR_PROGRAM, program);
-    *out_hash = hash_literals(module, berth_hash128_of(text.data, text.length));
+    *out_hash = berth_hash128_of(text.data, text.length);
+    add_elided(out_hash, module);
     berth_arena_destroy(scratch);
     return status;
 }

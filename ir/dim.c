@@ -118,6 +118,7 @@ static berth_dim_form call(berth_module *m, berth_dim_op op, const berth_dim_for
     berth_strbuf_add(&text, ",");
     berth_dim__print(m, b, &text);
     berth_strbuf_add(&text, ")");
+    if (text.length > BERTH_DIM_MOST_TEXT) return bad();
     return berth_dim__factor(berth_module_intern(m, berth_strbuf_text(&text)));
 }
 
@@ -250,6 +251,7 @@ static berth_dim_form form_of(berth_module *m, int64_t dim) {
     if (dim == BERTH_DIM_UNKNOWN) return bad();
     const char *name = berth_module_str(m, berth_dim_symbol_name(dim));
     if (*name == '=') return berth_dim__read(m, name + 1, strlen(name + 1), &form) ? form : bad();
+    if (strlen(name) > BERTH_DIM_MOST_NAME) return bad();
     if (is_plain(name)) return berth_dim__factor(berth_dim_symbol_name(dim));
     if (strchr(name, '\'')) return bad();
     return berth_dim__factor(berth_module_intern(m, berth_arena_printf(m->arena, "'%s'", name)));
@@ -270,6 +272,7 @@ static int64_t dim_of(berth_module *m, const berth_dim_form *form) {
     berth_strbuf text = berth_strbuf_make(m->arena);
     berth_strbuf_add(&text, "=");
     berth_dim__print(m, form, &text);
+    if (text.length > BERTH_DIM_MOST_TEXT) return BERTH_DIM_UNKNOWN;
     return berth_dim_symbol(berth_module_intern(m, berth_strbuf_text(&text)));
 }
 

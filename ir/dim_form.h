@@ -5,6 +5,8 @@
 #include "ir/dim.h"
 
 enum { BERTH_DIM_MOST_TERMS = 24, BERTH_DIM_MOST_FACTORS = 6, BERTH_DIM_MOST_NESTING = 12 };
+// Longer names and calls have no arithmetic, so that sizes stay bounded whatever a model says.
+enum { BERTH_DIM_MOST_NAME = 200, BERTH_DIM_MOST_TEXT = 1000 };
 
 typedef struct berth_dim_term {
     int64_t coefficient;

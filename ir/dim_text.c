@@ -76,6 +76,7 @@ static bool read_word(reader *r, berth_dim_form *out) {
            (is_letter(*r->at) || *r->at == '.' || (*r->at >= '0' && *r->at <= '9')))
         r->at++;
     size_t length = (size_t)(r->at - start);
+    if (length > BERTH_DIM_MOST_NAME) return false;
     const char *name = berth_arena_strndup(r->module->arena, start, length);
     if (!accept(r, '(')) {
         *out = berth_dim__factor(berth_module_intern(r->module, name));
@@ -95,7 +96,7 @@ static bool read_word(reader *r, berth_dim_form *out) {
 static bool read_quoted(reader *r, berth_dim_form *out) {
     const char *start = r->at - 1;
     while (r->at < r->end && *r->at != '\'') r->at++;
-    if (!accept(r, '\'') || r->at - start == 2) return false;
+    if (!accept(r, '\'') || r->at - start == 2 || r->at - start > BERTH_DIM_MOST_NAME) return false;
     const char *name = berth_arena_strndup(r->module->arena, start, (size_t)(r->at - start));
     *out = berth_dim__factor(berth_module_intern(r->module, name));
     return true;

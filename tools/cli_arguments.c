@@ -123,10 +123,12 @@ static bool asks_for_help(const char *text) {
            (text[0] == '-' && text[1] != '-' && strchr(text, '?'));
 }
 
+enum { lost_help = 3 };  // exit status of the child
+
 // The child's last: what the parent registered for its own end (a leak check, say) is not run here.
 static void end_child(void) {
     bool lost = fflush(stdout) != 0;
-    _exit(lost || ferror(stdout));  // longer text than the buffer was written before
+    _exit(lost || ferror(stdout) ? lost_help : 0);  // text beyond the buffer was written before
 }
 
 void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *state) {
@@ -142,6 +144,10 @@ void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *s
     }
     int status = 0;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == lost_help) {
+        berth_cli_message("error", "cannot write the help to standard output");
+        exit(1);
+    }
     if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) berth_cli_end_without_memory();
     exit(0);
 }

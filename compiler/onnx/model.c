@@ -168,7 +168,8 @@ static void parse_dim(parser *p, berth_wire *outer, const berth_wire_field *mess
         }
     }
     if (dim.extent < 0) dim.known = false;  // exporters write -1, and the name "?", for any extent
-    if (strcmp(dim.param, "?") == 0) dim.param = "";
+    // "=" begins expressions of ours (ir/dim.h): such a name is none.
+    if (strcmp(dim.param, "?") == 0 || *dim.param == '=') dim.param = "";
     berth_vec_push(p->arena, &value->dims, dim);
     join(outer, &wire);
 }

@@ -38,6 +38,10 @@ Test(kept_program_command, runs_without_a_compiler) {
     expect("test \"$(head -1 $W/text.out)\" = \"$($B run examples/digits/digits.onnx --dim batch=2 "
            "--target cpu --quiet 2>$W/log | head -1)\"",
            0);
+    expect(
+        "PATH=$W $B run --no-cache $W/m.txt >/dev/null 2>$W/log && grep -q 'native code that was "
+        "made before' $W/log",
+        0);
     // A line that says something else makes it another module.
     expect(
         "sed 's/^module \"[^\"]*\"/module \"other\"/' $W/m.txt >$W/other.txt && ! cmp -s $W/m.txt "

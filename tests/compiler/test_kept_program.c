@@ -4,6 +4,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/kept_program.h"
+#include "ir/external.h"
 #include "ir/graph.h"
 #include "ir/json.h"
 #include "ir/text.h"
@@ -103,6 +104,27 @@ Test(kept_program, counts_for_one_state_of_the_module) {
     }
     cr_assert(changed);
     expect_kept(&f, false, true);
+    berth_arena_destroy(f.arena);
+}
+
+// Of external code the text that is hashed says no more than its size.
+Test(kept_program, external_code_counts) {
+    static const char text[] = "module \"m\"\n"
+                               "external @f fn(f32[4])->(f32[4]) language \"c\" symbol \"f\" code "
+                               "meta(m1)\n"
+                               "graph @main(%x: f32[4]) { %y = exp(%x) return %y }\n"
+                               "meta { m1 = text \"void f(const float *x, float *y);\" }\n";
+    fixture f = make();
+    fixture g = {.arena = f.arena, .program = f.program};
+    assert_ok(berth_module_parse(f.arena, text, strlen(text), "t", &g.module));
+    assert_ok(berth_arena_try(g.arena, keep, &g));
+    expect_kept(&g, true, false);
+    berth_external *external =
+        berth_external_get(g.module, berth_module_find_function(g.module, "f"));
+    uint8_t *code = berth_arena_copy(g.arena, external->code, external->code_size_bytes);
+    code[5] = 'g';
+    external->code = code;
+    expect_kept(&g, false, true);
     berth_arena_destroy(f.arena);
 }
 

@@ -91,11 +91,32 @@ Test(dim, what_is_none) {
     int64_t dim = 0;
     assert_fails(berth_dim_parse(module, deep, strlen(deep), &dim), BERTH_INVALID_ARGUMENT,
                  "no dim");
+    char name[400];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = 0;
+    int64_t symbol = berth_dim_symbol(berth_module_intern(module, name));
+    cr_expect_eq(berth_dim_scale(module, symbol, 2, 1), BERTH_DIM_UNKNOWN, "a name that long");
     // Unknown is unknown, and so is what is too large or negative.
     cr_expect_eq(berth_dim_combine(module, BERTH_DIM_ADD, BERTH_DIM_UNKNOWN, 1), BERTH_DIM_UNKNOWN);
     cr_expect_eq(read("3-5"), BERTH_DIM_UNKNOWN);
     cr_expect_eq(berth_dim_combine(module, BERTH_DIM_MUL, INT64_MAX, 2), BERTH_DIM_UNKNOWN);
     cr_expect_eq(berth_dim_combine(module, BERTH_DIM_FLOORDIV, 7, 0), BERTH_DIM_UNKNOWN);
+}
+
+// Every step takes the one before several times: texts would grow without bound.
+Test(dim, sizes_are_bounded) {
+    int64_t dim = read("N"), other = read("H");
+    for (int i = 0; i < 60; ++i) {
+        int64_t least = berth_dim_combine(module, BERTH_DIM_MIN, dim, other);
+        int64_t square =
+            berth_dim_combine(module, BERTH_DIM_MUL, least, berth_dim_scale(module, dim, 3, 1));
+        int64_t part = berth_dim_combine(module, BERTH_DIM_FLOORDIV, square, 7 + i);
+        if (part == BERTH_DIM_UNKNOWN) return;
+        cr_assert_leq(strlen(print(part)), 1000u);
+        other = dim;
+        dim = part;
+    }
+    cr_assert(false, "60 steps have a form");
 }
 
 // ---- random expressions -------------------------------------------------------------------------

@@ -66,6 +66,7 @@ void graph_value(pb *graph, uint32_t field, const char *name, int element, int r
         char symbol[32];
         if (dims[i] < INT64_MIN + 1000) {
             snprintf(symbol, sizeof(symbol), "N%d", (int)(dims[i] - INT64_MIN));
+            if (dims[i] == INT64_MIN + 998) snprintf(symbol, sizeof(symbol), "=2*(");
             if (dims[i] == INT64_MIN + 999) snprintf(symbol, sizeof(symbol), "?");
             pb_text(&dim, 2, symbol);
         } else {

@@ -17,7 +17,7 @@ void pb_text(pb *out, uint32_t field, const char *text);
 void pb_message(pb *out, uint32_t field, const pb *message);
 
 // GraphProto parts. Dims below -1 are written as they are; INT64_MIN + k is the symbol "Nk",
-// for k = 999 "?".
+// for k = 999 "?", for k = 998 "=2*(".
 void graph_node(pb *graph, const char *op_type, const char *name, const char *const *inputs,
                 const char *const *outputs, const pb *attributes, int attribute_count);
 void graph_node1(pb *graph, const char *op_type, const char *name, const char *a, const char *b,

@@ -579,6 +579,21 @@ static void say(void *user, berth_log_level level, const char *message) {
     snprintf(user, 256, "%s", message);
 }
 
+// "=" begins expressions of modules: a model's name that begins so is none.
+Test(import, names_that_look_like_expressions) {
+    const int64_t dims[2] = {4, SYMBOL(998)};
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, dims);
+    graph_output(&graph, "y", 2, dims);
+    graph_node1(&graph, "Relu", "", "x", "", "y");
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_str_eq(berth_module_str(i.module, berth_dim_symbol_name(output_type(&i, 0)->dims[1])),
+                     "x.1");
+    finish(&i);
+}
+
 // What looks like a batch gets the default; what does not, or is fixed, does not.
 Test(import, default_batch) {
     const int64_t open[3] = {SYMBOL(0), SYMBOL(1), 4}, flat[1] = {SYMBOL(2)};
