@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "compiler/codegen/spirv_angle.h"
 #include "compiler/codegen/spirv_calc.h"
 
 typedef uint32_t id;
@@ -210,7 +211,8 @@ static id erf_body(spirv_calc *c, id x) {
 // ---- circular functions -------------------------------------------------------------------------
 
 // sin and cos of x - n pi/2, |.| <= pi/4, by Taylor series; pi/2 in three parts of few digits, so
-// that n times the first two is exact (to |x| of about 1e4 in f32, 1e9 in f64).
+// that n times the first two is exact (to |x| of about 1e4 in f32, 1e9 in f64). Larger ones of f32 are
+// reduced in integers.
 static void reduced(spirv_calc *c, id x, id *out_n, id *out_sin, id *out_cos) {
     static const double narrow[] = {1.5703125, 4.837512969970703125e-4, 7.5497899548918821e-8};
     static const double wide_parts[] = {1.57079632673412561417, 6.07710050630396597660e-11,
@@ -225,6 +227,13 @@ static void reduced(spirv_calc *c, id x, id *out_n, id *out_sin, id *out_cos) {
     }
     id n = round_even(c, mul(c, x, number(c, 0.6366197723675814))), r = x;
     for (int i = 0; i < 3; ++i) r = sub(c, r, mul(c, n, number(c, parts[i])));
+    id large = 0, large_n = 0, large_r = 0;
+    if (!is_wide(c)) {
+        id ax = magnitude(c, x);
+        berth_spirv_large_angle(c, x, &large_n, &large_r);
+        large = both_of(c, less(c, number(c, 8192), ax), less(c, ax, number(c, INFINITY)));
+        r = choose(c, large, large_r, r);
+    }
     id s = mul(c, r, r);
     *out_sin = add(c, r, mul(c, mul(c, r, s), polynomial(c, s, sines, terms)));
     *out_cos = add(c, number(c, 1), mul(c, s, polynomial(c, s, cosines, terms)));
@@ -232,6 +241,7 @@ static void reduced(spirv_calc *c, id x, id *out_n, id *out_sin, id *out_cos) {
     id quarter =
         berth_spirv_glsl(c->m, SPIRV_GLSL_FLOOR, c->type, (id[]){mul(c, n, number(c, 0.25))}, 1);
     *out_n = sub(c, n, mul(c, quarter, number(c, 4)));
+    if (large) *out_n = choose(c, large, large_n, *out_n);
 }
 
 static id one_of(spirv_calc *c, id a, double x, double y) {

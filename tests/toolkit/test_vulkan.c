@@ -140,6 +140,16 @@ static void fill_spread(berth_tensor *tensor, uint32_t index) {
                                    : (double)(i % 401 - 200) * (index ? 0.013 : 0.11) + 0.003);
 }
 
+// Every power of two, and numbers between, of both signs.
+static void fill_large(berth_tensor *tensor, uint32_t index) {
+    (void)index;
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i) {
+        double size = ldexp(1 + (double)(i * 7919 % 1000) / 1000, (int)(i % 128));
+        berth_tensor_set_f64(tensor, i, i % 2 ? -size : size);
+    }
+}
+
 Test(vulkan, functions, .timeout = 120) {
     if (!is_here()) cr_skip("no Vulkan device");
     static const char *const names[] = {"exp",   "log",  "tanh",  "sigmoid", "erf",   "asin",
@@ -157,6 +167,18 @@ Test(vulkan, functions, .timeout = 120) {
             cr_expect_lt(worst, t ? 1e-13 : 2e-6, "%s of %s differs by %g", names[i], types[t],
                          worst);
         }
+    // f64 is good to 1e9 (docs/vulkan.md).
+    static const char *const angles[] = {"sin", "cos", "tan"};
+    for (size_t i = 0; i < 3; ++i) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ngraph @main(%%x: f32[802]) {\n  %%y = %s(%%x)\n  return %%y\n}\n",
+                 angles[i]);
+        double worst = compare(text, fill_spread);
+        cr_expect_lt(worst, 2e-6, "%s differs by %g", angles[i], worst);
+        worst = compare(text, fill_large);
+        cr_expect_lt(worst, 4e-6, "%s of large angles differs by %g", angles[i], worst);
+    }
     static const char *const pairs[] = {"pow", "mod"};
     for (size_t i = 0; i < 2; ++i) {
         char text[256];
