@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "toolkit/module_file.h"
@@ -210,6 +211,22 @@ static berth_status compile_model(berth_model *model, const char *path,
     }
 }
 
+// Whether what the compiler refused has control flow, or shapes that depend on data, although the
+// shapes of all inputs are known.
+static bool needs_vm(const berth_model *model, berth_status status) {
+    if (berth_status_code(status) != BERTH_UNSUPPORTED || !model->module) return false;
+    berth_func_id main = berth_module_find_function(model->module, "main");
+    const berth_graph *graph = main == BERTH_NONE ? NULL : berth_graph_get(model->module, main);
+    if (!graph) return false;
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        berth_type_id id = graph->values.data[root->params.data[i]].type;
+        const berth_type *type = berth_type_get(model->module, id);
+        if (type->kind == BERTH_TYPE_TENSOR && !berth_type_is_static(type)) return false;
+    }
+    return berth_vm_is_needed(model->module, main);
+}
+
 static berth_status load(berth_model *model, const char *path, const berth_model_options *options) {
     if (berth_program_file_is(path)) return open_program(model, path, options);
     if (options->required_key)
@@ -220,7 +237,9 @@ static berth_status load(berth_model *model, const char *path, const berth_model
     const char *target = NULL;
     BERTH_TRY(target_of_module(model, path, options, &target));
     BERTH_TRY(parse_target(model, target, options));
-    BERTH_TRY(compile_model(model, path, options));
+    berth_status status = compile_model(model, path, options);
+    if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
+    BERTH_TRY(status);
     model->program = model->compiled.program;
     return BERTH_OK;
 }
@@ -228,6 +247,7 @@ static berth_status load(berth_model *model, const char *path, const berth_model
 berth_status berth_model_load(const char *path, const berth_model_options *options,
                               berth_model **out_model) {
     *out_model = NULL;
+    if (options->needs_vm) *options->needs_vm = false;
     berth_arena *arena = NULL;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &arena));
     berth_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));

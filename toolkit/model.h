@@ -24,6 +24,9 @@ typedef struct berth_model_options {
     berth_compile_options compile;        // `target`, `known_inputs` are filled in here
     bool only_these_inputs;  // the model will run on import.inputs alone: their values may be
                              // compiled in where shapes or branches need them
+    // (optional) out, after an error: the virtual machine runs it (toolkit/vm_session.h). False where
+    // shapes of inputs are missing.
+    bool *needs_vm;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

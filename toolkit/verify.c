@@ -7,6 +7,7 @@
 #include "executor/session.h"
 #include "toolkit/module_file.h"
 #include "toolkit/tensor_file.h"
+#include "toolkit/verify_vm.h"
 
 // ---- test data ----------------------------------------------------------------------------------
 
@@ -236,12 +237,21 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
     *out_result = (berth_verify_result){.folder = folder};
     berth_test_data data;
     BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    if (berth_verify__wants_vm(options))
+        return berth_verify__by_vm(arena, model_path, &data, options, out_result);
+    bool needs_vm = false;
     berth_model_options model_options = options->model;
     model_options.import.inputs = data.inputs;
     model_options.import.input_count = data.input_count;
     model_options.only_these_inputs = true;
+    model_options.needs_vm = &needs_vm;
     berth_model *model = NULL;
-    BERTH_TRY(berth_model_load(model_path, &model_options, &model));
+    berth_status loaded = berth_model_load(model_path, &model_options, &model);
+    if (loaded && needs_vm && berth_verify__may_use_vm(options)) {
+        berth_status_free(loaded);
+        return berth_verify__by_vm(arena, model_path, &data, options, out_result);
+    }
+    BERTH_TRY(loaded);
     verify_job job = {
         .arena = arena, .data = &data, .options = options, .model = model, .result = out_result};
     berth_status status = berth_arena_try(arena, compare_outputs, &job);

@@ -34,10 +34,17 @@ typedef struct berth_verify_result {
     const char *const *known_inputs;  // whose values were compiled in (compiler/passes/known.h)
     uint32_t known_input_count;
     uint32_t kernel_count;  // that a run dispatches
+    bool by_vm;             // the virtual machine ran it; kernel_count is of all compiled segments
     bool computed_before;   // a run only copies constants to the outputs
 } berth_verify_result;
 
+struct berth_vm_session;
+
 typedef struct berth_verify_options {
+    // (optional) the session of the virtual machine, opened when it is needed (the target's executor
+    // is vm, or the graph executor cannot run the model) and kept from folder to folder; the caller
+    // closes it. NULL: one of its own for each folder.
+    struct berth_vm_session **vm_session;
     berth_model_options model;
     berth_compare_options compare;
     uint32_t thread_count;       // 0 = all cores

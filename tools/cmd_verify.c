@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "toolkit/verify.h"
+#include "toolkit/vm_session.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -15,6 +16,7 @@ typedef struct verify_command {
     uint32_t threads;
     const char *against;  // reference target of --per-op
     bool per_op;
+    berth_vm_session *vm_session;  // kept from folder to folder
 } verify_command;
 
 enum {
@@ -102,12 +104,14 @@ static json_t *result_json(const berth_verify_result *result) {
     json_t *known = json_array();
     for (uint32_t i = 0; i < result->known_input_count; ++i)
         json_array_append_new(known, berth_cli_json_text(result->known_inputs[i]));
-    return json_pack("{s:o, s:b, s:o, s:I, s:o}", "data", berth_cli_json_text(result->folder),
-                     "pass", result->pass, "compiled_in", known, "kernels",
-                     (json_int_t)result->kernel_count, "outputs", outputs);
+    return json_pack("{s:o, s:b, s:s, s:o, s:I, s:o}", "data", berth_cli_json_text(result->folder),
+                     "pass", result->pass, "executor", result->by_vm ? "vm" : "graph",
+                     "compiled_in", known, "kernels", (json_int_t)result->kernel_count, "outputs",
+                     outputs);
 }
 
 static void print_known(const berth_verify_result *result) {
+    if (result->by_vm) berth_cli_print("%s: run by the virtual machine\n", result->folder);
     if (result->known_input_count) {
         printf("%s: compiled in, as shapes or branches depend on them: the values of",
                result->folder);
@@ -163,6 +167,7 @@ static berth_status verify_all(verify_command *command, bool *out_pass, json_t *
     berth_verify_options verify = {.compare = {.rtol = command->rtol, .atol = command->atol},
                                    .thread_count = command->threads,
                                    .require_device = command->require};
+    verify.vm_session = &command->vm_session;
     BERTH_TRY(berth_cli_model_options(&command->cli, false, &verify.model));
     *out_pass = true;
     for (uint32_t i = 0; i < command->folders.count; ++i) {
@@ -197,6 +202,10 @@ static berth_status run(void *state) {
     return status;
 }
 
+static void end(void *state) {
+    berth_vm_session_close(((verify_command *)state)->vm_session);
+}
+
 int berth_cmd_verify(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
@@ -205,7 +214,8 @@ int berth_cmd_verify(int argc, char **argv) {
                  "ones.\vPASS means |got - expected| <= atol + rtol * |expected| for every "
                  "element.",
                  children, NULL, NULL},
-        .run = run};
+        .run = run,
+        .end = end};
     verify_command state = {.rtol = -1, .atol = -1};
     return berth_cli_run(&command, &state, argc, argv);
 }

@@ -1,0 +1,95 @@
+// Programs of the virtual machine: byte code for models whose control flow or shapes depend on data.
+// Straight-line parts are segments, which whoever runs the code compiles for the shapes that come
+// (executor/vm.h); what decides shapes and branches is computed on the host.
+//
+// The code of a function is an array of words; vm_isa.def says what instructions there are. All of it
+// is plain, immutable data, checked before it runs (berth_vm_verify), so that no code can make the
+// interpreter leave its registers, constants or instructions.
+#ifndef BERTH_ARTIFACT_VM_H_
+#define BERTH_ARTIFACT_VM_H_
+
+#include "base/str.h"
+#include "base/tensor.h"
+
+typedef enum berth_vm_opcode {
+#define BERTH_VM_OP(id, name, operands) BERTH_VM_##id,
+#include "artifact/vm_isa.def"
+#undef BERTH_VM_OP
+    BERTH_VM_OPCODE_COUNT
+} berth_vm_opcode;
+
+#define BERTH_VM_NONE UINT32_MAX  // an operand left out
+
+typedef struct berth_vm_instruction_facts {
+    const char *name;
+    const char *operands;  // letters of vm_isa.def
+} berth_vm_instruction_facts;
+
+const berth_vm_instruction_facts *berth_vm_instruction(berth_vm_opcode opcode);
+
+static inline uint32_t berth_vm_word(berth_vm_opcode opcode, uint32_t length) {
+    return (uint32_t)opcode | length << 8;
+}
+static inline berth_vm_opcode berth_vm_opcode_of(uint32_t word) {
+    return (berth_vm_opcode)(word & 0xff);
+}
+static inline uint32_t berth_vm_length_of(uint32_t word) {
+    return word >> 8;
+}
+
+// Registers 0 .. parameter_count - 1 hold the arguments at first, the others nothing.
+typedef struct berth_vm_function {
+    const char *name;
+    const uint32_t *code;
+    uint32_t code_count;  // words
+    uint32_t register_count;
+    uint32_t parameter_count;
+    uint32_t result_count;
+} berth_vm_function;
+
+// A segment or a host operation, as byte code sees it.
+typedef struct berth_vm_piece {
+    const char *name;  // nodes it comes from
+    const char *op;    // their operators
+    uint32_t input_count;
+    uint32_t output_count;
+} berth_vm_piece;
+
+typedef struct berth_vm_port {
+    const char *name;
+    const char *type;  // as the model declares it: "f32[batch,3,224,224]"
+    berth_dtype dtype;
+    int rank;                      // -1 = any
+    int64_t dims[BERTH_MAX_RANK];  // -1 = any
+    bool is_tensor;                // else a sequence or an optional value
+} berth_vm_port;
+
+typedef struct berth_vm_program {
+    const char *name;
+    const berth_vm_function *functions;  // the first one is the model
+    uint32_t function_count;
+    const berth_tensor *constants;
+    uint32_t constant_count;
+    const berth_vm_piece *segments;
+    uint32_t segment_count;
+    const berth_vm_piece *host_operations;
+    uint32_t host_operation_count;
+    const char *const *messages;
+    uint32_t message_count;
+    const berth_vm_port *inputs;
+    uint32_t input_count;
+    const berth_vm_port *outputs;
+    uint32_t output_count;
+} berth_vm_program;
+
+// Checks that every instruction is whole and known, that registers, constants, segments, functions
+// and messages exist, that counts of operands fit, that jumps lead to instructions, and that no code
+// runs past its end. O(words). Allocates from the system's allocator for the time of the call.
+// Errors: INVALID_ARGUMENT with function and word; OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_vm_verify(const berth_vm_program *program);
+
+// The code as text, an instruction per line. The program must be verified. Inside berth_arena_try of
+// the buffer's arena.
+void berth_vm_print(const berth_vm_program *program, berth_strbuf *out);
+
+#endif  // BERTH_ARTIFACT_VM_H_

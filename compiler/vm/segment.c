@@ -1,0 +1,147 @@
+// Gathering operations to segments.
+#include "compiler/vm/emitter.h"
+
+bool vm_is_constant(const vm_emitter *e, berth_value_id value) {
+    return berth_graph_raw_constant_of(e->module, e->graph, value) != NULL;
+}
+
+bool vm_reads_open(const vm_emitter *e, const berth_op *op) {
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE && e->in_open[op->inputs[i]]) return true;
+    return false;
+}
+
+void vm_add_to_segment(vm_emitter *e, berth_op_id op) {
+    const berth_op *held = &e->graph->ops.data[op];
+    berth_vec_push(e->arena, &e->open, op);
+    for (uint32_t i = 0; i < held->output_count; ++i) e->in_open[held->outputs[i]] = true;
+}
+
+// What a segment is made of, while its lists grow.
+typedef struct gathered {
+    BERTH_VEC(berth_value_id) inputs;
+    BERTH_VEC(bool) known;
+    BERTH_VEC(berth_value_id) outputs;
+    uint32_t *input_of;  // per value: index + 1
+    uint32_t *inside;    // per value: uses in the segment
+} gathered;
+
+static void gather_operands(vm_emitter *e, gathered *g) {
+    for (uint32_t i = 0; i < e->open.count; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        for (uint32_t k = 0; k < op->input_count; ++k) {
+            berth_value_id value = op->inputs[k];
+            if (value == BERTH_NONE) continue;
+            g->inside[value]++;
+            if (e->in_open[value] || g->input_of[value] || vm_is_constant(e, value)) continue;
+            berth_vec_push(e->arena, &g->inputs, value);
+            berth_vec_push(e->arena, &g->known, false);
+            g->input_of[value] = g->inputs.count;
+        }
+    }
+}
+
+// What a value is computed from must be known, back to the inputs; shapes are.
+static void mark_known(const vm_emitter *e, gathered *g, bool *seen, berth_value_id value) {
+    if (value == BERTH_NONE || seen[value]) return;
+    seen[value] = true;
+    if (g->input_of[value]) g->known.data[g->input_of[value] - 1] = true;
+    if (!e->in_open[value]) return;
+    const berth_op *op = &e->graph->ops.data[e->graph->values.data[value].op];
+    if (op->kind == BERTH_OP_SHAPE_OF || op->kind == BERTH_OP_SIZE_OF) return;
+    for (uint32_t i = 0; i < op->input_count; ++i) mark_known(e, g, seen, op->inputs[i]);
+}
+
+static void mark_host_operands(vm_emitter *e, gathered *g) {
+    bool *seen = berth_arena_new_array(e->arena, bool, e->graph->values.count + 1);
+    for (uint32_t i = 0; i < e->open.count; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        uint32_t host = berth_op_facts_get(op->kind)->host_operands;
+        for (uint32_t k = 0; k < op->input_count && k < 32; ++k)
+            if (host >> k & 1u) mark_known(e, g, seen, op->inputs[k]);
+    }
+}
+
+static void gather_outputs(vm_emitter *e, gathered *g) {
+    for (uint32_t i = 0; i < e->open.count; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        for (uint32_t k = 0; k < op->output_count; ++k)
+            if (e->uses[op->outputs[k]] > g->inside[op->outputs[k]])
+                berth_vec_push(e->arena, &g->outputs, op->outputs[k]);
+    }
+}
+
+static void emit_run(vm_emitter *e, const gathered *g, uint32_t segment) {
+    uint32_t *sources = berth_arena_new_array(e->arena, uint32_t, g->inputs.count + 1);
+    for (uint32_t i = 0; i < g->inputs.count; ++i) sources[i] = vm_source(e, g->inputs.data[i]);
+    vm_begin(e, BERTH_VM_RUN);
+    vm_word(e, segment);
+    vm_word(e, g->outputs.count);
+    for (uint32_t i = 0; i < g->outputs.count; ++i)
+        vm_word(e, vm_register_of(e, g->outputs.data[i]));
+    vm_word(e, g->inputs.count);
+    for (uint32_t i = 0; i < g->inputs.count; ++i) vm_word(e, sources[i]);
+    vm_end(e);
+}
+
+// Names of the first operations and how many more there are.
+static berth_vm_piece describe(vm_emitter *e, const gathered *g) {
+    enum { shown = 4 };
+    berth_strbuf names = berth_strbuf_make(e->arena), ops = berth_strbuf_make(e->arena);
+    for (uint32_t i = 0; i < e->open.count && i < shown; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        berth_strbuf_addf(&names, "%s%s", i ? "+" : "",
+                          berth_loc_names(e->module, op->loc, false, e->arena));
+        berth_strbuf_addf(&ops, "%s%s", i ? "+" : "", berth_op_facts_get(op->kind)->name);
+    }
+    if (e->open.count > shown) {
+        berth_strbuf_addf(&names, "+%u more", e->open.count - shown);
+        berth_strbuf_addf(&ops, "+%u more", e->open.count - shown);
+    }
+    return (berth_vm_piece){.name = berth_strbuf_text(&names),
+                            .op = berth_strbuf_text(&ops),
+                            .input_count = g->inputs.count,
+                            .output_count = g->outputs.count};
+}
+
+static void add_segment(vm_emitter *e, const gathered *g) {
+    vm_builder *b = e->builder;
+    berth_vm_segment segment = {
+        .function = e->function,
+        .ops = berth_arena_copy(e->arena, e->open.data, e->open.count * sizeof(*e->open.data)),
+        .op_count = e->open.count,
+        .inputs = g->inputs.data,
+        .known = g->known.data,
+        .input_count = g->inputs.count,
+        .outputs = g->outputs.data,
+        .output_count = g->outputs.count};
+    berth_vec_push(e->arena, &b->segment_pieces, describe(e, g));
+    berth_vec_push(e->arena, &b->segments, segment);
+    emit_run(e, g, b->segments.count - 1);
+}
+
+void vm_close_segment(vm_emitter *e, berth_region_id region) {
+    if (e->open.count == 0) return;
+    uint32_t values = e->graph->values.count;
+    gathered g = {.input_of = berth_arena_new_array(e->arena, uint32_t, values + 1),
+                  .inside = berth_arena_new_array(e->arena, uint32_t, values + 1)};
+    gather_operands(e, &g);
+    mark_host_operands(e, &g);
+    gather_outputs(e, &g);
+    if (g.outputs.count) add_segment(e, &g);
+    for (uint32_t i = 0; i < e->open.count; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        for (uint32_t k = 0; k < op->output_count; ++k) e->in_open[op->outputs[k]] = false;
+    }
+    // Values that only the segment sees have no register to empty.
+    for (uint32_t i = 0; i < e->open.count; ++i) {
+        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        for (uint32_t k = 0; k < op->input_count; ++k) {
+            berth_value_id value = op->inputs[k];
+            if (value != BERTH_NONE && e->registers[value] == BERTH_NONE) continue;
+            vm_consume(e, value);
+        }
+    }
+    e->open.count = 0;
+    vm_flush_drops(e, region);
+}

@@ -1,0 +1,57 @@
+// From a module to byte code of the virtual machine (artifact/vm.h): for models with control flow, or
+// with shapes that are not known before the run.
+//
+// Operations in a row become segments, each of which is compiled by the whole pipeline as a model of
+// its own once the shapes of its inputs are known (berth_vm_segment_module, then berth_compile).
+// Shape arithmetic on what a segment has disappears in that. What decides shapes and is not known
+// from shapes alone, what gives results of a shape that depends on data, and arithmetic on a few
+// integers that are at hand run on the host (berth_eval_op); branches, loops and sequences are the
+// machine's.
+#ifndef BERTH_COMPILER_VM_VM_H_
+#define BERTH_COMPILER_VM_VM_H_
+
+#include "artifact/vm.h"
+#include "base/log.h"
+#include "ir/graph.h"
+
+typedef struct berth_vm_segment {
+    berth_func_id function;
+    const berth_op_id *ops;  // in order
+    uint32_t op_count;
+    const berth_value_id *inputs;
+    const bool
+        *known;  // per input: its value decides a shape, so a compiled segment is for it alone
+    uint32_t input_count;
+    const berth_value_id *outputs;
+    uint32_t output_count;
+} berth_vm_segment;
+
+typedef struct berth_vm_host_operation {
+    berth_func_id function;
+    berth_op_id op;
+} berth_vm_host_operation;
+
+typedef struct berth_vm_code {
+    const berth_vm_program *program;
+    const berth_vm_segment *segments;                // program->segment_count
+    const berth_vm_host_operation *host_operations;  // program->host_operation_count
+} berth_vm_code;
+
+// Whether @main needs the virtual machine: control flow, sequences or unknown shapes are left in it
+// after types were inferred and constants folded (passes/fold.h).
+bool berth_vm_is_needed(const berth_module *module, berth_func_id main);
+
+// Byte code of @main and of the graph functions it calls; folds constants first. The result lives in
+// the module's arena and refers to the module. An entry point: not inside berth_arena_try.
+// Errors: those of fold.h; UNSUPPORTED (functions as values, external functions) with the location.
+BERTH_MUST_USE berth_status berth_vm_emit(berth_module *module, berth_log log,
+                                          berth_vm_code *out_code);
+
+// A segment as a module of its own in `arena`, for inputs of these shapes (of known inputs, these
+// values): @main with a parameter per input that is not known, in order, named "input0", ..., and
+// results "output0", .... Constants borrow from `module`. Inside berth_arena_try of the arena.
+berth_module *berth_vm_segment_module(const berth_module *module, const berth_vm_segment *segment,
+                                      const char *name, const berth_tensor *inputs,
+                                      berth_arena *arena);
+
+#endif  // BERTH_COMPILER_VM_VM_H_

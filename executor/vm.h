@@ -1,0 +1,41 @@
+// The virtual machine: runs byte code (artifact/vm.h). Control flow, sequences and counters are its
+// own; segments and host operations are its caller's, who compiles segments for the shapes that come
+// and keeps what it compiled.
+//
+//   berth_vm_machine machine = {.allocator = allocator, .run_segment = ..., .user = ...};
+//   BERTH_TRY(berth_vm_run(&machine, program, inputs, outputs));
+#ifndef BERTH_EXECUTOR_VM_H_
+#define BERTH_EXECUTOR_VM_H_
+
+#include "artifact/vm.h"
+#include "base/atomics.h"
+#include "executor/vm_value.h"
+
+#define BERTH_VM_MAX_CALL_DEPTH 64
+
+typedef struct berth_vm_machine {
+    berth_allocator allocator;  // of all values
+    void *user;
+    // Compute a segment, or an operation on the host: one new value (a reference for the machine) per
+    // output. An input is NULL where the operand is left out. Inputs may be looked at until the call
+    // ends. After an error no output is looked at.
+    berth_status (*run_segment)(void *user, uint32_t segment, berth_vm_value *const *inputs,
+                                berth_vm_value **outputs);
+    berth_status (*run_host)(void *user, uint32_t operation, berth_vm_value *const *inputs,
+                             berth_vm_value **outputs);
+    const atomic_uint
+        *cancelled;  // (optional) not 0, set by any thread: the run ends with CANCELLED
+    // Counts of the last run.
+    uint64_t instructions;
+    uint64_t segments;
+    uint64_t host_operations;
+} berth_vm_machine;
+
+// Runs the first function of a verified program. `inputs`: program->input_count values, borrowed;
+// `outputs`: as many references as the program has outputs, the caller's; all NULL after an error.
+// Errors: INVALID_ARGUMENT (a condition that is no truth value, a position outside a sequence, ...),
+// those of the callbacks with the piece's name before them; CANCELLED; OUT_OF_RANGE calls too deep.
+BERTH_MUST_USE berth_status berth_vm_run(berth_vm_machine *machine, const berth_vm_program *program,
+                                         berth_vm_value *const *inputs, berth_vm_value **outputs);
+
+#endif  // BERTH_EXECUTOR_VM_H_

@@ -1,0 +1,104 @@
+#include "executor/vm_value.h"
+
+#include <string.h>
+
+enum { data_alignment = 64 };
+
+static berth_status make(berth_allocator allocator, berth_vm_value_kind kind, size_t data_bytes,
+                         berth_vm_value **out_value) {
+    size_t size = sizeof(berth_vm_value) + data_alignment;
+    *out_value = NULL;
+    if (data_bytes > SIZE_MAX - size) return berth_status_oom();
+    berth_vm_value *value = berth_alloc(allocator, size + data_bytes);
+    if (!value) return berth_status_oom();
+    *value = (berth_vm_value){
+        .allocator = allocator, .references = 1, .kind = kind, .size_bytes = size + data_bytes};
+    *out_value = value;
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_tensor(berth_allocator allocator, berth_dtype dtype, int rank,
+                                   const int64_t *dims, berth_vm_value **out_value) {
+    size_t bytes = 0;
+    *out_value = NULL;
+    BERTH_TRY(berth_shape_size_bytes(dtype, rank, dims, NULL, &bytes));
+    BERTH_TRY(make(allocator, BERTH_VM_VALUE_TENSOR, bytes, out_value));
+    berth_tensor *tensor = &(*out_value)->tensor;
+    uintptr_t end = (uintptr_t)(*out_value + 1);
+    uintptr_t data = (end + data_alignment - 1) / data_alignment * data_alignment;
+    tensor->dtype = dtype;
+    tensor->rank = rank;
+    for (int d = 0; d < rank; ++d) tensor->dims[d] = dims[d];
+    tensor->data = bytes ? (char *)(*out_value + 1) + (data - end) : NULL;
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_copy(berth_allocator allocator, const berth_tensor *tensor,
+                                 berth_vm_value **out_value) {
+    BERTH_TRY(
+        berth_vm_value_tensor(allocator, tensor->dtype, tensor->rank, tensor->dims, out_value));
+    size_t size = berth_tensor_size_bytes(tensor);
+    if (size) memcpy((*out_value)->tensor.data, tensor->data, size);
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_borrow(berth_allocator allocator, const berth_tensor *tensor,
+                                   berth_vm_value **out_value) {
+    BERTH_TRY(make(allocator, BERTH_VM_VALUE_TENSOR, 0, out_value));
+    (*out_value)->tensor = *tensor;
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_sequence(berth_allocator allocator, berth_vm_value **out_value) {
+    return make(allocator, BERTH_VM_VALUE_SEQUENCE, 0, out_value);
+}
+
+berth_status berth_vm_value_nothing(berth_allocator allocator, berth_vm_value **out_value) {
+    return make(allocator, BERTH_VM_VALUE_NOTHING, 0, out_value);
+}
+
+berth_vm_value *berth_vm_value_retain(berth_vm_value *value) {
+    value->references++;
+    return value;
+}
+
+void berth_vm_value_release(berth_vm_value *value) {
+    if (!value || --value->references > 0) return;
+    for (uint32_t i = 0; i < value->item_count; ++i) berth_vm_value_release(value->items[i]);
+    berth_free(value->allocator, value->items, value->item_capacity * sizeof(*value->items));
+    berth_free(value->allocator, value, value->size_bytes);
+}
+
+berth_status berth_vm_value_insert(berth_vm_value *sequence, uint32_t position,
+                                   berth_vm_value *item) {
+    if (item->kind != BERTH_VM_VALUE_TENSOR)
+        return berth_status_make(BERTH_UNSUPPORTED, "a sequence holds tensors only");
+    if (sequence->item_count == sequence->item_capacity) {
+        uint32_t capacity = sequence->item_capacity ? 2 * sequence->item_capacity : 4;
+        if (capacity < sequence->item_capacity) return berth_status_oom();
+        berth_vm_value **items =
+            berth_resize(sequence->allocator, sequence->items,
+                         sequence->item_capacity * sizeof(*items), capacity * sizeof(*items));
+        if (!items) return berth_status_oom();
+        sequence->items = items;
+        sequence->item_capacity = capacity;
+    }
+    memmove(sequence->items + position + 1, sequence->items + position,
+            (sequence->item_count - position) * sizeof(*sequence->items));
+    sequence->items[position] = berth_vm_value_retain(item);
+    sequence->item_count++;
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_copy_sequence(const berth_vm_value *sequence,
+                                          berth_vm_value **out_value) {
+    BERTH_TRY(berth_vm_value_sequence(sequence->allocator, out_value));
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; i < sequence->item_count && !status; ++i)
+        status = berth_vm_value_insert(*out_value, i, sequence->items[i]);
+    if (status) {
+        berth_vm_value_release(*out_value);
+        *out_value = NULL;
+    }
+    return status;
+}

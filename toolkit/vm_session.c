@@ -1,0 +1,435 @@
+#include "toolkit/vm_session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "compiler/vm/vm.h"
+#include "devices/device.h"
+#include "devices/registry.h"
+#include "executor/session.h"
+#include "ir/eval.h"
+#include "toolkit/module_file.h"
+#include "toolkit/verify.h"
+
+enum { most_compiled = 256 };
+
+// A segment compiled for shapes.
+typedef struct compiled {
+    struct compiled *next;
+    uint32_t segment;
+    berth_hash128 key;
+    uint64_t last_use;
+    berth_arena *arena;  // of module and program
+    const berth_program *program;
+    berth_session *session;
+} compiled;
+
+typedef struct opened_device {
+    struct opened_device *next;
+    const char *kind;
+    uint32_t ordinal;
+    berth_driver *driver;
+    berth_device *device;
+} opened_device;
+
+struct berth_vm_session {
+    berth_arena *arena;
+    berth_module *module;
+    berth_multi_target *target;
+    berth_compile_options compile;
+    uint32_t thread_count;
+    berth_vm_code code;
+    compiled *kept;
+    uint32_t kept_count;
+    uint64_t clock;
+    opened_device *devices;
+    berth_vm_report report;
+    atomic_uint cancelled;
+};
+
+// ---- devices: opened once, for all segments -----------------------------------------------------
+
+static berth_status open_device(berth_vm_session *s, const berth_program_device *wanted,
+                                berth_device **out_device) {
+    for (opened_device *d = s->devices; d; d = d->next)
+        if (strcmp(d->kind, wanted->kind) == 0 && d->ordinal == wanted->virtual_id) {
+            *out_device = d->device;
+            return BERTH_OK;
+        }
+    opened_device *made = berth_arena_new(s->arena, opened_device);
+    made->kind = berth_arena_strdup(s->arena, wanted->kind);
+    made->ordinal = wanted->virtual_id;
+    BERTH_TRY(berth_driver_open(wanted->kind, berth_allocator_system(), &made->driver));
+    berth_device_options options = {.thread_count = s->thread_count,
+                                    .cache_folder = s->compile.cache_folder};
+    berth_status status =
+        berth_device_open(made->driver, wanted->virtual_id, &options, &made->device);
+    if (status) {
+        berth_driver_close(made->driver);
+        return berth_status_prefix(status, "device \"%s\"", wanted->name);
+    }
+    made->next = s->devices;
+    s->devices = made;
+    *out_device = made->device;
+    return BERTH_OK;
+}
+
+static bool is_used(const berth_program *program, uint32_t device) {
+    for (uint32_t i = 0; i < program->step_count; ++i)
+        if (program->steps[i].device == device) return true;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].device == device) return true;
+    return false;
+}
+
+// ---- compiled segments --------------------------------------------------------------------------
+
+typedef struct segment_job {
+    berth_vm_session *session;
+    uint32_t segment;
+    const berth_tensor *inputs;
+    compiled *made;
+    berth_module *module;
+} segment_job;
+
+static berth_status make_module(void *user) {
+    segment_job *job = user;
+    const berth_vm_session *s = job->session;
+    const berth_vm_piece *piece = &s->code.program->segments[job->segment];
+    job->module = berth_vm_segment_module(s->module, &s->code.segments[job->segment], piece->name,
+                                          job->inputs, job->made->arena);
+    return BERTH_OK;
+}
+
+static berth_status open_session(void *user) {
+    segment_job *job = user;
+    const berth_program *program = job->made->program;
+    berth_session_binding bindings[BERTH_TARGET_MAX_DEVICES];
+    berth_session_options options = {.bindings = bindings};
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        if (!is_used(program, d)) continue;
+        berth_session_binding *binding = &bindings[options.binding_count++];
+        *binding = (berth_session_binding){.name = program->devices[d].name};
+        BERTH_TRY(open_device(job->session, &program->devices[d], &binding->device));
+    }
+    return berth_session_open(berth_allocator_system(), program, &options, &job->made->session);
+}
+
+static void free_compiled(compiled *c) {
+    if (!c) return;
+    berth_session_close(c->session);
+    berth_arena_destroy(c->arena);
+    berth_free(berth_allocator_system(), c, sizeof(*c));
+}
+
+static berth_status compile_segment(segment_job *job) {
+    berth_vm_session *s = job->session;
+    berth_compile_result result;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
+    BERTH_TRY(berth_arena_try(job->made->arena, make_module, job));
+    BERTH_TRY(berth_compile(job->module, &s->compile, &result));
+    job->made->program = result.program;
+    BERTH_TRY(berth_arena_try(s->arena, open_session, job));
+    s->report.kernel_count += result.program->kernel_count;
+    return BERTH_OK;
+}
+
+// Room for one more.
+static void drop_oldest(berth_vm_session *s) {
+    compiled **oldest = &s->kept;
+    for (compiled **at = &s->kept; *at; at = &(*at)->next)
+        if ((*at)->last_use < (*oldest)->last_use) oldest = at;
+    compiled *gone = *oldest;
+    *oldest = gone->next;
+    free_compiled(gone);
+    s->kept_count--;
+    s->report.dropped_count++;
+}
+
+// What a compiled segment is for: element types and shapes of its inputs, and values where they
+// decide shapes.
+static berth_status key_of(const berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
+                           berth_hash128 *out_key) {
+    const berth_vm_segment *held = &s->code.segments[segment];
+    size_t capacity = sizeof(uint32_t);
+    for (uint32_t i = 0; i < held->input_count; ++i)
+        capacity += (2 + BERTH_MAX_RANK) * sizeof(int64_t) +
+                    (held->known[i] ? berth_tensor_size_bytes(&inputs[i]) : 0);
+    char *bytes = berth_calloc(berth_allocator_system(), capacity, 1);
+    if (!bytes) return berth_status_oom();
+    size_t at = 0;
+    memcpy(bytes, &segment, sizeof(segment));
+    at += sizeof(segment);
+    for (uint32_t i = 0; i < held->input_count; ++i) {
+        int64_t head[2 + BERTH_MAX_RANK] = {inputs[i].dtype, inputs[i].rank};
+        for (int d = 0; d < inputs[i].rank; ++d) head[2 + d] = inputs[i].dims[d];
+        memcpy(bytes + at, head, sizeof(head));
+        at += sizeof(head);
+        size_t size = held->known[i] ? berth_tensor_size_bytes(&inputs[i]) : 0;
+        if (size) memcpy(bytes + at, inputs[i].data, size);
+        at += size;
+    }
+    *out_key = berth_hash128_of(bytes, at);
+    berth_free(berth_allocator_system(), bytes, capacity);
+    return BERTH_OK;
+}
+
+static berth_status find_compiled(berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
+                                  compiled **out) {
+    berth_hash128 key;
+    BERTH_TRY(key_of(s, segment, inputs, &key));
+    for (compiled *c = s->kept; c; c = c->next)
+        if (c->segment == segment && berth_hash128_equal(c->key, key)) {
+            *out = c;
+            return BERTH_OK;
+        }
+    if (s->kept_count == most_compiled) drop_oldest(s);
+    segment_job job = {.session = s, .segment = segment, .inputs = inputs};
+    job.made = berth_calloc(berth_allocator_system(), 1, sizeof(*job.made));
+    if (!job.made) return berth_status_oom();
+    job.made->segment = segment;
+    job.made->key = key;
+    int64_t start_ns = berth_clock_ns();
+    berth_status status = compile_segment(&job);
+    s->report.compile_ns += berth_clock_ns() - start_ns;
+    if (status) {
+        free_compiled(job.made);
+        return status;
+    }
+    s->report.compiled_count++;
+    s->kept_count++;
+    job.made->next = s->kept;
+    s->kept = job.made;
+    *out = job.made;
+    return BERTH_OK;
+}
+
+// ---- what the machine asks for ------------------------------------------------------------------
+
+static berth_status need_tensor(const berth_vm_value *value, const char *what) {
+    if (value && value->kind == BERTH_VM_VALUE_TENSOR) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s is not a tensor", what);
+}
+
+static berth_status give_copies(const berth_tensor *tensors, uint32_t count,
+                                berth_vm_value **outputs) {
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_status status =
+            berth_vm_value_copy(berth_allocator_system(), &tensors[i], &outputs[i]);
+        if (!status) continue;
+        while (i-- > 0) berth_vm_value_release(outputs[i]);
+        return status;
+    }
+    return BERTH_OK;
+}
+
+// Inputs of a compiled segment are those that are not known, in order; some may have turned out not
+// to be needed.
+static berth_status feed(const compiled *c, const berth_vm_segment *segment,
+                         const berth_tensor *inputs) {
+    char name[32];
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < segment->input_count; ++i) {
+        if (segment->known[i]) continue;
+        snprintf(name, sizeof(name), "input%u", i);
+        if (at >= c->program->input_count || strcmp(c->program->inputs[at].name, name) != 0)
+            continue;
+        const berth_tensor *wanted = berth_session_input(c->session, at++);
+        size_t size = berth_tensor_size_bytes(wanted);
+        if (size != berth_tensor_size_bytes(&inputs[i]))
+            return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
+        if (size) memcpy(wanted->data, inputs[i].data, size);
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_compiled(berth_vm_session *s, uint32_t index, const berth_tensor *inputs,
+                                 berth_vm_value **outputs) {
+    const berth_vm_segment *segment = &s->code.segments[index];
+    compiled *c = NULL;
+    BERTH_TRY(find_compiled(s, index, inputs, &c));
+    c->last_use = ++s->clock;
+    BERTH_TRY(feed(c, segment, inputs));
+    BERTH_TRY(berth_session_run(c->session, -1));
+    for (uint32_t i = 0; i < segment->output_count; ++i) {
+        berth_status status = give_copies(berth_session_output(c->session, i), 1, &outputs[i]);
+        if (!status) continue;
+        while (i-- > 0) berth_vm_value_release(outputs[i]);
+        return status;
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_segment(void *user, uint32_t index, berth_vm_value *const *inputs,
+                                berth_vm_value **outputs) {
+    berth_vm_session *s = user;
+    uint32_t count = s->code.segments[index].input_count;
+    berth_tensor *tensors =
+        berth_calloc(berth_allocator_system(), (size_t)count + 1, sizeof(*tensors));
+    if (!tensors) return berth_status_oom();
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; i < count && !status; ++i) {
+        status = need_tensor(inputs[i], "an operand");
+        if (!status) tensors[i] = inputs[i]->tensor;
+    }
+    if (!status) status = run_compiled(s, index, tensors, outputs);
+    berth_free(berth_allocator_system(), tensors, ((size_t)count + 1) * sizeof(*tensors));
+    return status;
+}
+
+typedef struct host_job {
+    berth_vm_session *session;
+    uint32_t operation;
+    berth_vm_value *const *inputs;
+    berth_vm_value **outputs;
+    berth_arena *arena;
+} host_job;
+
+static berth_status compute_on_host(void *user) {
+    host_job *job = user;
+    const berth_vm_session *s = job->session;
+    const berth_vm_piece *piece = &s->code.program->host_operations[job->operation];
+    const berth_vm_host_operation *held = &s->code.host_operations[job->operation];
+    berth_tensor *inputs = berth_arena_new_array(job->arena, berth_tensor, piece->input_count + 1);
+    berth_tensor *outputs =
+        berth_arena_new_array(job->arena, berth_tensor, piece->output_count + 1);
+    for (uint32_t i = 0; i < piece->input_count; ++i) {
+        if (!job->inputs[i]) continue;
+        BERTH_TRY(need_tensor(job->inputs[i], piece->name));
+        inputs[i] = job->inputs[i]->tensor;
+    }
+    BERTH_TRY(berth_eval_op(s->module, held->function, held->op, inputs, outputs, job->arena));
+    return give_copies(outputs, piece->output_count, job->outputs);
+}
+
+static berth_status run_host(void *user, uint32_t operation, berth_vm_value *const *inputs,
+                             berth_vm_value **outputs) {
+    host_job job = {.session = user, .operation = operation, .inputs = inputs, .outputs = outputs};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
+    berth_status status = berth_arena_try(job.arena, compute_on_host, &job);
+    berth_arena_destroy(job.arena);
+    return status;
+}
+
+// ---- the session --------------------------------------------------------------------------------
+
+typedef struct open_job {
+    berth_vm_session *session;
+    const char *path;
+    const berth_model_options *options;
+} open_job;
+
+static berth_status load(void *user) {
+    const open_job *job = user;
+    berth_vm_session *s = job->session;
+    berth_target_options target_options = job->options->target_options;
+    berth_machine_facts facts;
+    const char *text = job->options->target ? job->options->target : "cpu";
+    BERTH_TRY(berth_machine_facts_for(s->arena, text, &facts));
+    target_options.machine = &facts;
+    BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
+    s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
+    berth_import_options import = job->options->import;
+    import.inputs = NULL;
+    import.input_count = 0;
+    import.default_batch = 0;
+    BERTH_TRY(berth_module_load(s->arena, job->path, &import, s->target, &s->module));
+    s->compile = job->options->compile;
+    s->compile.target = s->target;
+    s->compile.known_inputs = NULL;
+    s->compile.known_input_count = 0;
+    s->compile.progress = NULL;
+    return berth_vm_emit(s->module, job->options->compile.log, &s->code);
+}
+
+berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
+                                   uint32_t thread_count, berth_vm_session **out_session) {
+    berth_allocator allocator = berth_allocator_system();
+    *out_session = NULL;
+    berth_vm_session *session = berth_calloc(allocator, 1, sizeof(*session));
+    if (!session) return berth_status_oom();
+    atomic_init(&session->cancelled, 0);
+    session->thread_count = thread_count;
+    berth_status status = berth_arena_create(allocator, &session->arena);
+    open_job job = {.session = session, .path = path, .options = options};
+    if (!status) status = load(&job);
+    if (status) {
+        berth_vm_session_close(session);
+        return status;
+    }
+    session->report.segment_count = session->code.program->segment_count;
+    *out_session = session;
+    return BERTH_OK;
+}
+
+void berth_vm_session_close(berth_vm_session *session) {
+    if (!session) return;
+    while (session->kept) {
+        compiled *next = session->kept->next;
+        free_compiled(session->kept);
+        session->kept = next;
+    }
+    for (opened_device *d = session->devices; d; d = d->next) {
+        berth_device_close(d->device);
+        berth_driver_close(d->driver);
+    }
+    berth_arena_destroy(session->arena);
+    berth_free(berth_allocator_system(), session, sizeof(*session));
+}
+
+const berth_vm_program *berth_vm_session_program(const berth_vm_session *session) {
+    return session->code.program;
+}
+
+static berth_status check_input(const berth_vm_port *port, const berth_vm_value *value) {
+    char shape[192];
+    if (!port->is_tensor) return BERTH_OK;
+    if (!value || value->kind != BERTH_VM_VALUE_TENSOR)
+        return berth_status_make(BERTH_INCOMPATIBLE, "input \"%s\" is no tensor, but must be %s",
+                                 port->name, port->type);
+    const berth_tensor *tensor = &value->tensor;
+    bool fits = (!port->dtype || tensor->dtype == port->dtype) &&
+                (port->rank < 0 || tensor->rank == port->rank);
+    for (int d = 0; fits && d < port->rank; ++d)
+        fits = port->dims[d] < 0 || tensor->dims[d] == port->dims[d];
+    if (fits) return BERTH_OK;
+    berth_tensor_format_shape(tensor, shape);
+    return berth_status_make(BERTH_INCOMPATIBLE, "input \"%s\" is %s, but must be %s", port->name,
+                             shape, port->type);
+}
+
+berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *const *inputs,
+                                  berth_vm_value **outputs) {
+    const berth_vm_program *program = session->code.program;
+    for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
+    for (uint32_t i = 0; i < program->input_count; ++i)
+        BERTH_TRY(check_input(&program->inputs[i], inputs[i]));
+    berth_vm_machine machine = {.allocator = berth_allocator_system(),
+                                .user = session,
+                                .run_segment = run_segment,
+                                .run_host = run_host,
+                                .cancelled = &session->cancelled};
+    berth_status status = berth_vm_run(&machine, program, inputs, outputs);
+    session->report.instructions = machine.instructions;
+    session->report.segment_runs = machine.segments;
+    session->report.host_operations = machine.host_operations;
+    if (!status) session->report.run_count++;
+    atomic_store(&session->cancelled, 0);
+    return status;
+}
+
+void berth_vm_session_cancel(berth_vm_session *session) {
+    atomic_store(&session->cancelled, 1);
+}
+
+berth_status berth_vm_session_require(const berth_vm_session *session, const char *device) {
+    for (const compiled *c = session->kept; c; c = c->next)
+        BERTH_TRY(berth_program_require(c->program, device, true));
+    return BERTH_OK;
+}
+
+void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
+    *out_report = session->report;
+}

@@ -1,0 +1,57 @@
+// A model under the virtual machine, ready to run: inputs of any shape that the model allows, any
+// control flow. Straight-line parts are compiled when they are first reached with new shapes, and
+// kept (the least recently used ones go when there are too many).
+//
+//   berth_vm_session *session;
+//   BERTH_TRY(berth_vm_session_open("model.onnx", &options, &session));
+//   BERTH_TRY(berth_vm_session_run(session, inputs, outputs));   // berth_vm_value per input, output
+#ifndef BERTH_TOOLKIT_VM_SESSION_H_
+#define BERTH_TOOLKIT_VM_SESSION_H_
+
+#include "executor/vm.h"
+#include "toolkit/model.h"
+
+typedef struct berth_vm_session berth_vm_session;
+
+// What runs did since the session was opened, and what it holds.
+typedef struct berth_vm_report {
+    uint64_t run_count;
+    uint64_t instructions;     // of the last run
+    uint64_t segment_runs;     // of the last run
+    uint64_t host_operations;  // of the last run: computed on the host by the reference interpreter
+    uint32_t segment_count;    // in the code
+    uint32_t compiled_count;   // segments compiled so far, one per shape
+    uint32_t dropped_count;    // of these, given up for newer ones
+    int64_t compile_ns;
+    uint32_t kernel_count;  // of all compiled segments
+} berth_vm_report;
+
+// Imports the model without compiling it. Of `options`, import.inputs are not looked at (their shapes
+// come with a run). `thread_count` 0 = all cores.
+// Errors: those of import and target; UNSUPPORTED operations that byte code cannot express.
+BERTH_MUST_USE berth_status berth_vm_session_open(const char *path,
+                                                  const berth_model_options *options,
+                                                  uint32_t thread_count,
+                                                  berth_vm_session **out_session);
+void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
+
+const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);
+
+// Runs once. `inputs`: a value per input, in order, borrowed. `outputs`: a reference per output, the
+// caller's; NULL after an error. Thread-compatible, but for cancel.
+// Errors: INCOMPATIBLE an input's element type, rank or fixed dimension; those of the compiler, of
+// devices and of the machine, with the nodes they come from; CANCELLED.
+BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
+                                                 berth_vm_value *const *inputs,
+                                                 berth_vm_value **outputs);
+// Ends a run under way on another thread, or the next one. Thread-safe.
+void berth_vm_session_cancel(berth_vm_session *session);
+
+// Errors: as berth_program_require (toolkit/verify.h), of what is compiled; no kernel at all is none.
+// Host operations are exempt.
+BERTH_MUST_USE berth_status berth_vm_session_require(const berth_vm_session *session,
+                                                     const char *device);
+
+void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report);
+
+#endif  // BERTH_TOOLKIT_VM_SESSION_H_
