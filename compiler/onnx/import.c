@@ -23,6 +23,7 @@ static bool attr_fits(const onnx_attr *attr, char kind) {
     case 't': return attr->type == ONNX_ATTR_TENSOR;
     case 'p': return attr->type == ONNX_ATTR_SPARSE_TENSOR;
     case 'g': return attr->type == ONNX_ATTR_GRAPH;
+    case 'T': return attr->type == ONNX_ATTR_TYPE_PROTO;
     default: return false;
     }
 }
@@ -328,6 +329,11 @@ static berth_status find_outputs(onnx_importer *im, const onnx_graph *graph,
 
 berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
                                  berth_region_id region) {
+    return onnx_build_body(im, graph, region, NULL);
+}
+
+berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph, berth_region_id region,
+                             const berth_value_id *given) {
     onnx_scope scope = {.parent = im->scope};
     onnx_scope *outer_scope = im->scope;
     berth_region_id outer_region = im->region;
@@ -345,8 +351,9 @@ berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
                                      "%s: input \"%s\" of graph \"%s\" is declared twice", im->file,
                                      input->name, graph->name);
         if (input->is_tensor) BERTH_TRY(onnx_value_type(im, input, "input", &type));
-        berth_value_id value =
-            berth_graph_add_region_param(im->module, im->function, region, input->name, type);
+        berth_value_id value = given ? given[i]
+                                     : berth_graph_add_region_param(im->module, im->function,
+                                                                    region, input->name, type);
         onnx_scope_add(im->scratch, &scope, name, value);
     }
     BERTH_TRY(onnx_build_nodes(im, graph));
@@ -369,6 +376,23 @@ static void set_output_names(onnx_importer *im, const onnx_graph *graph) {
         (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = graph->outputs.count, .strings = names});
 }
 
+// Of what kinds the values are, where they are not all tensors: an attribute of the function.
+static void set_kinds(onnx_importer *im, const char *name, const onnx_value *values, uint32_t count,
+                      const onnx_scope *fixed) {
+    int64_t *kinds = berth_arena_new_array(im->arena, int64_t, count + 1);
+    uint32_t kept = 0;
+    bool all_tensors = true;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_str_id value = berth_module_intern(im->module, values[i].name);
+        if (fixed && onnx_scope_find_here(fixed, value) != BERTH_NONE) continue;
+        all_tensors &= values[i].kind == ONNX_VALUE_TENSOR;
+        kinds[kept++] = values[i].kind;
+    }
+    if (!all_tensors)
+        berth_attrs_set_ints(im->module, &berth_module_function(im->module, im->function)->attrs,
+                             name, kinds, kept);
+}
+
 static berth_status build_main(onnx_importer *im) {
     const onnx_graph *graph = &im->model.graph;
     onnx_scope scope = {0}, declared = {0};
@@ -378,6 +402,8 @@ static berth_status build_main(onnx_importer *im) {
     BERTH_TRY(build_initializers(im, graph));
     onnx_name_dims(im, &im->model.graph);
     BERTH_TRY(onnx_collect_dims(im, graph, &scope));
+    set_kinds(im, "input_kinds", graph->inputs.data, graph->inputs.count, &scope);
+    set_kinds(im, "output_kinds", graph->outputs.data, graph->outputs.count, NULL);
     BERTH_TRY(onnx_build_inputs(im, graph));
     BERTH_TRY(onnx_build_nodes(im, graph));
     berth_value_id *results =
@@ -427,11 +453,10 @@ static berth_status check_model(onnx_importer *im) {
     BERTH_TRY(onnx_check_operators(im));
     for (uint32_t i = 0; i < im->model.graph.outputs.count; ++i) {
         const onnx_value *output = &im->model.graph.outputs.data[i];
-        if (output->has_type && !output->is_tensor)
-            return berth_status_make(
-                BERTH_UNSUPPORTED,
-                "%s: output \"%s\" is not a tensor (a sequence, map or optional)", im->file,
-                output->name);
+        if (output->kind == ONNX_VALUE_OTHER)
+            return berth_status_make(BERTH_UNSUPPORTED,
+                                     "%s: output \"%s\" is a map or a sparse tensor", im->file,
+                                     output->name);
     }
     return BERTH_OK;
 }

@@ -96,6 +96,10 @@ BERTH_MUST_USE berth_status onnx_build_nodes(onnx_importer *im, const onnx_graph
 // outputs the results.
 BERTH_MUST_USE berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
                                                 berth_region_id region);
+// The same with values that are in the region already for the inputs (`given`, one each; NULL: they
+// become parameters).
+BERTH_MUST_USE berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph,
+                                            berth_region_id region, const berth_value_id *given);
 // sort.c: order in which every value is made before it is used. `known` tells names from outside.
 // Errors: INVALID_ARGUMENT (a cycle, a value nobody makes, one made twice).
 BERTH_MUST_USE berth_status onnx_sort_nodes(onnx_importer *im, const onnx_graph *graph,

@@ -194,6 +194,26 @@ static void parse_tensor_type(parser *p, berth_wire *outer, const berth_wire_fie
     join(outer, &wire);
 }
 
+// TypeProto: 4 a sequence, 9 an optional value; inside, a TypeProto again as field 1.
+static onnx_value_kind kind_of_type(berth_wire *outer, const berth_wire_field *message) {
+    bool tensor = false, sequence = false;
+    berth_wire wire = berth_wire_enter(outer, message);
+    for (berth_wire_field field; berth_wire_next(&wire, &field);) {
+        if (field.number != 1) continue;
+        berth_wire element = berth_wire_enter(&wire, &field);
+        for (berth_wire_field inner; berth_wire_next(&element, &inner);) {
+            tensor |= inner.number == 1;
+            sequence |= inner.number == 4;
+        }
+        join(&wire, &element);
+    }
+    join(outer, &wire);
+    if (message->number == 4 && tensor) return ONNX_VALUE_SEQUENCE;
+    if (message->number == 9 && tensor) return ONNX_VALUE_OPTIONAL;
+    if (message->number == 9 && sequence) return ONNX_VALUE_OPTIONAL_SEQUENCE;
+    return ONNX_VALUE_OTHER;
+}
+
 static void parse_value(parser *p, berth_wire *outer, const berth_wire_field *message,
                         onnx_value *value) {
     berth_wire wire = berth_wire_enter(outer, message);
@@ -205,6 +225,7 @@ static void parse_value(parser *p, berth_wire *outer, const berth_wire_field *me
         for (berth_wire_field inner; berth_wire_next(&type, &inner);) {
             value->has_type = value->has_type || inner.number != 6;  // a denotation
             if (inner.number == 1) parse_tensor_type(p, &type, &inner, value);
+            if (inner.number != 1 && inner.number != 6) value->kind = kind_of_type(&type, &inner);
         }
         join(&wire, &type);
     }

@@ -56,8 +56,18 @@ typedef struct onnx_dim {
     const char *param;  // symbol; "" = none: any extent
 } onnx_dim;
 
+// The numbers stand in attributes "input_kinds" and "output_kinds" of @main.
+typedef enum onnx_value_kind {
+    ONNX_VALUE_TENSOR,  // or nothing is said
+    ONNX_VALUE_SEQUENCE,
+    ONNX_VALUE_OPTIONAL,           // of a tensor
+    ONNX_VALUE_OPTIONAL_SEQUENCE,  // of a sequence
+    ONNX_VALUE_OTHER,
+} onnx_value_kind;
+
 typedef struct onnx_value {
     const char *name;
+    onnx_value_kind kind;
     bool is_tensor;   // else a sequence, map, optional, sparse tensor or nothing
     bool has_type;    // not nothing
     int64_t element;  // TensorProto.DataType

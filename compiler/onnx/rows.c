@@ -1,7 +1,7 @@
 // The operators of ONNX's main domain that the importer knows, in alphabetical order: oldest opset
 // whose form it reads, builder, attributes of all versions. Attributes are "name:kind":
-//   i int, f float, s string, I ints, F floats, S strings, t tensor, p sparse tensor, g graph, d
-//   element type !name: must be there    -name: read by the builder, not copied to the operation
+//   i int, f float, s string, I ints, F floats, S strings, t tensor, p sparse tensor, g graph, T type,
+//   d element type !name: must be there    -name: read by the builder, not copied to the operation
 // Operators without a builder are known but not supported, for the reason given.
 //
 // Every version of an operator from its oldest form to that of opset ONNX_MAX_OPSET is read; what
@@ -52,7 +52,7 @@ static const onnx_row rows[] = {
     {"Col2Im", 18, NULL, "not implemented"},
     {"Compress", 9, onnx_build_compress, "axis:i"},
     {"Concat", 4, onnx_build_plain, "!axis:i"},
-    {"ConcatFromSequence", 11, NULL, "sequences are not supported"},
+    {"ConcatFromSequence", 11, onnx_build_plain, "!axis:i new_axis:i"},
     {"Constant", 1, onnx_build_constant, "-sparse_value:p -value:t -value_float:f -value_floats:F -value_int:i -value_ints:I -value_string:s -value_strings:S"},
     {"ConstantOfShape", 9, onnx_build_plain, "value:t"},
     {"Conv", 1, onnx_build_plain, "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"},
@@ -135,9 +135,9 @@ static const onnx_row rows[] = {
     {"NonZero", 9, onnx_build_plain, ""},
     {"Not", 1, onnx_build_plain, ""},
     {"OneHot", 9, onnx_build_plain, "axis:i"},
-    {"Optional", 15, NULL, "optional values are not supported"},
-    {"OptionalGetElement", 15, NULL, "optional values are not supported"},
-    {"OptionalHasElement", 15, NULL, "optional values are not supported"},
+    {"Optional", 15, onnx_build_optional, "-type:T"},
+    {"OptionalGetElement", 15, onnx_build_optional_get, ""},
+    {"OptionalHasElement", 15, onnx_build_plain, ""},
     {"Or", 1, onnx_build_arith, "-axis:i -broadcast:i"},
     {"PRelu", 6, onnx_build_prelu, ""},
     {"Pad", 2, onnx_build_pad, "mode:s -pads:I -value:f"},
@@ -172,18 +172,18 @@ static const onnx_row rows[] = {
     {"RotaryEmbedding", 23, NULL, "not implemented"},
     {"Round", 11, onnx_build_plain, ""},
     {"STFT", 17, onnx_build_plain, "onesided:i"},
-    {"Scan", 8, NULL, "not implemented; Loop is"},
+    {"Scan", 9, onnx_build_scan, "!body:g !num_scan_inputs:i -scan_input_axes:I -scan_input_directions:I -scan_output_axes:I -scan_output_directions:I"},
     {"Scatter", 9, onnx_build_scatter, "axis:i"},
     {"ScatterElements", 11, onnx_build_plain, "axis:i reduction:s"},
     {"ScatterND", 11, onnx_build_plain, "reduction:s"},
     {"Selu", 6, onnx_build_plain, "alpha:f gamma:f"},
-    {"SequenceAt", 11, NULL, "sequences are not supported"},
-    {"SequenceConstruct", 11, NULL, "sequences are not supported"},
-    {"SequenceEmpty", 11, NULL, "sequences are not supported"},
-    {"SequenceErase", 11, NULL, "sequences are not supported"},
-    {"SequenceInsert", 11, NULL, "sequences are not supported"},
-    {"SequenceLength", 11, NULL, "sequences are not supported"},
-    {"SequenceMap", 17, NULL, "sequences are not supported"},
+    {"SequenceAt", 11, onnx_build_plain, ""},
+    {"SequenceConstruct", 11, onnx_build_plain, ""},
+    {"SequenceEmpty", 11, onnx_build_sequence_empty, "-dtype:i"},
+    {"SequenceErase", 11, onnx_build_plain, ""},
+    {"SequenceInsert", 11, onnx_build_plain, ""},
+    {"SequenceLength", 11, onnx_build_plain, ""},
+    {"SequenceMap", 17, onnx_build_sequence_map, "!body:g"},
     {"Shape", 1, onnx_build_plain, "end:i start:i"},
     {"Shrink", 9, onnx_build_plain, "bias:f lambd:f"},
     {"Sigmoid", 6, onnx_build_plain, ""},
@@ -198,7 +198,7 @@ static const onnx_row rows[] = {
     {"Softsign", 1, onnx_build_plain, ""},
     {"SpaceToDepth", 1, onnx_build_plain, "!blocksize:i mode:s"},
     {"Split", 2, onnx_build_split, "axis:i -num_outputs:i -split:I"},
-    {"SplitToSequence", 11, NULL, "sequences are not supported"},
+    {"SplitToSequence", 11, onnx_build_plain, "axis:i keepdims:i"},
     {"Sqrt", 6, onnx_build_plain, ""},
     {"Squeeze", 1, onnx_build_squeeze, "-axes:I"},
     {"StringConcat", 20, NULL, "strings are not supported"},

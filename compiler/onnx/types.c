@@ -218,9 +218,10 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
                              berth_type_id *out_type) {
     int64_t dims[BERTH_MAX_RANK];
     *out_type = 0;
+    if (!value->is_tensor && value->kind != ONNX_VALUE_TENSOR && value->kind != ONNX_VALUE_OTHER)
+        return BERTH_OK;  // a sequence or an optional value: no type
     if (!value->is_tensor)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "%s: %s \"%s\" is not a tensor (a sequence, map or optional)",
+        return berth_status_make(BERTH_UNSUPPORTED, "%s: %s \"%s\" is no tensor, and no sequence",
                                  im->file, what, value->name);
     berth_dtype dtype = berth_dtype_from_onnx(value->element);
     if (dtype == BERTH_DTYPE_NONE)

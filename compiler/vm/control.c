@@ -268,6 +268,46 @@ static void emit_tuple_get(vm_emitter *e, berth_region_id region, const berth_op
     end_op(e, region, op);
 }
 
+// ---- sequences and optional values --------------------------------------------------------------
+
+// Operands in order, those left out as none; then numbers.
+static void emit_simple(vm_emitter *e, berth_region_id region, const berth_op *op,
+                        berth_vm_opcode opcode, uint32_t operand_count, const int64_t *numbers,
+                        uint32_t number_count) {
+    uint32_t sources[4] = {BERTH_VM_NONE, BERTH_VM_NONE, BERTH_VM_NONE, BERTH_VM_NONE};
+    for (uint32_t i = 0; i < operand_count && i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE) sources[i] = vm_source(e, op->inputs[i]);
+    vm_begin(e, opcode);
+    vm_word(e, vm_register_of(e, op->outputs[0]));
+    for (uint32_t i = 0; i < operand_count; ++i) vm_word(e, sources[i]);
+    for (uint32_t i = 0; i < number_count; ++i) vm_word(e, (uint32_t)(int32_t)numbers[i]);
+    vm_end(e);
+    end_op(e, region, op);
+}
+
+static berth_status emit_sequence_op(vm_emitter *e, berth_region_id region, const berth_op *op) {
+    int64_t axis = berth_attrs_int(e->module, &op->attrs, "axis", 0);
+    if (axis < -BERTH_MAX_RANK || axis > BERTH_MAX_RANK)
+        return refuse(e, op, "attribute axis is out of range");
+    int64_t join[2] = {axis, berth_attrs_int(e->module, &op->attrs, "new_axis", 0) == 1};
+    int64_t split[2] = {axis, berth_attrs_int(e->module, &op->attrs, "keepdims", 1) != 0};
+    switch (op->kind) {
+    case BERTH_OP_SEQUENCE_INSERT: emit_simple(e, region, op, BERTH_VM_INSERT, 3, NULL, 0); break;
+    case BERTH_OP_SEQUENCE_ERASE: emit_simple(e, region, op, BERTH_VM_ERASE, 2, NULL, 0); break;
+    case BERTH_OP_SEQUENCE_AT: emit_simple(e, region, op, BERTH_VM_AT, 2, NULL, 0); break;
+    case BERTH_OP_SEQUENCE_LENGTH: emit_simple(e, region, op, BERTH_VM_LENGTH, 1, NULL, 0); break;
+    case BERTH_OP_CONCAT_FROM_SEQUENCE:
+        emit_simple(e, region, op, BERTH_VM_JOIN, 1, join, 2);
+        break;
+    case BERTH_OP_SPLIT_TO_SEQUENCE: emit_simple(e, region, op, BERTH_VM_SPLIT, 2, split, 2); break;
+    case BERTH_OP_OPTIONAL_EMPTY: emit_simple(e, region, op, BERTH_VM_NOTHING, 0, NULL, 0); break;
+    case BERTH_OP_OPTIONAL_HAS_ELEMENT: emit_simple(e, region, op, BERTH_VM_HAS, 1, NULL, 0); break;
+    case BERTH_OP_OPTIONAL_GET_ELEMENT: emit_simple(e, region, op, BERTH_VM_GET, 1, NULL, 0); break;
+    default: return refuse(e, op, "the virtual machine does not run it");
+    }
+    return BERTH_OK;
+}
+
 static void emit_fail(vm_emitter *e, const berth_op *op) {
     const char *reason = berth_attrs_string(e->module, &op->attrs, "reason", "it is not supported");
     berth_vec_push(e->arena, &e->builder->messages, reason);
@@ -287,9 +327,10 @@ berth_status vm_emit_structure(vm_emitter *e, berth_region_id region, berth_op_i
         vm_move(e, vm_register_of(e, op->outputs[0]), vm_source(e, op->inputs[0]));
         end_op(e, region, op);
         return BERTH_OK;
+    case BERTH_OP_SEQUENCE_CONSTRUCT:
     case BERTH_OP_TUPLE: emit_sequence(e, region, op); return BERTH_OK;
     case BERTH_OP_TUPLE_GET: emit_tuple_get(e, region, op); return BERTH_OK;
     case BERTH_OP_NOT_IMPORTED: emit_fail(e, op); return BERTH_OK;
-    default: return refuse(e, op, "the virtual machine does not run it");
+    default: return emit_sequence_op(e, region, op);
     }
 }

@@ -263,7 +263,7 @@ static berth_status widen_carried(berth_infer *x, const berth_region *body, uint
         berth_type_id joined = join_types(x->module, param->type, result);
         if (joined == param->type) continue;
         param->type =
-            give_up
+            give_up && joined  // not of a sequence or an optional value
                 ? berth_type_tensor(x->module, berth_type_get(x->module, joined)->dtype, -1, NULL)
                 : joined;
         *out_stable = false;
@@ -316,6 +316,34 @@ berth_status berth_infer__loop(berth_infer *x) {
         }
         berth_infer__set_type(x, i, id);
     }
+    return BERTH_OK;
+}
+
+// ---- sequences and optional values: of unknown type ----
+
+berth_status berth_infer__sequence(berth_infer *x) {
+    berth_infer__set_type(x, 0, 0);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__any_tensor(berth_infer *x) {
+    set_all_unknown(x);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__sequence_length(berth_infer *x) {
+    berth_infer__set(x, 0, BERTH_DTYPE_I64, 0, NULL);
+    return BERTH_OK;
+}
+
+berth_status berth_infer__truth(berth_infer *x) {
+    berth_infer__set(x, 0, BERTH_DTYPE_BOOL, 0, NULL);
+    return BERTH_OK;
+}
+
+// What an optional value holds may be a sequence.
+berth_status berth_infer__optional_get(berth_infer *x) {
+    berth_infer__set_type(x, 0, x->graph->values.data[x->op->inputs[0]].type);
     return BERTH_OK;
 }
 
