@@ -25,6 +25,8 @@ typedef struct io_names {
     uint32_t input_count;
     const char **outputs;
     uint32_t output_count;
+    const int64_t *input_kinds;  // berth_value_kind; NULL = all tensors
+    const int64_t *output_kinds;
 } io_names;
 
 static void allocate_names(berth_arena *arena, io_names *names) {
@@ -54,12 +56,22 @@ static berth_dtype value_dtype(const berth_module *module, const berth_graph *gr
     return berth_type_get(module, graph->values.data[value].type)->dtype;
 }
 
+static const int64_t *kinds_of(const berth_module *module, const char *name, uint32_t count) {
+    uint32_t held = 0;
+    berth_func_id main = berth_module_find_function(module, "main");
+    const int64_t *kinds =
+        berth_attrs_ints(module, &module->functions.data[main].attrs, name, &held);
+    return held == count ? kinds : NULL;
+}
+
 static void module_names(const berth_module *module, berth_arena *arena, io_names *names) {
     const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
     const berth_region *root = &graph->regions.data[0];
     names->input_count = root->params.count;
     names->output_count = root->results.count;
     allocate_names(arena, names);
+    names->input_kinds = kinds_of(module, "input_kinds", names->input_count);
+    names->output_kinds = kinds_of(module, "output_kinds", names->output_count);
     for (uint32_t i = 0; i < root->params.count; ++i) {
         names->inputs[i] = berth_module_str(module, graph->values.data[root->params.data[i]].name);
         names->input_dtypes[i] = value_dtype(module, graph, root->params.data[i]);
@@ -84,22 +96,37 @@ static berth_status read_names(data_job *job, io_names *names) {
     return BERTH_OK;
 }
 
+// A tensor, or what else the kinds say.
+static berth_status read_value(berth_arena *arena, const char *path, const int64_t *kinds,
+                               uint32_t index, berth_test_value *values, berth_tensor *out_tensor) {
+    berth_value_kind kind = kinds ? (berth_value_kind)kinds[index] : BERTH_VALUE_TENSOR;
+    if (kind != BERTH_VALUE_TENSOR) return berth_value_file_read(arena, path, kind, &values[index]);
+    BERTH_TRY(berth_tensor_file_read(arena, path, out_tensor, NULL));
+    values[index] = (berth_test_value){.present = true, .items = out_tensor, .item_count = 1};
+    return BERTH_OK;
+}
+
 static berth_status read_data(void *user) {
     data_job *job = user;
     io_names names = {0};
     BERTH_TRY(read_names(job, &names));
     berth_input_binding *inputs =
         berth_arena_new_array(job->arena, berth_input_binding, names.input_count);
+    berth_test_value *input_values =
+        berth_arena_new_array(job->arena, berth_test_value, names.input_count + 1);
     for (uint32_t i = 0; i < names.input_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, i);
-        BERTH_TRY(berth_tensor_file_read(job->arena, path, &inputs[i].tensor, NULL));
-        read_as(&inputs[i].tensor, names.input_dtypes[i]);
         inputs[i].name = names.inputs[i];
+        BERTH_TRY(
+            read_value(job->arena, path, names.input_kinds, i, input_values, &inputs[i].tensor));
+        read_as(&inputs[i].tensor, names.input_dtypes[i]);
     }
     berth_tensor *outputs = berth_arena_new_array(job->arena, berth_tensor, names.output_count);
+    berth_test_value *output_values =
+        berth_arena_new_array(job->arena, berth_test_value, names.output_count + 1);
     for (uint32_t i = 0; i < names.output_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/output_%u.pb", job->folder, i);
-        BERTH_TRY(berth_tensor_file_read(job->arena, path, &outputs[i], NULL));
+        BERTH_TRY(read_value(job->arena, path, names.output_kinds, i, output_values, &outputs[i]));
         read_as(&outputs[i], names.output_dtypes[i]);
     }
     *job->data = (berth_test_data){.inputs = inputs,
@@ -107,6 +134,10 @@ static berth_status read_data(void *user) {
                                    .output_names = names.outputs,
                                    .outputs = outputs,
                                    .output_count = names.output_count};
+    if (names.input_kinds || names.output_kinds) {
+        job->data->input_values = input_values;
+        job->data->output_values = output_values;
+    }
     return BERTH_OK;
 }
 
@@ -237,7 +268,7 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
     *out_result = (berth_verify_result){.folder = folder};
     berth_test_data data;
     BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
-    if (berth_verify__wants_vm(options))
+    if (berth_verify__wants_vm(options) || data.input_values)
         return berth_verify__by_vm(arena, model_path, &data, options, out_result);
     bool needs_vm = false;
     berth_model_options model_options = options->model;

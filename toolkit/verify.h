@@ -5,6 +5,7 @@
 
 #include "toolkit/compare.h"
 #include "toolkit/model.h"
+#include "toolkit/value_file.h"
 
 // The content of one folder, with the names of the model's inputs and outputs.
 typedef struct berth_test_data {
@@ -14,6 +15,10 @@ typedef struct berth_test_data {
     const char *const *output_names;
     const berth_tensor *outputs;
     uint32_t output_count;
+    // Where some are no tensors, per input and per output (a tensor's kind is TENSOR and its value
+    // stands above); NULL: all are tensors.
+    const berth_test_value *input_values;
+    const berth_test_value *output_values;
 } berth_test_data;
 
 // Reads a folder for a model (ONNX or program file). Everything lives in `arena`.

@@ -29,28 +29,92 @@ typedef struct vm_job {
     uint32_t input_count, output_count;
 } vm_job;
 
+static berth_status bind_sequence(const berth_test_value *given, berth_vm_value **out) {
+    BERTH_TRY(berth_vm_value_sequence(berth_allocator_system(), out));
+    for (uint32_t i = 0; i < given->item_count; ++i) {
+        berth_vm_value *item = NULL;
+        BERTH_TRY(berth_vm_value_borrow(berth_allocator_system(), &given->items[i], &item));
+        berth_status status = berth_vm_value_insert(*out, i, item);
+        berth_vm_value_release(item);
+        BERTH_TRY(status);
+    }
+    return BERTH_OK;
+}
+
+// A reference in *out even after an error, where one was made.
+static berth_status bind_value(const berth_test_value *given, berth_vm_value **out) {
+    if (!given->present) return berth_vm_value_nothing(berth_allocator_system(), out);
+    if (given->kind == BERTH_VALUE_SEQUENCE || given->kind == BERTH_VALUE_OPTIONAL_SEQUENCE)
+        return bind_sequence(given, out);
+    return berth_vm_value_borrow(berth_allocator_system(), &given->items[0], out);
+}
+
 static berth_status bind_inputs(vm_job *job) {
     const berth_vm_program *program = berth_vm_session_program(job->session);
     for (uint32_t i = 0; i < job->input_count; ++i) {
-        const berth_tensor *given = NULL;
-        for (uint32_t k = 0; k < job->data->input_count; ++k)
-            if (strcmp(job->data->inputs[k].name, program->inputs[i].name) == 0)
-                given = &job->data->inputs[k].tensor;
-        if (!given)
+        uint32_t at = 0;
+        while (at < job->data->input_count &&
+               strcmp(job->data->inputs[at].name, program->inputs[i].name) != 0)
+            at++;
+        if (at == job->data->input_count)
             return berth_status_make(BERTH_NOT_FOUND, "there is no data for input \"%s\"",
                                      program->inputs[i].name);
-        BERTH_TRY(berth_vm_value_borrow(berth_allocator_system(), given, &job->inputs[i]));
+        berth_test_value tensor = {
+            .present = true, .items = &job->data->inputs[at].tensor, .item_count = 1};
+        BERTH_TRY(bind_value(job->data->input_values ? &job->data->input_values[at] : &tensor,
+                             &job->inputs[i]));
     }
     return BERTH_OK;
+}
+
+static berth_status different(const char *got, const char *expected) {
+    return berth_status_make(BERTH_INCOMPATIBLE, "the run gives %s, expected is %s", got, expected);
+}
+
+// The worst of the elements' comparisons stands for a sequence.
+static berth_status compare_items(const vm_job *job, const berth_vm_value *got,
+                                  const berth_test_value *expected, berth_comparison *out) {
+    for (uint32_t i = 0; i < expected->item_count; ++i) {
+        berth_comparison comparison;
+        BERTH_TRY(berth_compare(&got->items[i]->tensor, &expected->items[i], &job->options->compare,
+                                &comparison));
+        if (i == 0 || !comparison.pass ||
+            (out->pass && comparison.max_absolute_error > out->max_absolute_error))
+            *out = comparison;
+    }
+    out->pass |= expected->item_count == 0;
+    return BERTH_OK;
+}
+
+static berth_status compare_value(const vm_job *job, const berth_vm_value *got,
+                                  const berth_test_value *expected, berth_comparison *out) {
+    bool sequence =
+        expected->kind == BERTH_VALUE_SEQUENCE || expected->kind == BERTH_VALUE_OPTIONAL_SEQUENCE;
+    *out = (berth_comparison){.pass = false};
+    if (!expected->present || got->kind == BERTH_VM_VALUE_NOTHING) {
+        out->pass = !expected->present && got->kind == BERTH_VM_VALUE_NOTHING;
+        if (out->pass) return BERTH_OK;
+        return expected->present ? different("nothing", "a value")
+                                 : different("a value", "nothing");
+    }
+    if (!sequence && got->kind == BERTH_VM_VALUE_TENSOR)
+        return berth_compare(&got->tensor, &expected->items[0], &job->options->compare, out);
+    if (!sequence || got->kind != BERTH_VM_VALUE_SEQUENCE)
+        return sequence ? different("a tensor", "a sequence") : different("a sequence", "a tensor");
+    if (got->item_count != expected->item_count)
+        return berth_status_make(BERTH_INCOMPATIBLE,
+                                 "the run gives a sequence of %u elements, expected are %u",
+                                 got->item_count, expected->item_count);
+    return compare_items(job, got, expected, out);
 }
 
 static berth_status compare_output(vm_job *job, uint32_t i) {
     berth_verify_output *output = &job->result->outputs[i];
     output->name = job->data->output_names[i];
-    if (job->outputs[i]->kind != BERTH_VM_VALUE_TENSOR)
-        return berth_status_make(BERTH_UNSUPPORTED, "it is no tensor");
-    BERTH_TRY(berth_compare(&job->outputs[i]->tensor, &job->data->outputs[i],
-                            &job->options->compare, &output->comparison));
+    berth_test_value tensor = {.present = true, .items = &job->data->outputs[i], .item_count = 1};
+    const berth_test_value *expected =
+        job->data->output_values ? &job->data->output_values[i] : &tensor;
+    BERTH_TRY(compare_value(job, job->outputs[i], expected, &output->comparison));
     job->result->pass &= output->comparison.pass;
     return BERTH_OK;
 }
