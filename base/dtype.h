@@ -2,12 +2,13 @@
 #ifndef BERTH_BASE_DTYPE_H_
 #define BERTH_BASE_DTYPE_H_
 
+#include <berth/tensor.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// One row per type: enum suffix, text name, size in bytes, class (f = float, i = signed, u =
-// unsigned, b = bool).
+// One row per type of <berth/tensor.h>: enum suffix, text name, size in bytes, class (f = float, i =
+// signed, u = unsigned, b = bool).
 #define BERTH_DTYPES(X)                                                                            \
     X(F32, "f32", 4, 'f')                                                                          \
     X(F64, "f64", 8, 'f')                                                                          \
@@ -23,17 +24,9 @@
     X(U64, "u64", 8, 'u')                                                                          \
     X(BOOL, "bool", 1, 'b')
 
-typedef enum berth_dtype {
-    BERTH_DTYPE_NONE = 0,
-#define BERTH_DTYPE_ENUM_(suffix, name, size, class_) BERTH_DTYPE_##suffix,
-    BERTH_DTYPES(BERTH_DTYPE_ENUM_)
-#undef BERTH_DTYPE_ENUM_
-        BERTH_DTYPE_COUNT
-} berth_dtype;
+// All values are below it.
+#define BERTH_DTYPE_COUNT (BERTH_DTYPE_BOOL + 1)
 
-size_t berth_dtype_size_bytes(berth_dtype dtype);     // 0 for NONE
-const char *berth_dtype_name(berth_dtype dtype);      // "f32"; "none"
-berth_dtype berth_dtype_from_name(const char *name);  // NONE when unknown
 bool berth_dtype_is_float(berth_dtype dtype);
 bool berth_dtype_is_integer(berth_dtype dtype);  // signed or unsigned, not bool
 bool berth_dtype_is_signed(berth_dtype dtype);   // float or signed integer

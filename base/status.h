@@ -1,9 +1,7 @@
 // Status: how every fallible call of Berth reports what went wrong.
 //
-// A berth_status is a pointer: NULL is success, anything else is a record with a code, a message
-// for people, and the source position that made it. Whoever receives a status owns it: pass it on,
-// or free it with berth_status_free. Out-of-memory is a static record, so that reporting it
-// allocates nothing.
+// The type, its codes and what callers do with it are public (<berth/status.h>); here is how one is
+// made and passed on. Out-of-memory is a static record, so that reporting it allocates nothing.
 //
 //   berth_status load(const char *path) {
 //       if (!path) return berth_status_make(BERTH_INVALID_ARGUMENT, "path is missing");
@@ -13,32 +11,10 @@
 #ifndef BERTH_BASE_STATUS_H_
 #define BERTH_BASE_STATUS_H_
 
+#include <berth/status.h>
 #include <stdarg.h>
 #include <stdbool.h>
 
-typedef enum berth_code {
-    BERTH_CODE_OK = 0,
-    BERTH_INVALID_ARGUMENT,     // the caller or the user gave something wrong (bad flag, bad file
-                                // content)
-    BERTH_NOT_FOUND,            // a file, name, tag or device that does not exist
-    BERTH_ALREADY_EXISTS,       // a name given twice
-    BERTH_OUT_OF_RANGE,         // an offset, index or size beyond its limit
-    BERTH_OUT_OF_MEMORY,        // an allocator, pool or device said no
-    BERTH_UNSUPPORTED,          // understood, but not (yet) possible here
-    BERTH_UNAVAILABLE,          // a device, driver or library is missing or lost
-    BERTH_INCOMPATIBLE,         // two things that do not fit each other (types, memories, versions)
-    BERTH_FAILED_PRECONDITION,  // the call came in the wrong state
-    BERTH_DEADLINE_EXCEEDED,    // a wait ran out of time
-    BERTH_CANCELLED,            // somebody asked for it to stop
-    BERTH_IO,                   // the operating system failed to read or write
-    BERTH_INTERNAL,             // a bug in Berth; the message asks for a report
-} berth_code;
-
-typedef struct berth_status_record berth_status_record;
-typedef const berth_status_record *berth_status;
-
-#define BERTH_OK ((berth_status)0)
-#define BERTH_MUST_USE __attribute__((warn_unused_result))
 #define BERTH_PRINTF(format_index, first_argument)                                                 \
     __attribute__((format(printf, format_index, first_argument)))
 
@@ -62,15 +38,8 @@ BERTH_MUST_USE berth_status berth_status_prefix(berth_status status, const char 
 // receivers).
 BERTH_MUST_USE berth_status berth_status_clone(berth_status status);
 
-berth_code berth_status_code(berth_status status);  // BERTH_CODE_OK for NULL
-const char *
-berth_status_message(berth_status status);           // "" for NULL; valid until the status is freed
 const char *berth_status_file(berth_status status);  // source file that made it
 int berth_status_line(berth_status status);
-const char *berth_code_name(berth_code code);  // "NOT_FOUND"
-
-// Frees a status; NULL and the static record are fine.
-void berth_status_free(berth_status status);
 
 // Drops a status on purpose (clean-up paths where an earlier failure matters more).
 #define berth_status_ignore(expression) berth_status_free(expression)

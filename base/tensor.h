@@ -1,9 +1,8 @@
-// A host tensor: element type, shape, and dense row-major data in host memory. A plain value:
-// copying the struct shares the data, whose owner is whoever made it (an arena, a file mapping, the
-// caller).
+// Host tensors (<berth/tensor.h>): checks, memory in arenas, elements, texts.
 #ifndef BERTH_BASE_TENSOR_H_
 #define BERTH_BASE_TENSOR_H_
 
+#include <berth/tensor.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,18 +10,8 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
-#define BERTH_MAX_RANK 8
-
-typedef struct berth_tensor {
-    berth_dtype dtype;
-    int rank;                      // 0 = scalar
-    int64_t dims[BERTH_MAX_RANK];  // elements per dimension, >= 0
-    void *data;                    // berth_tensor_size_bytes bytes; NULL when there are none
-} berth_tensor;
-
 // Product of dims; 1 for a scalar. The dims must have been checked (berth_shape_size_bytes).
 int64_t berth_tensor_element_count(const berth_tensor *tensor);
-size_t berth_tensor_size_bytes(const berth_tensor *tensor);
 bool berth_tensor_same_shape(const berth_tensor *a, const berth_tensor *b);
 
 // Element count and bytes with overflow and sign checks. Errors: OUT_OF_RANGE (negative dim,

@@ -3,7 +3,7 @@
 add_library(berth_flags INTERFACE)
 target_include_directories(berth_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/berth>)
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/berth-internal>)
 target_compile_definitions(berth_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
 set(berth_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
   -Wcast-qual -Wformat=2 -Werror -fno-strict-aliasing)
@@ -33,7 +33,7 @@ function(berth_component name)
   endif()
   target_link_libraries(berth_${name} ${scope} berth_flags ${arg_LINK})
   install(TARGETS berth_${name} EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth-internal
           FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
   foreach(dependency ${arg_DEPENDS})
     target_link_libraries(berth_${name} ${scope} berth_${dependency})
@@ -47,6 +47,23 @@ function(berth_link_whole target)
       "LINKER:--whole-archive,$<TARGET_FILE:${library}>,--no-whole-archive")
     add_dependencies(${target} ${library})
   endforeach()
+endfunction()
+
+# berth_shared_library(NAME EXPORT name OUTPUT file WHOLE component... SOURCES files...)
+# lib<file>.so from whole components and the files of api/, with the symbols that api/<file>.map lists (docs/embedding.md).
+function(berth_shared_library name)
+  cmake_parse_arguments(arg "" "EXPORT;OUTPUT" "WHOLE;SOURCES;LINK" ${ARGN})
+  add_library(${name} SHARED ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:berth_flags> ${arg_LINK})
+  target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  berth_link_whole(${name} ${arg_WHOLE})
+  set(map ${CMAKE_SOURCE_DIR}/api/${arg_OUTPUT}.map)
+  target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} EXPORT_NAME ${arg_EXPORT} LINK_DEPENDS ${map}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  install(TARGETS ${name} EXPORT berth LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # berth_driver_library(NAME files...): a module that BERTH_DRIVER_LIBRARY makes a driver. What it takes from base

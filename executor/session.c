@@ -53,6 +53,10 @@ void berth_session_close(berth_session *session) {
     berth_free(session->allocator, session, sizeof(*session));
 }
 
+const berth_program *berth_session_program(const berth_session *session) {
+    return session->program;
+}
+
 // ---- inputs and outputs ----
 
 const berth_tensor *berth_session_input(const berth_session *session, uint32_t index) {
@@ -107,8 +111,8 @@ berth_status berth_session_find_output(const berth_session *session, const char 
                    out_index);
 }
 
-static berth_status check_same(const char *what, const char *name, const berth_tensor *expected,
-                               const berth_tensor *given) {
+berth_status berth_executor__check_same(const char *what, const char *name,
+                                        const berth_tensor *expected, const berth_tensor *given) {
     berth_status status = berth_tensor_check(given);
     if (status) return berth_status_prefix(status, "%s \"%s\"", what, name);
     if (expected->dtype == given->dtype && berth_tensor_same_shape(expected, given))
@@ -125,7 +129,7 @@ berth_status berth_session_set_input(berth_session *session, const char *name,
     uint32_t index = 0;
     BERTH_TRY(berth_session_find_input(session, name, &index));
     const berth_tensor *input = &session->inputs[index];
-    BERTH_TRY(check_same("input", name, input, value));
+    BERTH_TRY(berth_executor__check_same("input", name, input, value));
     size_t size_bytes = berth_tensor_size_bytes(input);
     if (size_bytes) memcpy(input->data, value->data, size_bytes);
     return BERTH_OK;
@@ -136,7 +140,7 @@ berth_status berth_session_get_output(const berth_session *session, const char *
     uint32_t index = 0;
     BERTH_TRY(berth_session_find_output(session, name, &index));
     const berth_tensor *output = &session->outputs[index];
-    BERTH_TRY(check_same("output", name, output, value));
+    BERTH_TRY(berth_executor__check_same("output", name, output, value));
     size_t size_bytes = berth_tensor_size_bytes(output);
     if (size_bytes) memcpy(value->data, output->data, size_bytes);
     return BERTH_OK;

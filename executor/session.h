@@ -55,6 +55,8 @@ BERTH_MUST_USE berth_status berth_session_open(berth_allocator allocator,
 // Waits for running work, then frees everything. NULL is fine.
 void berth_session_close(berth_session *session);
 
+const berth_program *berth_session_program(const berth_session *session);  // that it was opened for
+
 // ---- inputs and outputs ----
 
 // The host memory of an input or output, in the program's order; NULL when there is no such index.
@@ -87,6 +89,15 @@ BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *sessio
 //           to end, what has not begun is dropped); CANCELLED. The session can run again
 //           afterwards.
 BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t timeout_ns);
+
+// Runs once on buffers of the caller, in the program's order: each is copied in or out, unless it is
+// the session's own (berth_session_input, berth_session_output). All are looked at before the run.
+//   errors: INVALID_ARGUMENT not as many as the program has; INCOMPATIBLE element type or shape; those
+//           of berth_session_run
+BERTH_MUST_USE berth_status berth_session_run_with(berth_session *session,
+                                                   const berth_tensor *inputs, uint32_t input_count,
+                                                   const berth_tensor *outputs,
+                                                   uint32_t output_count, int64_t timeout_ns);
 
 // Makes a run under way on another thread end with CANCELLED; when none is, the next one. Batches
 // of steps that have begun still end. Thread-safe.

@@ -91,6 +91,11 @@ BERTH_MUST_USE berth_status berth_executor__open_queues(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__allocate(berth_session *session);
 BERTH_MUST_USE berth_status berth_executor__load_code(berth_session *session);
 
+// session.c. Errors: INCOMPATIBLE, INVALID_ARGUMENT (no tensor); `what` is "input" or "output".
+BERTH_MUST_USE berth_status berth_executor__check_same(const char *what, const char *name,
+                                                       const berth_tensor *expected,
+                                                       const berth_tensor *given);
+
 // memory.c. What a pool was planned for does for a memory of the device. Errors: INCOMPATIBLE.
 BERTH_MUST_USE berth_status berth_executor__check_alignment(const berth_program_pool *pool,
                                                             const berth_device *device,

@@ -166,6 +166,24 @@ static berth_status open_program(berth_model *model, const char *path,
                              path, difference);
 }
 
+// Where a model comes from: a file, or (`data` not NULL) ONNX in memory.
+typedef struct model_source {
+    const char *path;  // or what messages call it
+    const void *data;
+    size_t size_bytes;
+    const char *folder;  // of external data; NULL = none
+} model_source;
+
+static berth_status read_module(berth_model *model, const model_source *source,
+                                const berth_model_options *options) {
+    if (source->data)
+        return berth_onnx_import_memory(model->arena, source->data, source->size_bytes,
+                                        source->path, source->folder, &options->import,
+                                        &model->module);
+    return berth_module_load(model->arena, source->path, &options->import, model->target,
+                             &model->module);
+}
+
 static bool places_by_search(const berth_compile_options *options) {
     return options->strategy && strcmp(options->strategy, "default") != 0;
 }
@@ -174,7 +192,7 @@ static bool places_by_search(const berth_compile_options *options) {
 // the model is placed again with so much less room for constants there, and then, device by device,
 // with nothing there that could be elsewhere. The error of the first try is reported where that
 // does not help.
-static berth_status compile_model(berth_model *model, const char *path,
+static berth_status compile_model(berth_model *model, const model_source *source,
                                   const berth_model_options *options) {
     enum { room_attempts = 2 };
     uint64_t reserve_bytes[BERTH_TARGET_MAX_DEVICES] = {0};
@@ -187,8 +205,7 @@ static berth_status compile_model(berth_model *model, const char *path,
     }
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
-        berth_status status =
-            berth_module_load(model->arena, path, &options->import, model->target, &model->module);
+        berth_status status = read_module(model, source, options);
         if (!status) status = berth_compile(model->module, &compile, &model->compiled);
         if (!status) {
             berth_status_free(first);
@@ -227,24 +244,26 @@ static bool needs_vm(const berth_model *model, berth_status status) {
     return berth_vm_is_needed(model->module, main);
 }
 
-static berth_status load(berth_model *model, const char *path, const berth_model_options *options) {
-    if (berth_program_file_is(path)) return open_program(model, path, options);
+static berth_status load(berth_model *model, const model_source *source,
+                         const berth_model_options *options) {
+    const char *target = options->target;
+    if (!source->data && berth_program_file_is(source->path))
+        return open_program(model, source->path, options);
     if (options->required_key)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is no program file, and only these are signed: build it "
                                  "with a key first",
-                                 path);
-    const char *target = NULL;
-    BERTH_TRY(target_of_module(model, path, options, &target));
+                                 source->path);
+    if (!source->data) BERTH_TRY(target_of_module(model, source->path, options, &target));
     BERTH_TRY(parse_target(model, target, options));
-    berth_status status = compile_model(model, path, options);
+    berth_status status = compile_model(model, source, options);
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
     BERTH_TRY(status);
     model->program = model->compiled.program;
     return BERTH_OK;
 }
 
-berth_status berth_model_load(const char *path, const berth_model_options *options,
+static berth_status load_from(const model_source *source, const berth_model_options *options,
                               berth_model **out_model) {
     *out_model = NULL;
     if (options->needs_vm) *options->needs_vm = false;
@@ -256,12 +275,24 @@ berth_status berth_model_load(const char *path, const berth_model_options *optio
         return berth_status_oom();
     }
     model->arena = arena;
-    berth_status status = load(model, path, options);
+    berth_status status = load(model, source, options);
     if (status)
         berth_model_destroy(model);
     else
         *out_model = model;
     return status;
+}
+
+berth_status berth_model_load(const char *path, const berth_model_options *options,
+                              berth_model **out_model) {
+    return load_from(&(model_source){.path = path}, options, out_model);
+}
+
+berth_status berth_model_load_memory(const void *data, size_t size_bytes, const char *name,
+                                     const char *folder, const berth_model_options *options,
+                                     berth_model **out_model) {
+    const model_source source = {name, data, size_bytes, folder};
+    return load_from(&source, options, out_model);
 }
 
 void berth_model_destroy(berth_model *model) {

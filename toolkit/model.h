@@ -35,6 +35,13 @@ typedef struct berth_model_options {
 // those of import, target, compile and program files.
 BERTH_MUST_USE berth_status berth_model_load(const char *path, const berth_model_options *options,
                                              berth_model **out_model);
+// The same of an ONNX model in memory that outlives *out_model and what uses its program.
+//   name:   for messages
+//   folder: where external data is looked up; NULL = there is none
+BERTH_MUST_USE berth_status berth_model_load_memory(const void *data, size_t size_bytes,
+                                                    const char *name, const char *folder,
+                                                    const berth_model_options *options,
+                                                    berth_model **out_model);
 void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine
 
 const berth_program *berth_model_program(const berth_model *model);       // NULL when stopped early

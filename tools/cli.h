@@ -9,10 +9,10 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include <berth/version.h>
+
 #include "base/interrupt.h"
 #include "toolkit/model.h"
-
-#define BERTH_VERSION "0.1.0"
 
 typedef struct berth_cli_strings {
     const char **data;  // NULL-terminated

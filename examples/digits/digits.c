@@ -3,7 +3,9 @@
 // why, and memory and time per device.
 //   digits [TARGET [PIN]] (default: "cpu,opencl" "op:Conv=opencl:0"), from the folder
 //   examples/digits or with BERTH_DIGITS_FOLDER defined when it is built.
-#include <berth/berth.h>
+#include "executor/session.h"
+#include "toolkit/model.h"
+#include "toolkit/tensor_file.h"
 #include <stdio.h>
 #include <string.h>
 

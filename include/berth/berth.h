@@ -1,36 +1,27 @@
-// Berth's C API in one include: load a model for a target, open it, run it. See
-// examples/run_model.c.
+// Berth's C API in one include (docs/embedding.md, examples/run_model.c).
 //
-//   berth_status        base/status.h       every fallible call returns one; NULL = success
-//   berth_tensor        base/tensor.h       element type, shape, data
-//   berth_model         toolkit/model.h     a model or module compiled for a target, or a program
-//   berth_session       executor/session.h  a program opened on this machine's devices
-//   tensor files        toolkit/tensor_file.h
+//   version.h   which version this is
+//   status.h    what every fallible call returns; NULL = success
+//   tensor.h    element type, shape, data
+//   device.h    the devices of this machine
+//   program.h   a compiled model: from a file, from memory, or from the compiler
+//   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
+//   model.h     what a model takes and gives    (libberth-compiler)
+//   compile.h   a model and a target -> program (libberth-compiler)
+//
+// Programs that only run need libberth; what model.h and compile.h declare is in libberth-compiler.
+// Functions and types of these headers keep their names and meaning; internal headers, which lie
+// elsewhere (docs/embedding.md), do not.
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
-// C++ programs may include this header too. What it includes of the standard libraries is named
-// here, because nothing of those belongs inside extern "C".
-#ifdef __cplusplus
-#include <atomic>
-#endif
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#include "base/status.h"
-#include "base/tensor.h"
-#include "executor/session.h"
-#include "toolkit/model.h"
-#include "toolkit/tensor_file.h"
-
-#ifdef __cplusplus
-}
-#endif
+#include <berth/compile.h>
+#include <berth/device.h>
+#include <berth/model.h>
+#include <berth/program.h>
+#include <berth/session.h>
+#include <berth/status.h>
+#include <berth/tensor.h>
+#include <berth/version.h>
 
 #endif  // BERTH_BERTH_H_

@@ -1,0 +1,323 @@
+// The public compiler (<berth/compile.h>).
+#include <berth/compile.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/run/program.h"
+#include "base/str.h"
+#include "toolkit/model.h"
+
+typedef enum option_name {
+    OPTION_TARGET,
+    OPTION_HOST,
+    OPTION_STRATEGY,
+    OPTION_OBJECTIVE,
+    OPTION_CACHE_FOLDER,
+    OPTION_C_COMPILER,
+    OPTION_SEARCH_PATH,
+    OPTION_TEMPORARY_FOLDER,
+    OPTION_JOBS,
+    OPTION_COUNT
+} option_name;
+
+static const char *const option_names[OPTION_COUNT + 1] = {
+    "target",     "host",        "strategy",         "objective", "cache_folder",
+    "c_compiler", "search_path", "temporary_folder", "jobs",      NULL};
+
+struct berth_compiler {
+    berth_arena *arena;
+    const char *options[OPTION_COUNT];
+    uint32_t jobs;
+    BERTH_VEC(const char *) pins;  // NULL-terminated while compiling
+    BERTH_VEC(berth_dim_binding) dims;
+    BERTH_VEC(berth_input_binding) inputs;
+    berth_progress_callback progress;
+    void *progress_user;
+    berth_message_callback message;
+    void *message_user;
+    atomic_bool cancelled;
+};
+
+berth_status berth_compiler_create(berth_compiler **out_compiler) {
+    *out_compiler = NULL;
+    berth_compiler *compiler = berth_calloc(berth_allocator_system(), 1, sizeof(*compiler));
+    if (!compiler) return berth_status_oom();
+    berth_status status = berth_arena_create(berth_allocator_system(), &compiler->arena);
+    if (status)
+        berth_compiler_destroy(compiler);
+    else
+        *out_compiler = compiler;
+    return status;
+}
+
+void berth_compiler_destroy(berth_compiler *compiler) {
+    if (!compiler) return;
+    berth_arena_destroy(compiler->arena);
+    berth_free(berth_allocator_system(), compiler, sizeof(*compiler));
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+typedef struct text_job {
+    berth_compiler *compiler;
+    const char *name;
+    const char *value;
+    int64_t extent;
+    const berth_tensor *tensor;
+    bool constant;
+} text_job;
+
+static berth_status unknown_option(berth_compiler *compiler, const char *name) {
+    berth_strbuf names = berth_strbuf_make(compiler->arena);
+    for (int i = 0; i < OPTION_COUNT; ++i)
+        berth_strbuf_addf(&names, "%s%s", i ? ", " : "", option_names[i]);
+    const char *closest = berth_closest(name, option_names);
+    return berth_status_make(BERTH_NOT_FOUND,
+                             "the compiler has no option \"%s\"%s%s%s; its options are: %s", name,
+                             closest ? "; did you mean \"" : "", closest ? closest : "",
+                             closest ? "\"?" : "", berth_strbuf_text(&names));
+}
+
+static berth_status take_jobs(berth_compiler *compiler, const char *value) {
+    enum { most_jobs = 1024 };
+    char *end = NULL;
+    unsigned long number = value ? strtoul(value, &end, 10) : 0;
+    if (value && (*value < '0' || *value > '9' || *end || number == 0 || number > most_jobs))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "option jobs takes a number from 1 to %d, not \"%s\"", most_jobs,
+                                 value);
+    compiler->jobs = (uint32_t)number;
+    return BERTH_OK;
+}
+
+static berth_status check_objective(const char *value) {
+    static const char *const names[] = {"latency", "throughput", "memory"};
+    for (size_t i = 0; value && i < sizeof(names) / sizeof(names[0]); ++i)
+        if (strcmp(value, names[i]) == 0) return BERTH_OK;
+    if (!value) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "option objective takes latency, throughput or memory, not \"%s\"",
+                             value);
+}
+
+static berth_status set_option(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    int option = 0;
+    while (option < OPTION_COUNT && strcmp(option_names[option], job->name) != 0) ++option;
+    if (option == OPTION_COUNT) return unknown_option(compiler, job->name);
+    if (option == OPTION_JOBS) return take_jobs(compiler, job->value);
+    if (option == OPTION_OBJECTIVE) BERTH_TRY(check_objective(job->value));
+    compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_set(berth_compiler *compiler, const char *option, const char *value) {
+    text_job job = {.compiler = compiler, .name = option, .value = value};
+    return berth_arena_try(compiler->arena, set_option, &job);
+}
+
+static berth_status add_pin(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_vec_push(compiler->arena, &compiler->pins,
+                   berth_arena_strdup(compiler->arena, job->value));
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_add_pin(berth_compiler *compiler, const char *pin) {
+    text_job job = {.compiler = compiler, .value = pin};
+    return berth_arena_try(compiler->arena, add_pin, &job);
+}
+
+static berth_status set_dim(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    for (uint32_t i = 0; i < compiler->dims.count; ++i) {
+        if (strcmp(compiler->dims.data[i].name, job->name) != 0) continue;
+        compiler->dims.data[i].extent = job->extent;
+        return BERTH_OK;
+    }
+    const char *name = berth_arena_strdup(compiler->arena, job->name);
+    berth_vec_push(compiler->arena, &compiler->dims, (berth_dim_binding){name, job->extent});
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_set_dim(berth_compiler *compiler, const char *name, int64_t extent) {
+    if (extent < 0)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "dimension %s cannot be %lld", name,
+                                 (long long)extent);
+    text_job job = {.compiler = compiler, .name = name, .extent = extent};
+    return berth_arena_try(compiler->arena, set_dim, &job);
+}
+
+static berth_status set_input(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_input_binding binding = {.tensor = *job->tensor, .as_constant = job->constant};
+    binding.tensor.data = NULL;
+    if (job->constant) {
+        binding.tensor = berth_tensor_create_unset(compiler->arena, job->tensor->dtype,
+                                                   job->tensor->rank, job->tensor->dims);
+        size_t size_bytes = berth_tensor_size_bytes(job->tensor);
+        if (size_bytes) memcpy(binding.tensor.data, job->tensor->data, size_bytes);
+    }
+    uint32_t at = 0;
+    while (at < compiler->inputs.count && strcmp(compiler->inputs.data[at].name, job->name) != 0)
+        ++at;
+    binding.name = berth_arena_strdup(compiler->arena, job->name);
+    if (at == compiler->inputs.count)
+        berth_vec_push(compiler->arena, &compiler->inputs, binding);
+    else
+        compiler->inputs.data[at] = binding;
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_set_input(berth_compiler *compiler, const char *name,
+                                      const berth_tensor *value, int constant) {
+    berth_status status = BERTH_OK;
+    if (constant)
+        status = berth_tensor_check(value);
+    else
+        status = berth_shape_size_bytes(value->dtype, value->rank, value->dims, NULL, NULL);
+    if (status) return berth_status_prefix(status, "input \"%s\"", name);
+    text_job job = {.compiler = compiler, .name = name, .tensor = value, .constant = constant != 0};
+    return berth_arena_try(compiler->arena, set_input, &job);
+}
+
+void berth_compiler_on_progress(berth_compiler *compiler, berth_progress_callback callback,
+                                void *user) {
+    compiler->progress = callback;
+    compiler->progress_user = user;
+}
+
+void berth_compiler_on_message(berth_compiler *compiler, berth_message_callback callback,
+                               void *user) {
+    compiler->message = callback;
+    compiler->message_user = user;
+}
+
+void berth_compiler_cancel(berth_compiler *compiler) {
+    atomic_store(&compiler->cancelled, true);
+}
+
+// ---- compiling ----------------------------------------------------------------------------------
+
+static void write_message(void *state, berth_log_level level, const char *message) {
+    const berth_compiler *compiler = state;
+    if (compiler->message && level != BERTH_LOG_DEBUG)
+        compiler->message(compiler->message_user, message);
+}
+
+static bool is_cancelled(void *state) {
+    return atomic_load(&((berth_compiler *)state)->cancelled);
+}
+
+static berth_status end_pins(void *user) {
+    berth_compiler *compiler = user;
+    berth_vec_push(compiler->arena, &compiler->pins, NULL);
+    compiler->pins.count--;
+    return BERTH_OK;
+}
+
+static berth_model_options model_options(berth_compiler *compiler) {
+    const char *const *options = compiler->options;
+    const berth_log log = {write_message, compiler};
+    return (berth_model_options){
+        .target = options[OPTION_TARGET],
+        .target_options = {.host = options[OPTION_HOST], .pins = compiler->pins.data, .log = log},
+        .import = {.dims = compiler->dims.data,
+                   .dim_count = compiler->dims.count,
+                   .inputs = compiler->inputs.data,
+                   .input_count = compiler->inputs.count,
+                   .log = log},
+        .compile = {.strategy = options[OPTION_STRATEGY],
+                    .objective = options[OPTION_OBJECTIVE],
+                    .cache_folder = options[OPTION_CACHE_FOLDER],
+                    .c_compiler = options[OPTION_C_COMPILER],
+                    .search_path = options[OPTION_SEARCH_PATH],
+                    .temporary_folder = options[OPTION_TEMPORARY_FOLDER],
+                    .jobs = compiler->jobs,
+                    .log = log,
+                    .progress = compiler->progress,
+                    .progress_user = compiler->progress_user,
+                    .interrupt = {.pending = is_cancelled, .state = compiler}}};
+}
+
+// A compiled model, and the copy of what it was read from; NULL = a file.
+typedef struct source {
+    berth_model *model;
+    berth_arena *arena;  // of this struct and the data
+    void *data;
+    size_t size_bytes;
+} source;
+
+static void destroy_source(void *owner) {
+    source *held = owner;
+    berth_model_destroy(held->model);
+    berth_arena_destroy(held->arena);
+}
+
+typedef struct copy_job {
+    berth_arena *arena;
+    const void *data;
+    size_t size_bytes;
+    source *source;
+} copy_job;
+
+static berth_status make_source(void *user) {
+    enum { alignment_bytes = 128 };
+    copy_job *job = user;
+    job->source = berth_arena_new(job->arena, source);
+    job->source->arena = job->arena;
+    if (!job->data) return BERTH_OK;
+    job->source->size_bytes = job->size_bytes;
+    job->source->data = berth_arena_alloc_unset(job->arena, job->size_bytes + 1, alignment_bytes);
+    memcpy(job->source->data, job->data, job->size_bytes);
+    return BERTH_OK;
+}
+
+static berth_status compile_source(berth_compiler *compiler, source *from, const char *path,
+                                   const char *folder) {
+    const berth_model_options options = model_options(compiler);
+    if (atomic_load(&compiler->cancelled))
+        return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
+    if (from->data)
+        return berth_model_load_memory(from->data, from->size_bytes, "the model in memory", folder,
+                                       &options, &from->model);
+    return berth_model_load(path, &options, &from->model);
+}
+
+// `path`, or `data`.
+static berth_status compile(berth_compiler *compiler, const char *path, const void *data,
+                            size_t size_bytes, const char *folder, berth_program **out_program) {
+    *out_program = NULL;
+    copy_job job = {.data = data, .size_bytes = size_bytes};
+    BERTH_TRY(berth_arena_try(compiler->arena, end_pins, compiler));
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
+    berth_status status = berth_arena_try(job.arena, make_source, &job);
+    if (status) {
+        berth_arena_destroy(job.arena);
+        return status;
+    }
+    status = compile_source(compiler, job.source, path, folder);
+    atomic_store(&compiler->cancelled, false);
+    if (!status)
+        return berth_api__program_adopt(berth_model_program(job.source->model), destroy_source,
+                                        job.source, out_program);
+    destroy_source(job.source);
+    return status;
+}
+
+berth_status berth_compiler_compile_file(berth_compiler *compiler, const char *path,
+                                         berth_program **out_program) {
+    return compile(compiler, path, NULL, 0, NULL, out_program);
+}
+
+berth_status berth_compiler_compile_memory(berth_compiler *compiler, const void *data,
+                                           size_t size_bytes, const char *folder,
+                                           berth_program **out_program) {
+    static const char empty[1] = "";
+    return compile(compiler, NULL, data ? data : empty, size_bytes, folder, out_program);
+}

@@ -1,0 +1,124 @@
+// What a model takes and gives (<berth/model.h>).
+#include <berth/model.h>
+
+#include "base/str.h"
+#include "ir/dim.h"
+#include "ir/graph.h"
+#include "toolkit/module_file.h"
+
+struct berth_model_info {
+    berth_arena *arena;  // of this struct
+    berth_value_info *inputs;
+    uint32_t input_count;
+    berth_value_info *outputs;
+    uint32_t output_count;
+};
+
+typedef struct info_job {
+    berth_arena *arena;
+    const berth_module *module;
+    berth_model_info *info;
+} info_job;
+
+static berth_dim_info dim_info(const info_job *job, int64_t dim) {
+    if (dim == BERTH_DIM_UNKNOWN) return (berth_dim_info){-1, NULL};
+    if (!berth_dim_is_symbol(dim)) return (berth_dim_info){dim, NULL};
+    berth_strbuf text = berth_strbuf_make(job->arena);
+    berth_dim_print(job->module, dim, &text);
+    return (berth_dim_info){-1, berth_strbuf_text(&text)};
+}
+
+static berth_value_info value_info(const info_job *job, const berth_value *value) {
+    const berth_type *type = berth_type_get(job->module, value->type);
+    berth_value_info info = {
+        .name = berth_arena_strdup(job->arena, berth_module_str(job->module, value->name)),
+        .dtype = type->dtype,
+        .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1};
+    if (info.rank <= 0) return info;
+    berth_dim_info *dims = berth_arena_new_array(job->arena, berth_dim_info, info.rank);
+    for (int d = 0; d < info.rank; ++d) dims[d] = dim_info(job, type->dims[d]);
+    info.dims = dims;
+    return info;
+}
+
+static berth_status make_info(void *user) {
+    info_job *job = user;
+    berth_func_id main = berth_module_find_function(job->module, "main");
+    if (main == BERTH_NONE)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the module has no function @main");
+    const berth_graph *graph = berth_graph_get(job->module, main);
+    const berth_region *root = &graph->regions.data[0];
+    const berth_attr *names = berth_attrs_find(
+        job->module, &berth_module_function(job->module, main)->attrs, "output_names");
+    berth_model_info *info = job->info = berth_arena_new(job->arena, berth_model_info);
+    info->arena = job->arena;
+    info->inputs = berth_arena_new_array(job->arena, berth_value_info, root->params.count);
+    info->outputs = berth_arena_new_array(job->arena, berth_value_info, root->results.count);
+    for (; info->input_count < root->params.count; ++info->input_count)
+        info->inputs[info->input_count] =
+            value_info(job, &graph->values.data[root->params.data[info->input_count]]);
+    for (; info->output_count < root->results.count; ++info->output_count) {
+        uint32_t i = info->output_count;
+        info->outputs[i] = value_info(job, &graph->values.data[root->results.data[i]]);
+        if (names && i < names->count)
+            info->outputs[i].name =
+                berth_arena_strdup(job->arena, berth_module_str(job->module, names->strings[i]));
+    }
+    return BERTH_OK;
+}
+
+// Takes over `status`, of reading the module into `scratch`, and `scratch`.
+static berth_status info_of(berth_status status, berth_arena *scratch, const berth_module *module,
+                            berth_model_info **out_info) {
+    info_job job = {.module = module};
+    if (!status) status = berth_arena_create(berth_allocator_system(), &job.arena);
+    if (!status) status = berth_arena_try(job.arena, make_info, &job);
+    if (status)
+        berth_arena_destroy(job.arena);
+    else
+        *out_info = job.info;
+    berth_arena_destroy(scratch);
+    return status;
+}
+
+berth_status berth_model_info_read(const char *path, berth_model_info **out_info) {
+    *out_info = NULL;
+    berth_arena *scratch = NULL;
+    berth_module *module = NULL;
+    const berth_import_options options = {.dims = NULL};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
+    berth_status status = berth_module_load(scratch, path, &options, NULL, &module);
+    return info_of(status, scratch, module, out_info);
+}
+
+berth_status berth_model_info_parse(const void *data, size_t size_bytes, const char *folder,
+                                    berth_model_info **out_info) {
+    *out_info = NULL;
+    berth_arena *scratch = NULL;
+    berth_module *module = NULL;
+    const berth_import_options options = {.dims = NULL};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
+    berth_status status = berth_onnx_import_memory(scratch, data, size_bytes, "the model in memory",
+                                                   folder, &options, &module);
+    return info_of(status, scratch, module, out_info);
+}
+
+void berth_model_info_free(berth_model_info *info) {
+    if (info) berth_arena_destroy(info->arena);
+}
+
+uint32_t berth_model_info_input_count(const berth_model_info *info) {
+    return info->input_count;
+}
+
+uint32_t berth_model_info_output_count(const berth_model_info *info) {
+    return info->output_count;
+}
+
+const berth_value_info *berth_model_info_input(const berth_model_info *info, uint32_t index) {
+    return index < info->input_count ? &info->inputs[index] : NULL;
+}
+
+const berth_value_info *berth_model_info_output(const berth_model_info *info, uint32_t index) {
+    return index < info->output_count ? &info->outputs[index] : NULL;
+}

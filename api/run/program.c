@@ -1,0 +1,208 @@
+// Public programs (<berth/program.h>).
+#include "api/run/program.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "artifact/file.h"
+#include "artifact/sign.h"
+
+typedef struct counted_program {
+    berth_program record;  // first: its address is the public one
+    atomic_uint references;
+    berth_arena *arena;  // of this struct
+    void (*destroy)(void *owner);
+    void *owner;
+    berth_port *inputs;
+    berth_port *outputs;
+    berth_placement *placements;
+} counted_program;
+
+static const counted_program *counted(const berth_program *program) {
+    return (const counted_program *)program;
+}
+
+static berth_port *make_ports(berth_arena *arena, const berth_program *record,
+                              const berth_program_io *list, uint32_t count) {
+    berth_port *ports = berth_arena_new_array(arena, berth_port, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *tensor = &record->tensors[list[i].tensor];
+        ports[i].name = list[i].name;
+        ports[i].type.dtype = tensor->dtype;
+        ports[i].type.rank = tensor->rank;
+        memcpy(ports[i].type.dims, tensor->dims, sizeof(tensor->dims));
+    }
+    return ports;
+}
+
+typedef struct adoption {
+    berth_arena *arena;
+    const berth_program *record;
+    counted_program *program;
+} adoption;
+
+static berth_status make(void *user) {
+    adoption *job = user;
+    const berth_program *record = job->record;
+    counted_program *program = berth_arena_new(job->arena, counted_program);
+    program->record = *record;
+    program->arena = job->arena;
+    atomic_init(&program->references, 1);
+    program->inputs = make_ports(job->arena, record, record->inputs, record->input_count);
+    program->outputs = make_ports(job->arena, record, record->outputs, record->output_count);
+    program->placements =
+        berth_arena_new_array(job->arena, berth_placement, record->placement_count);
+    for (uint32_t i = 0; i < record->placement_count; ++i) {
+        const berth_program_placement *placement = &record->placements[i];
+        program->placements[i] =
+            (berth_placement){.node = placement->node,
+                              .op = placement->op,
+                              .device = record->devices[placement->device].name,
+                              .reason = placement->reason};
+    }
+    job->program = program;
+    return BERTH_OK;
+}
+
+berth_status berth_api__program_adopt(const berth_program *record, void (*destroy)(void *owner),
+                                      void *owner, berth_program **out_program) {
+    *out_program = NULL;
+    adoption job = {.record = record};
+    berth_status status = berth_program_verify(record);
+    if (!status) status = berth_arena_create(berth_allocator_system(), &job.arena);
+    if (!status) status = berth_arena_try(job.arena, make, &job);
+    if (status) {
+        berth_arena_destroy(job.arena);
+        destroy(owner);
+        return status;
+    }
+    job.program->destroy = destroy;
+    job.program->owner = owner;
+    *out_program = &job.program->record;
+    return BERTH_OK;
+}
+
+void berth_program_retain(berth_program *program) {
+    atomic_fetch_add_explicit(&((counted_program *)program)->references, 1, memory_order_relaxed);
+}
+
+void berth_program_release(berth_program *program) {
+    counted_program *held = (counted_program *)program;
+    if (!held || atomic_fetch_sub_explicit(&held->references, 1, memory_order_acq_rel) != 1) return;
+    held->destroy(held->owner);
+    berth_arena_destroy(held->arena);
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+static void destroy_arena(void *owner) {
+    berth_arena_destroy(owner);
+}
+
+static berth_status read_file(berth_arena *arena, const char *path, const char *key_path,
+                              const berth_program **out_record) {
+    if (key_path) {
+        berth_public_key key;
+        BERTH_TRY(berth_public_key_read(key_path, &key));
+        return berth_program_read_signed(arena, path, &key, out_record);
+    }
+    // All of the file, constants too: a damaged weight would give results that are only wrong.
+    BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
+    return berth_program_read(arena, path, out_record);
+}
+
+static berth_status open_file(const char *path, const char *key_path, berth_program **out_program) {
+    *out_program = NULL;
+    berth_arena *arena = NULL;
+    const berth_program *record = NULL;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = read_file(arena, path, key_path, &record);
+    if (!status) return berth_api__program_adopt(record, destroy_arena, arena, out_program);
+    berth_arena_destroy(arena);
+    return status;
+}
+
+berth_status berth_program_open(const char *path, berth_program **out_program) {
+    return open_file(path, NULL, out_program);
+}
+
+berth_status berth_program_open_signed(const char *path, const char *key_path,
+                                       berth_program **out_program) {
+    return open_file(path, key_path, out_program);
+}
+
+typedef struct copy_job {
+    berth_arena *arena;
+    const void *data;
+    size_t size_bytes;
+    const berth_program *record;
+} copy_job;
+
+static berth_status parse_copy(void *user) {
+    enum { file_alignment_bytes = 128 };  // as a mapping has it: constants are used in place
+    copy_job *job = user;
+    void *copy = berth_arena_alloc_unset(job->arena, job->size_bytes + 1, file_alignment_bytes);
+    if (job->size_bytes) memcpy(copy, job->data, job->size_bytes);
+    return berth_program_parse(job->arena, copy, job->size_bytes, &job->record);
+}
+
+berth_status berth_program_open_memory(const void *data, size_t size_bytes,
+                                       berth_program **out_program) {
+    *out_program = NULL;
+    copy_job job = {.data = data, .size_bytes = size_bytes};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
+    berth_status status = berth_arena_try(job.arena, parse_copy, &job);
+    if (!status) return berth_api__program_adopt(job.record, destroy_arena, job.arena, out_program);
+    berth_arena_destroy(job.arena);
+    return status;
+}
+
+berth_status berth_program_save(const berth_program *program, const char *path) {
+    return berth_program_write(program, path);
+}
+
+// ---- facts --------------------------------------------------------------------------------------
+
+const char *berth_program_name(const berth_program *program) {
+    return program->name;
+}
+
+const char *berth_program_target(const berth_program *program) {
+    return program->target_json;
+}
+
+double berth_program_predicted_ns(const berth_program *program) {
+    return program->predicted_ns;
+}
+
+uint32_t berth_program_input_count(const berth_program *program) {
+    return program->input_count;
+}
+
+uint32_t berth_program_output_count(const berth_program *program) {
+    return program->output_count;
+}
+
+const berth_port *berth_program_input(const berth_program *program, uint32_t index) {
+    return index < program->input_count ? &counted(program)->inputs[index] : NULL;
+}
+
+const berth_port *berth_program_output(const berth_program *program, uint32_t index) {
+    return index < program->output_count ? &counted(program)->outputs[index] : NULL;
+}
+
+uint32_t berth_program_device_count(const berth_program *program) {
+    return program->device_count;
+}
+
+const char *berth_program_device_name(const berth_program *program, uint32_t index) {
+    return index < program->device_count ? program->devices[index].name : NULL;
+}
+
+uint32_t berth_program_placement_count(const berth_program *program) {
+    return program->placement_count;
+}
+
+const berth_placement *berth_program_placement_at(const berth_program *program, uint32_t index) {
+    return index < program->placement_count ? &counted(program)->placements[index] : NULL;
+}

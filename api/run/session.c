@@ -1,0 +1,79 @@
+// Public sessions (<berth/session.h>): opening, closing, times of steps. What else is declared there
+// is the executor's.
+#include "executor/session.h"
+
+#include <berth/session.h>
+#include <string.h>
+
+enum { most_choices = 64 };
+
+// The settings that the caller's version of the struct has; the rest are defaults.
+static berth_status read_settings(const berth_session_settings *given,
+                                  berth_session_settings *out_settings) {
+    memset(out_settings, 0, sizeof(*out_settings));
+    if (!given) return BERTH_OK;
+    if (given->size_bytes < sizeof(size_t) || given->size_bytes > sizeof(*out_settings))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "berth_session_settings.size_bytes is %zu; set it to "
+                                 "sizeof(berth_session_settings), %zu in this version",
+                                 given->size_bytes, sizeof(*out_settings));
+    memcpy(out_settings, given, given->size_bytes);
+    if (out_settings->device_count <= most_choices) return BERTH_OK;
+    return berth_status_make(BERTH_OUT_OF_RANGE, "%u choices of devices; at most %d",
+                             out_settings->device_count, most_choices);
+}
+
+berth_status berth_session_create(berth_program *program, const berth_session_settings *settings,
+                                  berth_session **out_session) {
+    *out_session = NULL;
+    berth_session_settings wanted;
+    BERTH_TRY(read_settings(settings, &wanted));
+    berth_session_binding bindings[most_choices];
+    for (uint32_t i = 0; i < wanted.device_count; ++i)
+        bindings[i] = (berth_session_binding){.name = wanted.devices[i].device,
+                                              .ordinal = wanted.devices[i].ordinal};
+    const berth_session_options options = {.bindings = bindings,
+                                           .binding_count = wanted.device_count,
+                                           .thread_count = wanted.thread_count,
+                                           .profile = wanted.profile != 0,
+                                           .cache_folder = wanted.cache_folder};
+    BERTH_TRY(berth_session_open(berth_allocator_system(), program, &options, out_session));
+    berth_program_retain(program);
+    return BERTH_OK;
+}
+
+void berth_session_destroy(berth_session *session) {
+    if (!session) return;
+    union {
+        const berth_program *constant;
+        berth_program *counted;
+    } program = {.constant = berth_session_program(session)};  // what create was given
+    berth_session_close(session);
+    berth_program_release(program.counted);
+}
+
+uint32_t berth_session_step_count(const berth_session *session) {
+    return berth_session_program(session)->step_count;
+}
+
+berth_status berth_session_get_step(berth_session *session, uint32_t index,
+                                    berth_step_facts *out_facts, size_t size_bytes) {
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    if (index >= report.step_count)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "step %u of %u", index, report.step_count);
+    const berth_session_step_report *step = &report.steps[index];
+    const berth_step_facts facts = {.name = step->name,
+                                    .op = step->op,
+                                    .device = report.devices[step->device].name,
+                                    .copied_bytes = step->copied_bytes,
+                                    .start_ns =
+                                        step->start_ns ? step->start_ns - report.run_start_ns : 0,
+                                    .duration_ns = step->end_ns - step->start_ns};
+    if (size_bytes < sizeof(facts.name) || size_bytes > sizeof(facts))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a step's facts have %zu bytes in this version, not %zu",
+                                 sizeof(facts), size_bytes);
+    memcpy(out_facts, &facts, size_bytes);
+    return BERTH_OK;
+}

@@ -1,0 +1,5 @@
+#include <berth/version.h>
+
+const char *berth_version(void) {
+    return BERTH_VERSION;
+}

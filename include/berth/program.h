@@ -1,0 +1,85 @@
+// Program: a model compiled for a target; what a session opens. It comes from a file that `berth
+// build` or berth_program_save wrote, from such a file's bytes in memory, or from the compiler
+// (<berth/compile.h>).
+//
+//   berth_program *program;
+//   berth_status status = berth_program_open("digits.berth", &program);
+//   ...
+//   berth_program_release(program);
+//
+// A program is immutable and counted: who gets one by an out_ argument owns one reference, and every
+// session of it keeps one of its own. Texts and ports live as long as the program. Everything here is
+// thread-safe.
+//
+// A program holds native code: open only files that you trust, or signed ones (SECURITY.md).
+#ifndef BERTH_PROGRAM_H_
+#define BERTH_PROGRAM_H_
+
+#include <berth/status.h>
+#include <berth/tensor.h>
+#include <stddef.h>
+#include <stdint.h>
+
+BERTH_BEGIN
+
+typedef struct berth_program berth_program;
+
+// An input or output. Later versions may add members at the end.
+typedef struct berth_port {
+    const char *name;
+    berth_tensor type;  // element type and shape; `data` is NULL
+} berth_port;
+
+// Opens a program file and checks all of it. The file stays mapped while the program lives, and its
+// constants are used where they are: it must not be written over or cut meanwhile (putting another
+// file in its place by renaming is fine).
+//   errors: NOT_FOUND; IO; INVALID_ARGUMENT no program file, a damaged one, or one of another version
+BERTH_API BERTH_MUST_USE berth_status berth_program_open(const char *path,
+                                                         berth_program **out_program);
+// The same, but only if the file is signed with the key whose public half is in the file `key_path`
+// (`berth key`). Errors: as above; INVALID_ARGUMENT not signed with it.
+BERTH_API BERTH_MUST_USE berth_status berth_program_open_signed(const char *path,
+                                                                const char *key_path,
+                                                                berth_program **out_program);
+// The same from the bytes of such a file, which are copied.
+BERTH_API BERTH_MUST_USE berth_status berth_program_open_memory(const void *data, size_t size_bytes,
+                                                                berth_program **out_program);
+
+// Writes a program file, complete or not at all. Errors: IO.
+BERTH_API BERTH_MUST_USE berth_status berth_program_save(const berth_program *program,
+                                                         const char *path);
+
+BERTH_API void berth_program_retain(berth_program *program);   // one reference more
+BERTH_API void berth_program_release(berth_program *program);  // one less; NULL is fine
+
+// Name of the model ("" = none), and the target as JSON that it was compiled for.
+BERTH_API const char *berth_program_name(const berth_program *program);
+BERTH_API const char *berth_program_target(const berth_program *program);
+// Time of one run as the compiler's cost model predicts it; 0 = unknown.
+BERTH_API double berth_program_predicted_ns(const berth_program *program);
+
+BERTH_API uint32_t berth_program_input_count(const berth_program *program);
+BERTH_API uint32_t berth_program_output_count(const berth_program *program);
+// NULL when there is no such index.
+BERTH_API const berth_port *berth_program_input(const berth_program *program, uint32_t index);
+BERTH_API const berth_port *berth_program_output(const berth_program *program, uint32_t index);
+
+// Names of the devices that it runs on: "opencl:0". NULL when there is no such index.
+BERTH_API uint32_t berth_program_device_count(const berth_program *program);
+BERTH_API const char *berth_program_device_name(const berth_program *program, uint32_t index);
+
+// Where an operation of the model runs, and why. Later versions may add members at the end.
+typedef struct berth_placement {
+    const char *node;    // of the model
+    const char *op;      // its operator: "Conv"
+    const char *device;  // "opencl:0"
+    const char *reason;  // one line
+} berth_placement;
+
+BERTH_API uint32_t berth_program_placement_count(const berth_program *program);
+BERTH_API const berth_placement *berth_program_placement_at(const berth_program *program,
+                                                            uint32_t index);
+
+BERTH_END
+
+#endif  // BERTH_PROGRAM_H_

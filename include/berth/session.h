@@ -1,0 +1,123 @@
+// Session: a program opened on the devices of this machine, ready to run again and again. Opening does
+// all the work (devices, memory, constants, code); running allocates nothing.
+//
+//   berth_session *session;
+//   berth_status status = berth_session_create(program, NULL, &session);
+//   if (!status) status = berth_session_run_with(session, &image, 1, &scores, 1, -1);
+//   berth_session_destroy(session);
+//
+// Threads: one thread at a time uses a session, except berth_session_cancel. Any number of sessions
+// of one program may run at once, each with memory of its own; constants in host memory exist once.
+#ifndef BERTH_SESSION_H_
+#define BERTH_SESSION_H_
+
+#include <berth/program.h>
+#include <berth/status.h>
+#include <berth/tensor.h>
+#include <stddef.h>
+#include <stdint.h>
+
+BERTH_BEGIN
+
+typedef struct berth_session berth_session;
+
+// Which of this machine's devices one of the program's is. Without one, device n of a kind is the n-th
+// device that the kind's driver finds.
+typedef struct berth_device_choice {
+    const char *device;  // the program's: "opencl:0"
+    uint32_t ordinal;    // of the driver's devices (berth_device_facts)
+} berth_device_choice;
+
+// Zero everything, set size_bytes, then what should not be the default. Later versions may add members
+// at the end; size_bytes says which there are.
+typedef struct berth_session_settings {
+    size_t size_bytes;         // sizeof(berth_session_settings)
+    uint32_t thread_count;     // of the processor; 0 = all cores
+    int profile;               // not 0: record when each step ran (about 0.1 us a step)
+    const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
+    const berth_device_choice *devices;
+    uint32_t device_count;
+} berth_session_settings;
+
+// Opens a program; `settings` NULL = defaults.
+//   ownership: the session keeps a reference of the program; nothing of `settings` is kept
+//   errors:    UNAVAILABLE a device is not here (says which, and what is here); INVALID_ARGUMENT a
+//              choice names no device of the program; INCOMPATIBLE the device does not take the code;
+//              OUT_OF_MEMORY
+BERTH_API BERTH_MUST_USE berth_status berth_session_create(berth_program *program,
+                                                           const berth_session_settings *settings,
+                                                           berth_session **out_session);
+// Waits for running work, then frees everything. NULL is fine.
+BERTH_API void berth_session_destroy(berth_session *session);
+
+// The session's own memory of an input or output, in the program's order: write inputs and read
+// outputs there and nothing is copied on the host. NULL when there is no such index. Valid until the
+// session is destroyed; do not touch the data during a run. What nobody wrote yet is undefined;
+// inputs keep their content from run to run.
+BERTH_API const berth_tensor *berth_session_input(const berth_session *session, uint32_t index);
+BERTH_API const berth_tensor *berth_session_output(const berth_session *session, uint32_t index);
+BERTH_API const char *berth_session_input_name(const berth_session *session, uint32_t index);
+BERTH_API const char *berth_session_output_name(const berth_session *session, uint32_t index);
+
+// Index by name. Errors: NOT_FOUND (lists the names there are).
+BERTH_API BERTH_MUST_USE berth_status berth_session_find_input(const berth_session *session,
+                                                               const char *name,
+                                                               uint32_t *out_index);
+BERTH_API BERTH_MUST_USE berth_status berth_session_find_output(const berth_session *session,
+                                                                const char *name,
+                                                                uint32_t *out_index);
+
+// Copies in and out. Errors: NOT_FOUND; INCOMPATIBLE element type or shape (names expected and given).
+BERTH_API BERTH_MUST_USE berth_status berth_session_set_input(berth_session *session,
+                                                              const char *name,
+                                                              const berth_tensor *value);
+BERTH_API BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *session,
+                                                               const char *name,
+                                                               berth_tensor *value);
+
+// Runs once and waits for the outputs. timeout_ns < 0 = no limit. Allocates nothing, after a failed
+// run excepted.
+//   errors: the failure of a step, named by it; DEADLINE_EXCEEDED (what runs is left to end, what has
+//           not begun is dropped); CANCELLED. The session can run again afterwards.
+BERTH_API BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t timeout_ns);
+
+// Runs once on the caller's buffers: inputs[i] and outputs[i] are those of the program's order, all of
+// them, of its element types and shapes. Data may have any alignment. An input or output whose data is
+// the session's own (berth_session_input) costs nothing; any other is copied once.
+//   errors: INVALID_ARGUMENT not as many as the program has; INCOMPATIBLE element type or shape (names
+//           the input); those of berth_session_run. After an error the outputs are undefined.
+BERTH_API BERTH_MUST_USE berth_status
+berth_session_run_with(berth_session *session, const berth_tensor *inputs, uint32_t input_count,
+                       const berth_tensor *outputs, uint32_t output_count, int64_t timeout_ns);
+
+// Makes a run under way on another thread end with CANCELLED; when none is, the next one. Steps that
+// have begun still end. Thread-safe.
+BERTH_API void berth_session_cancel(berth_session *session);
+
+// ---- profile: of the last run, for sessions with settings.profile ----
+
+// One step of the schedule. Later versions may add members at the end.
+typedef struct berth_step_facts {
+    const char *name;       // nodes of the model: "conv1+relu1", or "copy x cpu:0>opencl:0"
+    const char *op;         // their operators: "Conv+Relu", or "copy"
+    const char *device;     // "opencl:0"
+    uint64_t copied_bytes;  // of copies, else 0
+    int64_t start_ns;       // since the run began; 0 without settings.profile
+    int64_t duration_ns;    // 0 without settings.profile
+} berth_step_facts;
+
+BERTH_API uint32_t berth_session_step_count(const berth_session *session);
+// Fills in step `index`, the first `size_bytes` (sizeof(berth_step_facts)) of it. Errors: OUT_OF_RANGE
+// no such step; INVALID_ARGUMENT a size that is none.
+BERTH_API BERTH_MUST_USE berth_status berth_session_get_step(berth_session *session, uint32_t index,
+                                                             berth_step_facts *out_facts,
+                                                             size_t size_bytes);
+
+// Writes the last run as a trace that Perfetto and Chrome open ("-" = stdout). Errors:
+// FAILED_PRECONDITION not profiling, or nothing ran yet; IO.
+BERTH_API BERTH_MUST_USE berth_status berth_session_write_trace(berth_session *session,
+                                                                const char *path);
+
+BERTH_END
+
+#endif  // BERTH_SESSION_H_
