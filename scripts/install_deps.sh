@@ -11,7 +11,7 @@ packages=(
   libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers spirv-tools
-  libcriterion-dev libonnx-testdata python3-onnx python3-numpy
+  libcriterion-dev libonnx-testdata python3-onnx python3-numpy python3-pip python3-setuptools python3-wheel
   graphviz
 )
 missing=()

@@ -1,0 +1,20 @@
+"""Berth: runs ONNX models across the devices of a machine.
+
+>>> import berth
+>>> model = berth.load("digits.onnx", target="cpu")     # doctest: +SKIP
+>>> scores = model(image)                               # doctest: +SKIP
+
+`berth.load` takes models and programs; `berth.Compiler`, `berth.Program` and `berth.Session` are the steps one by one;
+`berth.onnxruntime` has the names that applications of ONNX Runtime use.
+"""
+
+from ._arrays import Port
+from ._model import Model, load
+from ._native import BerthError
+from ._native import run as _run
+from ._program import (Compiler, Device, Driver, ModelInfo, Placement, Program, Session, Step, cache_folder, devices,
+                       drivers, load_driver)
+
+__version__ = _run.berth_version().decode()
+__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Port", "Program", "Session",
+           "Step", "cache_folder", "devices", "drivers", "load", "load_driver"]

@@ -1,0 +1,86 @@
+"""NumPy arrays and the C API's tensors."""
+
+import ctypes
+from typing import NamedTuple, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _native
+
+# By the numbers of berth_dtype. bf16, which NumPy lacks, is taken and given as its bits.
+_NUMPY = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
+          9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool"}
+_NUMPY = {number: np.dtype(name) for number, name in _NUMPY.items()}
+NONE = 0
+
+
+class Port(NamedTuple):
+    """An input or output. An open dimension of a model is its name (a str), or None where it has none."""
+
+    name: str
+    dtype: Optional[np.dtype]  # None = the model does not say
+    shape: Optional[Tuple[Union[int, str, None], ...]]  # None = the model does not say
+    type: str  # Berth's name of the element type: "f32", "bf16"
+
+    @property
+    def is_static(self):
+        return self.shape is not None and all(isinstance(extent, int) for extent in self.shape)
+
+
+def type_name(dtype):
+    return _native.text(_native.run.berth_dtype_name(dtype))
+
+
+def port_of(port):
+    tensor = port.type
+    return Port(_native.text(port.name), _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank]), type_name(tensor.dtype))
+
+
+def port_of_value(value):
+    shape = None
+    if value.rank >= 0:
+        dims = [value.dims[i] for i in range(value.rank)]
+        shape = tuple(dim.extent if dim.extent >= 0 else _native.text(dim.name) for dim in dims)
+    return Port(_native.text(value.name), _NUMPY.get(value.dtype), shape, type_name(value.dtype))
+
+
+def tensor_of(array, dtype):
+    """A tensor over the array's data, which must be contiguous and stay alive. `dtype` is a berth_dtype."""
+    tensor = _native.Tensor(dtype=dtype, rank=array.ndim)
+    tensor.dims[:array.ndim] = array.shape
+    tensor.data = array.ctypes.data if array.size else None
+    return tensor
+
+
+def dtype_number(port):
+    for number in _NUMPY:
+        if type_name(number) == port.type:
+            return number
+    return NONE
+
+
+def as_array(value, port):
+    """The value as a contiguous array of the port's element type. Without a copy where it is one already; other
+    libraries' tensors come through DLPack. Python numbers and lists are converted, arrays of another type are not."""
+    if not isinstance(value, np.ndarray):
+        if hasattr(value, "__dlpack__") and hasattr(np, "from_dlpack"):
+            value = np.from_dlpack(value)
+        elif hasattr(value, "__array__"):
+            value = np.asarray(value)
+        else:
+            value = np.asarray(value, dtype=port.dtype)
+    if port.dtype is not None and value.dtype != port.dtype:
+        raise _native.BerthError("INCOMPATIBLE", f'input "{port.name}" is {port.type}, but an array of {value.dtype} was '
+                                 f"given; convert it with .astype({port.dtype})")
+    return value if value.flags.c_contiguous else np.ascontiguousarray(value).reshape(value.shape)
+
+
+def view_of(tensor, owner):
+    """An array over memory of the C API. It keeps `owner` alive."""
+    dtype, shape = _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank])
+    size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size_bytes == 0:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_uint8 * size_bytes).from_address(tensor.data)
+    memory._owner = owner  # ctypes objects take attributes; the array keeps its memory object
+    return np.frombuffer(memory, dtype).reshape(shape)

@@ -1,0 +1,247 @@
+"""Models that are called with arrays: compiled per shapes of inputs, with a session per caller at once."""
+
+import collections
+import os
+import threading
+
+import numpy as np
+
+from . import _arrays
+from ._native import BerthError
+from ._program import Compiler, ModelInfo, Program, Session
+
+_MAGIC = b"BERTHPRG"  # how program files begin
+_SMALL_INPUT = 64  # elements of an integer input whose value may have to be compiled in
+
+
+class _Variant:
+    """A program for certain shapes, and its sessions that nobody uses right now."""
+
+    def __init__(self, program, constants):
+        self.program = program
+        self.constants = constants  # names of inputs whose values are compiled in
+        self.free = []
+
+
+class Model:
+    """A model or a program that is called with arrays.
+
+        model = berth.load("digits.onnx", target="cpu")
+        scores = model(images)                  # NumPy, or what speaks DLPack
+        both = model.run({"image": images})     # outputs by name
+
+    A model with open dimensions is compiled when it first sees a combination of shapes; the last `max_shapes` are kept.
+    Any number of threads may call it: each call uses a session of its own, with memory of its own.
+    """
+
+    def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=8, threads=0, profile=False,
+                 devices=None, folder=None, progress=None, message=None, **options):
+        self._lock = threading.Lock()
+        self.last_session = None  # of the latest call: its steps, with profile=True
+        self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
+        self._max_shapes = max(1, max_shapes)
+        self._settings = {"threads": threads, "profile": profile, "devices": devices}
+        self._source, self._folder = model, folder
+        self._compile_options = (target, dict(dims or {}), dict(constants or {}), tuple(pins), progress, message, options)
+        self._program = _open_program(model)
+        if self._program:
+            self._check_no_compile_options()
+            self.inputs, self.outputs = self._program.inputs, self._program.outputs
+            return
+        info = ModelInfo(model, folder)
+        self._all_inputs = info.inputs
+        self._check_names(dims or {}, constants or {})
+        self.inputs = [_with_dims(p, dims or {}) for p in info.inputs if p.name not in (constants or {})]
+        self.outputs = [_with_dims(p, dims or {}) for p in info.outputs]
+        if all(port.is_static for port in self.inputs):
+            variant = self._compile({port.name: port.shape for port in self.inputs}, {})
+            self._variants[self._key([port.shape for port in self.inputs])] = variant
+            self.outputs = variant.program.outputs
+
+    def _check_no_compile_options(self):
+        target, dims, constants, pins, _, _, options = self._compile_options
+        if target or dims or constants or pins or options:
+            raise BerthError("INVALID_ARGUMENT", "a program is compiled already: target, dims, constants, pins and other "
+                             "options of the compiler are for models")
+
+    def _check_names(self, dims, constants):
+        names = [port.name for port in self._all_inputs]
+        for name in constants:
+            if name not in names:
+                raise BerthError("NOT_FOUND", f'the model has no input "{name}"; its inputs are: {", ".join(names)}')
+        symbols = {extent for port in self._all_inputs for extent in port.shape or () if isinstance(extent, str)}
+        axes = {f"{port.name}.{axis}" for port in self._all_inputs for axis in range(len(port.shape or ()))}
+        for name in dims:
+            if name not in symbols | axes:
+                raise BerthError("NOT_FOUND", f'the model has no open dimension "{name}"; it has: '
+                                 f'{", ".join(sorted(symbols)) or "none"}')
+
+    # ---- programs by shapes ----
+
+    def _compile(self, shapes, values):
+        target, dims, constants, pins, progress, message, options = self._compile_options
+        compiler = Compiler(target=target, **options)
+        if progress:
+            compiler.on_progress(progress)
+        if message:
+            compiler.on_message(message)
+        for pin in pins:
+            compiler.add_pin(pin)
+        for name, extent in dims.items():
+            compiler.set_dim(name, extent)
+        for port in self._all_inputs:
+            if port.name in constants or port.name in values:
+                compiler.set_constant(port, constants.get(port.name, values.get(port.name)))
+            else:
+                compiler.set_shape(port, shapes[port.name])
+        return _Variant(compiler.compile(self._source, self._folder), frozenset(values))
+
+    @staticmethod
+    def _key(shapes, values=()):
+        return tuple(tuple(shape) for shape in shapes), tuple(values)
+
+    def _small_integers(self, arrays):
+        """Inputs whose values may decide shapes or branches."""
+        return {port.name: array for port, array in zip(self.inputs, arrays)
+                if array.dtype.kind in "iub" and array.size <= _SMALL_INPUT}
+
+    def _find(self, arrays):
+        """The kept variant for these arrays, or None. With the lock."""
+        shapes = [array.shape for array in arrays]
+        values = [(name, array.tobytes()) for name, array in self._small_integers(arrays).items()]
+        for key in (self._key(shapes), self._key(shapes, values)):
+            if key in self._variants:
+                self._variants.move_to_end(key)
+                return self._variants[key]
+        return None
+
+    def _make(self, arrays):
+        shapes = {port.name: array.shape for port, array in zip(self.inputs, arrays)}
+        small = self._small_integers(arrays)
+        values = []
+        try:
+            variant = self._compile(shapes, {})
+        except BerthError as error:
+            # Shapes or branches that depend on values: those of small integer inputs are compiled in.
+            if not small or error.code not in ("INVALID_ARGUMENT", "UNSUPPORTED"):
+                raise
+            values = [(name, array.tobytes()) for name, array in small.items()]
+            try:
+                variant = self._compile(shapes, small)
+            except BerthError:
+                raise error from None
+        return self._key([array.shape for array in arrays], values), variant
+
+    def _variant_for(self, arrays):
+        if self._program:
+            with self._lock:
+                return self._variants.setdefault(None, _Variant(self._program, frozenset()))
+        with self._lock:
+            variant = self._find(arrays)
+        if variant:
+            return variant
+        key, variant = self._make(arrays)  # without the lock: other shapes go on meanwhile
+        with self._lock:
+            variant = self._variants.setdefault(key, variant)
+            self._variants.move_to_end(key)
+            while len(self._variants) > self._max_shapes:
+                self._variants.popitem(last=False)
+        return variant
+
+    # ---- running ----
+
+    def _arrays(self, args, named):
+        names = [port.name for port in self.inputs]
+        if len(args) == 1 and isinstance(args[0], dict) and not named:
+            args, named = (), args[0]
+        for name in named:
+            if name not in names:
+                raise BerthError("NOT_FOUND", f'no input is named "{name}"; there is {", ".join(names) or "none"}')
+            if name in names[:len(args)]:
+                raise BerthError("INVALID_ARGUMENT", f'input "{name}" is given twice')
+        missing = [name for name in names[len(args):] if name not in named]
+        if missing or len(args) > len(names):
+            raise BerthError("INVALID_ARGUMENT", f'the inputs are {", ".join(names) or "none"}; ' +
+                             (f'missing: {", ".join(missing)}' if missing else f"{len(args)} were given"))
+        values = list(args) + [named[name] for name in names[len(args):]]
+        return [_arrays.as_array(value, port) for value, port in zip(values, self.inputs)]
+
+    def _run(self, arrays, timeout=None):
+        variant = self._variant_for(arrays)
+        with self._lock:
+            session = variant.free.pop() if variant.free else None
+        session = session or Session(variant.program, **self._settings)
+        wanted = [array for array, port in zip(arrays, self.inputs) if port.name not in variant.constants]
+        try:
+            results = session.run(wanted, timeout=timeout)
+        finally:
+            with self._lock:
+                variant.free.append(session)
+        self.last_session = session
+        return results
+
+    def __call__(self, *args, timeout=None, **named):
+        """Inputs by position, by name, or as one dict. Gives the output, or a tuple where the model has several."""
+        results = self._run(self._arrays(args, named), timeout)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs, timeout=None):
+        """inputs: {name: array}. Gives {name: array}."""
+        results = self._run(self._arrays((dict(inputs),), {}), timeout)
+        return {port.name: result for port, result in zip(self.outputs, results)}
+
+    def program(self, *shapes):
+        """The program for inputs of these shapes, compiled if need be; none where the model says them all."""
+        if self._program:
+            return self._program
+        shapes = shapes or [port.shape for port in self.inputs]
+        if len(shapes) != len(self.inputs) or not all(isinstance(n, int) for shape in shapes for n in shape):
+            raise BerthError("INVALID_ARGUMENT", "give a shape of numbers for each of the inputs: " +
+                             ", ".join(f"{port.name} {port.shape}" for port in self.inputs))
+        arrays = [np.zeros(shape, port.dtype) for shape, port in zip(shapes, self.inputs)]
+        return self._variant_for(arrays).program
+
+    def __repr__(self):
+        inputs = ", ".join(f"{p.name}: {p.type}{list(p.shape) if p.shape is not None else ''}" for p in self.inputs)
+        return f"<berth.Model ({inputs}) -> {', '.join(p.name for p in self.outputs)}>"
+
+
+def _with_dims(port, dims):
+    """The port with dimensions that the caller fixes, by name or as INPUT.AXIS."""
+    if port.shape is None:
+        return port
+    shape = tuple(dims.get(extent, dims.get(f"{port.name}.{axis}", extent)) if isinstance(extent, str) else extent
+                  for axis, extent in enumerate(port.shape))
+    return port._replace(shape=shape)
+
+
+def _open_program(model):
+    """The program, where `model` is a program, or a file or bytes that hold one; None for models."""
+    if isinstance(model, Program):
+        return model
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return Program.from_bytes(model) if bytes(model[:len(_MAGIC)]) == _MAGIC else None
+    try:
+        with open(model, "rb") as file:
+            is_program = file.read(len(_MAGIC)) == _MAGIC
+    except FileNotFoundError:
+        raise BerthError("NOT_FOUND", f'cannot open "{os.fspath(model)}": no such file') from None
+    except OSError as error:
+        raise BerthError("IO", f'cannot open "{os.fspath(model)}": {error.strerror}') from None
+    return Program.open(model) if is_program else None
+
+
+def load(model, target=None, **options):
+    """Loads a model (ONNX, or a module as `berth opt` prints it) or a program made by `berth build`.
+
+    model:      a path, or bytes
+    target:     what machine to compile for (docs/target.md): "cpu", "cpu,opencl", "local", ...
+    dims:       {dimension: extent}, by name or as "INPUT.AXIS": fixed before anything is compiled
+    constants:  {input: value} to compile in; the model has no such inputs then
+    pins:       ["PATTERN=DEVICE"]: where nodes run
+    max_shapes: how many combinations of input shapes stay compiled
+    threads:    of the processor per session; 0 = all cores
+    progress, message: functions called while compiling
+    others:     options of the compiler (include/berth/compile.h): strategy, objective, jobs, ...
+    """
+    return Model(model, target, **options)

@@ -1,0 +1,216 @@
+"""The C API (include/berth) through ctypes: prototypes, structures, and where the libraries are found."""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+MAX_RANK = 8
+SONAME_VERSION = "0.1"
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("dtype", c_int), ("rank", c_int), ("dims", c_int64 * MAX_RANK), ("data", c_void_p)]
+
+
+class Port(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("type", Tensor)]
+
+
+class Placement(ctypes.Structure):
+    _fields_ = [("node", c_char_p), ("op", c_char_p), ("device", c_char_p), ("reason", c_char_p)]
+
+
+class DimInfo(ctypes.Structure):
+    _fields_ = [("extent", c_int64), ("name", c_char_p)]
+
+
+class ValueInfo(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("dtype", c_int), ("rank", c_int), ("dims", POINTER(DimInfo))]
+
+
+class DeviceFacts(ctypes.Structure):
+    _fields_ = [("device", c_char_p), ("kind", c_char_p), ("ordinal", c_uint32), ("name", c_char_p),
+                ("vendor", c_char_p), ("driver_version", c_char_p), ("memory_bytes", c_uint64),
+                ("compute_units", c_uint32)]
+
+
+class DriverFacts(ctypes.Structure):
+    _fields_ = [("kind", c_char_p), ("description", c_char_p), ("missing", c_char_p)]
+
+
+class DeviceChoice(ctypes.Structure):
+    _fields_ = [("device", c_char_p), ("ordinal", c_uint32)]
+
+
+class SessionSettings(ctypes.Structure):
+    _fields_ = [("size_bytes", c_size_t), ("thread_count", c_uint32), ("profile", c_int),
+                ("cache_folder", c_char_p), ("devices", POINTER(DeviceChoice)), ("device_count", c_uint32)]
+
+
+class StepFacts(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("op", c_char_p), ("device", c_char_p), ("copied_bytes", c_uint64),
+                ("start_ns", c_int64), ("duration_ns", c_int64)]
+
+
+PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_uint32, c_uint32)
+MESSAGE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+_P = c_void_p  # a handle, or where one goes
+_OUT = POINTER(c_void_p)
+
+# name: result, arguments. A result of STATUS is checked: it becomes a BerthError.
+STATUS = object()
+RUN_SIDE = {
+    "berth_version": (c_char_p, []),
+    "berth_status_code": (c_int, [_P]),
+    "berth_status_message": (c_char_p, [_P]),
+    "berth_code_name": (c_char_p, [c_int]),
+    "berth_status_free": (None, [_P]),
+    "berth_dtype_name": (c_char_p, [c_int]),
+    "berth_device_list_create": (STATUS, [_OUT]),
+    "berth_device_list_free": (None, [_P]),
+    "berth_device_list_count": (c_uint32, [_P]),
+    "berth_device_list_at": (POINTER(DeviceFacts), [_P, c_uint32]),
+    "berth_device_list_driver_count": (c_uint32, [_P]),
+    "berth_device_list_driver_at": (POINTER(DriverFacts), [_P, c_uint32]),
+    "berth_driver_load": (STATUS, [c_char_p, POINTER(c_char_p)]),
+    "berth_program_open": (STATUS, [c_char_p, _OUT]),
+    "berth_program_open_signed": (STATUS, [c_char_p, c_char_p, _OUT]),
+    "berth_program_open_memory": (STATUS, [c_char_p, c_size_t, _OUT]),
+    "berth_program_save": (STATUS, [_P, c_char_p]),
+    "berth_program_release": (None, [_P]),
+    "berth_program_name": (c_char_p, [_P]),
+    "berth_program_target": (c_char_p, [_P]),
+    "berth_program_predicted_ns": (c_double, [_P]),
+    "berth_program_input_count": (c_uint32, [_P]),
+    "berth_program_output_count": (c_uint32, [_P]),
+    "berth_program_input": (POINTER(Port), [_P, c_uint32]),
+    "berth_program_output": (POINTER(Port), [_P, c_uint32]),
+    "berth_program_device_count": (c_uint32, [_P]),
+    "berth_program_device_name": (c_char_p, [_P, c_uint32]),
+    "berth_program_placement_count": (c_uint32, [_P]),
+    "berth_program_placement_at": (POINTER(Placement), [_P, c_uint32]),
+    "berth_session_create": (STATUS, [_P, POINTER(SessionSettings), _OUT]),
+    "berth_session_destroy": (None, [_P]),
+    "berth_session_input": (POINTER(Tensor), [_P, c_uint32]),
+    "berth_session_output": (POINTER(Tensor), [_P, c_uint32]),
+    "berth_session_run": (STATUS, [_P, c_int64]),
+    "berth_session_run_with": (STATUS, [_P, POINTER(Tensor), c_uint32, POINTER(Tensor), c_uint32, c_int64]),
+    "berth_session_cancel": (None, [_P]),
+    "berth_session_step_count": (c_uint32, [_P]),
+    "berth_session_get_step": (STATUS, [_P, c_uint32, POINTER(StepFacts), c_size_t]),
+    "berth_session_write_trace": (STATUS, [_P, c_char_p]),
+}
+COMPILER = {
+    "berth_model_info_read": (STATUS, [c_char_p, _OUT]),
+    "berth_model_info_parse": (STATUS, [c_char_p, c_size_t, c_char_p, _OUT]),
+    "berth_model_info_free": (None, [_P]),
+    "berth_model_info_input_count": (c_uint32, [_P]),
+    "berth_model_info_output_count": (c_uint32, [_P]),
+    "berth_model_info_input": (POINTER(ValueInfo), [_P, c_uint32]),
+    "berth_model_info_output": (POINTER(ValueInfo), [_P, c_uint32]),
+    "berth_compiler_create": (STATUS, [_OUT]),
+    "berth_compiler_destroy": (None, [_P]),
+    "berth_compiler_set": (STATUS, [_P, c_char_p, c_char_p]),
+    "berth_compiler_add_pin": (STATUS, [_P, c_char_p]),
+    "berth_compiler_set_dim": (STATUS, [_P, c_char_p, c_int64]),
+    "berth_compiler_set_input": (STATUS, [_P, c_char_p, POINTER(Tensor), c_int]),
+    "berth_compiler_on_progress": (None, [_P, PROGRESS, _P]),
+    "berth_compiler_on_message": (None, [_P, MESSAGE, _P]),
+    "berth_compiler_compile_file": (STATUS, [_P, c_char_p, _OUT]),
+    "berth_compiler_compile_memory": (STATUS, [_P, c_char_p, c_size_t, c_char_p, _OUT]),
+    "berth_compiler_cancel": (None, [_P]),
+}
+
+
+class BerthError(RuntimeError):
+    """What a call of the C API reports.
+
+    code:    its name: "NOT_FOUND", "UNSUPPORTED", ... (include/berth/status.h)
+    message: what is wrong, where, and what to do
+    """
+
+    def __init__(self, code, message):
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+    def __reduce__(self):
+        return type(self), (self.code, self.message)
+
+
+def _check(status, _function, _arguments):
+    if not status:
+        return
+    code = run.berth_code_name(run.berth_status_code(status)).decode()
+    message = run.berth_status_message(status).decode("utf-8", "replace")
+    run.berth_status_free(status)
+    raise BerthError(code, message)
+
+
+def _declare(library, table):
+    for name, (result, arguments) in table.items():
+        function = getattr(library, name)
+        function.argtypes = arguments
+        function.restype = c_void_p if result is STATUS else result
+        if result is STATUS:
+            function.errcheck = _check
+
+
+def _places(name):
+    """Where a library may be, in order: BERTH_LIBRARY_DIR, this package, the system's folders."""
+    file = f"lib{name}.so.{SONAME_VERSION}"
+    given = os.environ.get("BERTH_LIBRARY_DIR")
+    if given:
+        return [os.path.join(given, file)]
+    return [os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", file), file]
+
+
+def _load(name, mode):
+    reasons = []
+    for place in _places(name):
+        try:
+            return ctypes.CDLL(place, mode=mode)
+        except OSError as error:
+            reasons.append(str(error))
+    raise ImportError(f"lib{name}.so.{SONAME_VERSION} cannot be loaded ({'; '.join(reasons)}); install Berth, or set "
+                      "BERTH_LIBRARY_DIR to the folder that has it")
+
+
+# The private symbols of libberth are for libberth-compiler and for drivers from shared libraries: global.
+run = _load("berth", ctypes.RTLD_GLOBAL)
+_declare(run, RUN_SIDE)
+_compiler = None
+
+
+def compiler():
+    """libberth-compiler, loaded when first needed: programs run without it."""
+    global _compiler
+    if _compiler is None:
+        library = _load("berth-compiler", ctypes.RTLD_GLOBAL)
+        _declare(library, COMPILER)
+        _compiler = library
+    return _compiler
+
+
+class Handle:
+    """A handle of the C API that is freed with this object. `free` is the function that does it."""
+
+    def __init__(self, create, free, *arguments):
+        self.pointer = c_void_p()
+        self.free = free
+        create(*arguments, ctypes.byref(self.pointer))
+
+    def __del__(self):
+        if getattr(self, "pointer", None):
+            self.free(self.pointer)
+            self.pointer = None
+
+
+def path_bytes(path):
+    return os.fsencode(path)
+
+
+def text(value):
+    """A C string that may be NULL."""
+    return None if value is None else value.decode("utf-8", "replace")

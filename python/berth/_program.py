@@ -1,0 +1,290 @@
+"""Programs, sessions and the compiler, as objects over the C API."""
+
+import ctypes
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _arrays, _native
+from ._native import BerthError, Handle, path_bytes, run, text
+
+
+class Placement(NamedTuple):
+    node: str
+    op: str
+    device: str
+    reason: str
+
+
+class Step(NamedTuple):
+    """A step of the last run. Times in seconds; `start` counts from the beginning of the run."""
+
+    name: str
+    op: str
+    device: str
+    copied_bytes: int
+    start: float
+    duration: float
+
+
+class Device(NamedTuple):
+    device: str  # as targets name it: "opencl:0"
+    name: str
+    vendor: str
+    driver_version: str
+    memory_bytes: int
+    compute_units: int
+
+
+class Driver(NamedTuple):
+    kind: str
+    description: str
+    missing: str  # why it cannot work here; "" = it can
+
+
+def _device_list():
+    return Handle(run.berth_device_list_create, run.berth_device_list_free)
+
+
+def devices():
+    """The devices of this machine."""
+    held = _device_list()
+    facts = [run.berth_device_list_at(held.pointer, i).contents
+             for i in range(run.berth_device_list_count(held.pointer))]
+    return [Device(text(f.device), text(f.name), text(f.vendor), text(f.driver_version), f.memory_bytes,
+                   f.compute_units) for f in facts]
+
+
+def drivers():
+    """Berth's drivers, with why those that cannot work here cannot."""
+    held = _device_list()
+    facts = [run.berth_device_list_driver_at(held.pointer, i).contents
+             for i in range(run.berth_device_list_driver_count(held.pointer))]
+    return [Driver(text(f.kind), text(f.description), text(f.missing)) for f in facts]
+
+
+def load_driver(path):
+    """Loads a driver from a shared library for the rest of the process; gives the kind of device it serves."""
+    kind = ctypes.c_char_p()
+    run.berth_driver_load(path_bytes(path), ctypes.byref(kind))
+    return text(kind.value)
+
+
+def cache_folder():
+    """Where compiled kernels are kept, as by the command: BERTH_CACHE_DIR, XDG_CACHE_HOME/berth, ~/.cache/berth."""
+    own, general = os.environ.get("BERTH_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    if own:
+        return own
+    return os.path.join(general, "berth") if general else os.path.expanduser("~/.cache/berth")
+
+
+class Program:
+    """A model compiled for a target. Immutable; may be used from any thread."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        pointer = handle.pointer
+        self.name = text(run.berth_program_name(pointer))
+        self.target = text(run.berth_program_target(pointer))
+        self.inputs = [_arrays.port_of(run.berth_program_input(pointer, i).contents)
+                       for i in range(run.berth_program_input_count(pointer))]
+        self.outputs = [_arrays.port_of(run.berth_program_output(pointer, i).contents)
+                        for i in range(run.berth_program_output_count(pointer))]
+        self.devices = [text(run.berth_program_device_name(pointer, i))
+                        for i in range(run.berth_program_device_count(pointer))]
+
+    @classmethod
+    def open(cls, path, key=None):
+        """Opens a program file; with `key`, only if it is signed with the key whose public half is in that file."""
+        if key is None:
+            return cls(Handle(run.berth_program_open, run.berth_program_release, path_bytes(path)))
+        return cls(Handle(run.berth_program_open_signed, run.berth_program_release, path_bytes(path), path_bytes(key)))
+
+    @classmethod
+    def from_bytes(cls, data):
+        data = bytes(data)
+        return cls(Handle(run.berth_program_open_memory, run.berth_program_release, data, len(data)))
+
+    def save(self, path):
+        run.berth_program_save(self._handle.pointer, path_bytes(path))
+
+    @property
+    def placements(self):
+        """Where every operation of the model runs, and why."""
+        pointer = self._handle.pointer
+        rows = [run.berth_program_placement_at(pointer, i).contents
+                for i in range(run.berth_program_placement_count(pointer))]
+        return [Placement(text(r.node), text(r.op), text(r.device), text(r.reason)) for r in rows]
+
+    @property
+    def predicted_seconds(self):
+        """Time of one run as the cost model predicts it; None = unknown."""
+        predicted_ns = run.berth_program_predicted_ns(self._handle.pointer)
+        return predicted_ns / 1e9 if predicted_ns > 0 else None
+
+    def session(self, **settings):
+        return Session(self, **settings)
+
+    def __repr__(self):
+        return f"<berth.Program {self.name!r} on {', '.join(self.devices)}>"
+
+
+class Session:
+    """A program opened on this machine's devices. One thread at a time uses it, `cancel` excepted.
+
+    threads: of the processor; 0 = all cores
+    profile: record times of steps (`steps`, `write_trace`)
+    devices: {device of the program: ordinal of this machine's device of that kind}
+    """
+
+    def __init__(self, program, threads=0, profile=False, devices=None, cache=None):
+        choices = [_native.DeviceChoice(name.encode(), ordinal) for name, ordinal in (devices or {}).items()]
+        array = (_native.DeviceChoice * max(len(choices), 1))(*choices)
+        settings = _native.SessionSettings(
+            size_bytes=ctypes.sizeof(_native.SessionSettings), thread_count=threads, profile=1 if profile else 0,
+            cache_folder=path_bytes(cache or cache_folder()), devices=array, device_count=len(choices))
+        self.program = program
+        self._handle = Handle(run.berth_session_create, run.berth_session_destroy, program._handle.pointer,
+                              ctypes.byref(settings))
+
+    def input(self, index):
+        """The session's own memory of an input, as an array to write into: then nothing is copied. It keeps the
+        session; do not touch it during a run."""
+        return _arrays.view_of(run.berth_session_input(self._handle.pointer, index).contents, self._handle)
+
+    def output(self, index):
+        """The same of an output. The next run overwrites it."""
+        return _arrays.view_of(run.berth_session_output(self._handle.pointer, index).contents, self._handle)
+
+    def run(self, inputs=None, out=None, timeout=None):
+        """Runs once. `inputs`: values in the program's order; None = as the session's own memory has them. Gives the
+        outputs as new arrays, or fills those of `out` (contiguous, of the right types and shapes)."""
+        timeout_ns = -1 if timeout is None else int(timeout * 1e9)
+        program = self.program
+        if inputs is None:
+            inputs = [self.input(i) for i in range(len(program.inputs))]
+        inputs = [_arrays.as_array(value, port) for value, port in zip(inputs, program.inputs)] + list(
+            inputs[len(program.inputs):])
+        if out is None:
+            out = [np.empty(port.shape, port.dtype) for port in program.outputs]
+        self._check_out(out)
+        run.berth_session_run_with(self._handle.pointer, self._tensors(inputs, program.inputs), len(inputs),
+                                   self._tensors(out, program.outputs), len(out), timeout_ns)
+        return out
+
+    def cancel(self):
+        """Makes a run on another thread end with BerthError CANCELLED."""
+        run.berth_session_cancel(self._handle.pointer)
+
+    def _check_out(self, out):
+        for array, port in zip(out, self.program.outputs):
+            if not isinstance(array, np.ndarray) or array.dtype != port.dtype or not array.flags.c_contiguous or \
+                    not array.flags.writeable:
+                raise BerthError("INVALID_ARGUMENT", f'output "{port.name}" takes a contiguous array of {port.dtype}')
+
+    @staticmethod
+    def _tensors(arrays, ports):
+        tensors = (_native.Tensor * max(len(arrays), 1))()
+        for i, array in enumerate(arrays[:len(ports)]):
+            tensors[i] = _arrays.tensor_of(array, _arrays.dtype_number(ports[i]))
+        return tensors
+
+    @property
+    def steps(self):
+        """The steps of the last run, of a session with profile=True."""
+        steps, pointer = [], self._handle.pointer
+        for i in range(run.berth_session_step_count(pointer)):
+            facts = _native.StepFacts()
+            run.berth_session_get_step(pointer, i, ctypes.byref(facts), ctypes.sizeof(facts))
+            steps.append(Step(text(facts.name), text(facts.op), text(facts.device), facts.copied_bytes,
+                              facts.start_ns / 1e9, facts.duration_ns / 1e9))
+        return steps
+
+    def write_trace(self, path):
+        """The last run as a trace for Perfetto (ui.perfetto.dev); needs profile=True."""
+        run.berth_session_write_trace(self._handle.pointer, path_bytes(path))
+
+
+class ModelInfo:
+    """What a model takes and gives, before it is compiled. `model`: a path, or an ONNX model's bytes."""
+
+    def __init__(self, model, folder=None):
+        library = _native.compiler()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = bytes(model)
+            held = Handle(library.berth_model_info_parse, library.berth_model_info_free, data, len(data),
+                          path_bytes(folder) if folder else None)
+        else:
+            held = Handle(library.berth_model_info_read, library.berth_model_info_free, path_bytes(model))
+        pointer = held.pointer
+        self.inputs = [_arrays.port_of_value(library.berth_model_info_input(pointer, i).contents)
+                       for i in range(library.berth_model_info_input_count(pointer))]
+        self.outputs = [_arrays.port_of_value(library.berth_model_info_output(pointer, i).contents)
+                        for i in range(library.berth_model_info_output_count(pointer))]
+
+
+class Compiler:
+    """Options, and a model to compile with them. Options are those of berth_compiler_set (include/berth/compile.h)."""
+
+    def __init__(self, **options):
+        library = _native.compiler()
+        self._handle = Handle(library.berth_compiler_create, library.berth_compiler_destroy)
+        self._callbacks = []
+        defaults = {"search_path": os.environ.get("PATH"), "cache_folder": cache_folder()}
+        for name, value in {**defaults, **options}.items():
+            self.set(name, value)
+
+    def set(self, option, value):
+        encoded = None if value is None else os.fsencode(str(value))
+        _native.compiler().berth_compiler_set(self._handle.pointer, option.encode(), encoded)
+
+    def add_pin(self, pin):
+        _native.compiler().berth_compiler_add_pin(self._handle.pointer, pin.encode())
+
+    def set_dim(self, name, extent):
+        _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)
+
+    def set_shape(self, port, shape):
+        """Gives an input (of ModelInfo.inputs) a shape."""
+        tensor = _native.Tensor(dtype=_arrays.dtype_number(port), rank=len(shape))
+        if len(shape) > _native.MAX_RANK:
+            raise BerthError("UNSUPPORTED", f'input "{port.name}" has {len(shape)} dimensions; at most {_native.MAX_RANK}')
+        tensor.dims[:len(shape)] = shape
+        self._set_input(port, tensor, 0)
+
+    def set_constant(self, port, value):
+        """Compiles an input's value in: the program has no such input then."""
+        array = _arrays.as_array(value, port)
+        self._set_input(port, _arrays.tensor_of(array, _arrays.dtype_number(port)), 1)
+
+    def _set_input(self, port, tensor, constant):
+        _native.compiler().berth_compiler_set_input(self._handle.pointer, port.name.encode(), ctypes.byref(tensor), constant)
+
+    def on_progress(self, function):
+        """function(what, done, total), from the thread that compiles."""
+        callback = _native.PROGRESS(lambda _, what, done, total: function(text(what), done, total))
+        self._callbacks.append(callback)
+        _native.compiler().berth_compiler_on_progress(self._handle.pointer, callback, None)
+
+    def on_message(self, function):
+        """function(message), for notes and warnings."""
+        callback = _native.MESSAGE(lambda _, message: function(text(message)))
+        self._callbacks.append(callback)
+        _native.compiler().berth_compiler_on_message(self._handle.pointer, callback, None)
+
+    def compile(self, model, folder=None):
+        """`model`: a path, or an ONNX model's bytes, whose external data is in `folder`."""
+        library = _native.compiler()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = bytes(model)
+            return Program(Handle(self._bound(library.berth_compiler_compile_memory), run.berth_program_release, data,
+                                  len(data), path_bytes(folder) if folder else None))
+        return Program(Handle(self._bound(library.berth_compiler_compile_file), run.berth_program_release, path_bytes(model)))
+
+    def _bound(self, function):
+        return lambda *arguments: function(self._handle.pointer, *arguments)
+
+    def cancel(self):
+        """Makes a compilation on another thread end with BerthError CANCELLED."""
+        _native.compiler().berth_compiler_cancel(self._handle.pointer)

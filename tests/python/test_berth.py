@@ -1,0 +1,276 @@
+"""The Python package against known answers: labels of examples/digits, and goldens of other implementations (../shared)."""
+
+import gc
+import glob
+import os
+import pickle
+import tempfile
+import threading
+import unittest
+import weakref
+
+import numpy as np
+
+import berth
+
+DIGITS = "examples/digits/digits.onnx"
+SHARED = "../shared/models"
+
+
+def digits():
+    return np.load("examples/digits/test_images.npy"), np.load("examples/digits/test_labels.npy")
+
+
+def read_pb(path):
+    import onnx
+    from onnx import numpy_helper
+    with open(path, "rb") as file:
+        return numpy_helper.to_array(onnx.TensorProto.FromString(file.read()))
+
+
+def data_sets(name):
+    """(inputs, outputs) of each set of a shared model."""
+    for folder in sorted(glob.glob(f"{SHARED}/{name}/test_data_set_*")):
+        yield tuple([read_pb(path) for path in sorted(glob.glob(f"{folder}/{kind}_*.pb"))] for kind in ("input", "output"))
+
+
+needs_shared = unittest.skipUnless(os.path.isdir(SHARED), "../shared/models is not there")
+
+
+class Fails:
+    """with fails(self, "NOT_FOUND", "part"): the call raises BerthError of that code, with the part in its message."""
+
+    def __init__(self, test, code, part=""):
+        self.context, self.code, self.part, self.test = test.assertRaises(berth.BerthError), code, part, test
+
+    def __enter__(self):
+        return self.context.__enter__()
+
+    def __exit__(self, *exception):
+        done = self.context.__exit__(*exception)
+        self.test.assertEqual(self.context.exception.code, self.code)
+        self.test.assertIn(self.part, self.context.exception.message)
+        return done
+
+
+class Models(unittest.TestCase):
+    def test_digits(self):
+        images, labels = digits()
+        model = berth.load(DIGITS)
+        self.assertEqual(model.inputs[0].shape, ("batch", 1, 8, 8))
+        self.assertEqual((model.inputs[0].name, model.inputs[0].type), ("image", "f32"))
+        scores = model(images)
+        self.assertEqual(scores.shape, (360, 10))
+        self.assertEqual(scores.dtype, np.float32)
+        np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)  # a softmax
+        self.assertGreater((scores.argmax(axis=1) == labels).mean(), 0.9)
+        one = model(images[:1])  # another shape
+        self.assertEqual(one.argmax(), labels[0])
+        np.testing.assert_allclose(one[0], scores[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(model({"image": images[:1]}), one)
+        np.testing.assert_array_equal(model(image=images[:1]), one)
+        np.testing.assert_array_equal(model.run({"image": images[:1]})["probabilities"], one)
+
+    def test_arrays_of_all_kinds(self):
+        images, labels = digits()
+        model = berth.load(DIGITS, dims={"batch": 1})
+        self.assertEqual(model.inputs[0].shape, (1, 1, 8, 8))
+        image = images[:1]
+        expected = model(image)
+        transposed = np.ascontiguousarray(image.transpose(3, 2, 1, 0)).transpose(3, 2, 1, 0)
+        self.assertFalse(transposed.flags.c_contiguous)
+        np.testing.assert_array_equal(model(transposed), expected)
+        np.testing.assert_array_equal(model(image.tolist()), expected)
+        shifted = np.frombuffer(b"\0" + image.tobytes(), np.uint8)[1:].view(np.float32).reshape(image.shape)
+        self.assertNotEqual(shifted.ctypes.data % 4, 0)
+        np.testing.assert_array_equal(model(shifted), expected)
+
+        class Exporter:  # another library's tensor
+            def __dlpack__(self, **keywords):
+                return image.copy().__dlpack__(**keywords)
+
+            def __dlpack_device__(self):
+                return image.__dlpack_device__()
+
+        if hasattr(np, "from_dlpack"):
+            np.testing.assert_array_equal(model(Exporter()), expected)
+            np.testing.assert_array_equal(np.from_dlpack(model(image)), expected)
+        read_only = image.copy()
+        read_only.flags.writeable = False
+        np.testing.assert_array_equal(model(read_only), expected)
+
+    def test_shapes_are_kept_least_recently_used(self):
+        images, _ = digits()
+        model = berth.load(DIGITS, max_shapes=2)
+        compiled = []
+        make = model._compile
+        model._compile = lambda *arguments: compiled.append(1) or make(*arguments)
+        for batch, count in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):  # 3 drops 2, not 1
+            model(images[:batch])
+            self.assertEqual(len(compiled), count, f"batch {batch}")
+
+    def test_results_are_the_callers(self):
+        images, _ = digits()
+        model = berth.load(DIGITS)
+        first = model(images[:1])
+        kept = first.copy()
+        model(images[1:2])
+        np.testing.assert_array_equal(first, kept)
+
+    def test_threads(self):
+        images, labels = digits()
+        model = berth.load(DIGITS, threads=1)
+        expected = model(images[:4])
+        wrong = []
+
+        def work(i):
+            for _ in range(50):
+                if not np.array_equal(model(images[:4]), expected):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_constants(self):
+        images, labels = digits()
+        model = berth.load(DIGITS, constants={"image": images[:1]})
+        self.assertEqual(model.inputs, [])
+        self.assertEqual(model().argmax(), labels[0])
+
+    def test_bytes_and_programs(self):
+        images, labels = digits()
+        with open(DIGITS, "rb") as file:
+            model = berth.load(file.read(), dims={"batch": 1})
+        self.assertEqual(model(images[:1]).argmax(), labels[0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "digits.berth")
+            model.program().save(path)
+            program = berth.load(path)
+            self.assertEqual(program.inputs[0].shape, (1, 1, 8, 8))
+            self.assertEqual(program(images[:1]).argmax(), labels[0])
+            with open(path, "rb") as file:
+                again = berth.load(file.read())
+            self.assertEqual(again(images[:1]).argmax(), labels[0])
+            with Fails(self, "INVALID_ARGUMENT", "compiled already"):
+                berth.load(path, target="cpu")
+            with Fails(self, "INCOMPATIBLE", "image"):
+                program(images[:2])
+
+    def test_errors(self):
+        images, _ = digits()
+        model = berth.load(DIGITS)
+        with Fails(self, "INCOMPATIBLE", "float64"):
+            model(images.astype(np.float64))
+        with Fails(self, "NOT_FOUND", "image"):
+            model(imgae=images)
+        with Fails(self, "INVALID_ARGUMENT", "missing: image"):
+            model()
+        with Fails(self, "INVALID_ARGUMENT", "2 were given"):
+            model(images, images)
+        with Fails(self, "INVALID_ARGUMENT", "given twice"):
+            model(images, image=images)
+        with Fails(self, "INVALID_ARGUMENT", "image"):
+            model(images[:, :, :4])  # dimension 2 is 8
+        with Fails(self, "NOT_FOUND", "no_such.onnx"):
+            berth.load("no_such.onnx")
+        with Fails(self, "INVALID_ARGUMENT", "toaster"):
+            berth.load(DIGITS, target="toaster", dims={"batch": 1})
+        with Fails(self, "NOT_FOUND", "stratgey"):
+            berth.load(DIGITS, dims={"batch": 1}, stratgey="auto")
+        with Fails(self, "NOT_FOUND", "bacth"):
+            berth.load(DIGITS, dims={"bacth": 1})
+        with Fails(self, "NOT_FOUND", "imgae"):
+            berth.load(DIGITS, constants={"imgae": images})
+        with Fails(self, "INVALID_ARGUMENT"):
+            berth.load(b"no model")
+        error = berth.BerthError("NOT_FOUND", "no such file")
+        self.assertEqual(pickle.loads(pickle.dumps(error)).code, "NOT_FOUND")
+
+    @needs_shared
+    def test_goldens(self):
+        for name in ("mnist", "mnist_quantized", "ppocr_cls", "magika", "silero_vad_op18_ifless"):
+            model = berth.load(f"{SHARED}/{name}/model.onnx")
+            for inputs, outputs in data_sets(name):
+                results = model(*inputs)
+                results = results if isinstance(results, tuple) else (results,)
+                self.assertEqual(len(results), len(outputs))
+                for result, expected in zip(results, outputs):
+                    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+class Programs(unittest.TestCase):
+    def test_placements_and_steps(self):
+        images, labels = digits()
+        compiler = berth.Compiler(target="cpu")
+        seen = []
+        compiler.on_progress(lambda what, done, total: seen.append((what, done, total)))
+        compiler.set_dim("batch", 1)
+        program = compiler.compile(DIGITS)
+        self.assertTrue(seen and all(what and done <= total for what, done, total in seen))
+        self.assertEqual(program.devices, ["cpu:0"])
+        convolutions = [p for p in program.placements if p.op == "Conv"]
+        self.assertEqual([p.node for p in convolutions], ["conv1", "conv2"])
+        self.assertTrue(all(p.device == "cpu:0" and p.reason for p in convolutions))
+        self.assertGreater(program.predicted_seconds, 0)
+        session = program.session(profile=True, threads=1)
+        session.input(0)[...] = images[:1]
+        out = [np.zeros((1, 10), np.float32)]
+        self.assertIs(session.run(out=out), out)
+        self.assertEqual(out[0].argmax(), labels[0])
+        np.testing.assert_array_equal(session.output(0), out[0])
+        self.assertTrue(all(step.duration >= 0 and step.device == "cpu:0" for step in session.steps))
+        self.assertIn("conv1", " ".join(step.name for step in session.steps))
+        with tempfile.TemporaryDirectory() as folder:
+            session.write_trace(os.path.join(folder, "trace.json"))
+            self.assertGreater(os.path.getsize(os.path.join(folder, "trace.json")), 0)
+        with Fails(self, "INVALID_ARGUMENT", "probabilities"):
+            session.run(out=[np.zeros((1, 10), np.float64)])
+        with Fails(self, "INCOMPATIBLE", "probabilities"):
+            session.run(out=[np.zeros((2, 10), np.float32)])
+        with Fails(self, "INVALID_ARGUMENT", "1 input"):
+            session.run([images[:1], images[:1]])
+
+    def test_memory_views_keep_their_session(self):
+        images, labels = digits()
+        session = berth.load(DIGITS, dims={"batch": 1}).program().session()
+        view, handle = session.output(0), weakref.ref(session._handle)
+        session.run([images[:1]])
+        del session
+        gc.collect()
+        self.assertIsNotNone(handle())
+        self.assertEqual(view.argmax(), labels[0])
+        del view
+        gc.collect()
+        self.assertIsNone(handle())
+
+    def test_devices(self):
+        self.assertIn("cpu:0", [device.device for device in berth.devices()])
+        kinds = {driver.kind: driver.missing for driver in berth.drivers()}
+        self.assertEqual(kinds["cpu"], "")
+        program = berth.load(DIGITS, dims={"batch": 1}).program()
+        with Fails(self, "UNAVAILABLE", "cpu"):
+            program.session(devices={"cpu:0": 9})
+
+    def test_cancelled_progress(self):
+        compiler = berth.Compiler(cache_folder=None)
+        compiler.set_dim("batch", 1)
+        compiler.on_progress(lambda *_: compiler.cancel())
+        with Fails(self, "CANCELLED"):
+            compiler.compile(DIGITS)
+
+    def test_two_devices(self):
+        if "opencl:0" not in [device.device for device in berth.devices()]:
+            self.skipTest("no OpenCL device")
+        images, labels = digits()
+        model = berth.load(DIGITS, target="cpu,opencl", pins=["op:Conv=opencl:0"], dims={"batch": 8})
+        placed = {p.op: p.device for p in model.program().placements}
+        self.assertEqual((placed["Conv"], placed["Softmax"]), ("opencl:0", "cpu:0"))
+        np.testing.assert_allclose(model(images[:8]), berth.load(DIGITS)(images[:8]), rtol=1e-3, atol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
