@@ -363,6 +363,15 @@ bool berth_cli_parse_u64(const char *text, uint64_t *out_value) {
     return errno == 0 && *end == 0;
 }
 
+uint64_t berth_cli_number(struct argp_state *state, const char *option, const char *text,
+                          uint64_t least, uint64_t most) {
+    uint64_t value = 0;
+    if (!berth_cli_parse_u64(text, &value) || value < least || value > most)
+        berth_cli_wrong_usage(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
+                              (unsigned long long)least, (unsigned long long)most, text);
+    return value;
+}
+
 bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes) {
     static const struct {
         const char *suffix;
@@ -394,6 +403,11 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns) {
     if (unit == 0 || !(value > 0) || !(value * unit < 9e17)) return false;
     *out_ns = (int64_t)(value * unit);
     return true;
+}
+
+const char *berth_cli_driver_cache(const berth_cli_model *cli) {
+    if (cli->no_cache) return NULL;
+    return cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
 }
 
 const char *berth_cli_cache_folder(berth_arena *arena) {

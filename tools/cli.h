@@ -164,6 +164,13 @@ int berth_cli_choose(struct argp_state *state, const char *option, const char *t
                      const char *const *names);
 bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 
+// A number from `least` to `most`; else wrong usage.
+uint64_t berth_cli_number(struct argp_state *state, const char *option, const char *text,
+                          uint64_t least, uint64_t most);
+
+// Where drivers keep compiled kernels: as --cache-dir and --no-cache say; NULL = nowhere.
+const char *berth_cli_driver_cache(const berth_cli_model *cli);
+
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else
 // ~/.cache/berth; NULL = none.
 const char *berth_cli_cache_folder(berth_arena *arena);

@@ -1,7 +1,6 @@
 // berth run: runs a model or a built program and reports results, times, copies and memory.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,6 +9,9 @@
 #include "toolkit/verify.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+#include "tools/latency.h"
+#include "tools/run_inputs.h"
+#include "tools/run_profile.h"
 
 typedef struct run_command {
     berth_cli_model cli;
@@ -20,6 +22,7 @@ typedef struct run_command {
     const char *trace;
     uint64_t repeat, warmup, seed;
     uint32_t threads;
+    bool profile;
 } run_command;
 
 typedef struct run_state {
@@ -28,6 +31,7 @@ typedef struct run_state {
     const berth_program *program;
     berth_session *session;
     double *latency_ms;  // sorted after the runs
+    berth_run_profile profile;
     berth_model_options options;
 } run_state;
 
@@ -39,7 +43,8 @@ enum {
     key_warmup,
     key_trace,
     key_threads,
-    key_seed
+    key_seed,
+    key_profile
 };
 
 static const struct argp_option options[] = {
@@ -49,6 +54,8 @@ static const struct argp_option options[] = {
     {"warmup", key_warmup, "N", 0, "Runs before them that are not timed (default 0)", 0},
     {"trace", key_trace, "FILE", 0, "Write a trace of the last run for Perfetto (ui.perfetto.dev)",
      0},
+    {"profile", key_profile, NULL, 0,
+     "Show the time of every kernel and copy, the mean over the timed runs, longest first", 0},
     {"require", key_require, "DEVICE", 0,
      "Fail when any operation runs elsewhere, or nothing there", 0},
     {"require-signature", key_require_signature, "KEY", 0,
@@ -57,15 +64,6 @@ static const struct argp_option options[] = {
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
 };
-
-static uint64_t number_of(struct argp_state *state, const char *option, const char *text,
-                          uint64_t least, uint64_t most) {
-    uint64_t value = 0;
-    if (!berth_cli_parse_u64(text, &value) || value < least || value > most)
-        berth_cli_wrong_usage(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
-                              (unsigned long long)least, (unsigned long long)most, text);
-    return value;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     run_command *command = &((run_state *)state->input)->command;
@@ -76,13 +74,18 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             berth_cli_wrong_usage(state, "--output takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(&command->cli, &command->outputs, arg);
         return 0;
-    case key_repeat: command->repeat = number_of(state, "--repeat", arg, 1, 10000000); return 0;
-    case key_warmup: command->warmup = number_of(state, "--warmup", arg, 0, 10000000); return 0;
-    case key_seed: command->seed = number_of(state, "--seed", arg, 0, UINT64_MAX); return 0;
+    case key_repeat:
+        command->repeat = berth_cli_number(state, "--repeat", arg, 1, 10000000);
+        return 0;
+    case key_warmup:
+        command->warmup = berth_cli_number(state, "--warmup", arg, 0, 10000000);
+        return 0;
+    case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
     case key_threads:
-        command->threads = (uint32_t)number_of(state, "--threads", arg, 1, 1024);
+        command->threads = (uint32_t)berth_cli_number(state, "--threads", arg, 1, 1024);
         return 0;
     case key_trace: command->trace = arg; return 0;
+    case key_profile: command->profile = true; return 0;
     case key_require: command->require = arg; return 0;
     case key_require_signature: command->require_signature = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -91,44 +94,23 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 // ---- inputs and runs ----------------------------------------------------------------------------
 
-static berth_status feed(run_state *s) {
-    const berth_import_options *given = &s->options.import;
-    for (uint32_t i = 0; i < given->input_count; ++i)
-        BERTH_TRY(
-            berth_session_set_input(s->session, given->inputs[i].name, &given->inputs[i].tensor));
-    for (uint32_t i = 0; i < s->program->input_count; ++i) {
-        bool bound = false;
-        for (uint32_t j = 0; j < given->input_count; ++j)
-            bound |= strcmp(given->inputs[j].name, s->program->inputs[i].name) == 0;
-        if (bound) continue;
-        berth_tensor tensor = *berth_session_input(s->session, i);
-        berth_tensor_fill_random(&tensor, s->command.seed + i);
-    }
-    return BERTH_OK;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static berth_status run_all(run_state *s) {
     uint64_t repeat = s->command.repeat;
     s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, repeat);
+    s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
     for (uint64_t i = 0; i < s->command.warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
     for (uint64_t i = 0; i < repeat; ++i) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_session_run(s->session, -1));
         s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
+        if (s->command.profile) berth_run_profile_add(&s->profile, s->session);
     }
-    qsort(s->latency_ms, repeat, sizeof(double), compare_doubles);
+    berth_latency_sort(s->latency_ms, repeat);
     return BERTH_OK;
 }
 
 static double quantile(const run_state *s, double q) {
-    uint64_t last = s->command.repeat - 1;
-    return s->latency_ms[(uint64_t)llround(q * (double)last)];
+    return berth_latency_quantile(s->latency_ms, s->command.repeat, q);
 }
 
 // Output `i` of the command line: its name, index and file.
@@ -214,7 +196,7 @@ static void print_output(const run_state *s, uint32_t index) {
     berth_cli_print("\n");
 }
 
-static void print_text(const run_state *s) {
+static void print_text(run_state *s) {
     berth_session_report report;
     berth_session_get_report(s->session, &report);
     for (uint32_t i = 0; i < s->program->output_count; ++i) print_output(s, i);
@@ -231,6 +213,7 @@ static void print_text(const run_state *s) {
                         device->name, device->physical_name, device->kernel_count,
                         device->copy_count, (double)device->busy_ns / 1e6, bytes);
     }
+    if (s->command.profile) berth_run_profile_print(&s->profile);
 }
 
 static json_t *output_json(const run_state *s, uint32_t index) {
@@ -257,7 +240,7 @@ static json_t *output_json(const run_state *s, uint32_t index) {
     return json;
 }
 
-static json_t *report_json(const run_state *s) {
+static json_t *report_json(run_state *s) {
     berth_session_report report;
     berth_session_get_report(s->session, &report);
     json_t *outputs = json_array();
@@ -277,25 +260,26 @@ static json_t *report_json(const run_state *s) {
     }
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "min", s->latency_ms[0]);
-    return json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model",
-                     berth_cli_json_text(s->program->name), "latency_ms", latency, "runs",
-                     (json_int_t)s->command.repeat, "outputs", outputs, "copied_bytes",
-                     (json_int_t)report.copied_bytes, "devices", devices);
+    json_t *json =
+        json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model", berth_cli_json_text(s->program->name),
+                  "latency_ms", latency, "runs", (json_int_t)s->command.repeat, "outputs", outputs,
+                  "copied_bytes", (json_int_t)report.copied_bytes, "devices", devices);
+    if (s->command.profile)
+        json_object_set_new(json, "profile", berth_run_profile_json(&s->profile));
+    return json;
 }
 
 static berth_status run_model(run_state *s) {
     if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require, false));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
-    const char *cache = s->command.cli.cache_folder ? s->command.cli.cache_folder
-                                                    : berth_cli_cache_folder(s->command.cli.arena);
     berth_session_options session_options = {.thread_count = s->command.threads,
                                              .profile = true,
                                              .cache_folder =
-                                                 s->command.cli.no_cache ? NULL : cache};
+                                                 berth_cli_driver_cache(&s->command.cli)};
     BERTH_TRY(
         berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
     BERTH_TRY(check_outputs(s));
-    BERTH_TRY(feed(s));
+    BERTH_TRY(berth_run_inputs_feed(s->session, &s->options.import, s->command.seed));
     BERTH_TRY(run_all(s));
     berth_interrupt interrupt = berth_cli_interrupt(&s->command.cli);
     berth_interrupt_defer(interrupt, true);

@@ -9,6 +9,7 @@ int berth_cmd_target(int argc, char **argv);
 int berth_cmd_plan(int argc, char **argv);
 int berth_cmd_build(int argc, char **argv);
 int berth_cmd_run(int argc, char **argv);
+int berth_cmd_bench(int argc, char **argv);
 int berth_cmd_verify(int argc, char **argv);
 int berth_cmd_opt(int argc, char **argv);
 int berth_cmd_cache(int argc, char **argv);

@@ -14,6 +14,7 @@ static const struct {
     const char *help;
 } commands[] = {
     {"run", berth_cmd_run, "run a model (or a built program) and report results and times"},
+    {"bench", berth_cmd_bench, "measure latency and throughput of a model or a built program"},
     {"verify", berth_cmd_verify, "compare a model's results with expected ones"},
     {"plan", berth_cmd_plan, "show where every operation would run, and why"},
     {"build", berth_cmd_build, "compile a model into one program file"},

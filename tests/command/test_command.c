@@ -41,8 +41,9 @@ Test(command, usage) {
     cr_assert(strstr(berth_run("opt --help")->out, "plan-scopes"));
     cr_assert_eq(berth_run("--help")->exit_status, 0);
     cr_assert_eq(berth_run("--version")->exit_status, 0);
-    static const char *const commands[] = {"run",     "verify", "plan",  "build",  "inspect", "opt",
-                                           "devices", "target", "cache", "memory", "place"};
+    static const char *const commands[] = {"run",     "verify", "plan",    "build",
+                                           "inspect", "opt",    "devices", "target",
+                                           "cache",   "memory", "place",   "bench"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i) {
         char arguments[64];
         snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);

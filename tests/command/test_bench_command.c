@@ -1,0 +1,106 @@
+// berth bench, and berth run --profile: figures that must agree with each other and with the plan.
+#include <math.h>
+#include <string.h>
+
+#include "support.h"
+
+#define DIGITS "examples/digits/digits.onnx"
+
+static double number(const json_t *json, const char *key) {
+    json_t *value = json_object_get(json, key);
+    cr_assert(json_is_number(value), "%s", key);
+    return json_number_value(value);
+}
+
+static double latency(const json_t *json, const char *key) {
+    return number(json_object_get(json, "latency_ms"), key);
+}
+
+static void check_order(const json_t *json) {
+    static const char *const keys[] = {"min", "p50", "p90", "p99", "max"};
+    for (size_t i = 0; i + 1 < sizeof(keys) / sizeof(keys[0]); ++i)
+        cr_assert_leq(latency(json, keys[i]), latency(json, keys[i + 1]), "%s", keys[i]);
+    cr_assert_gt(latency(json, "min"), 0);
+    cr_assert_geq(latency(json, "mean"), latency(json, "min"));
+    cr_assert_leq(latency(json, "mean"), latency(json, "max"));
+    double seconds = number(json, "wall_ms") / 1e3;
+    cr_assert_float_eq(number(json, "throughput_per_s") * seconds, number(json, "runs"), 1e-3);
+}
+
+Test(bench_command, counts_and_streams) {
+    json_t *one = berth_run_json("bench " DIGITS " --count 20 --format=json");
+    cr_assert_eq(number(one, "runs"), 20);
+    cr_assert_eq(number(one, "streams"), 1);
+    check_order(one);
+    // One stream runs one after another: the sum of its latencies is the time that it takes.
+    cr_assert_leq(latency(one, "mean") * 20, number(one, "wall_ms") * 1.001);
+    json_decref(one);
+    json_t *three = berth_run_json("bench " DIGITS
+                                   " --count 20 --streams 3 --threads 1 --warmup 0 --format=json");
+    cr_assert_eq(number(three, "runs"), 60);
+    cr_assert_eq(number(three, "warmup"), 0);
+    cr_assert_eq(number(three, "threads"), 1);
+    check_order(three);
+    json_decref(three);
+}
+
+Test(bench_command, duration) {
+    json_t *json = berth_run_json("bench " DIGITS " --duration 200ms --format=json");
+    cr_assert_geq(number(json, "wall_ms"), 200);
+    cr_assert_gt(number(json, "runs"), 1);
+    check_order(json);
+    json_decref(json);
+}
+
+// The prediction is the plan's, kept by a program too.
+Test(bench_command, prediction) {
+    json_t *plan = berth_run_json("plan " DIGITS " --format=json");
+    json_t *measured = berth_run_json("bench " DIGITS " --count 3 --format=json");
+    double predicted_ms = number(plan, "predicted_ms");
+    cr_assert_float_eq(number(measured, "predicted_ms"), predicted_ms, 1e-9);
+    cr_assert_float_eq(number(measured, "measured_over_predicted") * predicted_ms,
+                       latency(measured, "p50"), 1e-9);
+    json_decref(plan);
+    json_decref(measured);
+    const result *r = berth_run("bench " DIGITS " --count 3 --quiet");
+    cr_assert_eq(r->exit_status, 0);
+    cr_assert(strstr(r->out, "latency: p50 ") && strstr(r->out, "throughput: ") &&
+                  strstr(r->out, "3 runs of 1 stream ") && strstr(r->out, "predicted: "),
+              "%s", r->out);
+}
+
+Test(bench_command, wrong_usage) {
+    berth_run_fails("bench", 2, "which model?");
+    berth_run_fails("bench " DIGITS " --count 0", 2, "--count takes a number");
+    berth_run_fails("bench " DIGITS " --streams 1000", 2, "--streams takes a number");
+    berth_run_fails("bench " DIGITS " --duration soon", 2, "--duration takes a time");
+    berth_run_fails("bench " DIGITS " --format=csv", 2, "--format takes text or json");
+    berth_run_fails("bench no-such.onnx", 1, "no-such.onnx");
+}
+
+// Steps of one queue do not overlap: their times add up to no more than the runs'.
+Test(bench_command, profile) {
+    json_t *json = berth_run_json("run " DIGITS " --repeat 20 --warmup 2 --profile --format=json");
+    json_t *rows = json_object_get(json, "profile"), *row = NULL;
+    json_t *device = json_object_get(json_object_get(json, "devices"), "cpu:0");
+    cr_assert_eq(json_array_size(rows),
+                 (size_t)(number(device, "kernels") + number(device, "copies")));
+    double share = 0, before_ms = INFINITY;
+    bool has_convolution = false;
+    for (size_t i = 0; i < json_array_size(rows); ++i) {
+        row = json_array_get(rows, i);
+        share += number(row, "share");
+        cr_assert_leq(number(row, "ms"), before_ms, "longest first");
+        before_ms = number(row, "ms");
+        cr_assert_str_eq(json_string_value(json_object_get(row, "device")), "cpu:0");
+        has_convolution |= strstr(json_string_value(json_object_get(row, "step")), "conv1") != NULL;
+    }
+    cr_assert(has_convolution);
+    cr_assert_gt(share, 0);
+    cr_assert_leq(share, 1);
+    json_decref(json);
+    cr_assert(strstr(berth_run("run " DIGITS " --profile --quiet")->out, "GFLOP/s"));
+    json = berth_run_json("run " DIGITS " --format=json");
+    cr_assert_null(json_object_get(json, "profile"));
+    json_decref(json);
+}

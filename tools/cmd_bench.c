@@ -1,0 +1,307 @@
+// berth bench: latency and throughput of a model or a built program.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "executor/session.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+#include "tools/latency.h"
+#include "tools/run_inputs.h"
+
+typedef struct bench_command {
+    berth_cli_model cli;
+    int64_t duration_ns;
+    uint64_t count;  // runs of each stream; 0 = for the duration
+    uint64_t warmup, seed;
+    uint32_t threads, streams;
+} bench_command;
+
+struct bench_state;
+
+// One request after another, in a session of its own.
+typedef struct stream {
+    struct bench_state *bench;
+    berth_session *session;
+    pthread_t thread;
+    bool started;
+    double *latency_ms;
+    uint64_t count, capacity;
+    int64_t end_ns;
+    berth_status status;
+} stream;
+
+typedef struct bench_state {
+    bench_command command;
+    berth_model_options options;
+    berth_model *model;
+    const berth_program *program;
+    stream *streams;
+    atomic_uint ready;         // streams that are warm
+    atomic_bool stop;          // a stream failed
+    _Atomic int64_t start_ns;  // 0 = not yet
+    double load_ms, open_ms, wall_ms;
+    double *latency_ms;  // of all streams, sorted
+    uint64_t count;
+} bench_state;
+
+enum {
+    key_count = 'n',
+    key_duration = 0x200,
+    key_warmup,
+    key_threads,
+    key_streams,
+    key_seed,
+    most_streams = 256,
+};
+
+static const struct argp_option options[] = {
+    {"duration", key_duration, "TIME", 0, "Measure for so long, such as 500ms, 10s (default: 3s)",
+     0},
+    {"count", key_count, "N", 0, "Measure N runs of each stream instead", 0},
+    {"warmup", key_warmup, "N", 0, "Runs of each stream before them (default 3)", 0},
+    {"streams", key_streams, "N", 0,
+     "Requests at once, each in a session of its own (default 1): throughput under load", 0},
+    {"threads", key_threads, "N", 0, "CPU threads of each stream (default: all cores)", 0},
+    {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    bench_command *command = &((bench_state *)state->input)->command;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_duration:
+        if (!berth_cli_parse_time(arg, &command->duration_ns))
+            berth_cli_wrong_usage(
+                state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
+        return 0;
+    case key_count: command->count = berth_cli_number(state, "--count", arg, 1, 10000000); return 0;
+    case key_warmup:
+        command->warmup = berth_cli_number(state, "--warmup", arg, 0, 10000000);
+        return 0;
+    case key_threads:
+        command->threads = (uint32_t)berth_cli_number(state, "--threads", arg, 1, 1024);
+        return 0;
+    case key_streams:
+        command->streams = (uint32_t)berth_cli_number(state, "--streams", arg, 1, most_streams);
+        return 0;
+    case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+// ---- streams ------------------------------------------------------------------------------------
+
+static berth_status note_latency(stream *s, double ms) {
+    if (s->count == s->capacity) {
+        uint64_t capacity = s->capacity ? 2 * s->capacity : 1024;
+        double *grown = realloc(s->latency_ms, capacity * sizeof(double));
+        if (!grown) return berth_status_oom();
+        s->latency_ms = grown;
+        s->capacity = capacity;
+    }
+    s->latency_ms[s->count++] = ms;
+    return BERTH_OK;
+}
+
+static berth_status measure(stream *s, int64_t start_ns) {
+    const bench_command *command = &s->bench->command;
+    int64_t deadline_ns = berth_clock_deadline_ns(start_ns, command->duration_ns);
+    int64_t before_ns = berth_clock_ns();
+    do {
+        BERTH_TRY(berth_session_run(s->session, -1));
+        int64_t after_ns = berth_clock_ns();
+        BERTH_TRY(note_latency(s, (double)(after_ns - before_ns) / 1e6));
+        s->end_ns = before_ns = after_ns;
+    } while (!atomic_load(&s->bench->stop) &&
+             (command->count ? s->count < command->count : before_ns < deadline_ns));
+    return BERTH_OK;
+}
+
+// All streams are warm before any is measured.
+static berth_status run_stream(stream *s) {
+    bench_state *bench = s->bench;
+    berth_status status = BERTH_OK;
+    for (uint64_t i = 0; i < bench->command.warmup && !status; ++i)
+        status = berth_session_run(s->session, -1);
+    if (status) atomic_store(&bench->stop, true);
+    if (atomic_fetch_add(&bench->ready, 1) + 1 == bench->command.streams)
+        atomic_store(&bench->start_ns, berth_clock_ns());
+    int64_t start_ns = 0;
+    while ((start_ns = atomic_load(&bench->start_ns)) == 0 && !atomic_load(&bench->stop)) {
+        const struct timespec pause = {.tv_nsec = 20000};
+        nanosleep(&pause, NULL);
+    }
+    if (atomic_load(&bench->stop)) return status;
+    status = measure(s, start_ns);
+    if (status) atomic_store(&bench->stop, true);
+    return status;
+}
+
+static void *stream_main(void *user) {
+    stream *s = user;
+    s->status = run_stream(s);
+    return NULL;
+}
+
+static berth_status start_streams(bench_state *s) {
+    for (uint32_t i = 0; i < s->command.streams; ++i) {
+        if (pthread_create(&s->streams[i].thread, NULL, stream_main, &s->streams[i]) != 0) {
+            atomic_store(&s->stop, true);
+            return berth_status_make(BERTH_OUT_OF_MEMORY,
+                                     "the system gives no thread for stream %u", i);
+        }
+        s->streams[i].started = true;
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_streams(bench_state *s) {
+    berth_status status = start_streams(s);
+    int64_t end_ns = 0;
+    for (uint32_t i = 0; i < s->command.streams; ++i) {
+        stream *each = &s->streams[i];
+        if (!each->started) continue;
+        pthread_join(each->thread, NULL);
+        if (!status)
+            status = each->status;
+        else
+            berth_status_free(each->status);
+        if (each->end_ns > end_ns) end_ns = each->end_ns;
+        s->count += each->count;
+    }
+    BERTH_TRY(status);
+    s->wall_ms = (double)(end_ns - atomic_load(&s->start_ns)) / 1e6;
+    s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, s->count);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < s->command.streams; ++i)
+        for (uint64_t j = 0; j < s->streams[i].count; ++j)
+            s->latency_ms[at++] = s->streams[i].latency_ms[j];
+    berth_latency_sort(s->latency_ms, s->count);
+    return BERTH_OK;
+}
+
+static berth_status open_streams(bench_state *s) {
+    const berth_session_options session_options = {.thread_count = s->command.threads,
+                                                   .cache_folder =
+                                                       berth_cli_driver_cache(&s->command.cli)};
+    s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
+    int64_t before_ns = berth_clock_ns();
+    for (uint32_t i = 0; i < s->command.streams; ++i) {
+        s->streams[i].bench = s;
+        BERTH_TRY(berth_session_open(berth_allocator_system(), s->program, &session_options,
+                                     &s->streams[i].session));
+        if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+        BERTH_TRY(
+            berth_run_inputs_feed(s->streams[i].session, &s->options.import, s->command.seed));
+    }
+    return BERTH_OK;
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+static double mean_ms(const bench_state *s) {
+    double sum = 0;
+    for (uint64_t i = 0; i < s->count; ++i) sum += s->latency_ms[i];
+    return sum / (double)s->count;
+}
+
+static double quantile(const bench_state *s, double q) {
+    return berth_latency_quantile(s->latency_ms, s->count, q);
+}
+
+static double throughput(const bench_state *s) {
+    return s->wall_ms > 0 ? (double)s->count / s->wall_ms * 1e3 : 0;
+}
+
+static void print_text(const bench_state *s) {
+    const bench_command *command = &s->command;
+    const char *kind = berth_model_plan(s->model) ? "compiled" : "loaded";
+    berth_cli_print("%s in %.1f ms, opened in %.1f ms\n", kind, s->load_ms, s->open_ms);
+    berth_cli_print("latency: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, mean %.3f ms, min %.3f ms, "
+                    "max %.3f ms\n",
+                    quantile(s, 0.5), quantile(s, 0.9), quantile(s, 0.99), mean_ms(s),
+                    quantile(s, 0), quantile(s, 1));
+    berth_cli_print("throughput: %.2f runs/s: %llu run%s of %u stream%s in %.3f s, after %llu to "
+                    "warm up each\n",
+                    throughput(s), (unsigned long long)s->count, s->count == 1 ? "" : "s",
+                    command->streams, command->streams == 1 ? "" : "s", s->wall_ms / 1e3,
+                    (unsigned long long)command->warmup);
+    if (s->program->predicted_ns > 0)
+        berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n",
+                        s->program->predicted_ns / 1e6,
+                        quantile(s, 0.5) * 1e6 / s->program->predicted_ns);
+    else
+        berth_cli_print("predicted: the program does not say\n");
+}
+
+static json_t *report_json(const bench_state *s) {
+    double predicted_ns = s->program->predicted_ns;
+    json_t *latency = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "p50", quantile(s, 0.5), "p90",
+                                quantile(s, 0.9), "p99", quantile(s, 0.99), "mean", mean_ms(s),
+                                "min", quantile(s, 0), "max", quantile(s, 1));
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < s->program->device_count; ++i)
+        json_array_append_new(devices, berth_cli_json_text(s->program->devices[i].name));
+    json_t *json = json_pack(
+        "{s:o, s:o, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:i, s:f}", "model",
+        berth_cli_json_text(s->program->name), "devices", devices, "load_ms", s->load_ms, "open_ms",
+        s->open_ms, "latency_ms", latency, "throughput_per_s", throughput(s), "runs",
+        (json_int_t)s->count, "warmup", (json_int_t)s->command.warmup, "streams",
+        (int)s->command.streams, "threads", (int)s->command.threads, "wall_ms", s->wall_ms);
+    json_object_set_new(json, "predicted_ms",
+                        predicted_ns > 0 ? json_real(predicted_ns / 1e6) : json_null());
+    json_object_set_new(json, "measured_over_predicted",
+                        predicted_ns > 0 ? json_real(quantile(s, 0.5) * 1e6 / predicted_ns)
+                                         : json_null());
+    return json;
+}
+
+static berth_status run(void *state) {
+    bench_state *s = state;
+    bool json = berth_cli_wants_json(&s->command.cli);
+    BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
+    s->options.only_these_inputs = true;
+    int64_t before_ns = berth_clock_ns();
+    BERTH_TRY(berth_model_load(s->command.cli.model, &s->options, &s->model));
+    s->load_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+    s->program = berth_model_program(s->model);
+    BERTH_TRY(open_streams(s));
+    BERTH_TRY(run_streams(s));
+    if (json)
+        berth_cli_print_json(report_json(s));
+    else
+        print_text(s);
+    return BERTH_OK;
+}
+
+static void end(void *state) {
+    bench_state *s = state;
+    for (uint32_t i = 0; s->streams && i < s->command.streams; ++i) {
+        berth_session_close(s->streams[i].session);
+        free(s->streams[i].latency_ms);
+    }
+    berth_model_destroy(s->model);
+}
+
+int berth_cmd_bench(int argc, char **argv) {
+    enum { default_seconds = 3 };
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const berth_cli_command command = {
+        .argp = {options, parse, "MODEL",
+                 "Measures MODEL (an ONNX file, a module as `berth opt` prints it, or a program "
+                 "made by `berth build`): latency, throughput and load time, and what the cost "
+                 "model predicted.\vInputs that are not given are random, seeded, of the right "
+                 "shape. Load time is that of the first stream.",
+                 children, NULL, NULL},
+        .run = run,
+        .end = end};
+    bench_state state = {.command = {.duration_ns = (int64_t)default_seconds * 1000000000,
+                                     .warmup = 3,
+                                     .seed = 1,
+                                     .streams = 1}};
+    return berth_cli_run(&command, &state, argc, argv);
+}
