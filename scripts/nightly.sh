@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What takes too long for every test run: every call of the system failing once in every command, many changed program
-# files, and each fuzz target for some minutes. Ends with the first thing that is wrong.
+# files, applications of ONNX Runtime over Berth, and each fuzz target for some minutes. Ends with the first thing that is wrong.
 # Usage: scripts/nightly.sh [MINUTES]     of each fuzz target (default 10)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,4 +12,5 @@ for kind in memory files helper cut; do
   tests/faults/fail_each.py build/release/berth build/release/tests/libfail_at.so --kind "$kind"
 done
 build/release/tests/program_mutants 100000 "$(date +%s)"
+tests/python/check_packages.sh build/release
 scripts/fuzz.sh "${1:-10}"
