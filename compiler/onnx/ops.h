@@ -37,4 +37,12 @@ BERTH_MUST_USE berth_status onnx_build_split(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_squeeze(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_top_k(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_upsample(onnx_call *call);
+// Written as several operations (compose.h).
+BERTH_MUST_USE berth_status onnx_build_attention(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_causal_conv(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_rms_normalization(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_rotary_embedding(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_swiglu(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_swish(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_tensor_scatter(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_
