@@ -45,4 +45,6 @@ BERTH_MUST_USE berth_status onnx_build_rotary_embedding(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_swiglu(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_swish(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_tensor_scatter(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_likelihood_loss(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_cross_entropy(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_
