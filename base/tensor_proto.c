@@ -46,6 +46,11 @@ berth_dtype berth_dtype_from_onnx(int64_t onnx_type) {
     return BERTH_DTYPE_NONE;
 }
 
+berth_dtype berth_storage_from_onnx(int64_t onnx_type) {
+    const berth_narrow_type *narrow = berth_narrow_type_of(onnx_type);
+    return narrow ? narrow->dtype : berth_dtype_from_onnx(onnx_type);
+}
+
 static uint32_t typed_field(berth_dtype dtype) {
     for (int i = 0; i < type_count; ++i)
         if (types[i].dtype == dtype) return types[i].field;
@@ -263,6 +268,25 @@ static berth_status take_typed(const message *m, berth_wire wire, int64_t elemen
     return read_elements(wire, tensor, number);
 }
 
+// Elements of fewer than 8 bits: packed bytes, raw or one per entry of int32_data.
+static berth_status take_packed(const message *m, berth_wire wire, const berth_narrow_type *narrow,
+                                int64_t element_count) {
+    int per_byte = 8 / narrow->bits;
+    int64_t bytes = element_count / per_byte + (element_count % per_byte != 0);
+    berth_tensor packed = {.dtype = BERTH_DTYPE_U8, .rank = 1, .dims = {bytes}};
+    message as_bytes = *m;
+    berth_tensor_proto held = {.tensor = packed};
+    as_bytes.proto = &held;
+    if (m->has_raw)
+        BERTH_TRY(take_raw(&as_bytes, (size_t)bytes, true));
+    else
+        BERTH_TRY(take_typed(&as_bytes, wire, bytes, (size_t)bytes));
+    berth_tensor *tensor = &m->proto->tensor;
+    tensor->data = berth_arena_alloc_unset(m->arena, (size_t)element_count, 64);
+    berth_narrow_unpack(narrow, held.tensor.data, element_count, tensor->data);
+    return BERTH_OK;
+}
+
 berth_status berth_tensor_proto_parse(berth_arena *arena, berth_wire wire, bool borrow,
                                       berth_tensor_proto *out_proto) {
     *out_proto = (berth_tensor_proto){.name = "", .location = ""};
@@ -271,16 +295,20 @@ berth_status berth_tensor_proto_parse(berth_arena *arena, berth_wire wire, bool 
     for (berth_wire_field field; berth_wire_next(&walk, &field);) read_field(&m, &walk, &field);
     BERTH_TRY(berth_wire_status(&walk));
     berth_tensor *tensor = &out_proto->tensor;
-    tensor->dtype = berth_dtype_from_onnx(m.onnx_type);
+    const berth_narrow_type *narrow = berth_narrow_type_of(m.onnx_type);
+    tensor->dtype = berth_storage_from_onnx(m.onnx_type);
     if (tensor->dtype == BERTH_DTYPE_NONE)
         return berth_status_make(BERTH_UNSUPPORTED, "tensor \"%s\" has ONNX element type %lld%s",
                                  out_proto->name, (long long)m.onnx_type,
                                  m.onnx_type == 8 ? " (string)" : "");
+    out_proto->element = (int32_t)m.onnx_type;
     int64_t element_count = 0;
     size_t size_bytes = 0;
     berth_status status = berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims,
                                                  &element_count, &size_bytes);
-    if (!status && !out_proto->external)
+    if (!status && !out_proto->external && narrow && narrow->bits < 8)
+        status = take_packed(&m, wire, narrow, element_count);
+    else if (!status && !out_proto->external)
         status = m.has_raw ? take_raw(&m, size_bytes, borrow)
                            : take_typed(&m, wire, element_count, size_bytes);
     return berth_status_prefix(status, "tensor \"%s\"", out_proto->name);

@@ -4,11 +4,13 @@
 #ifndef BERTH_BASE_TENSOR_PROTO_H_
 #define BERTH_BASE_TENSOR_PROTO_H_
 
+#include "base/narrow.h"
 #include "base/tensor.h"
 #include "base/wire.h"
 
 typedef struct berth_tensor_proto {
     berth_tensor tensor;   // data is NULL when the content is external
+    int32_t element;       // ONNX's number of its element type
     const char *name;      // "" when there is none; in the arena
     bool external;         // the content is in another file:
     const char *location;  // its path as written, in the arena
@@ -29,5 +31,8 @@ BERTH_MUST_USE berth_status berth_tensor_proto_parse(berth_arena *arena, berth_w
 // ONNX's number of an element type (TensorProto.DataType) and back; 0 and NONE when there is none.
 int32_t berth_dtype_to_onnx(berth_dtype dtype);
 berth_dtype berth_dtype_from_onnx(int64_t onnx_type);
+// What tensors of an ONNX type hold: its own element type, or bytes (base/narrow.h); NONE when
+// there is none.
+berth_dtype berth_storage_from_onnx(int64_t onnx_type);
 
 #endif  // BERTH_BASE_TENSOR_PROTO_H_

@@ -210,7 +210,9 @@ static berth_status build_call(onnx_call *call) {
     for (uint32_t i = 0; i < node->outputs.count + 2; ++i) call->outputs[i] = BERTH_NONE;
     for (uint32_t i = 0; i < node->outputs.count; ++i)
         if (*node->outputs.data[i]) call->output_count = i + 1;
+    BERTH_TRY(onnx_check_narrow(call));
     BERTH_TRY(call->row->build(call));
+    onnx_pass_narrow(call);
     return check_outputs(call);
 }
 
@@ -287,6 +289,7 @@ static berth_status add_initializer(onnx_importer *im, const char *name,
     berth_loc_id loc = berth_loc_node(im->module, im->file, name, "initializer");
     berth_value_id value = berth_graph_constant(im->module, im->function, im->region, tensor, loc);
     berth_graph_get(im->module, im->function)->values.data[value].name = id;
+    onnx_set_narrow(im, value, im->element_read);
     onnx_scope_add(im->scratch, im->scope, id, value);
     return BERTH_OK;
 }
@@ -318,7 +321,11 @@ static berth_status find_outputs(onnx_importer *im, const onnx_graph *graph,
         const berth_graph *held = berth_graph_get(im->module, im->function);
         const berth_type *type = berth_type_get(im->module, held->values.data[values[i]].type);
         berth_dtype declared =
-            output->is_tensor ? berth_dtype_from_onnx(output->element) : BERTH_DTYPE_NONE;
+            output->is_tensor ? berth_storage_from_onnx(output->element) : BERTH_DTYPE_NONE;
+        if (declared && berth_narrow_type_of(output->element) != onnx_narrow_of(im, values[i]))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "%s: output \"%s\" is declared %s, but is another type",
+                                     im->file, output->name, onnx_element_name(output->element));
         if (declared && type->kind == BERTH_TYPE_TENSOR && type->dtype && type->dtype != declared)
             return berth_status_make(
                 BERTH_INVALID_ARGUMENT, "%s: output \"%s\" is declared %s, but is %s", im->file,
@@ -354,6 +361,7 @@ berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph, berth_r
         berth_value_id value = given ? given[i]
                                      : berth_graph_add_region_param(im->module, im->function,
                                                                     region, input->name, type);
+        if (input->is_tensor) onnx_set_narrow(im, value, input->element);
         onnx_scope_add(im->scratch, &scope, name, value);
     }
     BERTH_TRY(onnx_build_nodes(im, graph));

@@ -2,6 +2,7 @@
 #ifndef BERTH_COMPILER_ONNX_IMPORTER_H_
 #define BERTH_COMPILER_ONNX_IMPORTER_H_
 
+#include "base/narrow.h"
 #include "base/tensor_proto.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/model.h"
@@ -35,6 +36,8 @@ typedef struct onnx_mapped_file {
     size_t size_bytes;
 } onnx_mapped_file;
 
+typedef struct onnx_call onnx_call;
+
 typedef struct onnx_importer {
     berth_arena *arena;    // the module's
     berth_arena *scratch;  // of this import
@@ -60,10 +63,10 @@ typedef struct onnx_importer {
     BERTH_VEC(const onnx_value *) declared_values;
     const char *prefix;  // "caller/" for node names inside functions
     int call_depth;
-    const onnx_node *refused;  // the last one that onnx_call_fail called UNSUPPORTED
+    const onnx_node *refused;   // the last one that onnx_call_fail called UNSUPPORTED
+    int32_t element_read;       // ONNX's element type of the literal that was read last
+    BERTH_VEC(uint8_t) narrow;  // by value: ONNX's element type where it is a narrow one, else 0
 } onnx_importer;
-
-typedef struct onnx_call onnx_call;
 
 // How one operator type is imported (ops_*.c; the table is rows.c).
 typedef struct onnx_row {
@@ -122,6 +125,14 @@ BERTH_MUST_USE berth_status onnx_read_constant(onnx_importer *im, const berth_wi
 BERTH_MUST_USE berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
                                                     berth_tensor *out_tensor,
                                                     const char **out_name);
+// narrow.c: values whose elements are kept as bytes (base/narrow.h). Which they are is known here
+// only: the module has u8 and i8.
+const berth_narrow_type *onnx_narrow_of(const onnx_importer *im, berth_value_id value);  // or NULL
+void onnx_set_narrow(onnx_importer *im, berth_value_id value, int64_t element);
+// Before a node is built: fails where it cannot take narrow inputs.
+BERTH_MUST_USE berth_status onnx_check_narrow(const onnx_call *call);
+// After: results that are moved inputs are as narrow as those.
+void onnx_pass_narrow(const onnx_call *call);
 // types.c: inputs of the graph (parameters, or constants when bound as such).
 // Gives the dimensions of inputs that have no name one: "INPUT.AXIS".
 void onnx_name_dims(onnx_importer *im, onnx_graph *graph);

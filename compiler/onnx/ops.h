@@ -6,6 +6,7 @@
 
 BERTH_MUST_USE berth_status onnx_build_arith(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_batch_normalization(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_cast(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_cast_like(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_optional(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_optional_get(onnx_call *call);
@@ -47,4 +48,5 @@ BERTH_MUST_USE berth_status onnx_build_swish(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_tensor_scatter(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_likelihood_loss(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_cross_entropy(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_bit_cast(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_

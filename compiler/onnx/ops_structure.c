@@ -44,7 +44,10 @@ berth_status onnx_build_constant(onnx_call *call) {
         tensor = list_tensor(call, attr, BERTH_DTYPE_F32, attr->floats.count, 1);
     else
         return onnx_call_fail(call, BERTH_UNSUPPORTED, "constants of strings (%s)", attr->name);
-    if (call->output_count) call->outputs[0] = onnx_call_literal(call, &tensor);
+    if (!call->output_count) return BERTH_OK;
+    call->outputs[0] = onnx_call_literal(call, &tensor);
+    if (attr->type == ONNX_ATTR_TENSOR || attr->type == ONNX_ATTR_SPARSE_TENSOR)
+        onnx_set_narrow(call->im, call->outputs[0], call->im->element_read);
     return BERTH_OK;
 }
 

@@ -45,8 +45,15 @@ static berth_status map_external(onnx_importer *im, const char *location,
 static berth_status read_external(onnx_importer *im, berth_tensor_proto *proto) {
     berth_tensor *tensor = &proto->tensor;
     const onnx_mapped_file *file = NULL;
+    const berth_narrow_type *narrow = berth_narrow_type_of(proto->element);
+    bool packed = narrow && narrow->bits < 8;
+    int64_t count = 0;
     size_t size = 0;
-    BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &size));
+    BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &count, &size));
+    if (packed) {
+        size_t per_byte = 8u / (unsigned)narrow->bits;
+        size = size / per_byte + (size % per_byte != 0);
+    }
     BERTH_TRY(map_external(im, proto->location ? proto->location : "", &file));
     if (proto->length_bytes && proto->length_bytes != size)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -58,6 +65,11 @@ static berth_status read_external(onnx_importer *im, berth_tensor_proto *proto) 
             size, (unsigned long long)proto->offset_bytes, proto->location, file->size_bytes);
     if (!size) return BERTH_OK;
     const uint8_t *data = file->data + proto->offset_bytes;
+    if (packed) {
+        tensor->data = berth_arena_alloc_unset(im->arena, (size_t)count, 64);
+        berth_narrow_unpack(narrow, data, count, tensor->data);
+        return BERTH_OK;
+    }
     memcpy(&tensor->data, &data, sizeof(data));  // borrowed, never written
     return BERTH_OK;
 }
@@ -73,6 +85,7 @@ berth_status onnx_read_constant(onnx_importer *im, const berth_wire *wire, berth
         return berth_status_prefix(status, "tensor \"%s\" in %s", proto.name ? proto.name : "",
                                    im->file);
     if (out_name) *out_name = proto.name ? proto.name : "";
+    im->element_read = proto.element;
     bool large = berth_tensor_size_bytes(&proto.tensor) >= MIN_BORROWED_BYTES;
     *out_tensor = large ? proto.tensor : berth_tensor_align(im->arena, &proto.tensor);
     return BERTH_OK;
@@ -135,7 +148,12 @@ berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
     if (out_name) *out_name = "";
     for (berth_wire_field field; berth_wire_next(&cursor, &field);) {
         berth_wire inner = berth_wire_enter(&cursor, &field);
-        if (field.number == 1) BERTH_TRY(onnx_read_tensor(im, &inner, &values, out_name));
+        if (field.number == 1) {
+            BERTH_TRY(onnx_read_tensor(im, &inner, &values, out_name));
+            if (berth_narrow_type_of(im->element_read))
+                return berth_status_make(BERTH_UNSUPPORTED, "a sparse tensor of %s in %s",
+                                         onnx_element_name(im->element_read), im->file);
+        }
         if (field.number == 2) BERTH_TRY(onnx_read_tensor(im, &inner, &indices, NULL));
         if (field.number != 3) continue;
         uint64_t extent = field.value;

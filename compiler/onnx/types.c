@@ -47,7 +47,7 @@ static berth_status bind_input(onnx_importer *im, const onnx_value *value,
     BERTH_TRY(berth_status_prefix(
         berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, NULL),
         "input \"%s\"", value->name));
-    berth_dtype declared = berth_dtype_from_onnx(value->element);
+    berth_dtype declared = berth_storage_from_onnx(value->element);
     if (declared != tensor->dtype)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "input \"%s\" is %s, the tensor given is %s", value->name,
@@ -223,7 +223,7 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
     if (!value->is_tensor)
         return berth_status_make(BERTH_UNSUPPORTED, "%s: %s \"%s\" is no tensor, and no sequence",
                                  im->file, what, value->name);
-    berth_dtype dtype = berth_dtype_from_onnx(value->element);
+    berth_dtype dtype = berth_storage_from_onnx(value->element);
     if (dtype == BERTH_DTYPE_NONE)
         return berth_status_make(
             BERTH_UNSUPPORTED, "%s: %s \"%s\" has element type %lld of ONNX (%s)", im->file, what,
@@ -285,6 +285,7 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
             id = berth_graph_add_param(im->module, im->function, value->name, type);
         }
         berth_graph_get(im->module, im->function)->values.data[id].name = name;
+        onnx_set_narrow(im, id, value->element);
         onnx_scope_add(im->scratch, im->scope, name, id);
     }
     return BERTH_OK;

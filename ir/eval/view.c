@@ -24,6 +24,17 @@ berth_status berth_eval__identity(berth_eval_context *ctx) {
     return set_view(ctx, ctx->inputs[0].rank, ctx->inputs[0].dims);
 }
 
+berth_status berth_eval__bit_cast(berth_eval_context *ctx) {
+    berth_dtype to = berth_eval__dtype(ctx, "to", BERTH_DTYPE_NONE);
+    const berth_tensor *x = &ctx->inputs[0];
+    if (berth_dtype_size_bytes(to) != berth_dtype_size_bytes(x->dtype))
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has another size than %s",
+                                 berth_dtype_name(to), berth_dtype_name(x->dtype));
+    BERTH_TRY(set_view(ctx, x->rank, x->dims));
+    ctx->outputs[0].dtype = to;
+    return BERTH_OK;
+}
+
 berth_status berth_eval__constant(berth_eval_context *ctx) {
     const berth_attr *value = berth_attrs_find(ctx->module, &ctx->op->attrs, "value");
     if (!value || value->kind != BERTH_ATTR_TENSOR || !value->tensor)

@@ -85,6 +85,19 @@ berth_status berth_infer__cast(berth_infer *x) {
     return BERTH_OK;
 }
 
+berth_status berth_infer__bit_cast(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    berth_dtype to = berth_infer__dtype(x, "to", BERTH_DTYPE_NONE);
+    if (to == BERTH_DTYPE_NONE)
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "attribute to is missing");
+    if (in.dtype != BERTH_DTYPE_NONE &&
+        berth_dtype_size_bytes(in.dtype) != berth_dtype_size_bytes(to))
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "%s has another size than %s",
+                                 berth_dtype_name(to), berth_dtype_name(in.dtype));
+    berth_infer__set(x, 0, to, in.rank, in.dims);
+    return BERTH_OK;
+}
+
 // Broadcasts all operands from `first` on into dims; rank -1 when one is unknown.
 static berth_status broadcast_operands(const berth_infer *x, uint32_t first, int64_t *dims,
                                        int *out_rank) {
