@@ -78,7 +78,7 @@ BERTH_LOWER_NEST_(roi_align)
 // reduce.c
 BERTH_LOWER_NEST_(reduce)
 BERTH_LOWER_NEST_(arg_reduce)
-BERTH_LOWER_NEST_(cum_sum)
+BERTH_LOWER_NEST_(cumulative)
 // top_k.c
 BERTH_LOWER_NEST_(top_k)
 // normalize.c, softmax.c

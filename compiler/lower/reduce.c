@@ -222,20 +222,22 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     berth_lower__grid_end(c, &grid);
 }
 
-// ---- cum_sum ------------------------------------------------------------------------------------
+// ---- cum_sum, cum_prod ------------------------------------------------------------------------------------
 
 // One step of the sums: acc[lane] and the element `at`.
 static void add_to_sum(berth_lower *c, const berth_op *op, berth_buf acc, berth_expr lane,
                        const berth_expr *at) {
     bool exclusive = attr_int(c, op, "exclusive", 0) != 0;
     berth_expr before = berth_tfn_load(c->fn, acc, &lane, 1);
-    berth_expr sum = x_add(c, before, in_at(c, op, 0, at));
+    berth_expr next = in_at(c, op, 0, at);
+    bool product = op->kind == BERTH_OP_CUM_PROD;
+    berth_expr sum = product ? x_mul(c, before, next) : x_add(c, before, next);
     if (exclusive) berth_lower__store(c, op, 0, at, before);
     berth_lower__put(c, acc, &lane, sum);
     if (!exclusive) berth_lower__store(c, op, 0, at, berth_tfn_load(c->fn, acc, &lane, 1));
 }
 
-void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
+void berth_lower__cumulative(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_tensor *given = berth_lower__constant(c, op, 1);
     int axis = 0;
@@ -253,7 +255,7 @@ void berth_lower__cum_sum(berth_lower *c, const berth_op *op) {
     berth_expr part = berth_lower__loop(c, "part", parts, BERTH_LOOP_PARALLEL);
     berth_buf acc = berth_lower__private(c, "acc", t, 1, &sums);
     berth_expr lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);
-    berth_lower__put(c, acc, &lane, num(c, t, 0));
+    berth_lower__put(c, acc, &lane, num(c, t, op->kind == BERTH_OP_CUM_PROD));
     berth_lower__end(c);
     berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
     lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);

@@ -173,7 +173,8 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     GRID(REDUCE_SUM_SQUARE, reduce),
     GRID(ARG_MAX, arg_reduce),
     GRID(ARG_MIN, arg_reduce),
-    NEST(CUM_SUM, cum_sum),
+    NEST(CUM_SUM, cumulative),
+    NEST(CUM_PROD, cumulative),
     NEST(TOP_K, top_k),
 };
 

@@ -299,3 +299,105 @@ berth_status onnx_build_tensor_scatter(onnx_call *call) {
     onnx_compose_output(&c, 0, onnx_where(&c, comes, onnx_finish(taken), cache));
     return c.status;
 }
+
+// ---- LinearAttention ----
+
+typedef struct recurrence {
+    int64_t heads, key_heads, steps, keys, values;  // keys, values: extents of a head
+    double scale;
+    bool decays, corrects;                // gated..., ...delta
+    berth_value_id q, k, v, decay, beta;  // (batch, key heads, group or 1, step, ...)
+} recurrence;
+
+// Step t of (batch, heads, step, size) as (batch, heads, 1, size).
+static berth_value_id at_step(onnx_compose *c, berth_value_id value, int64_t t) {
+    return onnx_sliced(c, value, 2, t, t + 1, 1);
+}
+
+// The state after step t: S = exp(g) S + beta k (v - k^T (exp(g) S))^T, without what the rule lacks.
+// S is (batch, key heads, keys, values); BERTH_NONE is zero.
+static berth_value_id next_state(onnx_compose *c, const recurrence *r, berth_value_id state,
+                                 int64_t t) {
+    berth_value_id key = at_step(c, r->k, t), value = at_step(c, r->v, t);
+    berth_value_id column = onnx_transposed(c, key, (int64_t[]){0, 1, 3, 2}, 4);
+    bool starts = state == BERTH_NONE;
+    if (r->decays && !starts) {
+        berth_value_id decay = onnx_make1(c, BERTH_OP_EXP, at_step(c, r->decay, t));
+        decay = onnx_transposed(c, decay, (int64_t[]){0, 1, 3, 2}, 4);
+        state = onnx_mul(c, state, decay);
+    }
+    if (r->corrects) {
+        if (!starts) value = onnx_sub(c, value, onnx_make2(c, BERTH_OP_MATMUL, key, state));
+        value = onnx_mul(c, value, at_step(c, r->beta, t));
+    }
+    value = onnx_mul(c, column, value);
+    return starts ? value : onnx_add(c, state, value);
+}
+
+static void read_recurrence(onnx_compose *c, recurrence *r) {
+    const char *rule = onnx_call_string(c->call, "update_rule", "gated_delta");
+    berth_value_id q = onnx_compose_input(c, 0), k = onnx_compose_input(c, 1);
+    berth_value_id v = onnx_compose_input(c, 2), decay = onnx_compose_input(c, 4);
+    berth_value_id beta = onnx_compose_input(c, 5);
+    r->heads = onnx_call_int(c->call, "q_num_heads", 0);
+    r->key_heads = onnx_call_int(c->call, "kv_num_heads", 0);
+    r->corrects = strcmp(rule, "delta") == 0 || strcmp(rule, "gated_delta") == 0;
+    r->decays = strcmp(rule, "gated") == 0 || strcmp(rule, "gated_delta") == 0;
+    if (!r->corrects && !r->decays && strcmp(rule, "linear") != 0)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "update_rule \"%.32s\" is none of ONNX's",
+                          rule);
+    if ((r->decays && decay == BERTH_NONE) || (r->corrects && beta == BERTH_NONE))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "update_rule %s needs decay or beta", rule);
+    if (r->key_heads < 1 || r->heads < 1 || r->heads % r->key_heads)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "%lld heads do not share %lld of the keys",
+                          (long long)r->heads, (long long)r->key_heads);
+    r->q = onnx_split_heads(c, q, r->heads);
+    r->k = onnx_split_heads(c, k, r->key_heads);
+    r->v = onnx_split_heads(c, v, r->key_heads);
+    r->steps = onnx_compose_known_extent(c, q, "the queries", 1);
+    r->keys = onnx_compose_known_extent(c, r->k, "the keys", 3);
+    r->values = onnx_compose_known_extent(c, r->v, "the values", 3);
+    r->scale = onnx_call_float(c->call, "scale", 0);
+    if (r->scale == 0) r->scale = 1 / __builtin_sqrt(r->keys > 0 ? (double)r->keys : 1);
+    if (r->decays) r->decay = onnx_split_heads(c, decay, r->key_heads);
+    if (r->corrects) {
+        int64_t given = onnx_compose_known_extent(c, beta, "beta", 2);
+        r->beta = onnx_split_heads(c, beta, given == 1 ? 1 : r->key_heads);
+    }
+}
+
+// The steps are written out, one after the other.
+berth_status onnx_build_linear_attention(onnx_call *call) {
+    enum { most_steps = 256 };
+    onnx_compose c = onnx_compose_begin(call, 3, 6);
+    recurrence r = {0};
+    berth_value_id state = onnx_compose_input(&c, 3), rows[most_steps];
+    if (!c.status) read_recurrence(&c, &r);
+    if (r.steps < 1 || r.steps > most_steps)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "%lld steps; 1 to %d are supported",
+                          (long long)r.steps, most_steps);
+    if (c.status) return c.status;
+    berth_dtype own = onnx_compose_dtype(&c, r.q), held = own;
+    bool resumed = state != BERTH_NONE;
+    if (resumed) held = onnx_compose_dtype(&c, state);
+    berth_dtype inner =
+        own == BERTH_DTYPE_F64 || held == BERTH_DTYPE_F64 ? BERTH_DTYPE_F64 : BERTH_DTYPE_F32;
+    berth_value_id *inputs[5] = {&r.q, &r.k, &r.v, r.decays ? &r.decay : NULL,
+                                 r.corrects ? &r.beta : NULL};
+    for (int i = 0; i < 5; ++i)
+        if (inputs[i]) *inputs[i] = onnx_cast_to(&c, *inputs[i], inner);
+    if (resumed) state = onnx_cast_to(&c, state, inner);
+    for (int64_t t = 0; t < r.steps; ++t) {
+        state = next_state(&c, &r, state, t);
+        berth_value_id query = at_step(&c, r.q, t);
+        query =
+            onnx_reshaped(&c, query, (int64_t[]){0, r.key_heads, r.heads / r.key_heads, r.keys}, 4);
+        rows[t] = onnx_make2(&c, BERTH_OP_MATMUL, query, state);
+        rows[t] = onnx_reshaped(&c, rows[t], (int64_t[]){0, 1, r.heads * r.values}, 3);
+    }
+    berth_value_id y = onnx_concatenated(&c, rows, (uint32_t)r.steps, 1);
+    y = onnx_mul(&c, y, onnx_like(&c, y, r.scale));
+    onnx_compose_output(&c, 0, onnx_cast_to(&c, y, own));
+    onnx_compose_output(&c, 1, onnx_cast_to(&c, state, held));
+    return c.status;
+}

@@ -200,7 +200,8 @@ berth_status berth_eval__arg_reduce(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
-berth_status berth_eval__cum_sum(berth_eval_context *ctx) {
+// cum_sum, cum_prod
+berth_status berth_eval__cumulative(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];
     int axis = 0;
     BERTH_TRY(berth_eval__need_count(&ctx->inputs[1], "axis", 1));
@@ -210,17 +211,19 @@ berth_status berth_eval__cum_sum(berth_eval_context *ctx) {
     BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, x->rank, x->dims));
     int64_t extent = x->dims[axis], inner = berth_eval__product(x->dims, axis + 1, x->rank);
     int64_t lines = extent ? berth_tensor_element_count(x) / extent : 0;
-    bool is_float = berth_dtype_is_float(x->dtype);
+    bool is_float = berth_dtype_is_float(x->dtype), product = ctx->op->kind == BERTH_OP_CUM_PROD;
     for (int64_t i = 0; i < lines; ++i) {
         int64_t base = i / inner * inner * extent + i % inner;
-        double sum = 0;
-        uint64_t integer_sum = 0;
+        double sum = product;
+        uint64_t integer_sum = product;
         for (int64_t k = 0; k < extent; ++k) {
             int64_t at = base + (reverse ? extent - 1 - k : k) * inner;
             double before = sum;
             uint64_t integer_before = integer_sum;
             if (is_float)
-                sum += berth_tensor_get_f64(x, at);
+                sum = product ? sum * berth_tensor_get_f64(x, at) : sum + berth_tensor_get_f64(x, at);
+            else if (product)
+                integer_sum *= (uint64_t)berth_tensor_get_i64(x, at);
             else
                 integer_sum += (uint64_t)berth_tensor_get_i64(x, at);
             if (is_float)
