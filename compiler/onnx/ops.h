@@ -50,4 +50,7 @@ BERTH_MUST_USE berth_status onnx_build_likelihood_loss(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_cross_entropy(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_bit_cast(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_linear_attention(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_center_crop_pad(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_affine_grid(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_deform_conv(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_

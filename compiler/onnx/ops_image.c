@@ -1,0 +1,213 @@
+// Operators on images that are written as several: crops, grids, deformable convolution, columns to
+// images.
+#include <string.h>
+
+#include "compiler/onnx/compose.h"
+#include "compiler/onnx/ops.h"
+
+// ---- CenterCropPad ----
+
+// Zeros around what is too small, then the middle of what is too large; the odd element is at the
+// end in both.
+berth_status onnx_build_center_crop_pad(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 2);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    berth_value_id wanted = onnx_cast_to(&c, onnx_compose_input(&c, 1), BERTH_DTYPE_I64);
+    const onnx_attr *given = onnx_call_attr(call, "axes");
+    int rank = onnx_compose_rank(&c, x);
+    int64_t all[BERTH_MAX_RANK];
+    uint32_t count = given ? given->ints.count : (uint32_t)rank;
+    if (count > (uint32_t)rank)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "%u axes of %d dimensions", count, rank);
+    for (uint32_t i = 0; !c.status && i < count; ++i) {
+        all[i] = given ? given->ints.data[i] : (int64_t)i;
+        if (all[i] < 0) all[i] += rank;
+        if (all[i] < 0 || all[i] >= rank)
+            onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "axes[%u] is none of %d dimensions", i,
+                              rank);
+        for (uint32_t k = 0; !c.status && k < i; ++k)
+            if (all[k] == all[i])
+                onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "axes names dimension %lld twice",
+                                  (long long)all[i]);
+    }
+    if (c.status) return c.status;
+    berth_value_id axes = onnx_int_list(&c, all, count), two = onnx_int_list(&c, &(int64_t){2}, 1);
+    berth_value_id own = onnx_gathered(&c, onnx_shape_of(&c, x), axes, 0);
+    berth_value_id padded = onnx_make2(&c, BERTH_OP_MAX, own, wanted);
+    berth_value_id more = onnx_sub(&c, padded, own), before = onnx_div(&c, more, two);
+    berth_value_id sides[2] = {before, onnx_sub(&c, more, before)};
+    berth_value_id pads[4] = {x, onnx_concatenated(&c, sides, 2, 0), BERTH_NONE, axes};
+    x = onnx_make(&c, BERTH_OP_PAD, pads, 4);
+    berth_value_id start = onnx_div(&c, onnx_sub(&c, padded, wanted), two);
+    berth_value_id crop[4] = {x, start, onnx_add(&c, start, wanted), axes};
+    onnx_compose_output(&c, 0, onnx_make(&c, BERTH_OP_SLICE, crop, 4));
+    return c.status;
+}
+
+// ---- AffineGrid ----
+
+// Places of the `axis`-th extent of `size` between -1 and 1, shaped to lie at dimension `at` of
+// `rank`; one place alone is 0.
+static berth_value_id places(onnx_compose *c, berth_value_id size, int64_t axis, bool corners,
+                             berth_dtype dtype, int at, int rank) {
+    int64_t dims[BERTH_MAX_RANK];
+    for (int i = 0; i < rank; ++i) dims[i] = 1;
+    dims[at] = -1;
+    berth_value_id one = onnx_scalar(c, BERTH_DTYPE_I64, 1);
+    berth_value_id count = onnx_gathered(c, size, onnx_scalar(c, BERTH_DTYPE_I64, (double)axis), 0);
+    berth_value_id steps = onnx_counting(c, count);
+    berth_value_id least = onnx_sub(c, count, one);
+    berth_value_id twice = onnx_mul(c, steps, onnx_scalar(c, BERTH_DTYPE_I64, 2));
+    berth_value_id over = corners ? onnx_make2(c, BERTH_OP_MAX, least, one) : count;
+    berth_value_id place = onnx_div(c, onnx_cast_to(c, onnx_sub(c, twice, least), dtype),
+                                    onnx_cast_to(c, over, dtype));
+    return onnx_reshaped(c, place, dims, (uint32_t)rank);
+}
+
+// Column `k` of the matrices, (batch, 1, ..., 1, spatial).
+static berth_value_id column(onnx_compose *c, berth_value_id theta, int64_t k, int spatial) {
+    int64_t dims[BERTH_MAX_RANK] = {0};
+    for (int i = 1; i <= spatial; ++i) dims[i] = 1;
+    dims[spatial + 1] = spatial;
+    return onnx_reshaped(c, onnx_sliced(c, theta, 2, k, k + 1, 1), dims, (uint32_t)spatial + 2);
+}
+
+berth_status onnx_build_affine_grid(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 2);
+    berth_value_id theta = onnx_compose_input(&c, 0);
+    berth_value_id size = onnx_cast_to(&c, onnx_compose_input(&c, 1), BERTH_DTYPE_I64);
+    bool corners = onnx_call_int(call, "align_corners", 0) != 0;
+    onnx_compose_want_rank(&c, theta, "theta", 3, 3);
+    int64_t spatial = onnx_compose_known_extent(&c, theta, "theta", 1);
+    int64_t columns = onnx_compose_known_extent(&c, theta, "theta", 2);
+    if (!c.status && (spatial < 2 || spatial > 3 || columns != spatial + 1))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
+                          "matrices of %lld x %lld, expected 2 x 3 or 3 x 4", (long long)spatial,
+                          (long long)columns);
+    if (c.status) return c.status;
+    berth_dtype dtype = onnx_compose_dtype(&c, theta);
+    int n = (int)spatial, rank = n + 2;
+    berth_value_id grid = column(&c, theta, spatial, n);
+    for (int k = 0; k < n; ++k) {  // x is along the last extent
+        berth_value_id place = places(&c, size, 1 + n - k, corners, dtype, n - k, rank);
+        grid = onnx_add(&c, grid, onnx_mul(&c, place, column(&c, theta, k, n)));
+    }
+    onnx_compose_output(&c, 0, grid);
+    return c.status;
+}
+
+// ---- DeformConv ----
+
+typedef struct deform {
+    int64_t batch, channels, extent[2], outputs, kernel[2], out[2];
+    int64_t stride[2], dilation[2], pad[2], group, offset_group;
+} deform;
+
+static int64_t entry(onnx_compose *c, const char *name, uint32_t index, uint32_t count,
+                     int64_t fallback) {
+    const onnx_attr *attr = onnx_call_attr(c->call, name);
+    if (!attr || !attr->ints.count) return fallback;
+    if (attr->ints.count == count) return attr->ints.data[index];
+    onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "attribute %s has %u entries, expected %u", name,
+                      attr->ints.count, count);
+    return fallback;
+}
+
+static void read_deform(onnx_compose *c, deform *d) {
+    berth_value_id x = onnx_compose_input(c, 0), w = onnx_compose_input(c, 1);
+    berth_value_id offset = onnx_compose_input(c, 2);
+    if (onnx_compose_rank(c, x) != 4 || onnx_compose_rank(c, w) != 4 ||
+        onnx_compose_rank(c, offset) != 4)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED,
+                          "a deformable convolution of other than two spatial dimensions");
+    d->batch = onnx_compose_known_extent(c, x, "X", 0);
+    d->channels = onnx_compose_known_extent(c, x, "X", 1);
+    d->outputs = onnx_compose_known_extent(c, w, "W", 0);
+    d->group = onnx_call_int(c->call, "group", 1);
+    d->offset_group = onnx_call_int(c->call, "offset_group", 1);
+    int64_t taps = 1;
+    for (int i = 0; i < 2; ++i) {
+        d->extent[i] = onnx_compose_known_extent(c, x, "X", 2 + i);
+        d->kernel[i] = onnx_compose_known_extent(c, w, "W", 2 + i);
+        d->out[i] = onnx_compose_known_extent(c, offset, "offset", 2 + i);
+        d->stride[i] = entry(c, "strides", (uint32_t)i, 2, 1);
+        d->dilation[i] = entry(c, "dilations", (uint32_t)i, 2, 1);
+        d->pad[i] = entry(c, "pads", (uint32_t)i, 4, 0);
+        if (entry(c, "kernel_shape", (uint32_t)i, 2, d->kernel[i]) != d->kernel[i])
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "kernel_shape is not that of W");
+        taps *= d->kernel[i];
+    }
+    int64_t depth = onnx_compose_known_extent(c, w, "W", 1);
+    int64_t given = onnx_compose_known_extent(c, offset, "offset", 1);
+    if (c->status) return;
+    if (d->group < 1 || d->offset_group < 1 || d->channels % d->offset_group ||
+        d->outputs % d->group || depth > d->channels || depth * d->group != d->channels ||
+        given % 2 || given / 2 % d->offset_group || given / 2 / d->offset_group != taps ||
+        d->extent[0] < 1 || d->extent[1] < 1 || taps < 1)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "the shapes of X, W and offset do not fit group %lld and offset_group "
+                          "%lld",
+                          (long long)d->group, (long long)d->offset_group);
+}
+
+// Where the taps lie without offsets in dimension i: (taps of it, places of it), shaped for (taps,
+// out) of `rank` 4 as (kernel y, kernel x, out y, out x).
+static berth_value_id tap_places(onnx_compose *c, const deform *d, int i, berth_dtype dtype) {
+    if (c->status) return BERTH_NONE;
+    int64_t dims[4] = {1, 1, 1, 1};
+    dims[i] = d->kernel[i];
+    dims[2 + i] = d->out[i];
+    berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, 4, dims);
+    for (int64_t k = 0; k < d->kernel[i]; ++k)
+        for (int64_t o = 0; o < d->out[i]; ++o)
+            berth_tensor_set_f64(&tensor, k * d->out[i] + o,
+                                 (double)o * (double)d->stride[i] +
+                                     (double)k * (double)d->dilation[i] - (double)d->pad[i]);
+    return onnx_call_literal(c->call, &tensor);
+}
+
+// Every tap is sampled where its offset puts it (grid_sample, with zeros outside); what follows is a
+// product with the weights.
+berth_status onnx_build_deform_conv(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 3, 5);
+    deform d = {0};
+    berth_value_id x = onnx_compose_input(&c, 0), w = onnx_compose_input(&c, 1);
+    berth_value_id bias = onnx_compose_input(&c, 3), mask = onnx_compose_input(&c, 4);
+    if (!c.status) read_deform(&c, &d);
+    if (c.status) return c.status;
+    berth_dtype dtype = onnx_compose_dtype(&c, x);
+    int64_t taps = d.kernel[0] * d.kernel[1], places_out = d.out[0] * d.out[1];
+    int64_t sampled = d.batch * d.offset_group, of = d.channels / d.offset_group;
+    berth_value_id offset =
+        onnx_reshaped(&c, onnx_compose_input(&c, 2), (int64_t[]){sampled, taps, 2, places_out}, 4);
+    berth_value_id along[2];
+    for (int i = 0; i < 2; ++i) {
+        berth_value_id part = onnx_sliced(&c, offset, 2, i, i + 1, 1);
+        part = onnx_reshaped(&c, part,
+                             (int64_t[]){sampled, d.kernel[0], d.kernel[1], d.out[0], d.out[1]}, 5);
+        part = onnx_add(&c, part, tap_places(&c, &d, i, dtype));
+        // -1 and 1 are the outer edges: (2 p + 1) / extent - 1
+        part = onnx_add(&c, onnx_mul(&c, part, onnx_like(&c, x, 2)), onnx_like(&c, x, 1));
+        part = onnx_div(&c, part, onnx_like(&c, x, (double)d.extent[i]));
+        part = onnx_sub(&c, part, onnx_like(&c, x, 1));
+        along[i] = onnx_reshaped(&c, part, (int64_t[]){sampled, taps, places_out, 1}, 4);
+    }
+    berth_value_id grid = onnx_concatenated(&c, (berth_value_id[]){along[1], along[0]}, 2, 3);
+    berth_value_id image =
+        onnx_reshaped(&c, x, (int64_t[]){sampled, of, d.extent[0], d.extent[1]}, 4);
+    onnx_made sample = onnx_start(&c, BERTH_OP_GRID_SAMPLE, (berth_value_id[]){image, grid}, 2, 1);
+    onnx_set_string(sample, "mode", "linear");
+    berth_value_id columns = onnx_finish(sample);  // (sampled, of, taps, places)
+    if (mask != BERTH_NONE)
+        columns = onnx_mul(&c, columns,
+                           onnx_reshaped(&c, mask, (int64_t[]){sampled, 1, taps, places_out}, 4));
+    int64_t depth = d.channels / d.group * taps;
+    columns = onnx_reshaped(&c, columns, (int64_t[]){d.batch, d.group, depth, places_out}, 4);
+    w = onnx_reshaped(&c, w, (int64_t[]){d.group, d.outputs / d.group, depth}, 3);
+    berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, w, columns);
+    y = onnx_reshaped(&c, y, (int64_t[]){d.batch, d.outputs, d.out[0], d.out[1]}, 4);
+    if (bias != BERTH_NONE)
+        y = onnx_add(&c, y, onnx_reshaped(&c, bias, (int64_t[]){1, -1, 1, 1}, 4));
+    onnx_compose_output(&c, 0, y);
+    return c.status;
+}
