@@ -69,6 +69,11 @@ typedef struct berth_kernel_binding {
 #define BERTH_FORMAT_CPU_ELF "elf"  // x86-64 or aarch64 shared object with berth_cpu_kernel symbols
 #define BERTH_FORMAT_OPENCL_C "opencl-c"  // source text
 #define BERTH_FORMAT_SPIRV "spirv"        // modules, each behind its length
+// C99 text of programs for the executor "aot" (compiler/bare): static functions named as the kernels,
+// whose parameters are pointers to the buffers in order; each runs its whole grid.
+#define BERTH_FORMAT_C "c"
+// In that text: a static array of bytes, as large as the largest scratch of a kernel, aligned to 8.
+#define BERTH_PLAIN_SCRATCH "berth_scratch"
 
 // vulkan: an OpString of this and the rounds that one work-item makes in all loops, for devices that
 // end loops early.
@@ -76,6 +81,9 @@ typedef struct berth_kernel_binding {
 
 // vulkan: addresses and constants that fit into the push constants that every device has.
 #define BERTH_SPIRV_PUSHED_MAX 16
+
+// Alignment of tensors in the pools of such programs: the largest element.
+#define BERTH_PLAIN_ALIGNMENT_BYTES 8
 
 // Alignment of every tensor in a pool unless the device asks for more.
 #define BERTH_DEFAULT_ALIGNMENT_BYTES 128

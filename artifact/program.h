@@ -186,7 +186,7 @@ typedef struct berth_program {
     uint32_t placement_count;
     const berth_program_attachment *attachments;
     uint32_t attachment_count;
-    const char *executor;  // "graph"
+    const char *executor;  // "graph"; "aot": sources, which no session opens
     double predicted_ns;   // of one run, by the cost model; 0 = unknown
 } berth_program;
 

@@ -456,10 +456,10 @@ static berth_status check_lists(const berth_program *program) {
                    program->output_count, max_io);
     if (!program->name || !program->target_json || !program->executor)
         return BAD("name, target or executor of the program is missing");
-    if (strcmp(program->executor, "graph") != 0)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "executor \"%s\" is unknown; this version has \"graph\"",
-                                 program->executor);
+    if (strcmp(program->executor, "graph") != 0 && strcmp(program->executor, "aot") != 0)
+        return berth_status_make(
+            BERTH_UNSUPPORTED, "executor \"%s\" is unknown; this version has \"graph\" and \"aot\"",
+            program->executor);
     return BERTH_OK;
 }
 

@@ -226,6 +226,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main));
+    if (options->target->executor == BERTH_EXECUTOR_AOT) return BERTH_OK;  // blocks are for vectors
     berth_packing *packing = berth_packing_create(module, options->jobs);
     pipeline_of(context)->packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
@@ -537,22 +538,32 @@ static berth_status run_job(job *j) {
     return status;
 }
 
+// Sources for one processor are what the executor aot has.
+static berth_status check_executor(const berth_multi_target *target) {
+    const char *name = berth_executor_kind_name(target->executor);
+    if (target->executor == BERTH_EXECUTOR_GRAPH) return BERTH_OK;
+    if (target->executor != BERTH_EXECUTOR_AOT)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "the target asks for executor \"%s\", which this version does not "
+                                 "have; it has \"%s\" and \"%s\" (`berth plan` works without)",
+                                 name, berth_executor_kind_name(BERTH_EXECUTOR_GRAPH),
+                                 berth_executor_kind_name(BERTH_EXECUTOR_AOT));
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->device_count > 1 || target->devices[d].target->kind != BERTH_DEVICE_CPU)
+            return berth_status_make(
+                BERTH_UNSUPPORTED,
+                "executor \"%s\" makes C for a single processor, and the target "
+                "has %u device%s, among them %s; give a target of one cpu",
+                name, target->device_count, target->device_count == 1 ? "" : "s",
+                target->devices[d].name);
+    return BERTH_OK;
+}
+
 berth_status berth_compile(berth_module *module, const berth_compile_options *options,
                            berth_compile_result *out_result) {
     *out_result = (berth_compile_result){0};
     const berth_multi_target *target = options->target;
-    if (!options->plan_only && target->executor != BERTH_EXECUTOR_GRAPH)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "the target asks for executor \"%s\", which this version does not "
-                                 "have; it has \"%s\" (`berth plan` works without)",
-                                 berth_executor_kind_name(target->executor),
-                                 berth_executor_kind_name(BERTH_EXECUTOR_GRAPH));
-    if (!options->plan_only && target->runtime != BERTH_RUNTIME_HOSTED)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "the target asks for runtime \"%s\", which this version does not "
-                                 "have; it has \"%s\" (`berth plan` works without)",
-                                 berth_runtime_kind_name(target->runtime),
-                                 berth_runtime_kind_name(BERTH_RUNTIME_HOSTED));
+    if (!options->plan_only) BERTH_TRY(check_executor(target));
     if (options->expose_values && berth_module_has_run(module, pass_plan.name))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "the values of a planned module cannot be made outputs");

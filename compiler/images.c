@@ -102,7 +102,8 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
         if (pipeline->units.data[i].executable != BERTH_NO_INDEX || !pipeline->units.data[i].used)
             continue;
         const berth_target *target = target_of(&b, &pipeline->units.data[i]);
-        const berth_codegen *codegen = berth_codegen_find(berth_device_kind_name(target->kind));
+        const berth_codegen *codegen =
+            berth_codegen_for(pipeline->options->target, berth_device_kind_name(target->kind));
         if (pipeline->options->plan_only)
             leave_empty(&b, i, codegen);
         else

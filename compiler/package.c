@@ -547,7 +547,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     BERTH_TRY(berth_pipeline__read_plan(p->module, p->main, p->target, program));
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
-    program->executor = "graph";
+    program->executor = berth_executor_kind_name(p->target->executor);
     program->queues = p->queues.data;
     program->queue_count = p->queues.count;
     program->pools = p->pools.data;

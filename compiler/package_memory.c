@@ -15,11 +15,13 @@ uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t plac
     uint64_t workers = berth_packager__workers(packager, place);
     uint32_t memory = berth_packager__memory(packager, place, BERTH_POOL_WORKSPACE);
     uint32_t alignment = target->memories[memory].alignment_bytes;
+    if (target->executor == BERTH_EXECUTOR_AOT) alignment = BERTH_PLAIN_ALIGNMENT_BYTES;
     for (uint32_t d = 0; d < target->device_count; ++d) {
         if (!(workers >> d & 1)) continue;
         uint32_t least = berth_device_kind_is_host(target->devices[d].target->kind)
                              ? BERTH_CPU_ALIGNMENT_BYTES
                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
+        if (target->executor == BERTH_EXECUTOR_AOT) least = BERTH_PLAIN_ALIGNMENT_BYTES;
         if (alignment < least) alignment = least;
     }
     return alignment;
@@ -56,6 +58,7 @@ static uint64_t users_of(const berth_packager *p, uint32_t place, berth_pool_usa
 static uint32_t alignment_in(const berth_packager *p, uint32_t place, berth_pool_usage usage) {
     uint32_t least = berth_packager__alignment(p, place);
     uint32_t own = p->target->memories[berth_packager__memory(p, place, usage)].alignment_bytes;
+    if (p->target->executor == BERTH_EXECUTOR_AOT) return least;
     return own > least ? own : least;
 }
 

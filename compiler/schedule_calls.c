@@ -54,7 +54,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     const berth_target_device *held = &s->target->devices[device];
     const char *kind = berth_device_kind_name(held->target->kind);
     const char *name = berth_module_str(module, berth_module_function(module, source)->name);
-    if (!berth_codegen_find(kind))
+    if (!berth_codegen_for(s->target, kind))
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);
     berth_func_id function =
@@ -64,7 +64,10 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     const berth_in_place *pairs = NULL;
     uint32_t nests = berth_pipeline__count_nests(fn);
     uint32_t pair_count = berth_in_place_find(fn, &pairs);
-    const berth_schedule_policy *policy = berth_schedule_policy_for(module, function, held->target);
+    const berth_schedule_policy *policy =
+        s->target->executor == BERTH_EXECUTOR_AOT
+            ? &berth_schedule_policy_plain
+            : berth_schedule_policy_for(module, function, held->target);
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
     BERTH_TRY(

@@ -31,7 +31,7 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
     const char *name = berth_module_str(module, berth_module_function(module, function)->name);
     const char *kind =
         berth_device_kind_name(pipeline->options->target->devices[device].target->kind);
-    const berth_codegen *codegen = berth_codegen_find(kind);
+    const berth_codegen *codegen = berth_codegen_for(pipeline->options->target, kind);
     if (!codegen)
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);

@@ -22,6 +22,12 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
                                 const berth_session_options *options, berth_session **out_session) {
     *out_session = NULL;
     BERTH_TRY(berth_program_verify(program));
+    if (strcmp(program->executor, "graph") != 0)
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "opening \"%s\": it is for executor \"%s\", whose programs are sources "
+            "for a C compiler (`berth build` writes them); here runs \"graph\"",
+            program->name, program->executor);
     berth_session *session = berth_calloc(allocator, 1, sizeof(*session));
     if (!session) return berth_status_oom();
     session->allocator = allocator;

@@ -1,9 +1,11 @@
 // berth build: compiles a model into one program file.
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "artifact/file.h"
 #include "artifact/sign.h"
+#include "compiler/bare/bare.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -11,14 +13,18 @@ typedef struct build_command {
     berth_cli_model cli;
     const char *output;
     const char *sign;
+    const char *name;
     bool keep_source;
     berth_model *model;
 } build_command;
 
-enum { key_sign = 0x200, key_keep_source };
+enum { key_sign = 0x200, key_keep_source, key_name };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "The program file to write (required)", 0},
+    {"output", 'o', "FILE", 0,
+     "The program file to write (required); with --executor aot the folder for the C sources", 0},
+    {"name", key_name, "NAME", 0,
+     "With --executor aot: of the sources and their functions (default: the model's file)", 0},
     {"keep-source", key_keep_source, NULL, 0,
      "Keep the kernels' source in the program (`berth inspect --extract` writes it to files)", 0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
@@ -32,6 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o': command->output = arg; return 0;
     case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
+    case key_name: command->name = arg; return 0;
     case ARGP_KEY_END:
         if (!command->output || !*command->output)
             berth_cli_wrong_usage(state, "where to? Give -o FILE");
@@ -79,6 +86,30 @@ static berth_status write_program(const build_command *command, const berth_prog
     return status;
 }
 
+// The file's name without folders and its last end: "models/mnist.onnx" is mnist.
+static const char *stem(berth_arena *arena, const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *name = berth_arena_strdup(arena, slash ? slash + 1 : path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name) *dot = 0;
+    return name;
+}
+
+static berth_status check_sources(const build_command *command) {
+    const char *unfit = command->sign ? "--sign" : command->keep_source ? "--keep-source" : NULL;
+    if (!unfit) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "%s is of program files, and the executor \"aot\" makes C sources",
+                             unfit);
+}
+
+static berth_status write_sources(const build_command *command, const berth_program *program) {
+    BERTH_TRY(check_sources(command));
+    const char *name = command->name ? command->name : stem(command->cli.arena, command->cli.model);
+    berth_bare_options bare = {.name = name, .memory = berth_model_memory(command->model)};
+    return berth_bare_write(program, &bare, command->output);
+}
+
 // A wrong key is found before the work.
 static berth_status check_key(const build_command *command) {
     if (!command->sign) return BERTH_OK;
@@ -100,7 +131,9 @@ static berth_status build(void *state) {
     const berth_program *program = berth_model_program(command->model);
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
     berth_interrupt_defer(interrupt, true);
-    berth_status status = write_program(command, program);
+    bool sources = strcmp(program->executor, "aot") == 0;
+    berth_status status =
+        sources ? write_sources(command, program) : write_program(command, program);
     berth_interrupt_defer(interrupt, false);
     BERTH_TRY(status);
     print_result(command, program);

@@ -45,7 +45,9 @@ static const char part1[] =
     "#define BERTH_INF_F32 __builtin_inff()\n"
     "#define BERTH_INF_F64 __builtin_inf()\n"
     "#define BERTH_NAN_F32 __builtin_nanf(\"\")\n"
-    "#define BERTH_NAN_F64 __builtin_nan(\"\")\n"
+    "#define BERTH_NAN_F64 __builtin_nan(\"\")\n";
+
+static const char part_bits[] =
     "BERTH_FN float berth_float_of_bits(uint32_t bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }\n"
     "BERTH_FN uint32_t berth_bits_of_float(float x) { uint32_t bits; __builtin_memcpy(&bits, &x, 4); return bits; }\n";
 
@@ -564,6 +566,10 @@ static const char part9[] =
 
 // clang-format on
 
+void berth_c_preamble_bits(berth_strbuf *out) {
+    berth_strbuf_add(out, part_bits);
+}
+
 void berth_c_preamble_shared(berth_strbuf *out) {
     const char *const parts[] = {part2, part3, part4, part5};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
@@ -571,6 +577,7 @@ void berth_c_preamble_shared(berth_strbuf *out) {
 
 void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part1);
+    berth_c_preamble_bits(out);
     berth_c_preamble_shared(out);
     berth_strbuf_add(out, part_turn);
     berth_strbuf_add(out, part_exp);

@@ -11,5 +11,7 @@ void berth_c_preamble(berth_strbuf *out);
 // BERTH_FN, the intN_t types and their limits, BERTH_INF_F32, BERTH_NAN_F32, BERTH_HAS_F64 where it
 // has double, berth_float_of_bits, berth_bits_of_float and the __builtin_* functions used.
 void berth_c_preamble_shared(berth_strbuf *out);
+// Those two of these, for languages with memcpy.
+void berth_c_preamble_bits(berth_strbuf *out);
 
 #endif  // BERTH_COMPILER_CODEGEN_C_PREAMBLE_H_

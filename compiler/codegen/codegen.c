@@ -35,6 +35,11 @@ const berth_codegen *berth_codegen_find(const char *kind) {
     return NULL;
 }
 
+const berth_codegen *berth_codegen_for(const berth_multi_target *target, const char *kind) {
+    bool plain = target->executor == BERTH_EXECUTOR_AOT && strcmp(kind, "cpu") == 0;
+    return plain ? &berth_codegen_c_plain : berth_codegen_find(kind);
+}
+
 const char *berth_codegen_kinds(berth_arena *arena) {
     berth_strbuf text = berth_strbuf_make(arena);
     for (int i = 0; i < generator_count; ++i)

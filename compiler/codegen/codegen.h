@@ -76,15 +76,18 @@ typedef struct berth_codegen {
     berth_status (*finish)(const berth_codegen_job *job, berth_codegen_bytes *out_bytes);
 } berth_codegen;
 
-extern const berth_codegen berth_codegen_c;       // codegen/c.c: C with GCC/Clang vector types
-extern const berth_codegen berth_codegen_opencl;  // codegen/opencl.c: OpenCL C 1.2
-extern const berth_codegen berth_codegen_spirv;   // codegen/spirv.c: SPIR-V 1.5
+extern const berth_codegen berth_codegen_c;        // codegen/c.c: C with GCC/Clang vector types
+extern const berth_codegen berth_codegen_c_plain;  // codegen/c_plain.c: C99, for executor aot
+extern const berth_codegen berth_codegen_opencl;   // codegen/opencl.c: OpenCL C 1.2
+extern const berth_codegen berth_codegen_spirv;    // codegen/spirv.c: SPIR-V 1.5
 
 // How C stores an element ("float"); NULL for types that it has none for.
 const char *berth_codegen_c_type(berth_dtype dtype);
 
 // NULL when no generator serves the kind.
 const berth_codegen *berth_codegen_find(const char *kind);
+// That of a target's devices of the kind: plain C where the executor is aot.
+const berth_codegen *berth_codegen_for(const berth_multi_target *target, const char *kind);
 // Every kind that a generator serves, for messages: "cpu and opencl".
 const char *berth_codegen_kinds(berth_arena *arena);
 

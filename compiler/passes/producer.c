@@ -145,6 +145,8 @@ bool berth_producer_pays(const berth_module *module, const berth_graph *graph,
                          const berth_producer_work *work) {
     const berth_op *op = &graph->ops.data[reader];
     reading r;
+    // Plain C has no panels: every output would compute what is in front of it.
+    if (target && target->executor == BERTH_EXECUTOR_AOT) return false;
     if (!target || op->input_count == 0 || !describe(module, graph, op, &r)) return false;
     uint32_t device = berth_plan_device_of(module, target, op->device);
     if (device == BERTH_NO_INDEX) return false;

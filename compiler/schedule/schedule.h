@@ -29,6 +29,7 @@ const berth_schedule_policy *berth_schedule_policy_for(const berth_module *modul
                                                        const berth_target *target);
 
 extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
+extern const berth_schedule_policy berth_schedule_policy_plain;   // policy_plain.c: executor aot
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
 extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
 

@@ -1,0 +1,140 @@
+#include "compiler/bare/bare.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "compiler/bare/printer.h"
+
+static const char *upper_of(berth_arena *arena, const char *name) {
+    char *upper = berth_arena_strdup(arena, name);
+    for (char *at = upper; *at; ++at) *at = (char)toupper((unsigned char)*at);
+    return upper;
+}
+
+// Arenas have the names of their scopes where there are several.
+static void name_pools(berth_bare_printer *p) {
+    const berth_program *program = p->program;
+    uint32_t count = program->pool_count;
+    p->pools = berth_arena_new_array(p->arena, const char *, count + 1);
+    p->sizes = berth_arena_new_array(p->arena, const char *, count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        if (pool->usage != BERTH_POOL_WORKSPACE) continue;
+        p->pools[i] = strcmp(pool->scope, "global") == 0
+                          ? berth_arena_printf(p->arena, "%s_arena", p->name)
+                          : berth_arena_printf(p->arena, "%s_arena_%s", p->name,
+                                               berth_bare_name(p->arena, pool->scope));
+        p->sizes[i] = berth_arena_printf(p->arena, "%s_BYTES", upper_of(p->arena, p->pools[i]));
+    }
+}
+
+static bool overlaps(const berth_program_tensor *a, const berth_program_tensor *b) {
+    return a->pool == b->pool && a->offset_bytes < b->offset_bytes + b->size_bytes &&
+           b->offset_bytes < a->offset_bytes + a->size_bytes;
+}
+
+// Constants that a step reads, whole or in part.
+static berth_status find_constants(berth_bare_printer *p) {
+    const berth_program *program = p->program;
+    bool *bound = berth_arena_new_array(p->arena, bool, program->tensor_count + 1);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        uint32_t count =
+            step->kind == BERTH_STEP_DISPATCH ? program->kernels[step->kernel].binding_count : 2;
+        for (uint32_t b = 0; b < count; ++b) bound[step->bindings[b]] = true;
+    }
+    p->used_constants = berth_arena_new_array(p->arena, bool, program->constant_count + 1);
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const berth_program_tensor *whole = &program->tensors[program->constants[i].tensor];
+        bool used = bound[program->constants[i].tensor];
+        for (uint32_t t = 0; t < program->tensor_count && !used; ++t)
+            used = bound[t] && overlaps(whole, &program->tensors[t]);
+        p->used_constants[i] = used;
+        if (used) p->constant_bytes += whole->size_bytes;
+    }
+    if (p->constant_bytes <= BERTH_BARE_MAX_CONSTANT_BYTES) return BERTH_OK;
+    char bytes[32];
+    berth_format_bytes(p->constant_bytes, bytes);
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "the constants are %s, too much for C sources (at most 256 MiB); build "
+        "for the executor \"graph\"",
+        bytes);
+}
+
+static void add_file(berth_bare_printer *p, berth_bare_file *file, const char *name,
+                     const char *text) {
+    *file = (berth_bare_file){
+        .name = berth_arena_strdup(p->arena, name), .text = text, .size_bytes = strlen(text)};
+}
+
+typedef struct print_call {
+    const berth_program *program;
+    const berth_bare_options *options;
+    berth_arena *arena;
+    const berth_bare_file *files;
+    uint32_t count;
+} print_call;
+
+static berth_status check_program(const berth_program *program) {
+    BERTH_TRY(berth_program_verify(program));
+    if (strcmp(program->executor, "aot") != 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "the program \"%s\" is for executor \"%s\", not \"aot\"",
+                                 program->name, program->executor);
+    for (uint32_t i = 0; i < program->executable_count; ++i)
+        if (i > 0 || strcmp(program->executables[i].format, BERTH_FORMAT_C) != 0)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "the program \"%s\" holds code in format \"%s\", not one text "
+                                     "of plain C",
+                                     program->name, program->executables[i].format);
+    return BERTH_OK;
+}
+
+static berth_status print_body(void *user) {
+    print_call *call = user;
+    const berth_program *program = call->program;
+    BERTH_TRY(check_program(program));
+    const char *wanted = call->options->name ? call->options->name : program->name;
+    berth_bare_printer *p = berth_arena_new(call->arena, berth_bare_printer);
+    p->program = program;
+    p->memory = call->options->memory;
+    p->arena = call->arena;
+    p->name = berth_bare_name(p->arena, wanted);
+    p->upper = upper_of(p->arena, p->name);
+    p->inputs = berth_bare__members(p->arena, program->inputs, program->input_count);
+    p->outputs = berth_bare__members(p->arena, program->outputs, program->output_count);
+    name_pools(p);
+    BERTH_TRY(find_constants(p));
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        if (program->kernels[i].scratch_bytes > p->scratch_bytes)
+            p->scratch_bytes = program->kernels[i].scratch_bytes;
+    const char *code = NULL;
+    BERTH_TRY(berth_bare__code(p, &code));
+    enum { most = 7 };
+    berth_bare_file *files = berth_arena_new_array(p->arena, berth_bare_file, most);
+    uint32_t count = 0;
+    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s.h", p->name),
+             berth_bare__header(p));
+    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s.c", p->name), code);
+    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s_weights.h", p->name),
+             berth_bare__weights_header(p));
+    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s_weights.c", p->name),
+             berth_bare__weights(p));
+    add_file(p, &files[count++], "main.c", berth_bare__example(p));
+    add_file(p, &files[count++], "Makefile", berth_bare__makefile(p));
+    add_file(p, &files[count++], "CMakeLists.txt", berth_bare__cmake(p));
+    call->files = files;
+    call->count = count;
+    return BERTH_OK;
+}
+
+berth_status berth_bare_print(const berth_program *program, const berth_bare_options *options,
+                              berth_arena *arena, const berth_bare_file **out_files,
+                              uint32_t *out_count) {
+    print_call call = {.program = program, .options = options, .arena = arena};
+    berth_status status = berth_arena_try(arena, print_body, &call);
+    *out_files = call.files;
+    *out_count = call.count;
+    return status;
+}

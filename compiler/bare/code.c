@@ -1,0 +1,263 @@
+// The header and the code: where tensors are, and the calls in their order.
+#include <string.h>
+
+#include "compiler/bare/printer.h"
+#include "compiler/codegen/codegen.h"
+
+// ---- header -------------------------------------------------------------------------------------
+
+static void add_members(const berth_bare_printer *p, bool outputs, berth_strbuf *out) {
+    const berth_program_io *list = outputs ? p->program->outputs : p->program->inputs;
+    uint32_t count = outputs ? p->program->output_count : p->program->input_count;
+    const char *const *names = outputs ? p->outputs : p->inputs;
+    const char *what = outputs ? "outputs" : "inputs";
+    berth_strbuf_addf(out, "typedef struct %s_%s {\n", p->name, what);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *tensor = &p->program->tensors[list[i].tensor];
+        berth_strbuf_addf(
+            out, "    %s%s *%s; /* %s, %llu bytes: \"%s\" */\n", outputs ? "" : "const ",
+            berth_codegen_c_type(tensor->dtype), names[i], berth_bare__shape(p->arena, tensor),
+            (unsigned long long)tensor->size_bytes, berth_bare__comment(p->arena, list[i].name));
+    }
+    if (count == 0) berth_strbuf_add(out, "    char none;\n");
+    berth_strbuf_addf(out, "} %s_%s;\n\n", p->name, what);
+}
+
+static void add_counts(const berth_bare_printer *p, bool outputs, berth_strbuf *out) {
+    const berth_program_io *list = outputs ? p->program->outputs : p->program->inputs;
+    uint32_t count = outputs ? p->program->output_count : p->program->input_count;
+    for (uint32_t i = 0; i < count; ++i)
+        berth_strbuf_addf(
+            out, "#define %s_%s_%s_COUNT %llu\n", p->upper, outputs ? "OUTPUT" : "INPUT",
+            outputs ? p->outputs[i] : p->inputs[i],
+            (unsigned long long)berth_bare__elements(&p->program->tensors[list[i].tensor]));
+}
+
+// What the planner proved of a pool.
+static const char *proof(const berth_bare_printer *p, uint32_t index) {
+    const berth_program_pool *pool = &p->program->pools[index];
+    unsigned long long size = pool->size_bytes, bound = pool->lower_bound_bytes;
+    if (size <= bound)
+        return berth_arena_printf(p->arena,
+                                  "proven optimal: in this order of operations no placement of "
+                                  "the values\n   needs fewer than %llu bytes",
+                                  size);
+    return berth_arena_printf(p->arena,
+                              "no placement of the values needs fewer than %llu bytes in this "
+                              "order of operations;\n   whether %llu is the least is not proven",
+                              bound, size);
+}
+
+// Of the order, over all pools: what the report of the same compilation says.
+static const char *order_proof(const berth_bare_printer *p) {
+    const berth_memory_report *m = p->memory;
+    if (!m || m->order_bound_bytes == 0) return "";
+    if (m->ordered_bytes <= m->order_bound_bytes)
+        return ".\n   The order, too: no other order of the operations has less live at once";
+    return berth_arena_printf(p->arena,
+                              ".\n   No other order of the operations has less than %llu bytes "
+                              "live at once (this one: %llu)",
+                              (unsigned long long)m->order_bound_bytes,
+                              (unsigned long long)m->ordered_bytes);
+}
+
+static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->program->pool_count; ++i) {
+        if (!p->pools[i]) continue;
+        const berth_program_pool *pool = &p->program->pools[i];
+        total += pool->size_bytes;
+        berth_strbuf_addf(out, "/* Pool \"%s\": %s%s. */\n",
+                          berth_bare__comment(p->arena, pool->scope), proof(p, i), order_proof(p));
+        berth_strbuf_addf(out, "#define %s %llu\n", p->sizes[i],
+                          (unsigned long long)pool->size_bytes);
+    }
+    if (p->scratch_bytes)
+        berth_strbuf_addf(out,
+                          "/* Private to one operation at a time. */\n"
+                          "#define %s_SCRATCH_BYTES %u\n",
+                          p->upper, p->scratch_bytes);
+    berth_strbuf_addf(out,
+                      "/* All static memory that is written, aligned to %d bytes, and all that is "
+                      "only read. */\n"
+                      "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n\n",
+                      BERTH_PLAIN_ALIGNMENT_BYTES, p->upper,
+                      (unsigned long long)(total + p->scratch_bytes), p->upper,
+                      (unsigned long long)p->constant_bytes);
+}
+
+const char *berth_bare__header(const berth_bare_printer *p) {
+    berth_strbuf out = berth_strbuf_make(p->arena);
+    berth_strbuf_addf(
+        &out,
+        "/* The model %s as C99, made by Berth: one function, no heap, no threads, no state "
+        "between "
+        "calls.\n\n"
+        "       static float y[...];\n"
+        "       %s_inputs inputs = {x};\n"
+        "       %s_outputs outputs = {y};\n"
+        "       int wrong = %s_run(&inputs, &outputs);\n\n"
+        "   Inputs and outputs are the caller's, row-major, aligned as their elements; no two may "
+        "share\n"
+        "   bytes. The static memory serves one call at a time. */\n"
+        "#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+        p->name, p->name, p->name, p->name, p->upper,
+        p->upper);
+    add_sizes(p, &out);
+    add_counts(p, false, &out);
+    add_counts(p, true, &out);
+    berth_strbuf_add(&out, "\n");
+    add_members(p, false, &out);
+    add_members(p, true, &out);
+    berth_strbuf_addf(&out,
+                      "/* Computes all outputs. Returns 0, or 1 when a pointer is missing (then "
+                      "nothing is done). */\n"
+                      "int %s_run(const %s_inputs *inputs, %s_outputs *outputs);\n\n"
+                      "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+                      p->name, p->name, p->name);
+    return berth_strbuf_text(&out);
+}
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+static bool holds(const berth_program *program, uint32_t whole, const berth_program_tensor *part) {
+    const berth_program_tensor *w = &program->tensors[whole];
+    return w->pool == part->pool && w->offset_bytes <= part->offset_bytes &&
+           part->offset_bytes + part->size_bytes <= w->offset_bytes + w->size_bytes;
+}
+
+// What an array or pointer is called, and how far behind its start the tensor is.
+static const char *at_offset(const berth_bare_printer *p, const char *array, uint64_t offset,
+                             bool written) {
+    const char *constant = written ? "" : "const ";
+    if (offset == 0) return array;
+    return berth_arena_printf(p->arena, "(%svoid *)((%sunsigned char *)%s + %llu)", constant,
+                              constant, array, (unsigned long long)offset);
+}
+
+static const char *io_place(const berth_bare_printer *p, const berth_program_tensor *tensor,
+                            bool written) {
+    const berth_program *program = p->program;
+    for (uint32_t i = 0; i < program->output_count; ++i)
+        if (holds(program, program->outputs[i].tensor, tensor))
+            return at_offset(p, berth_arena_printf(p->arena, "outputs->%s", p->outputs[i]),
+                             tensor->offset_bytes -
+                                 program->tensors[program->outputs[i].tensor].offset_bytes,
+                             written);
+    for (uint32_t i = 0; i < program->input_count && !written; ++i)
+        if (holds(program, program->inputs[i].tensor, tensor))
+            return at_offset(p, berth_arena_printf(p->arena, "inputs->%s", p->inputs[i]),
+                             tensor->offset_bytes -
+                                 program->tensors[program->inputs[i].tensor].offset_bytes,
+                             false);
+    return NULL;
+}
+
+// The text of a pointer to a tensor; NULL when it is nowhere, or may not be written.
+static const char *place(const berth_bare_printer *p, uint32_t index, bool written) {
+    const berth_program *program = p->program;
+    const berth_program_tensor *tensor = &program->tensors[index];
+    switch (program->pools[tensor->pool].usage) {
+    case BERTH_POOL_WORKSPACE:
+        return berth_arena_printf(p->arena, "(void *)(%s.bytes + %llu)", p->pools[tensor->pool],
+                                  (unsigned long long)tensor->offset_bytes);
+    case BERTH_POOL_IO: return io_place(p, tensor, written);
+    case BERTH_POOL_CONSTANT: break;
+    }
+    for (uint32_t i = 0; i < program->constant_count && !written; ++i)
+        if (holds(program, program->constants[i].tensor, tensor))
+            return at_offset(p, berth_arena_printf(p->arena, "%s_c%u", p->name, i),
+                             tensor->offset_bytes -
+                                 program->tensors[program->constants[i].tensor].offset_bytes,
+                             false);
+    return NULL;
+}
+
+// ---- code ---------------------------------------------------------------------------------------
+
+static void add_static(const berth_bare_printer *p, const char *name, uint64_t size,
+                       berth_strbuf *out) {
+    berth_strbuf_addf(out,
+                      "static %s_RAM_ATTRIBUTE union {\n    double alignment;\n"
+                      "    int64_t alignment_too;\n    unsigned char bytes[%llu];\n} %s;\n\n",
+                      p->upper, (unsigned long long)(size ? size : 1), name);
+}
+
+static bool has_text(const char *text, const char *what) {
+    return strstr(text, what) != NULL;
+}
+
+static void add_head(const berth_bare_printer *p, const char *kernels, berth_strbuf *out) {
+    berth_strbuf_addf(
+        out,
+        "/* Made by Berth. %s_RAM_ATTRIBUTE puts the static memory into a section of "
+        "your choice, as\n   -D%s_RAM_ATTRIBUTE='__attribute__((section(\".ccm\")))'. "
+        "*/\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n"
+        "#include \"%s_weights.h\"\n\n"
+        "#ifndef %s_RAM_ATTRIBUTE\n#define %s_RAM_ATTRIBUTE\n#endif\n\n",
+        p->upper, p->upper, p->name, p->name, p->upper, p->upper);
+    for (uint32_t i = 0; i < p->program->pool_count; ++i)
+        if (p->pools[i]) add_static(p, p->pools[i], p->program->pools[i].size_bytes, out);
+    if (!has_text(kernels, BERTH_PLAIN_SCRATCH)) return;
+    add_static(p, BERTH_PLAIN_SCRATCH "_", p->scratch_bytes, out);
+    berth_strbuf_add(out, "#define " BERTH_PLAIN_SCRATCH " " BERTH_PLAIN_SCRATCH "_.bytes\n\n");
+}
+
+static berth_status add_dispatch(const berth_bare_printer *p, const berth_program_step *step,
+                                 berth_strbuf *out) {
+    const berth_program_kernel *kernel = &p->program->kernels[step->kernel];
+    berth_strbuf_addf(out, "    %s(", kernel->entry);
+    for (uint32_t i = 0; i < kernel->binding_count; ++i) {
+        bool written = kernel->bindings[i].access & BERTH_ACCESS_WRITE;
+        const char *text = place(p, step->bindings[i], written);
+        if (!text)
+            return berth_status_make(BERTH_INTERNAL, "step \"%s\": its tensor %u is nowhere",
+                                     step->name, step->bindings[i]);
+        berth_strbuf_addf(out, "%s%s", i ? ", " : "", text);
+    }
+    berth_strbuf_add(out, ");\n");
+    return BERTH_OK;
+}
+
+static berth_status add_copy(const berth_bare_printer *p, const berth_program_step *step,
+                             berth_strbuf *out) {
+    const char *from = place(p, step->bindings[0], false);
+    const char *to = place(p, step->bindings[1], true);
+    unsigned long long size = p->program->tensors[step->bindings[1]].size_bytes;
+    if (!from || !to)
+        return berth_status_make(BERTH_INTERNAL, "the copy \"%s\" has no ends", step->name);
+    if (size) berth_strbuf_addf(out, "    memcpy(%s, %s, %llu);\n", to, from, size);
+    return BERTH_OK;
+}
+
+static void add_checks(const berth_bare_printer *p, berth_strbuf *out) {
+    berth_strbuf_add(out, "    if (!inputs || !outputs) return 1;\n");
+    for (uint32_t i = 0; i < p->program->input_count; ++i)
+        berth_strbuf_addf(out, "    if (!inputs->%s) return 1;\n", p->inputs[i]);
+    for (uint32_t i = 0; i < p->program->output_count; ++i)
+        berth_strbuf_addf(out, "    if (!outputs->%s) return 1;\n", p->outputs[i]);
+}
+
+berth_status berth_bare__code(const berth_bare_printer *p, const char **out_text) {
+    berth_strbuf out = berth_strbuf_make(p->arena);
+    const berth_program *program = p->program;
+    const char *kernels = program->executable_count ? program->executables[0].data : "";
+    add_head(p, kernels, &out);
+    berth_strbuf_add(&out, kernels);
+    berth_strbuf_addf(&out, "int %s_run(const %s_inputs *inputs, %s_outputs *outputs) {\n", p->name,
+                      p->name, p->name);
+    add_checks(p, &out);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        const char *name = berth_bare__comment(p->arena, step->name);
+        if (i == 0 || strcmp(step->name, program->steps[i - 1].name) != 0)
+            berth_strbuf_addf(&out, "    /* %s: %s */\n", berth_bare__comment(p->arena, step->op),
+                              name);
+        BERTH_TRY(step->kind == BERTH_STEP_COPY ? add_copy(p, step, &out)
+                                                : add_dispatch(p, step, &out));
+    }
+    berth_strbuf_add(&out, "    return 0;\n}\n");
+    *out_text = berth_strbuf_text(&out);
+    return BERTH_OK;
+}

@@ -1,0 +1,44 @@
+// What the parts of compiler/bare share (private to it).
+#ifndef BERTH_COMPILER_BARE_PRINTER_H_
+#define BERTH_COMPILER_BARE_PRINTER_H_
+
+#include "compiler/bare/bare.h"
+
+typedef struct berth_bare_printer {
+    const berth_program *program;
+    const berth_memory_report *memory;  // NULL = not known
+    berth_arena *arena;
+    const char *name;        // "mnist"
+    const char *upper;       // "MNIST"
+    const char **inputs;     // names of the members of NAME_inputs
+    const char **outputs;    // of NAME_outputs
+    const char **pools;      // by pool: the array of an arena, "mnist_arena"; NULL = no workspace
+    const char **sizes;      // by pool: the macro of its size, "MNIST_ARENA_BYTES"
+    bool *used_constants;    // by constant: a step reads it
+    uint32_t scratch_bytes;  // largest scratch of a kernel
+    uint64_t constant_bytes;
+} berth_bare_printer;
+
+// names.c
+// Text for a comment: printable ASCII that neither ends nor opens one.
+const char *berth_bare__comment(berth_arena *arena, const char *text);
+// Names of members for inputs or outputs, each once.
+const char **berth_bare__members(berth_arena *arena, const berth_program_io *list, uint32_t count);
+// "f32[1,3,224,224]"
+const char *berth_bare__shape(berth_arena *arena, const berth_program_tensor *tensor);
+uint64_t berth_bare__elements(const berth_program_tensor *tensor);
+
+// code.c: NAME.h and NAME.c. Errors: INTERNAL.
+const char *berth_bare__header(const berth_bare_printer *p);
+BERTH_MUST_USE berth_status berth_bare__code(const berth_bare_printer *p, const char **out_text);
+
+// weights.c: NAME_weights.h and NAME_weights.c
+const char *berth_bare__weights_header(const berth_bare_printer *p);
+const char *berth_bare__weights(const berth_bare_printer *p);
+
+// project.c: main.c, Makefile, CMakeLists.txt
+const char *berth_bare__example(const berth_bare_printer *p);
+const char *berth_bare__makefile(const berth_bare_printer *p);
+const char *berth_bare__cmake(const berth_bare_printer *p);
+
+#endif  // BERTH_COMPILER_BARE_PRINTER_H_
