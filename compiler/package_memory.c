@@ -246,11 +246,22 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     return berth_strbuf_text(&text);
 }
 
+// Without an operating system constants stay where the program itself is: they take nothing of the
+// memory of values unless the target has a memory for them.
+static bool stays_in_program(const berth_packager *p, uint32_t pool) {
+    uint32_t place = p->pool_place.data[pool];
+    return p->target->runtime == BERTH_RUNTIME_BARE &&
+           p->pools.data[pool].usage == BERTH_POOL_CONSTANT &&
+           berth_packager__memory(p, place, BERTH_POOL_CONSTANT) ==
+               berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
+}
+
 // What all pools of a memory need.
 static uint64_t used_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (berth_packager__memory(p, p->pool_place.data[i], p->pools.data[i].usage) == memory)
+        if (!stays_in_program(p, i) &&
+            berth_packager__memory(p, p->pool_place.data[i], p->pools.data[i].usage) == memory)
             total += p->pools.data[i].size_bytes;
     return total;
 }

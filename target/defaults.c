@@ -52,8 +52,8 @@ static double cpu_flops(const berth_target *target) {
 
 // Microcontrollers: no caches, and memory that answers about one word per cycle.
 static bool is_microcontroller(const char *arch) {
-    static const char *const names[] = {"armv6-m", "armv7-m",   "armv7e-m",
-                                        "armv8-m", "armv8.1-m", "rv32"};
+    static const char *const names[] = {"armv6-m",   "armv7-m", "armv7e-m", "armv8-m",
+                                        "armv8.1-m", "rv32",    "cortex-m"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
         if (strncmp(arch, names[i], strlen(names[i])) == 0) return true;
     return false;

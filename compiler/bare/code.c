@@ -102,8 +102,7 @@ const char *berth_bare__header(const berth_bare_printer *p) {
         "   bytes. The static memory serves one call at a time. */\n"
         "#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-        p->name, p->name, p->name, p->name, p->upper,
-        p->upper);
+        p->name, p->name, p->name, p->name, p->upper, p->upper);
     add_sizes(p, &out);
     add_counts(p, false, &out);
     add_counts(p, true, &out);
@@ -123,7 +122,7 @@ const char *berth_bare__header(const berth_bare_printer *p) {
 
 static bool holds(const berth_program *program, uint32_t whole, const berth_program_tensor *part) {
     const berth_program_tensor *w = &program->tensors[whole];
-    return w->pool == part->pool && w->offset_bytes <= part->offset_bytes &&
+    return part->size_bytes && w->pool == part->pool && w->offset_bytes <= part->offset_bytes &&
            part->offset_bytes + part->size_bytes <= w->offset_bytes + w->size_bytes;
 }
 
@@ -136,41 +135,54 @@ static const char *at_offset(const berth_bare_printer *p, const char *array, uin
                               constant, array, (unsigned long long)offset);
 }
 
-static const char *io_place(const berth_bare_printer *p, const berth_program_tensor *tensor,
-                            bool written) {
+// A list of tensors with names; a part of one of them has its bytes.
+typedef struct named {
+    const berth_program_io *list;
+    uint32_t count;
+    const char *structure;
+    const char *const *names;
+} named;
+
+static const char *find_io(const berth_bare_printer *p, named io, uint32_t index, bool written) {
+    const berth_program_tensor *tensor = &p->program->tensors[index];
+    for (uint32_t i = 0; i < io.count; ++i) {
+        const berth_program_tensor *whole = &p->program->tensors[io.list[i].tensor];
+        if (io.list[i].tensor != index && !holds(p->program, io.list[i].tensor, tensor)) continue;
+        return at_offset(p, berth_arena_printf(p->arena, "%s->%s", io.structure, io.names[i]),
+                         tensor->offset_bytes - whole->offset_bytes, written);
+    }
+    return NULL;
+}
+
+static const char *io_place(const berth_bare_printer *p, uint32_t index, bool written) {
+    named inputs = {p->program->inputs, p->program->input_count, "inputs", p->inputs};
+    named outputs = {p->program->outputs, p->program->output_count, "outputs", p->outputs};
+    const char *text = written ? NULL : find_io(p, inputs, index, false);
+    return text ? text : find_io(p, outputs, index, written);
+}
+
+static const char *constant_place(const berth_bare_printer *p, uint32_t index) {
     const berth_program *program = p->program;
-    for (uint32_t i = 0; i < program->output_count; ++i)
-        if (holds(program, program->outputs[i].tensor, tensor))
-            return at_offset(p, berth_arena_printf(p->arena, "outputs->%s", p->outputs[i]),
-                             tensor->offset_bytes -
-                                 program->tensors[program->outputs[i].tensor].offset_bytes,
-                             written);
-    for (uint32_t i = 0; i < program->input_count && !written; ++i)
-        if (holds(program, program->inputs[i].tensor, tensor))
-            return at_offset(p, berth_arena_printf(p->arena, "inputs->%s", p->inputs[i]),
-                             tensor->offset_bytes -
-                                 program->tensors[program->inputs[i].tensor].offset_bytes,
-                             false);
+    const berth_program_tensor *tensor = &program->tensors[index];
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        uint32_t whole = program->constants[i].tensor;
+        if (whole == index || holds(program, whole, tensor))
+            return at_offset(p, berth_arena_printf(p->arena, "%s_c%u", p->name, i),
+                             tensor->offset_bytes - program->tensors[whole].offset_bytes, false);
+    }
     return NULL;
 }
 
 // The text of a pointer to a tensor; NULL when it is nowhere, or may not be written.
 static const char *place(const berth_bare_printer *p, uint32_t index, bool written) {
-    const berth_program *program = p->program;
-    const berth_program_tensor *tensor = &program->tensors[index];
-    switch (program->pools[tensor->pool].usage) {
+    const berth_program_tensor *tensor = &p->program->tensors[index];
+    switch (p->program->pools[tensor->pool].usage) {
     case BERTH_POOL_WORKSPACE:
         return berth_arena_printf(p->arena, "(void *)(%s.bytes + %llu)", p->pools[tensor->pool],
                                   (unsigned long long)tensor->offset_bytes);
-    case BERTH_POOL_IO: return io_place(p, tensor, written);
-    case BERTH_POOL_CONSTANT: break;
+    case BERTH_POOL_IO: return io_place(p, index, written);
+    case BERTH_POOL_CONSTANT: return written ? NULL : constant_place(p, index);
     }
-    for (uint32_t i = 0; i < program->constant_count && !written; ++i)
-        if (holds(program, program->constants[i].tensor, tensor))
-            return at_offset(p, berth_arena_printf(p->arena, "%s_c%u", p->name, i),
-                             tensor->offset_bytes -
-                                 program->tensors[program->constants[i].tensor].offset_bytes,
-                             false);
     return NULL;
 }
 
@@ -222,12 +234,13 @@ static berth_status add_dispatch(const berth_bare_printer *p, const berth_progra
 
 static berth_status add_copy(const berth_bare_printer *p, const berth_program_step *step,
                              berth_strbuf *out) {
+    unsigned long long size = p->program->tensors[step->bindings[1]].size_bytes;
+    if (size == 0) return BERTH_OK;
     const char *from = place(p, step->bindings[0], false);
     const char *to = place(p, step->bindings[1], true);
-    unsigned long long size = p->program->tensors[step->bindings[1]].size_bytes;
     if (!from || !to)
         return berth_status_make(BERTH_INTERNAL, "the copy \"%s\" has no ends", step->name);
-    if (size) berth_strbuf_addf(out, "    memcpy(%s, %s, %llu);\n", to, from, size);
+    berth_strbuf_addf(out, "    memcpy(%s, %s, %llu);\n", to, from, size);
     return BERTH_OK;
 }
 
@@ -251,7 +264,7 @@ berth_status berth_bare__code(const berth_bare_printer *p, const char **out_text
     for (uint32_t i = 0; i < program->step_count; ++i) {
         const berth_program_step *step = &program->steps[i];
         const char *name = berth_bare__comment(p->arena, step->name);
-        if (i == 0 || strcmp(step->name, program->steps[i - 1].name) != 0)
+        if (*name && (i == 0 || strcmp(step->name, program->steps[i - 1].name) != 0))
             berth_strbuf_addf(&out, "    /* %s: %s */\n", berth_bare__comment(p->arena, step->op),
                               name);
         BERTH_TRY(step->kind == BERTH_STEP_COPY ? add_copy(p, step, &out)

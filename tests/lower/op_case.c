@@ -279,6 +279,11 @@ static const char *message_of(berth_status status, const char *what, berth_arena
     return text;
 }
 
+const char *op_case_differ(const berth_tensor *expected, const berth_tensor *got, uint32_t result,
+                           double tolerance, berth_arena *arena) {
+    return differ(expected, got, result, tolerance_of(got->dtype, tolerance), arena);
+}
+
 // Runs the operations of the function one after the other.
 static berth_status evaluate(const berth_module *module, berth_func_id function,
                              const berth_tensor *inputs, berth_tensor *out_results,
@@ -399,20 +404,26 @@ const char *compare_function(berth_module *module, berth_func_id function,
     return NULL;
 }
 
+berth_status op_case_build_given(const char *text, berth_module *module,
+                                 berth_func_id *out_function, berth_tensor *out_given) {
+    parsed p;
+    uint32_t params = 0;
+    BERTH_TRY(build(text, module, &p, out_function));
+    for (uint32_t i = 0; i < p.operand_count; ++i) {
+        if (p.operands[i].absent || p.operands[i].constant) continue;
+        if (p.operands[i].valued) out_given[params] = p.operands[i].tensor;
+        params++;
+    }
+    return BERTH_OK;
+}
+
 static const char *run_case(const char *text, const berth_target *target, double tolerance,
                             berth_arena *arena) {
     berth_module *module = berth_module_create(arena, "case");
     berth_func_id function = BERTH_NONE;
-    parsed p;
-    berth_status status = build(text, module, &p, &function);
-    if (status) return message_of(status, "build", arena);
     berth_tensor given[10] = {0};
-    uint32_t params = 0;
-    for (uint32_t i = 0; i < p.operand_count; ++i) {
-        if (p.operands[i].absent || p.operands[i].constant) continue;
-        if (p.operands[i].valued) given[params] = p.operands[i].tensor;
-        params++;
-    }
+    berth_status status = op_case_build_given(text, module, &function, given);
+    if (status) return message_of(status, "build", arena);
     const char *refusal = berth_lower_check(
         module, function, berth_graph_get(module, function)->ops.count - 1, arena);
     const char *problem = compare_function(module, function, given, target, 7, tolerance, arena);

@@ -25,6 +25,15 @@ const char *op_case_compare(const char *text, const berth_target *target, double
 // Builds the function of a case only: @main, with the operands that are no constants as parameters.
 berth_status op_case_build(const char *text, berth_module *module, berth_func_id *out_function);
 
+// The same; out_given[i] are the values that the case gives to parameter i (dtype NONE = any will
+// do), for up to 10.
+berth_status op_case_build_given(const char *text, berth_module *module,
+                                 berth_func_id *out_function, berth_tensor *out_given);
+
+// NULL when `got` is `expected` within a tolerance as above, or what differs.
+const char *op_case_differ(const berth_tensor *expected, const berth_tensor *got, uint32_t result,
+                           double tolerance, berth_arena *arena);
+
 // Lowers `function` and compares with berth_eval_op on random parameters (`seed`). Types may have
 // layouts.
 const char *compare_function(berth_module *module, berth_func_id function,

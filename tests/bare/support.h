@@ -1,0 +1,26 @@
+// Compiles modules to C sources and these with a C compiler, as a user would.
+#ifndef BERTH_TESTS_BARE_SUPPORT_H_
+#define BERTH_TESTS_BARE_SUPPORT_H_
+
+#include "compiler/bare/bare.h"
+
+// Everything that generated C must pass.
+#define BARE_WARNINGS "-std=c99 -Wall -Wextra -Werror -pedantic"
+
+// The program of a module for the executor aot.
+berth_status bare_compile(berth_module *module, const berth_program **out_program,
+                          const berth_memory_report **out_memory);
+
+// A new folder; removed with all that is in it by remove_tree.
+void make_folder(char path[64]);
+void remove_tree(const char *path);
+
+void write_files(const char *folder, const berth_bare_file *files, uint32_t count);
+void write_bytes(const char *path, const void *data, size_t size_bytes);
+
+// Runs a command in the shell, which must end with 0.
+void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Its exit status; output is thrown away.
+int shell_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif  // BERTH_TESTS_BARE_SUPPORT_H_
