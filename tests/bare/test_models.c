@@ -1,0 +1,279 @@
+// Whole models as plain C, compiled with all warnings as errors: natively, for aarch64 under qemu-user
+// and for a Cortex-M4 under qemu-system, each with the sources' own example. Quantised models compute
+// the very bits that the graph executor computes; what the data sets expect is ONNX Runtime's.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "executor/session.h"
+#include "tests/bare/support.h"
+#include "tests/check.h"
+#include "toolkit/compare.h"
+#include "toolkit/model.h"
+#include "toolkit/tensor_file.h"
+
+#define TARGET "cpu -arch=cortex-m4 -memory_capacity_bytes=16777216"
+#define M4_FLAGS                                                                                   \
+    "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os -ffunction-sections"
+
+typedef struct model_row {
+    const char *folder;  // below ../shared/models
+    const char *name;
+    int sets;
+    bool integers;  // the same bits as the graph executor
+} model_row;
+
+static const model_row models[] = {
+    {"mnist", "mnist", 3, false},
+    {"mnist_quantized", "mnist_quantized", 2, false},
+    {"tfl_helloworld", "helloworld", 2, false},
+    {"mlperf_tiny/autoencoder", "autoencoder", 2, false},
+    {"mlperf_tiny/autoencoder_int8", "autoencoder_int8", 2, true},
+    {"mlperf_tiny/dscnn", "dscnn", 2, false},
+    {"mlperf_tiny/dscnn_int8", "dscnn_int8", 2, true},
+    {"mlperf_tiny/mobilenetv1", "mobilenetv1", 2, false},
+    {"mlperf_tiny/mobilenetv1_int8", "mobilenetv1_int8", 2, true},
+    {"mlperf_tiny/resnet8", "resnet8", 2, false},
+    {"mlperf_tiny/resnet8_int8", "resnet8_int8", 2, true},
+};
+
+enum { model_count = sizeof(models) / sizeof(models[0]) };
+
+typedef struct fixture {
+    const model_row *row;
+    berth_arena *arena;
+    char model[128], folder[64];
+    uint64_t arena_bytes;
+    uint32_t inputs, outputs;
+    const char *runner;  // in front of the program: "", "qemu-aarch64-static"
+} fixture;
+
+static bool load(const char *path, const char *target, const char *executor, berth_model **out) {
+    berth_model_options options = {
+        .target = target, .target_options = {.executor = executor}, .import = {.default_batch = 1}};
+    if (!berth_file_exists(path)) return false;
+    assert_ok(berth_model_load(path, &options, out));
+    return true;
+}
+
+// Writes the sources; skips the test where the models are not here.
+static fixture begin(const model_row *row) {
+    fixture f = {.row = row, .runner = ""};
+    berth_model *model = NULL;
+    snprintf(f.model, sizeof(f.model), "../shared/models/%s/model.onnx", row->folder);
+    if (!load(f.model, TARGET, "aot", &model)) cr_skip_test("%s is not here", f.model);
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    make_folder(f.folder);
+    berth_bare_options options = {.name = row->name, .memory = berth_model_memory(model)};
+    const berth_program *program = berth_model_program(model);
+    assert_ok(berth_bare_write(program, &options, f.folder));
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].usage == BERTH_POOL_WORKSPACE)
+            f.arena_bytes += program->pools[i].size_bytes;
+    f.inputs = program->input_count;
+    f.outputs = program->output_count;
+    berth_model_destroy(model);
+    return f;
+}
+
+static void end(fixture *f) {
+    remove_tree(f->folder);
+    berth_arena_destroy(f->arena);
+}
+
+// Tensor i of a data set: "input" or "output".
+static berth_tensor read_tensor(const fixture *f, int set, const char *what, uint32_t i) {
+    char path[192];
+    berth_tensor tensor;
+    snprintf(path, sizeof(path), "../shared/models/%s/test_data_set_%d/%s_%u.pb", f->row->folder,
+             set, what, i);
+    assert_ok(berth_tensor_file_read(f->arena, path, &tensor, NULL));
+    return tensor;
+}
+
+// One of a batch, as a batch of one.
+static berth_tensor one_of(const berth_tensor *batch, int64_t at) {
+    berth_tensor one = *batch;
+    one.dims[0] = 1;
+    one.data = (char *)batch->data + (size_t)at * berth_tensor_size_bytes(&one);
+    return one;
+}
+
+// Runs the example on one row of a set; outputs as in the file "out".
+static void run_example(const fixture *f, const berth_tensor *inputs, berth_tensor *outputs) {
+    char path[128];
+    berth_strbuf bytes = berth_strbuf_make(f->arena);
+    for (uint32_t i = 0; i < f->inputs; ++i)
+        berth_strbuf_add_n(&bytes, inputs[i].data, berth_tensor_size_bytes(&inputs[i]));
+    snprintf(path, sizeof(path), "%s/in", f->folder);
+    write_bytes(path, bytes.data, bytes.length);
+    shell("cd %s && %s ./program <in >out 2>err", f->folder, f->runner);
+    snprintf(path, sizeof(path), "%s/out", f->folder);
+    char *data = NULL;
+    size_t size = 0, at = 0;
+    assert_ok(berth_file_read(f->arena, path, 1 << 24, &data, &size));
+    for (uint32_t i = 0; i < f->outputs; ++i) {
+        outputs[i].data = data + at;
+        at += berth_tensor_size_bytes(&outputs[i]);
+    }
+    cr_assert_eq(at, size, "%s: %zu bytes of outputs, expected %zu", f->row->name, size, at);
+}
+
+static void run_graph(const fixture *f, berth_session *session, const berth_tensor *inputs,
+                      const berth_tensor *got) {
+    for (uint32_t i = 0; i < f->inputs; ++i)
+        memcpy(berth_session_input(session, i)->data, inputs[i].data,
+               berth_tensor_size_bytes(&inputs[i]));
+    assert_ok(berth_session_run(session, -1));
+    for (uint32_t i = 0; i < f->outputs; ++i) {
+        const berth_tensor *expected = berth_session_output(session, i);
+        cr_expect_eq(memcmp(expected->data, got[i].data, berth_tensor_size_bytes(expected)), 0,
+                     "%s: output %u has other bits than the graph executor's", f->row->name, i);
+    }
+}
+
+// Rows [0, most) of every set; those of quantised models beside `session`.
+static void check_sets(const fixture *f, int sets, int64_t most, berth_session *session) {
+    enum { most_io = 4 };
+    for (int set = 0; set < sets; ++set) {
+        berth_tensor input[most_io], output[most_io], in[most_io], got[most_io];
+        for (uint32_t i = 0; i < f->inputs; ++i) input[i] = read_tensor(f, set, "input", i);
+        for (uint32_t i = 0; i < f->outputs; ++i) output[i] = read_tensor(f, set, "output", i);
+        for (int64_t row = 0; row < input[0].dims[0] && row < most; ++row) {
+            for (uint32_t i = 0; i < f->inputs; ++i) in[i] = one_of(&input[i], row);
+            for (uint32_t i = 0; i < f->outputs; ++i) got[i] = one_of(&output[i], row);
+            run_example(f, in, got);
+            if (session) run_graph(f, session, in, got);
+            for (uint32_t i = 0; i < f->outputs && !f->row->integers; ++i) {
+                berth_tensor expected = one_of(&output[i], row);
+                berth_compare_options compare = BERTH_COMPARE_DEFAULTS;
+                berth_comparison result;
+                assert_ok(berth_compare(&got[i], &expected, &compare, &result));
+                cr_expect(result.pass, "%s, set %d, row %lld: %g instead of %g", f->row->name, set,
+                          (long long)row, result.worst_got, result.worst_expected);
+            }
+        }
+    }
+}
+
+static void check_all(const fixture *f, int sets, int64_t most) {
+    berth_model *model = NULL;
+    berth_session *session = NULL;
+    if (f->row->integers) {
+        cr_assert(load(f->model, "cpu", "graph", &model));
+        assert_ok(berth_session_open(berth_allocator_system(), berth_model_program(model), NULL,
+                                     &session));
+    }
+    check_sets(f, sets, most, session);
+    berth_session_close(session);
+    berth_model_destroy(model);
+}
+
+// ---- natively, with gcc and clang ---------------------------------------------------------------
+
+ParameterizedTestParameters(bare_models, run_natively) {
+    static int indices[model_count];
+    for (int i = 0; i < model_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, model_count);
+}
+
+ParameterizedTest(int *index, bare_models, run_natively, .timeout = 300) {
+    fixture f = begin(&models[*index]);
+    shell("cd %s && gcc " BARE_WARNINGS " -O2 -o program *.c -lm", f.folder);
+    check_all(&f, f.row->sets, 1000);
+    shell("cd %s && clang " BARE_WARNINGS " -O1 -fsanitize=address,undefined "
+          "-fno-sanitize-recover=all -o program *.c -lm",
+          f.folder);
+    check_sets(&f, 1, 1, NULL);
+    end(&f);
+}
+
+// ---- aarch64 ------------------------------------------------------------------------------------
+
+ParameterizedTestParameters(bare_models, run_on_aarch64) {
+    static int indices[model_count];
+    for (int i = 0; i < model_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, model_count);
+}
+
+ParameterizedTest(int *index, bare_models, run_on_aarch64, .timeout = 300) {
+    fixture f = begin(&models[*index]);
+    shell("cd %s && aarch64-linux-gnu-gcc " BARE_WARNINGS " -O2 -static -o program *.c -lm",
+          f.folder);
+    f.runner = "qemu-aarch64-static";
+    check_sets(&f, 1, 1, NULL);
+    end(&f);
+}
+
+// ---- a Cortex-M4 --------------------------------------------------------------------------------
+
+static void build_for_board(const fixture *f) {
+    char upper[64], here[256];
+    snprintf(upper, sizeof(upper), "%s", f->row->name);
+    for (char *at = upper; *at; ++at)
+        if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
+    cr_assert(realpath("tests/bare/board", here));
+    shell("cd %s && arm-none-eabi-gcc " BARE_WARNINGS " " M4_FLAGS
+          " '-D%s_RAM_ATTRIBUTE=__attribute__((section(\".model\")))' -c %s.c %s_weights.c main.c",
+          f->folder, upper, f->row->name, f->row->name);
+    shell("cd %s && arm-none-eabi-gcc " M4_FLAGS " -DMODEL_RUN=__wrap_%s_run "
+          "-DMODEL_REAL=__real_%s_run -c %s/startup.c %s/measure.c",
+          f->folder, f->row->name, f->row->name, here, here);
+    shell("cd %s && arm-none-eabi-gcc " M4_FLAGS
+          " -nostartfiles --specs=rdimon.specs -T %s/mps2.ld "
+          "-Wl,--wrap=%s_run,--gc-sections -o program.elf %s.o %s_weights.o main.o startup.o "
+          "measure.o -lm",
+          f->folder, here, f->row->name, f->row->name, f->row->name);
+    // The runner is followed by "./program": a script of that name.
+    char path[128];
+    static const char script[] =
+        "#!/bin/sh\nexec qemu-system-arm -M mps2-an386 -display none -serial none -monitor none "
+        "-icount shift=0 -semihosting-config enable=on,target=native -kernel program.elf\n";
+    snprintf(path, sizeof(path), "%s/program", f->folder);
+    write_bytes(path, script, sizeof(script) - 1);
+    shell("chmod +x %s", path);
+}
+
+// No call of the model's own code but to memcpy, memset and functions of <math.h>.
+static void check_symbols(const fixture *f) {
+    shell("cd %s && ! arm-none-eabi-nm -u %s.o %s_weights.o | grep -vE "
+          "' (%s_c[0-9]+|mem(cpy|set)|__aeabi_[a-z0-9]+|(f(abs|loor|ma|mod)|ceil|rint|trunc|sqrt|"
+          "exp|log|pow|tanh?|erf|cosh?|sinh?)f?)$|:$|^$'",
+          f->folder, f->row->name, f->row->name, f->row->name);
+}
+
+ParameterizedTestParameters(bare_models, run_on_cortex_m4) {
+    static int indices[model_count];
+    for (int i = 0; i < model_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, model_count);
+}
+
+// Painted memory: the arena is used from its first to its last byte (but for the rounding of the
+// last value to the alignment), nothing beside it is touched, and the stack stays small.
+ParameterizedTest(int *index, bare_models, run_on_cortex_m4, .timeout = 300) {
+    fixture f = begin(&models[*index]);
+    build_for_board(&f);
+    check_symbols(&f);
+    check_all(&f, 1, 1);
+    char path[128], *text = NULL;
+    size_t size = 0;
+    unsigned long stack = 0, bytes = 0, first = 0, last = 0, instructions = 0;
+    int guards = 0;
+    snprintf(path, sizeof(path), "%s/err", f.folder);
+    assert_ok(berth_file_read(f.arena, path, 4096, &text, &size));
+    cr_assert_eq(sscanf(text, "stack %lu static %lu touched %lu %lu guards %d instructions %lu",
+                        &stack, &bytes, &first, &last, &guards, &instructions),
+                 6, "%s", text);
+    cr_expect(guards, "%s: written beside its memory", f.row->name);
+    cr_expect_eq(bytes, f.arena_bytes, "%s: %lu bytes of static memory, planned %llu", f.row->name,
+                 bytes, (unsigned long long)f.arena_bytes);
+    cr_expect(first < 8 && last > bytes - 8 && last <= bytes, "%s: touched [%lu, %lu) of %lu",
+              f.row->name, first, last, bytes);
+    cr_expect(stack <= 512, "%s: %lu bytes of stack", f.row->name, stack);
+    printf("%-18s stack %4lu, arena %6lu, %10lu instructions\n", f.row->name, stack, bytes,
+           instructions);
+    end(&f);
+}
