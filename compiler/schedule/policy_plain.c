@@ -1,10 +1,252 @@
-// How loops are arranged for small cores without vectors, in C that any compiler takes: as they were
-// lowered.
-#include "compiler/schedule/schedule.h"
+// How loops are arranged for small cores without vectors and caches, in C that any compiler takes.
+//
+//   sums       (convolutions, products, windows) what padding leaves out is skipped by an `if` around
+//              the loops inside, not chosen by a condition for every element; results that share a
+//              factor are computed side by side in registers, so that it is loaded once:
+//
+//                 for oc_o: for oh, ow: acc[4] = 0
+//                   for kh: if (row is inside) for kw: if (column is inside)
+//                     for ic: for r in 4: acc[r] += x[ic, ...] * w[4 * oc_o + r, ic, kh, kw]
+//
+//   the rest   as it was lowered, loops that go on regularly as one
+//
+// Tiles are divisors of the loops: code for a rest costs more flash than it saves time.
+#include <string.h>
+
+#include "compiler/schedule/policy_cpu.h"
+
+#define MAX_CONDITIONS 12
+
+// Accumulators side by side: as many as leave room for the factors in 16 registers of floats, and in
+// the 13 that Arm and RISC-V cores have free for integers.
+#define MAX_FLOAT_SHARED 4
+#define MAX_FLOAT_ROWS 2
+#define MAX_INTEGER_SHARED 4
+#define MAX_INTEGER_ROWS 1
+
+typedef struct plain_sum {
+    berth_tfn *fn;
+    berth_nest nest;
+    berth_reduction reduction;
+    berth_access_list loads;  // of the update, but for the accumulator
+    berth_expr conditions[MAX_CONDITIONS];
+    int condition_count;
+} plain_sum;
+
+// ---- padding ------------------------------------------------------------------------------------
+
+static bool is_value(const berth_tfn *fn, berth_expr id, double value) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (node->kind == BERTH_EXPR_INT) return (double)node->i == value;
+    return node->kind == BERTH_EXPR_FLOAT && node->f == value;
+}
+
+static bool is_acc(const plain_sum *s, berth_expr id) {
+    const berth_expr_node *node = &s->fn->exprs.data[id];
+    return node->kind == BERTH_EXPR_LOAD && node->load.buf == s->reduction.acc;
+}
+
+// Comparisons of indices, joined by AND. False: there is something else, or too much.
+static bool split_condition(plain_sum *s, berth_expr id) {
+    const berth_expr_node node = s->fn->exprs.data[id];
+    if (node.kind != BERTH_EXPR_BINARY) return false;
+    if (node.op == BERTH_BINARY_AND)
+        return split_condition(s, node.a) && split_condition(s, node.b);
+    bool compares = node.op >= BERTH_BINARY_EQ && node.op <= BERTH_BINARY_GE &&
+                    s->fn->exprs.data[node.a].is_index;
+    if (!compares || s->condition_count == MAX_CONDITIONS) return false;
+    s->conditions[s->condition_count++] = id;
+    return true;
+}
+
+// `id`, or what it is where its condition holds when it is `neutral` elsewhere.
+static berth_expr take_choice(plain_sum *s, berth_expr id, const double *neutral) {
+    const berth_expr_node node = s->fn->exprs.data[id];
+    if (node.kind != BERTH_EXPR_SELECT || !is_value(s->fn, node.c, *neutral)) return id;
+    s->condition_count = 0;
+    if (split_condition(s, node.a)) return node.b;
+    s->condition_count = 0;
+    return id;
+}
+
+// Steps that leave the accumulator as it is outside of a window become conditions around the step.
+static void take_conditions(plain_sum *s) {
+    static const double zero = 0;
+    berth_tfn *fn = s->fn;
+    berth_expr update = s->reduction.update;
+    const berth_expr_node node = fn->exprs.data[update];
+    berth_expr a = node.a, b = node.b;
+    if (node.kind == BERTH_EXPR_FMA && is_acc(s, node.c)) {
+        a = take_choice(s, a, &zero);
+        if (!s->condition_count) b = take_choice(s, b, &zero);
+    } else if (node.kind == BERTH_EXPR_BINARY && is_acc(s, node.a)) {
+        const berth_expr_node init = fn->exprs.data[s->reduction.init];
+        double first = init.kind == BERTH_EXPR_FLOAT ? init.f : (double)init.i;
+        bool constant = init.kind == BERTH_EXPR_FLOAT || init.kind == BERTH_EXPR_INT;
+        bool extreme = node.op == BERTH_BINARY_MAX || node.op == BERTH_BINARY_MIN;
+        if (node.op == BERTH_BINARY_ADD) b = take_choice(s, b, &zero);
+        if (extreme && constant) b = take_choice(s, b, &first);
+    }
+    if (s->condition_count) s->reduction.update = berth_tfn_rebuild(fn, update, a, b, node.c);
+}
+
+static bool is_condition_of(const plain_sum *s, berth_var var) {
+    for (int i = 0; i < s->condition_count; ++i)
+        if (berth_tfn_uses_var(s->fn, s->conditions[i], var)) return true;
+    return false;
+}
+
+// Loops that decide what is padding go outside: what is in them runs without conditions.
+static void order_loops(plain_sum *s) {
+    berth_nest *loops = &s->reduction.loops;
+    berth_nest_loop ordered[BERTH_NEST_MAX_LOOPS];
+    int count = 0;
+    for (int pass = 0; pass < 2; ++pass)
+        for (int i = 0; i < loops->count; ++i)
+            if (is_condition_of(s, loops->loops[i].var) == (pass == 0))
+                ordered[count++] = loops->loops[i];
+    memcpy(loops->loops, ordered, (size_t)count * sizeof(*ordered));
+}
+
+static berth_stmt find_loop(const berth_tfn *fn, berth_stmt id, berth_var var) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return 0;
+    if (node->kind == BERTH_STMT_FOR) return node->var == var ? id : find_loop(fn, node->body, var);
+    if (node->kind == BERTH_STMT_IF) return find_loop(fn, node->body, var);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i) {
+        berth_stmt found = find_loop(fn, fn->lists.data[node->first + i], var);
+        if (found) return found;
+    }
+    return 0;
+}
+
+// Every condition goes around the body of the innermost loop that it depends on.
+static void put_conditions(plain_sum *s, berth_stmt body) {
+    berth_tfn *fn = s->fn;
+    const berth_nest *loops = &s->reduction.loops;
+    for (int i = loops->count - 1; i >= 0; --i) {
+        berth_expr all = 0;
+        for (int k = 0; k < s->condition_count; ++k) {
+            berth_expr condition = s->conditions[k];
+            if (!condition || (i > 0 && !berth_tfn_uses_var(fn, condition, loops->loops[i].var)))
+                continue;
+            all = all ? berth_tfn_binary(fn, BERTH_BINARY_AND, all, condition) : condition;
+            s->conditions[k] = 0;
+        }
+        berth_stmt loop = all ? find_loop(fn, body, loops->loops[i].var) : 0;
+        if (!loop) continue;
+        berth_stmt guarded = berth_tfn_if(fn, all, fn->stmts.data[loop].body, 0);
+        fn->stmts.data[loop].body = guarded;
+    }
+}
+
+// ---- tiles --------------------------------------------------------------------------------------
+
+static bool load_uses(const plain_sum *s, uint32_t load, int loop) {
+    return berth_linear_uses(s->fn, &s->loads.items.data[load].at, s->nest.loops[loop].var);
+}
+
+// A loop along which some loads stay and others move.
+static bool shares_loads(const plain_sum *s, int loop) {
+    bool stays = false, moves = false;
+    for (uint32_t i = 0; i < s->loads.items.count; ++i)
+        *(load_uses(s, i, loop) ? &moves : &stays) = true;
+    return stays && moves && !is_condition_of(s, s->nest.loops[loop].var);
+}
+
+// Whether some load moves along one loop and stays along the other.
+static bool complements(const plain_sum *s, int loop, int other) {
+    for (uint32_t i = 0; i < s->loads.items.count; ++i)
+        if (load_uses(s, i, loop) && !load_uses(s, i, other)) return true;
+    return false;
+}
+
+static int64_t largest_divisor(int64_t extent, int64_t most) {
+    while (most > 1 && extent % most) --most;
+    return most;
+}
+
+static void collect_loads(plain_sum *s) {
+    berth_ranges ranges = berth_ranges_collect(s->fn);
+    berth_access_list all = {0};
+    ranges = berth_ranges_with(s->fn, &ranges, &s->nest);
+    ranges = berth_ranges_with(s->fn, &ranges, &s->reduction.loops);
+    memset(&s->loads, 0, sizeof(s->loads));
+    berth_cpu__collect_loads(s->fn, &ranges, s->reduction.update, &all);
+    for (uint32_t i = 0; i < all.items.count; ++i)
+        if (all.items.data[i].buf != s->reduction.acc)
+            berth_vec_push(s->fn->module->arena, &s->loads.items, all.items.data[i]);
+}
+
+// The loop with the largest tile, of those that share loads (beside `other`, when that is one).
+static int choose_loop(const plain_sum *s, int other, int64_t most, int64_t *out_tile) {
+    int best = -1;
+    *out_tile = 1;
+    for (int i = 0; i < s->nest.count; ++i) {
+        if (i == other || !shares_loads(s, i)) continue;
+        if (other >= 0 && !(complements(s, i, other) && complements(s, other, i))) continue;
+        int64_t tile = largest_divisor(s->nest.loops[i].extent, most);
+        if (tile <= *out_tile) continue;
+        best = i;
+        *out_tile = tile;
+    }
+    return best;
+}
+
+// Loop `loop` in blocks of `tile`, whose inner part goes last; loops before it keep their places.
+static berth_status split_to_end(plain_sum *s, int loop, int64_t tile) {
+    BERTH_TRY(berth_schedule_split(s->fn, &s->nest, loop, tile));
+    return berth_schedule_reorder(s->fn, &s->nest, loop + 1, s->nest.count - 1);
+}
+
+static berth_status make_tile(plain_sum *s) {
+    bool is_float = berth_dtype_is_float(s->fn->bufs.data[s->reduction.acc].dtype);
+    int64_t columns = 1, rows = 1;
+    collect_loads(s);
+    int column = choose_loop(s, -1, is_float ? MAX_FLOAT_SHARED : MAX_INTEGER_SHARED, &columns);
+    if (column < 0) return BERTH_OK;
+    int row = choose_loop(s, column, is_float ? MAX_FLOAT_ROWS : MAX_INTEGER_ROWS, &rows);
+    int tile_loops = row < 0 ? 2 : 3;
+    // The later one first, so that the other's number stays.
+    int first = row > column ? row : column, second = row > column ? column : row;
+    BERTH_TRY(split_to_end(s, first, first == row ? rows : columns));
+    if (second >= 0) BERTH_TRY(split_to_end(s, second, second == row ? rows : columns));
+    s->nest.loops[s->nest.count++] = (berth_nest_loop){
+        .var = berth_tfn_var(s->fn, "one"), .extent = 1, .kind = BERTH_LOOP_SERIAL};
+    return berth_schedule_register_tile(s->fn, &s->nest, tile_loops, 1, 0);
+}
+
+static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest) {
+    plain_sum s = {.fn = fn, .nest = *nest};
+    if (!berth_reduction_parse(fn, nest->body, &s.reduction) || s.reduction.loops.count == 0)
+        return 0;
+    if (nest->count + 4 > BERTH_NEST_MAX_LOOPS) return 0;
+    take_conditions(&s);
+    order_loops(&s);
+    s.reduction.loops.body = berth_tfn_store(fn, s.reduction.acc, NULL, 0, s.reduction.update);
+    s.nest.body = berth_reduction_emit(fn, &s.reduction);
+    plain_sum plain = s;
+    berth_status status = make_tile(&s);
+    if (status) {  // a form that the tile does not take
+        berth_status_ignore(status);
+        s = plain;
+    }
+    put_conditions(&s, s.nest.body);
+    return berth_nest_emit(fn, &s.nest);
+}
+
+// ---- policy -------------------------------------------------------------------------------------
+
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    (void)user;
+    for (int i = 0; i < nest->count; ++i)
+        if (nest->loops[i].extent <= 0) return 0;
+    return schedule_sum(fn, nest);
+}
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    (void)fn, (void)target;
-    return BERTH_OK;
+    (void)target;
+    return berth_schedule_nests(fn, schedule_nest, NULL);
 }
 
 const berth_schedule_policy berth_schedule_policy_plain = {.kind = "cpu", .apply = apply};
