@@ -13,6 +13,7 @@
 #include "compiler/passes/layout.h"
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
+#include "compiler/passes/zero_points.h"
 #include "compiler/pipeline.h"
 
 static berth_pipeline *pipeline_of(const berth_pass_context *context) {
@@ -226,7 +227,10 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main));
-    if (options->target->executor == BERTH_EXECUTOR_AOT) return BERTH_OK;  // blocks are for vectors
+    if (options->target->executor == BERTH_EXECUTOR_AOT) {  // blocks are for vectors
+        berth_pass_drop_zero_points(module, main);
+        return BERTH_OK;
+    }
     berth_packing *packing = berth_packing_create(module, options->jobs);
     pipeline_of(context)->packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;

@@ -17,12 +17,16 @@
 
 #define MAX_CONDITIONS 12
 
-// Accumulators side by side: as many as leave room for the factors in 16 registers of floats, and in
-// the 13 that Arm and RISC-V cores have free for integers.
-#define MAX_FLOAT_SHARED 4
-#define MAX_FLOAT_ROWS 2
-#define MAX_INTEGER_SHARED 4
-#define MAX_INTEGER_ROWS 1
+// Accumulators side by side: as many as leave room for the factors in the registers of a Cortex-M4,
+// 32 of floats and 13 of integers.
+typedef struct tile_limits {
+    int64_t alone;    // results along one loop only
+    int64_t columns;  // beside rows
+    int64_t rows;
+} tile_limits;
+
+static const tile_limits float_limits = {.alone = 8, .columns = 4, .rows = 5};
+static const tile_limits integer_limits = {.alone = 5, .columns = 0, .rows = 0};
 
 typedef struct plain_sum {
     berth_tfn *fn;
@@ -69,6 +73,17 @@ static berth_expr take_choice(plain_sum *s, berth_expr id, const double *neutral
     return id;
 }
 
+// The same of a product, one of whose factors is 0 elsewhere.
+static berth_expr take_product(plain_sum *s, berth_expr id) {
+    static const double zero = 0;
+    const berth_expr_node node = s->fn->exprs.data[id];
+    if (node.kind != BERTH_EXPR_BINARY || node.op != BERTH_BINARY_MUL)
+        return take_choice(s, id, &zero);
+    berth_expr a = take_choice(s, node.a, &zero);
+    berth_expr b = s->condition_count ? node.b : take_choice(s, node.b, &zero);
+    return s->condition_count ? berth_tfn_rebuild(s->fn, id, a, b, node.c) : id;
+}
+
 // Steps that leave the accumulator as it is outside of a window become conditions around the step.
 static void take_conditions(plain_sum *s) {
     static const double zero = 0;
@@ -79,12 +94,14 @@ static void take_conditions(plain_sum *s) {
     if (node.kind == BERTH_EXPR_FMA && is_acc(s, node.c)) {
         a = take_choice(s, a, &zero);
         if (!s->condition_count) b = take_choice(s, b, &zero);
+    } else if (node.kind == BERTH_EXPR_BINARY && node.op == BERTH_BINARY_ADD && is_acc(s, node.b)) {
+        a = take_product(s, a);
     } else if (node.kind == BERTH_EXPR_BINARY && is_acc(s, node.a)) {
         const berth_expr_node init = fn->exprs.data[s->reduction.init];
         double first = init.kind == BERTH_EXPR_FLOAT ? init.f : (double)init.i;
         bool constant = init.kind == BERTH_EXPR_FLOAT || init.kind == BERTH_EXPR_INT;
         bool extreme = node.op == BERTH_BINARY_MAX || node.op == BERTH_BINARY_MIN;
-        if (node.op == BERTH_BINARY_ADD) b = take_choice(s, b, &zero);
+        if (node.op == BERTH_BINARY_ADD) b = take_product(s, b);
         if (extreme && constant) b = take_choice(s, b, &first);
     }
     if (s->condition_count) s->reduction.update = berth_tfn_rebuild(fn, update, a, b, node.c);
@@ -199,13 +216,22 @@ static berth_status split_to_end(plain_sum *s, int loop, int64_t tile) {
     return berth_schedule_reorder(s->fn, &s->nest, loop + 1, s->nest.count - 1);
 }
 
-static berth_status make_tile(plain_sum *s) {
+// The loops of the tile: *out_row is -1 when there is only one, both are when there is none.
+static void choose_tile(const plain_sum *s, int *out_column, int64_t *out_columns, int *out_row,
+                        int64_t *out_rows) {
     bool is_float = berth_dtype_is_float(s->fn->bufs.data[s->reduction.acc].dtype);
+    const tile_limits *limits = is_float ? &float_limits : &integer_limits;
+    *out_column = choose_loop(s, -1, limits->columns, out_columns);
+    *out_row = *out_column < 0 ? -1 : choose_loop(s, *out_column, limits->rows, out_rows);
+    if (*out_row < 0) *out_column = choose_loop(s, -1, limits->alone, out_columns);
+}
+
+static berth_status make_tile(plain_sum *s) {
     int64_t columns = 1, rows = 1;
+    int column = -1, row = -1;
     collect_loads(s);
-    int column = choose_loop(s, -1, is_float ? MAX_FLOAT_SHARED : MAX_INTEGER_SHARED, &columns);
+    choose_tile(s, &column, &columns, &row, &rows);
     if (column < 0) return BERTH_OK;
-    int row = choose_loop(s, column, is_float ? MAX_FLOAT_ROWS : MAX_INTEGER_ROWS, &rows);
     int tile_loops = row < 0 ? 2 : 3;
     // The later one first, so that the other's number stays.
     int first = row > column ? row : column, second = row > column ? column : row;
