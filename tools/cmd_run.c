@@ -1,5 +1,4 @@
 // berth run: runs a model or a built program and reports results, times, copies and memory.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,9 @@
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"
+#include "tools/run_output.h"
 #include "tools/run_profile.h"
+#include "tools/run_vm.h"
 
 typedef struct run_command {
     berth_cli_model cli;
@@ -146,60 +147,12 @@ static berth_status write_files(run_state *s) {
 
 // ---- reports ------------------------------------------------------------------------------------
 
-typedef struct tensor_summary {
-    double least, most;
-    int64_t top[5];  // NaN is never among them
-    int top_count;
-    int64_t nan_count;
-} tensor_summary;
-
-static tensor_summary summarise(const berth_tensor *tensor) {
-    tensor_summary summary = {.least = INFINITY, .most = -INFINITY};
-    int64_t count = berth_tensor_element_count(tensor);
-    for (int64_t i = 0; i < count; ++i) {
-        double value = berth_tensor_get_f64(tensor, i);
-        if (isnan(value)) {
-            summary.nan_count++;
-            continue;
-        }
-        if (value < summary.least) summary.least = value;
-        if (value > summary.most) summary.most = value;
-        int at = summary.top_count;
-        while (at > 0 && value > berth_tensor_get_f64(tensor, summary.top[at - 1])) at--;
-        if (at >= 5) continue;
-        if (summary.top_count < 5) summary.top_count++;
-        for (int j = summary.top_count - 1; j > at; --j) summary.top[j] = summary.top[j - 1];
-        summary.top[at] = i;
-    }
-    return summary;
-}
-
-static const char *shape_text(const berth_tensor *tensor, berth_arena *arena) {
-    berth_strbuf text = berth_strbuf_make(arena);
-    berth_strbuf_addf(&text, "%s[", berth_dtype_name(tensor->dtype));
-    for (int d = 0; d < tensor->rank; ++d)
-        berth_strbuf_addf(&text, d ? ",%lld" : "%lld", (long long)tensor->dims[d]);
-    berth_strbuf_add(&text, "]");
-    return berth_strbuf_text(&text);
-}
-
-static void print_output(const run_state *s, uint32_t index) {
-    const berth_tensor *tensor = berth_session_output(s->session, index);
-    tensor_summary summary = summarise(tensor);
-    berth_cli_print("output %s %s", berth_session_output_name(s->session, index),
-                    shape_text(tensor, s->command.cli.arena));
-    if (summary.top_count) berth_cli_print(" range %.6g .. %.6g, top", summary.least, summary.most);
-    for (int i = 0; i < summary.top_count; ++i)
-        berth_cli_print(" [%lld]=%.6g", (long long)summary.top[i],
-                        berth_tensor_get_f64(tensor, summary.top[i]));
-    if (summary.nan_count) berth_cli_print(", %lld NaN", (long long)summary.nan_count);
-    berth_cli_print("\n");
-}
-
 static void print_text(run_state *s) {
     berth_session_report report;
     berth_session_get_report(s->session, &report);
-    for (uint32_t i = 0; i < s->program->output_count; ++i) print_output(s, i);
+    for (uint32_t i = 0; i < s->program->output_count; ++i)
+        berth_run_output_print(berth_session_output_name(s->session, i),
+                               berth_session_output(s->session, i));
     berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
                     quantile(s, 0.5), quantile(s, 0.9), s->latency_ms[0],
                     (unsigned long long)s->command.repeat);
@@ -216,36 +169,14 @@ static void print_text(run_state *s) {
     if (s->command.profile) berth_run_profile_print(&s->profile);
 }
 
-static json_t *output_json(const run_state *s, uint32_t index) {
-    const berth_tensor *tensor = berth_session_output(s->session, index);
-    tensor_summary summary = summarise(tensor);
-    json_t *dims = json_array();
-    for (int d = 0; d < tensor->rank; ++d)
-        json_array_append_new(dims, json_integer(tensor->dims[d]));
-    json_t *top = json_array();
-    for (int i = 0; i < summary.top_count; ++i) {
-        double value = berth_tensor_get_f64(tensor, summary.top[i]);  // JSON has no infinity: null
-        json_array_append_new(top,
-                              json_pack("{s:I, s:o}", "index", (json_int_t)summary.top[i], "value",
-                                        isfinite(value) ? json_real(value) : json_null()));
-    }
-    json_t *json = json_pack("{s:o, s:s, s:o, s:o}", "name",
-                             berth_cli_json_text(berth_session_output_name(s->session, index)),
-                             "dtype", berth_dtype_name(tensor->dtype), "shape", dims, "top", top);
-    if (summary.nan_count) json_object_set_new(json, "nan", json_integer(summary.nan_count));
-    if (isfinite(summary.least) && isfinite(summary.most)) {
-        json_object_set_new(json, "min", json_real(summary.least));
-        json_object_set_new(json, "max", json_real(summary.most));
-    }
-    return json;
-}
-
 static json_t *report_json(run_state *s) {
     berth_session_report report;
     berth_session_get_report(s->session, &report);
     json_t *outputs = json_array();
     for (uint32_t i = 0; i < s->program->output_count; ++i)
-        json_array_append_new(outputs, output_json(s, i));
+        json_array_append_new(outputs,
+                              berth_run_output_json(berth_session_output_name(s->session, i),
+                                                    berth_session_output(s->session, i)));
     json_t *devices = json_object();
     for (uint32_t d = 0; d < report.device_count; ++d) {
         const berth_session_device_report *device = &report.devices[d];
@@ -288,6 +219,23 @@ static berth_status run_model(run_state *s) {
     return status;
 }
 
+static berth_status run_by_vm(run_state *s) {
+    const run_command *command = &s->command;
+    if (command->trace || command->profile)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "the virtual machine runs this model: it has no %s yet",
+                                 command->trace ? "--trace" : "--profile");
+    berth_run_vm vm = {.cli = &s->command.cli,
+                       .options = &s->options,
+                       .outputs = &s->command.outputs,
+                       .require = command->require,
+                       .repeat = command->repeat,
+                       .warmup = command->warmup,
+                       .seed = command->seed,
+                       .threads = command->threads};
+    return berth_run_with_vm(&vm);
+}
+
 static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
@@ -297,7 +245,16 @@ static berth_status run(void *state) {
         BERTH_TRY(berth_public_key_read(s->command.require_signature, &s->command.key));
         s->options.required_key = &s->command.key;
     }
-    BERTH_TRY(berth_model_load(s->command.cli.model, &s->options, &s->model));
+    bool needs_vm = false;
+    const char *executor = s->command.cli.executor;
+    s->options.needs_vm = &needs_vm;
+    if (executor && strcmp(executor, "vm") == 0) return run_by_vm(s);
+    berth_status status = berth_model_load(s->command.cli.model, &s->options, &s->model);
+    if (status && needs_vm && !executor) {
+        berth_status_free(status);
+        return run_by_vm(s);
+    }
+    BERTH_TRY(status);
     s->program = berth_model_program(s->model);
     BERTH_TRY(run_model(s));
     if (json)

@@ -71,7 +71,7 @@ static void add_element(berth_strbuf *out, berth_dtype dtype, const unsigned cha
     case BERTH_DTYPE_U32: berth_strbuf_addf(out, "%" PRIu32 "u", x.u32); break;
     case BERTH_DTYPE_U64: berth_strbuf_addf(out, "%" PRIu64 "ull", x.u64); break;
     case BERTH_DTYPE_NONE:
-    case BERTH_DTYPE_COUNT: break;
+    default: break;
     }
 }
 
