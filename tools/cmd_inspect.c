@@ -6,19 +6,23 @@
 #include "artifact/file.h"
 #include "ir/external.h"
 #include "toolkit/module_file.h"
+#include "toolkit/vm_session.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
 typedef struct inspect_command {
     berth_cli_model cli;
     const char *extract;
+    bool bytecode;
 } inspect_command;
 
-enum { key_extract = 0x200 };
+enum { key_extract = 0x200, key_bytecode };
 
 static const struct argp_option options[] = {
     {"extract", key_extract, "FOLDER", 0,
      "Write a program's code, and its source where that was kept, to files in FOLDER", 0},
+    {"bytecode", key_bytecode, NULL, 0,
+     "Show the model's code for the virtual machine (docs/vm.md) instead", 0},
     {0},
 };
 
@@ -27,6 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_extract: command->extract = arg; return 0;
+    case key_bytecode: command->bytecode = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -322,10 +327,36 @@ static berth_status inspect_program(berth_cli_model *cli, const char *folder, bo
     return BERTH_OK;
 }
 
+static void print_lines(const char *text) {
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        berth_cli_print("%.*s\n", (int)(end - text), text);
+}
+
+static berth_status inspect_bytecode(berth_cli_model *cli, bool json) {
+    berth_model_options model;
+    berth_vm_session *session = NULL;
+    if (berth_program_file_is(cli->model))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a program of the graph executor: give the model",
+                                 cli->model);
+    BERTH_TRY(berth_cli_model_options(cli, false, &model));
+    BERTH_TRY(berth_vm_session_open(cli->model, &model, 1, &session));
+    berth_strbuf text = berth_strbuf_make(cli->arena);
+    berth_vm_print(berth_vm_session_program(session), &text);
+    if (json)
+        berth_cli_print_json(
+            json_pack("{s:o}", "bytecode", berth_cli_json_text(berth_strbuf_text(&text))));
+    else
+        print_lines(berth_strbuf_text(&text));
+    berth_vm_session_close(session);
+    return BERTH_OK;
+}
+
 static berth_status inspect(void *state) {
     inspect_command *command = state;
     berth_cli_model *cli = &command->cli;
     bool json = berth_cli_wants_json(cli);
+    if (command->bytecode) return inspect_bytecode(cli, json);
     if (berth_program_file_is(cli->model)) return inspect_program(cli, command->extract, json);
     if (command->extract)
         return berth_status_make(BERTH_INVALID_ARGUMENT,

@@ -77,13 +77,12 @@ berth_status berth_refuse_control_flow(const berth_module *module, const berth_o
     if (op->kind == BERTH_OP_IF)
         return berth_status_make(
             BERTH_UNSUPPORTED,
-            "%s: control flow is not supported yet: a branch is chosen before the run, and this "
-            "condition is not known then; give the values of the inputs that it depends on (to "
-            "choose in the run needs the vm executor, which this version does not have)",
+            "%s: the graph executor runs no control flow: a branch is chosen before the run, and "
+            "this condition is not known then; give the values of the inputs that it depends on, or "
+            "use executor vm",
             where);
     return berth_status_make(BERTH_UNSUPPORTED,
-                             "%s: control flow is not supported yet (it needs the vm executor, "
-                             "which this version does not have)",
+                             "%s: the graph executor runs no control flow (executor vm does)",
                              where);
 }
 

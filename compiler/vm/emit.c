@@ -208,7 +208,10 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
         const berth_value *value = &graph->values.data[values[i]];
         const berth_type *type = berth_type_get(module, value->type);
         berth_strbuf text = berth_strbuf_make(module->arena);
-        berth_type_print(module, value->type, &text);
+        if (type->kind == BERTH_TYPE_TENSOR)
+            berth_type_print(module, value->type, &text);
+        else
+            berth_strbuf_add(&text, "a sequence or an optional value");
         ports[i] = (berth_vm_port){.name = berth_module_str(module, value->name),
                                    .type = berth_strbuf_text(&text),
                                    .dtype = type->dtype,

@@ -1,0 +1,291 @@
+// Models under the virtual machine, loaded once and run with inputs of several shapes, beside the
+// reference interpreter; on every device.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "devices/registry.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "tests/check.h"
+#include "toolkit/vm_session.h"
+
+enum { most_values = 4, most_runs = 6 };
+
+// Shapes of the inputs of a run: f32 of these extents, or a number.
+typedef struct input {
+    int rank;  // -1: an i64 scalar
+    int64_t dims[3];
+} input;
+
+typedef struct vm_case {
+    const char *name;
+    const char *text;
+    uint32_t input_count, output_count, run_count;
+    input runs[most_runs][most_values];
+} vm_case;
+
+#define N(number)                                                                                  \
+    {                                                                                              \
+        -1, {                                                                                      \
+            number                                                                                 \
+        }                                                                                          \
+    }
+#define V(a)                                                                                       \
+    {                                                                                              \
+        1, {                                                                                       \
+            a                                                                                      \
+        }                                                                                          \
+    }
+#define M(a, b)                                                                                    \
+    {                                                                                              \
+        2, {                                                                                       \
+            a, b                                                                                   \
+        }                                                                                          \
+    }
+
+static const vm_case cases[] = {
+    {"a loop carries and scans",
+     "graph @main(%x: f32[N], %n: i64[]) {\n"
+     "  %zero = constant() {value = f32[] (0)}\n"
+     "  %sum, %rows = loop(%n, _, %zero) (%i: i64[], %go: bool[], %acc: f32[]) {\n"
+     "    %v = gather(%x, %i)\n    %t = tanh(%v)\n    %next = add(%acc, %t)\n"
+     "    %scaled = mul(%x, %next)\n"
+     "    return %go, %next, %scaled\n  }\n"
+     "  return %sum, %rows\n}\n",
+     2,
+     2,
+     4,
+     {{V(5), N(3)}, {V(5), N(5)}, {V(9), N(2)}, {V(9), N(0)}}},
+    {"values trade places",
+     "graph @main(%x: f32[N], %n: i64[]) {\n"
+     "  %y = exp(%x)\n"
+     "  %a, %b = loop(%n, _, %x, %y) (%i: i64[], %go: bool[], %p: f32[N], %q: f32[N]) {\n"
+     "    return %go, %q, %p\n  }\n"
+     "  %d = sub(%a, %b)\n"
+     "  return %a, %b, %d\n}\n",
+     2,
+     3,
+     3,
+     {{V(4), N(0)}, {V(4), N(1)}, {V(7), N(4)}}},
+    {"a condition that depends on the data ends the loop; the state grows",
+     "graph @main(%x: f32[1,K], %limit: f32[]) {\n"
+     "  %yes = constant() {value = bool[] (1)}\n  %axes = constant() {value = i64[1] (0)}\n"
+     "  %all = loop(_, %yes, %x) (%i: i64[], %go: bool[], %c: f32[R,K]) {\n"
+     "    %m = reduce_sum(%c, %axes) {keepdims = 1}\n    %row = sigmoid(%m)\n"
+     "    %longer = concat(%c, %row) {axis = 0}\n"
+     "    %total = reduce_sum(%longer) {keepdims = 0}\n"
+     "    %more = less(%total, %limit)\n"
+     "    return %more, %longer\n  }\n"
+     "  %t = transpose(%all) {perm = [1, 0]}\n  %p = matmul(%all, %t)\n"
+     "  return %all, %p\n}\n",
+     2,
+     2,
+     3,
+     {{M(1, 3), {0, {0}}}, {M(1, 8), {0, {0}}}, {M(1, 3), {0, {0}}}}},
+    {"branches of different shapes, one inside the other",
+     "graph @main(%x: f32[A,B], %k: i64[]) {\n"
+     "  %zero = constant() {value = i64[] (0)}\n  %two = constant() {value = i64[] (2)}\n"
+     "  %positive = greater(%k, %zero)\n"
+     "  %y = if(%positive) {\n"
+     "    %big = greater(%k, %two)\n"
+     "    %r = if(%big) {\n      %t = transpose(%x) {perm = [1, 0]}\n      return %t\n    } else "
+     "{\n"
+     "      %s = add(%x, %x)\n      return %s\n    }\n"
+     "    return %r\n  } else {\n"
+     "    %one = constant() {value = i64[1] (1)}\n    %f = reduce_mean(%x, %one) {keepdims = 0}\n"
+     "    return %f\n  }\n"
+     "  %z = relu(%y)\n"
+     "  return %z\n}\n",
+     2,
+     1,
+     5,
+     {{M(2, 3), N(-1)}, {M(2, 3), N(1)}, {M(2, 3), N(5)}, {M(4, 1), N(5)}, {M(4, 1), N(0)}}},
+    {"what is not zero decides how much there is to do",
+     "graph @main(%x: f32[A,B]) {\n"
+     "  %zero = constant() {value = f32[] (0)}\n  %p = greater(%x, %zero)\n"
+     "  %places = non_zero(%p)\n  %t = transpose(%places) {perm = [1, 0]}\n"
+     "  %kept = gather_nd(%x, %t)\n  %r = sqrt(%kept)\n  %sum = reduce_sum(%r) {keepdims = 0}\n"
+     "  return %r, %sum\n}\n",
+     1,
+     2,
+     3,
+     {{M(3, 4)}, {M(5, 5)}, {M(1, 2)}}},
+    {"a function is called, and a tuple opened",
+     "graph @twice(%v: f32[P], %n: i64[]) {\n"
+     "  %r = loop(%n, _, %v) (%i: i64[], %go: bool[], %c: f32[P]) {\n"
+     "    %d = add(%c, %c)\n    return %go, %d\n  }\n"
+     "  return %r\n}\n"
+     "graph @main(%x: f32[N], %n: i64[]) {\n"
+     "  %a = call(%x, %n) {callee = @twice}\n  %b = neg(%x)\n"
+     "  %both = tuple(%a, %b)\n  %second = tuple_get(%both) {index = 1}\n"
+     "  %e = call(%second, %n) {callee = @twice}\n"
+     "  return %a, %e\n}\n",
+     2,
+     2,
+     3,
+     {{V(3), N(2)}, {V(6), N(3)}, {V(3), N(0)}}},
+    {"shapes alone, no control flow",
+     "graph @main(%x: f32[A,B]) {\n"
+     "  %s = shape_of(%x)\n  %first = constant() {value = i64[1] (0)}\n"
+     "  %rows = gather(%s, %first)\n  %rest = constant() {value = i64[1] (-1)}\n"
+     "  %two = constant() {value = i64[1] (2)}\n"
+     "  %d = mul(%rows, %two)\n  %to = concat(%d, %rest) {axis = 0}\n"
+     "  %y = concat(%x, %x) {axis = 0}\n  %z = reshape(%y, %to)\n  %e = exp(%z)\n"
+     "  return %e\n}\n",
+     1,
+     1,
+     3,
+     {{M(2, 6)}, {M(3, 1)}, {M(8, 8)}}},
+};
+
+typedef struct vm_run {
+    const vm_case *test;
+    berth_arena *arena;
+    berth_module *module;  // of the reference
+    berth_vm_session *session;
+    char path[64];
+} vm_run;
+
+static vm_run begin(const vm_case *test, const char *target) {
+    vm_run r = {.test = test};
+    char text[4096];
+    int length = snprintf(text, sizeof(text), "module \"m\"\n%s", test->text);
+    cr_assert(length > 0 && (size_t)length < sizeof(text));
+    snprintf(r.path, sizeof(r.path), "/tmp/berth-vm-%d.txt", (int)getpid());
+    assert_ok(berth_arena_create(berth_allocator_system(), &r.arena));
+    assert_ok(berth_file_write(r.path, text, (size_t)length));
+    assert_ok(berth_module_parse(r.arena, berth_arena_strdup(r.arena, text), (size_t)length, "text",
+                                 &r.module));
+    berth_model_options options = {
+        .target = target,
+        .compile = {.cache_folder = getenv("BERTH_CACHE_DIR"), .search_path = getenv("PATH")}};
+    berth_status status = berth_vm_session_open(r.path, &options, 2, &r.session);
+    cr_assert_null(status, "%s: %s", test->name, berth_status_message(status));
+    return r;
+}
+
+static void end(vm_run *r) {
+    berth_vm_session_close(r->session);
+    berth_arena_destroy(r->arena);
+    unlink(r->path);
+}
+
+static berth_tensor make(const vm_run *r, const input *wanted, uint64_t seed) {
+    if (wanted->rank < 0) {
+        berth_tensor scalar = berth_tensor_create(r->arena, BERTH_DTYPE_I64, 0, NULL);
+        berth_tensor_set_i64(&scalar, 0, wanted->dims[0]);
+        return scalar;
+    }
+    berth_tensor tensor =
+        berth_tensor_create(r->arena, BERTH_DTYPE_F32, wanted->rank, wanted->dims);
+    berth_tensor_fill_random(&tensor, seed);
+    if (wanted->rank == 0) berth_tensor_set_f64(&tensor, 0, 9);
+    return tensor;
+}
+
+static void expect_equal(const vm_case *test, const berth_tensor *got, const berth_tensor *wanted,
+                         uint32_t run, uint32_t output) {
+    cr_assert(berth_tensor_same_shape(got, wanted), "%s: run %u: the shape of result %u",
+              test->name, run, output);
+    int64_t count = berth_tensor_element_count(wanted);
+    for (int64_t i = 0; i < count; ++i) {
+        double a = berth_tensor_get_f64(got, i), b = berth_tensor_get_f64(wanted, i);
+        cr_assert(fabs(a - b) <= 1e-5 + 1e-5 * fabs(b), "%s: run %u, result %u: %g, expected %g",
+                  test->name, run, output, a, b);
+    }
+}
+
+static void run_once(vm_run *r, uint32_t index) {
+    const vm_case *test = r->test;
+    berth_tensor inputs[most_values], wanted[most_values];
+    berth_vm_value *given[most_values], *got[most_values];
+    for (uint32_t i = 0; i < test->input_count; ++i) {
+        inputs[i] = make(r, &test->runs[index][i], 100 * index + i);
+        assert_ok(berth_vm_value_borrow(berth_allocator_system(), &inputs[i], &given[i]));
+    }
+    assert_ok(berth_eval_function(r->module, berth_module_find_function(r->module, "main"), inputs,
+                                  test->input_count, wanted, test->output_count, r->arena));
+    berth_status status = berth_vm_session_run(r->session, given, got);
+    cr_assert_null(status, "%s: run %u: %s", test->name, index, berth_status_message(status));
+    for (uint32_t i = 0; i < test->output_count; ++i) {
+        expect_equal(test, &got[i]->tensor, &wanted[i], index, i);
+        berth_vm_value_release(got[i]);
+    }
+    for (uint32_t i = 0; i < test->input_count; ++i) berth_vm_value_release(given[i]);
+}
+
+// All runs twice: the second time everything is compiled already.
+static void run_case(const vm_case *test, const char *target) {
+    vm_run r = begin(test, target);
+    berth_vm_report first, second;
+    for (uint32_t i = 0; i < test->run_count; ++i) run_once(&r, i);
+    berth_vm_session_get_report(r.session, &first);
+    for (uint32_t i = 0; i < test->run_count; ++i) run_once(&r, i);
+    berth_vm_session_get_report(r.session, &second);
+    cr_assert_eq(first.compiled_count, second.compiled_count, "%s compiles again", test->name);
+    end(&r);
+}
+
+static bool is_here(const char *kind) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    cr_assert(!status || !required || !strstr(required, kind), "%s", berth_status_message(status));
+    bool here = !status && berth_driver_device_count(driver) > 0;
+    berth_status_free(status);
+    berth_driver_close(driver);
+    return here;
+}
+
+static void run_all(const char *target) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) run_case(&cases[i], target);
+}
+
+Test(vm_models, cpu) {
+    run_all("cpu");
+}
+
+Test(vm_models, opencl) {
+    if (is_here("opencl")) run_all("opencl -host=cpu");
+}
+
+Test(vm_models, vulkan) {
+    if (is_here("vulkan")) run_all("vulkan -host=cpu");
+}
+
+Test(vm_models, two_devices) {
+    if (is_here("opencl")) run_all("cpu,opencl");
+}
+
+Test(vm_models, wrong_inputs_are_refused) {
+    vm_run r = begin(&cases[0], "cpu");
+    input wrong = M(2, 2);
+    berth_tensor tensor = make(&r, &wrong, 1);
+    berth_vm_value *given[2] = {NULL}, *got[2];
+    assert_ok(berth_vm_value_borrow(berth_allocator_system(), &tensor, &given[0]));
+    given[1] = given[0];
+    assert_fails(berth_vm_session_run(r.session, given, got), BERTH_INCOMPATIBLE,
+                 "input \"x\" is f32[2,2], but must be f32[N]");
+    cr_assert_null(got[0]);
+    berth_vm_value_release(given[0]);
+    end(&r);
+}
+
+// An index outside of the data is an error of the run, which can be followed by others.
+Test(vm_models, a_run_that_fails_leaves_the_session_usable) {
+    vm_run r = begin(&cases[5], "cpu");
+    berth_vm_session_cancel(r.session);
+    berth_tensor tensor = make(&r, &cases[5].runs[0][0], 1),
+                 count = make(&r, &cases[5].runs[0][1], 1);
+    berth_vm_value *given[2], *got[2];
+    assert_ok(berth_vm_value_borrow(berth_allocator_system(), &tensor, &given[0]));
+    assert_ok(berth_vm_value_borrow(berth_allocator_system(), &count, &given[1]));
+    assert_fails(berth_vm_session_run(r.session, given, got), BERTH_CANCELLED, "cancelled");
+    berth_vm_value_release(given[0]);
+    berth_vm_value_release(given[1]);
+    run_once(&r, 0);
+    end(&r);
+}
