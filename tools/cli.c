@@ -63,8 +63,10 @@ static const struct argp_option options[] = {
     {"target", key_target, "T", 0,
      "Target: a tag, a short form (\"opencl -host=cpu\"), a JSON file, or local (default: cpu)", 1},
     {"host", key_host, "T", 0, "Target of the host", 1},
-    {"executor", key_executor, "KIND", 0, "Executor: graph, vm (control flow, any shape; chosen by itself where it is needed), or aot "
-     "(`berth build`: C sources)", 1},
+    {"executor", key_executor, "KIND", 0,
+     "Executor: graph, vm (control flow, any shape; chosen by itself where it is needed), or aot "
+     "(`berth build`: C sources)",
+     1},
     {"runtime", key_runtime, "KIND", 0, "Runtime: hosted, or bare (with executor aot)", 1},
     {"pin", key_pin, "PATTERN=DEVICE", 0,
      "Run nodes whose name matches PATTERN (or op:PATTERN, their operator) on DEVICE; * and ? "

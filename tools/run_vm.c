@@ -49,10 +49,11 @@ static berth_status random_input(vm_run *r, const berth_vm_port *port, uint32_t 
         known = port->dims[d] >= 0 || (d == 0 && port->rank > 1);
     }
     if (!port->is_tensor)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "input \"%s\" is %s, which cannot be given here yet (`berth verify` "
-                                 "reads it)",
-                                 port->name, port->type);
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "input \"%s\" is %s, which cannot be given here yet (`berth verify` "
+            "reads it)",
+            port->name, port->type);
     if (!known)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "input \"%s\" is %s: give it (--input %s=FILE), or its dimensions "

@@ -78,12 +78,12 @@ berth_status berth_refuse_control_flow(const berth_module *module, const berth_o
         return berth_status_make(
             BERTH_UNSUPPORTED,
             "%s: the graph executor runs no control flow: a branch is chosen before the run, and "
-            "this condition is not known then; give the values of the inputs that it depends on, or "
+            "this condition is not known then; give the values of the inputs that it depends on, "
+            "or "
             "use executor vm",
             where);
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "%s: the graph executor runs no control flow (executor vm does)",
-                             where);
+    return berth_status_make(
+        BERTH_UNSUPPORTED, "%s: the graph executor runs no control flow (executor vm does)", where);
 }
 
 // ---- declared shapes ----------------------------------------------------------------------------

@@ -221,7 +221,8 @@ berth_status berth_eval__cumulative(berth_eval_context *ctx) {
             double before = sum;
             uint64_t integer_before = integer_sum;
             if (is_float)
-                sum = product ? sum * berth_tensor_get_f64(x, at) : sum + berth_tensor_get_f64(x, at);
+                sum =
+                    product ? sum * berth_tensor_get_f64(x, at) : sum + berth_tensor_get_f64(x, at);
             else if (product)
                 integer_sum *= (uint64_t)berth_tensor_get_i64(x, at);
             else

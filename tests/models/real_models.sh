@@ -2,6 +2,7 @@
 # Verifies real models (../shared/models) with `berth verify` on the CPU, on OpenCL and on random splits of both, some also in
 # one memory and as for a GPU, with work-groups and tiles in local memory. On Vulkan those that lavapipe runs in seconds, with
 # splits with both others.
+# Control flow and free shapes also under the virtual machine.
 # Usage: real_models.sh BERTH [all|small|tiny]. Counts what is not there as skipped. Exit status 1 when one fails.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,6 +27,7 @@ verify() {
   case $target in
   "opencl"*) options+=(--require opencl:0) ;;
   "vulkan"*) options+=(--require vulkan:0) ;;
+  "vm "*) options=(--target "${target#vm }" --executor vm) ;;
   "split "* | "shared "*) # operators drawn by a generator seeded by the model's name: the same split each time
     options=(--target cpu,opencl)
     local other=opencl:0
@@ -88,6 +90,21 @@ for name in $dynamic; do
   data=()
   for folder in $models/$name/test_data_set_*; do data+=(--data "$folder"); done
   check 0 $name $models/$name/model.onnx "${data[@]}"
+done
+# Control flow, sequences, shapes that depend on data: loaded once, for all sets.
+vm_targets=("vm cpu" "vm opencl -host=cpu" "vm cpu,opencl")
+[ "$which" = tiny ] && vm_targets=("vm cpu")
+dynamic="silero_vad wespeaker magika llm_tiny/f32 llm_tiny/attention"
+[ "$which" = small ] && dynamic="silero_vad llm_tiny/f32"
+[ "$which" = tiny ] && dynamic=""
+for name in $(cd $models && echo control_flow/*/) $dynamic; do
+  data=()
+  for folder in $models/$name/test_data_set_*; do data+=(--data "$folder"); done
+  for target in "${vm_targets[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+    count=$((count + 1))
+    verify "$results/$count" "$name" "$target" $models/$name/model.onnx "${data[@]}" &
+  done
 done
 light="bvlc_alexnet densenet121 inception_v1 inception_v2 resnet50 shufflenet squeezenet vgg19 zfnet512"
 [ "$which" = small ] && light="squeezenet shufflenet"

@@ -36,8 +36,9 @@ static int guards_hold(unsigned char paint) {
     return 1;
 }
 
-__attribute__((noinline)) static int run_painted(const void *inputs, void *outputs, unsigned char paint,
-                                                 uint32_t *stack, uint32_t *ticks) {
+__attribute__((noinline)) static int run_painted(const void *inputs, void *outputs,
+                                                 unsigned char paint, uint32_t *stack,
+                                                 uint32_t *ticks) {
     unsigned char *top = stack_here();
     volatile unsigned char *at;
     int result;
