@@ -56,6 +56,13 @@ static berth_value_id in_heads(onnx_compose *c, berth_value_id value, int64_t he
     return onnx_make2(c, BERTH_OP_RESHAPE, value, onnx_concatenated(c, parts, 2, 0));
 }
 
+berth_value_id onnx_grouped_product(onnx_compose *c, berth_value_id a, berth_value_id b,
+                                    int64_t heads, int64_t key_heads) {
+    if (heads == key_heads) return onnx_make2(c, BERTH_OP_MATMUL, a, b);
+    berth_value_id product = onnx_make2(c, BERTH_OP_MATMUL, in_heads(c, a, key_heads, b, 2), b);
+    return in_heads(c, product, heads, b, 3);
+}
+
 static berth_value_id weigh(onnx_compose *c, const onnx_attention *a, berth_value_id scores) {
     berth_dtype own = onnx_compose_dtype(c, scores);
     if (a->softmax_dtype != BERTH_DTYPE_NONE) scores = onnx_cast_to(c, scores, a->softmax_dtype);
@@ -79,15 +86,12 @@ berth_value_id onnx_attend(onnx_compose *c, onnx_attention *a) {
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "%lld heads do not share %lld of the keys",
                           (long long)heads, (long long)key_heads);
     if (c->status) return BERTH_NONE;
-    bool grouped = heads != key_heads;
     double scale = a->scale != 0 ? a->scale : 1 / sqrt(size > 0 ? (double)size : 1);
     if (scale < 0) onnx_compose_fail(c, BERTH_UNSUPPORTED, "a negative scale");
     berth_value_id factor = onnx_like(c, a->q, sqrt(scale));
     berth_value_id q = onnx_mul(c, a->q, factor);
     berth_value_id k = onnx_transposed(c, onnx_mul(c, a->k, factor), (int64_t[]){0, 1, 3, 2}, 4);
-    if (grouped) q = onnx_reshaped(c, q, (int64_t[]){0, key_heads, -1, size}, 4);
-    berth_value_id scores = onnx_make2(c, BERTH_OP_MATMUL, q, k);
-    if (grouped) scores = in_heads(c, scores, heads, a->k, 2);
+    berth_value_id scores = onnx_grouped_product(c, q, k, heads, key_heads);
     a->scores = scores;
     if (a->softcap != 0) {
         berth_value_id cap = onnx_like(c, scores, a->softcap);
@@ -99,8 +103,5 @@ berth_value_id onnx_attend(onnx_compose *c, onnx_attention *a) {
         scores = onnx_where(c, a->allowed, scores, onnx_like(c, scores, -INFINITY));
     a->biased = scores;
     a->weights = weigh(c, a, scores);
-    berth_value_id weights = a->weights;
-    if (grouped) weights = in_heads(c, weights, key_heads, a->k, 2);
-    berth_value_id result = onnx_make2(c, BERTH_OP_MATMUL, weights, a->v);
-    return grouped ? in_heads(c, result, heads, a->v, 3) : result;
+    return onnx_grouped_product(c, a->weights, a->v, heads, key_heads);
 }

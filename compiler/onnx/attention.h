@@ -35,6 +35,11 @@ berth_value_id onnx_attend(onnx_compose *c, onnx_attention *a);
 berth_value_id onnx_split_heads(onnx_compose *c, berth_value_id value, int64_t heads);
 berth_value_id onnx_join_heads(onnx_compose *c, berth_value_id value);
 
+// a (batch, heads, rows, depth) times b (batch, key heads, depth, columns), where heads / key heads of
+// a share one of b: rows of one product.
+berth_value_id onnx_grouped_product(onnx_compose *c, berth_value_id a, berth_value_id b,
+                                    int64_t heads, int64_t key_heads);
+
 // Which keys a query may see, by their places: a bool that broadcasts to (batch, 1, queries, keys),
 // BERTH_NONE for all. The place of query i is i + offset.
 //   offset:  i64, a scalar or (batch, 1, 1, 1); BERTH_NONE for 0

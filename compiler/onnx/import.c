@@ -336,11 +336,6 @@ static berth_status find_outputs(onnx_importer *im, const onnx_graph *graph,
 
 berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
                                  berth_region_id region) {
-    return onnx_build_body(im, graph, region, NULL);
-}
-
-berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph, berth_region_id region,
-                             const berth_value_id *given) {
     onnx_scope scope = {.parent = im->scope};
     onnx_scope *outer_scope = im->scope;
     berth_region_id outer_region = im->region;
@@ -358,9 +353,8 @@ berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph, berth_r
                                      "%s: input \"%s\" of graph \"%s\" is declared twice", im->file,
                                      input->name, graph->name);
         if (input->is_tensor) BERTH_TRY(onnx_value_type(im, input, "input", &type));
-        berth_value_id value = given ? given[i]
-                                     : berth_graph_add_region_param(im->module, im->function,
-                                                                    region, input->name, type);
+        berth_value_id value =
+            berth_graph_add_region_param(im->module, im->function, region, input->name, type);
         if (input->is_tensor) onnx_set_narrow(im, value, input->element);
         onnx_scope_add(im->scratch, &scope, name, value);
     }
@@ -372,6 +366,30 @@ berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph, berth_r
     im->scope = outer_scope;
     im->region = outer_region;
     im->declared = outer_declared;
+    return BERTH_OK;
+}
+
+berth_status onnx_inline_subgraph(onnx_call *call, const onnx_graph *graph,
+                                  const berth_value_id *inputs, uint32_t input_count,
+                                  berth_value_id *outputs, uint32_t output_count) {
+    onnx_importer *im = call->im;
+    const onnx_importer saved = *im;
+    onnx_scope scope = {.parent = im->scope};
+    if (graph->inputs.count != input_count || graph->outputs.count != output_count)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
+                              "graph \"%s\" has %u inputs and %u outputs, expected %u and %u",
+                              graph->name, graph->inputs.count, graph->outputs.count, input_count,
+                              output_count);
+    im->scope = &scope;
+    im->declared = NULL;
+    im->prefix = berth_arena_printf(im->scratch, "%s%s/", im->prefix, call->node->name);
+    BERTH_TRY(build_initializers(im, graph));
+    for (uint32_t i = 0; i < input_count; ++i)
+        onnx_scope_add(im->scratch, &scope,
+                       berth_module_intern(im->module, graph->inputs.data[i].name), inputs[i]);
+    BERTH_TRY(onnx_build_nodes(im, graph));
+    BERTH_TRY(find_outputs(im, graph, outputs));
+    come_back(im, &saved);
     return BERTH_OK;
 }
 

@@ -64,6 +64,7 @@ typedef struct onnx_importer {
     const char *prefix;  // "caller/" for node names inside functions
     int call_depth;
     const onnx_node *refused;   // the last one that onnx_call_fail called UNSUPPORTED
+    uint32_t unseeded;          // random operators without a seed so far
     int32_t element_read;       // ONNX's element type of the literal that was read last
     BERTH_VEC(uint8_t) narrow;  // by value: ONNX's element type where it is a narrow one, else 0
 } onnx_importer;
@@ -79,6 +80,7 @@ typedef struct onnx_row {
 // NULL when unknown. Of another domain than ONNX's own: the row of a registered operation
 // (ir/extend.h).
 const onnx_row *onnx_row_find(const onnx_node *node);
+const onnx_row *onnx_domain_row_find(const onnx_node *node);  // rows_domains.c
 
 // One node being built. Inputs are resolved (BERTH_NONE = left out, trailing ones trimmed); build
 // sets outputs.
@@ -99,10 +101,11 @@ BERTH_MUST_USE berth_status onnx_build_nodes(onnx_importer *im, const onnx_graph
 // outputs the results.
 BERTH_MUST_USE berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
                                                 berth_region_id region);
-// The same with values that are in the region already for the inputs (`given`, one each; NULL: they
-// become parameters).
-BERTH_MUST_USE berth_status onnx_build_body(onnx_importer *im, const onnx_graph *graph,
-                                            berth_region_id region, const berth_value_id *given);
+// Builds a subgraph where the node stands, with values for its inputs, and gives those of its
+// outputs. Errors: INVALID_ARGUMENT when it has another number of either.
+BERTH_MUST_USE berth_status onnx_inline_subgraph(onnx_call *call, const onnx_graph *graph,
+                                                 const berth_value_id *inputs, uint32_t input_count,
+                                                 berth_value_id *outputs, uint32_t output_count);
 // sort.c: order in which every value is made before it is used. `known` tells names from outside.
 // Errors: INVALID_ARGUMENT (a cycle, a value nobody makes, one made twice).
 BERTH_MUST_USE berth_status onnx_sort_nodes(onnx_importer *im, const onnx_graph *graph,

@@ -53,4 +53,15 @@ BERTH_MUST_USE berth_status onnx_build_linear_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_center_crop_pad(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_affine_grid(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_deform_conv(onnx_call *call);
+// Of onnx_build_dropout and onnx_build_batch_normalization, in training mode.
+BERTH_MUST_USE berth_status onnx_build_dropout_training(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_batch_norm_training(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_random(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_bernoulli(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_multinomial(onnx_call *call);
+// Of other domains (rows_domains.c).
+BERTH_MUST_USE berth_status onnx_build_flex_attention(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_adagrad(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_adam(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_momentum(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_

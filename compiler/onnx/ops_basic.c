@@ -6,7 +6,8 @@
 
 static berth_op_kind kind_of(const onnx_node *node) {
     const char *op_type = node->op_type;
-    if (*node->domain) return berth_op_for_onnx(node->domain, op_type);
+    if (*node->domain && berth_op_for_onnx(node->domain, op_type) != BERTH_OP_COUNT)
+        return berth_op_for_onnx(node->domain, op_type);
     for (int i = 0; i < BERTH_OP_COUNT; ++i)
         if (strcmp(berth_op_facts_get((berth_op_kind)i)->onnx, op_type) == 0)
             return (berth_op_kind)i;

@@ -66,25 +66,22 @@ berth_status onnx_build_softmax(onnx_call *call) {
 
 // ---- dropout: nothing at inference; the mask is all true ----
 
-static berth_status check_not_training(onnx_call *call) {
-    if (call->im->opset < 12 || !onnx_call_has(call, 2)) return BERTH_OK;
+// Whether the training mode is off, or nothing is dropped in it.
+static bool drops_nothing(onnx_call *call) {
+    if (call->im->opset < 12 || !onnx_call_has(call, 2)) return true;
     const berth_tensor *training = onnx_call_constant(call, call->inputs[2]);
     const berth_tensor *ratio =
         onnx_call_has(call, 1) ? onnx_call_constant(call, call->inputs[1]) : NULL;
     if (ratio && berth_tensor_element_count(ratio) == 1 && berth_tensor_get_f64(ratio, 0) == 0)
-        return BERTH_OK;
-    if (training && berth_tensor_element_count(training) == 1 &&
-        berth_tensor_get_f64(training, 0) == 0)
-        return BERTH_OK;
-    return onnx_call_fail(call, BERTH_UNSUPPORTED,
-                          training ? "dropout in training mode drops at random"
-                                   : "the training mode is not constant");
+        return true;
+    return training && berth_tensor_element_count(training) == 1 &&
+           berth_tensor_get_f64(training, 0) == 0;
 }
 
 berth_status onnx_build_dropout(onnx_call *call) {
     berth_value_id out = BERTH_NONE;
     BERTH_TRY(need_input(call));
-    BERTH_TRY(check_not_training(call));
+    if (!drops_nothing(call)) return onnx_build_dropout_training(call);
     BERTH_TRY(onnx_call_op1(call, BERTH_OP_IDENTITY, call->inputs, 1, &out));
     set_output(call, 0, out);
     if (call->output_count < 2) return BERTH_OK;
@@ -122,8 +119,7 @@ berth_status onnx_build_batch_normalization(onnx_call *call) {
                                           : call->output_count > 1;
     if (call->im->opset < 7 && !onnx_call_int(call, "is_test", 0))
         training = call->output_count > 1;
-    if (training)
-        return onnx_call_fail(call, BERTH_UNSUPPORTED, "batch normalisation in training mode");
+    if (training) return onnx_build_batch_norm_training(call);
     if (call->output_count > 1)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
                               "statistics are outputs of training only");

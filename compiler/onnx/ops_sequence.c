@@ -75,18 +75,6 @@ static berth_status end_loop(onnx_call *call, const written_loop *loop,
     return onnx_call_infer(call, loop->op);
 }
 
-// Nodes of a body whose inputs are given; their values become `results`.
-static berth_status build_body(onnx_call *call, const written_loop *loop, const onnx_graph *body,
-                               const berth_value_id *given, berth_value_id *results) {
-    onnx_importer *im = call->im;
-    BERTH_TRY(onnx_build_body(im, body, loop->region, given));
-    im->region = loop->region;
-    const berth_region *region =
-        &berth_graph_get(im->module, im->function)->regions.data[loop->region];
-    for (uint32_t i = 0; i < region->results.count; ++i) results[i] = region->results.data[i];
-    return BERTH_OK;
-}
-
 // One operation of one result with an attribute "axis".
 static berth_status op_along(onnx_call *call, berth_op_kind kind, const berth_value_id *inputs,
                              uint32_t count, int64_t axis, berth_value_id *out) {
@@ -217,7 +205,8 @@ berth_status onnx_build_scan(onnx_call *call) {
         BERTH_TRY(row_of(call, &s, &loop, trips, i, &given[s.state_count + i]));
     berth_value_id *results =
         berth_arena_new_array(call->im->scratch, berth_value_id, s.body->outputs.count + 1);
-    BERTH_TRY(build_body(call, &loop, s.body, given, results));
+    BERTH_TRY(onnx_inline_subgraph(call, s.body, given, call->input_count, results,
+                                   s.body->outputs.count));
     BERTH_TRY(end_loop(call, &loop, results, s.body->outputs.count));
     return finish_scan(call, &s, loop.op);
 }
@@ -256,7 +245,7 @@ berth_status onnx_build_sequence_map(onnx_call *call) {
     berth_value_id *given =
         berth_arena_new_array(call->im->scratch, berth_value_id, call->input_count + 1);
     BERTH_TRY(elements(call, &loop, given));
-    BERTH_TRY(build_body(call, &loop, body, given, values));
+    BERTH_TRY(onnx_inline_subgraph(call, body, given, call->input_count, values, count));
     for (uint32_t i = 0; i < count; ++i) {
         berth_value_id inputs[2] = {loop.carried[i], values[i]};
         BERTH_TRY(onnx_call_op1(call, BERTH_OP_SEQUENCE_INSERT, inputs, 2, &values[i]));

@@ -34,7 +34,7 @@ static const onnx_row rows[] = {
     {"Attention", 23, onnx_build_attention, "-is_causal:i -kv_num_heads:i -left_window_size:i -q_num_heads:i -qk_matmul_output_mode:i -right_window_size:i -scale:f -softcap:f -softmax_precision:i"},
     {"AveragePool", 1, onnx_build_plain, "auto_pad:s ceil_mode:i count_include_pad:i dilations:I !kernel_shape:I pads:I strides:I"},
     {"BatchNormalization", 6, onnx_build_batch_normalization, "epsilon:f -is_test:i -momentum:f -spatial:i -training_mode:i"},
-    {"Bernoulli", 15, NULL, "random numbers are not supported"},
+    {"Bernoulli", 15, onnx_build_bernoulli, "-dtype:i -seed:f"},
     {"BitCast", 26, onnx_build_bit_cast, "!to:i"},
     {"BitShift", 11, onnx_build_plain, "!direction:s"},
     {"BitwiseAnd", 18, onnx_build_plain, ""},
@@ -128,7 +128,7 @@ static const onnx_row rows[] = {
     {"Mish", 18, onnx_build_plain, ""},
     {"Mod", 10, onnx_build_plain, "fmod:i"},
     {"Mul", 6, onnx_build_arith, "-axis:i -broadcast:i"},
-    {"Multinomial", 7, NULL, "random numbers are not supported"},
+    {"Multinomial", 7, onnx_build_multinomial, "-dtype:i -sample_size:i -seed:f"},
     {"Neg", 6, onnx_build_plain, ""},
     {"NegativeLogLikelihoodLoss", 12, onnx_build_likelihood_loss, "-ignore_index:i -reduction:s"},
     {"NonMaxSuppression", 10, onnx_build_plain, "center_point_box:i"},
@@ -147,10 +147,10 @@ static const onnx_row rows[] = {
     {"QuantizeLinear", 10, onnx_build_quantize, "axis:i -block_size:i -output_dtype:d -precision:i saturate:i"},
     {"RMSNormalization", 23, onnx_build_rms_normalization, "-axis:i -epsilon:f -stash_type:i"},
     {"RNN", 1, onnx_build_plain, "activation_alpha:F activation_beta:F activations:S clip:f direction:s hidden_size:i layout:i -output_sequence:i"},
-    {"RandomNormal", 1, NULL, "random numbers are not supported"},
-    {"RandomNormalLike", 1, NULL, "random numbers are not supported"},
-    {"RandomUniform", 1, NULL, "random numbers are not supported"},
-    {"RandomUniformLike", 1, NULL, "random numbers are not supported"},
+    {"RandomNormal", 1, onnx_build_random, "-dtype:i -mean:f -scale:f -seed:f !shape:I"},
+    {"RandomNormalLike", 1, onnx_build_random, "-dtype:i -mean:f -scale:f -seed:f"},
+    {"RandomUniform", 1, onnx_build_random, "-dtype:i -high:f -low:f -seed:f !shape:I"},
+    {"RandomUniformLike", 1, onnx_build_random, "-dtype:i -high:f -low:f -seed:f"},
     {"Range", 11, onnx_build_plain, "-stash_type:i"},
     {"Reciprocal", 6, onnx_build_plain, ""},
     {"ReduceL1", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
@@ -241,7 +241,10 @@ static const onnx_row *registered_row(const onnx_node *node) {
 }
 
 const onnx_row *onnx_row_find(const onnx_node *node) {
-    if (*node->domain) return registered_row(node);
+    if (*node->domain) {
+        const onnx_row *row = registered_row(node);
+        return row ? row : onnx_domain_row_find(node);
+    }
     const char *op_type = node->op_type;
     size_t low = 0;
     size_t high = sizeof(rows) / sizeof(rows[0]);

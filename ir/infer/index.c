@@ -390,10 +390,8 @@ berth_status berth_infer__size_of(berth_infer *x) {
     return BERTH_OK;
 }
 
-berth_status berth_infer__constant_of_shape(berth_infer *x) {
-    const berth_attr *value = berth_attrs_find(x->module, &x->op->attrs, "value");
-    berth_dtype dtype =
-        value && value->kind == BERTH_ATTR_TENSOR ? value->tensor->dtype : BERTH_DTYPE_F32;
+// The result has the shape that the operand holds.
+static berth_status of_shape(berth_infer *x, berth_dtype dtype) {
     berth_infer_ints shape;
     BERTH_TRY(berth_infer__want_rank(x, 0, 1, 1));
     BERTH_TRY(berth_infer__extents(x, 0, &shape));
@@ -407,6 +405,21 @@ berth_status berth_infer__constant_of_shape(berth_infer *x) {
             return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "extent %d is negative", i);
     berth_infer__set(x, 0, dtype, shape.count, shape.values);
     return BERTH_OK;
+}
+
+berth_status berth_infer__constant_of_shape(berth_infer *x) {
+    const berth_attr *value = berth_attrs_find(x->module, &x->op->attrs, "value");
+    return of_shape(
+        x, value && value->kind == BERTH_ATTR_TENSOR ? value->tensor->dtype : BERTH_DTYPE_F32);
+}
+
+berth_status berth_infer__random(berth_infer *x) {
+    berth_dtype dtype = berth_infer__dtype(x, "dtype", BERTH_DTYPE_F32);
+    if (!berth_dtype_is_float(dtype))
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                 "random numbers of %s, expected a floating-point type",
+                                 berth_dtype_name(dtype));
+    return of_shape(x, dtype);
 }
 
 berth_status berth_infer__range(berth_infer *x) {
