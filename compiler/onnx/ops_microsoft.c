@@ -1,0 +1,368 @@
+// Operators of com.microsoft, which ONNX Runtime's optimiser and quantisation tools write: fused
+// activations and normalisations, quantised arithmetic, weights of a few bits.
+#include <string.h>
+
+#include "compiler/onnx/compose.h"
+#include "compiler/onnx/ops.h"
+
+// ---- activations ----
+
+static berth_value_id gelu(onnx_compose *c, berth_value_id x, bool tanh) {
+    onnx_made made = onnx_start(c, BERTH_OP_GELU, &x, 1, 1);
+    if (tanh) onnx_set_string(made, "approximate", "tanh");
+    return onnx_finish(made);
+}
+
+// Gelu, BiasGelu, FastGelu: of the sum of their inputs.
+berth_status onnx_build_ms_gelu(onnx_call *call) {
+    bool biased = strcmp(call->node->op_type, "BiasGelu") == 0;
+    bool fast = strcmp(call->node->op_type, "FastGelu") == 0;
+    onnx_compose c = onnx_compose_begin(call, biased ? 2 : 1, biased || fast ? 2 : 1);
+    berth_value_id x = onnx_compose_input(&c, 0), bias = onnx_compose_input(&c, 1);
+    if (bias != BERTH_NONE) x = onnx_add(&c, x, bias);
+    onnx_compose_output(&c, 0, gelu(&c, x, fast));
+    return c.status;
+}
+
+berth_status onnx_build_ms_quick_gelu(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    double alpha = onnx_call_float(call, "alpha", 1.702);
+    onnx_compose_output(&c, 0, onnx_swished(&c, onnx_compose_input(&c, 0), alpha));
+    return c.status;
+}
+
+static double activation_param(const onnx_call *call, const char *name, uint32_t index,
+                               double fallback) {
+    const onnx_attr *list = onnx_call_attr(call, "activation_params");
+    if (list && index < list->floats.count) return list->floats.data[index];
+    return onnx_call_float(call, name, fallback);
+}
+
+// The activation of FusedConv (activation_params) and FusedGemm (activation_alpha, ...).
+static berth_value_id activated(onnx_compose *c, berth_value_id x) {
+    static const struct {
+        const char *name;
+        berth_op_kind kind;
+        double alpha, beta;
+    } known[] = {{"Relu", BERTH_OP_RELU, 0, 0},
+                 {"Tanh", BERTH_OP_TANH, 0, 0},
+                 {"Sigmoid", BERTH_OP_SIGMOID, 0, 0},
+                 {"LeakyRelu", BERTH_OP_LEAKY_RELU, 0.01, 0},
+                 {"HardSigmoid", BERTH_OP_HARD_SIGMOID, 0.2, 0.5}};
+    const char *name = onnx_call_string(c->call, "activation", "");
+    if (!*name) return x;
+    double first = activation_param(c->call, "activation_alpha", 0, 0);
+    if (strcmp(name, "Clip") == 0)
+        return onnx_make3(c, BERTH_OP_CLIP, x, onnx_like(c, x, first),
+                          onnx_like(c, x, activation_param(c->call, "activation_beta", 1, 0)));
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+        if (strcmp(name, known[i].name) != 0) continue;
+        onnx_made made = onnx_start(c, known[i].kind, &x, 1, 1);
+        if (known[i].alpha != 0)
+            onnx_set_float(made, "alpha",
+                           activation_param(c->call, "activation_alpha", 0, known[i].alpha));
+        if (known[i].beta != 0)
+            onnx_set_float(made, "beta",
+                           activation_param(c->call, "activation_beta", 1, known[i].beta));
+        return onnx_finish(made);
+    }
+    onnx_compose_fail(c, BERTH_UNSUPPORTED, "activation \"%.32s\"", name);
+    return BERTH_NONE;
+}
+
+berth_status onnx_build_ms_fused_conv(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 4);
+    berth_value_id inputs[3], z = onnx_compose_input(&c, 3);
+    for (uint32_t i = 0; i < 3; ++i) inputs[i] = onnx_compose_input(&c, i);
+    onnx_made conv = onnx_start(&c, BERTH_OP_CONV, inputs, 3, 1);
+    onnx_set_copied(conv);
+    berth_value_id y = onnx_finish(conv);
+    if (z != BERTH_NONE) y = onnx_add(&c, y, z);
+    onnx_compose_output(&c, 0, activated(&c, y));
+    return c.status;
+}
+
+berth_status onnx_build_ms_fused_gemm(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 3);
+    onnx_made gemm = onnx_start(&c, BERTH_OP_GEMM, call->inputs, call->input_count, 1);
+    onnx_set_copied(gemm);
+    onnx_compose_output(&c, 0, activated(&c, onnx_finish(gemm)));
+    return c.status;
+}
+
+// The last two dimensions exchanged.
+static berth_value_id turned(onnx_compose *c, berth_value_id x) {
+    int rank = onnx_compose_want_rank(c, x, "a matrix", 2, BERTH_MAX_RANK);
+    int64_t order[BERTH_MAX_RANK];
+    for (int i = 0; i < rank; ++i) order[i] = i;
+    if (c->status) return BERTH_NONE;
+    order[rank - 2] = rank - 1;
+    order[rank - 1] = rank - 2;
+    return onnx_transposed(c, x, order, (uint32_t)rank);
+}
+
+berth_status onnx_build_ms_fused_matmul(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 2);
+    berth_value_id a = onnx_compose_input(&c, 0), b = onnx_compose_input(&c, 1);
+    double alpha = onnx_call_float(call, "alpha", 1);
+    if (onnx_call_int(call, "transBatchA", 0) || onnx_call_int(call, "transBatchB", 0))
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "transposed batches");
+    if (onnx_call_int(call, "transA", 0)) a = turned(&c, a);
+    if (onnx_call_int(call, "transB", 0)) b = turned(&c, b);
+    berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, a, b);
+    onnx_compose_output(&c, 0, alpha == 1 ? y : onnx_mul(&c, y, onnx_like(&c, y, alpha)));
+    return c.status;
+}
+
+// ---- normalisation ----
+
+static berth_value_id layer_norm(onnx_compose *c, berth_value_id x, berth_value_id scale,
+                                 berth_value_id bias, double epsilon) {
+    onnx_made made =
+        onnx_start(c, BERTH_OP_LAYER_NORMALIZATION, (berth_value_id[]){x, scale, bias}, 3, 1);
+    onnx_set_int(made, "axis", -1);
+    onnx_set_float(made, "epsilon", epsilon);
+    return onnx_finish(made);
+}
+
+static void refuse_statistics(onnx_compose *c, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; ++i)
+        if (onnx_compose_wants(c, i))
+            onnx_compose_fail(c, BERTH_UNSUPPORTED, "output %u (statistics)", i);
+}
+
+// SkipLayerNormalization and SkipSimplifiedLayerNormalization: of the sum, which is output 3.
+berth_status onnx_build_ms_skip_norm(onnx_call *call) {
+    bool simple = strcmp(call->node->op_type, "SkipSimplifiedLayerNormalization") == 0;
+    onnx_compose c = onnx_compose_begin(call, 3, simple ? 4 : 5);
+    berth_value_id beta = simple ? BERTH_NONE : onnx_compose_input(&c, 3);
+    berth_value_id bias = onnx_compose_input(&c, simple ? 3 : 4);
+    double epsilon = onnx_call_float(call, "epsilon", simple ? 1e-6 : 1e-12);
+    refuse_statistics(&c, 1, 3);
+    berth_value_id sum = onnx_add(&c, onnx_compose_input(&c, 0), onnx_compose_input(&c, 1));
+    if (bias != BERTH_NONE) sum = onnx_add(&c, sum, bias);
+    berth_value_id scale = onnx_compose_input(&c, 2), y;
+    if (simple) {
+        y = onnx_rms_normalized(&c, sum, -1, epsilon, BERTH_DTYPE_F32);
+        y = onnx_mul(&c, onnx_cast_to(&c, y, onnx_compose_dtype(&c, sum)), scale);
+    } else {
+        y = layer_norm(&c, sum, scale, beta, epsilon);
+    }
+    onnx_compose_output(&c, 0, y);
+    onnx_compose_output(&c, 3, sum);
+    return c.status;
+}
+
+berth_status onnx_build_ms_simplified_norm(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 2);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    refuse_statistics(&c, 1, 2);
+    berth_value_id y = onnx_rms_normalized(&c, x, onnx_call_int(call, "axis", -1),
+                                           onnx_call_float(call, "epsilon", 1e-5), BERTH_DTYPE_F32);
+    y = onnx_cast_to(&c, y, onnx_compose_dtype(&c, x));
+    onnx_compose_output(&c, 0, onnx_mul(&c, y, onnx_compose_input(&c, 1)));
+    return c.status;
+}
+
+// Words, places and segments.
+berth_status onnx_build_ms_embed_norm(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 9);
+    for (uint32_t i = 2; i < 7; ++i)
+        if (i != 4 && onnx_compose_input(&c, i) == BERTH_NONE)
+            onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "input %u is missing", i);
+    berth_value_id ids = onnx_compose_input(&c, 0), segments = onnx_compose_input(&c, 1);
+    berth_value_id mask = onnx_compose_input(&c, 7), given = onnx_compose_input(&c, 8);
+    onnx_compose_want_rank(&c, ids, "input_ids", 2, 2);
+    if ((segments == BERTH_NONE) != (onnx_compose_input(&c, 4) == BERTH_NONE))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
+                          "segment_ids and segment_embedding must be given together");
+    berth_value_id places = given;
+    if (given == BERTH_NONE) places = onnx_counting(&c, onnx_extent_of(&c, ids, 1));
+    berth_value_id sum = onnx_gathered(&c, onnx_compose_input(&c, 2), ids, 0);
+    sum = onnx_add(&c, sum, onnx_gathered(&c, onnx_compose_input(&c, 3), places, 0));
+    if (segments != BERTH_NONE)
+        sum = onnx_add(&c, sum, onnx_gathered(&c, onnx_compose_input(&c, 4), segments, 0));
+    onnx_compose_output(&c, 0,
+                        layer_norm(&c, sum, onnx_compose_input(&c, 5), onnx_compose_input(&c, 6),
+                                   onnx_call_float(call, "epsilon", 1e-12)));
+    if (onnx_compose_wants(&c, 1)) {
+        berth_value_id valid = mask != BERTH_NONE ? mask : onnx_mul(&c, ids, onnx_like(&c, ids, 0));
+        valid = onnx_reduced(&c, BERTH_OP_REDUCE_SUM, valid, (int64_t[]){1}, 1, false);
+        onnx_compose_output(&c, 1, onnx_cast_to(&c, valid, BERTH_DTYPE_I32));
+    }
+    onnx_compose_output(&c, 2, sum);
+    return c.status;
+}
+
+// ---- quantised arithmetic ----
+
+// The real numbers of inputs first, first + 1 (scale) and first + 2 (zero point).
+static berth_value_id real(onnx_compose *c, uint32_t first) {
+    berth_value_id inputs[3];
+    for (uint32_t i = 0; i < 3; ++i) inputs[i] = onnx_compose_input(c, first + i);
+    return onnx_make(c, BERTH_OP_DEQUANTIZE_LINEAR, inputs, 3);
+}
+
+// A result by inputs scale and scale + 1 (zero point); without a zero point it has `fallback`'s type.
+static berth_value_id quantized(onnx_compose *c, berth_value_id value, uint32_t scale,
+                                berth_value_id fallback) {
+    berth_value_id inputs[3] = {value, onnx_compose_input(c, scale),
+                                onnx_compose_input(c, scale + 1)};
+    onnx_made made = onnx_start(c, BERTH_OP_QUANTIZE_LINEAR, inputs, 3, 1);
+    if (inputs[2] == BERTH_NONE && !c->status)
+        onnx_set_dtype(made, "output_dtype", onnx_compose_dtype(c, fallback));
+    return onnx_finish(made);
+}
+
+static void need_inputs(onnx_compose *c, const uint32_t *indices, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (onnx_compose_input(c, indices[i]) == BERTH_NONE)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "input %u is missing", indices[i]);
+}
+
+berth_status onnx_build_ms_qlinear_binary(onnx_call *call) {
+    bool product = strcmp(call->node->op_type, "QLinearMul") == 0;
+    onnx_compose c = onnx_compose_begin(call, 2, 8);
+    need_inputs(&c, (uint32_t[]){0, 1, 3, 4, 6}, 5);
+    berth_value_id a = real(&c, 0), b = real(&c, 3);
+    berth_value_id y = product ? onnx_mul(&c, a, b) : onnx_add(&c, a, b);
+    onnx_compose_output(&c, 0, quantized(&c, y, 6, onnx_compose_input(&c, 0)));
+    return c.status;
+}
+
+// QLinearSigmoid, QLinearLeakyRelu, QLinearGlobalAveragePool, QLinearAveragePool, QLinearSoftmax: X, its
+// scale and zero point, those of Y.
+berth_status onnx_build_ms_qlinear_unary(onnx_call *call) {
+    static const struct {
+        const char *name;
+        berth_op_kind kind;
+    } known[] = {{"QLinearAveragePool", BERTH_OP_AVERAGE_POOL},
+                 {"QLinearGlobalAveragePool", BERTH_OP_GLOBAL_AVERAGE_POOL},
+                 {"QLinearLeakyRelu", BERTH_OP_LEAKY_RELU},
+                 {"QLinearSigmoid", BERTH_OP_SIGMOID},
+                 {"QLinearSoftmax", BERTH_OP_SOFTMAX}};
+    onnx_compose c = onnx_compose_begin(call, 2, 5);
+    need_inputs(&c, (uint32_t[]){0, 1, 3}, 3);
+    if (onnx_call_int(call, "channels_last", 0))
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "channels_last");
+    berth_value_id x = real(&c, 0);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+        if (strcmp(known[i].name, call->node->op_type) != 0) continue;
+        onnx_made made = onnx_start(&c, known[i].kind, &x, 1, 1);
+        onnx_set_copied(made);
+        x = onnx_finish(made);
+        break;
+    }
+    onnx_compose_output(&c, 0, quantized(&c, x, 3, onnx_compose_input(&c, 0)));
+    return c.status;
+}
+
+berth_status onnx_build_ms_qlinear_concat(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 5, UINT32_MAX);
+    uint32_t count = call->input_count < 2 ? 0 : (call->input_count - 2 + 2) / 3;
+    berth_value_id *parts = berth_arena_new_array(call->im->scratch, berth_value_id, count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+        need_inputs(&c, (uint32_t[]){2 + 3 * i, 3 + 3 * i}, 2);
+        parts[i] = real(&c, 2 + 3 * i);
+    }
+    berth_value_id y = onnx_concatenated(&c, parts, count, onnx_call_int(call, "axis", 0));
+    onnx_compose_output(&c, 0, quantized(&c, y, 0, onnx_compose_input(&c, 2)));
+    return c.status;
+}
+
+// The product of integers as real numbers: (a - a_zero)(b - b_zero) scale + bias. `scale` is one, or
+// one per column.
+static berth_value_id integer_product(onnx_compose *c, const berth_value_id operands[4],
+                                      berth_value_id scale, berth_value_id bias) {
+    berth_value_id y = onnx_make(c, BERTH_OP_MATMUL_INTEGER, operands, 4);
+    y = onnx_mul(c, onnx_cast_to(c, y, onnx_compose_dtype(c, scale)), scale);
+    return bias == BERTH_NONE ? y : onnx_add(c, y, bias);
+}
+
+// A, B, the scale of B, its zero point, the bias: A is quantised as DynamicQuantizeLinear does.
+berth_status onnx_build_ms_dynamic_matmul(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 3, 5);
+    berth_value_id a = onnx_compose_input(&c, 0);
+    onnx_made made = onnx_start(&c, BERTH_OP_DYNAMIC_QUANTIZE_LINEAR, &a, 1, 3);
+    onnx_finish(made);
+    berth_value_id operands[4] = {onnx_result(made, 0), onnx_compose_input(&c, 1),
+                                  onnx_result(made, 2), onnx_compose_input(&c, 3)};
+    berth_value_id scale = onnx_mul(&c, onnx_result(made, 1), onnx_compose_input(&c, 2));
+    onnx_compose_output(&c, 0, integer_product(&c, operands, scale, onnx_compose_input(&c, 4)));
+    return c.status;
+}
+
+// A, B, their scales, their zero points, the bias.
+berth_status onnx_build_ms_integer_to_float(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 4, 7);
+    berth_value_id operands[4] = {onnx_compose_input(&c, 0), onnx_compose_input(&c, 1),
+                                  onnx_compose_input(&c, 4), onnx_compose_input(&c, 5)};
+    berth_value_id scale = onnx_mul(&c, onnx_compose_input(&c, 2), onnx_compose_input(&c, 3));
+    onnx_compose_output(&c, 0, integer_product(&c, operands, scale, onnx_compose_input(&c, 6)));
+    return c.status;
+}
+
+// ---- MatMulNBits ----
+
+// Numbers of `bits` bits in bytes (rows, groups, bytes) as f32 (rows, groups, count), lowest bits first.
+static berth_value_id unpacked(onnx_compose *c, berth_value_id bytes, int64_t rows, int64_t groups,
+                               int64_t count, int64_t bits) {
+    berth_value_id parts[8];
+    uint32_t per_byte = (uint32_t)(8 / bits);
+    for (uint32_t i = 0; i < per_byte; ++i) {
+        berth_value_id part = bytes;
+        if (i) {
+            onnx_made made = onnx_start(
+                c, BERTH_OP_BIT_SHIFT,
+                (berth_value_id[]){part, onnx_like(c, bytes, (double)(i * (uint32_t)bits))}, 2, 1);
+            onnx_set_string(made, "direction", "RIGHT");
+            part = onnx_finish(made);
+        }
+        if (bits < 8)
+            part = onnx_make2(c, BERTH_OP_BITWISE_AND, part,
+                              onnx_like(c, bytes, (double)((1 << bits) - 1)));
+        parts[i] = onnx_unsqueezed(c, part, 3);
+    }
+    berth_value_id all = onnx_concatenated(c, parts, per_byte, 3);
+    all = onnx_reshaped(c, all, (int64_t[]){rows, groups, -1}, 3);
+    return onnx_cast_to(c, onnx_sliced(c, all, 2, 0, count, 1), BERTH_DTYPE_F32);
+}
+
+// A times the transpose of weights (N, K), which are (B - zero) scale in blocks along K.
+berth_status onnx_build_ms_matmul_nbits(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 3, 6);
+    int64_t k = onnx_call_int(call, "K", 0), n = onnx_call_int(call, "N", 0);
+    int64_t bits = onnx_call_int(call, "bits", 4), block = onnx_call_int(call, "block_size", 0);
+    berth_value_id a = onnx_compose_input(&c, 0), zero = onnx_compose_input(&c, 3);
+    berth_value_id bias = onnx_compose_input(&c, 5);
+    if (k < 1 || n < 1 || block < 1 || k > INT32_MAX || n > INT32_MAX || block > INT32_MAX ||
+        (bits != 2 && bits != 4 && bits != 8) || block * bits % 8)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "K %lld, N %lld, %lld bits in blocks of %lld",
+                          (long long)k, (long long)n, (long long)bits, (long long)block);
+    if (onnx_compose_input(&c, 4) != BERTH_NONE) onnx_compose_fail(&c, BERTH_UNSUPPORTED, "g_idx");
+    if (c.status) return c.status;
+    berth_dtype own = onnx_compose_dtype(&c, a);
+    int64_t groups = (k + block - 1) / block, bytes = block * bits / 8;
+    berth_value_id b =
+        onnx_reshaped(&c, onnx_compose_input(&c, 1), (int64_t[]){n, groups, bytes}, 3);
+    b = unpacked(&c, b, n, groups, block, bits);
+    berth_value_id scale = onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_F32);
+    scale = onnx_reshaped(&c, scale, (int64_t[]){n, groups, 1}, 3);
+    if (zero == BERTH_NONE) {
+        zero = onnx_scalar(&c, BERTH_DTYPE_F32, (double)(1 << (bits - 1)));
+    } else if (onnx_compose_dtype(&c, zero) == BERTH_DTYPE_U8) {
+        zero = onnx_reshaped(&c, zero, (int64_t[]){n, 1, (groups * bits + 7) / 8}, 3);
+        zero = unpacked(&c, zero, n, 1, groups, bits);
+        zero = onnx_reshaped(&c, zero, (int64_t[]){n, groups, 1}, 3);
+    } else {
+        zero = onnx_cast_to(&c, zero, BERTH_DTYPE_F32);
+        zero = onnx_reshaped(&c, zero, (int64_t[]){n, groups, 1}, 3);
+    }
+    b = onnx_mul(&c, onnx_sub(&c, b, zero), scale);
+    b = onnx_sliced(&c, onnx_reshaped(&c, b, (int64_t[]){n, groups * block}, 2), 1, 0, k, 1);
+    berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, onnx_cast_to(&c, a, BERTH_DTYPE_F32),
+                                  onnx_transposed(&c, b, (int64_t[]){1, 0}, 2));
+    if (bias != BERTH_NONE) y = onnx_add(&c, y, onnx_cast_to(&c, bias, BERTH_DTYPE_F32));
+    onnx_compose_output(&c, 0, onnx_cast_to(&c, y, own));
+    return c.status;
+}

@@ -1,0 +1,268 @@
+// The attention operators of com.microsoft.
+#include <string.h>
+
+#include "compiler/onnx/attention.h"
+#include "compiler/onnx/ops.h"
+
+// ---- RotaryEmbedding ----
+
+berth_status onnx_build_ms_rotary_embedding(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 4, 4);
+    berth_value_id x = onnx_compose_input(&c, 0), places = onnx_compose_input(&c, 1);
+    bool flat = onnx_compose_want_rank(&c, x, "the input", 3, 4) == 3;
+    int64_t rotated = onnx_call_int(call, "rotary_embedding_dim", 0);
+    int64_t heads = onnx_call_int(call, "num_heads", 0);
+    if (onnx_call_float(call, "scale", 1) != 1)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a scale other than 1");
+    int64_t half = onnx_compose_known_extent(&c, onnx_compose_input(&c, 2), "cos_cache", 1);
+    if (flat) {
+        int64_t all = onnx_compose_known_extent(&c, x, "the input", 2);
+        if (!heads && !rotated && half) heads = all / (2 * half);
+        if (heads < 1 || all % heads)
+            onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "a dimension of %lld in %lld heads",
+                              (long long)all, (long long)heads);
+        if (!c.status) x = onnx_reshaped(&c, x, (int64_t[]){0, 0, heads, all / heads}, 4);
+    } else {
+        x = onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    }
+    if (onnx_compose_want_rank(&c, places, "position_ids", 1, 2) == 1)  // of the first one
+        places = onnx_unsqueezed(
+            &c, onnx_add(&c, places, onnx_counting(&c, onnx_extent_of(&c, x, 1))), 0);
+    berth_value_id tables[2];
+    for (uint32_t i = 0; i < 2; ++i) {
+        tables[i] = onnx_gathered(&c, onnx_compose_input(&c, 2 + i), places, 0);
+        tables[i] = onnx_unsqueezed(&c, tables[i], 2);
+    }
+    x = onnx_rotated(&c, x, tables[0], tables[1], rotated ? rotated : 2 * half,
+                     onnx_call_int(call, "interleaved", 0) != 0);
+    x = flat ? onnx_reshaped(&c, x, (int64_t[]){0, 0, -1}, 3)
+             : onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    onnx_compose_output(&c, 0, x);
+    return c.status;
+}
+
+// ---- what MultiHeadAttention and Attention share ----
+
+// A mask of keys: (batch) counts of keys, (batch, keys) or (batch, queries, keys) with 0 where a key
+// is hidden. What is hidden gets mask_filter_value.
+static void hide_keys(onnx_compose *c, onnx_attention *a, berth_value_id mask) {
+    if (mask == BERTH_NONE) return;
+    int rank = onnx_compose_want_rank(c, mask, "the mask of keys", 1, 3);
+    berth_value_id seen;
+    if (rank == 1) {
+        int64_t given = onnx_compose_known_extent(c, mask, "the mask of keys", 0);
+        int64_t batch = onnx_compose_known_extent(c, a->q, "the queries", 0);
+        if (!c->status && given != batch)
+            onnx_compose_fail(c, BERTH_UNSUPPORTED, "a mask of %lld counts for a batch of %lld",
+                              (long long)given, (long long)batch);
+        mask =
+            onnx_reshaped(c, onnx_cast_to(c, mask, BERTH_DTYPE_I64), (int64_t[]){-1, 1, 1, 1}, 4);
+        seen = onnx_make2(c, BERTH_OP_LESS, onnx_counting(c, onnx_extent_of(c, a->k, 2)), mask);
+    } else {
+        seen = onnx_make2(c, BERTH_OP_GREATER, mask, onnx_like(c, mask, 0));
+        if (rank == 2) seen = onnx_unsqueezed(c, seen, 1);
+        seen = onnx_unsqueezed(c, seen, 1);
+    }
+    double filter = onnx_call_float(c->call, "mask_filter_value", -10000);
+    berth_value_id bias = onnx_where(c, seen, onnx_like(c, a->q, 0), onnx_like(c, a->q, filter));
+    a->bias = a->bias == BERTH_NONE ? bias : onnx_add(c, a->bias, bias);
+}
+
+static void look_back(onnx_compose *c, onnx_attention *a, berth_value_id past, int64_t left) {
+    berth_value_id offset = past == BERTH_NONE ? BERTH_NONE : onnx_extent_of(c, past, 2);
+    a->allowed = onnx_attention_places(c, onnx_extent_of(c, a->q, 2), onnx_extent_of(c, a->k, 2),
+                                       offset, BERTH_NONE, left, 0);
+}
+
+static berth_value_id append(onnx_compose *c, berth_value_id past, berth_value_id value) {
+    if (past == BERTH_NONE) return value;
+    return onnx_concatenated(c, (berth_value_id[]){past, value}, 2, 2);
+}
+
+// ---- MultiHeadAttention ----
+
+// q, k and v in heads, with their parts of the bias.
+static void read_heads(onnx_compose *c, onnx_attention *a) {
+    int64_t heads = onnx_call_int(c->call, "num_heads", 0), begin = 0;
+    berth_value_id *parts[3] = {&a->q, &a->k, &a->v}, bias = onnx_compose_input(c, 3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        berth_value_id x = onnx_compose_input(c, i);
+        if (x == BERTH_NONE || onnx_compose_rank(c, x) > 4) {
+            onnx_compose_fail(c, BERTH_UNSUPPORTED, "packed queries, keys and values");
+            return;
+        }
+        bool flat = onnx_compose_rank(c, x) == 3;
+        if (flat && bias != BERTH_NONE) {
+            int64_t size = onnx_compose_known_extent(c, x, "an input", 2);
+            x = onnx_add(c, x, onnx_sliced(c, bias, 0, begin, begin + size, 1));
+            begin += size;
+        }
+        *parts[i] = flat ? onnx_split_heads(c, x, heads) : x;
+    }
+}
+
+berth_status onnx_build_ms_multi_head_attention(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 8);
+    onnx_attention a = {.bias = onnx_compose_input(&c, 5),
+                        .allowed = BERTH_NONE,
+                        .scale = onnx_call_float(call, "scale", 0)};
+    berth_value_id past_k = onnx_compose_input(&c, 6), past_v = onnx_compose_input(&c, 7);
+    if ((past_k == BERTH_NONE) != (past_v == BERTH_NONE))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
+                          "past_key and past_value must be given together");
+    if (!c.status) read_heads(&c, &a);
+    if (c.status) return c.status;
+    a.k = append(&c, past_k, a.k);
+    a.v = append(&c, past_v, a.v);
+    hide_keys(&c, &a, onnx_compose_input(&c, 4));
+    if (onnx_call_int(call, "unidirectional", 0)) look_back(&c, &a, past_k, -1);
+    berth_value_id result = onnx_attend(&c, &a);
+    onnx_compose_output(&c, 0, onnx_join_heads(&c, result));
+    onnx_compose_output(&c, 1, a.k);
+    onnx_compose_output(&c, 2, a.v);
+    onnx_compose_output(&c, 3, a.scores);
+    return c.status;
+}
+
+// ---- Attention ----
+
+// (batch, sequence, 3 * hidden) to q, k, v in heads; past is (2, batch, heads, past, size).
+static void attend_to_packed(onnx_compose *c, berth_value_id packed, berth_value_id mask,
+                             berth_value_id past, berth_value_id bias) {
+    onnx_attention a = {
+        .bias = bias, .allowed = BERTH_NONE, .scale = onnx_call_float(c->call, "scale", 0)};
+    const onnx_attr *sizes = onnx_call_attr(c->call, "qkv_hidden_sizes");
+    int64_t heads = onnx_call_int(c->call, "num_heads", 0), begin = 0;
+    int64_t all = onnx_compose_known_extent(c, packed, "the product with the weights", 2);
+    berth_value_id *parts[3] = {&a.q, &a.k, &a.v}, old[2] = {BERTH_NONE, BERTH_NONE};
+    if (onnx_call_int(c->call, "do_rotary", 0) ||
+        onnx_call_int(c->call, "past_present_share_buffer", 0))
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "do_rotary or past_present_share_buffer");
+    if (sizes && sizes->ints.count != 3)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "qkv_hidden_sizes has %u entries, expected 3",
+                          sizes->ints.count);
+    for (int i = 0; i < 3 && !c->status; ++i) {
+        int64_t size = sizes ? sizes->ints.data[i] : all / 3;
+        if (size < 1 || size > all - begin) {
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "weights of %lld columns do not fit",
+                              (long long)all);
+            return;
+        }
+        *parts[i] = onnx_split_heads(c, onnx_sliced(c, packed, 2, begin, begin + size, 1), heads);
+        begin += size;
+    }
+    if (c->status) return;
+    for (int64_t i = 0; past != BERTH_NONE && i < 2; ++i)
+        old[i] = onnx_squeezed(c, onnx_sliced(c, past, 0, i, i + 1, 1), 0);
+    a.k = append(c, old[0], a.k);
+    a.v = append(c, old[1], a.v);
+    hide_keys(c, &a, mask);
+    if (onnx_call_int(c->call, "unidirectional", 0)) look_back(c, &a, old[0], -1);
+    onnx_compose_output(c, 0, onnx_join_heads(c, onnx_attend(c, &a)));
+    if (!onnx_compose_wants(c, 1)) return;
+    berth_value_id present[2] = {onnx_unsqueezed(c, a.k, 0), onnx_unsqueezed(c, a.v, 0)};
+    onnx_compose_output(c, 1, onnx_concatenated(c, present, 2, 0));
+}
+
+berth_status onnx_build_ms_attention(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 6);
+    berth_value_id packed =
+        onnx_make2(&c, BERTH_OP_MATMUL, onnx_compose_input(&c, 0), onnx_compose_input(&c, 1));
+    berth_value_id bias = onnx_compose_input(&c, 2);
+    if (bias != BERTH_NONE) packed = onnx_add(&c, packed, bias);
+    if (!c.status)
+        attend_to_packed(&c, packed, onnx_compose_input(&c, 3), onnx_compose_input(&c, 4),
+                         onnx_compose_input(&c, 5));
+    return c.status;
+}
+
+// Input, weights, bias, the scales of both, mask, the zero points of both, past.
+berth_status onnx_build_ms_qattention(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 5, 9);
+    berth_value_id operands[4] = {onnx_compose_input(&c, 0), onnx_compose_input(&c, 1),
+                                  onnx_compose_input(&c, 6), onnx_compose_input(&c, 7)};
+    berth_value_id scale = onnx_mul(&c, onnx_compose_input(&c, 3), onnx_compose_input(&c, 4));
+    berth_value_id packed = onnx_make(&c, BERTH_OP_MATMUL_INTEGER, operands, 4);
+    packed = onnx_mul(&c, onnx_cast_to(&c, packed, onnx_compose_dtype(&c, scale)), scale);
+    packed = onnx_add(&c, packed, onnx_compose_input(&c, 2));
+    if (!c.status)
+        attend_to_packed(&c, packed, onnx_compose_input(&c, 5), onnx_compose_input(&c, 8),
+                         BERTH_NONE);
+    return c.status;
+}
+
+// ---- GroupQueryAttention ----
+
+// Queries or keys (batch, heads, sequence, size) turned by their places, which follow the past.
+static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id offset) {
+    berth_value_id given = onnx_compose_input(c, 9), tables[2];
+    berth_value_id places = given;
+    if (given == BERTH_NONE) {
+        places = onnx_counting(c, onnx_extent_of(c, x, 2));
+        if (offset != BERTH_NONE) places = onnx_add(c, places, offset);
+        places = onnx_unsqueezed(c, places, 0);
+    }
+    int64_t half = onnx_compose_known_extent(c, onnx_compose_input(c, 7), "cos_cache", 1);
+    for (uint32_t i = 0; i < 2; ++i)
+        tables[i] =
+            onnx_unsqueezed(c, onnx_gathered(c, onnx_compose_input(c, 7 + i), places, 0), 2);
+    x = onnx_transposed(c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    x = onnx_rotated(c, x, tables[0], tables[1], 2 * half,
+                     onnx_call_int(c->call, "rotary_interleaved", 0) != 0);
+    return onnx_transposed(c, x, (int64_t[]){0, 2, 1, 3}, 4);
+}
+
+// The keys, the values and the past are one after the other: a past that is a buffer of a fixed
+// length, filled in part, is refused as far as the lengths are known.
+berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 11);
+    onnx_attention a = {.bias = onnx_compose_input(&c, 10),
+                        .allowed = BERTH_NONE,
+                        .scale = onnx_call_float(call, "scale", 0),
+                        .softcap = onnx_call_float(call, "softcap", 0)};
+    int64_t heads = onnx_call_int(call, "num_heads", 0);
+    int64_t key_heads = onnx_call_int(call, "kv_num_heads", 0);
+    berth_value_id q = onnx_compose_input(&c, 0), k = onnx_compose_input(&c, 1);
+    berth_value_id v = onnx_compose_input(&c, 2), past_k = onnx_compose_input(&c, 3);
+    berth_value_id past_v = onnx_compose_input(&c, 4), offset = BERTH_NONE;
+    int64_t left = onnx_call_int(call, "local_window_size", -1);
+    bool rotates = onnx_call_int(call, "do_rotary", 0) != 0;
+    if (onnx_call_int(call, "smooth_softmax", 0) == 1)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "smooth_softmax");
+    if ((past_k == BERTH_NONE) != (past_v == BERTH_NONE) ||
+        (k == BERTH_NONE) != (v == BERTH_NONE) || heads < 1 || key_heads < 1)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
+                          "keys without values, or no num_heads and kv_num_heads");
+    if (rotates &&
+        (onnx_compose_input(&c, 7) == BERTH_NONE || onnx_compose_input(&c, 8) == BERTH_NONE))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "do_rotary without cos_cache and sin_cache");
+    const berth_tensor *total = onnx_call_constant(call, onnx_compose_input(&c, 6));
+    int64_t before = past_k == BERTH_NONE ? 0 : onnx_compose_extent(&c, past_k, 2);
+    int64_t now = onnx_compose_extent(&c, q, 1);
+    if (total && berth_tensor_element_count(total) == 1 && before >= 0 && now >= 0 &&
+        berth_tensor_get_i64(total, 0) != before + now)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a past in a buffer of a fixed length");
+    if (!c.status && k == BERTH_NONE) {
+        int64_t all = onnx_compose_known_extent(&c, q, "the queries", 2);
+        int64_t size = all / (heads + 2 * key_heads);
+        k = onnx_sliced(&c, q, 2, heads * size, (heads + key_heads) * size, 1);
+        v = onnx_sliced(&c, q, 2, (heads + key_heads) * size, all, 1);
+        q = onnx_sliced(&c, q, 2, 0, heads * size, 1);
+    }
+    if (c.status) return c.status;
+    a.q = onnx_split_heads(&c, q, heads);
+    a.k = onnx_split_heads(&c, k, key_heads);
+    a.v = onnx_split_heads(&c, v, key_heads);
+    if (past_k != BERTH_NONE) offset = onnx_extent_of(&c, past_k, 2);
+    if (rotates) {
+        a.q = turned(&c, a.q, offset);
+        a.k = turned(&c, a.k, offset);
+    }
+    a.k = append(&c, past_k, a.k);
+    a.v = append(&c, past_v, a.v);
+    look_back(&c, &a, past_k, left < 1 ? -1 : left - 1);
+    onnx_compose_output(&c, 0, onnx_join_heads(&c, onnx_attend(&c, &a)));
+    onnx_compose_output(&c, 1, a.k);
+    onnx_compose_output(&c, 2, a.v);
+    return c.status;
+}
