@@ -1,0 +1,1 @@
+By0J@h{ZMWhwj=„Ž<KC‡6SEaŽ9C

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Writes node models of operators of com.microsoft and ai.onnx.ml, with what ONNX Runtime computes for them, to
+tests/models/domains: model.onnx and test_data_set_0 each, for `node_models --data`. Needs onnx, onnxruntime and numpy.
+Usage: make_domain_models.py [FOLDER]"""
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+random = np.random.default_rng(7)
+folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "domains")
+MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
+
+
+def floats(*shape):
+    return random.uniform(-1, 1, shape).astype(np.float32)
+
+
+def numbers(low, high, shape, dtype):
+    return random.integers(low, high, shape).astype(dtype)
+
+
+def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), **attributes):
+    """inputs: arrays, None = left out; constants: indices of those that are initializers; outputs: their count, or
+    indices of the wanted ones."""
+    wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
+    names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
+    results = [f"y{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
+    node = helper.make_node(op_type, names, results, domain=domain, **attributes)
+    given = [i for i, value in enumerate(inputs) if value is not None]
+    free = [i for i in given if i not in constants]
+    info = lambda i: helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(inputs[i].dtype), inputs[i].shape)
+    kept = [numpy_helper.from_array(inputs[i], names[i]) for i in constants]
+    shown = [onnx.ValueInfoProto(name=name) for name in results if name]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1), helper.make_opsetid(ML, 3)]
+    graph = helper.make_graph([node], name, [info(i) for i in free], shown, kept)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="make_domain_models.py")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    expected = session.run(None, {names[i]: inputs[i] for i in free})
+    del model.graph.output[:]
+    for output, value in zip([name for name in results if name], expected):
+        kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+        model.graph.output.append(helper.make_tensor_value_info(output, kind, value.shape))
+    data = folder / name / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / name / "model.onnx").write_bytes(model.SerializeToString())
+    for at, i in enumerate(free):
+        (data / f"input_{at}.pb").write_bytes(numpy_helper.from_array(inputs[i], names[i]).SerializeToString())
+    for at, value in enumerate(expected):
+        (data / f"output_{at}.pb").write_bytes(numpy_helper.from_array(value, f"y{wanted[at]}").SerializeToString())
+
+
+def activations():
+    case("gelu", "Gelu", [floats(3, 5) * 3], 1)
+    case("bias_gelu", "BiasGelu", [floats(3, 5), floats(5)], 1)
+    case("fast_gelu", "FastGelu", [floats(3, 5), floats(5)], 1)
+    case("quick_gelu", "QuickGelu", [floats(3, 5)], 1, alpha=1.5)
+    image, weights = floats(1, 4, 5, 5), floats(3, 4, 3, 3)
+    for activation, params in (("Relu", []), ("LeakyRelu", [0.1]), ("Clip", [-0.5, 0.5]), ("HardSigmoid", [0.3, 0.4])):
+        more = {"activation_params": params} if params else {}
+        case(f"fused_conv_{activation.lower()}", "FusedConv", [image, weights, floats(3)], 1, activation=activation,
+             pads=[1, 1, 1, 1], **more)
+    case("fused_conv_sum", "FusedConv", [image, weights, floats(3), floats(1, 3, 3, 3)], 1, activation="Relu")
+    case("fused_gemm", "FusedGemm", [floats(3, 4), floats(5, 4), floats(5)], 1, activation="LeakyRelu", transB=1,
+         activation_alpha=0.2)
+    case("fused_matmul", "FusedMatMul", [floats(2, 4, 3), floats(2, 5, 4)], 1, transA=1, transB=1, alpha=0.5)
+
+
+def normalisations():
+    x, skip, scale, shift, bias = floats(2, 3, 8), floats(2, 3, 8), floats(8), floats(8), floats(8)
+    case("skip_layer_norm", "SkipLayerNormalization", [x, skip, scale, shift, bias], [0, 3], epsilon=1e-5)
+    case("skip_layer_norm_plain", "SkipLayerNormalization", [x, skip, scale], 1)
+    case("skip_simplified_norm", "SkipSimplifiedLayerNormalization", [x, skip, scale, bias], [0, 3], epsilon=1e-5)
+    ids, segments = numbers(0, 9, (2, 3), np.int32), numbers(0, 2, (2, 3), np.int32)
+    mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    tables = [floats(9, 8), floats(5, 8), floats(2, 8)]
+    case("embed_layer_norm", "EmbedLayerNormalization", [ids, segments, *tables, scale, shift, mask], [0, 1], epsilon=1e-5)
+
+
+def quantised():
+    a, b = numbers(0, 256, (3, 4), np.uint8), numbers(0, 256, (3, 4), np.uint8)
+    s = lambda value: np.array(value, np.float32)
+    z = lambda value: np.array(value, np.uint8)
+    case("qlinear_add", "QLinearAdd", [a, s(0.1), z(120), b, s(0.05), z(100), s(0.15), z(128)], 1)
+    case("qlinear_mul", "QLinearMul", [a, s(0.1), z(120), b, s(0.05), z(100), s(0.7), z(128)], 1)
+    case("qlinear_concat", "QLinearConcat", [s(0.1), z(128), a, s(0.1), z(120), b, s(0.05), z(100)], 1, axis=1)
+    image = numbers(0, 256, (1, 3, 4, 4), np.uint8)
+    case("qlinear_global_average_pool", "QLinearGlobalAveragePool", [image, s(0.1), z(120), s(0.03), z(128)], 1)
+    case("qlinear_average_pool", "QLinearAveragePool", [image, s(0.1), z(120), s(0.07), z(128)], 1, kernel_shape=[2, 2])
+    case("qlinear_leaky_relu", "QLinearLeakyRelu", [a, s(0.1), z(120), s(0.08), z(20)], 1, alpha=0.2)
+    case("qlinear_sigmoid", "QLinearSigmoid", [a, s(0.05), z(120), s(1 / 256), z(0)], 1)
+    x, weights = floats(3, 8), numbers(-127, 128, (8, 5), np.int8)
+    case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+         [x, weights, np.abs(floats(5)) + 0.1, np.zeros(5, np.int8), floats(5)], 1)
+    case("matmul_integer_to_float", "MatMulIntegerToFloat",
+         [numbers(0, 256, (3, 8), np.uint8), weights, s(0.1), s(0.02), z(128), np.array(0, np.int8), floats(5)], 1)
+    case("ms_quantize", "QuantizeLinear", [x, s(0.02), z(100)], 1)
+    case("ms_dequantize", "DequantizeLinear", [a, s(0.02), z(100)], 1)
+    n, k, block = 6, 40, 16
+    groups = -(-k // block)
+    packed = numbers(0, 256, (n, groups, block // 2), np.uint8)
+    scales, zeros = floats(n * groups), numbers(0, 256, (n * ((groups + 1) // 2),), np.uint8)
+    case("matmul_nbits", "MatMulNBits", [floats(3, k), packed, scales], 1, constants=(1, 2), K=k, N=n, bits=4, block_size=block)
+    case("matmul_nbits_zeros", "MatMulNBits", [floats(3, k), packed, scales, zeros], 1, constants=(1, 2, 3), K=k, N=n, bits=4,
+         block_size=block)
+
+
+def attention():
+    batch, queries, heads, size = 2, 3, 2, 4
+    hidden = heads * size
+    q, k, v = floats(batch, queries, hidden), floats(batch, 5, hidden), floats(batch, 5, hidden)
+    case("multi_head_attention", "MultiHeadAttention", [q, k, v], 1, num_heads=heads)
+    case("multi_head_attention_bias", "MultiHeadAttention", [q, k, v, floats(3 * hidden)], 1, num_heads=heads, scale=0.3)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    case("multi_head_attention_mask", "MultiHeadAttention", [q, k, v, None, mask, floats(1, heads, queries, 5)], 1,
+         num_heads=heads)
+    past = floats(batch, heads, 2, size), floats(batch, heads, 2, size)
+    new = floats(batch, queries, hidden), floats(batch, queries, hidden)
+    case("multi_head_attention_past", "MultiHeadAttention", [q, *new, None, None, None, *past], 3, num_heads=heads,
+         unidirectional=1)
+    x, weights, bias = floats(batch, queries, 6), floats(6, 3 * hidden), floats(3 * hidden)
+    case("ms_attention", "Attention", [x, weights, bias], 1, constants=(1, 2), num_heads=heads)
+    rows = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+    case("ms_attention_mask", "Attention", [x, weights, bias, rows], 1, constants=(1, 2), num_heads=heads)
+    case("ms_attention_counts", "Attention", [x, weights, bias, np.array([2, 3], np.int32)], 1, constants=(1, 2),
+         num_heads=heads)
+    case("ms_attention_past", "Attention", [x, weights, bias, None, floats(2, batch, heads, 2, size)], 2, constants=(1, 2),
+         num_heads=heads, unidirectional=1)
+    quantised_weights = numbers(-127, 128, (6, 3 * hidden), np.int8)
+    case("qattention", "QAttention",
+         [numbers(0, 256, (batch, queries, 6), np.uint8), quantised_weights, bias, np.array(0.02, np.float32),
+          np.array(0.01, np.float32), None, np.array(128, np.uint8), np.array(0, np.int8)], 1, constants=(1, 2),
+         num_heads=heads)
+    angles = np.outer(np.arange(16), [1.0, 0.1]).astype(np.float32)
+    tables = np.cos(angles), np.sin(angles)
+    case("ms_rotary_embedding", "RotaryEmbedding", [q, np.array([[3, 4, 5], [0, 1, 2]], np.int64), *tables], 1)
+    case("ms_rotary_embedding_first", "RotaryEmbedding", [floats(batch, heads, 3, size), np.array([3], np.int64), *tables], 1,
+         interleaved=1)
+    size, hidden = 16, 16 * heads  # what its kernel wants
+    angles = np.outer(np.arange(16), 0.7 ** np.arange(8)).astype(np.float32)
+    tables, q = (np.cos(angles), np.sin(angles)), floats(batch, queries, hidden)
+    total = np.array([queries - 1] * batch, np.int32), np.array(queries, np.int32)
+    k, v = floats(batch, queries, size), floats(batch, queries, size)
+    case("group_query_attention", "GroupQueryAttention", [q, k, v, None, None, *total], 3, constants=(6,), num_heads=heads,
+         kv_num_heads=1)
+    case("group_query_attention_rotary", "GroupQueryAttention", [q, k, v, None, None, *total, *tables], 3, constants=(6,),
+         num_heads=heads, kv_num_heads=1, do_rotary=1)
+    one = floats(batch, 1, hidden), floats(batch, 1, size), floats(batch, 1, size)
+    total = np.array([5, 5], np.int32), np.array(6, np.int32)
+    past = floats(batch, 1, 5, size), floats(batch, 1, 5, size)
+    case("group_query_attention_past", "GroupQueryAttention", [*one, *past, *total, *tables], 3, constants=(6,),
+         num_heads=heads, kv_num_heads=1, do_rotary=1, local_window_size=4)
+
+
+def main():
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in (activations, normalisations, quantised, attention):
+        part()
+    print(f"{len(list(folder.iterdir()))} models in {folder}")
+
+
+main()
