@@ -113,5 +113,7 @@ berth_value_id onnx_rms_normalized(onnx_compose *c, berth_value_id x, int64_t ax
 berth_value_id onnx_rotated(onnx_compose *c, berth_value_id x, berth_value_id cosines,
                             berth_value_id sines, int64_t rotated, bool interleaved);
 berth_value_id onnx_swished(onnx_compose *c, berth_value_id x, double alpha);  // x sigmoid(alpha x)
+// post_transform of ai.onnx.ml (ops_ml.c): NONE, LOGISTIC or SOFTMAX, over the last dimension.
+berth_value_id onnx_ml_transformed(onnx_compose *c, berth_value_id scores, const char *how);
 
 #endif  // BERTH_COMPILER_ONNX_COMPOSE_H_

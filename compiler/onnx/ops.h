@@ -83,4 +83,17 @@ BERTH_MUST_USE berth_status onnx_build_ms_quick_gelu(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_rotary_embedding(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_simplified_norm(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_skip_norm(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_array_feature_extractor(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_binarizer(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_feature_vectorizer(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_imputer(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_label_encoder(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_linear_classifier(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_linear_regressor(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_normalizer(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_one_hot_encoder(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_scaler(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_tree_ensemble(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_tree_classifier(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_tree_regressor(onnx_call *call);
 #endif  // BERTH_COMPILER_ONNX_OPS_H_

@@ -158,9 +158,60 @@ def attention():
          num_heads=heads, kv_num_heads=1, do_rotary=1, local_window_size=4)
 
 
+def trees(prefix, count, features, targets, depth, modes):
+    """Attributes of full binary trees whose leaves have a weight for one or two targets."""
+    nodes = {key: [] for key in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")}
+    leaves = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
+    for tree in range(count):
+        for node in range(2 ** (depth + 1) - 1):
+            inner = node < 2**depth - 1
+            entry = (tree, node, int(random.integers(features)) if inner else 0,
+                     modes[node % len(modes)] if inner else "LEAF", float(random.integers(-4, 5)) / 4 if inner else 0.0,
+                     2 * node + 1 if inner else 0, 2 * node + 2 if inner else 0)
+            for key, value in zip(nodes, entry):
+                nodes[key].append(value)
+            for target in () if inner else sorted({node % targets, (node + tree) % targets}):
+                for key, value in zip(leaves, (tree, node, target, float(random.uniform(-1, 1)))):
+                    leaves[key].append(value)
+    return {f"nodes_{key}": value for key, value in nodes.items()} | {f"{prefix}_{key}": value for key, value in leaves.items()}
+
+
+def machine_learning():
+    x = np.round(floats(5, 4) * 4) / 4
+    ml = lambda name, op_type, inputs, outputs, **attributes: case(name, op_type, inputs, outputs, domain=ML, **attributes)
+    ml("scaler", "Scaler", [x], 1, offset=[0.5, 0.1, 0.2, 0.3], scale=[2.0, 1.0, 0.5, 4.0])
+    ml("scaler_one", "Scaler", [numbers(-5, 5, (3, 2), np.int64)], 1, offset=[0.5], scale=[2.0])
+    for norm in ("MAX", "L1", "L2"):
+        ml(f"normalizer_{norm.lower()}", "Normalizer", [np.abs(x)], 1, norm=norm)
+    ml("imputer", "Imputer", [np.array([[1, np.nan], [np.nan, 4]], np.float32)], 1, imputed_value_floats=[7.0, 8.0],
+       replaced_value_float=float("nan"))
+    ml("feature_vectorizer", "FeatureVectorizer", [floats(3, 2), floats(3, 1)], 1, inputdimensions=[2, 1])
+    ml("one_hot_encoder", "OneHotEncoder", [np.array([3, 1, 9], np.int64)], 1, cats_int64s=[1, 2, 3], zeros=1)
+    ml("label_encoder", "LabelEncoder", [np.array([[3, 1, 9]], np.int64)], 1, keys_int64s=[1, 2, 3], values_floats=[0.5, 1.5, 2.5],
+       default_float=-7.0)
+    ml("linear_regressor", "LinearRegressor", [x], 1, coefficients=[float(v) for v in floats(8)], intercepts=[0.5, -0.5], targets=2)
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+        ml(f"linear_classifier_{transform.lower()}", "LinearClassifier", [x], 2, coefficients=[float(v) for v in floats(12)],
+           intercepts=[0.1, 0.2, 0.3], classlabels_ints=[7, 8, 9], post_transform=transform)
+    every = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    ml("tree_regressor", "TreeEnsembleRegressor", [x], 1, n_targets=2, base_values=[0.5, 1.5],
+       **trees("target", 3, 4, 2, 3, ["BRANCH_LEQ"]))
+    ml("tree_regressor_modes", "TreeEnsembleRegressor", [x], 1, n_targets=2, **trees("target", 2, 4, 2, 3, every))
+    for how in ("AVERAGE", "MIN", "MAX"):
+        ml(f"tree_regressor_{how.lower()}", "TreeEnsembleRegressor", [x], 1, n_targets=1, aggregate_function=how,
+           **trees("target", 3, 4, 1, 2, ["BRANCH_LT"]))
+    ml("tree_classifier", "TreeEnsembleClassifier", [x], 2, classlabels_int64s=[4, 5, 6], post_transform="SOFTMAX",
+       **trees("class", 4, 4, 3, 3, ["BRANCH_LEQ"]))
+    holes = trees("class", 4, 4, 3, 3, ["BRANCH_LEQ"])
+    holes["nodes_missing_value_tracks_true"] = [node % 2 for node in holes["nodes_nodeids"]]
+    x = x.copy()
+    x[::2, ::2] = np.nan
+    ml("tree_classifier_missing", "TreeEnsembleClassifier", [x], 2, classlabels_int64s=[4, 5, 6], **holes)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention):
+    for part in (activations, normalisations, quantised, attention, machine_learning):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

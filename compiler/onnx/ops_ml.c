@@ -1,0 +1,226 @@
+// Operators of ai.onnx.ml on numbers: scalers, encoders, linear models.
+#include <string.h>
+
+#include "compiler/onnx/compose.h"
+#include "compiler/onnx/ops.h"
+
+// The floats of an attribute as an f32 vector; BERTH_NONE when it is absent or empty.
+static berth_value_id float_list(onnx_compose *c, const char *name) {
+    const onnx_attr *attr = onnx_call_attr(c->call, name);
+    if (c->status || !attr || !attr->floats.count) return BERTH_NONE;
+    int64_t count = attr->floats.count;
+    berth_tensor tensor = berth_tensor_create(c->call->im->arena, BERTH_DTYPE_F32, 1, &count);
+    for (int64_t i = 0; i < count; ++i) berth_tensor_set_f64(&tensor, i, attr->floats.data[i]);
+    return onnx_call_literal(c->call, &tensor);
+}
+
+static berth_value_id real_input(onnx_compose *c, uint32_t index) {
+    return onnx_cast_to(c, onnx_compose_input(c, index), BERTH_DTYPE_F32);
+}
+
+// ---- elementwise ----
+
+berth_status onnx_build_ml_scaler(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    berth_value_id x = real_input(&c, 0);
+    berth_value_id offset = float_list(&c, "offset"), scale = float_list(&c, "scale");
+    if (offset != BERTH_NONE) x = onnx_sub(&c, x, offset);
+    if (scale != BERTH_NONE) x = onnx_mul(&c, x, scale);
+    onnx_compose_output(&c, 0, x);
+    return c.status;
+}
+
+berth_status onnx_build_ml_binarizer(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    berth_value_id over = onnx_make2(&c, BERTH_OP_GREATER, x,
+                                     onnx_like(&c, x, onnx_call_float(call, "threshold", 0)));
+    onnx_compose_output(&c, 0, onnx_cast_to(&c, over, onnx_compose_dtype(&c, x)));
+    return c.status;
+}
+
+// Rows over their largest element, the sum of magnitudes, or the root of the sum of squares; a row
+// that would be divided by zero stays.
+berth_status onnx_build_ml_normalizer(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    const char *norm = onnx_call_string(call, "norm", "MAX");
+    berth_value_id x = real_input(&c, 0);
+    onnx_compose_want_rank(&c, x, "the input", 1, 2);
+    berth_op_kind kind = strcmp(norm, "MAX") == 0  ? BERTH_OP_REDUCE_MAX
+                         : strcmp(norm, "L1") == 0 ? BERTH_OP_REDUCE_L1
+                                                   : BERTH_OP_REDUCE_L2;
+    if (kind == BERTH_OP_REDUCE_L2 && strcmp(norm, "L2") != 0)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "norm is \"%.32s\", expected MAX, L1 or L2",
+                          norm);
+    berth_value_id length = onnx_reduced(&c, kind, x, (int64_t[]){-1}, 1, true);
+    berth_value_id none = onnx_make2(&c, BERTH_OP_EQUAL, length, onnx_like(&c, x, 0));
+    length = onnx_where(&c, none, onnx_like(&c, x, 1), length);
+    onnx_compose_output(&c, 0, onnx_div(&c, x, length));
+    return c.status;
+}
+
+// Elements that are the replaced value (NaN is NaN) become the imputed one, of their column or all.
+berth_status onnx_build_ml_imputer(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    const onnx_attr *ints = onnx_call_attr(call, "imputed_value_int64s");
+    bool whole = berth_dtype_is_integer(onnx_compose_dtype(&c, x));
+    berth_value_id imputed = float_list(&c, "imputed_value_floats");
+    if (whole) imputed = ints ? onnx_int_list(&c, ints->ints.data, ints->ints.count) : BERTH_NONE;
+    if (imputed == BERTH_NONE)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "no imputed values of the input's type");
+    double replaced = whole ? (double)onnx_call_int(call, "replaced_value_int64", 0)
+                            : onnx_call_float(call, "replaced_value_float", 0);
+    berth_value_id bad = replaced != replaced
+                             ? onnx_make1(&c, BERTH_OP_IS_NAN, x)
+                             : onnx_make2(&c, BERTH_OP_EQUAL, x, onnx_like(&c, x, replaced));
+    if (!c.status) imputed = onnx_cast_to(&c, imputed, onnx_compose_dtype(&c, x));
+    onnx_compose_output(&c, 0, onnx_where(&c, bad, imputed, x));
+    return c.status;
+}
+
+// ---- columns ----
+
+berth_status onnx_build_ml_array_feature_extractor(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 2, 2);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    berth_value_id indices = onnx_reshaped(&c, onnx_compose_input(&c, 1), (int64_t[]){-1}, 1);
+    if (onnx_compose_rank(&c, x) == 1) x = onnx_unsqueezed(&c, x, 0);
+    onnx_compose_output(&c, 0, onnx_gathered(&c, x, indices, -1));
+    return c.status;
+}
+
+berth_status onnx_build_ml_feature_vectorizer(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, UINT32_MAX);
+    berth_value_id *parts =
+        berth_arena_new_array(call->im->scratch, berth_value_id, call->input_count + 1);
+    for (uint32_t i = 0; i < call->input_count; ++i) {
+        if (!onnx_call_has(call, i))
+            onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "input %u is missing", i);
+        parts[i] = real_input(&c, i);
+        if (onnx_compose_want_rank(&c, parts[i], "an input", 1, 2) == 1)
+            parts[i] = onnx_unsqueezed(&c, parts[i], 1);
+    }
+    onnx_compose_output(&c, 0, onnx_concatenated(&c, parts, call->input_count, 1));
+    return c.status;
+}
+
+// ---- encoders ----
+
+berth_status onnx_build_ml_one_hot_encoder(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    const onnx_attr *cats = onnx_call_attr(call, "cats_int64s");
+    if (!cats || !cats->ints.count)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "categories that are strings, or none");
+    if (!onnx_call_int(call, "zeros", 1))
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "zeros = 0 (an error for unknown categories)");
+    if (c.status) return c.status;
+    berth_value_id x = onnx_cast_to(&c, onnx_compose_input(&c, 0), BERTH_DTYPE_I64);
+    x = onnx_unsqueezed(&c, x, -1);
+    x = onnx_make2(&c, BERTH_OP_EQUAL, x, onnx_int_list(&c, cats->ints.data, cats->ints.count));
+    onnx_compose_output(&c, 0, onnx_cast_to(&c, x, BERTH_DTYPE_F32));
+    return c.status;
+}
+
+// Keys, values or the default of a label encoder: "keys_int64s", "keys_floats" or "keys_tensor".
+static berth_value_id labels(onnx_compose *c, const char *what) {
+    static const char *const kinds[] = {"int64s", "floats", "tensor"};
+    for (int i = 0; i < 3 && !c->status; ++i) {
+        const char *name = berth_arena_printf(c->call->im->scratch, "%s_%s", what, kinds[i]);
+        const onnx_attr *attr = onnx_call_attr(c->call, name);
+        if (!attr) continue;
+        if (i == 0) return onnx_int_list(c, attr->ints.data, attr->ints.count);
+        if (i == 1) return float_list(c, name);
+        berth_tensor tensor;
+        c->status = onnx_read_tensor(c->call->im, &attr->tensor, &tensor, NULL);
+        return c->status ? BERTH_NONE : onnx_call_literal(c->call, &tensor);
+    }
+    onnx_compose_fail(c, BERTH_UNSUPPORTED, "%s that are strings, or none", what);
+    return BERTH_NONE;
+}
+
+static berth_value_id default_label(onnx_compose *c, berth_dtype dtype) {
+    const onnx_attr *tensor = onnx_call_attr(c->call, "default_tensor");
+    if (tensor) return onnx_cast_to(c, labels(c, "default"), dtype);
+    double value = berth_dtype_is_float(dtype)
+                       ? onnx_call_float(c->call, "default_float", 0)
+                       : (double)onnx_call_int(c->call, "default_int64", -1);
+    return onnx_scalar(c, dtype, value);
+}
+
+berth_status onnx_build_ml_label_encoder(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    berth_value_id keys = labels(&c, "keys"), values = labels(&c, "values");
+    keys = onnx_reshaped(&c, keys, (int64_t[]){-1}, 1);
+    values = onnx_reshaped(&c, values, (int64_t[]){-1}, 1);
+    int64_t count = onnx_compose_known_extent(&c, keys, "the keys", 0);
+    if (!c.status && (count < 1 || count != onnx_compose_extent(&c, values, 0)))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "as many keys as values are needed");
+    if (c.status) return c.status;
+    berth_dtype dtype = onnx_compose_dtype(&c, values);
+    berth_value_id equal = onnx_make2(&c, BERTH_OP_EQUAL, onnx_unsqueezed(&c, x, -1), keys);
+    equal = onnx_cast_to(&c, equal, BERTH_DTYPE_I32);
+    berth_value_id found = onnx_reduced(&c, BERTH_OP_REDUCE_MAX, equal, (int64_t[]){-1}, 1, false);
+    onnx_made first = onnx_start(&c, BERTH_OP_ARG_MAX, &equal, 1, 1);
+    onnx_set_int(first, "axis", -1);
+    onnx_set_int(first, "keepdims", 0);
+    berth_value_id label = onnx_gathered(&c, values, onnx_finish(first), 0);
+    found = onnx_cast_to(&c, found, BERTH_DTYPE_BOOL);
+    onnx_compose_output(&c, 0, onnx_where(&c, found, label, default_label(&c, dtype)));
+    return c.status;
+}
+
+// ---- linear models ----
+
+berth_value_id onnx_ml_transformed(onnx_compose *c, berth_value_id scores, const char *how) {
+    if (strcmp(how, "NONE") == 0) return scores;
+    if (strcmp(how, "LOGISTIC") == 0) return onnx_make1(c, BERTH_OP_SIGMOID, scores);
+    if (strcmp(how, "SOFTMAX") == 0) return onnx_softmax_along(c, BERTH_OP_SOFTMAX, scores, -1);
+    onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"%.32s\"", how);
+    return BERTH_NONE;
+}
+
+// x (rows, features) times the coefficients of `count` results, plus the intercepts.
+static berth_value_id linear(onnx_compose *c, int64_t count) {
+    berth_value_id x = real_input(c, 0), weights = float_list(c, "coefficients");
+    berth_value_id bias = float_list(c, "intercepts");
+    if (weights == BERTH_NONE || count < 1)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "no coefficients, or none to compute");
+    if (onnx_compose_want_rank(c, x, "the input", 1, 2) == 1) x = onnx_unsqueezed(c, x, 0);
+    weights = onnx_reshaped(c, weights, (int64_t[]){count, -1}, 2);
+    weights = onnx_transposed(c, weights, (int64_t[]){1, 0}, 2);
+    berth_value_id y = onnx_make2(c, BERTH_OP_MATMUL, x, weights);
+    return bias == BERTH_NONE ? y : onnx_add(c, y, bias);
+}
+
+berth_status onnx_build_ml_linear_regressor(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    berth_value_id y = linear(&c, onnx_call_int(call, "targets", 1));
+    onnx_compose_output(
+        &c, 0, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    return c.status;
+}
+
+// The label of the highest score, and the scores.
+berth_status onnx_build_ml_linear_classifier(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    const onnx_attr *classes = onnx_call_attr(call, "classlabels_ints");
+    const onnx_attr *intercepts = onnx_call_attr(call, "intercepts");
+    if (!classes || !classes->ints.count)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "classes that are strings, or none");
+    else if (!intercepts || intercepts->floats.count != classes->ints.count)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "other than one intercept per class");
+    if (c.status) return c.status;
+    berth_value_id y = linear(&c, classes->ints.count);
+    onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
+    onnx_set_int(best, "axis", 1);
+    onnx_set_int(best, "keepdims", 0);
+    berth_value_id label = onnx_finish(best);
+    onnx_compose_output(
+        &c, 0,
+        onnx_gathered(&c, onnx_int_list(&c, classes->ints.data, classes->ints.count), label, 0));
+    onnx_compose_output(
+        &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    return c.status;
+}

@@ -1,0 +1,457 @@
+// Tree ensembles of ai.onnx.ml. All trees go down by one step at a time, side by side: the node of
+// each row and tree is an index, and the tables of the nodes are gathered by it. Leaves lead to
+// themselves.
+#include <math.h>
+#include <string.h>
+
+#include "compiler/onnx/compose.h"
+#include "compiler/onnx/ops.h"
+
+enum { most_nodes = 1 << 22, most_weights = 1 << 26 };
+
+typedef enum branch_mode { LEQ, LT, GTE, GT, EQ, NEQ, MODE_COUNT } branch_mode;
+
+typedef struct ensemble {
+    int64_t nodes, targets, trees, depth;
+    int64_t *feature, *yes, *no, *mode, *roots;  // of nodes; roots of trees
+    double *split;
+    bool *missing;    // NaN goes to `yes`
+    double *weights;  // (nodes, targets), `absent` where a leaf has none
+    double absent;
+    bool any_missing;
+} ensemble;
+
+// ---- attributes ----
+
+static const onnx_attr *list_of(onnx_compose *c, const char *name, int64_t count) {
+    const onnx_attr *attr = onnx_call_attr(c->call, name);
+    int64_t given = !attr                             ? -1
+                    : attr->type == ONNX_ATTR_INTS    ? (int64_t)attr->ints.count
+                    : attr->type == ONNX_ATTR_FLOATS  ? (int64_t)attr->floats.count
+                    : attr->type == ONNX_ATTR_STRINGS ? (int64_t)attr->strings.count
+                                                      : -1;
+    if (given == count && count > 0) return attr;
+    onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "attribute %s has %lld entries, expected %lld",
+                      name, (long long)given, (long long)count);
+    return NULL;
+}
+
+static void make_tables(onnx_compose *c, ensemble *e, int64_t nodes, int64_t targets) {
+    berth_arena *arena = c->call->im->scratch;
+    if (nodes < 1 || nodes > most_nodes || targets < 1 || targets > most_weights / nodes) {
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "trees of %lld nodes and %lld targets",
+                          (long long)nodes, (long long)targets);
+        return;
+    }
+    e->nodes = nodes;
+    e->targets = targets;
+    e->feature = berth_arena_new_array(arena, int64_t, nodes);
+    e->yes = berth_arena_new_array(arena, int64_t, nodes);
+    e->no = berth_arena_new_array(arena, int64_t, nodes);
+    e->mode = berth_arena_new_array(arena, int64_t, nodes);
+    e->roots = berth_arena_new_array(arena, int64_t, nodes);
+    e->split = berth_arena_new_array(arena, double, nodes);
+    e->missing = berth_arena_new_array(arena, bool, nodes);
+    e->weights = berth_arena_new_array(arena, double, nodes *targets);
+    for (int64_t i = 0; i < nodes; ++i) e->yes[i] = e->no[i] = i;
+    for (int64_t i = 0; i < nodes * targets; ++i) e->weights[i] = e->absent;
+}
+
+static void add_weight(ensemble *e, int64_t node, int64_t target, double weight) {
+    double *at = &e->weights[node * e->targets + target];
+    *at = *at == e->absent ? weight : *at + weight;
+}
+
+// The longest way down; also finds ways that never end.
+static void measure(onnx_compose *c, ensemble *e) {
+    berth_arena *arena = c->call->im->scratch;
+    int64_t *queue = berth_arena_new_array(arena, int64_t, e->nodes + 1);
+    int64_t *level = berth_arena_new_array(arena, int64_t, e->nodes);
+    bool *seen = berth_arena_new_array(arena, bool, e->nodes);
+    int64_t begin = 0, end = 0;
+    for (int64_t t = 0; t < e->trees && !c->status; ++t) {
+        if (seen[e->roots[t]])
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "two trees share a root");
+        seen[e->roots[t]] = true;
+        queue[end++] = e->roots[t];
+        level[e->roots[t]] = 0;
+    }
+    while (begin < end && !c->status) {
+        int64_t node = queue[begin++], next[2] = {e->yes[node], e->no[node]};
+        if (next[0] == node && next[1] == node) continue;
+        if (level[node] + 1 > e->depth) e->depth = level[node] + 1;
+        for (int i = 0; i < 2; ++i) {
+            if (i && next[1] == next[0]) continue;
+            if (seen[next[i]]) {
+                onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld has two parents",
+                                  (long long)next[i]);
+                return;
+            }
+            seen[next[i]] = true;
+            level[next[i]] = level[node] + 1;
+            queue[end++] = next[i];
+        }
+    }
+}
+
+// ---- as operations ----
+
+static berth_value_id table(onnx_compose *c, berth_dtype dtype, int rank, const int64_t *dims,
+                            const double *floats, const int64_t *ints) {
+    if (c->status) return BERTH_NONE;
+    berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, rank, dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i) {
+        if (floats)
+            berth_tensor_set_f64(&tensor, i, floats[i]);
+        else
+            berth_tensor_set_i64(&tensor, i, ints[i]);
+    }
+    return onnx_call_literal(c->call, &tensor);
+}
+
+static berth_value_id compared(onnx_compose *c, int64_t mode, berth_value_id x,
+                               berth_value_id split) {
+    static const berth_op_kind kinds[MODE_COUNT] = {
+        BERTH_OP_LESS_OR_EQUAL, BERTH_OP_LESS,  BERTH_OP_GREATER_OR_EQUAL,
+        BERTH_OP_GREATER,       BERTH_OP_EQUAL, BERTH_OP_EQUAL};
+    berth_value_id result = onnx_make2(c, kinds[mode], x, split);
+    return mode == NEQ ? onnx_make1(c, BERTH_OP_NOT, result) : result;
+}
+
+typedef struct walk {
+    berth_value_id x, feature, split, mode, yes, no, missing;
+    bool used[MODE_COUNT];
+} walk;
+
+static berth_value_id step_down(onnx_compose *c, const walk *w, berth_value_id node) {
+    onnx_made picked =
+        onnx_start(c, BERTH_OP_GATHER_ELEMENTS,
+                   (berth_value_id[]){w->x, onnx_gathered(c, w->feature, node, 0)}, 2, 1);
+    onnx_set_int(picked, "axis", 1);
+    berth_value_id x = onnx_finish(picked), split = onnx_gathered(c, w->split, node, 0);
+    berth_value_id goes = BERTH_NONE, mode = BERTH_NONE;
+    for (int m = 0; m < MODE_COUNT; ++m) {
+        if (!w->used[m]) continue;
+        berth_value_id holds = compared(c, m, x, split);
+        if (goes == BERTH_NONE) {
+            goes = holds;
+            continue;
+        }
+        if (mode == BERTH_NONE) mode = onnx_gathered(c, w->mode, node, 0);
+        berth_value_id is = onnx_make2(c, BERTH_OP_EQUAL, mode, onnx_scalar(c, BERTH_DTYPE_I64, m));
+        goes = onnx_where(c, is, holds, goes);
+    }
+    if (w->missing != BERTH_NONE) {
+        berth_value_id kept =
+            onnx_cast_to(c, onnx_gathered(c, w->missing, node, 0), BERTH_DTYPE_BOOL);
+        kept = onnx_make2(c, BERTH_OP_AND, kept, onnx_make1(c, BERTH_OP_IS_NAN, x));
+        goes = onnx_make2(c, BERTH_OP_OR, goes, kept);
+    }
+    return onnx_where(c, goes, onnx_gathered(c, w->yes, node, 0), onnx_gathered(c, w->no, node, 0));
+}
+
+// The weights of the leaves that rows of x come to: (rows, trees, targets).
+static berth_value_id leaf_weights(onnx_compose *c, ensemble *e, berth_value_id x,
+                                   berth_dtype dtype) {
+    walk w = {.x = x, .missing = BERTH_NONE};
+    measure(c, e);
+    if (c->status) return BERTH_NONE;
+    int64_t features = onnx_compose_known_extent(c, x, "the input", 1);
+    int64_t *missing = berth_arena_new_array(c->call->im->scratch, int64_t, e->nodes);
+    for (int64_t i = 0; i < e->nodes; ++i) {
+        w.used[e->mode[i]] = true;
+        missing[i] = e->missing[i];
+        if (e->feature[i] < 0 || e->feature[i] >= features)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld asks for feature %lld of %lld",
+                              (long long)i, (long long)e->feature[i], (long long)features);
+    }
+    w.feature = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->feature);
+    w.split = table(c, onnx_compose_dtype(c, x), 1, &e->nodes, e->split, NULL);
+    w.mode = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->mode);
+    w.yes = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->yes);
+    w.no = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->no);
+    if (e->any_missing) w.missing = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, missing);
+    berth_value_id node = table(c, BERTH_DTYPE_I64, 2, (int64_t[]){1, e->trees}, NULL, e->roots);
+    berth_value_id rows = onnx_unsqueezed(c, onnx_extent_of(c, x, 0), 0);
+    berth_value_id dims[2] = {rows, onnx_int_list(c, &e->trees, 1)};
+    node = onnx_make2(c, BERTH_OP_EXPAND, node, onnx_concatenated(c, dims, 2, 0));
+    for (int64_t d = 0; d < e->depth && !c->status; ++d) node = step_down(c, &w, node);
+    berth_value_id weights =
+        table(c, dtype, 2, (int64_t[]){e->nodes, e->targets}, e->weights, NULL);
+    return onnx_gathered(c, weights, node, 0);
+}
+
+static berth_value_id input_matrix(onnx_compose *c) {
+    berth_value_id x = onnx_compose_input(c, 0);
+    if (onnx_compose_dtype(c, x) != BERTH_DTYPE_F64) x = onnx_cast_to(c, x, BERTH_DTYPE_F32);
+    return onnx_compose_want_rank(c, x, "the input", 1, 2) == 1 ? onnx_unsqueezed(c, x, 0) : x;
+}
+
+static berth_value_id aggregated(onnx_compose *c, const ensemble *e, berth_value_id weights,
+                                 const char *how) {
+    berth_op_kind kind = strcmp(how, "MIN") == 0   ? BERTH_OP_REDUCE_MIN
+                         : strcmp(how, "MAX") == 0 ? BERTH_OP_REDUCE_MAX
+                                                   : BERTH_OP_REDUCE_SUM;
+    berth_value_id y = onnx_reduced(c, kind, weights, (int64_t[]){1}, 1, false);
+    if (strcmp(how, "AVERAGE") == 0) y = onnx_div(c, y, onnx_like(c, y, (double)e->trees));
+    return y;
+}
+
+static double absent_for(onnx_compose *c, const char *how) {
+    if (strcmp(how, "MIN") == 0) return INFINITY;
+    if (strcmp(how, "MAX") == 0) return -INFINITY;
+    if (strcmp(how, "SUM") != 0 && strcmp(how, "AVERAGE") != 0)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "aggregate_function is \"%.32s\"", how);
+    return 0;
+}
+
+static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+
+// ---- TreeEnsembleRegressor, TreeEnsembleClassifier ----
+
+// The place of a node by its tree and number.
+static int64_t find_node(const onnx_attr *trees, const onnx_attr *ids, const uint32_t *order,
+                         int64_t tree, int64_t id) {
+    uint32_t low = 0, high = ids->ints.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, at = order[middle];
+        int64_t a = trees->ints.data[at], b = ids->ints.data[at];
+        if (a == tree && b == id) return at;
+        if (a < tree || (a == tree && b < id))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+// Places ordered by tree and number: heap sort, for hostile lists of any order.
+static uint32_t *order_nodes(onnx_compose *c, const onnx_attr *trees, const onnx_attr *ids) {
+    uint32_t count = ids->ints.count;
+    uint32_t *order = berth_arena_new_array(c->call->im->scratch, uint32_t, count + 1);
+    const int64_t *t = trees->ints.data, *n = ids->ints.data;
+#define BEFORE(a, b) (t[a] < t[b] || (t[a] == t[b] && n[a] < n[b]))
+    for (uint32_t i = 0; i < count; ++i) order[i] = i;
+    for (uint32_t start = count / 2, end = count; end > 1;) {
+        if (start > 0) {
+            start--;
+        } else {
+            end--;
+            uint32_t last = order[end];
+            order[end] = order[0];
+            order[0] = last;
+        }
+        for (uint32_t root = start, child; (child = 2 * root + 1) < end; root = child) {
+            if (child + 1 < end && BEFORE(order[child], order[child + 1])) child++;
+            if (!BEFORE(order[root], order[child])) break;
+            uint32_t held = order[root];
+            order[root] = order[child];
+            order[child] = held;
+        }
+    }
+#undef BEFORE
+    return order;
+}
+
+static int64_t mode_of(onnx_compose *c, const char *name) {
+    for (int64_t m = 0; m < MODE_COUNT; ++m)
+        if (strcmp(mode_names[m], name) == 0) return m;
+    if (strcmp(name, "LEAF") != 0)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "nodes_modes has \"%.32s\"", name);
+    return -1;
+}
+
+// The splits, floats or (nodes_values_as_tensor) doubles.
+static void read_splits(onnx_compose *c, ensemble *e) {
+    const onnx_attr *exact = onnx_call_attr(c->call, "nodes_values_as_tensor");
+    const onnx_attr *values = exact ? NULL : list_of(c, "nodes_values", e->nodes);
+    berth_tensor tensor = {0};
+    if (exact && !c->status)
+        c->status = onnx_read_tensor(c->call->im, &exact->tensor, &tensor, NULL);
+    if (exact && !c->status && berth_tensor_element_count(&tensor) != e->nodes)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "nodes_values_as_tensor has another length");
+    for (int64_t i = 0; !c->status && i < e->nodes; ++i)
+        e->split[i] = exact ? berth_tensor_get_f64(&tensor, i) : values->floats.data[i];
+}
+
+// Nodes of both older operators, then the leaves' weights, whose attributes begin with `prefix`.
+static void read_older(onnx_compose *c, ensemble *e, const char *prefix, int64_t targets) {
+    berth_arena *scratch = c->call->im->scratch;
+    const onnx_attr *ids = onnx_call_attr(c->call, "nodes_nodeids");
+    make_tables(c, e, ids ? ids->ints.count : 0, targets);
+    const onnx_attr *trees = list_of(c, "nodes_treeids", e->nodes);
+    const onnx_attr *features = list_of(c, "nodes_featureids", e->nodes);
+    const onnx_attr *modes = list_of(c, "nodes_modes", e->nodes);
+    const onnx_attr *yes = list_of(c, "nodes_truenodeids", e->nodes);
+    const onnx_attr *no = list_of(c, "nodes_falsenodeids", e->nodes);
+    const onnx_attr *missing = onnx_call_attr(c->call, "nodes_missing_value_tracks_true");
+    if (!c->status) read_splits(c, e);
+    if (c->status) return;
+    const uint32_t *order = order_nodes(c, trees, ids);
+    for (int64_t i = 0; i < e->nodes && !c->status; ++i) {
+        int64_t mode = mode_of(c, modes->strings.data[i]);
+        int64_t tree = trees->ints.data[i];
+        if (i == 0 || tree != trees->ints.data[i - 1]) e->roots[e->trees++] = i;
+        if (mode < 0) continue;
+        e->mode[i] = mode;
+        e->feature[i] = features->ints.data[i];
+        e->yes[i] = find_node(trees, ids, order, tree, yes->ints.data[i]);
+        e->no[i] = find_node(trees, ids, order, tree, no->ints.data[i]);
+        e->missing[i] = missing && i < missing->ints.count && missing->ints.data[i];
+        e->any_missing |= e->missing[i];
+        if (e->yes[i] < 0 || e->no[i] < 0 || e->yes[i] == i || e->no[i] == i)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld leads nowhere", (long long)i);
+    }
+    const onnx_attr *of =
+        onnx_call_attr(c->call, berth_arena_printf(scratch, "%s_nodeids", prefix));
+    int64_t count = of ? of->ints.count : 0;
+    const onnx_attr *of_tree = list_of(c, berth_arena_printf(scratch, "%s_treeids", prefix), count);
+    const onnx_attr *target = list_of(c, berth_arena_printf(scratch, "%s_ids", prefix), count);
+    const onnx_attr *weight = list_of(c, berth_arena_printf(scratch, "%s_weights", prefix), count);
+    for (int64_t i = 0; i < count && !c->status; ++i) {
+        int64_t node = find_node(trees, ids, order, of_tree->ints.data[i], of->ints.data[i]);
+        int64_t to = target->ints.data[i];
+        if (node < 0 || to < 0 || to >= targets)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "weight %lld is of no leaf or target",
+                              (long long)i);
+        else
+            add_weight(e, node, to, weight->floats.data[i]);
+    }
+}
+
+static berth_value_id with_base(onnx_compose *c, berth_value_id y) {
+    const onnx_attr *base = onnx_call_attr(c->call, "base_values");
+    if (c->status || !base || !base->floats.count) return y;
+    int64_t count = base->floats.count;
+    return onnx_add(c, y, table(c, onnx_compose_dtype(c, y), 1, &count, base->floats.data, NULL));
+}
+
+berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    const char *how = onnx_call_string(call, "aggregate_function", "SUM");
+    ensemble e = {.absent = absent_for(&c, how)};
+    if (!c.status) read_older(&c, &e, "target", onnx_call_int(call, "n_targets", 1));
+    if (c.status) return c.status;
+    berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
+    y = with_base(&c, aggregated(&c, &e, y, how));
+    onnx_compose_output(
+        &c, 0, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    return c.status;
+}
+
+// The label of the highest score, and the scores.
+berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    const onnx_attr *classes = onnx_call_attr(call, "classlabels_int64s");
+    const onnx_attr *of = onnx_call_attr(call, "class_ids");
+    ensemble e = {0};
+    if (!classes || !classes->ints.count)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "classes that are strings, or none");
+    bool one_score = classes && classes->ints.count == 2;
+    for (uint32_t i = 0; of && i < of->ints.count; ++i)
+        one_score &= of->ints.data[i] == of->ints.data[0];
+    if (one_score)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "two classes with weights of one of them only");
+    if (!c.status) read_older(&c, &e, "class", classes->ints.count);
+    if (c.status) return c.status;
+    berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
+    y = with_base(&c, aggregated(&c, &e, y, "SUM"));
+    onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
+    onnx_set_int(best, "axis", 1);
+    onnx_set_int(best, "keepdims", 0);
+    berth_value_id names = onnx_int_list(&c, classes->ints.data, classes->ints.count);
+    onnx_compose_output(&c, 0, onnx_gathered(&c, names, onnx_finish(best), 0));
+    onnx_compose_output(
+        &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    return c.status;
+}
+
+// ---- TreeEnsemble ----
+
+static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
+    const onnx_attr *attr = onnx_call_attr(c->call, name);
+    berth_tensor tensor = {0};
+    if (c->status) return NULL;
+    if (attr) c->status = onnx_read_tensor(c->call->im, &attr->tensor, &tensor, NULL);
+    if (!c->status && (!attr || (count >= 0 && berth_tensor_element_count(&tensor) != count)))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "attribute %s is missing or has another length", name);
+    if (c->status) return NULL;
+    count = berth_tensor_element_count(&tensor);
+    double *numbers = berth_arena_new_array(c->call->im->scratch, double, count + 1);
+    for (int64_t i = 0; i < count; ++i) numbers[i] = berth_tensor_get_f64(&tensor, i);
+    return numbers;
+}
+
+// Inner nodes come first, leaves after them.
+static void read_newer(onnx_compose *c, ensemble *e) {
+    const onnx_attr *features = onnx_call_attr(c->call, "nodes_featureids");
+    const onnx_attr *targets = onnx_call_attr(c->call, "leaf_targetids");
+    const onnx_attr *roots = onnx_call_attr(c->call, "tree_roots");
+    int64_t inner = features ? features->ints.count : 0, leaves = targets ? targets->ints.count : 0;
+    const onnx_attr *next[2] = {list_of(c, "nodes_truenodeids", inner),
+                                list_of(c, "nodes_falsenodeids", inner)};
+    const onnx_attr *leaf[2] = {list_of(c, "nodes_trueleafs", inner),
+                                list_of(c, "nodes_falseleafs", inner)};
+    const onnx_attr *missing = onnx_call_attr(c->call, "nodes_missing_value_tracks_true");
+    make_tables(c, e, inner + leaves, onnx_call_int(c->call, "n_targets", 1));
+    const double *splits = numbers_of(c, "nodes_splits", inner);
+    const double *modes = numbers_of(c, "nodes_modes", inner);
+    const double *weights = numbers_of(c, "leaf_weights", leaves);
+    for (int64_t i = 0; i < inner && !c->status; ++i) {
+        e->feature[i] = features->ints.data[i];
+        e->split[i] = splits[i];
+        if (!(modes[i] >= 0 && modes[i] < MODE_COUNT)) {
+            onnx_compose_fail(c, BERTH_UNSUPPORTED, "node mode %g (6 is membership of a set)",
+                              modes[i]);
+            return;
+        }
+        e->mode[i] = (int64_t)modes[i];
+        e->missing[i] = missing && i < missing->ints.count && missing->ints.data[i];
+        e->any_missing |= e->missing[i];
+        for (int k = 0; k < 2; ++k) {
+            int64_t to = next[k]->ints.data[i], limit = leaf[k]->ints.data[i] ? leaves : inner;
+            if (to < 0 || to >= limit) {
+                onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld leads nowhere",
+                                  (long long)i);
+                return;
+            }
+            *(k ? &e->no[i] : &e->yes[i]) = leaf[k]->ints.data[i] ? inner + to : to;
+        }
+    }
+    for (int64_t i = 0; i < leaves && !c->status; ++i) {
+        int64_t to = targets->ints.data[i];
+        if (to < 0 || to >= e->targets)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "leaf %lld is of no target", (long long)i);
+        else
+            add_weight(e, inner + i, to, weights[i]);
+    }
+    for (uint32_t i = 0; roots && i < roots->ints.count && !c->status; ++i) {
+        int64_t root = roots->ints.data[i];
+        if (root < 0 || root >= inner || e->trees >= e->nodes)
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "tree_roots[%u] is no node", i);
+        else
+            e->roots[e->trees++] = root;
+    }
+}
+
+berth_status onnx_build_ml_tree_ensemble(onnx_call *call) {
+    static const char *const sums[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    static const char *const after[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+    onnx_compose c = onnx_compose_begin(call, 1, 1);
+    int64_t sum = onnx_call_int(call, "aggregate_function", 1);
+    int64_t transform = onnx_call_int(call, "post_transform", 0);
+    if (sum < 0 || sum > 3 || transform < 0 || transform > 4)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "aggregate_function or post_transform");
+    if (c.status) return c.status;
+    ensemble e = {.absent = absent_for(&c, sums[sum])};
+    read_newer(&c, &e);
+    if (!c.status && !e.trees) onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "there are no trees");
+    if (c.status) return c.status;
+    berth_value_id x = input_matrix(&c);
+    berth_dtype dtype = onnx_compose_dtype(&c, x);
+    berth_value_id y = aggregated(&c, &e, leaf_weights(&c, &e, x, dtype), sums[sum]);
+    onnx_compose_output(&c, 0, onnx_ml_transformed(&c, y, after[transform]));
+    return c.status;
+}
