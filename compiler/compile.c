@@ -293,7 +293,7 @@ static berth_status run_plan_scopes(berth_module *module, berth_pass_context *co
 static berth_status run_schedule(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_pipeline__schedule(module, main, pipeline_of(context)->options->target);
+    return berth_pipeline__schedule(module, main, pipeline_of(context)->options);
 }
 
 // What it makes is no part of the module, so that it runs again on a module that was printed after it.

@@ -34,6 +34,7 @@ typedef struct berth_compile_options {
     bool no_fusion;
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
+    bool small_code;   // of plain C: fewer bytes of code rather than fewer instructions
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
     // Inputs on whose values alone the program will run: these decide shapes and branches where

@@ -51,7 +51,7 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
 
 // schedule_calls.c: the tensor functions that main calls, scheduled for the devices of the calls.
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
-                                      const berth_multi_target *target);
+                                      const berth_compile_options *options);
 uint32_t berth_pipeline__count_nests(const berth_tfn *fn);
 // plan_record.c: what a program says of its plan, as attributes of the function that was planned;
 // and back.

@@ -15,6 +15,7 @@ typedef struct scheduled_key {
 typedef struct scheduler {
     berth_module *module;
     const berth_multi_target *target;
+    const berth_schedule_policy *plain;  // of sources
     BERTH_VEC(scheduled_key) keys;
     BERTH_VEC(berth_func_id) functions;  // parallel to keys
     uint32_t *slots;                     // open addressing, index + 1
@@ -66,7 +67,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     uint32_t pair_count = berth_in_place_find(fn, &pairs);
     const berth_schedule_policy *policy =
         s->target->executor == BERTH_EXECUTOR_AOT
-            ? &berth_schedule_policy_plain
+            ? s->plain
             : berth_schedule_policy_for(module, function, held->target);
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
@@ -119,10 +120,14 @@ static void remove_plain(berth_module *module, const berth_func_id *callees, uin
 }
 
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
-                                      const berth_multi_target *target) {
+                                      const berth_compile_options *options) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
-    scheduler s = {.module = module, .target = target, .mask = 63};
+    scheduler s = {.module = module,
+                   .target = options->target,
+                   .plain = options->small_code ? &berth_schedule_policy_plain_small
+                                                : &berth_schedule_policy_plain,
+                   .mask = 63};
     while (s.mask < root->ops.count * 2) s.mask = s.mask * 2 + 1;
     s.slots = berth_arena_new_array(module->arena, uint32_t, s.mask + 1);
     berth_func_id *callees = berth_arena_new_array(module->arena, berth_func_id, root->ops.count);

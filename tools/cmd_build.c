@@ -14,11 +14,12 @@ typedef struct build_command {
     const char *output;
     const char *sign;
     const char *name;
+    const char *optimise;
     bool keep_source;
     berth_model *model;
 } build_command;
 
-enum { key_sign = 0x200, key_keep_source, key_name };
+enum { key_sign = 0x200, key_keep_source, key_name, key_optimise };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0,
@@ -28,6 +29,8 @@ static const struct argp_option options[] = {
     {"keep-source", key_keep_source, NULL, 0,
      "Keep the kernels' source in the program (`berth inspect --extract` writes it to files)", 0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
+    {"optimise", key_optimise, "FOR", 0,
+     "With --executor aot: speed (few instructions, the default) or size (few bytes of code)", 0},
     {0},
 };
 
@@ -39,6 +42,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
     case key_name: command->name = arg; return 0;
+    case key_optimise:
+        command->optimise = arg;
+        if (strcmp(arg, "size") != 0 && strcmp(arg, "speed") != 0)
+            berth_cli_wrong_usage(state, "--optimise is for size or speed, not \"%s\"", arg);
+        return 0;
     case ARGP_KEY_END:
         if (!command->output || !*command->output)
             berth_cli_wrong_usage(state, "where to? Give -o FILE");
@@ -127,6 +135,7 @@ static berth_status build(void *state) {
     BERTH_TRY(check_key(command));
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     model_options.compile.keep_source = command->keep_source;
+    model_options.compile.small_code = command->optimise && strcmp(command->optimise, "size") == 0;
     BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
     const berth_program *program = berth_model_program(command->model);
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);

@@ -27,9 +27,11 @@ typedef struct tile_limits {
 
 static const tile_limits float_limits = {.alone = 8, .columns = 4, .rows = 5};
 static const tile_limits integer_limits = {.alone = 5, .columns = 0, .rows = 0};
+static const tile_limits no_tiles = {0, 0, 0};  // for few bytes of code
 
 typedef struct plain_sum {
     berth_tfn *fn;
+    bool small;
     berth_nest nest;
     berth_reduction reduction;
     berth_access_list loads;  // of the update, but for the accumulator
@@ -221,6 +223,7 @@ static void choose_tile(const plain_sum *s, int *out_column, int64_t *out_column
                         int64_t *out_rows) {
     bool is_float = berth_dtype_is_float(s->fn->bufs.data[s->reduction.acc].dtype);
     const tile_limits *limits = is_float ? &float_limits : &integer_limits;
+    if (s->small) limits = &no_tiles;
     *out_column = choose_loop(s, -1, limits->columns, out_columns);
     *out_row = *out_column < 0 ? -1 : choose_loop(s, *out_column, limits->rows, out_rows);
     if (*out_row < 0) *out_column = choose_loop(s, -1, limits->alone, out_columns);
@@ -242,8 +245,8 @@ static berth_status make_tile(plain_sum *s) {
     return berth_schedule_register_tile(s->fn, &s->nest, tile_loops, 1, 0);
 }
 
-static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest) {
-    plain_sum s = {.fn = fn, .nest = *nest};
+static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small) {
+    plain_sum s = {.fn = fn, .small = small, .nest = *nest};
     if (!berth_reduction_parse(fn, nest->body, &s.reduction) || s.reduction.loops.count == 0)
         return 0;
     if (nest->count + 4 > BERTH_NEST_MAX_LOOPS) return 0;
@@ -264,15 +267,24 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest) {
 // ---- policy -------------------------------------------------------------------------------------
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    (void)user;
+    const bool *small = user;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
-    return schedule_sum(fn, nest);
+    return schedule_sum(fn, nest, *small);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
+    static const bool small = false;
     (void)target;
-    return berth_schedule_nests(fn, schedule_nest, NULL);
+    return berth_schedule_nests(fn, schedule_nest, &small);
+}
+
+static berth_status apply_small(berth_tfn *fn, const berth_target *target) {
+    static const bool small = true;
+    (void)target;
+    return berth_schedule_nests(fn, schedule_nest, &small);
 }
 
 const berth_schedule_policy berth_schedule_policy_plain = {.kind = "cpu", .apply = apply};
+const berth_schedule_policy berth_schedule_policy_plain_small = {.kind = "cpu",
+                                                                 .apply = apply_small};

@@ -29,7 +29,9 @@ const berth_schedule_policy *berth_schedule_policy_for(const berth_module *modul
                                                        const berth_target *target);
 
 extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
-extern const berth_schedule_policy berth_schedule_policy_plain;   // policy_plain.c: executor aot
+// policy_plain.c: executor aot; for few instructions, or for few bytes of code.
+extern const berth_schedule_policy berth_schedule_policy_plain;
+extern const berth_schedule_policy berth_schedule_policy_plain_small;
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
 extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
 
