@@ -28,7 +28,7 @@ const berth_schedule_policy *berth_schedule_policy_for(const berth_module *modul
                                                        berth_func_id function,
                                                        const berth_target *target);
 
-extern const berth_schedule_policy berth_schedule_policy_cpu;     // policy_cpu.c
+extern const berth_schedule_policy berth_schedule_policy_cpu;  // policy_cpu.c
 // policy_plain.c: executor aot; for few instructions, or for few bytes of code.
 extern const berth_schedule_policy berth_schedule_policy_plain;
 extern const berth_schedule_policy berth_schedule_policy_plain_small;

@@ -216,12 +216,11 @@ Test(bare, what_cannot_be_plain_c_is_refused) {
     expect_refused(chain, "cpu,opencl", "aot", "for a single processor");
     expect_refused(chain, "opencl -host=cpu", "aot", "for a single processor");
     expect_refused(chain, "cpu", "vm", "executor \"vm\"");
-    expect_refused(
-        "module \"m\"\n"
-        "graph @main(%x: f32[2]) {\n  %y = call @f(%x)\n  return %y\n}\n"
-        "external @f fn(f32[2])->(f32[2]) language \"c\" symbol \"f\" code meta(m1)\n"
-        "meta {\n  m1 = text \"void f(const float *x, float *y) { y[0] = x[0]; }\"\n}\n",
-        "cpu", "aot", "code of others");
+    expect_refused("module \"m\"\n"
+                   "graph @main(%x: f32[2]) {\n  %y = call @f(%x)\n  return %y\n}\n"
+                   "external @f fn(f32[2])->(f32[2]) language \"c\" symbol \"f\" code meta(m1)\n"
+                   "meta {\n  m1 = text \"void f(const float *x, float *y) { y[0] = x[0]; }\"\n}\n",
+                   "cpu", "aot", "code of others");
 }
 
 Test(bare, values_that_do_not_fit_the_memory_are_refused_with_what_they_need) {

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Sizes and instructions of models as plain C on a Cortex-M4 (QEMU's mps2-an386): the tables of docs/bare.md.
+# Usage: scripts/bare_sizes.sh MODELS [speed|size]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
+set -euo pipefail
+case "${1:-}" in
+"" | -h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;;
+esac
+models=$(realpath "$1")
+optimise=${2:-speed}
+cd "$(dirname "$0")/.."
+board=$PWD/tests/bare/board
+berth=$PWD/build/release/berth
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+flags="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os -ffunction-sections -fdata-sections"
+echo "| model | text | constants | arena | stack | instructions |"
+echo "|---|---|---|---|---|---|"
+for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,mobilenetv1,resnet8}{,_int8}; do
+  [ -f "$models/$path/model.onnx" ] || continue
+  name=$(basename "$path")
+  folder=$work/$name
+  "$berth" build "$models/$path/model.onnx" --target 'cpu -arch=cortex-m4 -memory_capacity_bytes=4194304' --runtime bare \
+    --optimise "$optimise" --name "$name" -o "$folder" >/dev/null 2>&1
+  cd "$folder"
+  upper=$(tr a-z A-Z <<<"$name")
+  arm-none-eabi-gcc -std=c99 $flags "-D${upper}_RAM_ATTRIBUTE=__attribute__((section(\".model\")))" \
+    -c "$name.c" "${name}_weights.c" main.c
+  arm-none-eabi-gcc $flags "-DMODEL_RUN=__wrap_${name}_run" "-DMODEL_REAL=__real_${name}_run" \
+    -c "$board/startup.c" "$board/measure.c"
+  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -T "$board/mps2.ld" "-Wl,--wrap=${name}_run,--gc-sections" \
+    -o model.elf "$name.o" "${name}_weights.o" main.o startup.o measure.o -lm
+  # One image of zeros will do: no path of the code depends on values.
+  bytes=$(sed -nE 's/^static ([a-z0-9_]+) input_[0-9]+\[([0-9]+)\];/\1 \2/p' main.c |
+    awk '{size = $1 ~ /8_t/ ? 1 : $1 ~ /16_t/ ? 2 : $1 ~ /64_t|double/ ? 8 : 4; n += size * $2} END {print n}')
+  measured=$(head -c "$bytes" /dev/zero |
+    qemu-system-arm -M mps2-an386 -display none -serial none -monitor none -icount shift=0 \
+      -semihosting-config enable=on,target=native -kernel model.elf 2>&1 >/dev/null)
+  read -r stack arena instructions <<<"$(sed -E 's/stack ([0-9]+) static ([0-9]+) .* instructions ([0-9]+)/\1 \2 \3/' <<<"$measured")"
+  text=$(arm-none-eabi-size "$name.o" | awk 'NR == 2 {print $1}')
+  constants=$(sed -nE 's/^#define .*_CONSTANT_BYTES ([0-9]+)/\1/p' "$name.h")
+  echo "| $name | $text | $constants | $arena | $stack | $instructions |"
+  cd - >/dev/null
+done
