@@ -69,6 +69,12 @@ BERTH_MUST_USE berth_status berth_toolchain_compile(const berth_toolchain_option
                                                     uint32_t count,
                                                     berth_toolchain_image *out_image);
 
+// What a compilation's options say to the toolchain, for a target of kind cpu; `options` must stay.
+// In codegen/c.c.
+struct berth_compile_options;
+berth_toolchain_options berth_codegen_toolchain(const struct berth_compile_options *options,
+                                                const berth_target *target);
+
 // What code compiled with these flags needs of a processor: its architecture and features by the
 // target's names, separated by spaces ("x86_64 avx2 fma").
 const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena);

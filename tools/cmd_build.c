@@ -16,6 +16,7 @@ typedef struct build_command {
     const char *name;
     const char *optimise;
     bool keep_source;
+    berth_compile_options compile;  // as the model was compiled
     berth_model *model;
 } build_command;
 
@@ -115,6 +116,10 @@ static berth_status write_sources(const build_command *command, const berth_prog
     BERTH_TRY(check_sources(command));
     const char *name = command->name ? command->name : stem(command->cli.arena, command->cli.model);
     berth_bare_options bare = {.name = name, .memory = berth_model_memory(command->model)};
+    const berth_multi_target *target = berth_model_target(command->model);
+    berth_toolchain_options toolchain =
+        berth_codegen_toolchain(&command->compile, target->devices[0].target);
+    if (target->runtime == BERTH_RUNTIME_HOSTED) bare.toolchain = &toolchain;
     return berth_bare_write(program, &bare, command->output);
 }
 
@@ -136,6 +141,7 @@ static berth_status build(void *state) {
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     model_options.compile.keep_source = command->keep_source;
     model_options.compile.small_code = command->optimise && strcmp(command->optimise, "size") == 0;
+    command->compile = model_options.compile;
     BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
     const berth_program *program = berth_model_program(command->model);
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);

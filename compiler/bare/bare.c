@@ -111,19 +111,20 @@ static berth_status print_body(void *user) {
             p->scratch_bytes = program->kernels[i].scratch_bytes;
     const char *code = NULL;
     BERTH_TRY(berth_bare__code(p, &code));
-    enum { most = 7 };
-    berth_bare_file *files = berth_arena_new_array(p->arena, berth_bare_file, most);
-    uint32_t count = 0;
-    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s.h", p->name),
+    berth_bare_file *files = berth_arena_new_array(p->arena, berth_bare_file, BERTH_BARE_MAX_FILES);
+    add_file(p, &files[BERTH_BARE_HEADER], berth_arena_printf(p->arena, "%s.h", p->name),
              berth_bare__header(p));
-    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s.c", p->name), code);
-    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s_weights.h", p->name),
-             berth_bare__weights_header(p));
-    add_file(p, &files[count++], berth_arena_printf(p->arena, "%s_weights.c", p->name),
+    add_file(p, &files[BERTH_BARE_CODE], berth_arena_printf(p->arena, "%s.c", p->name), code);
+    add_file(p, &files[BERTH_BARE_WEIGHTS_HEADER],
+             berth_arena_printf(p->arena, "%s_weights.h", p->name), berth_bare__weights_header(p));
+    add_file(p, &files[BERTH_BARE_WEIGHTS], berth_arena_printf(p->arena, "%s_weights.c", p->name),
              berth_bare__weights(p));
-    add_file(p, &files[count++], "main.c", berth_bare__example(p));
-    add_file(p, &files[count++], "Makefile", berth_bare__makefile(p));
-    add_file(p, &files[count++], "CMakeLists.txt", berth_bare__cmake(p));
+    add_file(p, &files[BERTH_BARE_EXAMPLE], "main.c", berth_bare__example(p));
+    add_file(p, &files[BERTH_BARE_MAKEFILE], "Makefile", berth_bare__makefile(p));
+    add_file(p, &files[BERTH_BARE_CMAKE], "CMakeLists.txt", berth_bare__cmake(p));
+    uint32_t count = BERTH_BARE_LIBRARY;
+    if (call->options->toolchain)
+        BERTH_TRY(berth_bare__library(p, files, call->options->toolchain, &files[count++]));
     call->files = files;
     call->count = count;
     return BERTH_OK;

@@ -10,18 +10,21 @@
 
 #include "artifact/program.h"
 #include "compiler/compile.h"
+#include "compiler/toolchain.h"
 
 typedef struct berth_bare_options {
     // Of files, and the start of every global name; NULL = the program's. What C takes for no name
     // becomes one.
     const char *name;
-    const berth_memory_report
-        *memory;  // (optional) of the same compilation: what the header proves
+    // (optional) Of the same compilation: what the header proves of the order.
+    const berth_memory_report *memory;
+    // (optional) Adds libNAME.so with the same function, compiled with these.
+    const berth_toolchain_options *toolchain;
 } berth_bare_options;
 
 typedef struct berth_bare_file {
     const char *name;  // "mnist.h"
-    const char *text;
+    const char *text;  // of the library: its bytes
     size_t size_bytes;
 } berth_bare_file;
 

@@ -21,7 +21,8 @@ static bool ends_with(const char *name, const char *end) {
 // Whether an earlier run may have written it: those sources and nothing that a build left.
 static bool is_ours(const char *name) {
     return strcmp(name, "main.c") == 0 || strcmp(name, "Makefile") == 0 ||
-           strcmp(name, "CMakeLists.txt") == 0 || ends_with(name, ".c") || ends_with(name, ".h");
+           strcmp(name, "CMakeLists.txt") == 0 || ends_with(name, ".c") || ends_with(name, ".h") ||
+           (strncmp(name, "lib", 3) == 0 && ends_with(name, ".so"));
 }
 
 typedef struct listing {

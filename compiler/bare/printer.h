@@ -19,6 +19,25 @@ typedef struct berth_bare_printer {
     uint64_t constant_bytes;
 } berth_bare_printer;
 
+// The files in their order.
+enum {
+    BERTH_BARE_HEADER,
+    BERTH_BARE_CODE,
+    BERTH_BARE_WEIGHTS_HEADER,
+    BERTH_BARE_WEIGHTS,
+    BERTH_BARE_EXAMPLE,
+    BERTH_BARE_MAKEFILE,
+    BERTH_BARE_CMAKE,
+    BERTH_BARE_LIBRARY,
+    BERTH_BARE_MAX_FILES
+};
+
+// library.c: libNAME.so of the sources. Errors: those of berth_toolchain_compile.
+BERTH_MUST_USE berth_status berth_bare__library(const berth_bare_printer *p,
+                                                const berth_bare_file *sources,
+                                                const berth_toolchain_options *toolchain,
+                                                berth_bare_file *out_file);
+
 // names.c
 // Text for a comment: printable ASCII that neither ends nor opens one.
 const char *berth_bare__comment(berth_arena *arena, const char *text);

@@ -251,26 +251,30 @@ static void report_progress(void *user, uint32_t done, uint32_t total) {
     options->progress(options->progress_user, "compiling kernels", done, total);
 }
 
-// Compiled by the system's C compiler and linked to a shared object.
-static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
-    const berth_compile_options *options = job->options;
+berth_toolchain_options berth_codegen_toolchain(const berth_compile_options *options,
+                                                const berth_target *target) {
     union {
         const berth_compile_options *constant;
         void *mutable_pointer;
     } user = {.constant = options};
-    berth_toolchain_options toolchain = {.target = job->target,
-                                         .c_compiler = options->c_compiler,
-                                         .cache_folder = options->cache_folder,
-                                         .cache_limit_bytes = options->cache_limit_bytes,
-                                         .search_path = options->search_path,
-                                         .jobs = options->jobs,
-                                         .time_limit_ns = options->compiler_time_limit_ns,
-                                         .foreign = job->foreign,
-                                         .log = options->log,
-                                         .progress = options->progress ? report_progress : NULL,
-                                         .progress_user = user.mutable_pointer,
-                                         .temporary_folder = options->temporary_folder,
-                                         .interrupt = options->interrupt};
+    return (berth_toolchain_options){.target = target,
+                                     .c_compiler = options->c_compiler,
+                                     .cache_folder = options->cache_folder,
+                                     .cache_limit_bytes = options->cache_limit_bytes,
+                                     .search_path = options->search_path,
+                                     .jobs = options->jobs,
+                                     .time_limit_ns = options->compiler_time_limit_ns,
+                                     .log = options->log,
+                                     .progress = options->progress ? report_progress : NULL,
+                                     .progress_user = user.mutable_pointer,
+                                     .temporary_folder = options->temporary_folder,
+                                     .interrupt = options->interrupt};
+}
+
+// Compiled by the system's C compiler and linked to a shared object.
+static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
+    berth_toolchain_options toolchain = berth_codegen_toolchain(job->options, job->target);
+    toolchain.foreign = job->foreign;
     berth_toolchain_unit *sources =
         berth_arena_new_array(job->arena, berth_toolchain_unit, job->count);
     for (uint32_t i = 0; i < job->count; ++i)

@@ -277,3 +277,40 @@ ParameterizedTest(int *index, bare_models, run_on_cortex_m4, .timeout = 300) {
            instructions);
     end(&f);
 }
+
+// ---- a shared library ---------------------------------------------------------------------------
+
+// The executor aot on an operating system: libNAME.so beside the sources, with that one function. The
+// example runs with it, here and on aarch64.
+static void check_library(const char *target, const char *compiler, const char *nm,
+                          const char *runner) {
+    char folder[64];
+    const char *out = "../shared/models/mnist/model.onnx";
+    if (!berth_file_exists(out)) cr_skip_test("%s is not here", out);
+    berth_model *model = NULL;
+    berth_model_options options = {.target = target, .target_options = {.executor = "aot"}};
+    assert_ok(berth_model_load(out, &options, &model));
+    berth_compile_options compile = {0};
+    berth_toolchain_options toolchain =
+        berth_codegen_toolchain(&compile, berth_model_target(model)->devices[0].target);
+    berth_bare_options bare = {.name = "mnist", .toolchain = &toolchain};
+    make_folder(folder);
+    assert_ok(berth_bare_write(berth_model_program(model), &bare, folder));
+    berth_model_destroy(model);
+    shell(
+        "cd %s && %s -D --defined-only libmnist.so >symbols && grep -q ' T mnist_run$' symbols && "
+        "! grep -v mnist_run symbols",
+        folder, nm);
+    shell("cd %s && %s -std=c99 main.c -L. -lmnist -Wl,-rpath,. -o program", folder, compiler);
+    fixture f = {.row = &models[0], .runner = runner, .inputs = 1, .outputs = 1};
+    memcpy(f.folder, folder, sizeof(folder));
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    check_sets(&f, models[0].sets, 1, NULL);
+    end(&f);
+}
+
+Test(bare_models, become_a_shared_library, .timeout = 300) {
+    check_library("cpu", "gcc", "nm", "");
+    check_library("cpu -arch=aarch64", "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-nm",
+                  "qemu-aarch64-static -L /usr/aarch64-linux-gnu");
+}
