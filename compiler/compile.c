@@ -11,6 +11,7 @@
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/integers.h"
 #include "compiler/passes/layout.h"
+#include "compiler/passes/layout_plain.h"
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/zero_points.h"
@@ -227,15 +228,17 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(find_main(module, &main));
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main));
-    if (options->target->executor == BERTH_EXECUTOR_AOT) {  // blocks are for vectors
-        berth_pass_drop_zero_points(module, main);
-        return BERTH_OK;
-    }
+    bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
+    if (plain) berth_pass_drop_zero_points(module, main);
+    if (plain && options->small_code) return BERTH_OK;
     berth_packing *packing = berth_packing_create(module, options->jobs);
     pipeline_of(context)->packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
     bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points
-    BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
+    if (plain)
+        berth_pass_layout_plain(module, main, packing);
+    else
+        BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
     berth_packing_start(packing);  // the passes behind this one do not look into packed constants
     if (context->instrument_count) berth_packing_finish(packing);
     return BERTH_OK;

@@ -13,21 +13,12 @@
 // Tiles are divisors of the loops: code for a rest costs more flash than it saves time.
 #include <string.h>
 
+#include "compiler/passes/layout_plain.h"
 #include "compiler/schedule/policy_cpu.h"
 
 #define MAX_CONDITIONS 12
 
-// Accumulators side by side: as many as leave room for the factors in the registers of a Cortex-M4,
-// 32 of floats and 13 of integers.
-typedef struct tile_limits {
-    int64_t alone;    // results along one loop only
-    int64_t columns;  // beside rows
-    int64_t rows;
-} tile_limits;
-
-static const tile_limits float_limits = {.alone = 8, .columns = 4, .rows = 5};
-static const tile_limits integer_limits = {.alone = 5, .columns = 0, .rows = 0};
-static const tile_limits no_tiles = {0, 0, 0};  // for few bytes of code
+#define MAX_ROWS 5  // of floats, beside four columns; integers have no room for a second one
 
 typedef struct plain_sum {
     berth_tfn *fn;
@@ -139,21 +130,82 @@ static berth_stmt find_loop(const berth_tfn *fn, berth_stmt id, berth_var var) {
     return 0;
 }
 
-// Every condition goes around the body of the innermost loop that it depends on.
+// `condition` as a bound of `var`, which moves with it by one: var >= *out (lower) or var < *out.
+// False: it is something else, or depends on another loop of the sum.
+static bool read_bound(plain_sum *s, const berth_ranges *ranges, berth_expr condition,
+                       berth_var var, berth_expr *out, bool *out_lower) {
+    berth_tfn *fn = s->fn;
+    const berth_expr_node node = fn->exprs.data[condition];
+    if (node.op != BERTH_BINARY_GE && node.op != BERTH_BINARY_LT) return false;
+    for (int i = 0; i < s->reduction.loops.count; ++i) {
+        berth_var other = s->reduction.loops.loops[i].var;
+        if (other != var && berth_tfn_uses_var(fn, condition, other)) return false;
+    }
+    berth_expr difference = berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b);
+    berth_linear form = berth_linear_of(fn, ranges, difference),
+                 rest = {.constant = -form.constant};
+    bool found = false;
+    for (int i = 0; i < form.count; ++i) {
+        const berth_expr_node *atom = &fn->exprs.data[form.terms[i].atom];
+        bool is_var = atom->kind == BERTH_EXPR_VAR && atom->var == var;
+        if (is_var && form.terms[i].coefficient != 1) return false;
+        if (!is_var && berth_tfn_uses_var(fn, form.terms[i].atom, var)) return false;
+        found |= is_var;
+        if (is_var) continue;
+        rest.terms[rest.count] = form.terms[i];
+        rest.terms[rest.count++].coefficient *= -1;
+    }
+    *out = berth_linear_expr(fn, &rest);
+    *out_lower = node.op == BERTH_BINARY_GE;
+    return found;
+}
+
+// The loop runs from its lower to its upper bound. False: some condition is no bound.
+static bool clip_loop(plain_sum *s, berth_stmt loop, const berth_expr *conditions, int count) {
+    berth_tfn *fn = s->fn;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    const berth_stmt_node node = fn->stmts.data[loop];
+    berth_expr low = 0, high = node.value;
+    ranges = berth_ranges_with(fn, &ranges, &s->nest);
+    ranges = berth_ranges_with(fn, &ranges, &s->reduction.loops);
+    for (int i = 0; i < count; ++i) {
+        berth_expr bound = 0;
+        bool lower = false;
+        if (!read_bound(s, &ranges, conditions[i], node.var, &bound, &lower)) return false;
+        if (lower)
+            low = berth_tfn_binary(fn, BERTH_BINARY_MAX, low ? low : berth_tfn_index(fn, 0), bound);
+        else
+            high = berth_tfn_binary(fn, BERTH_BINARY_MIN, high, bound);
+    }
+    berth_stmt body = node.body;
+    if (low) {
+        berth_expr at =
+            berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_var_ref(fn, node.var), low);
+        body = berth_replace_var_stmt(fn, body, node.var, at);
+        high = berth_tfn_binary(fn, BERTH_BINARY_SUB, high, low);
+    }
+    fn->stmts.data[loop].value = high;
+    fn->stmts.data[loop].body = body;
+    return true;
+}
+
+// Every condition bounds the innermost loop that it depends on, or goes around that loop's body.
 static void put_conditions(plain_sum *s, berth_stmt body) {
     berth_tfn *fn = s->fn;
     const berth_nest *loops = &s->reduction.loops;
     for (int i = loops->count - 1; i >= 0; --i) {
-        berth_expr all = 0;
+        berth_expr own[MAX_CONDITIONS], all = 0;
+        int count = 0;
         for (int k = 0; k < s->condition_count; ++k) {
             berth_expr condition = s->conditions[k];
             if (!condition || (i > 0 && !berth_tfn_uses_var(fn, condition, loops->loops[i].var)))
                 continue;
             all = all ? berth_tfn_binary(fn, BERTH_BINARY_AND, all, condition) : condition;
+            own[count++] = condition;
             s->conditions[k] = 0;
         }
         berth_stmt loop = all ? find_loop(fn, body, loops->loops[i].var) : 0;
-        if (!loop) continue;
+        if (!loop || (!s->small && clip_loop(s, loop, own, count))) continue;
         berth_stmt guarded = berth_tfn_if(fn, all, fn->stmts.data[loop].body, 0);
         fn->stmts.data[loop].body = guarded;
     }
@@ -180,9 +232,12 @@ static bool complements(const plain_sum *s, int loop, int other) {
     return false;
 }
 
-static int64_t largest_divisor(int64_t extent, int64_t most) {
-    while (most > 1 && extent % most) --most;
-    return most;
+// How weights are packed along a loop (passes/layout_plain.h); 0 = not in blocks.
+static int64_t block_along(const plain_sum *s, int loop) {
+    int64_t block = 0;
+    for (uint32_t i = 0; i < s->loads.items.count && block <= 1; ++i)
+        block = berth_linear_block(s->fn, &s->loads.items.data[i].at, s->nest.loops[loop].var);
+    return block;
 }
 
 static void collect_loads(plain_sum *s) {
@@ -197,15 +252,34 @@ static void collect_loads(plain_sum *s) {
             berth_vec_push(s->fn->module->arena, &s->loads.items, all.items.data[i]);
 }
 
-// The loop with the largest tile, of those that share loads (beside `other`, when that is one).
-static int choose_loop(const plain_sum *s, int other, int64_t most, int64_t *out_tile) {
+// The loop along which most results share a factor: the one by which weights are packed, else the
+// one with the largest tile.
+static int choose_column(const plain_sum *s, berth_dtype dtype, bool rows, int64_t *out_tile) {
     int best = -1;
     *out_tile = 1;
     for (int i = 0; i < s->nest.count; ++i) {
-        if (i == other || !shares_loads(s, i)) continue;
-        if (other >= 0 && !(complements(s, i, other) && complements(s, other, i))) continue;
-        int64_t tile = largest_divisor(s->nest.loops[i].extent, most);
-        if (tile <= *out_tile) continue;
+        if (!shares_loads(s, i)) continue;
+        int64_t block = block_along(s, i), extent = s->nest.loops[i].extent;
+        int64_t tile =
+            block > 1 && extent % block == 0 ? block : berth_plain_tile(dtype, extent, rows);
+        if (tile <= *out_tile && block <= 1) continue;
+        best = i;
+        *out_tile = tile;
+        if (block > 1) break;
+    }
+    return best;
+}
+
+// A loop of rows beside the columns: each of the two shares what the other moves along.
+static int choose_row(const plain_sum *s, int column, int64_t *out_tile) {
+    int best = -1;
+    *out_tile = 1;
+    for (int i = 0; i < s->nest.count; ++i) {
+        bool fits = i != column && shares_loads(s, i) && complements(s, i, column) &&
+                    complements(s, column, i);
+        int64_t tile = MAX_ROWS;
+        while (tile > 1 && s->nest.loops[i].extent % tile) --tile;
+        if (!fits || tile <= *out_tile) continue;
         best = i;
         *out_tile = tile;
     }
@@ -221,12 +295,14 @@ static berth_status split_to_end(plain_sum *s, int loop, int64_t tile) {
 // The loops of the tile: *out_row is -1 when there is only one, both are when there is none.
 static void choose_tile(const plain_sum *s, int *out_column, int64_t *out_columns, int *out_row,
                         int64_t *out_rows) {
-    bool is_float = berth_dtype_is_float(s->fn->bufs.data[s->reduction.acc].dtype);
-    const tile_limits *limits = is_float ? &float_limits : &integer_limits;
-    if (s->small) limits = &no_tiles;
-    *out_column = choose_loop(s, -1, limits->columns, out_columns);
-    *out_row = *out_column < 0 ? -1 : choose_loop(s, *out_column, limits->rows, out_rows);
-    if (*out_row < 0) *out_column = choose_loop(s, -1, limits->alone, out_columns);
+    enum { most_columns = 4 };  // beside rows
+    berth_dtype dtype = s->fn->bufs.data[s->reduction.acc].dtype;
+    *out_column = *out_row = -1;
+    if (s->small) return;
+    *out_column = choose_column(s, dtype, true, out_columns);
+    if (*out_column >= 0 && berth_dtype_is_float(dtype) && *out_columns <= most_columns)
+        *out_row = choose_row(s, *out_column, out_rows);
+    if (*out_row < 0) *out_column = choose_column(s, dtype, false, out_columns);
 }
 
 static berth_status make_tile(plain_sum *s) {

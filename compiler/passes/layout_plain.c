@@ -1,0 +1,75 @@
+#include "compiler/passes/layout_plain.h"
+
+#include "compiler/passes/layout_private.h"
+#include "ir/op_params.h"
+
+// Accumulators that leave room for the factors in the registers of a Cortex-M4: 32 of floats, 13 of
+// integers.
+int64_t berth_plain_tile(berth_dtype dtype, int64_t count, bool rows) {
+    int64_t most = !berth_dtype_is_float(dtype) ? 5 : rows ? 4 : 8;
+    while (most > 1 && count % most) --most;
+    return most;
+}
+
+static void pack(berth_layout_pass *p, berth_op_id id, const char *outer, int64_t block) {
+    const berth_tensor *weights =
+        berth_graph_raw_constant_of(p->module, graph_of(p), graph_of(p)->ops.data[id].inputs[1]);
+    const char *tag = berth_arena_printf(p->module->arena, "%s%llda", outer, (long long)block);
+    berth_value_id packed = berth_layout__packed_constant(p, weights, tag, id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
+}
+
+// (o, i, k...) as (o/B, k..., i, o%B) where padding puts the loops over the window outside, else as
+// (o/B, i, k..., o%B).
+static void pack_convolution(berth_layout_pass *p, berth_op_id id, const berth_tensor *weights) {
+    static const char *const inside[] = {[3] = "Acb", [4] = "Acdb", [5] = "Acdeb"};
+    static const char *const outside[] = {[3] = "Abc", [4] = "Abcd", [5] = "Abcde"};
+    const berth_op *op = &graph_of(p)->ops.data[id];
+    const berth_type *x = type_of(p, op->inputs[0]);
+    berth_window w;
+    if (weights->rank < 3 || weights->rank > 5 || x->rank != weights->rank) return;
+    berth_status status =
+        berth_window_resolve(p->module, op, x->dims, x->rank, weights->dims + 2, &w);
+    if (status || w.group != 1) {
+        berth_status_ignore(status);
+        return;
+    }
+    bool padded = false;
+    for (int i = 0; i < w.spatial; ++i)
+        padded |= w.pads_begin[i] > 0 || (w.output[i] - 1) * w.strides[i] +
+                                                 (w.kernel[i] - 1) * w.dilations[i] -
+                                                 w.pads_begin[i] >=
+                                             w.input[i];
+    int64_t block = berth_plain_tile(weights->dtype, weights->dims[0], !padded);
+    if (block > 1) pack(p, id, padded ? inside[weights->rank] : outside[weights->rank], block);
+}
+
+static void pack_weights(berth_layout_pass *p, berth_op_id id) {
+    const berth_op *op = &graph_of(p)->ops.data[id];
+    bool conv = op->kind == BERTH_OP_CONV || op->kind == BERTH_OP_CONV_INTEGER;
+    if (!conv && op->kind != BERTH_OP_GEMM) return;
+    const berth_tensor *weights =
+        berth_graph_raw_constant_of(p->module, graph_of(p), op->inputs[1]);
+    if (!weights || type_of(p, op->inputs[1])->layout) return;
+    if (conv) {
+        pack_convolution(p, id, weights);
+    } else if (berth_attrs_int(p->module, &op->attrs, "transB", 0) && weights->rank == 2) {
+        bool rows = type_of(p, op->outputs[0])->dims[0] > 1;
+        int64_t block = berth_plain_tile(weights->dtype, weights->dims[0], rows);
+        if (block > 1) pack(p, id, "Ab", block);
+    }
+}
+
+void berth_pass_layout_plain(berth_module *module, berth_func_id main, berth_packing *packing) {
+    berth_graph *graph = berth_graph_get(module, main);
+    uint32_t count = graph->regions.data[0].ops.count;
+    berth_op_id *ops = berth_arena_new_array(module->arena, berth_op_id, count + 1);
+    for (uint32_t i = 0; i < count; ++i) ops[i] = graph->regions.data[0].ops.data[i];
+    berth_layout_pass p = {.module = module, .main = main, .packing = packing};
+    p.scratch = berth_arena_create_child(module->arena);
+    berth_graph_begin_edit(graph);
+    for (uint32_t i = 0; i < count; ++i) pack_weights(&p, ops[i]);
+    berth_graph_end_edit(graph_of(&p));
+    berth_arena_destroy(p.scratch);
+    berth_graph_remove_dead(module, main);
+}
