@@ -96,12 +96,18 @@ static berth_status missing_dims(const berth_module *module, const berth_graph *
 static berth_status unknown_result(const berth_module *module, const berth_op *op, uint32_t output,
                                    berth_type_id type) {
     berth_strbuf text = berth_strbuf_make(module->arena);
+    const char *where = berth_loc_describe(module, op->loc, module->arena);
+    if (berth_type_get(module, type)->kind == BERTH_TYPE_UNKNOWN &&
+        berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE))
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "%s makes a sequence or an optional value, which executor vm "
+                                 "handles",
+                                 where);
     berth_type_print(module, type, &text);
     return berth_status_make(BERTH_UNSUPPORTED,
                              "output %u of %s has the type %s: shapes that depend on the values of "
-                             "inputs are not supported yet",
-                             output, berth_loc_describe(module, op->loc, module->arena),
-                             berth_strbuf_text(&text));
+                             "inputs need executor vm",
+                             output, where, berth_strbuf_text(&text));
 }
 
 // Control flow can be planned where all shapes are known, also those inside (fuse refuses it then).

@@ -16,30 +16,21 @@ typedef struct row {
 } row;
 
 #define NO_CUDA BERTH_UNSUPPORTED, "makes code for cpu, opencl and vulkan devices", false
-#define NO_AOT BERTH_UNSUPPORTED, "executor \"aot\", which this version does not have", false
 #define CROSS BERTH_UNAVAILABLE, "install the package gcc-aarch64-linux-gnu", true
 #define CROSS_ARM BERTH_UNAVAILABLE, "install the package gcc-arm-linux-gnueabihf", true
 
 static const row refusals[] = {
     {"amlogic/sm1", CROSS},
     {"apple/m1", CROSS},
-    {"arduino/*", NO_AOT},
     {"arm/rasp*", CROSS},
-    {"arm/*", NO_AOT},  // boards with microcontrollers
     {"aws/graviton*", CROSS},
-    {"espressif/*", NO_AOT},
     {"google/coral-dev-board", CROSS},
     {"mediatek/mt8195", CROSS},
-    {"nordic/*", NO_AOT},
     {"nvidia/jetson-*nano", CROSS},  // a CPU beside the GPU
     {"nvidia/*", NO_CUDA},
     {"nxp/imx8m-plus", CROSS},
-    {"pjrc/*", NO_AOT},
     {"qualcomm/sm8550", CROSS},
-    {"raspberrypi/pico", NO_AOT},
     {"rockchip/*", CROSS},
-    {"sifive/*", NO_AOT},
-    {"st/*", NO_AOT},
     {"ti/am625", CROSS},
     {"xilinx/pynq-*", CROSS_ARM},
     {"xilinx/*", CROSS},

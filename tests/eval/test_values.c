@@ -31,9 +31,14 @@ Test(eval_values, every_operation_with_a_value_is_known) {
     for (int kind = 0; kind < BERTH_OP_COUNT; ++kind) {
         bool structural = false;
         static const berth_op_kind without[] = {
-            BERTH_OP_CALL,         BERTH_OP_CALL_VALUE,  BERTH_OP_FUNC_REF, BERTH_OP_TUPLE,
-            BERTH_OP_TUPLE_GET,    BERTH_OP_IF,          BERTH_OP_LOOP,     BERTH_OP_ALLOC_STORAGE,
-            BERTH_OP_ALLOC_TENSOR, BERTH_OP_NOT_IMPORTED};
+            BERTH_OP_CALL, BERTH_OP_CALL_VALUE, BERTH_OP_FUNC_REF, BERTH_OP_TUPLE,
+            BERTH_OP_TUPLE_GET, BERTH_OP_IF, BERTH_OP_LOOP, BERTH_OP_ALLOC_STORAGE,
+            BERTH_OP_ALLOC_TENSOR, BERTH_OP_NOT_IMPORTED,
+            // of the virtual machine:
+            BERTH_OP_SEQUENCE_CONSTRUCT, BERTH_OP_SEQUENCE_INSERT, BERTH_OP_SEQUENCE_ERASE,
+            BERTH_OP_SEQUENCE_AT, BERTH_OP_SEQUENCE_LENGTH, BERTH_OP_CONCAT_FROM_SEQUENCE,
+            BERTH_OP_SPLIT_TO_SEQUENCE, BERTH_OP_OPTIONAL_EMPTY, BERTH_OP_OPTIONAL_HAS_ELEMENT,
+            BERTH_OP_OPTIONAL_GET_ELEMENT};
         for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); ++i)
             structural = structural || without[i] == (berth_op_kind)kind;
         cr_expect(berth_eval_supports((berth_op_kind)kind) == !structural, "%s",

@@ -256,9 +256,9 @@ Test(bad_input, unknown_operators_come_together) {
     pb graph = small_graph();
     graph_node1(&graph, "Frobnicate", "f1", "x", "x", "a");
     graph_node1(&graph, "Frobnicate", "f2", "x", "a", "b");
-    graph_node1(&graph, "SequenceAt", "s1", "x", "b", "y");
+    graph_node1(&graph, "StringConcat", "s1", "x", "b", "y");
     expect_graph(&graph, BERTH_UNSUPPORTED,
-                 "model.onnx|Frobnicate x2|f1|f2|SequenceAt x1|sequences");
+                 "model.onnx|Frobnicate x2|f1|f2|StringConcat x1|strings");
 }
 
 Test(bad_input, opsets) {

@@ -130,7 +130,7 @@ static const struct {
 } cases[] = {
     {unknown_operator, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported (unknown"},
     {other_domain, "\"theirs\" (Relu) in m.onnx: the operator cannot be imported (not ONNX's own"},
-    {sequence, "(SequenceAt) in m.onnx: the operator cannot be imported (sequences"},
+    {sequence, "\"pair\" (SequenceConstruct) in m.onnx makes a sequence or an optional value"},
     {strings, "\"to_text\" (Cast) in m.onnx: attribute to is element type 8 of ONNX (string)"},
     {nested, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported"},
 };
@@ -159,23 +159,23 @@ Test(branches, a_model_that_is_not_onnx_is_refused_whole) {
     berth_arena_destroy(f.arena);
 }
 
-// A sequence that a branch makes and the graph returns: TypeProto.sequence_type (4) of tensors.
+// The graph returns a map: TypeProto.map_type (5).
 Test(branches, an_output_that_is_no_tensor_is_refused) {
     pb graph = {.size = 0};
     pb element = {.size = 0};
-    pb sequence_type = {.size = 0};
+    pb map_type = {.size = 0};
     pb type = {.size = 0};
     pb value = {.size = 0};
     graph_input(&graph, "x", 1, four);
     graph_node1(&graph, "Neg", "neg", "x", "", "y");
-    pb_message(&sequence_type, 1, &element);
-    pb_message(&type, 4, &sequence_type);
+    pb_message(&map_type, 2, &element);
+    pb_message(&type, 5, &map_type);
     pb_text(&value, 1, "y");
     pb_message(&value, 2, &type);
     pb_message(&graph, 12, &value);
     pb model = model_of(&graph, 13);
     fixture f = compile(&model, true);
-    expect_refused(&f, "m.onnx: output \"y\" is not a tensor (a sequence");
+    expect_refused(&f, "m.onnx: output \"y\" is a map or a sparse tensor");
 }
 
 // The module as text says it, and is read again.

@@ -125,7 +125,11 @@ static bool data_dependent(const berth_graph *graph) {
     for (uint32_t i = 0; i < graph->ops.count; ++i)
         if (graph->ops.data[i].region != BERTH_NONE &&
             (berth_op_has(graph->ops.data[i].kind, BERTH_TRAIT_DATA_DEPENDENT) ||
-             graph->ops.data[i].kind == BERTH_OP_LOOP || graph->ops.data[i].kind == BERTH_OP_IF))
+             graph->ops.data[i].kind == BERTH_OP_LOOP || graph->ops.data[i].kind == BERTH_OP_IF ||
+             graph->ops.data[i].kind ==
+                 BERTH_OP_SEQUENCE_AT ||  // elements have shapes of their own
+             graph->ops.data[i].kind == BERTH_OP_CONCAT_FROM_SEQUENCE ||
+             graph->ops.data[i].kind == BERTH_OP_OPTIONAL_GET_ELEMENT))
             return true;
     return false;
 }
