@@ -13,6 +13,7 @@ berth_value_id onnx_split_heads(onnx_compose *c, berth_value_id value, int64_t h
     if (heads < 1 || (size >= 0 && size % heads))
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "a dimension of %lld in %lld heads",
                           (long long)size, (long long)heads);
+    if (c->status) return BERTH_NONE;
     value = onnx_reshaped(c, value, (int64_t[]){0, 0, heads, size < 0 ? -1 : size / heads}, 4);
     return onnx_transposed(c, value, (int64_t[]){0, 2, 1, 3}, 4);
 }
@@ -29,6 +30,8 @@ berth_value_id onnx_attention_places(onnx_compose *c, berth_value_id queries, be
                                      int64_t right) {
     berth_value_id allowed = BERTH_NONE;
     if (left < 0 && right < 0 && valid == BERTH_NONE) return BERTH_NONE;
+    if (left > INT32_MAX) left = INT32_MAX;  // beyond any key
+    if (right > INT32_MAX) right = INT32_MAX;
     berth_value_id key = onnx_counting(c, keys);
     berth_value_id query = onnx_unsqueezed(c, onnx_counting(c, queries), 1);
     if (offset != BERTH_NONE) query = onnx_add(c, query, offset);

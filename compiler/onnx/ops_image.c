@@ -141,7 +141,7 @@ static void read_deform(onnx_compose *c, deform *d) {
     int64_t given = onnx_compose_known_extent(c, offset, "offset", 1);
     if (c->status) return;
     if (d->group < 1 || d->offset_group < 1 || d->channels % d->offset_group ||
-        d->outputs % d->group || depth > d->channels || depth * d->group != d->channels ||
+        d->outputs % d->group || d->channels % d->group || d->channels / d->group != depth ||
         given % 2 || given / 2 % d->offset_group || given / 2 / d->offset_group != taps ||
         d->extent[0] < 1 || d->extent[1] < 1 || taps < 1)
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,

@@ -230,7 +230,8 @@ berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
     if (onnx_call_int(call, "smooth_softmax", 0) == 1)
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "smooth_softmax");
     if ((past_k == BERTH_NONE) != (past_v == BERTH_NONE) ||
-        (k == BERTH_NONE) != (v == BERTH_NONE) || heads < 1 || key_heads < 1)
+        (k == BERTH_NONE) != (v == BERTH_NONE) || heads < 1 || key_heads < 1 || heads > INT32_MAX ||
+        key_heads > INT32_MAX)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
                           "keys without values, or no num_heads and kv_num_heads");
     if (rotates &&

@@ -227,11 +227,14 @@ static berth_value_id spread(onnx_compose *c, berth_value_id x, berth_value_id p
     int rank = onnx_compose_rank(c, x), own = onnx_compose_rank(c, param);
     int64_t axis = onnx_call_int(c->call, "axis", 1),
             block = onnx_call_int(c->call, "block_size", 0);
-    if (c->status || param == BERTH_NONE || own == 0) return param;
+    if (block < 0)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "attribute block_size is %lld",
+                          (long long)block);
+    if (c->status || param == BERTH_NONE || (own == 0 && !block)) return param;
     if (own == 1 && rank == 1 && !block) axis = 0;
     if (own == 1 && onnx_compose_extent(c, param, 0) == 1 && !block) return param;
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank || block < 0 || own != (block ? rank : 1)) {
+    if (axis < 0 || axis >= rank || own != (block ? rank : 1)) {
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
                           "axis or block_size do not fit a scale of %d dimensions for %d", own,
                           rank);
