@@ -72,7 +72,6 @@ Test(command, bad_models) {
 }
 
 Test(command, parts_that_are_not_there) {
-    berth_run_fails("run " DIGITS " --dim batch=1 --executor vm", 1, "executor \"vm\"");
     berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
     berth_run_fails("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
     berth_run_fails("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
