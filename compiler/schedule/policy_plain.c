@@ -342,11 +342,22 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small
 
 // ---- policy -------------------------------------------------------------------------------------
 
+// Stores that go on regularly over several loops as one loop.
+static berth_stmt fuse_loops(berth_tfn *fn, const berth_nest *nest) {
+    berth_nest fused = *nest;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, nest);
+    for (int i = 0; i < fused.count; ++i) fused.loops[i].kind = BERTH_LOOP_PARALLEL;
+    berth_cpu__fuse_inwards(fn, &fused, &ranges);
+    return fused.count < nest->count ? berth_nest_emit(fn, &fused) : 0;
+}
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const bool *small = user;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
-    return schedule_sum(fn, nest, *small);
+    berth_stmt sum = schedule_sum(fn, nest, *small);
+    return sum ? sum : fuse_loops(fn, nest);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
