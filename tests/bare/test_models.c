@@ -1,5 +1,5 @@
-// Whole models as plain C, compiled with all warnings as errors: natively, for aarch64 under qemu-user
-// and for a Cortex-M4 under qemu-system, each with the sources' own example. Quantised models compute
+// Whole models as plain C, compiled with all warnings as errors: natively, for aarch64, armv7 and
+// riscv64 under qemu-user and for a Cortex-M4 under qemu-system, each with the sources' own example. Quantised models compute
 // the very bits that the graph executor computes; what the data sets expect is ONNX Runtime's.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -191,20 +191,32 @@ ParameterizedTest(int *index, bare_models, run_natively, .timeout = 300) {
     end(&f);
 }
 
-// ---- aarch64 ------------------------------------------------------------------------------------
+// ---- Linux boards -------------------------------------------------------------------------------
 
-ParameterizedTestParameters(bare_models, run_on_aarch64) {
+typedef struct machine {
+    const char *compiler, *runner;
+} machine;
+
+static const machine machines[] = {{"aarch64-linux-gnu-gcc", "qemu-aarch64-static"},
+                                   {"arm-linux-gnueabihf-gcc", "qemu-arm-static"},
+                                   {"riscv64-linux-gnu-gcc", "qemu-riscv64-static"}};
+
+enum { machine_count = sizeof(machines) / sizeof(machines[0]) };
+
+ParameterizedTestParameters(bare_models, run_on_other_machines) {
     static int indices[model_count];
     for (int i = 0; i < model_count; ++i) indices[i] = i;
     return cr_make_param_array(int, indices, model_count);
 }
 
-ParameterizedTest(int *index, bare_models, run_on_aarch64, .timeout = 300) {
+ParameterizedTest(int *index, bare_models, run_on_other_machines, .timeout = 300) {
     fixture f = begin(&models[*index]);
-    shell("cd %s && aarch64-linux-gnu-gcc " BARE_WARNINGS " -O2 -static -o program *.c -lm",
-          f.folder);
-    f.runner = "qemu-aarch64-static";
-    check_sets(&f, 1, 1, NULL);
+    for (int i = 0; i < machine_count; ++i) {
+        shell("cd %s && %s " BARE_WARNINGS " -O2 -static -o program *.c -lm", f.folder,
+              machines[i].compiler);
+        f.runner = machines[i].runner;
+        check_sets(&f, 1, 1, NULL);
+    }
     end(&f);
 }
 
