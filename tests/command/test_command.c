@@ -72,7 +72,7 @@ Test(command, bad_models) {
 }
 
 Test(command, parts_that_are_not_there) {
-    berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "does not have");
+    berth_run_fails("run " DIGITS " --dim batch=1 --runtime bare", 1, "executor \"aot\"");
     berth_run_fails("run " DIGITS " --dim batch=1 --strategy none", 2, "--strategy takes");
     berth_run_fails("opt " DIGITS " --print-after nothing", 2, "no pass \"nothing\"");
     berth_run_fails("opt " DIGITS " --emit=java", 2, "--emit takes text, json or c");
