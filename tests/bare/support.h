@@ -7,8 +7,8 @@
 // Everything that generated C must pass.
 #define BARE_WARNINGS "-std=c99 -Wall -Wextra -Werror -pedantic"
 
-// The program of a module for the executor aot.
-berth_status bare_compile(berth_module *module, const berth_program **out_program,
+// The program of a module for the executor aot; `small`: for few bytes of code.
+berth_status bare_compile(berth_module *module, bool small, const berth_program **out_program,
                           const berth_memory_report **out_memory);
 
 // A new folder; removed with all that is in it by remove_tree.

@@ -19,6 +19,8 @@ static const char *const cases[] = {
 #undef CASE
 
 enum { case_count = sizeof(cases) / sizeof(cases[0]), most_values = 10, slices = 8 };
+// Further slices: every other case again, for few bytes of code.
+enum { small_slices = slices / 2 };
 
 typedef struct bare_case {
     const char *text;
@@ -65,7 +67,7 @@ static berth_status build(void *user) {
                                c->arena);
 }
 
-static void make(bare_case *c, int index, const char *folder) {
+static void make(bare_case *c, int index, bool small, const char *folder) {
     char name[32];
     const berth_program *program = NULL;
     const berth_memory_report *memory = NULL;
@@ -73,7 +75,7 @@ static void make(bare_case *c, int index, const char *folder) {
     c->text = cases[index];
     assert_ok(berth_arena_create(berth_allocator_system(), &c->arena));
     berth_status status = berth_arena_try(c->arena, build, &call);
-    if (!status) status = bare_compile(call.module, &program, &memory);
+    if (!status) status = bare_compile(call.module, small, &program, &memory);
     snprintf(name, sizeof(name), "case%d", index);
     berth_bare_options options = {.name = name, .memory = memory};
     if (!status) status = berth_bare_print(program, &options, c->arena, &c->files, &c->file_count);
@@ -124,22 +126,24 @@ static bool is_plain(const char *text) {
 }
 
 ParameterizedTestParameters(bare_operators, compute_what_the_interpreter_does) {
-    static int indices[slices];
-    for (int i = 0; i < slices; ++i) indices[i] = i;
-    return cr_make_param_array(int, indices, slices);
+    static int indices[slices + small_slices];
+    for (int i = 0; i < slices + small_slices; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, slices + small_slices);
 }
 
 ParameterizedTest(int *slice, bare_operators, compute_what_the_interpreter_does, .timeout = 600) {
     static bare_case held[case_count];
     char folder[64], path[128];
+    bool small = *slice >= slices;
+    int first = small ? 2 * (*slice - slices) : *slice;
     make_folder(folder);
-    for (int i = *slice; i < case_count; i += slices)
-        if (is_plain(cases[i])) make(&held[i], i, folder);
+    for (int i = first; i < case_count; i += slices)
+        if (is_plain(cases[i])) make(&held[i], i, small, folder);
     shell("cd %s && gcc " BARE_WARNINGS " -O1 -fPIC -shared -o cases.so both_*.c -lm", folder);
     snprintf(path, sizeof(path), "%s/cases.so", folder);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     cr_assert(library, "%s", dlerror());
-    for (int i = *slice; i < case_count; i += slices) {
+    for (int i = first; i < case_count; i += slices) {
         if (held[i].file_count) run(&held[i], i, library);
         berth_arena_destroy(held[i].arena);
     }
