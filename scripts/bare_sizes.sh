@@ -27,7 +27,7 @@ for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,
     -c "$name.c" "${name}_weights.c" main.c
   arm-none-eabi-gcc $flags "-DMODEL_RUN=__wrap_${name}_run" "-DMODEL_REAL=__real_${name}_run" \
     -c "$board/startup.c" "$board/measure.c"
-  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -T "$board/mps2.ld" "-Wl,--wrap=${name}_run,--gc-sections" \
+  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T an386.ld "-Wl,--wrap=${name}_run,--gc-sections" \
     -o model.elf "$name.o" "${name}_weights.o" main.o startup.o measure.o -lm
   # One image of zeros will do: no path of the code depends on values.
   bytes=$(sed -nE 's/^static ([a-z0-9_]+) input_[0-9]+\[([0-9]+)\];/\1 \2/p' main.c |

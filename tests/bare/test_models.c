@@ -220,32 +220,43 @@ ParameterizedTest(int *index, bare_models, run_on_other_machines, .timeout = 300
     end(&f);
 }
 
-// ---- a Cortex-M4 --------------------------------------------------------------------------------
+// ---- microcontrollers ---------------------------------------------------------------------------
 
-static void build_for_board(const fixture *f) {
-    char upper[64], here[256];
+typedef struct board {
+    const char *flags, *script, *machine;
+} board;
+
+static const board cortex_m4 = {"-mcpu=cortex-m4 -mfpu=fpv4-sp-d16", "an386.ld", "mps2-an386"};
+static const board cortex_m55 = {"-mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u", "an547.ld",
+                                 "mps3-an547"};
+
+static void build_for_board(const fixture *f, const board *b) {
+    char upper[64], here[256], flags[128];
+    snprintf(flags, sizeof(flags), "%s -mthumb -mfloat-abi=hard -Os -ffunction-sections", b->flags);
     snprintf(upper, sizeof(upper), "%s", f->row->name);
     for (char *at = upper; *at; ++at)
         if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
     cr_assert(realpath("tests/bare/board", here));
-    shell("cd %s && arm-none-eabi-gcc " BARE_WARNINGS " " M4_FLAGS
-          " '-D%s_RAM_ATTRIBUTE=__attribute__((section(\".model\")))' -c %s.c %s_weights.c main.c",
-          f->folder, upper, f->row->name, f->row->name);
-    shell("cd %s && arm-none-eabi-gcc " M4_FLAGS " -DMODEL_RUN=__wrap_%s_run "
-          "-DMODEL_REAL=__real_%s_run -c %s/startup.c %s/measure.c",
-          f->folder, f->row->name, f->row->name, here, here);
-    shell("cd %s && arm-none-eabi-gcc " M4_FLAGS
-          " -nostartfiles --specs=rdimon.specs -T %s/mps2.ld "
+    shell(
+        "cd %s && arm-none-eabi-gcc " BARE_WARNINGS
+        " %s '-D%s_RAM_ATTRIBUTE=__attribute__((section(\".model\")))' -c %s.c %s_weights.c main.c",
+        f->folder, flags, upper, f->row->name, f->row->name);
+    shell("cd %s && arm-none-eabi-gcc %s -DMODEL_RUN=__wrap_%s_run -DMODEL_REAL=__real_%s_run "
+          "-c %s/startup.c %s/measure.c",
+          f->folder, flags, f->row->name, f->row->name, here, here);
+    shell("cd %s && arm-none-eabi-gcc %s -nostartfiles --specs=rdimon.specs -L %s -T %s "
           "-Wl,--wrap=%s_run,--gc-sections -o program.elf %s.o %s_weights.o main.o startup.o "
           "measure.o -lm",
-          f->folder, here, f->row->name, f->row->name, f->row->name);
+          f->folder, flags, here, b->script, f->row->name, f->row->name, f->row->name);
     // The runner is followed by "./program": a script of that name.
-    char path[128];
-    static const char script[] =
-        "#!/bin/sh\nexec qemu-system-arm -M mps2-an386 -display none -serial none -monitor none "
-        "-icount shift=0 -semihosting-config enable=on,target=native -kernel program.elf\n";
+    char path[128], script[512];
+    int size = snprintf(script, sizeof(script),
+                        "#!/bin/sh\nexec qemu-system-arm -M %s -display none -serial none "
+                        "-monitor none -icount shift=0 -semihosting-config "
+                        "enable=on,target=native -kernel program.elf\n",
+                        b->machine);
     snprintf(path, sizeof(path), "%s/program", f->folder);
-    write_bytes(path, script, sizeof(script) - 1);
+    write_bytes(path, script, (size_t)size);
     shell("chmod +x %s", path);
 }
 
@@ -257,36 +268,54 @@ static void check_symbols(const fixture *f) {
           f->folder, f->row->name, f->row->name, f->row->name);
 }
 
+// Painted memory: the arena is used from its first to its last byte (but for the rounding of the
+// last value to the alignment), nothing beside it is touched, and the stack stays small.
+static void check_memory(const fixture *f) {
+    char path[128], *text = NULL;
+    size_t size = 0;
+    unsigned long stack = 0, bytes = 0, first = 0, last = 0, instructions = 0;
+    int guards = 0;
+    snprintf(path, sizeof(path), "%s/err", f->folder);
+    assert_ok(berth_file_read(f->arena, path, 4096, &text, &size));
+    cr_assert_eq(sscanf(text, "stack %lu static %lu touched %lu %lu guards %d instructions %lu",
+                        &stack, &bytes, &first, &last, &guards, &instructions),
+                 6, "%s", text);
+    cr_expect(guards, "%s: written beside its memory", f->row->name);
+    cr_expect_eq(bytes, f->arena_bytes, "%s: %lu bytes of static memory, planned %llu",
+                 f->row->name, bytes, (unsigned long long)f->arena_bytes);
+    cr_expect(first < 8 && last > bytes - 8 && last <= bytes, "%s: touched [%lu, %lu) of %lu",
+              f->row->name, first, last, bytes);
+    cr_expect(stack <= 512, "%s: %lu bytes of stack", f->row->name, stack);
+    printf("%-18s stack %4lu, arena %6lu, %10lu instructions\n", f->row->name, stack, bytes,
+           instructions);
+}
+
 ParameterizedTestParameters(bare_models, run_on_cortex_m4) {
     static int indices[model_count];
     for (int i = 0; i < model_count; ++i) indices[i] = i;
     return cr_make_param_array(int, indices, model_count);
 }
 
-// Painted memory: the arena is used from its first to its last byte (but for the rounding of the
-// last value to the alignment), nothing beside it is touched, and the stack stays small.
 ParameterizedTest(int *index, bare_models, run_on_cortex_m4, .timeout = 300) {
     fixture f = begin(&models[*index]);
-    build_for_board(&f);
+    build_for_board(&f, &cortex_m4);
     check_symbols(&f);
     check_all(&f, 1, 1);
-    char path[128], *text = NULL;
-    size_t size = 0;
-    unsigned long stack = 0, bytes = 0, first = 0, last = 0, instructions = 0;
-    int guards = 0;
-    snprintf(path, sizeof(path), "%s/err", f.folder);
-    assert_ok(berth_file_read(f.arena, path, 4096, &text, &size));
-    cr_assert_eq(sscanf(text, "stack %lu static %lu touched %lu %lu guards %d instructions %lu",
-                        &stack, &bytes, &first, &last, &guards, &instructions),
-                 6, "%s", text);
-    cr_expect(guards, "%s: written beside its memory", f.row->name);
-    cr_expect_eq(bytes, f.arena_bytes, "%s: %lu bytes of static memory, planned %llu", f.row->name,
-                 bytes, (unsigned long long)f.arena_bytes);
-    cr_expect(first < 8 && last > bytes - 8 && last <= bytes, "%s: touched [%lu, %lu) of %lu",
-              f.row->name, first, last, bytes);
-    cr_expect(stack <= 512, "%s: %lu bytes of stack", f.row->name, stack);
-    printf("%-18s stack %4lu, arena %6lu, %10lu instructions\n", f.row->name, stack, bytes,
-           instructions);
+    check_memory(&f);
+    end(&f);
+}
+
+// The arithmetic of a Cortex-M55 with Helium: models whose constants fit its 512 KiB.
+ParameterizedTestParameters(bare_models, run_on_cortex_m55) {
+    static int indices[] = {0, 2, 5, 6, 10};
+    return cr_make_param_array(int, indices, sizeof(indices) / sizeof(indices[0]));
+}
+
+ParameterizedTest(int *index, bare_models, run_on_cortex_m55, .timeout = 300) {
+    fixture f = begin(&models[*index]);
+    build_for_board(&f, &cortex_m55);
+    check_all(&f, 1, 1);
+    check_memory(&f);
     end(&f);
 }
 

@@ -1,6 +1,6 @@
 /* Stands in front of the model's function (the linker's --wrap): runs it twice on painted memory and says on stderr what it
-   touched: bytes of stack, the first and last byte of its static memory, instructions (QEMU's -icount shift=0: the clock of
-   25 MHz ticks every 40 of them). MODEL_RUN, MODEL_REAL: the function's names. */
+   touched: bytes of stack, the first and last byte of its static memory, instructions (QEMU's -icount shift=0: one is a
+   nanosecond; the clock ticks CLOCK_HZ times a second). MODEL_RUN, MODEL_REAL: the function's names. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,11 @@ int MODEL_REAL(const void *inputs, void *outputs);
 
 extern unsigned char guard_low[], model_start[], model_end[], guard_high[];
 
-enum { painted_bytes = 65536, instructions_per_tick = 40 };
+#ifndef CLOCK_HZ
+#define CLOCK_HZ 25000000u
+#endif
+
+enum { painted_bytes = 65536 };
 
 static volatile uint32_t *const systick = (volatile uint32_t *)0xE000E010;
 
@@ -73,6 +77,6 @@ int MODEL_RUN(const void *inputs, void *outputs) {
     fprintf(stderr, "stack %lu static %lu touched %lu %lu guards %d instructions %lu\n",
             (unsigned long)(stack[0] > stack[1] ? stack[0] : stack[1]), (unsigned long)size,
             (unsigned long)first, (unsigned long)last, hold,
-            (unsigned long)(ticks[1] * instructions_per_tick));
+            (unsigned long)((uint64_t)ticks[1] * 1000000000u / CLOCK_HZ));
     return result;
 }
