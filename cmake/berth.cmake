@@ -46,6 +46,7 @@ function(berth_link_whole target)
     target_link_options(${target} PRIVATE
       "LINKER:--whole-archive,$<TARGET_FILE:${library}>,--no-whole-archive")
     add_dependencies(${target} ${library})
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:${library}>)
   endforeach()
 endfunction()
 
@@ -60,7 +61,8 @@ function(berth_shared_library name)
   berth_link_whole(${name} ${arg_WHOLE})
   set(map ${CMAKE_SOURCE_DIR}/api/${arg_OUTPUT}.map)
   target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} EXPORT_NAME ${arg_EXPORT} LINK_DEPENDS ${map}
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${map})
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} EXPORT_NAME ${arg_EXPORT}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   install(TARGETS ${name} EXPORT berth LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

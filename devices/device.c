@@ -1,6 +1,7 @@
 // The public functions of devices, buffers and executables: checks, lifetimes, dispatch to drivers.
 #include "devices/device.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,6 +164,11 @@ berth_status berth_buffer_import(berth_device *device, void *data, uint64_t size
     finish_buffer(buffer, device, 0, size_bytes);
     *out_buffer = buffer;
     return BERTH_OK;
+}
+
+void berth_buffer_move(berth_buffer *buffer, void *data) {
+    assert(!buffer->root && buffer->device->info.memories[0].host_visible);
+    buffer->host = data;
 }
 
 void berth_buffer_free(berth_buffer *buffer) {

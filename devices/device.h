@@ -68,6 +68,10 @@ BERTH_MUST_USE berth_status berth_buffer_share(berth_device *device, uint64_t si
 BERTH_MUST_USE berth_status berth_buffer_import(berth_device *device, void *data,
                                                 uint64_t size_bytes, berth_buffer **out_buffer);
 
+// An imported buffer of a device whose memory 0 is host-visible is over other memory of the same size
+// from now on. Call when no submitted work uses it.
+void berth_buffer_move(berth_buffer *buffer, void *data);
+
 // Gives up the caller's reference; submitted work and views keep the memory until they are done.
 void berth_buffer_free(berth_buffer *buffer);  // NULL is fine
 

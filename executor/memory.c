@@ -208,7 +208,8 @@ berth_status berth_executor__allocate(berth_session *session) {
     BERTH_TRY(place_constants(session));
     BERTH_TRY(make_tensors(session));
     BERTH_TRY(make_io(session, program->inputs, program->input_count, &session->inputs));
-    return make_io(session, program->outputs, program->output_count, &session->outputs);
+    BERTH_TRY(make_io(session, program->outputs, program->output_count, &session->outputs));
+    return berth_executor__find_movable(session);
 }
 
 static void free_shared(berth_session *session, const berth_session_device *device) {

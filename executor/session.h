@@ -90,8 +90,9 @@ BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *sessio
 //           afterwards.
 BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t timeout_ns);
 
-// Runs once on buffers of the caller, in the program's order: each is copied in or out, unless it is
-// the session's own (berth_session_input, berth_session_output). All are looked at before the run.
+// Runs once on buffers of the caller, in the program's order: in place where they are aligned as the
+// pools are, apart from each other, and steps need nothing else there; else copied in or out. All are
+// looked at before the run; after a failed run nothing uses them any more.
 //   errors: INVALID_ARGUMENT not as many as the program has; INCOMPATIBLE element type or shape; those
 //           of berth_session_run
 BERTH_MUST_USE berth_status berth_session_run_with(berth_session *session,

@@ -40,6 +40,12 @@ typedef struct berth_session_segments {
     uint32_t count;
 } berth_session_segments;
 
+// What steps bind of one input or output, where it may be moved to the caller's memory.
+typedef struct berth_session_movable {
+    BERTH_VEC(uint32_t) tensors;  // in its bytes, itself among them; their buffers can be moved
+    bool moved;
+} berth_session_movable;
+
 // A batch of the schedule, ready to submit.
 typedef struct berth_session_batch {
     berth_command *commands;
@@ -68,6 +74,8 @@ struct berth_session {
     uint64_t *in_place_bytes;  // per device
     berth_tensor *inputs;
     berth_tensor *outputs;
+    berth_session_movable *input_movables;  // of run_with.c
+    berth_session_movable *output_movables;
 
     berth_schedule schedule;
     berth_session_batch *batches;
@@ -100,6 +108,10 @@ BERTH_MUST_USE berth_status berth_executor__check_same(const char *what, const c
 BERTH_MUST_USE berth_status berth_executor__check_alignment(const berth_program_pool *pool,
                                                             const berth_device *device,
                                                             uint32_t memory);
+
+// run_with.c. Finds the inputs and outputs that steps can use in the caller's memory as well as in the
+// session's. After their buffers are made, before make_commands.
+BERTH_MUST_USE berth_status berth_executor__find_movable(berth_session *session);
 
 // shared.c. The program device at which the buffers of a physical device over shared pools are
 // kept.

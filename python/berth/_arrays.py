@@ -75,6 +75,15 @@ def as_array(value, port):
     return value if value.flags.c_contiguous else np.ascontiguousarray(value).reshape(value.shape)
 
 
+def empty(port):
+    """A new array for an output, aligned so that kernels can write it in place (berth_session_run_with)."""
+    alignment = 128
+    size_bytes = int(np.prod(port.shape, dtype=np.int64)) * port.dtype.itemsize
+    memory = np.empty(size_bytes + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    return memory[start:start + size_bytes].view(port.dtype).reshape(port.shape)
+
+
 def view_of(tensor, owner):
     """An array over memory of the C API. It keeps `owner` alive."""
     dtype, shape = _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank])

@@ -154,7 +154,7 @@ class Session:
         return _arrays.view_of(run.berth_session_input(self._handle.pointer, index).contents, self._handle)
 
     def output(self, index):
-        """The same of an output. The next run overwrites it."""
+        """The same of an output: pass it to `run` in `out` to have the result there. The next such run overwrites it."""
         return _arrays.view_of(run.berth_session_output(self._handle.pointer, index).contents, self._handle)
 
     def run(self, inputs=None, out=None, timeout=None):
@@ -167,7 +167,7 @@ class Session:
         inputs = [_arrays.as_array(value, port) for value, port in zip(inputs, program.inputs)] + list(
             inputs[len(program.inputs):])
         if out is None:
-            out = [np.empty(port.shape, port.dtype) for port in program.outputs]
+            out = [_arrays.empty(port) for port in program.outputs]
         self._check_out(out)
         run.berth_session_run_with(self._handle.pointer, self._tensors(inputs, program.inputs), len(inputs),
                                    self._tensors(out, program.outputs), len(out), timeout_ns)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/check.h"
+#include "tests/leaks.h"
 
 #define MODEL "examples/digits/digits.onnx"
 enum { image_bytes = 256, header_bytes = 128, drawn_digit = 2, class_count = 10 };
@@ -290,6 +291,121 @@ Test(api, wrong_buffers) {
     berth_program_release(program);
 }
 
+enum { sentinel = 0x5a };
+
+static bool holds_sentinels(const berth_tensor *tensor) {
+    const unsigned char *bytes = tensor->data;
+    for (size_t i = 0; i < berth_tensor_size_bytes(tensor); ++i)
+        if (bytes[i] != sentinel) return false;
+    return true;
+}
+
+// Runs on the caller's memory, which is `shift` bytes from an aligned address; true: in place, since
+// the session's own memory was left as it was.
+static bool runs_in_place(berth_session *session, size_t shift) {
+    enum { alignment = 128 };
+    const berth_tensor *own_input = berth_session_input(session, 0);
+    const berth_tensor *own_output = berth_session_output(session, 0);
+    char *memory = aligned_alloc(alignment, 1024);
+    float pixels[64], scores[class_count];
+    berth_tensor image = *own_input, result = *own_output;
+    image.data = memory + shift;
+    result.data = memory + 512 + shift;
+    read_image(pixels);
+    memcpy(image.data, pixels, sizeof(pixels));
+    memset(own_input->data, sentinel, berth_tensor_size_bytes(own_input));
+    memset(own_output->data, sentinel, berth_tensor_size_bytes(own_output));
+    assert_ok(berth_session_run_with(session, &image, 1, &result, 1, -1));
+    memcpy(scores, result.data, sizeof(scores));
+    cr_assert_eq(best_of(scores), drawn_digit);
+    cr_assert_eq(memcmp(image.data, pixels, sizeof(pixels)), 0);
+    free(memory);
+    bool input = holds_sentinels(own_input), output = holds_sentinels(own_output);
+    cr_assert_eq(input, output);
+    return input;
+}
+
+// Aligned memory is used where it is; other memory is copied. Afterwards the session's own serves.
+static void check_in_place(const char *target, const char *pin) {
+    berth_compiler *compiler = make_compiler();
+    berth_program *program = NULL;
+    berth_session *session = NULL;
+    assert_ok(berth_compiler_set(compiler, "target", target));
+    if (pin) assert_ok(berth_compiler_add_pin(compiler, pin));
+    assert_ok(berth_compiler_compile_file(compiler, MODEL, &program));
+    assert_ok(berth_session_create(program, NULL, &session));
+    cr_assert(runs_in_place(session, 0));
+    cr_assert_not(runs_in_place(session, sizeof(float)));
+    cr_assert_not(runs_in_place(session, 1));
+    cr_assert(runs_in_place(session, 128));
+    read_image(berth_session_input(session, 0)->data);
+    assert_ok(berth_session_run(session, -1));
+    cr_assert_eq(best_of(berth_session_output(session, 0)->data), drawn_digit);
+    berth_session_destroy(session);
+    berth_program_release(program);
+    berth_compiler_destroy(compiler);
+}
+
+Test(api, callers_memory) {
+    check_in_place("cpu", NULL);
+}
+
+Test(api, callers_memory_for_copies_to_a_device) {
+    leave_leaks();  // as in devices
+    berth_device_list *list = NULL;
+    bool has_opencl = false;
+    assert_ok(berth_device_list_create(&list));
+    for (uint32_t i = 0; i < berth_device_list_count(list); ++i)
+        has_opencl |= strcmp(berth_device_list_at(list, i)->device, "opencl:0") == 0;
+    berth_device_list_free(list);
+    if (has_opencl) check_in_place("cpu,opencl", "op:Conv=opencl:0");
+}
+
+// The result may be written over the input: both are then copied as before.
+Test(api, result_over_the_input) {
+    berth_program *program = compile_digits();
+    berth_session *session = NULL;
+    assert_ok(berth_session_create(program, NULL, &session));
+    float *memory = aligned_alloc(128, image_bytes);
+    berth_tensor image = *berth_session_input(session, 0);
+    berth_tensor result = *berth_session_output(session, 0);
+    image.data = result.data = memory;
+    read_image(memory);
+    assert_ok(berth_session_run_with(session, &image, 1, &result, 1, -1));
+    cr_assert_eq(best_of(memory), drawn_digit);
+    free(memory);
+    berth_session_destroy(session);
+    berth_program_release(program);
+}
+
+// After a run that was cancelled or took too long nothing touches the caller's memory any more.
+Test(api, failed_run_leaves_callers_memory) {
+    berth_program *program = compile_digits();
+    berth_session *session = NULL;
+    assert_ok(berth_session_create(program, NULL, &session));
+    for (int i = 0; i < 20; ++i) {
+        float *pixels = aligned_alloc(128, image_bytes), *scores = aligned_alloc(128, 128);
+        berth_tensor image = *berth_session_input(session, 0);
+        berth_tensor result = *berth_session_output(session, 0);
+        image.data = pixels;
+        result.data = scores;
+        read_image(pixels);
+        if (i % 2) berth_session_cancel(session);
+        berth_status status =
+            berth_session_run_with(session, &image, 1, &result, 1, i % 2 ? -1 : 0);
+        berth_code code = berth_status_code(status);
+        if (i % 2) cr_assert_eq(code, BERTH_CANCELLED);
+        cr_assert(code == BERTH_CANCELLED || code == BERTH_DEADLINE_EXCEEDED || !status, "%s",
+                  berth_status_message(status));
+        berth_status_free(status);
+        free(pixels);  // a sanitizer build sees who uses them now
+        free(scores);
+        cr_assert_eq(recognise(session), drawn_digit);
+    }
+    berth_session_destroy(session);
+    berth_program_release(program);
+}
+
 Test(api, session_settings) {
     berth_program *program = compile_digits();
     berth_session *session = NULL;
@@ -356,7 +472,10 @@ Test(api, sessions_on_threads) {
     }
 }
 
+// GCC 12's LeakSanitizer misreads thread-local variables where all drivers are open in one process
+// (tests/conformance/test_library.c).
 Test(api, devices) {
+    leave_leaks();
     berth_device_list *list = NULL;
     bool has_cpu = false;
     assert_ok(berth_device_list_create(&list));

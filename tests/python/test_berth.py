@@ -221,6 +221,7 @@ class Programs(unittest.TestCase):
         out = [np.zeros((1, 10), np.float32)]
         self.assertIs(session.run(out=out), out)
         self.assertEqual(out[0].argmax(), labels[0])
+        session.run(out=[session.output(0)])
         np.testing.assert_array_equal(session.output(0), out[0])
         self.assertTrue(all(step.duration >= 0 and step.device == "cpu:0" for step in session.steps))
         self.assertIn("conv1", " ".join(step.name for step in session.steps))
@@ -234,11 +235,19 @@ class Programs(unittest.TestCase):
         with Fails(self, "INVALID_ARGUMENT", "1 input"):
             session.run([images[:1], images[:1]])
 
+    def test_results_are_written_in_place(self):
+        images, labels = digits()
+        session = berth.load(DIGITS, dims={"batch": 1}).program().session()
+        session.output(0)[...] = -1
+        (scores,) = session.run([images[:1]])
+        self.assertEqual(scores.argmax(), labels[0])
+        self.assertTrue((session.output(0) == -1).all())  # the session's own memory was not needed
+
     def test_memory_views_keep_their_session(self):
         images, labels = digits()
         session = berth.load(DIGITS, dims={"batch": 1}).program().session()
         view, handle = session.output(0), weakref.ref(session._handle)
-        session.run([images[:1]])
+        session.run([images[:1]], out=[view])
         del session
         gc.collect()
         self.assertIsNotNone(handle())
