@@ -1,20 +1,13 @@
-// Allocators, passed by value. Run-side objects allocate through the allocator given to their
+// Allocators (<berth/allocator.h>), passed by value. Run-side objects allocate through the allocator given to their
 // create function; the compile side uses arenas (arena.h) on top of one.
 #ifndef BERTH_BASE_ALLOC_H_
 #define BERTH_BASE_ALLOC_H_
 
+#include <berth/allocator.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/atomics.h"
-
-// resize(state, NULL, 0, n) allocates, resize(state, p, old, 0) frees, anything else grows or
-// shrinks. Alignment is that of max_align_t. Returns NULL when it cannot (never for a free's caller
-// to look at).
-typedef struct berth_allocator {
-    void *(*resize)(void *state, void *pointer, size_t old_size_bytes, size_t new_size_bytes);
-    void *state;
-} berth_allocator;
 
 // malloc, realloc, free. Thread-safe.
 berth_allocator berth_allocator_system(void);

@@ -37,7 +37,8 @@ berth_status berth_session_create(berth_program *program, const berth_session_se
                                            .thread_count = wanted.thread_count,
                                            .profile = wanted.profile != 0,
                                            .cache_folder = wanted.cache_folder};
-    BERTH_TRY(berth_session_open(berth_allocator_system(), program, &options, out_session));
+    berth_allocator allocator = wanted.allocator ? *wanted.allocator : berth_allocator_system();
+    BERTH_TRY(berth_session_open(allocator, program, &options, out_session));
     berth_program_retain(program);
     return BERTH_OK;
 }

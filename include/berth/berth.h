@@ -3,6 +3,7 @@
 //   version.h   which version this is
 //   status.h    what every fallible call returns; NULL = success
 //   tensor.h    element type, shape, data
+//   allocator.h the caller's allocator
 //   device.h    the devices of this machine
 //   program.h   a compiled model: from a file, from memory, or from the compiler
 //   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
@@ -15,6 +16,7 @@
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
+#include <berth/allocator.h>
 #include <berth/compile.h>
 #include <berth/device.h>
 #include <berth/model.h>

@@ -11,6 +11,7 @@
 #ifndef BERTH_SESSION_H_
 #define BERTH_SESSION_H_
 
+#include <berth/allocator.h>
 #include <berth/program.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
@@ -37,6 +38,9 @@ typedef struct berth_session_settings {
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     const berth_device_choice *devices;
     uint32_t device_count;
+    // Of all that the session and its devices allocate themselves in host memory, workspaces included;
+    // NULL = malloc. Copied; its state outlives the session. Statuses and libraries of vendors use malloc.
+    const berth_allocator *allocator;
 } berth_session_settings;
 
 // Opens a program; `settings` NULL = defaults.

@@ -3,6 +3,8 @@
 #include <berth/berth.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,6 +444,60 @@ Test(api, session_settings) {
                  "step");
     assert_fails(berth_session_get_step(session, 0, &step, sizeof(step) + 1),
                  BERTH_INVALID_ARGUMENT, "");
+    berth_session_destroy(session);
+    berth_program_release(program);
+}
+
+typedef struct counts {
+    atomic_int_fast64_t live_bytes, calls, fail_at;
+} counts;
+
+static void *counted_resize(void *state, void *pointer, size_t old_bytes, size_t new_bytes) {
+    counts *counted = state;
+    if (new_bytes > old_bytes && atomic_fetch_add(&counted->calls, 1) + 1 == counted->fail_at)
+        return NULL;
+    void *result = NULL;
+    if (new_bytes)
+        result = realloc(pointer, new_bytes);
+    else
+        free(pointer);
+    if (result || !new_bytes)
+        atomic_fetch_add(&counted->live_bytes, (int64_t)new_bytes - (int64_t)old_bytes);
+    return result;
+}
+
+// The caller's allocator serves a session from its beginning to its end, and runs need none of it.
+Test(api, callers_allocator) {
+    berth_program *program = compile_digits();
+    berth_session *session = NULL;
+    counts counted = {0};
+    const berth_allocator allocator = {counted_resize, &counted};
+    berth_session_settings settings = {.size_bytes = sizeof(settings), .allocator = &allocator};
+    assert_ok(berth_session_create(program, &settings, &session));
+    cr_assert_geq(counted.live_bytes, berth_tensor_size_bytes(berth_session_input(session, 0)));
+    cr_assert_eq(recognise(session), drawn_digit);
+    int64_t calls = counted.calls;
+    cr_assert_gt(calls, 0);
+    cr_assert_eq(recognise(session), drawn_digit);
+    cr_assert_eq(counted.calls, calls);
+    berth_session_destroy(session);
+    cr_assert_eq(counted.live_bytes, 0);
+    for (int64_t fail_at = 1; fail_at <= calls; fail_at += 5) {
+        counted.calls = 0;
+        counted.fail_at = fail_at;
+        berth_status status = berth_session_create(program, &settings, &session);
+        if (status)
+            cr_assert_null(session);
+        else
+            berth_session_destroy(session);
+        berth_status_free(status);
+        cr_assert_eq(counted.live_bytes, 0, "call %lld fails", (long long)fail_at);
+    }
+    // Settings of an older version, without the allocator.
+    settings.size_bytes = offsetof(berth_session_settings, allocator);
+    counted.calls = counted.fail_at = 0;
+    assert_ok(berth_session_create(program, &settings, &session));
+    cr_assert_eq(counted.calls, 0);
     berth_session_destroy(session);
     berth_program_release(program);
 }
