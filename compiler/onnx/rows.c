@@ -7,10 +7,8 @@
 // Every version of an operator from its oldest form to that of opset ONNX_MAX_OPSET is read; what
 // changed between them is in the builders. tests/onnx/check_opsets.py compares this table with
 // ONNX's own definitions: run it, and read what it lists, before raising ONNX_MAX_OPSET. From opset
-// 23 to 28 most new versions only add element types. Others: cast's round_mode is for float8e8m0,
-// which is not supported; dequantize_linear's output_dtype and quantize_linear's precision; mod of
-// floats; range of f16 and bf16 (computed in more precision, as its stash_type wants);
-// space_to_depth's mode.
+// 23 to 28 most new versions only add element types. Others: mod of floats; range of f16 and bf16
+// (computed in more precision, as its stash_type wants); space_to_depth's mode.
 #include <pthread.h>
 #include <string.h>
 
@@ -257,5 +255,5 @@ const onnx_row *onnx_row_find(const onnx_node *node) {
         else
             low = middle + 1;
     }
-    return NULL;
+    return onnx_domain_row_find(node);
 }

@@ -1,9 +1,14 @@
-// Operators of other domains than ONNX's main one, as in rows.c: by domain, in any order.
+// Operators of other domains than ONNX's main one, as in rows.c: by domain, in any order. The domain ""
+// is for operators that ONNX Runtime's tools put there and ONNX does not know.
 #include <string.h>
 
 #include "compiler/onnx/ops.h"
 
 // clang-format off
+static const onnx_row main_domain[] = {
+    {"SimplifiedLayerNormalization", 1, onnx_build_ms_simplified_norm, "-axis:i -epsilon:f -stash_type:i"},
+};
+
 static const onnx_row preview[] = {
     {"FlexAttention", 1, onnx_build_flex_attention, "-prob_mod:g -scale:f -score_mod:g -softmax_precision:i"},
 };
@@ -67,6 +72,7 @@ static const struct {
     const onnx_row *rows;
     size_t count;
 } domains[] = {
+    {"", TABLE(main_domain)},
     {"ai.onnx.preview", TABLE(preview)},
     {"ai.onnx.preview.training", TABLE(preview_training)},
     {"ai.onnx.ml", TABLE(ml)},

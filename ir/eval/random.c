@@ -72,8 +72,8 @@ berth_status berth_eval__random(berth_eval_context *ctx) {
     double low = berth_eval__float(ctx, "low", 0), high = berth_eval__float(ctx, "high", 1);
     double mean = berth_eval__float(ctx, "mean", 0), scale = berth_eval__float(ctx, "scale", 1);
     BERTH_TRY(berth_eval__vector(&ctx->inputs[0], "shape", dims, &rank));
-    BERTH_TRY(berth_eval__output(ctx, 0, berth_eval__dtype(ctx, "dtype", BERTH_DTYPE_F32), rank,
-                                 dims));
+    BERTH_TRY(
+        berth_eval__output(ctx, 0, berth_eval__dtype(ctx, "dtype", BERTH_DTYPE_F32), rank, dims));
     seed_twister(&t, (uint32_t)berth_eval__int(ctx, "seed", 0));
     int64_t count = berth_tensor_element_count(&ctx->outputs[0]);
     for (int64_t i = 0; i < count; ++i)

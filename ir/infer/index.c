@@ -409,8 +409,8 @@ static berth_status of_shape(berth_infer *x, berth_dtype dtype) {
 
 berth_status berth_infer__constant_of_shape(berth_infer *x) {
     const berth_attr *value = berth_attrs_find(x->module, &x->op->attrs, "value");
-    return of_shape(
-        x, value && value->kind == BERTH_ATTR_TENSOR ? value->tensor->dtype : BERTH_DTYPE_F32);
+    return of_shape(x, value && value->kind == BERTH_ATTR_TENSOR ? value->tensor->dtype
+                                                                 : BERTH_DTYPE_F32);
 }
 
 berth_status berth_infer__random(berth_infer *x) {

@@ -76,6 +76,7 @@ def normalisations():
     x, skip, scale, shift, bias = floats(2, 3, 8), floats(2, 3, 8), floats(8), floats(8), floats(8)
     case("skip_layer_norm", "SkipLayerNormalization", [x, skip, scale, shift, bias], [0, 3], epsilon=1e-5)
     case("skip_layer_norm_plain", "SkipLayerNormalization", [x, skip, scale], 1)
+    case("simplified_norm", "SimplifiedLayerNormalization", [x, scale], 1, domain="", epsilon=1e-5)
     case("skip_simplified_norm", "SkipSimplifiedLayerNormalization", [x, skip, scale, bias], [0, 3], epsilon=1e-5)
     ids, segments = numbers(0, 9, (2, 3), np.int32), numbers(0, 2, (2, 3), np.int32)
     mask = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
@@ -95,6 +96,7 @@ def quantised():
     case("qlinear_average_pool", "QLinearAveragePool", [image, s(0.1), z(120), s(0.07), z(128)], 1, kernel_shape=[2, 2])
     case("qlinear_leaky_relu", "QLinearLeakyRelu", [a, s(0.1), z(120), s(0.08), z(20)], 1, alpha=0.2)
     case("qlinear_sigmoid", "QLinearSigmoid", [a, s(0.05), z(120), s(1 / 256), z(0)], 1)
+    case("qlinear_softmax", "QLinearSoftmax", [a, s(0.02), z(120), s(1 / 256), z(0)], 1, axis=-1, opset=13)
     x, weights = floats(3, 8), numbers(-127, 128, (8, 5), np.int8)
     case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
          [x, weights, np.abs(floats(5)) + 0.1, np.zeros(5, np.int8), floats(5)], 1)

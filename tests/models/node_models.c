@@ -21,7 +21,14 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-enum { most_models = 4096, most_targets = 4, most_text = 400, most_lists = 4, most_code = 32 };
+enum {
+    most_models = 4096,
+    most_targets = 4,
+    most_text = 400,
+    most_lists = 4,
+    most_code = 32,
+    most_rest = 1 << 20
+};
 
 typedef struct outcome {
     int state;             // 0 = passes, 1 = fails, 2 = refused with a clear error
@@ -312,11 +319,27 @@ static int by_operator(const void *a, const void *b) {
     return order ? order : by_name(a, b);
 }
 
+// What the file at `path` has from the first "## " on, which is written by hand; NULL when nothing.
+static char *read_rest(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, most_rest + 1);
+    size_t size = file && text ? fread(text, 1, most_rest, file) : 0;
+    char *start = size ? strstr(text, "\n## ") : NULL;
+    char *rest = start ? strdup(start) : NULL;
+    if (file) fclose(file);
+    free(text);
+    return rest;
+}
+
 // One row per operator: how many models pass on each target, and the first reason for one that does
-// not.
+// not. Sections after the table stay.
 static void write_table(const run *r) {
+    char *rest = read_rest(r->write_table);
     FILE *file = fopen(r->write_table, "w");
-    if (!file) return;
+    if (!file) {
+        free(rest);
+        return;
+    }
     fputs("# Operators\n\nWhat the ONNX conformance models of Debian's libonnx-testdata do here. "
           "Made by\n"
           "`build/release/tests/node_models --write-table docs/operators.md`.\n\n| operator | "
@@ -348,6 +371,8 @@ static void write_table(const run *r) {
         for (int t = 0; t < r->target_count; ++t) fprintf(file, " %d |", pass[t]);
         fprintf(file, " %.160s |\n", reason);
     }
+    if (rest) fputs(rest, file);
+    free(rest);
     free(done);
     fclose(file);
 }
