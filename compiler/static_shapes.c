@@ -97,11 +97,9 @@ static berth_status unknown_result(const berth_module *module, const berth_op *o
                                    berth_type_id type) {
     berth_strbuf text = berth_strbuf_make(module->arena);
     const char *where = berth_loc_describe(module, op->loc, module->arena);
-    if (berth_type_get(module, type)->kind == BERTH_TYPE_UNKNOWN &&
-        berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE))
+    if (berth_op_is_of_sequences(op->kind))
         return berth_status_make(BERTH_UNSUPPORTED,
-                                 "%s makes a sequence or an optional value, which executor vm "
-                                 "handles",
+                                 "%s is of sequences or optional values, which executor vm handles",
                                  where);
     berth_type_print(module, type, &text);
     return berth_status_make(BERTH_UNSUPPORTED,
@@ -138,7 +136,8 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         for (uint32_t j = 0; j < op->output_count; ++j) {
             berth_type_id type = graph->values.data[op->outputs[j]].type;
-            if (!has_known_shape(module, type)) return unknown_result(module, op, j, type);
+            if (!has_known_shape(module, type) || berth_op_is_of_sequences(op->kind))
+                return unknown_result(module, op, j, type);
         }
     }
     return BERTH_OK;

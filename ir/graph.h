@@ -52,6 +52,11 @@ static inline bool berth_op_has(berth_op_kind kind, uint32_t traits) {
     return (berth_op_facts_get(kind)->traits & traits) != 0;
 }
 
+// Operations on sequences and optional values, which only the virtual machine runs.
+static inline bool berth_op_is_of_sequences(berth_op_kind kind) {
+    return kind >= BERTH_OP_SEQUENCE_CONSTRUCT && kind <= BERTH_OP_OPTIONAL_GET_ELEMENT;
+}
+
 typedef struct berth_op {
     berth_op_kind kind;
     uint32_t input_count;

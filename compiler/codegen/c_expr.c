@@ -435,6 +435,13 @@ static const char *select_value(berth_c_printer *p, berth_expr_node node) {
     const char *condition = berth_c_condition(p, node.a);
     if (strcmp(condition, "1") == 0) return berth_c_value(p, node.b);
     if (strcmp(condition, "0") == 0) return berth_c_value(p, node.c);
+    if (berth_c_computes_both(p, &node)) {
+        const char *first = berth_c_value(p, node.b);
+        first = temporary(p, (berth_dtype)node.dtype, 1, first);
+        const char *second = berth_c_value(p, node.c);
+        second = temporary(p, (berth_dtype)node.dtype, 1, second);
+        return berth_arena_printf(p->arena, "(%s ? %s : %s)", condition, first, second);
+    }
     bool has_load = false;
     bool has_shared = false;
     look_inside(p, node.b, &has_load, &has_shared);

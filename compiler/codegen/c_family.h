@@ -113,6 +113,8 @@ const char *berth_c_index(berth_c_printer *p, berth_expr id);
 const char *berth_c_linear(berth_c_printer *p, berth_linear form);
 const char *berth_c_condition(berth_c_printer *p, berth_expr id);
 // a < b and the like of indices, which ranges may decide.
+// c_select.c: whether both sides of a selection are computed before its condition is looked at.
+bool berth_c_computes_both(const berth_c_printer *p, const berth_expr_node *select);
 bool berth_c_is_index_comparison(const berth_c_printer *p, const berth_expr_node *node);
 
 // c_expr.c: texts of expressions; may print temporaries before the current statement.

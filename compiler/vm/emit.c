@@ -293,7 +293,7 @@ bool berth_vm_is_needed(const berth_module *module, berth_func_id main) {
             return true;
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
-        if (op->region_count) return true;
+        if (op->region_count || berth_op_is_of_sequences(op->kind)) return true;
         for (uint32_t k = 0; k < op->output_count; ++k) {
             const berth_type *type =
                 berth_type_get(module, graph->values.data[op->outputs[k]].type);

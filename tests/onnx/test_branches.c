@@ -130,7 +130,7 @@ static const struct {
 } cases[] = {
     {unknown_operator, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported (unknown"},
     {other_domain, "\"theirs\" (Relu) in m.onnx: the operator cannot be imported (not ONNX's own"},
-    {sequence, "\"pair\" (SequenceConstruct) in m.onnx makes a sequence or an optional value"},
+    {sequence, "\"pair\" (SequenceConstruct) in m.onnx is of sequences or optional values"},
     {strings, "\"to_text\" (Cast) in m.onnx: attribute to is element type 8 of ONNX (string)"},
     {nested, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported"},
 };

@@ -1,0 +1,82 @@
+// A mask chooses between what was computed and a constant, fused behind a product: kernels as the
+// system's compiler makes them for this machine's widest vectors (compiler/codegen/c_select.c).
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "compiler/compile.h"
+#include "executor/session.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "tests/check.h"
+
+enum { most_text = 1024 };
+
+static void write_model(char *text, const char *mask, int rows, int columns) {
+    snprintf(text, most_text,
+             "module \"m\"\n"
+             "graph @main(%%a: f32[2,3,%d,5], %%b: f32[2,3,5,%d], %%c: f32[3,%d,%d], %%m: "
+             "bool[%s%d,%d]) {\n"
+             "  %%p = matmul(%%a, %%b)\n  %%s = add(%%p, %%c)\n"
+             "  %%low = constant() {value = f32[] (-3)}\n  %%y = where(%%m, %%s, %%low)\n"
+             "  %%d = add(%%c, %%c)\n  %%z = where(%%m, %%d, %%low)\n"
+             "  return %%y, %%z\n}\n",
+             rows, columns, rows, columns, mask, rows, columns);
+}
+
+static void fill(berth_tensor *tensor, uint64_t seed) {
+    berth_tensor_fill_random(tensor, seed);
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count && tensor->dtype == BERTH_DTYPE_BOOL; ++i)
+        berth_tensor_set_i64(tensor, i, (i * 7 + i / 5) % 5 > 2);
+}
+
+static void compare(const berth_session *session, const berth_tensor *wanted, const char *text) {
+    for (uint32_t o = 0; o < 2; ++o) {
+        const berth_tensor *got = berth_session_output(session, o);
+        int64_t count = berth_tensor_element_count(&wanted[o]);
+        for (int64_t i = 0; i < count; ++i)
+            cr_assert_float_eq(berth_tensor_get_f64(got, i), berth_tensor_get_f64(&wanted[o], i),
+                               1e-4, "result %u, element %d of\n%s", o, (int)i, text);
+    }
+}
+
+static void run(const char *text) {
+    berth_arena *arena = NULL;
+    berth_module *module = NULL, *reference = NULL;
+    berth_multi_target *target = NULL;
+    berth_session *session = NULL;
+    berth_machine_facts facts;
+    berth_compile_result result;
+    berth_tensor inputs[4], wanted[2];
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_module_parse(arena, text, strlen(text), "text", &module));
+    assert_ok(berth_module_parse(arena, text, strlen(text), "text", &reference));
+    assert_ok(berth_machine_facts_host(arena, &facts));
+    assert_ok(
+        berth_target_parse(arena, "cpu", &(berth_target_options){.machine = &facts}, &target));
+    berth_compile_options options = {.target = target, .cache_folder = getenv("BERTH_CACHE_DIR")};
+    assert_ok(berth_compile(module, &options, &result));
+    assert_ok(berth_session_open(berth_allocator_system(), result.program, NULL, &session));
+    for (uint32_t i = 0; i < 4; ++i) {
+        inputs[i] = *berth_session_input(session, i);
+        fill(&inputs[i], i + 1);
+    }
+    assert_ok(berth_eval_function(reference, berth_module_find_function(reference, "main"), inputs,
+                                  4, wanted, 2, arena));
+    assert_ok(berth_session_run(session, -1));
+    compare(session, wanted, text);
+    berth_session_close(session);
+    berth_arena_destroy(arena);
+}
+
+Test(select, masks_of_bytes_over_floats) {
+    static const int shapes[][2] = {{4, 8}, {4, 16}, {2, 8}, {3, 17}, {8, 4}};
+    static const char *const masks[] = {"", "2,1,"};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i)
+        for (size_t m = 0; m < 2; ++m) {
+            char text[most_text];
+            write_model(text, masks[m], shapes[i][0], shapes[i][1]);
+            run(text);
+        }
+}
