@@ -102,3 +102,44 @@ berth_status berth_vm_value_copy_sequence(const berth_vm_value *sequence,
     }
     return status;
 }
+
+// ---- borrowed data ------------------------------------------------------------------------------
+
+static bool borrows(const berth_vm_value *value) {
+    const char *data = value->tensor.data;
+    const char *begin = (const char *)value;
+    if (value->kind == BERTH_VM_VALUE_TENSOR)
+        return data && (data < begin || data >= begin + value->size_bytes);
+    for (uint32_t i = 0; i < value->item_count; ++i)
+        if (borrows(value->items[i])) return true;
+    return false;
+}
+
+static berth_status copy_items(const berth_vm_value *from, berth_vm_value *to) {
+    for (uint32_t i = 0; i < from->item_count; ++i) {
+        berth_vm_value *item = berth_vm_value_retain(from->items[i]);
+        berth_status status = berth_vm_value_own(&item);
+        if (!status) status = berth_vm_value_insert(to, i, item);
+        berth_vm_value_release(item);
+        BERTH_TRY(status);
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_own(berth_vm_value **value) {
+    berth_vm_value *held = *value, *own = NULL;
+    if (!borrows(held)) return BERTH_OK;
+    if (held->kind == BERTH_VM_VALUE_TENSOR) {
+        BERTH_TRY(berth_vm_value_copy(held->allocator, &held->tensor, &own));
+    } else {
+        BERTH_TRY(berth_vm_value_sequence(held->allocator, &own));
+        berth_status status = copy_items(held, own);
+        if (status) {
+            berth_vm_value_release(own);
+            return status;
+        }
+    }
+    berth_vm_value_release(held);
+    *value = own;
+    return BERTH_OK;
+}

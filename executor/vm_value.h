@@ -44,6 +44,10 @@ BERTH_MUST_USE berth_status berth_vm_value_sequence(berth_allocator allocator,
 BERTH_MUST_USE berth_status berth_vm_value_nothing(berth_allocator allocator,
                                                    berth_vm_value **out_value);
 
+// Replaces a value that borrows data, or a sequence that holds such values, by one with copies. The
+// reference at *value stays the caller's. Errors: OUT_OF_MEMORY (*value is as it was).
+BERTH_MUST_USE berth_status berth_vm_value_own(berth_vm_value **value);
+
 berth_vm_value *berth_vm_value_retain(berth_vm_value *value);
 void berth_vm_value_release(berth_vm_value *value);  // NULL is fine
 

@@ -317,7 +317,10 @@ static berth_status run_host(void *user, uint32_t operation, berth_vm_value *con
 
 typedef struct open_job {
     berth_vm_session *session;
-    const char *path;
+    const char *path;  // or, when it is NULL:
+    const void *data;
+    size_t size_bytes;
+    const char *folder;
     const berth_model_options *options;
 } open_job;
 
@@ -335,7 +338,12 @@ static berth_status load(void *user) {
     import.inputs = NULL;
     import.input_count = 0;
     import.default_batch = 0;
-    BERTH_TRY(berth_module_load(s->arena, job->path, &import, s->target, &s->module));
+    if (job->path)
+        BERTH_TRY(berth_module_load(s->arena, job->path, &import, s->target, &s->module));
+    else
+        BERTH_TRY(berth_onnx_import_memory(s->arena, job->data, job->size_bytes,
+                                           "the model in memory", job->folder, &import,
+                                           &s->module));
     s->compile = job->options->compile;
     s->compile.target = s->target;
     s->compile.known_inputs = NULL;
@@ -344,8 +352,8 @@ static berth_status load(void *user) {
     return berth_vm_emit(s->module, job->options->compile.log, &s->code);
 }
 
-berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
-                                   uint32_t thread_count, berth_vm_session **out_session) {
+static berth_status open_session_of(open_job *job, uint32_t thread_count,
+                                    berth_vm_session **out_session) {
     berth_allocator allocator = berth_allocator_system();
     *out_session = NULL;
     berth_vm_session *session = berth_calloc(allocator, 1, sizeof(*session));
@@ -353,8 +361,8 @@ berth_status berth_vm_session_open(const char *path, const berth_model_options *
     atomic_init(&session->cancelled, 0);
     session->thread_count = thread_count;
     berth_status status = berth_arena_create(allocator, &session->arena);
-    open_job job = {.session = session, .path = path, .options = options};
-    if (!status) status = load(&job);
+    job->session = session;
+    if (!status) status = load(job);
     if (status) {
         berth_vm_session_close(session);
         return status;
@@ -362,6 +370,19 @@ berth_status berth_vm_session_open(const char *path, const berth_model_options *
     session->report.segment_count = session->code.program->segment_count;
     *out_session = session;
     return BERTH_OK;
+}
+
+berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
+                                   uint32_t thread_count, berth_vm_session **out_session) {
+    open_job job = {.path = path, .options = options};
+    return open_session_of(&job, thread_count, out_session);
+}
+
+berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, const char *folder,
+                                          const berth_model_options *options, uint32_t thread_count,
+                                          berth_vm_session **out_session) {
+    open_job job = {.data = data, .size_bytes = size_bytes, .folder = folder, .options = options};
+    return open_session_of(&job, thread_count, out_session);
 }
 
 void berth_vm_session_close(berth_vm_session *session) {

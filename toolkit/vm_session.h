@@ -33,6 +33,13 @@ BERTH_MUST_USE berth_status berth_vm_session_open(const char *path,
                                                   const berth_model_options *options,
                                                   uint32_t thread_count,
                                                   berth_vm_session **out_session);
+// The same for an ONNX model in memory that outlives the session; `folder` is where its external data
+// is (NULL = none).
+BERTH_MUST_USE berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes,
+                                                         const char *folder,
+                                                         const berth_model_options *options,
+                                                         uint32_t thread_count,
+                                                         berth_vm_session **out_session);
 void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/compile/compiler.h"
 #include "api/run/program.h"
 #include "base/str.h"
 #include "toolkit/model.h"
@@ -275,6 +276,15 @@ static berth_status make_source(void *user) {
     job->source->size_bytes = job->size_bytes;
     job->source->data = berth_arena_alloc_unset(job->arena, job->size_bytes + 1, alignment_bytes);
     memcpy(job->source->data, job->data, job->size_bytes);
+    return BERTH_OK;
+}
+
+berth_status berth_api__compiler_options(berth_compiler *compiler,
+                                         berth_model_options *out_options) {
+    BERTH_TRY(berth_arena_try(compiler->arena, end_pins, compiler));
+    if (atomic_exchange(&compiler->cancelled, false))
+        return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
+    *out_options = model_options(compiler);
     return BERTH_OK;
 }
 

@@ -9,6 +9,7 @@
 //   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
 //   model.h     what a model takes and gives    (libberth-compiler)
 //   compile.h   a model and a target -> program (libberth-compiler)
+//   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
 //
 // Programs that only run need libberth; what model.h and compile.h declare is in libberth-compiler.
 // Functions and types of these headers keep their names and meaning; internal headers, which lie
@@ -19,6 +20,7 @@
 #include <berth/allocator.h>
 #include <berth/compile.h>
 #include <berth/device.h>
+#include <berth/dynamic.h>
 #include <berth/model.h>
 #include <berth/program.h>
 #include <berth/session.h>

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _arrays
 from ._native import BerthError
-from ._program import Compiler, ModelInfo, Program, Session
+from ._program import Compiler, Dynamic, ModelInfo, Program, Session
 
 _MAGIC = b"BERTHPRG"  # how program files begin
 _SMALL_INPUT = 64  # elements of an integer input whose value may have to be compiled in
@@ -31,12 +31,16 @@ class Model:
         both = model.run({"image": images})     # outputs by name
 
     A model with open dimensions is compiled when it first sees a combination of shapes; the last `max_shapes` are kept.
+    One with control flow, or with shapes that depend on data, runs by parts (docs/vm.md), on one thread at a time; outputs
+    that are sequences are lists then.
     Any number of threads may call it: each call uses a session of its own, with memory of its own.
     """
 
     def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=8, threads=0, profile=False,
                  devices=None, folder=None, progress=None, message=None, **options):
         self._lock = threading.Lock()
+        self._dynamic = None  # once the model has turned out to need it
+        self._dynamic_lock = threading.Lock()
         self.last_session = None  # of the latest call: its steps, with profile=True
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
         self._max_shapes = max(1, max_shapes)
@@ -54,7 +58,11 @@ class Model:
         self.inputs = [_with_dims(p, dims or {}) for p in info.inputs if p.name not in (constants or {})]
         self.outputs = [_with_dims(p, dims or {}) for p in info.outputs]
         if all(port.is_static for port in self.inputs):
-            variant = self._compile({port.name: port.shape for port in self.inputs}, {})
+            try:
+                variant = self._compile({port.name: port.shape for port in self.inputs}, {})
+            except BerthError as error:
+                self._dynamic_after(error)
+                return
             self._variants[self._key([port.shape for port in self.inputs])] = variant
             self.outputs = variant.program.outputs
 
@@ -78,8 +86,8 @@ class Model:
 
     # ---- programs by shapes ----
 
-    def _compile(self, shapes, values):
-        target, dims, constants, pins, progress, message, options = self._compile_options
+    def _compiler(self):
+        target, dims, _, pins, progress, message, options = self._compile_options
         compiler = Compiler(target=target, **options)
         if progress:
             compiler.on_progress(progress)
@@ -89,6 +97,11 @@ class Model:
             compiler.add_pin(pin)
         for name, extent in dims.items():
             compiler.set_dim(name, extent)
+        return compiler
+
+    def _compile(self, shapes, values):
+        constants = self._compile_options[2]
+        compiler = self._compiler()
         for port in self._all_inputs:
             if port.name in constants or port.name in values:
                 compiler.set_constant(port, constants.get(port.name, values.get(port.name)))
@@ -132,15 +145,39 @@ class Model:
                 raise error from None
         return self._key([array.shape for array in arrays], values), variant
 
+    def _load_dynamic(self):
+        """For control flow and for shapes that depend on data: one for all shapes."""
+        dynamic = self._compiler().load_dynamic(self._source, self._folder, self._settings["threads"])
+        if dynamic.inputs != [port.name for port in self.inputs]:
+            raise BerthError("UNSUPPORTED", "inputs that are compiled in, of a model with control flow")
+        return dynamic
+
+    def _dynamic_after(self, error):
+        """Where no program can be made of the model, what runs it all the same; or the error."""
+        if error.code != "UNSUPPORTED":
+            raise error
+        with self._lock:
+            if self._dynamic is None:
+                try:
+                    self._dynamic = self._load_dynamic()
+                except BerthError:
+                    raise error from None
+        return self._dynamic
+
     def _variant_for(self, arrays):
         if self._program:
             with self._lock:
                 return self._variants.setdefault(None, _Variant(self._program, frozenset()))
+        if self._dynamic is not None:
+            return self._dynamic
         with self._lock:
             variant = self._find(arrays)
         if variant:
             return variant
-        key, variant = self._make(arrays)  # without the lock: other shapes go on meanwhile
+        try:
+            key, variant = self._make(arrays)  # without the lock: other shapes go on meanwhile
+        except BerthError as error:
+            return self._dynamic_after(error)
         with self._lock:
             variant = self._variants.setdefault(key, variant)
             self._variants.move_to_end(key)
@@ -168,6 +205,9 @@ class Model:
 
     def _run(self, arrays, timeout=None):
         variant = self._variant_for(arrays)
+        if isinstance(variant, Dynamic):
+            with self._dynamic_lock:
+                return variant.run(arrays, self.inputs)
         with self._lock:
             session = variant.free.pop() if variant.free else None
         session = session or Session(variant.program, **self._settings)
@@ -199,7 +239,10 @@ class Model:
             raise BerthError("INVALID_ARGUMENT", "give a shape of numbers for each of the inputs: " +
                              ", ".join(f"{port.name} {port.shape}" for port in self.inputs))
         arrays = [np.zeros(shape, port.dtype) for shape, port in zip(shapes, self.inputs)]
-        return self._variant_for(arrays).program
+        variant = self._variant_for(arrays)
+        if isinstance(variant, Dynamic):
+            raise BerthError("UNSUPPORTED", "the model has control flow, or shapes that depend on data: it has no program")
+        return variant.program
 
     def __repr__(self):
         inputs = ", ".join(f"{p.name}: {p.type}{list(p.shape) if p.shape is not None else ''}" for p in self.inputs)

@@ -120,6 +120,19 @@ COMPILER = {
     "berth_compiler_compile_file": (STATUS, [_P, c_char_p, _OUT]),
     "berth_compiler_compile_memory": (STATUS, [_P, c_char_p, c_size_t, c_char_p, _OUT]),
     "berth_compiler_cancel": (None, [_P]),
+    "berth_compiler_load_dynamic_file": (STATUS, [_P, c_char_p, c_uint32, _OUT]),
+    "berth_compiler_load_dynamic_memory": (STATUS, [_P, c_char_p, c_size_t, c_char_p, c_uint32, _OUT]),
+    "berth_dynamic_destroy": (None, [_P]),
+    "berth_dynamic_input_count": (c_uint32, [_P]),
+    "berth_dynamic_output_count": (c_uint32, [_P]),
+    "berth_dynamic_input_name": (c_char_p, [_P, c_uint32]),
+    "berth_dynamic_output_name": (c_char_p, [_P, c_uint32]),
+    "berth_dynamic_run": (STATUS, [_P, POINTER(Tensor), c_uint32, _OUT]),
+    "berth_dynamic_cancel": (None, [_P]),
+    "berth_results_free": (None, [_P]),
+    "berth_results_item_count": (c_uint32, [_P, c_uint32]),
+    "berth_results_is_sequence": (c_int, [_P, c_uint32]),
+    "berth_results_item": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
 }
 
 

@@ -224,6 +224,39 @@ class ModelInfo:
                         for i in range(library.berth_model_info_output_count(pointer))]
 
 
+class Dynamic:
+    """A model whose parts are compiled when they first see new shapes (include/berth/dynamic.h). One thread at a time."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        library, pointer = _native.compiler(), handle.pointer
+        self.inputs = [text(library.berth_dynamic_input_name(pointer, i))
+                       for i in range(library.berth_dynamic_input_count(pointer))]
+        self.outputs = [text(library.berth_dynamic_output_name(pointer, i))
+                        for i in range(library.berth_dynamic_output_count(pointer))]
+
+    def run(self, arrays, ports):
+        """One result per output: an array, a list of arrays for a sequence, None for an empty optional value."""
+        library = _native.compiler()
+        tensors = (_native.Tensor * max(1, len(arrays)))(
+            *[_arrays.tensor_of(array, _arrays.dtype_number(port)) for array, port in zip(arrays, ports)])
+        results = Handle(lambda out: library.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
+                         library.berth_results_free)
+        values = []
+        for index in range(len(self.outputs)):
+            items = [_arrays.view_of(library.berth_results_item(results.pointer, index, k).contents, results)
+                     for k in range(library.berth_results_item_count(results.pointer, index))]
+            if library.berth_results_is_sequence(results.pointer, index):
+                values.append(items)
+            else:
+                values.append(items[0] if items else None)
+        return values
+
+    def cancel(self):
+        """Makes a run on another thread end with BerthError CANCELLED."""
+        _native.compiler().berth_dynamic_cancel(self._handle.pointer)
+
+
 class Compiler:
     """Options, and a model to compile with them. Options are those of berth_compiler_set (include/berth/compile.h)."""
 
@@ -281,6 +314,16 @@ class Compiler:
             return Program(Handle(self._bound(library.berth_compiler_compile_memory), run.berth_program_release, data,
                                   len(data), path_bytes(folder) if folder else None))
         return Program(Handle(self._bound(library.berth_compiler_compile_file), run.berth_program_release, path_bytes(model)))
+
+    def load_dynamic(self, model, folder=None, threads=0):
+        """A model whose shapes or control flow only the run knows; see Dynamic."""
+        library = _native.compiler()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = bytes(model)
+            return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_memory), library.berth_dynamic_destroy,
+                                  data, len(data), path_bytes(folder) if folder else None, threads))
+        return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_file), library.berth_dynamic_destroy,
+                              path_bytes(model), threads))
 
     def _bound(self, function):
         return lambda *arguments: function(self._handle.pointer, *arguments)

@@ -190,9 +190,46 @@ class Models(unittest.TestCase):
         error = berth.BerthError("NOT_FOUND", "no such file")
         self.assertEqual(pickle.loads(pickle.dumps(error)).code, "NOT_FOUND")
 
+    def test_control_flow(self):
+        text = ('module "m"\n'
+                "graph @main(%x: f32[N], %limit: f32[]) {\n"
+                "  %yes = constant() {value = bool[] (1)}\n"
+                "  %y, %rows = loop(_, %yes, %x) (%i: i64[], %go: bool[], %c: f32[N]) {\n"
+                "    %d = add(%c, %c)\n    %s = reduce_sum(%d) {keepdims = 0}\n"
+                "    %more = less(%s, %limit)\n    return %more, %d, %d\n  }\n"
+                "  return %y, %rows\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.txt")
+            with open(path, "w") as file:
+                file.write(text)
+            model = berth.load(path)
+            for length, limit in ((3, 100), (5, 100), (3, 7), (3, 100)):
+                x = np.arange(1, length + 1, dtype=np.float32)
+                wanted, rows = x, []
+                while not rows or wanted.sum() < limit:
+                    wanted = wanted + wanted
+                    rows.append(wanted)
+                y, all_rows = model(x, np.float32(limit))
+                np.testing.assert_array_equal(y, wanted)
+                np.testing.assert_array_equal(all_rows, np.stack(rows))
+            with Fails(self, "UNSUPPORTED", "it has no program"):
+                model.program((3,), ())
+
+    @needs_shared
+    def test_control_flow_goldens(self):
+        for name in ("loop_nested_if", "loop_zero_trips", "scan_two_directions", "optional", "nms_if_empty"):
+            model = berth.load(f"{SHARED}/control_flow/{name}/model.onnx")
+            for inputs, outputs in data_sets(f"control_flow/{name}"):
+                results = model(*inputs)
+                results = results if isinstance(results, tuple) else (results,)
+                self.assertEqual(len(results), len(outputs))
+                for result, expected in zip(results, outputs):
+                    self.assertEqual(result.shape, expected.shape)
+                    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4, err_msg=name)
+
     @needs_shared
     def test_goldens(self):
-        for name in ("mnist", "mnist_quantized", "ppocr_cls", "magika", "silero_vad_op18_ifless"):
+        for name in ("mnist", "mnist_quantized", "ppocr_cls", "magika", "silero_vad_op18_ifless", "silero_vad"):
             model = berth.load(f"{SHARED}/{name}/model.onnx")
             for inputs, outputs in data_sets(name):
                 results = model(*inputs)

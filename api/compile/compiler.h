@@ -1,0 +1,13 @@
+// What the files of the public compiler share (private to api/compile).
+#ifndef BERTH_API_COMPILE_COMPILER_H_
+#define BERTH_API_COMPILE_COMPILER_H_
+
+#include <berth/compile.h>
+
+#include "toolkit/model.h"
+
+// What the compiler has been told, for one model; borrows from it. Errors: OUT_OF_MEMORY; CANCELLED.
+berth_status berth_api__compiler_options(berth_compiler *compiler,
+                                         berth_model_options *out_options);
+
+#endif  // BERTH_API_COMPILE_COMPILER_H_

@@ -1,0 +1,70 @@
+// Models whose shapes or control flow only the run knows (libberth-compiler): loaded once, run with
+// inputs of any shapes that the model allows. Parts of the model are compiled when they first see new
+// shapes, so a run may take the time of the C compiler; what is compiled is kept. docs/vm.md.
+//
+//   berth_dynamic *model;
+//   berth_results *results;
+//   berth_status status = berth_compiler_load_dynamic_file(compiler, "detector.onnx", 0, &model);
+//   if (!status) status = berth_dynamic_run(model, &image, 1, &results);
+//   ... berth_results_item(results, 0, 0)
+//   berth_results_free(results);
+//   berth_dynamic_destroy(model);
+//
+// Threads: one thread at a time uses a model, except berth_dynamic_cancel; results are the caller's.
+#ifndef BERTH_DYNAMIC_H_
+#define BERTH_DYNAMIC_H_
+
+#include <berth/compile.h>
+#include <berth/status.h>
+#include <berth/tensor.h>
+#include <stddef.h>
+#include <stdint.h>
+
+BERTH_BEGIN
+
+typedef struct berth_dynamic berth_dynamic;
+typedef struct berth_results berth_results;
+
+// Loads a model without compiling it, with the options, pins and dimensions that the compiler has now
+// (its inputs, set by berth_compiler_set_input, are not looked at). `thread_count` of the processor;
+// 0 = all cores. The compiler may go before the model. Errors: those of compiling, as far as they show
+// without shapes.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_file(berth_compiler *compiler,
+                                                                       const char *path,
+                                                                       uint32_t thread_count,
+                                                                       berth_dynamic **out_dynamic);
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_memory(
+    berth_compiler *compiler, const void *data, size_t size_bytes, const char *folder,
+    uint32_t thread_count, berth_dynamic **out_dynamic);
+BERTH_API void berth_dynamic_destroy(berth_dynamic *dynamic);  // NULL is fine
+
+BERTH_API uint32_t berth_dynamic_input_count(const berth_dynamic *dynamic);
+BERTH_API uint32_t berth_dynamic_output_count(const berth_dynamic *dynamic);
+// NULL when there is no such index. As long as the model.
+BERTH_API const char *berth_dynamic_input_name(const berth_dynamic *dynamic, uint32_t index);
+BERTH_API const char *berth_dynamic_output_name(const berth_dynamic *dynamic, uint32_t index);
+
+// Runs once. `inputs`: all of them, in the model's order; data is borrowed for the call.
+//   ownership: the caller frees the results, which need the model no more
+//   errors:    INVALID_ARGUMENT not as many as the model has, or one of them is no tensor; INCOMPATIBLE
+//              element type or shape (names the input); those of compiling and of sessions; CANCELLED
+BERTH_API BERTH_MUST_USE berth_status berth_dynamic_run(berth_dynamic *dynamic,
+                                                        const berth_tensor *inputs,
+                                                        uint32_t input_count,
+                                                        berth_results **out_results);
+// Makes a run under way on another thread end with CANCELLED; when none is, the next one. Thread-safe.
+BERTH_API void berth_dynamic_cancel(berth_dynamic *dynamic);
+
+BERTH_API void berth_results_free(berth_results *results);  // NULL is fine
+// Tensors of output `index`: 1 where it is a tensor, as many as it has where it is a sequence, 0 for an
+// empty optional value or where there is no such output.
+BERTH_API uint32_t berth_results_item_count(const berth_results *results, uint32_t index);
+// Not 0 when the output is a sequence.
+BERTH_API int berth_results_is_sequence(const berth_results *results, uint32_t index);
+// NULL when there is none. As long as the results.
+BERTH_API const berth_tensor *berth_results_item(const berth_results *results, uint32_t index,
+                                                 uint32_t item);
+
+BERTH_END
+
+#endif  // BERTH_DYNAMIC_H_

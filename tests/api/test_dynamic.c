@@ -1,0 +1,141 @@
+// Models whose shapes or control flow only the run knows, through the public API.
+#include <berth/berth.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/check.h"
+
+// Doubles x n times; gives x itself, too, and a constant.
+static const char doubling[] = "module \"m\"\n"
+                               "graph @main(%x: f32[N], %n: i64[]) {\n"
+                               "  %y = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[N]) {\n"
+                               "    %d = add(%c, %c)\n    return %go, %d\n  }\n"
+                               "  %k = constant() {value = i64[2] (7, 9)}\n"
+                               "  return %y, %x, %k\n}\n";
+
+static berth_compiler *make_compiler(void) {
+    berth_compiler *compiler = NULL;
+    assert_ok(berth_compiler_create(&compiler));
+    assert_ok(berth_compiler_set(compiler, "search_path", getenv("PATH")));
+    assert_ok(berth_compiler_set(compiler, "cache_folder", getenv("BERTH_CACHE_DIR")));
+    return compiler;
+}
+
+static berth_dynamic *load_doubling(void) {
+    char path[] = "/tmp/berth-dynamic-XXXXXX";
+    berth_dynamic *dynamic = NULL;
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    cr_assert_eq(write(file, doubling, strlen(doubling)), (ssize_t)strlen(doubling));
+    close(file);
+    berth_compiler *compiler = make_compiler();
+    assert_ok(berth_compiler_load_dynamic_file(compiler, path, 1, &dynamic));
+    berth_compiler_destroy(compiler);
+    unlink(path);
+    return dynamic;
+}
+
+static berth_results *run(berth_dynamic *dynamic, float *x, int64_t length, int64_t times) {
+    const berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 1, {length}, x},
+                                    {BERTH_DTYPE_I64, 0, {0}, &times}};
+    berth_results *results = NULL;
+    assert_ok(berth_dynamic_run(dynamic, inputs, 2, &results));
+    return results;
+}
+
+Test(dynamic, loops_and_shapes) {
+    berth_dynamic *dynamic = load_doubling();
+    cr_assert_eq(berth_dynamic_input_count(dynamic), 2);
+    cr_assert_eq(berth_dynamic_output_count(dynamic), 3);
+    cr_assert_str_eq(berth_dynamic_input_name(dynamic, 0), "x");
+    cr_assert_null(berth_dynamic_input_name(dynamic, 2));
+    float x[5] = {1, 2, 3, 4, 5};
+    for (int64_t length = 1; length <= 5; length += 2)
+        for (int64_t times = 0; times < 3; ++times) {
+            berth_results *results = run(dynamic, x, length, times);
+            const berth_tensor *y = berth_results_item(results, 0, 0);
+            cr_assert_eq(y->dims[0], length);
+            for (int64_t i = 0; i < length; ++i)
+                cr_assert_eq(((float *)y->data)[i], x[i] * (float)(1 << times));
+            berth_results_free(results);
+        }
+    berth_dynamic_destroy(dynamic);
+}
+
+// Results are the caller's, whatever they came from.
+Test(dynamic, results_outlive_the_model_and_the_inputs) {
+    berth_dynamic *dynamic = load_doubling();
+    float *x = malloc(3 * sizeof(*x));
+    for (int i = 0; i < 3; ++i) x[i] = (float)i + 1;
+    berth_results *results = run(dynamic, x, 3, 0);
+    free(x);
+    berth_dynamic_destroy(dynamic);
+    cr_assert_eq(((float *)berth_results_item(results, 0, 0)->data)[2], 3);
+    cr_assert_eq(((float *)berth_results_item(results, 1, 0)->data)[1], 2);
+    cr_assert_eq(((int64_t *)berth_results_item(results, 2, 0)->data)[1], 9);
+    cr_assert_eq(berth_results_item_count(results, 1), 1);
+    cr_assert_eq(berth_results_item_count(results, 3), 0);
+    cr_assert_not(berth_results_is_sequence(results, 0));
+    cr_assert_null(berth_results_item(results, 0, 1));
+    berth_results_free(results);
+}
+
+Test(dynamic, what_goes_wrong_is_said) {
+    berth_dynamic *dynamic = load_doubling();
+    berth_results *results = NULL;
+    float x[4] = {1, 2, 3, 4};
+    int64_t times = 1;
+    berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 2, {2, 2}, x}, {BERTH_DTYPE_I64, 0, {0}, &times}};
+    assert_fails(berth_dynamic_run(dynamic, inputs, 1, &results), BERTH_INVALID_ARGUMENT,
+                 "1 inputs were given");
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_INCOMPATIBLE,
+                 "input \"x\" is f32[2,2], but must be f32[N]");
+    cr_assert_null(results);
+    inputs[0].rank = 1;
+    berth_dynamic_cancel(dynamic);
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_CANCELLED,
+                 "cancelled");
+    assert_ok(berth_dynamic_run(dynamic, inputs, 2, &results));
+    cr_assert_eq(((float *)berth_results_item(results, 0, 0)->data)[1], 4);
+    berth_results_free(results);
+    berth_dynamic_destroy(dynamic);
+}
+
+// The model's batch stays open: the same picture any number of times gives the same scores.
+Test(dynamic, a_model_in_memory_takes_any_batch) {
+    enum { pixels = 64, classes = 10, header_bytes = 128, most = 3, drawn_digit = 2 };
+    static float images[most * pixels];
+    FILE *file = fopen("examples/digits/test_images.npy", "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, header_bytes, SEEK_SET), 0);
+    cr_assert_eq(fread(images, sizeof(float), pixels, file), pixels);
+    fclose(file);
+    for (int i = 1; i < most; ++i) memcpy(images + i * pixels, images, pixels * sizeof(float));
+    file = fopen("examples/digits/digits.onnx", "rb");
+    cr_assert_not_null(file);
+    static char model[1 << 20];
+    size_t size = fread(model, 1, sizeof(model), file);
+    cr_assert(size > 0 && size < sizeof(model));
+    fclose(file);
+    berth_compiler *compiler = make_compiler();
+    berth_dynamic *dynamic = NULL;
+    assert_ok(berth_compiler_load_dynamic_memory(compiler, model, size, NULL, 1, &dynamic));
+    memset(model, 0, sizeof(model));  // it was copied
+    berth_compiler_destroy(compiler);
+    for (int64_t batch = 1; batch <= most; ++batch) {
+        const berth_tensor input = {BERTH_DTYPE_F32, 4, {batch, 1, 8, 8}, images};
+        berth_results *results = NULL;
+        assert_ok(berth_dynamic_run(dynamic, &input, 1, &results));
+        const berth_tensor *scores = berth_results_item(results, 0, 0);
+        cr_assert_eq(scores->dims[0], batch);
+        for (int64_t b = 0; b < batch; ++b) {
+            const float *row = (const float *)scores->data + b * classes;
+            for (int i = 0; i < classes; ++i) cr_assert_leq(row[i], row[drawn_digit]);
+        }
+        berth_results_free(results);
+    }
+    berth_dynamic_destroy(dynamic);
+}
