@@ -96,8 +96,7 @@ Test(dynamic, what_goes_wrong_is_said) {
     cr_assert_null(results);
     inputs[0].rank = 1;
     berth_dynamic_cancel(dynamic);
-    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_CANCELLED,
-                 "cancelled");
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_CANCELLED, "cancelled");
     assert_ok(berth_dynamic_run(dynamic, inputs, 2, &results));
     cr_assert_eq(((float *)berth_results_item(results, 0, 0)->data)[1], 4);
     berth_results_free(results);
