@@ -550,11 +550,12 @@ static berth_status check_executor(const berth_multi_target *target) {
     const char *name = berth_executor_kind_name(target->executor);
     if (target->executor == BERTH_EXECUTOR_GRAPH) return BERTH_OK;
     if (target->executor != BERTH_EXECUTOR_AOT)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "the target asks for executor \"%s\", which this version does not "
-                                 "have; it has \"%s\" and \"%s\" (`berth plan` works without)",
-                                 name, berth_executor_kind_name(BERTH_EXECUTOR_GRAPH),
-                                 berth_executor_kind_name(BERTH_EXECUTOR_AOT));
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "executor \"%s\" runs models, and makes no program of them; executors "
+            "\"%s\" and \"%s\" do (`berth plan` works with any)",
+            name, berth_executor_kind_name(BERTH_EXECUTOR_GRAPH),
+            berth_executor_kind_name(BERTH_EXECUTOR_AOT));
     for (uint32_t d = 0; d < target->device_count; ++d)
         if (target->device_count > 1 || target->devices[d].target->kind != BERTH_DEVICE_CPU)
             return berth_status_make(
