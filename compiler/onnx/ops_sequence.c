@@ -88,6 +88,7 @@ static berth_status op_along(onnx_call *call, berth_op_kind kind, const berth_va
 
 typedef struct scan {
     const onnx_graph *body;
+    const berth_value_id *inputs;  // states, then what is scanned
     uint32_t state_count, input_count, output_count;
     const onnx_attr *input_axes, *input_directions, *output_axes, *output_directions;
 } scan;
@@ -96,32 +97,34 @@ static int64_t entry(const onnx_attr *attr, uint32_t index) {
     return attr && index < attr->ints.count ? attr->ints.data[index] : 0;
 }
 
-static berth_status read_scan(onnx_call *call, scan *s) {
-    s->body = onnx_call_attr(call, "body")->graph;
+// `skipped`: inputs before the states.
+static berth_status read_scan(onnx_call *call, uint32_t skipped, scan *s) {
+    *s = (scan){.body = onnx_call_attr(call, "body")->graph, .inputs = call->inputs + skipped};
+    uint32_t given = call->input_count - skipped;
     int64_t inputs = onnx_call_int(call, "num_scan_inputs", 0);
-    if (inputs < 1 || inputs > (int64_t)call->input_count)
+    if (inputs < 1 || inputs > (int64_t)given)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "num_scan_inputs is %lld of %u inputs",
-                              (long long)inputs, call->input_count);
+                              (long long)inputs, given);
     s->input_count = (uint32_t)inputs;
-    s->state_count = call->input_count - s->input_count;
-    for (uint32_t i = 0; i < call->input_count; ++i)
+    s->state_count = given - s->input_count;
+    for (uint32_t i = skipped; i < call->input_count; ++i)
         if (!onnx_call_has(call, i))
             return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "input %u is missing", i);
-    if (s->body->inputs.count != call->input_count || s->body->outputs.count < s->state_count ||
+    if (s->body->inputs.count != given || s->body->outputs.count < s->state_count ||
         s->body->outputs.count != call->node->outputs.count)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
                               "the body has %u inputs and %u outputs, the node %u and %u",
-                              s->body->inputs.count, s->body->outputs.count, call->input_count,
+                              s->body->inputs.count, s->body->outputs.count, given,
                               call->node->outputs.count);
     s->output_count = s->body->outputs.count - s->state_count;
     s->input_axes = onnx_call_attr(call, "scan_input_axes");
-    s->input_directions = onnx_call_attr(call, "scan_input_directions");
+    s->input_directions = onnx_call_attr(call, skipped ? "directions" : "scan_input_directions");
     s->output_axes = onnx_call_attr(call, "scan_output_axes");
     s->output_directions = onnx_call_attr(call, "scan_output_directions");
     return BERTH_OK;
 }
 
-// Extent of the scanned axis of an input, as a number.
+// Extent of an axis as a number.
 static berth_status extent_of(onnx_call *call, berth_value_id value, int64_t axis,
                               berth_value_id *out) {
     berth_value_id inputs[2] = {BERTH_NONE, onnx_call_number(call, BERTH_DTYPE_I64, (double)axis)};
@@ -132,7 +135,7 @@ static berth_status extent_of(onnx_call *call, berth_value_id value, int64_t axi
 // This iteration's row of a scanned input.
 static berth_status row_of(onnx_call *call, const scan *s, const written_loop *loop,
                            berth_value_id trips, uint32_t index, berth_value_id *out) {
-    berth_value_id inputs[2] = {call->inputs[s->state_count + index], loop->iteration};
+    berth_value_id inputs[2] = {s->inputs[s->state_count + index], loop->iteration};
     if (entry(s->input_directions, index)) {
         berth_value_id last[2] = {trips, onnx_call_number(call, BERTH_DTYPE_I64, 1)};
         berth_value_id from_end[2] = {BERTH_NONE, loop->iteration};
@@ -170,45 +173,75 @@ static berth_status move_rows(onnx_call *call, int64_t axis, berth_value_id *val
     return onnx_call_infer(call, op);
 }
 
-static berth_status finish_scan(onnx_call *call, const scan *s, berth_op_id loop) {
-    call->output_count = call->node->outputs.count;
-    for (uint32_t i = 0; i < call->output_count; ++i) {
-        call->outputs[i] = onnx_call_result(call, loop, i);
+static berth_status arrange_results(onnx_call *call, const scan *s, berth_op_id loop,
+                                    berth_value_id *results) {
+    for (uint32_t i = 0; i < s->body->outputs.count; ++i) {
+        results[i] = onnx_call_result(call, loop, i);
         if (i < s->state_count) continue;
         uint32_t index = i - s->state_count;
-        if (entry(s->output_directions, index)) BERTH_TRY(reverse_rows(call, &call->outputs[i]));
+        if (entry(s->output_directions, index)) BERTH_TRY(reverse_rows(call, &results[i]));
         int64_t axis = entry(s->output_axes, index);
-        if (axis) BERTH_TRY(move_rows(call, axis, &call->outputs[i]));
+        if (axis) BERTH_TRY(move_rows(call, axis, &results[i]));
     }
     return BERTH_OK;
 }
 
-berth_status onnx_build_scan(onnx_call *call) {
-    scan s = {.body = NULL};
+// States and scan outputs of the node's body over all rows.
+static berth_status scan_rows(onnx_call *call, const scan *s, berth_value_id *results) {
     written_loop loop;
     berth_value_id trips = BERTH_NONE;
-    BERTH_TRY(read_scan(call, &s));
-    int64_t axis = entry(s.input_axes, 0);
+    int64_t axis = entry(s->input_axes, 0);
     if (axis < 0) {
-        int rank = onnx_call_type(call, call->inputs[s.state_count]).rank;
+        int rank = onnx_call_type(call, s->inputs[s->state_count]).rank;
         if (rank < 0)
             return onnx_call_fail(call, BERTH_UNSUPPORTED,
                                   "a scanned axis from the end of an input of unknown rank");
         axis += rank;
     }
-    BERTH_TRY(extent_of(call, call->inputs[s.state_count], axis, &trips));
-    begin_loop(call, trips, call->inputs, s.state_count, s.body->outputs.count, &loop);
+    BERTH_TRY(extent_of(call, s->inputs[s->state_count], axis, &trips));
+    begin_loop(call, trips, s->inputs, s->state_count, s->body->outputs.count, &loop);
+    uint32_t given_count = s->state_count + s->input_count;
     berth_value_id *given =
-        berth_arena_new_array(call->im->scratch, berth_value_id, call->input_count + 1);
-    for (uint32_t i = 0; i < s.state_count; ++i) given[i] = loop.carried[i];
-    for (uint32_t i = 0; i < s.input_count; ++i)
-        BERTH_TRY(row_of(call, &s, &loop, trips, i, &given[s.state_count + i]));
-    berth_value_id *results =
-        berth_arena_new_array(call->im->scratch, berth_value_id, s.body->outputs.count + 1);
-    BERTH_TRY(onnx_inline_subgraph(call, s.body, given, call->input_count, results,
-                                   s.body->outputs.count));
-    BERTH_TRY(end_loop(call, &loop, results, s.body->outputs.count));
-    return finish_scan(call, &s, loop.op);
+        berth_arena_new_array(call->im->scratch, berth_value_id, given_count + 1);
+    for (uint32_t i = 0; i < s->state_count; ++i) given[i] = loop.carried[i];
+    for (uint32_t i = 0; i < s->input_count; ++i)
+        BERTH_TRY(row_of(call, s, &loop, trips, i, &given[s->state_count + i]));
+    BERTH_TRY(
+        onnx_inline_subgraph(call, s->body, given, given_count, results, s->body->outputs.count));
+    BERTH_TRY(end_loop(call, &loop, results, s->body->outputs.count));
+    return arrange_results(call, s, loop.op, results);
+}
+
+// The form of opset 8: all inputs and outputs have a batch before everything else, which is looped
+// over; rows stand along the next axis.
+static berth_status scan_batches(onnx_call *call, scan *s, berth_value_id *results) {
+    written_loop loop;
+    berth_value_id batches = BERTH_NONE;
+    uint32_t count = s->state_count + s->input_count, result_count = s->body->outputs.count;
+    berth_value_id *own = berth_arena_new_array(call->im->scratch, berth_value_id, count + 1);
+    BERTH_TRY(extent_of(call, s->inputs[s->state_count], 0, &batches));
+    begin_loop(call, batches, NULL, 0, result_count, &loop);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_value_id inputs[2] = {s->inputs[i], loop.iteration};
+        BERTH_TRY(op_along(call, BERTH_OP_GATHER, inputs, 2, 0, &own[i]));
+    }
+    s->inputs = own;
+    BERTH_TRY(scan_rows(call, s, results));
+    BERTH_TRY(end_loop(call, &loop, results, result_count));
+    for (uint32_t i = 0; i < result_count; ++i) results[i] = onnx_call_result(call, loop.op, i);
+    return BERTH_OK;
+}
+
+berth_status onnx_build_scan(onnx_call *call) {
+    scan s;
+    bool batched = call->im->opset < 9;
+    if (batched && onnx_call_has(call, 0))
+        return onnx_call_fail(call, BERTH_UNSUPPORTED, "sequences of different lengths");
+    if (batched && call->input_count == 0)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "there are no inputs");
+    BERTH_TRY(read_scan(call, batched, &s));
+    call->output_count = call->node->outputs.count;
+    return batched ? scan_batches(call, &s, call->outputs) : scan_rows(call, &s, call->outputs);
 }
 
 // ---- SequenceMap --------------------------------------------------------------------------------

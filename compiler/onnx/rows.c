@@ -170,7 +170,7 @@ static const onnx_row rows[] = {
     {"RotaryEmbedding", 23, onnx_build_rotary_embedding, "-interleaved:i -num_heads:i -rotary_embedding_dim:i"},
     {"Round", 11, onnx_build_plain, ""},
     {"STFT", 17, onnx_build_plain, "onesided:i"},
-    {"Scan", 9, onnx_build_scan, "!body:g !num_scan_inputs:i -scan_input_axes:I -scan_input_directions:I -scan_output_axes:I -scan_output_directions:I"},
+    {"Scan", 8, onnx_build_scan, "!body:g -directions:I !num_scan_inputs:i -scan_input_axes:I -scan_input_directions:I -scan_output_axes:I -scan_output_directions:I"},
     {"Scatter", 9, onnx_build_scatter, "axis:i"},
     {"ScatterElements", 11, onnx_build_plain, "axis:i reduction:s"},
     {"ScatterND", 11, onnx_build_plain, "reduction:s"},
