@@ -13,7 +13,8 @@
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
 
-enum { most_compiled = 256 };
+#define MOST_KEPT 256u
+#define MOST_KEPT_BYTES ((uint64_t)2 << 30)
 
 // A segment compiled for shapes.
 typedef struct compiled {
@@ -21,6 +22,7 @@ typedef struct compiled {
     uint32_t segment;
     berth_hash128 key;
     uint64_t last_use;
+    uint64_t size_bytes;
     berth_arena *arena;  // of module and program
     const berth_program *program;
     berth_session *session;
@@ -43,6 +45,9 @@ struct berth_vm_session {
     berth_vm_code code;
     compiled *kept;
     uint32_t kept_count;
+    uint64_t kept_bytes;
+    uint32_t most_kept;
+    uint64_t most_kept_bytes;
     uint64_t clock;
     opened_device *devices;
     berth_vm_report report;
@@ -124,6 +129,12 @@ static void free_compiled(compiled *c) {
     berth_free(berth_allocator_system(), c, sizeof(*c));
 }
 
+static uint64_t size_of(const compiled *c) {
+    uint64_t bytes = berth_arena_used_bytes(c->arena);
+    for (uint32_t i = 0; i < c->program->pool_count; ++i) bytes += c->program->pools[i].size_bytes;
+    return bytes;
+}
+
 static berth_status compile_segment(segment_job *job) {
     berth_vm_session *s = job->session;
     berth_compile_result result;
@@ -143,6 +154,7 @@ static void drop_oldest(berth_vm_session *s) {
         if ((*at)->last_use < (*oldest)->last_use) oldest = at;
     compiled *gone = *oldest;
     *oldest = gone->next;
+    s->kept_bytes -= gone->size_bytes;
     free_compiled(gone);
     s->kept_count--;
     s->report.dropped_count++;
@@ -185,7 +197,6 @@ static berth_status find_compiled(berth_vm_session *s, uint32_t segment, const b
             *out = c;
             return BERTH_OK;
         }
-    if (s->kept_count == most_compiled) drop_oldest(s);
     segment_job job = {.session = s, .segment = segment, .inputs = inputs};
     job.made = berth_calloc(berth_allocator_system(), 1, sizeof(*job.made));
     if (!job.made) return berth_status_oom();
@@ -198,8 +209,13 @@ static berth_status find_compiled(berth_vm_session *s, uint32_t segment, const b
         free_compiled(job.made);
         return status;
     }
+    job.made->size_bytes = size_of(job.made);
+    while (s->kept_count > 0 && (s->kept_count >= s->most_kept ||
+                                 s->kept_bytes + job.made->size_bytes > s->most_kept_bytes))
+        drop_oldest(s);
     s->report.compiled_count++;
     s->kept_count++;
+    s->kept_bytes += job.made->size_bytes;
     job.made->next = s->kept;
     s->kept = job.made;
     *out = job.made;
@@ -359,6 +375,7 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     berth_vm_session *session = berth_calloc(allocator, 1, sizeof(*session));
     if (!session) return berth_status_oom();
     atomic_init(&session->cancelled, 0);
+    berth_vm_session_set_limits(session, 0, 0);
     session->thread_count = thread_count;
     berth_status status = berth_arena_create(allocator, &session->arena);
     job->session = session;
@@ -398,6 +415,11 @@ void berth_vm_session_close(berth_vm_session *session) {
     }
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));
+}
+
+void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes) {
+    session->most_kept = segments ? segments : MOST_KEPT;
+    session->most_kept_bytes = bytes ? bytes : MOST_KEPT_BYTES;
 }
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session) {

@@ -42,6 +42,10 @@ BERTH_MUST_USE berth_status berth_vm_session_open_memory(const void *data, size_
                                                          berth_vm_session **out_session);
 void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
 
+// How many compiled segments are kept, and how many bytes of them (constants, workspaces, what the
+// compiler left); the one that runs may be larger. 0 = 256; 2 GiB.
+void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes);
+
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);
 
 // Runs once. `inputs`: a value per input, in order, borrowed. `outputs`: a reference per output, the

@@ -229,6 +229,28 @@ static void run_case(const vm_case *test, const char *target) {
     end(&r);
 }
 
+// With room for one compiled segment everything is compiled again and again, and right.
+Test(vm_models, old_shapes_make_room) {
+    vm_run by_count = begin(&cases[0], "cpu"), by_bytes = begin(&cases[6], "cpu");
+    berth_vm_report report;
+    berth_vm_session_set_limits(by_count.session, 1, 0);
+    berth_vm_session_set_limits(by_bytes.session, 0, 1);
+    for (int round = 0; round < 2; ++round) {
+        run_once(&by_count, 0);
+        run_once(&by_count, 2);
+        run_once(&by_bytes, 0);
+        run_once(&by_bytes, 1);
+    }
+    berth_vm_session_get_report(by_count.session, &report);
+    cr_assert_eq(report.compiled_count, report.dropped_count + 1);
+    cr_assert_geq(report.dropped_count, 3);
+    berth_vm_session_get_report(by_bytes.session, &report);
+    cr_assert_eq(report.compiled_count, report.dropped_count + 1);
+    cr_assert_eq(report.dropped_count, 3);
+    end(&by_count);
+    end(&by_bytes);
+}
+
 static bool is_here(const char *kind) {
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
