@@ -149,6 +149,7 @@ static void begin_function(vm_emitter *e, const berth_region *root) {
     e->registers = berth_arena_new_array(e->arena, uint32_t, count);
     e->known = berth_arena_new_array(e->arena, uint8_t, count);
     e->in_open = berth_arena_new_array(e->arena, bool, count);
+    e->marks = berth_arena_new_array(e->arena, vm_mark, count);
     e->uses = berth_graph_count_uses(e->graph, e->arena);
     for (uint32_t i = 0; i < count; ++i) e->registers[i] = BERTH_NONE;
     for (uint32_t i = 0; i < root->params.count; ++i) {

@@ -13,6 +13,13 @@ typedef struct vm_pending_drop {
     uint32_t reg;
 } vm_pending_drop;
 
+// Of a value, while the segment that is being gathered is closed; else 0.
+typedef struct vm_mark {
+    uint32_t input;   // index among the segment's inputs + 1
+    uint32_t inside;  // uses in the segment
+    bool needed;      // to know a shape
+} vm_mark;
+
 // Of the whole program.
 typedef struct vm_builder {
     berth_module *module;
@@ -44,7 +51,8 @@ typedef struct vm_emitter {
     BERTH_VEC(vm_pending_drop) drops;
     // The segment that is being gathered:
     BERTH_VEC(berth_op_id) open;
-    bool *in_open;  // per value: an operation of it makes the value
+    bool *in_open;   // per value: an operation of it makes the value
+    vm_mark *marks;  // per value
 } vm_emitter;
 
 // code.c: writing instructions.

@@ -17,56 +17,71 @@ void vm_add_to_segment(vm_emitter *e, berth_op_id op) {
     for (uint32_t i = 0; i < held->output_count; ++i) e->in_open[held->outputs[i]] = true;
 }
 
-// What a segment is made of, while its lists grow.
+// What a segment is made of, while its lists grow. Of values it is noted in the emitter's `marks`,
+// which are cleared again for the values that were touched, so that many segments cost no more than
+// what is in them.
 typedef struct gathered {
     BERTH_VEC(berth_value_id) inputs;
     BERTH_VEC(bool) known;
     BERTH_VEC(berth_value_id) outputs;
-    uint32_t *input_of;  // per value: index + 1
-    uint32_t *inside;    // per value: uses in the segment
 } gathered;
+
+static const berth_op *open_op(const vm_emitter *e, uint32_t index) {
+    return &e->graph->ops.data[e->open.data[index]];
+}
 
 static void gather_operands(vm_emitter *e, gathered *g) {
     for (uint32_t i = 0; i < e->open.count; ++i) {
-        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        const berth_op *op = open_op(e, i);
         for (uint32_t k = 0; k < op->input_count; ++k) {
             berth_value_id value = op->inputs[k];
             if (value == BERTH_NONE) continue;
-            g->inside[value]++;
-            if (e->in_open[value] || g->input_of[value] || vm_is_constant(e, value)) continue;
+            vm_mark *mark = &e->marks[value];
+            mark->inside++;
+            if (e->in_open[value] || mark->input || vm_is_constant(e, value)) continue;
             berth_vec_push(e->arena, &g->inputs, value);
             berth_vec_push(e->arena, &g->known, false);
-            g->input_of[value] = g->inputs.count;
+            mark->input = g->inputs.count;
         }
     }
 }
 
-// What a value is computed from must be known, back to the inputs; shapes are.
-static void mark_known(const vm_emitter *e, gathered *g, bool *seen, berth_value_id value) {
-    if (value == BERTH_NONE || seen[value]) return;
-    seen[value] = true;
-    if (g->input_of[value]) g->known.data[g->input_of[value] - 1] = true;
-    if (!e->in_open[value]) return;
-    const berth_op *op = &e->graph->ops.data[e->graph->values.data[value].op];
-    if (op->kind == BERTH_OP_SHAPE_OF || op->kind == BERTH_OP_SIZE_OF) return;
-    for (uint32_t i = 0; i < op->input_count; ++i) mark_known(e, g, seen, op->inputs[i]);
+// What decides shapes must be known, back to the inputs; shapes are. Operations are visited against
+// their order: what is needed of their results shows first.
+static void mark_known(vm_emitter *e, gathered *g) {
+    for (uint32_t i = e->open.count; i-- > 0;) {
+        const berth_op *op = open_op(e, i);
+        uint32_t host = berth_op_facts_get(op->kind)->host_operands;
+        bool needed = false;
+        for (uint32_t k = 0; k < op->output_count; ++k) needed |= e->marks[op->outputs[k]].needed;
+        if (op->kind == BERTH_OP_SHAPE_OF || op->kind == BERTH_OP_SIZE_OF) needed = false;
+        for (uint32_t k = 0; k < op->input_count; ++k) {
+            bool decides = k < 32 && (host >> k & 1u);
+            if (op->inputs[k] == BERTH_NONE || !(needed || decides)) continue;
+            vm_mark *mark = &e->marks[op->inputs[k]];
+            mark->needed = true;
+            if (mark->input) g->known.data[mark->input - 1] = true;
+        }
+    }
 }
 
-static void mark_host_operands(vm_emitter *e, gathered *g) {
-    bool *seen = berth_arena_new_array(e->arena, bool, e->graph->values.count + 1);
+static void clear_marks(vm_emitter *e) {
     for (uint32_t i = 0; i < e->open.count; ++i) {
-        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
-        uint32_t host = berth_op_facts_get(op->kind)->host_operands;
-        for (uint32_t k = 0; k < op->input_count && k < 32; ++k)
-            if (host >> k & 1u) mark_known(e, g, seen, op->inputs[k]);
+        const berth_op *op = open_op(e, i);
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            if (op->inputs[k] != BERTH_NONE) e->marks[op->inputs[k]] = (vm_mark){.input = 0};
+        for (uint32_t k = 0; k < op->output_count; ++k) {
+            e->marks[op->outputs[k]] = (vm_mark){.input = 0};
+            e->in_open[op->outputs[k]] = false;
+        }
     }
 }
 
 static void gather_outputs(vm_emitter *e, gathered *g) {
     for (uint32_t i = 0; i < e->open.count; ++i) {
-        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        const berth_op *op = open_op(e, i);
         for (uint32_t k = 0; k < op->output_count; ++k)
-            if (e->uses[op->outputs[k]] > g->inside[op->outputs[k]])
+            if (e->uses[op->outputs[k]] > e->marks[op->outputs[k]].inside)
                 berth_vec_push(e->arena, &g->outputs, op->outputs[k]);
     }
 }
@@ -122,20 +137,15 @@ static void add_segment(vm_emitter *e, const gathered *g) {
 
 void vm_close_segment(vm_emitter *e, berth_region_id region) {
     if (e->open.count == 0) return;
-    uint32_t values = e->graph->values.count;
-    gathered g = {.input_of = berth_arena_new_array(e->arena, uint32_t, values + 1),
-                  .inside = berth_arena_new_array(e->arena, uint32_t, values + 1)};
+    gathered g = {.inputs = {0}};
     gather_operands(e, &g);
-    mark_host_operands(e, &g);
+    mark_known(e, &g);
     gather_outputs(e, &g);
     if (g.outputs.count) add_segment(e, &g);
-    for (uint32_t i = 0; i < e->open.count; ++i) {
-        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
-        for (uint32_t k = 0; k < op->output_count; ++k) e->in_open[op->outputs[k]] = false;
-    }
+    clear_marks(e);
     // Values that only the segment sees have no register to empty.
     for (uint32_t i = 0; i < e->open.count; ++i) {
-        const berth_op *op = &e->graph->ops.data[e->open.data[i]];
+        const berth_op *op = open_op(e, i);
         for (uint32_t k = 0; k < op->input_count; ++k) {
             berth_value_id value = op->inputs[k];
             if (value != BERTH_NONE && e->registers[value] == BERTH_NONE) continue;
