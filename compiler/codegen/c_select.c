@@ -10,61 +10,68 @@ static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
 }
 
-typedef struct condition_facts {
-    uint32_t narrowest_bytes;  // of what it loads; 0 = nothing
-    bool compares_indices;     // it may be a guard
-} condition_facts;
+// Expressions share parts, and a walk meets these as often as they are used: after so many nodes the
+// answer is that both sides are not computed, which only leaves things as they were.
+enum { most_visits = 4096 };
 
-static void look_at_condition(const berth_c_printer *p, berth_expr id, condition_facts *facts) {
-    const berth_expr_node *node = node_of(p, id);
+typedef struct walk {
+    const berth_c_printer *p;
+    int visits;
+    uint32_t narrowest_bytes;  // of what a condition loads; 0 = nothing
+    bool compares_indices;     // it may be a guard
+    bool loads;                // of a side
+    bool loads_indirectly;  // at places that were loaded themselves: the condition may check these
+} walk;
+
+static bool goes_on(walk *w, berth_expr id) {
+    const berth_expr_node *node = node_of(w->p, id);
     if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
         node->kind == BERTH_EXPR_VAR)
-        return;
-    if (node->is_index || berth_c_is_index_comparison(p, node)) {
-        facts->compares_indices = true;
+        return false;
+    return ++w->visits < most_visits;
+}
+
+static void look_at_condition(walk *w, berth_expr id) {
+    if (!goes_on(w, id)) return;
+    const berth_expr_node *node = node_of(w->p, id);
+    if (node->is_index || berth_c_is_index_comparison(w->p, node)) {
+        w->compares_indices = true;
         return;
     }
     if (node->kind == BERTH_EXPR_LOAD) {
         uint32_t bytes = (uint32_t)berth_dtype_size_bytes((berth_dtype)node->dtype);
-        if (facts->narrowest_bytes == 0 || bytes < facts->narrowest_bytes)
-            facts->narrowest_bytes = bytes;
+        if (w->narrowest_bytes == 0 || bytes < w->narrowest_bytes) w->narrowest_bytes = bytes;
         return;
     }
-    look_at_condition(p, node->a, facts);
-    look_at_condition(p, node->b, facts);
-    look_at_condition(p, node->c, facts);
+    look_at_condition(w, node->a);
+    look_at_condition(w, node->b);
+    look_at_condition(w, node->c);
 }
 
-static bool has_load(const berth_c_printer *p, berth_expr id) {
-    const berth_expr_node *node = node_of(p, id);
-    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR)
-        return false;
-    return node->kind == BERTH_EXPR_LOAD || has_load(p, node->a) || has_load(p, node->b) ||
-           has_load(p, node->c);
-}
-
-// Loads at places that were loaded themselves: these may be what the condition checks.
-static bool loads_indirectly(const berth_c_printer *p, berth_expr id) {
-    const berth_expr_node *node = node_of(p, id);
-    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR)
-        return false;
+// `inside`: of the indices of a load.
+static void look_at_side(walk *w, berth_expr id, bool inside) {
+    if (!goes_on(w, id)) return;
+    const berth_expr_node *node = node_of(w->p, id);
     if (node->kind == BERTH_EXPR_LOAD) {
+        w->loads = true;
+        w->loads_indirectly |= inside;
         for (int i = 0; i < node->index_count; ++i)
-            if (has_load(p, berth_tfn_load_indices(p->fn, id)[i])) return true;
-        return false;
+            look_at_side(w, berth_tfn_load_indices(w->p->fn, id)[i], true);
+        return;
     }
-    return loads_indirectly(p, node->a) || loads_indirectly(p, node->b) ||
-           loads_indirectly(p, node->c);
+    look_at_side(w, node->a, inside);
+    look_at_side(w, node->b, inside);
+    look_at_side(w, node->c, inside);
 }
 
 bool berth_c_computes_both(const berth_c_printer *p, const berth_expr_node *select) {
-    condition_facts facts = {.narrowest_bytes = 0};
+    walk w = {.p = p};
     if (select->lanes != 1) return false;
-    look_at_condition(p, select->a, &facts);
-    return facts.narrowest_bytes > 0 && !facts.compares_indices &&
-           facts.narrowest_bytes < berth_dtype_size_bytes((berth_dtype)select->dtype) &&
-           (has_load(p, select->b) || has_load(p, select->c)) && !loads_indirectly(p, select->b) &&
-           !loads_indirectly(p, select->c);
+    look_at_condition(&w, select->a);
+    if (w.narrowest_bytes == 0 || w.compares_indices ||
+        w.narrowest_bytes >= berth_dtype_size_bytes((berth_dtype)select->dtype))
+        return false;
+    look_at_side(&w, select->b, false);
+    look_at_side(&w, select->c, false);
+    return w.loads && !w.loads_indirectly && w.visits < most_visits;
 }

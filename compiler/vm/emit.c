@@ -197,7 +197,14 @@ berth_status vm_function_index(vm_builder *builder, berth_func_id function, uint
                     .function = function,
                     .graph = graph,
                     .is_main = *out_index == 0};
-    return emit_function(&e, *out_index);
+    if (builder->depth == BERTH_MAX_NESTING)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "@%s: functions call each other more than %d deep", name,
+                                 BERTH_MAX_NESTING);
+    builder->depth++;
+    BERTH_TRY(emit_function(&e, *out_index));
+    builder->depth--;
+    return BERTH_OK;
 }
 
 // ---- the program --------------------------------------------------------------------------------
