@@ -75,7 +75,8 @@ static void interrupt_build(int number, long later_ms) {
     cr_assert_eq(count_entries(path), 0, "signal %d left temporary files", number);
     cr_assert_neq(shell("test -e $W/out.berth"), 0);
     // Only whole entries are in the cache.
-    cr_assert_eq(shell("! ls $W/cache 2>/dev/null | grep -qvE '^[0-9a-f]{32}\\.(o|so|version)$'"), 0);
+    cr_assert_eq(shell("! ls $W/cache 2>/dev/null | grep -qvE '^[0-9a-f]{32}\\.(o|so|version)$'"),
+                 0);
 }
 
 Test(command_files, interrupted_builds_leave_nothing) {
