@@ -11,6 +11,13 @@ target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:${berth_warnings
 if(BERTH_SANITIZE)
   target_compile_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE})
+  if(BERTH_SANITIZE MATCHES address)
+    set(berth_if_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
+    target_sources(berth_flags INTERFACE
+      "$<BUILD_INTERFACE:$<${berth_if_program}:${CMAKE_SOURCE_DIR}/cmake/keep_libraries.c>>")
+    target_link_options(berth_flags INTERFACE
+      "$<BUILD_INTERFACE:$<${berth_if_program}:LINKER:--export-dynamic-symbol=dlclose>>")
+  endif()
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # instrumented code makes GCC see null formats and short buffers that are not
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation -Wno-format-overflow -Wno-maybe-uninitialized)
   endif()
