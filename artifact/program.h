@@ -195,6 +195,13 @@ static inline bool berth_program_pool_reached(const berth_program_pool *pool, ui
     return pool->device == device || (device < 64 && (pool->shared_with >> device & 1));
 }
 
+// Whether the two have bytes in common.
+static inline bool berth_program_tensors_overlap(const berth_program_tensor *a,
+                                                 const berth_program_tensor *b) {
+    return a->pool == b->pool && a->offset_bytes < b->offset_bytes + b->size_bytes &&
+           b->offset_bytes < a->offset_bytes + a->size_bytes;
+}
+
 // Checks every index, range, order and overlap rule above; what passes can be opened without
 // further checks. Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In
 // artifact/verify.c.

@@ -53,6 +53,7 @@ typedef struct berth_vm_piece {
     const char *op;    // their operators
     uint32_t input_count;
     uint32_t output_count;
+    bool is_arithmetic;  // a host operation on a few integers; else it computes or moves data
 } berth_vm_piece;
 
 typedef struct berth_vm_port {

@@ -34,11 +34,6 @@ static bool *find_written(berth_session *session) {
     return written;
 }
 
-static bool overlap(const berth_program_tensor *a, const berth_program_tensor *b) {
-    return a->pool == b->pool && a->offset_bytes < b->offset_bytes + b->size_bytes &&
-           b->offset_bytes < a->offset_bytes + a->size_bytes;
-}
-
 static bool contains(const berth_program_tensor *whole, const berth_program_tensor *part) {
     return part->pool == whole->pool && part->offset_bytes >= whole->offset_bytes &&
            part->offset_bytes + part->size_bytes <= whole->offset_bytes + whole->size_bytes;
@@ -48,9 +43,10 @@ static bool contains(const berth_program_tensor *whole, const berth_program_tens
 static uint32_t count_uses(const berth_program *program, const berth_program_tensor *tensor) {
     uint32_t uses = 0;
     for (uint32_t i = 0; i < program->input_count; ++i)
-        uses += overlap(&program->tensors[program->inputs[i].tensor], tensor);
+        uses += berth_program_tensors_overlap(&program->tensors[program->inputs[i].tensor], tensor);
     for (uint32_t i = 0; i < program->output_count; ++i)
-        uses += overlap(&program->tensors[program->outputs[i].tensor], tensor);
+        uses +=
+            berth_program_tensors_overlap(&program->tensors[program->outputs[i].tensor], tensor);
     return uses;
 }
 
@@ -63,7 +59,9 @@ static bool list_tensors(berth_session *session, uint32_t tensor, const bool *wr
     if (count_uses(program, whole) != 1) return false;
     for (uint32_t t = 0; t < program->tensor_count; ++t) {
         const berth_program_tensor *part = &program->tensors[t];
-        if (!session->tensors[t] || part->size_bytes == 0 || !overlap(whole, part)) continue;
+        if (!session->tensors[t] || part->size_bytes == 0 ||
+            !berth_program_tensors_overlap(whole, part))
+            continue;
         if (!contains(whole, part) || (written && written[t])) return false;
         berth_vec_push(session->arena, &out->tensors, t);
     }

@@ -10,10 +10,9 @@ typedef struct frame {
     const berth_vm_program *program;
     const berth_vm_function *function;
     berth_vm_value **registers;
-    berth_vm_value **constants;  // of the program, made once per run
-    berth_vm_value **results;    // of the caller
-    const uint32_t *at;          // operands of the instruction
-    uint32_t next;               // word to go on at
+    berth_vm_value **results;  // of the caller
+    const uint32_t *at;        // operands of the instruction
+    uint32_t next;             // word to go on at
     uint32_t depth;
     bool returned;
 } frame;
@@ -210,6 +209,14 @@ static berth_status run_get(frame *f) {
 
 // ---- the interpreter ----------------------------------------------------------------------------
 
+static berth_status run_constant(frame *f) {
+    berth_vm_value *value = NULL;
+    BERTH_TRY(
+        berth_vm_value_borrow(f->machine->allocator, &f->program->constants[f->at[1]], &value));
+    set(f, f->at[0], value);
+    return BERTH_OK;
+}
+
 static berth_status run_move(frame *f) {
     berth_vm_value *value = NULL;
     BERTH_TRY(need(f, f->at[1], &value));
@@ -219,9 +226,7 @@ static berth_status run_move(frame *f) {
 
 static berth_status run_instruction(frame *f, berth_vm_opcode opcode) {
     switch (opcode) {
-    case BERTH_VM_CONST:
-        set(f, f->at[0], berth_vm_value_retain(f->constants[f->at[1]]));
-        return BERTH_OK;
+    case BERTH_VM_CONST: return run_constant(f);
     case BERTH_VM_MOVE: return run_move(f);
     case BERTH_VM_DROP:
         for (uint32_t i = 0; i < f->at[0]; ++i) set(f, f->at[1 + i], NULL);
@@ -290,17 +295,6 @@ berth_status berth_vm_run(berth_vm_machine *machine, const berth_vm_program *pro
                           berth_vm_value *const *inputs, berth_vm_value **outputs) {
     machine->instructions = machine->segments = machine->host_operations = 0;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
-    size_t count = (size_t)program->constant_count + 1;
     frame root = {.machine = machine, .program = program};
-    root.constants = berth_calloc(machine->allocator, count, sizeof(*root.constants));
-    if (!root.constants) return berth_status_oom();
-    berth_status status = BERTH_OK;
-    for (uint32_t i = 0; i < program->constant_count && !status; ++i)
-        status =
-            berth_vm_value_borrow(machine->allocator, &program->constants[i], &root.constants[i]);
-    if (!status) status = run_function(&root, &program->functions[0], inputs, outputs);
-    for (uint32_t i = 0; i < program->constant_count; ++i)
-        berth_vm_value_release(root.constants[i]);
-    berth_free(machine->allocator, root.constants, count * sizeof(*root.constants));
-    return status;
+    return run_function(&root, &program->functions[0], inputs, outputs);
 }

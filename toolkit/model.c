@@ -244,16 +244,20 @@ static bool needs_vm(const berth_model *model, berth_status status) {
     return berth_vm_is_needed(model->module, main);
 }
 
+berth_status berth_model__refuse_unsigned(const berth_model_options *options, const char *name) {
+    if (!options->required_key) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "\"%s\" is no program file, and only these are signed: build it with "
+                             "a key first",
+                             name);
+}
+
 static berth_status load(berth_model *model, const model_source *source,
                          const berth_model_options *options) {
     const char *target = options->target;
     if (!source->data && berth_program_file_is(source->path))
         return open_program(model, source->path, options);
-    if (options->required_key)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "\"%s\" is no program file, and only these are signed: build it "
-                                 "with a key first",
-                                 source->path);
+    BERTH_TRY(berth_model__refuse_unsigned(options, source->path));
     if (!source->data) BERTH_TRY(target_of_module(model, source->path, options, &target));
     BERTH_TRY(parse_target(model, target, options));
     berth_status status = compile_model(model, source, options);

@@ -42,6 +42,10 @@ BERTH_MUST_USE berth_status berth_model_load_memory(const void *data, size_t siz
                                                     const char *name, const char *folder,
                                                     const berth_model_options *options,
                                                     berth_model **out_model);
+// What is no program file is refused where options.required_key asks for a signature; `name` is for
+// the message. Errors: INVALID_ARGUMENT.
+BERTH_MUST_USE berth_status berth_model__refuse_unsigned(const berth_model_options *options,
+                                                         const char *name);
 void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine
 
 const berth_program *berth_model_program(const berth_model *model);       // NULL when stopped early

@@ -268,6 +268,10 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
     *out_result = (berth_verify_result){.folder = folder};
     berth_test_data data;
     BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    if (data.input_values && !berth_verify__may_use_vm(options))
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "inputs or outputs are sequences or optional values, which the "
+                                 "graph executor does not have (executor vm does)");
     if (berth_verify__wants_vm(options) || data.input_values)
         return berth_verify__by_vm(arena, model_path, &data, options, out_result);
     bool needs_vm = false;

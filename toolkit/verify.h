@@ -40,7 +40,8 @@ typedef struct berth_verify_result {
     uint32_t known_input_count;
     uint32_t kernel_count;  // that a run dispatches
     bool by_vm;             // the virtual machine ran it; kernel_count is of all compiled segments
-    bool computed_before;   // a run only copies constants to the outputs
+    uint64_t host_operations;  // by the virtual machine on the host, other than on a few integers
+    bool computed_before;      // a run only copies constants to the outputs
 } berth_verify_result;
 
 struct berth_vm_session;

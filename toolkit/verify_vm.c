@@ -134,6 +134,7 @@ static berth_status run_and_compare(vm_job *job) {
     berth_vm_report report;
     berth_vm_session_get_report(job->session, &report);
     job->result->kernel_count = report.kernel_count;
+    job->result->host_operations = report.host_data_operations;
     job->result->by_vm = true;
     return BERTH_OK;
 }

@@ -51,6 +51,7 @@ struct berth_vm_session {
     uint64_t clock;
     opened_device *devices;
     berth_vm_report report;
+    const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
     atomic_uint cancelled;
 };
 
@@ -322,6 +323,12 @@ static berth_status compute_on_host(void *user) {
 
 static berth_status run_host(void *user, uint32_t operation, berth_vm_value *const *inputs,
                              berth_vm_value **outputs) {
+    berth_vm_session *s = user;
+    const berth_vm_piece *piece = &s->code.program->host_operations[operation];
+    if (!piece->is_arithmetic) {
+        s->report.host_data_operations++;
+        if (!s->on_host) s->on_host = piece;
+    }
     host_job job = {.session = user, .operation = operation, .inputs = inputs, .outputs = outputs};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
     berth_status status = berth_arena_try(job.arena, compute_on_host, &job);
@@ -343,6 +350,8 @@ typedef struct open_job {
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
+    BERTH_TRY(
+        berth_model__refuse_unsigned(job->options, job->path ? job->path : "the model in memory"));
     berth_target_options target_options = job->options->target_options;
     berth_machine_facts facts;
     const char *text = job->options->target ? job->options->target : "cpu";
@@ -454,6 +463,7 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
                                 .run_segment = run_segment,
                                 .run_host = run_host,
                                 .cancelled = &session->cancelled};
+    session->report.host_data_operations = 0;
     berth_status status = berth_vm_run(&machine, program, inputs, outputs);
     session->report.instructions = machine.instructions;
     session->report.segment_runs = machine.segments;
@@ -468,6 +478,13 @@ void berth_vm_session_cancel(berth_vm_session *session) {
 }
 
 berth_status berth_vm_session_require(const berth_vm_session *session, const char *device) {
+    const berth_target_device *host = &session->target->devices[session->target->host];
+    if (session->on_host && strcmp(device, host->name) != 0)
+        return berth_status_make(BERTH_UNAVAILABLE,
+                                 "%s at %s runs on the host (%s), not on %s as --require "
+                                 "asks: the shape of its result is only known in the run, and the "
+                                 "reference interpreter computes it",
+                                 session->on_host->op, session->on_host->name, host->name, device);
     for (const compiled *c = session->kept; c; c = c->next)
         BERTH_TRY(berth_program_require(c->program, device, true));
     return BERTH_OK;

@@ -19,9 +19,10 @@ typedef struct berth_vm_report {
     uint64_t instructions;     // of the last run
     uint64_t segment_runs;     // of the last run
     uint64_t host_operations;  // of the last run: computed on the host by the reference interpreter
-    uint32_t segment_count;    // in the code
-    uint32_t compiled_count;   // segments compiled so far, one per shape
-    uint32_t dropped_count;    // of these, given up for newer ones
+    uint64_t host_data_operations;  // of these, those that are not arithmetic on a few integers
+    uint32_t segment_count;         // in the code
+    uint32_t compiled_count;        // segments compiled so far, one per shape
+    uint32_t dropped_count;         // of these, given up for newer ones
     int64_t compile_ns;
     uint32_t kernel_count;  // of all compiled segments
 } berth_vm_report;
@@ -58,8 +59,9 @@ BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_session_cancel(berth_vm_session *session);
 
-// Errors: as berth_program_require (toolkit/verify.h), of what is compiled; no kernel at all is none.
-// Host operations are exempt.
+// Errors: as berth_program_require (toolkit/verify.h), of what was compiled and ran so far; no kernel
+// at all is none. Arithmetic on a few integers may run on the host; other operations that ran there
+// are UNAVAILABLE where `device` is not the target's host.
 BERTH_MUST_USE berth_status berth_vm_session_require(const berth_vm_session *session,
                                                      const char *device);
 

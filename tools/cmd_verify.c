@@ -104,14 +104,19 @@ static json_t *result_json(const berth_verify_result *result) {
     json_t *known = json_array();
     for (uint32_t i = 0; i < result->known_input_count; ++i)
         json_array_append_new(known, berth_cli_json_text(result->known_inputs[i]));
-    return json_pack("{s:o, s:b, s:s, s:o, s:I, s:o}", "data", berth_cli_json_text(result->folder),
-                     "pass", result->pass, "executor", result->by_vm ? "vm" : "graph",
-                     "compiled_in", known, "kernels", (json_int_t)result->kernel_count, "outputs",
-                     outputs);
+    return json_pack("{s:o, s:b, s:s, s:o, s:I, s:I, s:o}", "data",
+                     berth_cli_json_text(result->folder), "pass", result->pass, "executor",
+                     result->by_vm ? "vm" : "graph", "compiled_in", known, "kernels",
+                     (json_int_t)result->kernel_count, "host_operations",
+                     (json_int_t)result->host_operations, "outputs", outputs);
 }
 
 static void print_known(const berth_verify_result *result) {
     if (result->by_vm) berth_cli_print("%s: run by the virtual machine\n", result->folder);
+    if (result->host_operations)
+        berth_cli_print("%s: %llu operations on data computed on the host by the reference "
+                        "interpreter\n",
+                        result->folder, (unsigned long long)result->host_operations);
     if (result->known_input_count) {
         printf("%s: compiled in, as shapes or branches depend on them: the values of",
                result->folder);

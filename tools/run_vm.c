@@ -59,6 +59,10 @@ static berth_status random_input(vm_run *r, const berth_vm_port *port, uint32_t 
                                  "input \"%s\" is %s: give it (--input %s=FILE), or its dimensions "
                                  "(--dim NAME=EXTENT)",
                                  port->name, port->type, port->name);
+    if (port->rank > 0 && port->dims[0] < 0)
+        berth_log_message(r->options->options->compile.log, BERTH_LOG_INFO,
+                          "input \"%s\" (%s): run with a batch of 1; --input or --dim gives others",
+                          port->name, port->type);
     BERTH_TRY(berth_vm_value_tensor(berth_allocator_system(), port->dtype, port->rank, dims,
                                     &r->inputs[index]));
     berth_tensor_fill_random(&r->inputs[index]->tensor, r->options->seed + index);
@@ -171,10 +175,11 @@ static void print_text(const vm_run *r) {
                     quantile(r, 0.5), quantile(r, 0.9), r->latency_ms[0],
                     (unsigned long long)r->options->repeat);
     berth_cli_print("executor vm: %llu instructions, %llu segments run on the devices, %llu "
-                    "operations on the host, per run\n",
+                    "operations on the host (%llu of them on data), per run\n",
                     (unsigned long long)report.instructions,
                     (unsigned long long)report.segment_runs,
-                    (unsigned long long)report.host_operations);
+                    (unsigned long long)report.host_operations,
+                    (unsigned long long)report.host_data_operations);
     berth_cli_print("compiled: %u segments for the shapes seen, %u kernels, in %.3f s\n",
                     report.compiled_count, report.kernel_count, (double)report.compile_ns / 1e9);
 }
@@ -188,9 +193,10 @@ static json_t *report_json(const vm_run *r) {
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(r, 0.5), "p90",
                                 quantile(r, 0.9), "min", r->latency_ms[0]);
     json_t *vm = json_pack(
-        "{s:I, s:I, s:I, s:i, s:i, s:f}", "instructions", (json_int_t)report.instructions,
+        "{s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "instructions", (json_int_t)report.instructions,
         "segments", (json_int_t)report.segment_runs, "host_operations",
-        (json_int_t)report.host_operations, "compiled", (int)report.compiled_count, "kernels",
+        (json_int_t)report.host_operations, "host_data_operations",
+        (json_int_t)report.host_data_operations, "compiled", (int)report.compiled_count, "kernels",
         (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9);
     return json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model",
                      berth_cli_json_text(r->program->name), "executor", "vm", "latency_ms", latency,

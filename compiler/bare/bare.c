@@ -28,11 +28,6 @@ static void name_pools(berth_bare_printer *p) {
     }
 }
 
-static bool overlaps(const berth_program_tensor *a, const berth_program_tensor *b) {
-    return a->pool == b->pool && a->offset_bytes < b->offset_bytes + b->size_bytes &&
-           b->offset_bytes < a->offset_bytes + a->size_bytes;
-}
-
 // Constants that a step reads, whole or in part.
 static berth_status find_constants(berth_bare_printer *p) {
     const berth_program *program = p->program;
@@ -48,7 +43,7 @@ static berth_status find_constants(berth_bare_printer *p) {
         const berth_program_tensor *whole = &program->tensors[program->constants[i].tensor];
         bool used = bound[program->constants[i].tensor];
         for (uint32_t t = 0; t < program->tensor_count && !used; ++t)
-            used = bound[t] && overlaps(whole, &program->tensors[t]);
+            used = bound[t] && berth_program_tensors_overlap(whole, &program->tensors[t]);
         p->used_constants[i] = used;
         if (used) p->constant_bytes += whole->size_bytes;
     }

@@ -55,6 +55,23 @@ typedef struct berth_c_language {
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
 } berth_c_language;
 
+// Element types of C: in memory, and in computations. OpenCL C has its own.
+#define BERTH_C_TYPES                                                                              \
+    .storage_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",                \
+                      [BERTH_DTYPE_F16] = "uint16_t", [BERTH_DTYPE_BF16] = "uint16_t",             \
+                      [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",               \
+                      [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",               \
+                      [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",              \
+                      [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",              \
+                      [BERTH_DTYPE_BOOL] = "uint8_t"},                                             \
+    .value_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",                  \
+                    [BERTH_DTYPE_F16] = "float",    [BERTH_DTYPE_BF16] = "float",                  \
+                    [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",                 \
+                    [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",                 \
+                    [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",                \
+                    [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",                \
+                    [BERTH_DTYPE_BOOL] = "int"}
+
 // What a printer knows while it prints one function. Languages use `out`, `line` and the naming
 // functions.
 struct berth_c_printer {

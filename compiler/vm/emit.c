@@ -93,7 +93,8 @@ static void emit_host(vm_emitter *e, berth_region_id region, berth_op_id id) {
     berth_vm_piece piece = {.name = berth_loc_describe(e->module, op->loc, e->arena),
                             .op = berth_op_facts_get(op->kind)->name,
                             .input_count = op->input_count,
-                            .output_count = op->output_count};
+                            .output_count = op->output_count,
+                            .is_arithmetic = is_small_arithmetic(e, op)};
     berth_vec_push(e->arena, &b->host_pieces, piece);
     berth_vec_push(e->arena, &b->host_operations,
                    (berth_vm_host_operation){.function = e->function, .op = id});
@@ -237,6 +238,24 @@ typedef struct emit_job {
     berth_vm_code *code;
 } emit_job;
 
+// What the devices do not do, although it is not arithmetic on shapes and counters.
+static void note_host_work(const vm_builder *b, berth_log log) {
+    enum { most_named = 3 };
+    uint32_t count = 0;
+    berth_strbuf text = berth_strbuf_make(b->arena);
+    for (uint32_t i = 0; i < b->host_pieces.count; ++i) {
+        const berth_vm_piece *piece = &b->host_pieces.data[i];
+        if (piece->is_arithmetic || count++ >= most_named) continue;
+        berth_strbuf_addf(&text, "%s%s at %s", count > 1 ? ", " : "", piece->op, piece->name);
+    }
+    if (count > 0)
+        berth_log_message(
+            log, BERTH_LOG_INFO,
+            "%u operations whose results' shapes only a run knows are computed on the "
+            "host, by the reference interpreter: %s%s",
+            count, berth_strbuf_text(&text), count > most_named ? ", ..." : "");
+}
+
 // Folding replaces values, and with them the names of the results.
 static const char **result_names(const berth_module *module, const berth_graph *graph) {
     const berth_region *root = &graph->regions.data[0];
@@ -258,6 +277,7 @@ static berth_status run_emit(void *user) {
     BERTH_TRY(berth_pass_fold(module, main, &(berth_fold_options){.log = job->log}));
     vm_builder b = {.module = module, .arena = module->arena};
     BERTH_TRY(vm_function_index(&b, main, &index));
+    note_host_work(&b, job->log);
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
     berth_vm_port *outputs = ports_of(module, graph, root->results.data, root->results.count);

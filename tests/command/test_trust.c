@@ -97,6 +97,7 @@ Test(trust, signed_programs) {
         {"$B run $W/p.berth --require-signature $W/other.pub", 1, "another key"},
         {"$B run $W/plain.berth --require-signature $W/k.pub", 1, "no signature"},
         {"$B run " DIGITS " --require-signature $W/k.pub", 1, "no program file"},
+        {"$B run " DIGITS " --executor vm --require-signature $W/k.pub", 1, "no program file"},
         {"$B run $W/p.berth --require-signature $W/k", 1, "secret key"},
         {"$B run $W/p.berth --require-signature $W/none.pub", 1, "none.pub"},
         {"! $B build " DIGITS " -o $W/q.berth --sign $W/k.pub && test ! -e $W/q.berth", 0,

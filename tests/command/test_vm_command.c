@@ -96,6 +96,28 @@ Test(vm_command, a_static_model_gives_the_same) {
     json_decref(vm);
 }
 
+// How many are not zero is for the run to find out, which the host does.
+static const char counting[] =
+    "module \"m\"\n"
+    "graph @main(%x: f32[N,4]) {\n"
+    "  %zero = constant() {value = f32[] (0)}\n  %p = greater(%x, %zero)\n"
+    "  %places = non_zero(%p)\n  return %places\n}\n";
+
+Test(vm_command, says_what_the_host_computes) {
+    folder f;
+    write_model(&f, counting);
+    const result *r = berth_run(with(&f, "run", "--executor vm"));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_not_null(strstr(r->err, "computed on the host, by the reference interpreter:"), "%s",
+                       r->err);
+    cr_assert_not_null(strstr(r->err, "non_zero at /tmp/"), "%s", r->err);
+    cr_assert_not_null(strstr(r->err, "input \"x\" (f32[N,4]): run with a batch of 1"), "%s",
+                       r->err);
+    cr_assert_not_null(strstr(r->out, "1 operations on the host (1 of them on data)"), "%s",
+                       r->out);
+    clean(&f);
+}
+
 Test(vm_command, byte_code_is_shown) {
     folder f;
     write_model(&f, until);

@@ -104,6 +104,15 @@ static int64_t result_of(code *c, const int64_t *arguments) {
     return value;
 }
 
+// Of the argument 3.
+static void gives_one_and_zero(code *c) {
+    berth_vm_value *output = NULL;
+    assert_ok(run(c, (int64_t[]){3}, &output));
+    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 0), 1);
+    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 1), 0);
+    berth_vm_value_release(output);
+}
+
 static void fails(code *c, const int64_t *arguments, berth_code status, const char *part) {
     berth_vm_value *output = NULL;
     assert_fails(run(c, arguments, &output), status, part);
@@ -191,11 +200,7 @@ Test(vm, append_leaves_other_holders_alone) {
     OP(&c, BERTH_VM_JOIN, 6, 5, 0, 1);
     OP(&c, BERTH_VM_RETURN, 1, 6);
     finish(&c, 1, 1);
-    berth_vm_value *output = NULL;
-    assert_ok(run(&c, (int64_t[]){3}, &output));
-    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 0), 1);
-    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 1), 0);
-    berth_vm_value_release(output);
+    gives_one_and_zero(&c);
 }
 
 Test(vm, optional_values) {
@@ -207,11 +212,7 @@ Test(vm, optional_values) {
     OP(&c, BERTH_VM_JOIN, 5, 4, 0, 1);
     OP(&c, BERTH_VM_RETURN, 1, 5);
     finish(&c, 1, 1);
-    berth_vm_value *output = NULL;
-    assert_ok(run(&c, (int64_t[]){3}, &output));
-    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 0), 1);
-    cr_assert_eq(berth_tensor_get_i64(&output->tensor, 1), 0);
-    berth_vm_value_release(output);
+    gives_one_and_zero(&c);
 }
 
 Test(vm, what_goes_wrong_is_said) {

@@ -282,6 +282,29 @@ Test(vm_models, two_devices) {
     if (is_here("opencl")) run_all("cpu,opencl");
 }
 
+// What a device was asked for and the host's interpreter computed is refused; counters and shapes
+// may be computed there.
+Test(vm_models, requires_a_device) {
+    vm_run on_cpu = begin(&cases[4], "cpu");  // NonZero
+    run_once(&on_cpu, 0);
+    assert_ok(berth_vm_session_require(on_cpu.session, "cpu:0"));
+    berth_vm_report report;
+    berth_vm_session_get_report(on_cpu.session, &report);
+    cr_assert_eq(report.host_data_operations, 1);
+    end(&on_cpu);
+    if (!is_here("opencl")) return;
+    vm_run branches = begin(&cases[3], "opencl -host=cpu"), data = begin(&cases[4], "opencl");
+    run_once(&branches, 2);
+    run_once(&data, 0);
+    assert_ok(berth_vm_session_require(branches.session, "opencl:0"));
+    assert_fails(berth_vm_session_require(branches.session, "cpu:0"), BERTH_UNAVAILABLE,
+                 "runs on opencl:0");
+    assert_fails(berth_vm_session_require(data.session, "opencl:0"), BERTH_UNAVAILABLE,
+                 "runs on the host (cpu:0), not on opencl:0");
+    end(&branches);
+    end(&data);
+}
+
 Test(vm_models, wrong_inputs_are_refused) {
     vm_run r = begin(&cases[0], "cpu");
     input wrong = M(2, 2);
