@@ -37,6 +37,11 @@ typedef struct berth_compile_options {
     bool small_code;   // of plain C: fewer bytes of code rather than fewer instructions
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
+    // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what
+    // is compiled is added. The program's code then lives in it (compiler/generic_kernels.h).
+    struct berth_generic_kernels *generic_kernels;
+    uint32_t generic_scope;  // of its keys
+
     // Inputs on whose values alone the program will run: these decide shapes and branches where
     // that must be known before the run (passes/known.h).
     const struct berth_input_binding *known_inputs;

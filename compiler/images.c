@@ -28,6 +28,21 @@ static void keep_source(image_builder *b, const berth_codegen *codegen,
     berth_vec_push(arena, &b->attachments, source);
 }
 
+// Units that are made to serve several sizes are kept for later compilations.
+static berth_status keep_generic(const image_builder *b, const uint32_t *members, uint32_t count,
+                                 const berth_executable_image *image) {
+    const berth_compile_options *options = b->pipeline->options;
+    if (!options->generic_kernels) return BERTH_OK;
+    berth_generic_kernel **made =
+        berth_arena_new_array(b->module->arena, berth_generic_kernel *, count);
+    uint32_t made_count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_generic_kernel *kernel = b->pipeline->units.data[members[i]].generic;
+        if (kernel) made[made_count++] = kernel;
+    }
+    return berth_generic_kernels_keep(options->generic_kernels, made, made_count, image);
+}
+
 // The image of `members`, units of one device target.
 static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                  const berth_target *target, const uint32_t *members,
@@ -64,7 +79,20 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                     .size_bytes = bytes.size_bytes,
                                     .external = external ? external->label : ""};
     berth_vec_push(arena, &b->images, image);
-    return BERTH_OK;
+    return external ? BERTH_OK : keep_generic(b, members, count, &image);
+}
+
+// Whether code for several sizes is there already: its image is one of the program's.
+static bool use_generic(image_builder *b, berth_unit *unit) {
+    const berth_executable_image *image =
+        unit->generic ? berth_generic_kernel_image(unit->generic) : NULL;
+    if (!image) return false;
+    for (uint32_t i = 0; i < b->images.count && unit->executable == BERTH_NO_INDEX; ++i)
+        if (b->images.data[i].data == image->data) unit->executable = i;
+    if (unit->executable != BERTH_NO_INDEX) return true;
+    unit->executable = b->images.count;
+    berth_vec_push(b->module->arena, &b->images, *image);
+    return true;
 }
 
 // All units without an executable yet whose device target equals that of `first`. External code is
@@ -75,9 +103,9 @@ static berth_status make_image(image_builder *b, uint32_t first, const berth_cod
     BERTH_VEC(uint32_t) members = {0};
     berth_vec_push(b->module->arena, &members, first);
     for (uint32_t i = first + 1; i < b->pipeline->units.count && !units[first].external; ++i) {
-        if (units[i].executable != BERTH_NO_INDEX || !units[i].used || units[i].external ||
-            !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash))
-            continue;
+        bool done = units[i].executable != BERTH_NO_INDEX || !units[i].used || units[i].external ||
+                    (units[i].generic && berth_generic_kernel_image(units[i].generic));
+        if (done || !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash)) continue;
         berth_vec_push(b->module->arena, &members, i);
     }
     return finish_image(b, codegen, target, members.data, members.count);
@@ -106,7 +134,7 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
             berth_codegen_for(pipeline->options->target, berth_device_kind_name(target->kind));
         if (pipeline->options->plan_only)
             leave_empty(&b, i, codegen);
-        else
+        else if (!use_generic(&b, &pipeline->units.data[i]))
             BERTH_TRY(make_image(&b, i, codegen));
     }
     program->executables = b.images.data;

@@ -5,6 +5,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
 #include "compiler/external.h"
+#include "compiler/generic_kernels.h"
 #include "compiler/in_place.h"
 #include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
@@ -19,6 +20,8 @@ typedef struct berth_unit {
     const char *prefix;  // entry names start with it
     uint32_t next;       // another unit of the same external function, + 1
     berth_codegen_result code;
+    berth_hash128 name;              // of the nodes it comes from; only where `generic` is used
+    berth_generic_kernel *generic;   // (optional) that `code` is, or will be, a use of
     const berth_in_place *in_place;  // results that may be written over operands
     uint32_t in_place_count;
     bool used;              // by a step of the program

@@ -25,8 +25,34 @@ static bool read_in_place(const berth_module *module, berth_func_id function, be
     return true;
 }
 
+// Code of a function that may serve other sizes, or is there already.
+static berth_status print_generic(const berth_module *module, const berth_pipeline *pipeline,
+                                  const berth_codegen *codegen, const berth_op *call,
+                                  berth_unit *unit) {
+    const char *names = berth_loc_names(module, call->loc, false, module->arena);
+    berth_generic_key key = {.scope = pipeline->options->generic_scope,
+                             .name = names,
+                             .target = pipeline->options->target->devices[unit->device].target,
+                             .codegen = codegen};
+    unit->name = berth_hash128_of(names, strlen(names));
+    for (uint32_t i = 0; i < pipeline->units.count; ++i)
+        key.ordinal += berth_hash128_equal(pipeline->units.data[i].name, unit->name);
+    BERTH_TRY(codegen->print_template(unit->fn, module->arena, &unit->code));
+    berth_generic_kernels_find(pipeline->options->generic_kernels, &key, module->arena, &unit->code,
+                               &unit->generic);
+    return BERTH_OK;
+}
+
+static berth_status print_unit(const berth_module *module, const berth_pipeline *pipeline,
+                               const berth_codegen *codegen, const berth_op *call,
+                               berth_unit *unit) {
+    if (pipeline->options->generic_kernels && codegen->print_template)
+        return print_generic(module, pipeline, codegen, call, unit);
+    return codegen->print(unit->fn, unit->prefix, module->arena, &unit->code);
+}
+
 static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
-                              berth_func_id function, uint32_t device) {
+                              berth_func_id function, uint32_t device, const berth_op *call) {
     berth_tfn *fn = berth_tfn_get(module, function);
     const char *name = berth_module_str(module, berth_module_function(module, function)->name);
     const char *kind =
@@ -40,7 +66,7 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
     if (!read_in_place(module, function, fn, &unit))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: its attribute \"%s\"", name,
                                  BERTH_ATTR_IN_PLACE);
-    BERTH_TRY(berth_status_prefix(codegen->print(fn, unit.prefix, module->arena, &unit.code),
+    BERTH_TRY(berth_status_prefix(print_unit(module, pipeline, codegen, call, &unit),
                                   "printing %s for %s", name, kind));
     if (unit.code.kernel_count != berth_pipeline__count_nests(fn))
         unit.in_place_count = 0;  // pairs are numbered by nests
@@ -148,7 +174,7 @@ berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main
             continue;
         }
         if (!unit_of[function]) {
-            BERTH_TRY(make_unit(module, pipeline, function, device));
+            BERTH_TRY(make_unit(module, pipeline, function, device, op));
             unit_of[function] = pipeline->units.count;
         }
         pipeline->unit_of_op[id] = unit_of[function] - 1;

@@ -43,6 +43,7 @@ struct berth_vm_session {
     berth_compile_options compile;
     uint32_t thread_count;
     berth_vm_code code;
+    berth_generic_kernels *generic_kernels;
     compiled *kept;
     uint32_t kept_count;
     uint64_t kept_bytes;
@@ -141,6 +142,7 @@ static berth_status compile_segment(segment_job *job) {
     berth_compile_result result;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
     BERTH_TRY(berth_arena_try(job->made->arena, make_module, job));
+    s->compile.generic_scope = job->segment;
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
     job->made->program = result.program;
     BERTH_TRY(berth_arena_try(s->arena, open_session, job));
@@ -374,6 +376,7 @@ static berth_status load(void *user) {
     s->compile.known_inputs = NULL;
     s->compile.known_input_count = 0;
     s->compile.progress = NULL;
+    s->compile.generic_kernels = s->generic_kernels;
     return berth_vm_emit(s->module, job->options->compile.log, &s->code);
 }
 
@@ -388,6 +391,7 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     session->thread_count = thread_count;
     berth_status status = berth_arena_create(allocator, &session->arena);
     job->session = session;
+    if (!status) status = berth_generic_kernels_create(allocator, &session->generic_kernels);
     if (!status) status = load(job);
     if (status) {
         berth_vm_session_close(session);
@@ -422,6 +426,7 @@ void berth_vm_session_close(berth_vm_session *session) {
         berth_device_close(d->device);
         berth_driver_close(d->driver);
     }
+    berth_generic_kernels_destroy(session->generic_kernels);
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));
 }
@@ -492,4 +497,5 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
 
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
     *out_report = session->report;
+    berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
 }

@@ -8,6 +8,7 @@
 #ifndef BERTH_TOOLKIT_VM_SESSION_H_
 #define BERTH_TOOLKIT_VM_SESSION_H_
 
+#include "compiler/generic_kernels.h"
 #include "executor/vm.h"
 #include "toolkit/model.h"
 
@@ -24,6 +25,8 @@ typedef struct berth_vm_report {
     uint32_t compiled_count;        // segments compiled so far, one per shape
     uint32_t dropped_count;         // of these, given up for newer ones
     int64_t compile_ns;
+    berth_generic_report
+        kernels;            // functions of segments: compiled, and used again for other shapes
     uint32_t kernel_count;  // of all compiled segments
 } berth_vm_report;
 

@@ -180,8 +180,11 @@ static void print_text(const vm_run *r) {
                     (unsigned long long)report.segment_runs,
                     (unsigned long long)report.host_operations,
                     (unsigned long long)report.host_data_operations);
-    berth_cli_print("compiled: %u segments for the shapes seen, %u kernels, in %.3f s\n",
-                    report.compiled_count, report.kernel_count, (double)report.compile_ns / 1e9);
+    berth_cli_print(
+        "compiled: %u segments for the shapes seen, %u kernels, in %.3f s; %u functions "
+        "for their shapes, %u for several, %u used again\n",
+        report.compiled_count, report.kernel_count, (double)report.compile_ns / 1e9,
+        report.kernels.exact_count, report.kernels.generic_count, report.kernels.reused_count);
 }
 
 static json_t *report_json(const vm_run *r) {
@@ -193,11 +196,13 @@ static json_t *report_json(const vm_run *r) {
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(r, 0.5), "p90",
                                 quantile(r, 0.9), "min", r->latency_ms[0]);
     json_t *vm = json_pack(
-        "{s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "instructions", (json_int_t)report.instructions,
-        "segments", (json_int_t)report.segment_runs, "host_operations",
-        (json_int_t)report.host_operations, "host_data_operations",
+        "{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:i}", "instructions",
+        (json_int_t)report.instructions, "segments", (json_int_t)report.segment_runs,
+        "host_operations", (json_int_t)report.host_operations, "host_data_operations",
         (json_int_t)report.host_data_operations, "compiled", (int)report.compiled_count, "kernels",
-        (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9);
+        (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9, "functions_exact",
+        (int)report.kernels.exact_count, "functions_generic", (int)report.kernels.generic_count,
+        "functions_reused", (int)report.kernels.reused_count);
     return json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model",
                      berth_cli_json_text(r->program->name), "executor", "vm", "latency_ms", latency,
                      "runs", (json_int_t)r->options->repeat, "outputs", outputs, "vm", vm);

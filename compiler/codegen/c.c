@@ -3,6 +3,7 @@
 
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/template.h"
 #include "compiler/compile.h"
 #include "compiler/toolchain.h"
 
@@ -23,6 +24,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                  kernel->entry);
     p->depth = 1;
     berth_c_line(p, "(void)constants, (void)scratch;");
+    if (p->marks_numbers) berth_strbuf_add(&p->out, BERTH_TEMPLATE_LINES);
     for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
         berth_buf buf = kernel->buffers[i];
         const char *type = berth_c_storage_type(p, p->fn->bufs.data[buf].dtype);
@@ -44,11 +46,13 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
         berth_tfn_const_value(p->fn, p->fn->stmts.data[grid[i]].value, &extent);
         const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
         const char *quotient =
-            inner == 1 ? "group" : berth_arena_printf(p->arena, "group / %lld", (long long)inner);
+            inner == 1 ? "group"
+                       : berth_arena_printf(p->arena, "group / %s", berth_c_number(p, inner));
         if (i == 0)
             berth_c_line(p, "const int64_t %s = %s;", var, quotient);
         else
-            berth_c_line(p, "const int64_t %s = %s %% %lld;", var, quotient, (long long)extent);
+            berth_c_line(p, "const int64_t %s = %s %% %s;", var, quotient,
+                         berth_c_number(p, extent));
         berth_c_line(p, "(void)%s;", var);
     }
 }
@@ -103,8 +107,8 @@ static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
     if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
         berth_c_line(p, "%s b%u;", type, buf);
     else if (scratch_offset >= 0)
-        berth_c_line(p, "%s *restrict b%u = (%s *)((char *)scratch + %lld);", type, buf, type,
-                     (long long)scratch_offset);
+        berth_c_line(p, "%s *restrict b%u = (%s *)((char *)scratch + %s);", type, buf, type,
+                     berth_c_number(p, scratch_offset));
     else
         berth_c_line(p, "%s b%u[%lld] __attribute__((aligned(64)));", type, buf,
                      (long long)(element_count ? element_count : 1));
@@ -150,6 +154,13 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
 
 static void after_vector_let(berth_c_printer *p, const char *name, int bytes) {
     berth_c_line(p, "BERTH_KEEP_%d(%s);", bytes, name);
+}
+
+static const char *number_lines(uint32_t count, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    for (uint32_t i = 0; i < count; ++i)
+        berth_strbuf_addf(&text, "    const int64_t n%u = constants[%u];\n", i, i);
+    return berth_strbuf_text(&text);
 }
 
 static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
@@ -203,9 +214,10 @@ static void add_vector_types(const berth_c_printer *p, berth_strbuf *out) {
     }
 }
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print_text(const berth_tfn *fn, const char *prefix, bool marks_numbers,
+                               berth_arena *arena, berth_codegen_result *out_result) {
     berth_c_printer *p = berth_c_printer_create(fn, &language, arena);
+    p->marks_numbers = marks_numbers;
     berth_kernel_source *kernels = NULL;
     memset(out_result, 0, sizeof(*out_result));
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
@@ -217,6 +229,16 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
     return BERTH_OK;
+}
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    return print_text(fn, prefix, false, arena, out_result);
+}
+
+static berth_status print_template(const berth_tfn *fn, berth_arena *arena,
+                                   berth_codegen_result *out_result) {
+    return print_text(fn, BERTH_TEMPLATE_PREFIX, true, arena, out_result);
 }
 
 // ---- images -------------------------------------------------------------------------------------
@@ -269,4 +291,6 @@ const berth_codegen berth_codegen_c = {.kind = "cpu",
                                        .format = BERTH_FORMAT_CPU_ELF,
                                        .source_suffix = "c",
                                        .print = print,
+                                       .print_template = print_template,
+                                       .number_lines = number_lines,
                                        .finish = finish};

@@ -216,7 +216,8 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     p->language->close_kernel(p);
     kernel->scratch_bytes = (uint32_t)scratch_bytes;
     berth_program_kernel record = berth_kernel_source_record(kernel);
-    p->language->declare_kernel(p, kernel->entry, berth_kernel_declaration(p->arena, &record));
+    if (!p->marks_numbers)  // a template's record comes with every use
+        p->language->declare_kernel(p, kernel->entry, berth_kernel_declaration(p->arena, &record));
 }
 
 berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_language *language,

@@ -92,6 +92,7 @@ struct berth_c_printer {
     bool intrinsics[BERTH_INTRINSIC_COUNT];  // used
     berth_stmt nest;                         // being printed
     berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
+    bool marks_numbers;                      // the text is a template (codegen/template.h)
     berth_status status;                     // first error
 };
 
@@ -126,6 +127,7 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype,
 const char *berth_c_storage_type(berth_c_printer *p, berth_dtype dtype);
 
 // c_index.c: texts of index arithmetic and conditions.
+const char *berth_c_number(berth_c_printer *p, int64_t value);  // that follows from sizes
 const char *berth_c_index(berth_c_printer *p, berth_expr id);
 const char *berth_c_linear(berth_c_printer *p, berth_linear form);
 const char *berth_c_condition(berth_c_printer *p, berth_expr id);

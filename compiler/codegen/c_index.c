@@ -2,9 +2,18 @@
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
+#include "compiler/codegen/template.h"
 
 static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
+}
+
+// What follows from the sizes of buffers is marked where a kernel may serve several sizes.
+const char *berth_c_number(berth_c_printer *p, int64_t value) {
+    return berth_arena_printf(
+        p->arena,
+        p->marks_numbers ? BERTH_TEMPLATE_NUMBER_BEGIN "%lld" BERTH_TEMPLATE_NUMBER_END : "%lld",
+        (long long)value);
 }
 
 // ---- indices ------------------------------------------------------------------------------------
@@ -60,7 +69,7 @@ static const char *atom_binary(berth_c_printer *p, berth_expr_node node) {
 static const char *atom(berth_c_printer *p, berth_expr id) {
     const berth_expr_node node = *node_of(p, id);
     switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_INT: return berth_arena_printf(p->arena, "%lld", (long long)node.i);
+    case BERTH_EXPR_INT: return berth_c_number(p, node.i);
     case BERTH_EXPR_VAR: return berth_c_var_name(p, node.var);
     case BERTH_EXPR_BINARY: return atom_binary(p, node);
     case BERTH_EXPR_UNARY:
@@ -101,7 +110,7 @@ static void sort_terms(const berth_c_printer *p, berth_linear *form) {
 // Terms from the outermost loop inwards and the constant last, so that the C compiler hoists what
 // does not change.
 const char *berth_c_linear(berth_c_printer *p, berth_linear form) {
-    if (form.count == 0) return berth_arena_printf(p->arena, "%lld", (long long)form.constant);
+    if (form.count == 0) return berth_c_number(p, form.constant);
     sort_terms(p, &form);
     berth_strbuf text = berth_strbuf_make(p->arena);
     bool single = form.count == 1 && form.constant == 0;
@@ -117,13 +126,14 @@ const char *berth_c_linear(berth_c_printer *p, berth_linear form) {
         if (magnitude == 1)
             berth_strbuf_add(&text, what);
         else if (single)
-            berth_strbuf_addf(&text, "(%s * %lld)", what, (long long)magnitude);
+            berth_strbuf_addf(&text, "(%s * %s)", what, berth_c_number(p, magnitude));
         else
-            berth_strbuf_addf(&text, "%s * %lld", what, (long long)magnitude);
+            berth_strbuf_addf(&text, "%s * %s", what, berth_c_number(p, magnitude));
     }
     if (form.constant) {
         int64_t magnitude = form.constant < 0 ? -form.constant : form.constant;
-        berth_strbuf_addf(&text, " %s %lld", form.constant < 0 ? "-" : "+", (long long)magnitude);
+        berth_strbuf_addf(&text, " %s %s", form.constant < 0 ? "-" : "+",
+                          berth_c_number(p, magnitude));
     }
     if (!single) berth_strbuf_add(&text, ")");
     return berth_strbuf_text(&text);

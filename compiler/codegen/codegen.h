@@ -70,6 +70,13 @@ typedef struct berth_codegen {
     // Prints `fn`; `prefix` makes entry names unique ("k12" gives k12_0, k12_1, ...).
     berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena,
                           berth_codegen_result *out_result);
+    // (optional) The same as a template (codegen/template.h), for kernels that serve several sizes;
+    // with it, the texts that make n0, n1, ... of a dispatch's constants: among a kernel's arguments
+    // (optional) and as its first lines.
+    berth_status (*print_template)(const berth_tfn *fn, berth_arena *arena,
+                                   berth_codegen_result *out_result);
+    const char *(*number_arguments)(uint32_t count, berth_arena *arena);
+    const char *(*number_lines)(uint32_t count, berth_arena *arena);
     // (optional: result->source) The text to keep.
     const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
     // One image of all units: compiled, or put together.

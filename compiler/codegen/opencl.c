@@ -5,6 +5,7 @@
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/kernel_facts.h"
+#include "compiler/codegen/template.h"
 
 enum { flat_group_size = 64 };
 
@@ -127,7 +128,7 @@ static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_
     kernel->group_size[0] = total < flat_group_size ? (total ? total : 1) : flat_group_size;
     kernel->groups[0] = (total + kernel->group_size[0] - 1) / kernel->group_size[0];
     berth_c_line(p, "const %s item = (%s)get_global_id(0);", type, type);
-    berth_c_line(p, "if (item < %u) {", total);
+    berth_c_line(p, "if (item < %s) {", berth_c_number(p, total));
     p->depth++;
     int64_t inner = total;
     for (int i = 0; i < grid_count; ++i) {
@@ -135,9 +136,9 @@ static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_
         inner = extent ? inner / extent : 1;
         const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
         const char *modulo =
-            i == 0 ? "" : berth_arena_printf(p->arena, " %% %lld", (long long)extent);
-        berth_c_line(p, "const %s %s = item / %lld%s;", type, var, (long long)(inner ? inner : 1),
-                     modulo);
+            i == 0 ? "" : berth_arena_printf(p->arena, " %% %s", berth_c_number(p, extent));
+        berth_c_line(p, "const %s %s = item / %s%s;", type, var,
+                     berth_c_number(p, inner ? inner : 1), modulo);
     }
 }
 
@@ -173,9 +174,13 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                           berth_c_storage_type(p, info->dtype), info->may_alias ? "" : "restrict ",
                           buf);
     }
-    berth_strbuf_add(&line, ") {\n");
+    berth_strbuf_add(&line, p->marks_numbers ? BERTH_TEMPLATE_ARGUMENTS ") {\n" : ") {\n");
     berth_strbuf_add(&p->out, berth_strbuf_text(&line));
     p->depth = 1;
+    if (p->marks_numbers) {
+        berth_c_line(p, "typedef %s berth_index;", p->language->index_type);
+        berth_strbuf_add(&p->out, BERTH_TEMPLATE_LINES);
+    }
     if (grid_count == 0 && berth_kernel_has_group_loops(p->fn, p->nest)) {
         declare_local(p, p->nest);
         berth_c_line(p, "{");
@@ -281,11 +286,12 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print_text(const berth_tfn *fn, const char *prefix, bool marks_numbers,
+                               berth_arena *arena, berth_codegen_result *out_result) {
     memset(out_result, 0, sizeof(*out_result));
     berth_c_printer *p =
         berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);
+    p->marks_numbers = marks_numbers;
     berth_kernel_source *kernels = NULL;
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
@@ -294,6 +300,29 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
     return BERTH_OK;
+}
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    return print_text(fn, prefix, false, arena, out_result);
+}
+
+static berth_status print_template(const berth_tfn *fn, berth_arena *arena,
+                                   berth_codegen_result *out_result) {
+    return print_text(fn, BERTH_TEMPLATE_PREFIX, true, arena, out_result);
+}
+
+static const char *number_arguments(uint32_t count, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    for (uint32_t i = 0; i < count; ++i) berth_strbuf_addf(&text, ", const long a%u", i);
+    return berth_strbuf_text(&text);
+}
+
+static const char *number_lines(uint32_t count, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    for (uint32_t i = 0; i < count; ++i)
+        berth_strbuf_addf(&text, "    const berth_index n%u = (berth_index)a%u;\n", i, i);
+    return berth_strbuf_text(&text);
 }
 
 // Source text is the image; every program has the helper functions once.
@@ -311,5 +340,10 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     return BERTH_OK;
 }
 
-const berth_codegen berth_codegen_opencl = {
-    .kind = "opencl", .format = BERTH_FORMAT_OPENCL_C, .print = print, .finish = finish};
+const berth_codegen berth_codegen_opencl = {.kind = "opencl",
+                                            .format = BERTH_FORMAT_OPENCL_C,
+                                            .print = print,
+                                            .print_template = print_template,
+                                            .number_arguments = number_arguments,
+                                            .number_lines = number_lines,
+                                            .finish = finish};

@@ -229,6 +229,48 @@ static void run_case(const vm_case *test, const char *target) {
     end(&r);
 }
 
+static bool is_here(const char *kind) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    cr_assert(!status || !required || !strstr(required, kind), "%s", berth_status_message(status));
+    bool here = !status && berth_driver_device_count(driver) > 0;
+    berth_status_free(status);
+    berth_driver_close(driver);
+    return here;
+}
+
+// Elementwise operations, a transposed copy and a reduction, of any size.
+static const vm_case sizes = {
+    "any size",
+    "graph @main(%x: f32[A,B]) {\n"
+    "  %y = tanh(%x)\n  %t = transpose(%y) {perm = [1, 0]}\n  %e = exp(%t)\n"
+    "  %axes = constant() {value = i64[1] (0)}\n  %s = reduce_sum(%e, %axes) {keepdims = 0}\n"
+    "  return %e, %s\n}\n",
+    1,
+    2,
+    6,
+    {{M(64, 96)}, {M(128, 160)}, {M(192, 224)}, {M(320, 352)}, {M(448, 416)}, {M(576, 544)}}};
+
+static void several_sizes(const char *target) {
+    vm_run r = begin(&sizes, target);
+    berth_vm_report second, last;
+    for (uint32_t i = 0; i < 3; ++i) run_once(&r, i);
+    berth_vm_session_get_report(r.session, &second);
+    cr_assert_gt(second.kernels.generic_count, 0, "%s", target);
+    for (uint32_t i = 3; i < sizes.run_count; ++i) run_once(&r, i);
+    berth_vm_session_get_report(r.session, &last);
+    cr_assert_eq(last.compiled_count, sizes.run_count);
+    cr_assert_gt(last.kernels.reused_count, second.kernels.reused_count, "%s", target);
+    for (uint32_t i = 0; i < sizes.run_count; ++i) run_once(&r, i);  // each with its own numbers
+    end(&r);
+}
+
+Test(vm_models, kernels_serve_several_sizes) {
+    several_sizes("cpu");
+    if (is_here("opencl")) several_sizes("opencl -host=cpu");
+}
+
 // With room for one compiled segment everything is compiled again and again, and right.
 Test(vm_models, old_shapes_make_room) {
     vm_run by_count = begin(&cases[0], "cpu"), by_bytes = begin(&cases[6], "cpu");
@@ -249,17 +291,6 @@ Test(vm_models, old_shapes_make_room) {
     cr_assert_eq(report.dropped_count, 3);
     end(&by_count);
     end(&by_bytes);
-}
-
-static bool is_here(const char *kind) {
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(!status || !required || !strstr(required, kind), "%s", berth_status_message(status));
-    bool here = !status && berth_driver_device_count(driver) > 0;
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return here;
 }
 
 static void run_all(const char *target) {

@@ -1,0 +1,171 @@
+#include "compiler/generic_kernels.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/codegen/template.h"
+
+struct berth_generic_kernel {
+    berth_generic_kernel *next;
+    berth_hash128 key;  // scope, name, target, form
+    berth_template held;
+    berth_template_arguments arguments;
+    const char *prefix;
+    const berth_executable_image *image;
+};
+
+struct berth_generic_kernels {
+    berth_allocator allocator;
+    berth_arena *arena;
+    berth_generic_kernel *first;  // the newest
+    berth_generic_report report;
+};
+
+// ---- lifetime -----------------------------------------------------------------------------------
+
+berth_status berth_generic_kernels_create(berth_allocator allocator,
+                                          berth_generic_kernels **out_kernels) {
+    *out_kernels = NULL;
+    berth_generic_kernels *made = berth_calloc(allocator, 1, sizeof(*made));
+    if (!made) return berth_status_oom();
+    made->allocator = allocator;
+    berth_status status = berth_arena_create(allocator, &made->arena);
+    if (status) {
+        berth_free(allocator, made, sizeof(*made));
+        return status;
+    }
+    *out_kernels = made;
+    return BERTH_OK;
+}
+
+void berth_generic_kernels_destroy(berth_generic_kernels *kernels) {
+    if (!kernels) return;
+    berth_arena_destroy(kernels->arena);
+    berth_free(kernels->allocator, kernels, sizeof(*kernels));
+}
+
+void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
+                                      berth_generic_report *out_report) {
+    *out_report = kernels->report;
+}
+
+// ---- finding ------------------------------------------------------------------------------------
+
+static berth_hash128 key_of(const berth_generic_key *key, const berth_template *wanted,
+                            berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add_n(&text, (const char *)&key->scope, sizeof(key->scope));
+    berth_strbuf_add_n(&text, (const char *)&key->ordinal, sizeof(key->ordinal));
+    berth_strbuf_add_n(&text, (const char *)&key->target->hash, sizeof(key->target->hash));
+    berth_strbuf_add_n(&text, (const char *)&wanted->form, sizeof(wanted->form));
+    berth_strbuf_add(&text, key->name);
+    return berth_hash128_of(text.data, text.length);
+}
+
+static void set_entries(berth_codegen_result *code, const char *prefix, const int64_t *values,
+                        uint32_t value_count, berth_arena *arena) {
+    berth_kernel_source *kernels =
+        berth_arena_copy(arena, code->kernels, code->kernel_count * sizeof(*kernels));
+    for (uint32_t i = 0; i < code->kernel_count; ++i) {
+        kernels[i].entry = berth_arena_printf(arena, "%s_%u", prefix, i);
+        kernels[i].constants = values;
+        kernels[i].constant_count = value_count;
+    }
+    code->kernels = kernels;
+}
+
+// A kernel for what no kept one serves. `like`: the newest of the same function and form, or NULL.
+static berth_generic_kernel *make(berth_hash128 hash, const berth_template *wanted,
+                                  const berth_generic_kernel *like, berth_arena *arena) {
+    char hex[33];
+    berth_generic_kernel *made = berth_arena_new(arena, berth_generic_kernel);
+    made->key = hash;
+    made->held = *wanted;
+    made->arguments = berth_template_join(like ? &like->held : wanted,
+                                          like ? &like->arguments : NULL, wanted, arena);
+    berth_hash128_hex(hash, hex);
+    made->prefix = berth_arena_printf(arena, "k%.16s", hex);
+    return made;
+}
+
+void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_generic_key *key,
+                                berth_arena *arena, berth_codegen_result *code,
+                                berth_generic_kernel **out_kernel) {
+    berth_template wanted;
+    berth_template_read(code->source, arena, &wanted);
+    berth_hash128 hash = key_of(key, &wanted, arena);
+    int64_t *values = berth_arena_new_array(arena, int64_t, wanted.number_count + 1);
+    const berth_generic_kernel *like = NULL;
+    berth_generic_kernel *found = NULL;
+    for (berth_generic_kernel *k = kernels->first; k; k = k->next) {
+        if (!berth_hash128_equal(k->key, hash)) continue;
+        if (!like) like = k;
+        if (!berth_template_fits(&k->held, &k->arguments, &wanted, values)) continue;
+        if (!found || k->arguments.count < found->arguments.count) found = k;
+    }
+    if (found) {
+        (void)berth_template_fits(&found->held, &found->arguments, &wanted, values);
+        code->source = NULL;
+        kernels->report.reused_count++;
+    } else {
+        found = make(hash, &wanted, like, arena);
+        (void)berth_template_fits(&found->held, &found->arguments, &wanted, values);
+        code->source =
+            berth_template_text(&wanted, &found->arguments, key->codegen, found->prefix, arena);
+    }
+    set_entries(code, found->prefix, values, found->arguments.count, arena);
+    *out_kernel = found;
+}
+
+// ---- keeping ------------------------------------------------------------------------------------
+
+const berth_executable_image *berth_generic_kernel_image(const berth_generic_kernel *kernel) {
+    return kernel->image;
+}
+
+typedef struct keep_job {
+    berth_generic_kernels *kernels;
+    berth_generic_kernel **made;
+    uint32_t count;
+    const berth_executable_image *image;
+} keep_job;
+
+static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel *made,
+                     const berth_executable_image *image) {
+    berth_arena *arena = kernels->arena;
+    const berth_template *held = &made->held;
+    berth_generic_kernel *kept = berth_arena_new(arena, berth_generic_kernel);
+    *kept = *made;
+    kept->held.text = NULL;  // the form says it
+    kept->held.numbers =
+        berth_arena_copy(arena, held->numbers, (held->number_count + 1) * sizeof(int64_t));
+    kept->arguments.of =
+        berth_arena_copy(arena, made->arguments.of, (held->number_count + 1) * sizeof(uint32_t));
+    kept->prefix = berth_arena_strdup(arena, made->prefix);
+    kept->image = image;
+    kept->next = kernels->first;
+    kernels->first = kept;
+    if (kept->arguments.count)
+        kernels->report.generic_count++;
+    else
+        kernels->report.exact_count++;
+}
+
+static berth_status run_keep(void *user) {
+    keep_job *job = user;
+    berth_arena *arena = job->kernels->arena;
+    berth_executable_image *image = berth_arena_copy(arena, job->image, sizeof(*image));
+    image->device_kind = berth_arena_strdup(arena, image->device_kind);
+    image->format = berth_arena_strdup(arena, image->format);
+    image->options = berth_arena_strdup(arena, image->options);
+    image->data = berth_arena_copy(arena, image->data, image->size_bytes);
+    image->external = "";
+    for (uint32_t i = 0; i < job->count; ++i) keep_one(job->kernels, job->made[i], image);
+    return BERTH_OK;
+}
+
+berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels, berth_generic_kernel **made,
+                                        uint32_t count, const berth_executable_image *image) {
+    keep_job job = {.kernels = kernels, .made = made, .count = count, .image = image};
+    return berth_arena_try(kernels->arena, run_keep, &job);
+}
