@@ -202,7 +202,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     BERTH_TRY(berth_pipeline__check_static(module, main));
     berth_plan_options plan_options = {
         .target = options->target,
-        .cost = berth_cost_model_analytic(module->arena, options->target),
+        .cost = berth_cost_model_create(module->arena, options->target, options),
         .strategy = options->strategy,
         .objective = options->objective,
         .node_budget = options->node_budget,
@@ -222,25 +222,33 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     return BERTH_OK;
 }
 
-static berth_status run_layout(berth_module *module, berth_pass_context *context) {
-    const berth_compile_options *options = pipeline_of(context)->options;
-    berth_func_id main;
-    BERTH_TRY(find_main(module, &main));
+berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
+                                    const berth_compile_options *options,
+                                    berth_packing **out_packing) {
+    *out_packing = NULL;
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
     if (plain && options->small_code) return BERTH_OK;
     berth_packing *packing = berth_packing_create(module, options->jobs);
-    pipeline_of(context)->packing = packing;
+    *out_packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
     bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points
     if (plain)
         berth_pass_layout_plain(module, main, packing);
     else
         BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
-    berth_packing_start(packing);  // the passes behind this one do not look into packed constants
-    if (context->instrument_count) berth_packing_finish(packing);
+    return BERTH_OK;
+}
+
+static berth_status run_layout(berth_module *module, berth_pass_context *context) {
+    berth_pipeline *pipeline = pipeline_of(context);
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pipeline__layout(module, main, pipeline->options, &pipeline->packing));
+    berth_packing_start(pipeline->packing);  // the passes behind do not look into packed constants
+    if (context->instrument_count) berth_packing_finish(pipeline->packing);
     return BERTH_OK;
 }
 
@@ -259,10 +267,11 @@ static berth_status run_find_parts(berth_module *module, berth_pass_context *con
 }
 
 static berth_status run_lower(berth_module *module, berth_pass_context *context) {
-    (void)context;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     uint32_t count = berth_graph_get(module, main)->ops.count;
+    pipeline_of(context)->works = berth_works_of_main(module, main, module->arena);
+    pipeline_of(context)->work_count = count;
     for (uint32_t i = 0; i < count; ++i) {
         berth_op *op = &berth_graph_get(module, main)->ops.data[i];
         if (op->region == BERTH_NONE || op->kind != BERTH_OP_CALL) continue;
@@ -540,6 +549,7 @@ static berth_status run_job(job *j) {
     j->result->memory = j->pipeline.memory;
     j->result->known_uses = j->pipeline.known.used.data;
     j->result->known_use_count = j->pipeline.known.used.count;
+    j->result->step_works = j->pipeline.step_works;
     j->result->over_device = j->pipeline.over_device;
     j->result->over_bytes = j->pipeline.over_bytes;
     return status;

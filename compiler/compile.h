@@ -24,6 +24,9 @@ typedef struct berth_compile_options {
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
+    // (optional) Measured costs (compiler/cost_table.h), taken before those from the target's figures.
+    struct berth_cost_table *costs;
+
     const char *cache_folder;      // compiled kernels; NULL = no cache
     uint64_t cache_limit_bytes;    // 0 = 1 GiB
     const char *c_compiler;        // NULL = the first of cc, gcc, clang on search_path
@@ -103,12 +106,17 @@ typedef struct berth_memory_report {
     uint64_t order_states;       // of the search
 } berth_memory_report;
 
+struct berth_work;  // compiler/work.h
+
 typedef struct berth_compile_result {
     const berth_program *program;       // in the module's arena; NULL when stopped early
     const berth_plan *plan;             // NULL before plan-devices
     const berth_memory_report *memory;  // NULL before package
     const berth_known_use *known_uses;  // known inputs whose values went into the program
     uint32_t known_use_count;
+    // Per step of the program: the work of the call that it is a part of (several steps of one call
+    // have the same); NULL for copies and calls of external functions.
+    const struct berth_work *const *step_works;
     // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, and by how much (0 =
     // not that). A search with so much more of reserve_bytes may place less there.
     uint32_t over_device;

@@ -1,89 +1,45 @@
 #include "compiler/cost.h"
 
 #include "compiler/codegen/codegen.h"
+#include "compiler/cost_table.h"
 #include "compiler/external.h"
+#include "compiler/kernel_groups.h"
 #include "compiler/lower/lower.h"
 
-// Fraction of the peak that generated kernels reach on large problems; the rest of the model is a
+// Fraction of the peak that generated kernels reach on large problems; the rest of the roofline is a
 // lower bound.
 static const double usual_efficiency = 0.7;
 
-static double element_count(const berth_type *type) {
-    double count = 1;
-    for (int i = 0; i < type->rank; ++i)
-        count *= berth_dim_is_symbol(type->dims[i]) ? 1 : (double)type->dims[i];
-    return count;
-}
-
-static double type_bytes(const berth_type *type) {
-    return type->kind == BERTH_TYPE_TENSOR && type->rank >= 0
-               ? element_count(type) * (double)berth_dtype_size_bytes(type->dtype)
-               : 0;
-}
-
-static const berth_type *value_type(const berth_module *module, const berth_graph *graph,
-                                    berth_value_id value) {
-    return berth_type_get(module, value == BERTH_NONE ? 0 : graph->values.data[value].type);
-}
-
-// Multiply-adds of matrix products and convolutions; one operation per element read or written
-// otherwise.
-static double op_flops(const berth_module *module, const berth_graph *graph, const berth_op *op) {
-    const berth_type *out = value_type(module, graph, op->outputs[0]);
-    const berth_type *a =
-        value_type(module, graph, op->input_count > 0 ? op->inputs[0] : BERTH_NONE);
-    const berth_type *b =
-        value_type(module, graph, op->input_count > 1 ? op->inputs[1] : BERTH_NONE);
-    switch (op->kind) {
-    case BERTH_OP_CONV:
-    case BERTH_OP_CONV_INTEGER: {
-        double outputs = b->rank > 0 ? (double)b->dims[0] : 1;
-        return 2 * element_count(out) * element_count(b) / (outputs > 0 ? outputs : 1);
-    }
-    case BERTH_OP_CONV_TRANSPOSE: {
-        double inputs = b->rank > 0 ? (double)b->dims[0] : 1;
-        return 2 * element_count(a) * element_count(b) / (inputs > 0 ? inputs : 1);
-    }
-    case BERTH_OP_MATMUL:
-    case BERTH_OP_MATMUL_INTEGER:
-    case BERTH_OP_GEMM: {
-        bool transposed =
-            op->kind == BERTH_OP_GEMM && berth_attrs_int(module, &op->attrs, "transA", 0);
-        double depth = a->rank > 0 ? (double)a->dims[transposed ? 0 : a->rank - 1] : 1;
-        return 2 * element_count(out) * depth;
-    }
-    default: return element_count(out) + element_count(a);
-    }
-}
-
-berth_op_work berth_op_work_of(const berth_module *module, berth_func_id function, berth_op_id id) {
-    const berth_graph *graph = berth_graph_get(module, function);
-    const berth_op *op = &graph->ops.data[id];
-    berth_op_work work = {0};
-    berth_func_id external = berth_external_called(module, op);
-    if (external == BERTH_NONE && berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE))
-        return work;
-    if (op->output_count == 0) return work;
-    for (uint32_t i = 0; i < op->input_count; ++i)
-        work.bytes += type_bytes(value_type(module, graph, op->inputs[i]));
-    for (uint32_t i = 0; i < op->output_count; ++i)
-        work.bytes += type_bytes(value_type(module, graph, op->outputs[i]));
-    work.flops = op_flops(module, graph, op);
-    double time_ns = 0;
-    if (external != BERTH_NONE)
-        berth_external_cost(module, external, &work.flops, &work.bytes, &time_ns);
-    return work;
-}
+// Times of the operations of @main on one device, by the kernels that hold them.
+typedef struct device_times {
+    bool tried;  // to find the kernels
+    bool found;
+    double *ns;
+    berth_cost_figure *figure;
+    uint32_t count;
+} device_times;
 
 // What the model asks of: the target, and the latest answer of the lowering, which is the same for
 // every device and is asked for one after the other. A graph's address is never used twice.
-typedef struct analytic {
+typedef struct cost_model {
     const berth_multi_target *target;
-    berth_arena *arena;        // answers outlive the one that a question comes with
-    const berth_graph *graph;  // of `answer`; NULL = none yet
+    const berth_compile_options *options;  // NULL = operations one by one
+    berth_arena *arena;                    // answers outlive the one that a question comes with
+    const berth_graph *graph;              // of `answer`; NULL = none yet
     berth_op_id op;
     const char *answer;
-} analytic;
+    const berth_graph *timed;  // of `times`; NULL = none yet
+    device_times *times;       // per device
+} cost_model;
+
+static struct berth_cost_table *table_of(const cost_model *model) {
+    return model->options ? model->options->costs : NULL;
+}
+
+static berth_dtype dtype_of(const berth_module *module, const berth_graph *graph,
+                            berth_value_id value) {
+    return berth_type_get(module, value == BERTH_NONE ? 0 : graph->values.data[value].type)->dtype;
+}
 
 // Bytes of the operands that are constants.
 static double constant_bytes(const berth_module *module, const berth_graph *graph,
@@ -98,48 +54,133 @@ static double constant_bytes(const berth_module *module, const berth_graph *grap
 
 // Where constants are in a memory of their own, they come from there.
 static double memory_seconds(const berth_multi_target *target, uint32_t device, double bytes,
-                             const berth_module *module, const berth_graph *graph,
-                             const berth_op *op) {
+                             double constants) {
     const berth_target_device *on = &target->devices[device];
     double bandwidth = target->memories[on->own_memory].bandwidth_bytes_per_s;
     double constant_bandwidth = target->memories[on->constant_memory].bandwidth_bytes_per_s;
-    double apart = 0;
-    if (on->constant_memory != on->own_memory) apart = constant_bytes(module, graph, op);
+    double apart = on->constant_memory != on->own_memory ? constants : 0;
     if (apart > bytes) apart = bytes;
     return (bandwidth > 0 ? (bytes - apart) / bandwidth : 0) +
            (constant_bandwidth > 0 ? apart / constant_bandwidth : 0);
 }
 
-static double time_ns(void *user, const berth_module *module, berth_func_id function,
-                      berth_op_id id, uint32_t device) {
-    const berth_multi_target *target = ((const analytic *)user)->target;
-    berth_op_work work = berth_op_work_of(module, function, id);
-    const berth_graph *graph = berth_graph_get(module, function);
-    berth_func_id external = berth_external_called(module, &graph->ops.data[id]);
-    double flops = 0, bytes = 0, given_ns = -1;
-    if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
-    if (given_ns >= 0) return given_ns;
-    if (work.flops == 0 && work.bytes == 0) return 0;
+double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
+                          uint32_t device, const berth_work *work, const berth_type *type,
+                          double constants, berth_cost_figure *out_figure) {
     const berth_target *on = target->devices[device].target;
-    berth_dtype dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
-    double compute_s = work.flops / (berth_target_peak(on, dtype) * usual_efficiency);
-    double memory_s =
-        memory_seconds(target, device, work.bytes, module, graph, &graph->ops.data[id]);
+    berth_dtype dtype = type ? type->dtype : BERTH_DTYPE_F32;
+    *out_figure = BERTH_COST_NONE;
+    if (work->flops == 0 && work->bytes == 0) return 0;
+    if (table) {
+        double ns = berth_cost_device_ns(berth_cost_table_device(table, on), work, out_figure);
+        if (ns >= 0) return ns;
+    }
+    *out_figure = BERTH_COST_ANALYTIC;
+    double compute_s = work->flops / (berth_target_peak(on, dtype) * usual_efficiency);
+    double memory_s = memory_seconds(target, device, work->bytes, constants);
     return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
 }
+
+// ---- operations ---------------------------------------------------------------------------------
+
+static double single_ns(const cost_model *model, const berth_module *module, berth_func_id function,
+                        berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
+    berth_func_id external = berth_external_called(module, op);
+    double flops = 0, bytes = 0, given_ns = -1;
+    *out_figure = BERTH_COST_ANALYTIC;
+    if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
+    if (given_ns >= 0) return given_ns;
+    *out_figure = BERTH_COST_NONE;
+    if (op->output_count == 0) return 0;
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    berth_work work = berth_work_of_op(module, function, id, scratch);
+    berth_type_id type = graph->values.data[op->outputs[0]].type;
+    double ns = berth_cost_work_ns(model->target, table_of(model), device, &work,
+                                   berth_type_get(module, type), constant_bytes(module, graph, op),
+                                   out_figure);
+    berth_arena_destroy(scratch);
+    return ns;
+}
+
+static void find_times(const cost_model *model, const berth_module *module, berth_func_id main,
+                       uint32_t device, device_times *out) {
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    berth_kernel_groups groups;
+    berth_compile_options options = *model->options;
+    options.target = model->target;
+    out->tried = true;
+    out->count = berth_graph_get(module, main)->ops.count;
+    out->found = berth_kernel_groups_find(module, main, device, &options, scratch, &groups);
+    if (out->found) {
+        out->ns = berth_arena_new_array(model->arena, double, out->count + 1);
+        out->figure = berth_arena_new_array(model->arena, berth_cost_figure, out->count + 1);
+    }
+    for (uint32_t i = 0; out->found && i < groups.count; ++i) {
+        const berth_kernel_group *group = &groups.data[i];
+        berth_cost_figure figure, *held = &out->figure[group->op];
+        out->ns[group->op] +=
+            berth_cost_work_ns(model->target, table_of(model), device, &group->work, group->type,
+                               group->constant_bytes, &figure);
+        if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
+    }
+    berth_arena_destroy(scratch);
+}
+
+// The times of all of @main on a device; NULL: there are none, or it is another function.
+static const device_times *times_of(cost_model *model, const berth_module *module,
+                                    berth_func_id function, uint32_t device) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    if (!model->options || berth_module_find_function(module, "main") != function) return NULL;
+    if (model->timed != graph) {
+        model->timed = graph;
+        model->times =
+            berth_arena_new_array(model->arena, device_times, model->target->device_count);
+    }
+    device_times *times = &model->times[device];
+    if (!times->tried) find_times(model, module, function, device, times);
+    return times->found ? times : NULL;
+}
+
+static double time_ns(void *user, const berth_module *module, berth_func_id function,
+                      berth_op_id id, uint32_t device) {
+    const device_times *times = times_of(user, module, function, device);
+    berth_cost_figure figure;
+    if (times) return id < times->count ? times->ns[id] : 0;
+    return single_ns(user, module, function, id, device, &figure);
+}
+
+static berth_cost_figure figure_of(void *user, const berth_module *module, berth_func_id function,
+                                   berth_op_id id, uint32_t device) {
+    const device_times *times = times_of(user, module, function, device);
+    berth_cost_figure figure;
+    if (times) return id < times->count ? times->figure[id] : BERTH_COST_NONE;
+    (void)single_ns(user, module, function, id, device, &figure);
+    return figure;
+}
+
+static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
+    const cost_model *model = user;
+    const berth_target_device *devices = model->target->devices;
+    return table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
+                                                    devices[to].target, (double)size_bytes, out_ns);
+}
+
+// ---- support ------------------------------------------------------------------------------------
 
 static bool uses_dtype(const berth_module *module, const berth_graph *graph, const berth_op *op,
                        berth_dtype dtype) {
     for (uint32_t i = 0; i < op->input_count; ++i)
-        if (value_type(module, graph, op->inputs[i])->dtype == dtype) return true;
+        if (dtype_of(module, graph, op->inputs[i]) == dtype) return true;
     for (uint32_t i = 0; i < op->output_count; ++i)
-        if (value_type(module, graph, op->outputs[i])->dtype == dtype) return true;
+        if (dtype_of(module, graph, op->outputs[i]) == dtype) return true;
     return false;
 }
 
 static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
                                berth_op_id id, uint32_t device, berth_arena *arena) {
-    analytic *model = user;
+    cost_model *model = user;
     const berth_multi_target *target = model->target;
     if (target->devices[device].host_only) return "it only drives other devices";
     const char *kind = berth_device_kind_name(target->devices[device].target->kind);
@@ -155,17 +196,21 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";
     if (model->graph != graph || model->op != id)
-        *model = (analytic){.target = target,
-                            .arena = model->arena,
-                            .graph = graph,
-                            .op = id,
-                            .answer = berth_lower_check(module, function, id, model->arena)};
+        model->answer = berth_lower_check(module, function, id, model->arena);
+    model->graph = graph;
+    model->op = id;
     return model->answer;
 }
 
-berth_cost_model berth_cost_model_analytic(berth_arena *arena, const berth_multi_target *target) {
-    analytic *model = berth_arena_new(arena, analytic);
+berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_target *target,
+                                         const berth_compile_options *options) {
+    cost_model *model = berth_arena_new(arena, cost_model);
     model->target = target;
+    model->options = options;
     model->arena = arena;
-    return (berth_cost_model){.unsupported = unsupported, .time_ns = time_ns, .user = model};
+    return (berth_cost_model){.unsupported = unsupported,
+                              .time_ns = time_ns,
+                              .user = model,
+                              .figure = figure_of,
+                              .copy_ns = copy_ns};
 }

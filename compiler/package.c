@@ -147,9 +147,9 @@ uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t 
     return s->kind == BERTH_STEP_COPY ? 2 : packager->kernels.data[s->kernel].binding_count;
 }
 
-static void add_step(berth_packager *p, berth_program_step step, const bool *written,
-                     uint32_t unit) {
-    berth_step_facts facts = {.written = written, .unit = unit};
+static void add_step(berth_packager *p, berth_program_step step, const bool *written, uint32_t unit,
+                     const berth_work *work) {
+    berth_step_facts facts = {.written = written, .unit = unit, .work = work};
     berth_vec_push(p->arena, &p->steps, step);
     berth_vec_push(p->arena, &p->facts, facts);
 }
@@ -209,6 +209,11 @@ static void add_joint(berth_packager *p, const berth_op *op, const uint32_t *ten
     berth_vec_push(p->arena, &p->joints, joint);
 }
 
+// What a call does; NULL where the module was lowered before.
+static const berth_work *work_of(const berth_packager *p, berth_op_id id) {
+    return p->pipeline->works && id < p->pipeline->work_count ? p->pipeline->works[id] : NULL;
+}
+
 // One dispatch per kernel of the unit. Buffers are parameters (operands, then results) or
 // workspace.
 static berth_status add_call(berth_packager *p, berth_op_id id) {
@@ -244,7 +249,7 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
                                       .constants = kernel->constants,
                                       .name = name,
                                       .op = kind},
-                 kernel->written, unit_index);
+                 kernel->written, unit_index, work_of(p, id));
     }
     add_joint(p, &op, tensors, first_step);
     return BERTH_OK;
@@ -269,7 +274,7 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
                                   .bindings = bindings,
                                   .name = name,
                                   .op = "copy"},
-             writes_second, BERTH_NO_INDEX);
+             writes_second, BERTH_NO_INDEX, NULL);
 }
 
 // Where the operand of a change of device is; BERTH_NO_INDEX: on no device.
@@ -517,6 +522,12 @@ static berth_status plan_memory(berth_packager *p) {
     return berth_packager__plan_memory(p);
 }
 
+static const berth_work *const *step_works(const berth_packager *p) {
+    const berth_work **works = berth_arena_new_array(p->arena, const berth_work *, p->steps.count);
+    for (uint32_t i = 0; i < p->steps.count; ++i) works[i] = p->facts.data[i].work;
+    return works;
+}
+
 berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline) {
     berth_arena *arena = module->arena;
@@ -561,6 +572,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->steps = p->steps.data;
     program->step_count = p->steps.count;
     BERTH_TRY(berth_program_verify(program));
+    pipeline->step_works = step_works(p);
     pipeline->program = program;
     pipeline->memory = p->report;
     return BERTH_OK;

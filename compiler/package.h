@@ -22,8 +22,9 @@ typedef struct berth_storage {
 
 // What the program does not keep of a step.
 typedef struct berth_step_facts {
-    const bool *written;  // per binding
-    uint32_t unit;        // of a dispatch, BERTH_NO_INDEX for a copy
+    const bool *written;     // per binding
+    uint32_t unit;           // of a dispatch, BERTH_NO_INDEX for a copy
+    const berth_work *work;  // of the call; NULL = not known
     bool removed;
     bool apart;  // a copy on a queue of its own
 } berth_step_facts;

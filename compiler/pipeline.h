@@ -9,6 +9,7 @@
 #include "compiler/in_place.h"
 #include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
+#include "compiler/work.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
 typedef struct berth_unit {
@@ -33,7 +34,10 @@ typedef struct berth_pipeline {
     const berth_compile_options *options;
     berth_plan *plan;
     BERTH_VEC(berth_unit) units;
-    uint32_t *unit_of_op;  // per operation of main (calls): unit, BERTH_NONE otherwise
+    uint32_t *unit_of_op;            // per operation of main (calls): unit, BERTH_NONE otherwise
+    const berth_work *const *works;  // per operation of main when it was lowered: of its calls
+    uint32_t work_count;
+    const berth_work *const *step_works;  // per step of the program
     const berth_program *program;
     const berth_memory_report *memory;
     berth_known_inputs known;
@@ -52,6 +56,11 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
 #define BERTH_ATTR_TARGET "target"
 #define BERTH_ATTR_IN_PLACE "in_place"
 
+// compile.c: layouts of activations and weights, per device; the bytes of packed constants are made
+// when *out_packing (NULL = there are none) is started and finished.
+berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
+                                    const berth_compile_options *options,
+                                    berth_packing **out_packing);
 // schedule_calls.c: the tensor functions that main calls, scheduled for the devices of the calls.
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
                                       const berth_compile_options *options);

@@ -106,16 +106,16 @@ static double node_ms(const facts *c, const berth_placement_node *node, uint32_t
     return op_ms(c, c->state->main, node->index, device);
 }
 
-// Between the device's own memory and the host's, over the cheapest route.
+// Between the device's own memory and the host's: the mean of both directions, which the solver does
+// not tell apart.
 static double transfer_ms(const facts *c, double bytes, uint32_t device) {
-    berth_target_route route = {0};
-    const berth_target_device *devices = c->target->devices;
     uint32_t host = c->target->host;
+    double there_ns = 0, back_ns = 0;
     if (berth_multi_target_share_memory(c->target, device, host, NULL)) return 0;
-    if (!berth_multi_target_route(c->target, devices[device].own_memory, devices[host].own_memory,
-                                  (uint64_t)bytes, &route))
+    if (!berth_planner__transfer_ns(c->state, device, host, (uint64_t)bytes, &there_ns) ||
+        !berth_planner__transfer_ns(c->state, host, device, (uint64_t)bytes, &back_ns))
         return BERTH_PLACE_FIGURE_LIMIT;
-    return fmin(route.time_ns / ns_per_ms, BERTH_PLACE_FIGURE_LIMIT);
+    return fmin((there_ns + back_ns) / 2 / ns_per_ms, BERTH_PLACE_FIGURE_LIMIT);
 }
 
 static void fill_columns(facts *c) {

@@ -11,6 +11,11 @@ uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_targ
                   : BERTH_NO_INDEX;
 }
 
+const char *berth_cost_figure_name(berth_cost_figure figure) {
+    static const char *const names[] = {"none", "analytic", "interpolated", "measured"};
+    return names[figure];
+}
+
 static void after_phase(const berth_planner_state *state, const char *phase) {
     if (state->options->after_phase) state->options->after_phase(state->options->phase_user, phase);
 }

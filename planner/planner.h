@@ -11,7 +11,18 @@
 #include "ir/graph.h"
 #include "target/target.h"
 
-// What the planner asks the compiler about an operation on a device of the target.
+// Where a predicted time comes from, the surest last.
+typedef enum berth_cost_figure {
+    BERTH_COST_NONE,      // nothing runs: views, shapes; or it is computed on the way of another
+                          // operation, with which it is fused, and whose time holds it
+    BERTH_COST_ANALYTIC,  // from the figures of the target
+    BERTH_COST_INTERPOLATED,  // from measured times of similar work on such a device
+    BERTH_COST_MEASURED,      // of the same work on such a device
+} berth_cost_figure;
+const char *berth_cost_figure_name(berth_cost_figure figure);  // "measured"
+
+// What the planner asks the compiler about an operation on a device of the target: one interface for
+// costs from figures and from measurements.
 typedef struct berth_cost_model {
     // NULL when the device can run it, else why not (text in `arena`).
     const char *(*unsupported)(void *user, const berth_module *module, berth_func_id function,
@@ -20,6 +31,12 @@ typedef struct berth_cost_model {
     double (*time_ns)(void *user, const berth_module *module, berth_func_id function,
                       berth_op_id op, uint32_t device);
     void *user;
+    // (optional) Where that time comes from.
+    berth_cost_figure (*figure)(void *user, const berth_module *module, berth_func_id function,
+                                berth_op_id op, uint32_t device);
+    // (optional) Time of a copy between the own memories of two devices, where it is known better
+    // than from the target's links; false = it is not.
+    bool (*copy_ns)(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns);
 } berth_cost_model;
 
 typedef struct berth_plan_options {
@@ -66,6 +83,7 @@ typedef struct berth_plan_entry {
     const char *reason;  // "pinned: ...", "default device", "with %x (operand ...): annotation ..."
     bool host_operation;
     double time_ns;                 // predicted
+    berth_cost_figure figure;       // where that comes from
     double start_ns;                // predicted, from the start of a request
     berth_plan_rejected *rejected;  // the other devices, in order; NULL unless asked for
     uint32_t rejected_count;

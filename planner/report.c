@@ -30,6 +30,10 @@ static void list_entries(const berth_planner_state *state, const berth_planner_r
                                   .host_operation = berth_op_has(op->kind, BERTH_TRAIT_HOST)};
         if (cost->time_ns)
             entry.time_ns = cost->time_ns(cost->user, state->module, state->main, ops[i], device);
+        if (cost->figure)
+            entry.figure = cost->figure(cost->user, state->module, state->main, ops[i], device);
+        else if (cost->time_ns)
+            entry.figure = BERTH_COST_ANALYTIC;
         plan->entries[plan->entry_count++] = entry;
     }
 }

@@ -50,11 +50,33 @@ uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_
     return size_bytes;
 }
 
+bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
+                                uint64_t size_bytes, double *out_ns) {
+    const berth_cost_model *cost = &state->options->cost;
+    const berth_multi_target *target = state->options->target;
+    berth_target_route route = {0};
+    if (cost->copy_ns && cost->copy_ns(cost->user, from, to, size_bytes, out_ns)) return true;
+    bool found = berth_multi_target_route(target, target->devices[from].own_memory,
+                                          target->devices[to].own_memory, size_bytes, &route);
+    *out_ns = route.time_ns;
+    return found;
+}
+
 uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device_id a,
                                   berth_device_id b, berth_type_id type, double *out_time_ns) {
     *out_time_ns = 0;
     if (berth_planner__shared(state, a, b)) return 0;
     uint64_t size_bytes = berth_planner__size_bytes(state, type);
+    const berth_multi_target *target = state->options->target;
+    uint32_t from = berth_multi_target_resolve(target, device_get(state, a));
+    uint32_t to = berth_multi_target_resolve(target, device_get(state, b));
+    bool global = from != BERTH_NO_INDEX && to != BERTH_NO_INDEX &&
+                  berth_planner__memory(state, a) == target->devices[from].own_memory &&
+                  berth_planner__memory(state, b) == target->devices[to].own_memory;
+    if (global) {
+        (void)berth_planner__transfer_ns(state, from, to, size_bytes, out_time_ns);
+        return size_bytes;
+    }
     berth_target_route route = {0};
     if (berth_multi_target_route(state->options->target, berth_planner__memory(state, a),
                                  berth_planner__memory(state, b), size_bytes, &route))

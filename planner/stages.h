@@ -113,6 +113,10 @@ uint32_t berth_planner__memory(const berth_planner_state *state, berth_device_id
 bool berth_planner__shared(const berth_planner_state *state, berth_device_id a, berth_device_id b);
 // Bytes of a static tensor, of a tuple the sum of its fields; 0 where it is not known.
 uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_id type);
+// Time of a copy between the own memories of two devices of the target: as the cost model knows it,
+// else over the cheapest route. False: there is no way.
+bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
+                                uint64_t size_bytes, double *out_ns);
 // Bytes that a change from a to b moves, and the time by the cheapest route.
 uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device_id a,
                                   berth_device_id b, berth_type_id type, double *out_time_ns);

@@ -106,6 +106,10 @@ bool berth_target_has_feature(const berth_target *target, const char *feature);
 bool berth_target_has_lib(const berth_target *target, const char *lib);
 // The kind-specific number called `name`, or `fallback`.
 int64_t berth_target_extra_get(const berth_target *target, const char *name, int64_t fallback);
+// The constraints among a device's attributes: what its kernels are made for and run on, as canonical
+// JSON on one line. Records of measured kernels are keyed by it; figures that only predict (peaks,
+// bandwidths), capacities and names are no part of it. Inside berth_arena_try.
+const char *berth_target_culled(berth_arena *arena, const berth_target *target);
 // Peak of `dtype`, or the best guess from f32 (f16 as f32, f64 half of it, i8 as f32); never 0.
 double berth_target_peak(const berth_target *target, berth_dtype dtype);
 

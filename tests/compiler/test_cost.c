@@ -32,7 +32,7 @@ Test(cost, devices_without_64_bit_floats) {
                "{\"name\": \"a\", \"target\": {\"kind\": \"opencl\", \"lacks_f64\": true}},"
                "{\"name\": \"b\", \"target\": {\"kind\": \"opencl\"}},"
                "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"host\": \"c\"}");
-    berth_cost_model model = berth_cost_model_analytic(arena, target);
+    berth_cost_model model = berth_cost_model_create(arena, target, NULL);
     cr_assert_eq(graph->regions.data[0].ops.count, 3);
     for (uint32_t i = 0; i < 3; ++i) {
         berth_op_id op = graph->regions.data[0].ops.data[i];

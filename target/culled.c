@@ -1,0 +1,36 @@
+// The part of a device's target that kernels' speed depends on.
+#include <string.h>
+
+#include "target/internal.h"
+
+// What code is made from, and what it runs on. Figures that only predict (peaks, bandwidths, fixed
+// costs), room and names of things apart from the device say nothing about a measured kernel.
+static const char *const kept[] = {"kind",
+                                   "arch",
+                                   "cpu",
+                                   "model",
+                                   "features",
+                                   "libs",
+                                   "cores",
+                                   "threads",
+                                   "vector_bits",
+                                   "compute_units",
+                                   "subgroup_size",
+                                   "max_group_size",
+                                   "local_memory_bytes",
+                                   "l1_bytes",
+                                   "l2_bytes",
+                                   "l3_bytes"};
+
+const char *berth_target_culled(berth_arena *arena, const berth_target *target) {
+    json *all = berth_target__device_json(arena, target);
+    json *culled = berth_target__json_object(arena);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); ++i) {
+        json *value = berth_target__json_get(all, kept[i]);
+        if (value) berth_target__json_set(arena, culled, kept[i], value);
+    }
+    for (uint32_t i = 0; i < target->extra_count; ++i)
+        berth_target__json_set(arena, culled, target->extras[i].name,
+                               berth_target__json_int(arena, target->extras[i].value));
+    return berth_target__json_print(arena, culled, 0);
+}
