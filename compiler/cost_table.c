@@ -58,6 +58,15 @@ void berth_cost_table_add(berth_cost_table *table, const berth_cost_record *reco
     berth_vec_push(table->arena, &table->records, copy);
 }
 
+void berth_cost_table_add_missing(berth_cost_table *table, const berth_cost_table *other) {
+    uint32_t id = 0;
+    for (uint32_t i = 0; i < other->records.count; ++i) {
+        const berth_cost_record *record = &other->records.data[i];
+        if (!berth_intern_find(table->keys, key_of(table->arena, record), &id))
+            berth_cost_table_add(table, record);
+    }
+}
+
 berth_arena *berth_cost_table_arena(const berth_cost_table *table) {
     return table->arena;
 }

@@ -41,6 +41,8 @@ berth_cost_table *berth_cost_table_create(berth_arena *arena);
 // weighted by runs; a record that is there already, to the last digit, counts once. Between the
 // first berth_cost_table_device and the end nothing may be added.
 void berth_cost_table_add(berth_cost_table *table, const berth_cost_record *record);
+// Adds what `other` has and `table` does not: older figures of other work.
+void berth_cost_table_add_missing(berth_cost_table *table, const berth_cost_table *other);
 berth_arena *berth_cost_table_arena(const berth_cost_table *table);
 uint32_t berth_cost_table_count(const berth_cost_table *table);
 const berth_cost_record *berth_cost_table_at(const berth_cost_table *table, uint32_t index);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "compiler/cost_table.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -171,11 +172,14 @@ typedef struct model_source {
     const char *path;  // or what messages call it
     const void *data;
     size_t size_bytes;
-    const char *folder;  // of external data; NULL = none
+    const char *folder;          // of external data; NULL = none
+    berth_model_builder *build;  // NULL = one of the above
+    void *user;
 } model_source;
 
 static berth_status read_module(berth_model *model, const model_source *source,
                                 const berth_model_options *options) {
+    if (source->build) return source->build(source->user, model->arena, &model->module);
     if (source->data)
         return berth_onnx_import_memory(model->arena, source->data, source->size_bytes,
                                         source->path, source->folder, &options->import,
@@ -252,15 +256,37 @@ berth_status berth_model__refuse_unsigned(const berth_model_options *options, co
                              name);
 }
 
+typedef struct costs_job {
+    berth_model *model;
+    const char *path;
+    berth_cost_table *table;
+} costs_job;
+
+static berth_status read_costs(void *user) {
+    costs_job *job = user;
+    job->table = berth_cost_table_create(job->model->arena);
+    BERTH_TRY(berth_cost_table_read(job->table, job->path));
+    berth_log_message(job->model->log, BERTH_LOG_INFO, "costs: %u measured ones of %s",
+                      berth_cost_table_count(job->table), job->path);
+    return BERTH_OK;
+}
+
 static berth_status load(berth_model *model, const model_source *source,
                          const berth_model_options *options) {
     const char *target = options->target;
-    if (!source->data && berth_program_file_is(source->path))
+    bool file = !source->data && !source->build;
+    if (file && berth_program_file_is(source->path))
         return open_program(model, source->path, options);
     BERTH_TRY(berth_model__refuse_unsigned(options, source->path));
-    if (!source->data) BERTH_TRY(target_of_module(model, source->path, options, &target));
+    if (file) BERTH_TRY(target_of_module(model, source->path, options, &target));
     BERTH_TRY(parse_target(model, target, options));
-    berth_status status = compile_model(model, source, options);
+    berth_model_options with_costs = *options;
+    costs_job costs = {.model = model, .path = options->costs};
+    if (options->costs) {
+        BERTH_TRY(berth_arena_try(model->arena, read_costs, &costs));
+        with_costs.compile.costs = costs.table;
+    }
+    berth_status status = compile_model(model, source, &with_costs);
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
     BERTH_TRY(status);
     model->program = model->compiled.program;
@@ -295,7 +321,14 @@ berth_status berth_model_load(const char *path, const berth_model_options *optio
 berth_status berth_model_load_memory(const void *data, size_t size_bytes, const char *name,
                                      const char *folder, const berth_model_options *options,
                                      berth_model **out_model) {
-    const model_source source = {name, data, size_bytes, folder};
+    const model_source source = {
+        .path = name, .data = data, .size_bytes = size_bytes, .folder = folder};
+    return load_from(&source, options, out_model);
+}
+
+berth_status berth_model_load_built(berth_model_builder *build, void *user, const char *name,
+                                    const berth_model_options *options, berth_model **out_model) {
+    const model_source source = {.path = name, .build = build, .user = user};
     return load_from(&source, options, out_model);
 }
 
@@ -323,6 +356,10 @@ const berth_module *berth_model_module(const berth_model *model) {
 
 const berth_multi_target *berth_model_target(const berth_model *model) {
     return model->target;
+}
+
+const struct berth_work *const *berth_model_step_works(const berth_model *model) {
+    return model->compiled.step_works;
 }
 
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count) {

@@ -22,6 +22,8 @@ typedef struct berth_model_options {
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
     berth_compile_options compile;        // `target`, `known_inputs` are filled in here
+    // (optional) A file of measured costs (compiler/cost_table.h), read for compile.costs.
+    const char *costs;
     bool only_these_inputs;  // the model will run on import.inputs alone: their values may be
                              // compiled in where shapes or branches need them
     // (optional) out, after an error: the virtual machine runs it (toolkit/vm_session.h). False where
@@ -46,6 +48,13 @@ BERTH_MUST_USE berth_status berth_model_load_memory(const void *data, size_t siz
 // the message. Errors: INVALID_ARGUMENT.
 BERTH_MUST_USE berth_status berth_model__refuse_unsigned(const berth_model_options *options,
                                                          const char *name);
+// The same of a module that `build` makes in an arena, each time anew: placing may compile it several
+// times.
+typedef berth_status berth_model_builder(void *user, berth_arena *arena, berth_module **out_module);
+BERTH_MUST_USE berth_status berth_model_load_built(berth_model_builder *build, void *user,
+                                                   const char *name,
+                                                   const berth_model_options *options,
+                                                   berth_model **out_model);
 void berth_model_destroy(berth_model *model);  // after all sessions of it are closed; NULL is fine
 
 const berth_program *berth_model_program(const berth_model *model);       // NULL when stopped early
@@ -54,6 +63,10 @@ const berth_memory_report *berth_model_memory(const berth_model *model);  // NUL
 const berth_module *
 berth_model_module(const berth_model *model);  // as the pipeline left it; NULL for program files
 const berth_multi_target *berth_model_target(const berth_model *model);
+
+// Per step of the program, the work of the call it is a part of (compiler/work.h), NULL for copies;
+// NULL for program files and programs that a module kept.
+const struct berth_work *const *berth_model_step_works(const berth_model *model);
 
 // Inputs whose values were compiled in; *out_count is 0 for program files.
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count);

@@ -25,6 +25,7 @@ enum {
     key_dim,
     key_input,
     key_strategy,
+    key_costs,
     key_objective,
     key_nodes,
     key_time_budget,
@@ -81,6 +82,10 @@ static const struct argp_option options[] = {
      "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
     {"strategy", key_strategy, "NAME", 0,
      "Placement strategy (default: default); \"list\" shows them", 2},
+    {"costs", key_costs, "FILE", 0,
+     "Measured costs, as `berth calibrate` writes them (default: costs.jsonl in the folder of "
+     "compiled kernels, where it is there; none: the target's figures alone)",
+     2},
     {"objective", key_objective, "WHAT", 0,
      "What placement minimises: latency (of one request; the default), throughput (the largest "
      "load of a device), memory (the largest share of constants)",
@@ -252,6 +257,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             berth_cli_wrong_usage(state, "--input takes NAME=FILE, not \"%s\"", arg);
         berth_cli_push(cli, &cli->inputs, arg);
         return 0;
+    case key_costs: cli->costs = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
     case key_nodes:
@@ -408,6 +414,18 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns) {
     return true;
 }
 
+const char *berth_cli_default_costs(berth_cli_model *cli) {
+    const char *folder = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
+    return folder ? berth_arena_printf(cli->arena, "%s/costs.jsonl", folder) : NULL;
+}
+
+// The file to read; NULL = none.
+static const char *costs_of(berth_cli_model *cli) {
+    if (cli->costs) return strcmp(cli->costs, "none") == 0 ? NULL : cli->costs;
+    const char *path = berth_cli_default_costs(cli);
+    return path && berth_file_exists(path) ? path : NULL;
+}
+
 const char *berth_cli_driver_cache(const berth_cli_model *cli) {
     if (cli->no_cache) return NULL;
     return cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
@@ -495,6 +513,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
     } all[] = {
         {cli->dims.count > 0, "--dim"},
         {cli->strategy, "--strategy"},
+        {cli->costs, "--costs"},
         {cli->objective, "--objective"},
         {cli->node_budget > 0, "--nodes"},
         {cli->time_budget_ns > 0, "--time-budget"},
@@ -535,6 +554,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .overrides = cli->overrides.count ? cli->overrides.data : NULL,
                                .tag_folder = getenv("BERTH_TAGS"),
                                .log = berth_cli_log(cli)};
+    out->costs = costs_of(cli);
     out->import.log = berth_cli_log(cli);
     out->import.default_batch = 1;
     read_dims(cli, out);

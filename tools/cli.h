@@ -38,6 +38,8 @@ typedef struct berth_cli_model {
     const char *objective;
     uint64_t node_budget;
     int64_t time_budget_ns;
+    const char
+        *costs;  // file of measured costs; "none"; NULL = the default file, where it is there
     const char *cache_folder;
     bool no_cache;
     bool no_fusion;
@@ -170,6 +172,10 @@ uint64_t berth_cli_number(struct argp_state *state, const char *option, const ch
 
 // Where drivers keep compiled kernels: as --cache-dir and --no-cache say; NULL = nowhere.
 const char *berth_cli_driver_cache(const berth_cli_model *cli);
+
+// The file of measured costs that plans read unless --costs names another, and `berth calibrate`
+// writes: costs.jsonl in the folder of the kernel cache; NULL = there is no such folder.
+const char *berth_cli_default_costs(berth_cli_model *cli);
 
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else
 // ~/.cache/berth; NULL = none.

@@ -66,6 +66,11 @@ static void print_value(berth_arena *arena, const berth_plan *plan) {
                     plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
 
+// Where a time comes from, beside it; nothing where none is taken.
+static const char *shown_figure(berth_cost_figure figure) {
+    return figure == BERTH_COST_NONE ? "" : berth_cost_figure_name(figure);
+}
+
 static void print_text(const plan_command *command, const berth_model *model) {
     berth_arena *arena = command->cli.arena;
     const berth_program *program = berth_model_program(model);
@@ -75,8 +80,9 @@ static void print_text(const plan_command *command, const berth_model *model) {
                     berth_target_print_short(arena, target), plan->strategy);
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *p = &program->placements[i];
-        berth_cli_print("%-12s %-24s %-40s %9.1f us  %s\n", program->devices[p->device].name, p->op,
-                        p->node, plan->entries[i].time_ns / 1e3, p->reason);
+        berth_cli_print("%-12s %-24s %-40s %9.1f us %-13s %s\n", program->devices[p->device].name,
+                        p->op, p->node, plan->entries[i].time_ns / 1e3,
+                        shown_figure(plan->entries[i].figure), p->reason);
         if (command->why) print_rejected(target, &plan->entries[i]);
     }
     for (uint32_t i = 0; i < plan->copy_count; ++i) {
@@ -132,12 +138,14 @@ static json_t *plan_json(const berth_model *model) {
         const berth_program_placement *p = &program->placements[i];
         json_array_append_new(
             operations,
-            json_pack("{s:o, s:o, s:s, s:o, s:f, s:f, s:b, s:o}", "node",
+            json_pack("{s:o, s:o, s:s, s:o, s:f, s:f, s:s, s:b, s:o}", "node",
                       berth_cli_json_text(p->node), "op", berth_cli_json_text(p->op), "device",
                       program->devices[p->device].name, "reason", berth_cli_json_text(p->reason),
                       "start_us", plan->entries[i].start_ns / 1e3, "time_us",
-                      plan->entries[i].time_ns / 1e3, "host_operation", (int)p->host_operation,
-                      "rejected", rejected_json(plan, target, &plan->entries[i])));
+                      plan->entries[i].time_ns / 1e3, "cost",
+                      berth_cost_figure_name(plan->entries[i].figure), "host_operation",
+                      (int)p->host_operation, "rejected",
+                      rejected_json(plan, target, &plan->entries[i])));
     }
     json_t *copies = json_array();
     for (uint32_t i = 0; i < plan->copy_count; ++i)

@@ -1,0 +1,210 @@
+#include "toolkit/calibrate.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "executor/session.h"
+#include "toolkit/calibrate_shapes.h"
+
+enum { warm_up_runs = 2, fewest_runs = 5, most_runs = 200 };
+
+typedef struct measurement {
+    const berth_calibrate_options *options;
+    const char *path;  // NULL = the built-in set
+    berth_cost_table *table;
+    berth_arena *arena;
+    const berth_multi_target *target;  // of the caller
+    const berth_model *model;          // on one device
+    const berth_program *program;
+    berth_session *session;
+    double **ns;  // [step][run]
+    uint32_t runs;
+} measurement;
+
+// ---- what steps took ----------------------------------------------------------------------------
+
+// From when a step could begin (the run's start, the end of the one before it on its queue, of those
+// that it waits for) to its end: launches and wake-ups are in it, and the steps of a single queue
+// add up to the run.
+static void note_run(measurement *m, uint32_t run) {
+    const berth_program *program = m->program;
+    berth_session_report report;
+    berth_session_get_report(m->session, &report);
+    int64_t *queue_end = berth_arena_new_array(m->arena, int64_t, program->queue_count + 1);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        int64_t ready = report.run_start_ns, end = report.steps[i].end_ns;
+        if (queue_end[step->queue] > ready) ready = queue_end[step->queue];
+        for (uint32_t w = 0; w < step->wait_count; ++w)
+            if (report.steps[step->waits[w]].end_ns > ready)
+                ready = report.steps[step->waits[w]].end_ns;
+        queue_end[step->queue] = end;
+        m->ns[i][run] = end > ready ? (double)(end - ready) : 0;
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t count) {
+    qsort(values, count, sizeof(*values), compare);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static const berth_target *target_of(const measurement *m, uint32_t tensor) {
+    const berth_program_pool *pool = &m->program->pools[m->program->tensors[tensor].pool];
+    return berth_model_target(m->model)->devices[pool->device].target;
+}
+
+static void add_copy(measurement *m, const berth_program_step *step, double ns) {
+    const berth_target *from = target_of(m, step->bindings[0]);
+    const berth_target *to = target_of(m, step->bindings[1]);
+    if (from == to) return;
+    berth_cost_record record = {.target = berth_target_culled(m->arena, to),
+                                .from = berth_target_culled(m->arena, from),
+                                .kind = "",
+                                .work = "",
+                                .bytes = (double)m->program->tensors[step->bindings[0]].size_bytes,
+                                .ns = ns,
+                                .runs = m->runs};
+    berth_cost_table_add(m->table, &record);
+}
+
+// Steps of one call are one piece of work.
+static berth_status add_records(void *user) {
+    measurement *m = user;
+    const berth_program *program = m->program;
+    const berth_work *const *works = berth_model_step_works(m->model);
+    double *sum = berth_arena_new_array(m->arena, double, program->step_count);
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        double ns = median(m->ns[i], m->runs);
+        if (ns <= 0) continue;
+        if (step->kind == BERTH_STEP_COPY) add_copy(m, step, ns);
+        if (!works[i]) continue;
+        uint32_t first = i;
+        for (uint32_t k = i; k-- > 0 && i - k < 64;)
+            if (works[k] == works[i]) first = k;
+        sum[first] += ns;
+    }
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        if (sum[i] <= 0) continue;
+        const berth_target *on =
+            berth_model_target(m->model)->devices[program->steps[i].device].target;
+        berth_cost_record record = {.target = berth_target_culled(m->arena, on),
+                                    .kind = works[i]->kind,
+                                    .work = works[i]->key,
+                                    .flops = works[i]->flops,
+                                    .bytes = works[i]->bytes,
+                                    .ns = sum[i],
+                                    .runs = m->runs};
+        berth_cost_table_add(m->table, &record);
+    }
+    return BERTH_OK;
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+static berth_status run_session(measurement *m) {
+    enum { default_seconds = 2 };
+    int64_t duration_ns = m->options->duration_ns;
+    if (duration_ns <= 0) duration_ns = (int64_t)default_seconds * 1000000000;
+    for (uint32_t i = 0; berth_session_input(m->session, i); ++i) {
+        berth_tensor tensor = *berth_session_input(m->session, i);
+        berth_tensor_fill_random(&tensor, m->options->seed + i);
+    }
+    m->ns = berth_arena_new_array(m->arena, double *, m->program->step_count + 1);
+    for (uint32_t i = 0; i < m->program->step_count; ++i)
+        m->ns[i] = berth_arena_new_array(m->arena, double, most_runs);
+    for (int i = 0; i < warm_up_runs; ++i) BERTH_TRY(berth_session_run(m->session, -1));
+    int64_t start_ns = berth_clock_ns();
+    for (m->runs = 0; m->runs < most_runs; ++m->runs) {
+        if (m->runs >= fewest_runs && berth_clock_ns() - start_ns >= duration_ns) break;
+        BERTH_TRY(berth_session_run(m->session, -1));
+        note_run(m, m->runs);
+    }
+    return berth_arena_try(berth_cost_table_arena(m->table), add_records, m);
+}
+
+// The target with another default device, as text.
+static const char *target_on(const measurement *m, uint32_t device) {
+    json_error_t error;
+    json_t *json = json_loads(m->target->canonical, 0, &error);
+    if (!json) berth_arena_fail(m->arena);
+    json_object_set_new(json, "default_device", json_string(m->target->devices[device].name));
+    json_object_del(json, "pins");
+    char *text = json_dumps(json, JSON_SORT_KEYS);
+    json_decref(json);
+    if (!text) berth_arena_fail(m->arena);
+    berth_arena_defer(m->arena, free, text);
+    return text;
+}
+
+static berth_status measure_on(measurement *m, uint32_t device) {
+    berth_model_options model_options = m->options->model;
+    berth_model *model = NULL;
+    model_options.target = target_on(m, device);
+    model_options.target_options = (berth_target_options){0};
+    model_options.compile.strategy = NULL;
+    model_options.costs = NULL;
+    model_options.only_these_inputs = true;
+    if (m->options->progress)
+        m->options->progress(m->options->progress_user,
+                             berth_arena_printf(m->arena, "%s on %s",
+                                                m->path ? m->path : "built-in shapes",
+                                                m->target->devices[device].name));
+    if (m->path)
+        BERTH_TRY(berth_model_load(m->path, &model_options, &model));
+    else
+        BERTH_TRY(berth_model_load_built(berth_toolkit__calibrate_shapes, NULL, "calibration",
+                                         &model_options, &model));
+    const berth_target *host = m->target->devices[m->target->host].target;
+    berth_session_options session_options = {.profile = true,
+                                             .thread_count = (uint32_t)host->cores,
+                                             .cache_folder = model_options.compile.cache_folder};
+    m->model = model;
+    m->program = berth_model_program(model);
+    m->session = NULL;
+    berth_status status = BERTH_OK;
+    if (!berth_model_step_works(model))
+        status = berth_status_make(BERTH_INVALID_ARGUMENT,
+                                   "\"%s\" is a built program, which says nothing of the work in "
+                                   "it: give the model",
+                                   m->path);
+    if (!status)
+        status =
+            berth_session_open(berth_allocator_system(), m->program, &session_options, &m->session);
+    if (!status) status = run_session(m);
+    berth_session_close(m->session);
+    berth_model_destroy(model);
+    return status;
+}
+
+static berth_status run(void *user) {
+    measurement *m = user;
+    const char *text = m->options->model.target ? m->options->model.target : "cpu";
+    berth_machine_facts facts;
+    berth_multi_target *target = NULL;
+    BERTH_TRY(berth_machine_facts_for(m->arena, text, &facts));
+    berth_target_options target_options = m->options->model.target_options;
+    target_options.machine = &facts;
+    BERTH_TRY(berth_target_parse(m->arena, text, &target_options, &target));
+    m->target = target;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (!target->devices[d].host_only) BERTH_TRY(measure_on(m, d));
+    return BERTH_OK;
+}
+
+berth_status berth_calibrate(const char *path, const berth_calibrate_options *options,
+                             berth_cost_table *table) {
+    measurement m = {.options = options, .path = path, .table = table};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &m.arena));
+    berth_status status = berth_arena_try(m.arena, run, &m);
+    berth_arena_destroy(m.arena);
+    return status;
+}

@@ -1,0 +1,132 @@
+// berth calibrate: measures kernels and copies on this machine, for plans to predict by.
+#include <string.h>
+
+#include "base/file.h"
+#include "toolkit/calibrate.h"
+#include "tools/cli.h"
+#include "tools/commands.h"
+
+typedef struct calibrate_command {
+    berth_cli_model cli;
+    berth_cli_strings files;  // models; with --merge: files of costs
+    const char *output;
+    int64_t duration_ns;
+    bool merge;
+} calibrate_command;
+
+enum { key_output = 'o', key_merge = 0x600, key_duration };
+
+static const struct argp_option options[] = {
+    {"output", key_output, "FILE", 0,
+     "Write the costs here (default: costs.jsonl in the folder of compiled kernels, where plans "
+     "look "
+     "for it). What a file holds already of other work is kept",
+     0},
+    {"merge", key_merge, NULL, 0,
+     "Measure nothing: the arguments are files of costs, which become one (-o). Means, weighted by "
+     "runs, where several have the same work",
+     0},
+    {"duration", key_duration, "TIME", 0,
+     "Runs of each program on each device take about so long (default: 2s)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    calibrate_command *command = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case key_output: command->output = arg; return 0;
+    case key_merge: command->merge = true; return 0;
+    case key_duration:
+        if (!berth_cli_parse_time(arg, &command->duration_ns))
+            berth_cli_wrong_usage(
+                state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
+        return 0;
+    case ARGP_KEY_ARG:
+        berth_cli_push(&command->cli, &command->files, arg);
+        command->cli.model = arg;  // which the options of a model are for
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        if (command->merge) berth_cli_wrong_usage(state, "--merge takes files of costs");
+        command->cli.model = "";
+        return 0;
+    case ARGP_KEY_END:
+        if (command->merge && !command->output)
+            berth_cli_wrong_usage(state, "--merge needs -o FILE");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void show_progress(void *user, const char *what) {
+    const calibrate_command *command = user;
+    if (!command->cli.quiet)
+        berth_cli_message("note", berth_arena_printf(command->cli.arena, "measuring %s", what));
+}
+
+static berth_status measure(calibrate_command *command, berth_cost_table *table) {
+    berth_calibrate_options calibration = {.duration_ns = command->duration_ns,
+                                           .seed = 1,
+                                           .progress = show_progress,
+                                           .progress_user = command};
+    BERTH_TRY(berth_cli_model_options(&command->cli, false, &calibration.model));
+    if (command->files.count == 0) return berth_calibrate(NULL, &calibration, table);
+    for (uint32_t i = 0; i < command->files.count; ++i)
+        BERTH_TRY(berth_status_prefix(berth_calibrate(command->files.data[i], &calibration, table),
+                                      "%s", command->files.data[i]));
+    return BERTH_OK;
+}
+
+static berth_status read_all(const calibrate_command *command, berth_cost_table *table) {
+    for (uint32_t i = 0; i < command->files.count; ++i)
+        BERTH_TRY(berth_cost_table_read(table, command->files.data[i]));
+    return BERTH_OK;
+}
+
+static berth_status keep_older(berth_arena *arena, const char *path, berth_cost_table *table) {
+    if (!berth_file_exists(path)) return BERTH_OK;
+    berth_cost_table *older = berth_cost_table_create(arena);
+    BERTH_TRY(berth_cost_table_read(older, path));
+    berth_cost_table_add_missing(table, older);
+    return BERTH_OK;
+}
+
+static berth_status run(void *state) {
+    calibrate_command *command = state;
+    berth_arena *arena = command->cli.arena;
+    bool json = berth_cli_wants_json(&command->cli);
+    bool fallback = !command->output;
+    const char *path = fallback ? berth_cli_default_costs(&command->cli) : command->output;
+    berth_cost_table *table = berth_cost_table_create(arena);
+    if (!path)
+        return berth_status_make(BERTH_NOT_FOUND, "no cache folder: HOME is not set; give -o FILE");
+    BERTH_TRY(command->merge ? read_all(command, table) : measure(command, table));
+    uint32_t measured = berth_cost_table_count(table);
+    if (!command->merge) BERTH_TRY(keep_older(arena, path, table));
+    if (fallback) BERTH_TRY(berth_file_make_folders(path));
+    BERTH_TRY(berth_cost_table_write(table, path));
+    uint32_t count = berth_cost_table_count(table);
+    if (json)
+        berth_cli_print_json(json_pack("{s:o, s:i, s:i}", "file", berth_cli_json_text(path),
+                                       "records", (int)count, "kept", (int)(count - measured)));
+    else
+        berth_cli_print("%s: %u costs, %u of them kept from before\n", path, count,
+                        count - measured);
+    return BERTH_OK;
+}
+
+int berth_cmd_calibrate(int argc, char **argv) {
+    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const berth_cli_command command = {
+        .argp =
+            {options, parse, "[MODEL...]",
+             "Measures how long the kernels of the MODELs, and the copies between devices, take "
+             "on each device of the target that computes, and writes them as JSON lines. "
+             "Without MODEL: a built-in set of convolutions, products and what else models "
+             "are made of.\vPlans then predict by what was measured, and from similar work "
+             "where it was not (docs/costs.md). Nothing else should be running.",
+             children, NULL, NULL},
+        .run = run};
+    calibrate_command state = {0};
+    return berth_cli_run(&command, &state, argc, argv);
+}
