@@ -219,6 +219,13 @@ static void fill_direct(facts *c, const uint32_t *first, const uint32_t *second)
 
 // ---- kinds --------------------------------------------------------------------------------------
 
+static bool shares_resource(const facts *c, uint32_t device) {
+    uint32_t own = berth_multi_target_resource_of(c->target, device);
+    for (uint32_t d = 0; d < c->target->device_count; ++d)
+        if (d != device && berth_multi_target_resource_of(c->target, d) == own) return true;
+    return false;
+}
+
 static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
     size_t bytes = c->placement->problem.node_count * sizeof(double);
     const berth_target_device *x = &c->target->devices[a], *y = &c->target->devices[b];
@@ -228,7 +235,21 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
                c->target->memories[y->own_memory].budget_bytes &&
            c->target->memories[x->constant_memory].budget_bytes ==
                c->target->memories[y->constant_memory].budget_bytes &&
-           same_links(c, a, b);
+           same_links(c, a, b) && !shares_resource(c, a) && !shares_resource(c, b);
+}
+
+// After kinds: which devices of the solver take turns.
+static void fill_resources(facts *c) {
+    const berth_placement *out = c->placement;
+    uint32_t devices = c->target->device_count;
+    uint32_t *resource = berth_arena_new_array(c->arena, uint32_t, devices);
+    bool any = false;
+    for (uint32_t d = 0; d < devices; ++d) {
+        uint32_t first = berth_multi_target_resource_of(c->target, d);
+        resource[out->solver_device[d]] = out->solver_device[first];
+        any |= first != d;
+    }
+    if (any) c->placement->problem.resource = resource;
 }
 
 static void fill_kinds(facts *c) {
@@ -402,6 +423,7 @@ void berth_planner__placement_facts(berth_placement *placement, berth_arena *are
     fill_columns(&c);
     fill_links(&c);
     fill_kinds(&c);
+    fill_resources(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);
 }

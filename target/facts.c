@@ -59,6 +59,21 @@ uint64_t berth_multi_target_memories_of(const berth_multi_target *target, uint32
     return mask;
 }
 
+static const char *resource_of(const berth_multi_target *target, uint32_t device) {
+    const char *own = target->devices[device].target->resource;
+    uint32_t host = target->machines[target->devices[device].machine].host;
+    return device == host && !*own ? "host" : own;
+}
+
+uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32_t device) {
+    const char *own = resource_of(target, device);
+    for (uint32_t d = 0; d < device && *own; ++d)
+        if (target->devices[d].machine == target->devices[device].machine &&
+            strcmp(resource_of(target, d), own) == 0)
+            return d;
+    return device;
+}
+
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,
                                      uint32_t *out_memory) {
     uint64_t both = (uint64_t)1 << a | (uint64_t)1 << b;

@@ -268,6 +268,8 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_int(arena, object, "memory_alignment_bytes", device->memory_alignment_bytes);
     if (device->lacks_f64)
         berth_target__json_set(arena, object, "lacks_f64", berth_target__json_bool(arena, true));
+    if (device->uses_host_cores)
+        berth_target__json_set(arena, object, "resource", berth_target__json_string(arena, "host"));
     if (device->shares_host_memory)
         berth_target__json_set(arena, object, "shares_host_memory",
                                berth_target__json_bool(arena, true));

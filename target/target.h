@@ -92,6 +92,7 @@ typedef struct berth_target {
     double memory_bandwidth_bytes_per_s;
     double link_bandwidth_bytes_per_s;
     bool shares_host_memory;
+    const char *resource;
     const berth_target_extra
         *extras;  // kind-specific numbers (vta: log_block, ...), sorted by name
     uint32_t extra_count;
@@ -217,6 +218,7 @@ typedef struct berth_machine_device {
     int64_t memory_alignment_bytes;
     bool lacks_f64;
     bool shares_host_memory;
+    bool uses_host_cores;  // processor cores behind another interface: no faster beside the CPU
 } berth_machine_device;
 
 // What a driver for a kind of device said when it was asked for its devices.
@@ -353,6 +355,8 @@ uint32_t berth_multi_target_memory_of(const berth_multi_target *target, uint32_t
 // Bit i: the device reaches memories[i] (memories beyond 64 do not occur: see
 // BERTH_TARGET_MAX_MEMORIES).
 uint64_t berth_multi_target_memories_of(const berth_multi_target *target, uint32_t device);
+// The first device that computes with what `device` computes with; itself where it shares nothing.
+uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32_t device);
 // Whether a change from device a to b is an alias: both reach a's own memory or both reach b's.
 // Gives that memory in *out_memory (may be NULL).
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,

@@ -6,23 +6,28 @@ typedef struct conv_row {
 
 // Maps and channels as image models have them: large and shallow to small and deep.
 static const conv_row convs[] = {
-    {3, 32, 112, 3, 2, 1},     {3, 64, 224, 7, 2, 1},    {64, 64, 56, 3, 1, 1},
-    {128, 128, 28, 3, 1, 1},   {256, 256, 14, 3, 1, 1},  {512, 512, 7, 3, 1, 1},
-    {128, 128, 28, 3, 2, 1},   {32, 48, 14, 5, 1, 1},    {64, 256, 56, 1, 1, 1},
-    {256, 64, 56, 1, 1, 1},    {512, 128, 28, 1, 1, 1},  {1024, 256, 14, 1, 1, 1},
-    {512, 2048, 7, 1, 1, 1},   {32, 32, 112, 3, 1, 32},  {128, 128, 56, 3, 1, 128},
-    {256, 256, 14, 3, 1, 256}, {512, 512, 7, 3, 1, 512}, {16, 16, 8, 3, 1, 1},
+    {3, 32, 112, 3, 2, 1},     {3, 64, 224, 7, 2, 1},    {1, 16, 28, 5, 1, 1},
+    {64, 64, 56, 3, 1, 1},     {128, 128, 28, 3, 1, 1},  {256, 256, 14, 3, 1, 1},
+    {512, 512, 7, 3, 1, 1},    {128, 128, 28, 3, 2, 1},  {32, 48, 14, 5, 1, 1},
+    {16, 16, 8, 3, 1, 1},      {16, 64, 56, 3, 1, 1},    {48, 64, 27, 3, 1, 1},
+    {128, 32, 28, 3, 1, 1},    {64, 32, 112, 3, 1, 1},   {64, 256, 56, 1, 1, 1},
+    {512, 128, 28, 1, 1, 1},   {1024, 256, 14, 1, 1, 1}, {512, 2048, 7, 1, 1, 1},
+    {16, 32, 60, 1, 1, 1},     {32, 32, 30, 1, 1, 1},    {256, 256, 8, 1, 1, 1},
+    {32, 16, 14, 1, 1, 1},     {24, 144, 28, 1, 1, 1},   {192, 64, 28, 1, 1, 1},
+    {64, 64, 112, 1, 1, 1},    {32, 32, 112, 3, 1, 32},  {128, 128, 56, 3, 1, 128},
+    {256, 256, 14, 3, 1, 256}, {512, 512, 7, 3, 1, 512}, {64, 64, 20, 3, 2, 64},
 };
 
 typedef struct matmul_row {
     int64_t rows, depth, columns;
 } matmul_row;
 
-static const matmul_row matmuls[] = {{1, 1024, 1000}, {1, 4096, 1024}, {1, 256, 128},
-                                     {16, 256, 256},  {64, 768, 768},  {128, 768, 2304},
-                                     {256, 512, 512}, {32, 64, 32}};
+static const matmul_row matmuls[] = {
+    {1, 1024, 1000}, {1, 4096, 1024},  {1, 256, 128},   {1, 64, 10},  {16, 256, 256},
+    {64, 768, 768},  {128, 768, 2304}, {256, 512, 512}, {32, 64, 32}, {196, 64, 64}};
 
-static const int64_t channels[] = {16, 64, 256};  // of maps for the rest, 56, 28 and 14 wide
+// Maps for the rest.
+static const struct { int64_t channels, extent; } maps[] = {{16, 8}, {256, 7}, {64, 28}, {64, 112}};
 
 typedef struct builder {
     berth_module *module;
@@ -75,9 +80,8 @@ static void add_conv(builder *b, const conv_row *row) {
 }
 
 // Per map: elementwise of one and of two operands, functions, pools, sums, moves.
-static void add_maps(builder *b, int64_t depth) {
-    int64_t extent = depth == 16 ? 56 : depth == 64 ? 28 : 14;
-    int64_t dims[] = {1, depth, extent, extent};
+static void add_map(builder *b, int64_t channels, int64_t extent) {
+    int64_t dims[] = {1, channels, extent, extent};
     berth_value_id two[2] = {0};
     two[0] = param(b, 4, dims);
     (void)add(b, BERTH_OP_RELU, two, 1);
@@ -93,7 +97,7 @@ static void add_maps(builder *b, int64_t depth) {
     two[0] = param(b, 4, dims);
     berth_attrs_set_ints(b->module, add(b, BERTH_OP_TRANSPOSE, two, 1), "perm",
                          (int64_t[]){0, 2, 3, 1}, 4);
-    two[0] = param(b, 2, (int64_t[]){depth, 1000});
+    two[0] = param(b, 2, (int64_t[]){channels, extent * extent});
     berth_attrs_set_int(b->module, add(b, BERTH_OP_SOFTMAX, two, 1), "axis", -1);
 }
 
@@ -107,7 +111,8 @@ static berth_status build(void *user) {
                                    weights(b, 2, (int64_t[]){row->depth, row->columns})};
         (void)add(b, BERTH_OP_MATMUL, inputs, 2);
     }
-    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); ++i) add_maps(b, channels[i]);
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); ++i)
+        add_map(b, maps[i].channels, maps[i].extent);
     berth_graph_set_results(b->module, b->main, b->results.data, b->results.count);
     return BERTH_OK;
 }

@@ -40,6 +40,7 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
                                .arch = info.is_cpu ? facts->arch : "",
                                .compute_units = info.compute_units,
                                .lacks_f64 = info.lacks_f64,
+                               .uses_host_cores = info.is_cpu,
                                .max_group_size = (int64_t)info.max_group_size,
                                .local_memory_bytes = (int64_t)info.local_memory_bytes,
                                .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,

@@ -103,7 +103,9 @@ static berth_status run(void *state) {
     BERTH_TRY(command->merge ? read_all(command, table) : measure(command, table));
     uint32_t measured = berth_cost_table_count(table);
     if (!command->merge) BERTH_TRY(keep_older(arena, path, table));
-    if (fallback) BERTH_TRY(berth_file_make_folders(path));
+    if (fallback)
+        BERTH_TRY(berth_file_make_folders(
+            berth_arena_strndup(arena, path, (size_t)(strrchr(path, '/') - path))));
     BERTH_TRY(berth_cost_table_write(table, path));
     uint32_t count = berth_cost_table_count(table);
     if (json)

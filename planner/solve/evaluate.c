@@ -129,6 +129,15 @@ static double largest(const double *values, uint32_t count) {
     return most;
 }
 
+// Of devices that share what they compute with, the sum counts.
+static double largest_load(berth_arena *scratch, const berth_place_problem *problem,
+                           const double *load) {
+    if (!problem->resource) return largest(load, problem->device_count);
+    double *sum = berth_arena_new_array(scratch, double, problem->device_count);
+    for (uint32_t d = 0; d < problem->device_count; ++d) sum[problem->resource[d]] += load[d];
+    return largest(sum, problem->device_count);
+}
+
 bool berth_place_memory_is_share(const berth_place_problem *problem) {
     for (uint32_t d = 0; d < problem->device_count; ++d)
         if (problem->kinds[problem->device_kind[d]].capacity_bytes == INFINITY) return false;
@@ -275,7 +284,7 @@ static berth_status evaluate_body(void *user) {
     }
     if (call->objective == BERTH_PLACE_THROUGHPUT) {
         add_loads(call->scratch, problem, call->assignment, out->device_load);
-        out->value = largest(out->device_load, problem->device_count);
+        out->value = largest_load(call->scratch, problem, out->device_load);
         return BERTH_OK;
     }
     out->node_start = berth_arena_new_array(call->arena, double, problem->node_count);

@@ -100,8 +100,9 @@ static void build_tasks(berth_solve__list *s) {
         uint32_t kind = problem->device_kind[d];
         double length = problem->time[(size_t)v * problem->kind_count + kind];
         bool waits_for_nobody = problem->kinds[kind].concurrent || length == 0;
-        s->tasks[v] =
-            (task){length, 0, waits_for_nobody ? BERTH_PLACE_NONE : d, v, BERTH_PLACE_NONE, false};
+        uint32_t runs_on = problem->resource ? problem->resource[d] : d;
+        if (waits_for_nobody) runs_on = BERTH_PLACE_NONE;
+        s->tasks[v] = (task){length, 0, runs_on, v, BERTH_PLACE_NONE, false};
         s->waiting[v] = problem->pred_start[v + 1] - problem->pred_start[v];
     }
     s->task_count = problem->node_count;

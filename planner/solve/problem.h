@@ -74,6 +74,12 @@ typedef struct berth_place_problem {
     double *direct_ms_per_byte;  // [kind_count * kind_count]
     double *value_bytes;         // [node_count]
 
+    // Devices that compute with the same thing (processor cores behind two interfaces): in latency by
+    // list scheduling they run one node at a time together, in throughput their loads add up. The
+    // first device of each such set, itself for the others; NULL = none. Bounds that know nothing of
+    // it hold as well.
+    uint32_t *resource;  // [device_count]
+
     // Set by berth_place_problem_finish:
     uint32_t group_count;
     uint32_t device_count;  // all kinds' devices: those of kind 0 first

@@ -1,0 +1,53 @@
+// Devices that compute with the same thing take turns.
+#include <criterion/criterion.h>
+
+#include "planner/solve/solve.h"
+#include "tests/check.h"
+
+// Two nodes that do not need each other, 3 and 4 ms on either of two devices.
+static berth_place_problem *two_nodes(berth_arena *arena, uint32_t *resource) {
+    static double time[] = {3, 3, 4, 4}, transfer[4], size[2];
+    static const char *names[] = {"a", "b"};
+    static uint32_t group[] = {0, 1}, pin[] = {BERTH_PLACE_NONE, BERTH_PLACE_NONE};
+    static bool backward[2];
+    berth_place_kind *kinds = berth_arena_new_array(arena, berth_place_kind, 2);
+    kinds[0] = (berth_place_kind){.name = "x", .device_count = 1, .capacity_bytes = 1e18};
+    kinds[1] = (berth_place_kind){.name = "y", .device_count = 1, .capacity_bytes = 1e18};
+    berth_place_problem *problem = berth_arena_new(arena, berth_place_problem);
+    *problem = (berth_place_problem){.node_count = 2,
+                                     .node_names = names,
+                                     .time = time,
+                                     .transfer = transfer,
+                                     .size_bytes = size,
+                                     .group = group,
+                                     .group_count = 2,
+                                     .pin = pin,
+                                     .backward = backward,
+                                     .kind_count = 2,
+                                     .kinds = kinds,
+                                     .resource = resource};
+    assert_ok(berth_place_problem_finish(arena, problem));
+    return problem;
+}
+
+static double best(berth_arena *arena, const berth_place_problem *problem,
+                   berth_place_objective objective) {
+    berth_place_options options = {
+        .objective = objective, .strategy = "auto", .node_budget = 100000};
+    berth_place_answer answer;
+    assert_ok(berth_place_solve(arena, problem, &options, &answer));
+    cr_expect_leq(answer.lower_bound, answer.value.value + 1e-9);
+    return answer.value.value;
+}
+
+Test(resource, shared_ones_are_no_faster_together) {
+    berth_arena *arena = NULL;
+    uint32_t shared[] = {0, 0};
+    static const berth_place_objective objectives[] = {BERTH_PLACE_LATENCY, BERTH_PLACE_THROUGHPUT};
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (int i = 0; i < 2; ++i) {
+        cr_expect_float_eq(best(arena, two_nodes(arena, NULL), objectives[i]), 4, 1e-9);
+        cr_expect_float_eq(best(arena, two_nodes(arena, shared), objectives[i]), 7, 1e-9);
+    }
+    berth_arena_destroy(arena);
+}
