@@ -1,0 +1,168 @@
+#include "planner/simulate.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+// A session: the request that it runs.
+typedef struct stream {
+    uint32_t request;  // UINT32_MAX = none
+    uint32_t left;     // tasks that are not done
+    uint32_t *next;    // [queue] position in the queue's list
+} stream;
+
+typedef struct simulation {
+    const berth_sim_schedule *schedule;
+    const berth_sim_load *load;
+    berth_arena *arena;
+    uint32_t *first;  // [queue + 1] into order
+    uint32_t *order;  // tasks by queue
+    stream *streams;
+    uint32_t taken;          // requests that a stream has taken
+    double *free_at;         // per resource
+    double *busy_ns;         // per resource
+    double *latency_ns;      // per request
+    berth_sim_event *event;  // [request * task_count + task]; end_ns < 0 = not run yet
+    double end_ns;
+} simulation;
+
+static berth_sim_event *event_of(const simulation *s, uint32_t request, uint32_t task) {
+    return &s->event[(size_t)request * s->schedule->task_count + task];
+}
+
+static double arrival_ns(const simulation *s, uint32_t request) {
+    return request * s->load->interval_ns;
+}
+
+static void sort_queues(simulation *s) {
+    const berth_sim_schedule *schedule = s->schedule;
+    uint32_t at = 0;
+    s->first = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
+    s->order = berth_arena_new_array(s->arena, uint32_t, schedule->task_count + 1);
+    for (uint32_t q = 0; q < schedule->queue_count; ++q) {
+        s->first[q] = at;
+        for (uint32_t t = 0; t < schedule->task_count; ++t)
+            if (schedule->tasks[t].queue == q) s->order[at++] = t;
+    }
+    s->first[schedule->queue_count] = at;
+}
+
+// A stream begins its next request at `now` or when that arrives.
+static void take_request(simulation *s, stream *of, double now_ns) {
+    of->request = UINT32_MAX;
+    if (s->taken == s->load->requests) return;
+    of->request = s->taken++;
+    of->left = s->schedule->task_count;
+    double start = fmax(now_ns, arrival_ns(s, of->request));
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) of->next[q] = s->first[q];
+    for (uint32_t t = 0; t < s->schedule->task_count; ++t)
+        *event_of(s, of->request, t) =
+            (berth_sim_event){.request = of->request, .task = t, .start_ns = start, .end_ns = -1};
+}
+
+// When the head of a stream's queue is ready; INFINITY: it waits for a task that has not started.
+static double ready_ns(const simulation *s, const stream *of, uint32_t queue) {
+    if (of->request == UINT32_MAX || of->next[queue] == s->first[queue + 1]) return INFINITY;
+    uint32_t t = s->order[of->next[queue]];
+    const berth_sim_task *task = &s->schedule->tasks[t];
+    double ready = event_of(s, of->request, t)->start_ns;
+    if (of->next[queue] > s->first[queue])
+        ready = fmax(ready, event_of(s, of->request, s->order[of->next[queue] - 1])->end_ns);
+    for (uint32_t i = 0; i < task->wait_count; ++i) {
+        double end = event_of(s, of->request, task->waits[i])->end_ns;
+        if (end < 0) return INFINITY;
+        ready = fmax(ready, end);
+    }
+    return ready;
+}
+
+static void finish_task(simulation *s, stream *of, const berth_sim_event *event) {
+    if (event->end_ns > s->end_ns) s->end_ns = event->end_ns;
+    double *latency = &s->latency_ns[of->request];
+    *latency = fmax(*latency, event->end_ns - arrival_ns(s, of->request));
+    if (--of->left) return;
+    take_request(s, of, arrival_ns(s, of->request) + *latency);
+}
+
+// The task that starts next, of all heads: the earliest start, then who has been ready for longest.
+static bool step(simulation *s) {
+    stream *best = NULL;
+    uint32_t best_queue = 0;
+    double best_start = INFINITY, best_ready = INFINITY;
+    for (uint32_t i = 0; i < s->load->streams; ++i)
+        for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
+            stream *of = &s->streams[i];
+            double ready = ready_ns(s, of, q);
+            if (ready == INFINITY) continue;
+            uint32_t task = s->order[of->next[q]];
+            double start = fmax(ready, s->free_at[s->schedule->tasks[task].resource]);
+            bool before = start < best_start || (start == best_start && ready < best_ready);
+            bool same = start == best_start && ready == best_ready;
+            if (same) {
+                uint32_t other = s->order[best->next[best_queue]];
+                before =
+                    of->request < best->request || (of->request == best->request && task < other);
+            }
+            if (!before) continue;
+            best = of;
+            best_queue = q;
+            best_start = start;
+            best_ready = ready;
+        }
+    if (!best) return false;
+    uint32_t task = s->order[best->next[best_queue]++];
+    const berth_sim_task *held = &s->schedule->tasks[task];
+    berth_sim_event *event = event_of(s, best->request, task);
+    event->start_ns = best_start;
+    event->end_ns = best_start + held->ns;
+    s->free_at[held->resource] = event->end_ns;
+    s->busy_ns[held->resource] += held->ns;
+    finish_task(s, best, event);
+    return true;
+}
+
+static berth_status check(const berth_sim_schedule *schedule, const berth_sim_load *load) {
+    if ((double)schedule->task_count * load->requests > BERTH_SIM_EVENT_LIMIT)
+        return berth_status_make(BERTH_OUT_OF_RANGE,
+                                 "%u requests of %u steps are more than %u events: simulate fewer "
+                                 "requests",
+                                 load->requests, schedule->task_count, BERTH_SIM_EVENT_LIMIT);
+    for (uint32_t t = 0; t < schedule->task_count; ++t)
+        for (uint32_t i = 0; i < schedule->tasks[t].wait_count; ++i)
+            if (schedule->tasks[t].waits[i] >= t)
+                return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                         "task %u waits for task %u, which is not before it", t,
+                                         schedule->tasks[t].waits[i]);
+    return BERTH_OK;
+}
+
+static berth_status run(void *user) {
+    simulation *s = user;
+    const berth_sim_schedule *schedule = s->schedule;
+    size_t events = (size_t)schedule->task_count * s->load->requests;
+    sort_queues(s);
+    s->event = berth_arena_new_array(s->arena, berth_sim_event, events + 1);
+    s->free_at = berth_arena_new_array(s->arena, double, schedule->resource_count + 1);
+    s->busy_ns = berth_arena_new_array(s->arena, double, schedule->resource_count + 1);
+    s->latency_ns = berth_arena_new_array(s->arena, double, s->load->requests);
+    s->streams = berth_arena_new_array(s->arena, stream, s->load->streams);
+    for (uint32_t i = 0; i < s->load->streams; ++i) {
+        s->streams[i].next = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
+        s->streams[i].request = UINT32_MAX;
+        if (schedule->task_count) take_request(s, &s->streams[i], 0);
+    }
+    while (step(s)) continue;
+    return BERTH_OK;
+}
+
+berth_status berth_simulate(berth_arena *arena, const berth_sim_schedule *schedule,
+                            const berth_sim_load *load, berth_sim_result *out_result) {
+    simulation s = {.schedule = schedule, .load = load, .arena = arena};
+    BERTH_TRY(check(schedule, load));
+    BERTH_TRY(berth_arena_try(arena, run, &s));
+    *out_result = (berth_sim_result){.events = s.event,
+                                     .event_count = schedule->task_count * load->requests,
+                                     .latency_ns = s.latency_ns,
+                                     .busy_ns = s.busy_ns,
+                                     .end_ns = s.end_ns};
+    return BERTH_OK;
+}

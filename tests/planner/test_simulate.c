@@ -1,0 +1,76 @@
+// Simulated schedules whose ends can be told by hand.
+#include <criterion/criterion.h>
+
+#include "planner/simulate.h"
+#include "tests/check.h"
+
+static const uint32_t after_first[] = {0};
+
+// A task of 3 on one queue and resource, one of 4 on another that waits for it or not.
+static berth_sim_result simulate(berth_arena *arena, bool waits, bool one_resource,
+                                 berth_sim_load load) {
+    berth_sim_task tasks[] = {{.queue = 0, .resource = 0, .ns = 3},
+                              {.queue = 1,
+                               .resource = !one_resource,
+                               .ns = 4,
+                               .waits = after_first,
+                               .wait_count = waits}};
+    berth_sim_schedule schedule = {tasks, 2, 2, 2};
+    berth_sim_result result;
+    assert_ok(berth_simulate(arena, &schedule, &load, &result));
+    return result;
+}
+
+Test(simulate, one_request) {
+    berth_arena *arena = NULL;
+    berth_sim_load one = {.requests = 1, .streams = 1};
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    cr_expect_eq(simulate(arena, false, false, one).end_ns, 4);  // side by side
+    cr_expect_eq(simulate(arena, true, false, one).end_ns, 7);   // one after the other
+    cr_expect_eq(simulate(arena, false, true, one).end_ns, 7);   // in turn
+    berth_arena_destroy(arena);
+}
+
+Test(simulate, requests_queue_and_streams_overlap) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    // One session: one request after the other. The last of three waits for two.
+    berth_sim_result r =
+        simulate(arena, true, false, (berth_sim_load){.requests = 3, .streams = 1});
+    cr_expect_eq(r.end_ns, 21);
+    cr_expect_eq(r.latency_ns[2], 21);
+    cr_expect_eq(r.busy_ns[0], 9);
+    cr_expect_eq(r.busy_ns[1], 12);
+    // Two: the second request's first task beside the first one's second; the pace is the longest.
+    r = simulate(arena, true, false, (berth_sim_load){.requests = 3, .streams = 2});
+    cr_expect_eq(r.end_ns, 3 + 3 * 4);
+    // Arrivals further apart than a request takes: nobody waits.
+    r = simulate(arena, true, false,
+                 (berth_sim_load){.requests = 3, .streams = 1, .interval_ns = 10});
+    cr_expect_eq(r.end_ns, 27);
+    for (int i = 0; i < 3; ++i) cr_expect_eq(r.latency_ns[i], 7);
+    // Closer: each waits 2 more than the one before.
+    r = simulate(arena, true, false,
+                 (berth_sim_load){.requests = 3, .streams = 1, .interval_ns = 5});
+    for (int i = 0; i < 3; ++i) cr_expect_eq(r.latency_ns[i], 7 + 2 * i);
+    berth_arena_destroy(arena);
+}
+
+Test(simulate, what_cannot_be_is_refused) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    static const uint32_t itself[] = {0};
+    berth_sim_task task = {.ns = 1, .waits = itself, .wait_count = 1};
+    berth_sim_schedule schedule = {&task, 1, 1, 1};
+    berth_sim_result result;
+    berth_sim_load load = {.requests = 1, .streams = 1};
+    berth_status status = berth_simulate(arena, &schedule, &load, &result);
+    cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+    berth_status_free(status);
+    task.wait_count = 0;
+    load.requests = BERTH_SIM_EVENT_LIMIT + 1;
+    status = berth_simulate(arena, &schedule, &load, &result);
+    cr_expect_eq(berth_status_code(status), BERTH_OUT_OF_RANGE);
+    berth_status_free(status);
+    berth_arena_destroy(arena);
+}
