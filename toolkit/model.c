@@ -15,6 +15,7 @@ struct berth_model {
     berth_multi_target *target;
     berth_compile_result compiled;
     const berth_program *program;
+    berth_cost_table *costs;  // NULL = none
     berth_log log;
     const char *note;  // what was assumed about the target; NULL = nothing
 };
@@ -285,7 +286,7 @@ static berth_status load(berth_model *model, const model_source *source,
     costs_job costs = {.model = model, .path = options->costs};
     if (options->costs) {
         BERTH_TRY(berth_arena_try(model->arena, read_costs, &costs));
-        with_costs.compile.costs = costs.table;
+        with_costs.compile.costs = model->costs = costs.table;
     }
     berth_status status = compile_model(model, source, &with_costs);
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
@@ -361,6 +362,10 @@ const berth_multi_target *berth_model_target(const berth_model *model) {
 
 const struct berth_work *const *berth_model_step_works(const berth_model *model) {
     return model->compiled.step_works;
+}
+
+struct berth_cost_table *berth_model_costs(const berth_model *model) {
+    return model->costs;
 }
 
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count) {

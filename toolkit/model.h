@@ -68,6 +68,9 @@ const berth_multi_target *berth_model_target(const berth_model *model);
 // NULL for program files and programs that a module kept.
 const struct berth_work *const *berth_model_step_works(const berth_model *model);
 
+// The measured costs that the model was planned by; NULL = none.
+struct berth_cost_table *berth_model_costs(const berth_model *model);
+
 // Inputs whose values were compiled in; *out_count is 0 for program files.
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count);
 

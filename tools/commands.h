@@ -16,6 +16,7 @@ int berth_cmd_cache(int argc, char **argv);
 int berth_cmd_key(int argc, char **argv);
 int berth_cmd_memory(int argc, char **argv);
 int berth_cmd_calibrate(int argc, char **argv);
+int berth_cmd_simulate(int argc, char **argv);
 int berth_cmd_place(int argc, char **argv);
 
 #endif  // BERTH_TOOLS_COMMANDS_H_

@@ -24,6 +24,8 @@ static const struct {
     {"target", berth_cmd_target, "list, show and validate targets"},
     {"cache", berth_cmd_cache, "show or clear the cache of compiled kernels"},
     {"key", berth_cmd_key, "make and show keys that programs are signed with"},
+    {"simulate", berth_cmd_simulate,
+     "show how a model would run on a machine, which may be absent"},
     {"calibrate", berth_cmd_calibrate, "measure kernels and copies, for plans to predict by"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
     {"place", berth_cmd_place, "solve device placement problems"},

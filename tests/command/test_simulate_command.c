@@ -1,0 +1,93 @@
+// berth simulate: figures that must agree with each other.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define DIGITS "examples/digits/digits.onnx"
+
+static double number(const json_t *json, const char *key) {
+    json_t *value = json_object_get(json, key);
+    cr_assert(json_is_number(value), "%s", key);
+    return json_number_value(value);
+}
+
+static double latency(const json_t *json, const char *key) {
+    return number(json_object_get(json, "latency_ms"), key);
+}
+
+// On one device nothing overlaps: the sum of its steps is the time, which is the busy time.
+Test(simulate_command, one_device_adds_up) {
+    json_t *json = berth_run_json("simulate " DIGITS " --target cpu --costs none --format=json");
+    double sum_us = 0;
+    size_t i = 0;
+    json_t *event = NULL;
+    json_array_foreach(json_object_get(json, "events"), i, event) sum_us +=
+        number(event, "end_us") - number(event, "start_us");
+    cr_expect_float_eq(sum_us / 1e3, number(json, "total_ms"), 1e-9);
+    cr_expect_float_eq(latency(json, "p50"), number(json, "total_ms"), 1e-12);
+    json_t *busy = json_array_get(json_object_get(json, "resources"), 0);
+    cr_expect_float_eq(number(busy, "utilisation"), 1, 1e-9);
+    json_decref(json);
+}
+
+// Requests that come slower than they are served do not wait; twice as fast, the queue grows.
+Test(simulate_command, rate) {
+    json_t *one = berth_run_json("simulate " DIGITS " --target cpu --costs none --format=json");
+    double ms = number(one, "total_ms");
+    json_decref(one);
+    char text[256];
+    snprintf(text, sizeof(text),
+             "simulate " DIGITS
+             " --target cpu --costs none --requests 10 --rate %.9g --format=json",
+             1e3 / (2 * ms));
+    json_t *slow = berth_run_json(text);
+    cr_expect_float_eq(latency(slow, "p99"), ms, 1e-6);
+    json_decref(slow);
+    snprintf(text, sizeof(text),
+             "simulate " DIGITS
+             " --target cpu --costs none --requests 10 --rate %.9g --format=json",
+             1e3 / (ms / 2));
+    json_t *fast = berth_run_json(text);
+    // The k-th has waited for k services less k arrivals: ms + 9 * (ms - ms / 2) for the last.
+    cr_expect_float_eq(latency(fast, "p99"), 5.5 * ms, 1e-6);
+    cr_expect_float_eq(number(fast, "throughput_per_s") * ms / 1e3, 1, 1e-6);
+    json_decref(fast);
+}
+
+// A machine that is not here, and devices on the same cores: two streams are no faster than one.
+Test(simulate_command, machines_of_a_description) {
+    json_t *tag = berth_run_json("simulate " DIGITS " --target nvidia/jetson-nano --format=json");
+    cr_expect_gt(number(tag, "total_ms"), 0);
+    json_decref(tag);
+    const char *shared = "simulate " DIGITS " --costs none --requests 4 --streams 2 --format=json "
+                         "--target 'opencl -resource=host,cpu' --pin 'op:Gemm=cpu:0'";
+    const char *apart = "simulate " DIGITS " --costs none --requests 4 --streams 2 --format=json "
+                        "--target 'opencl -resource=gpu,cpu' --pin 'op:Gemm=cpu:0'";
+    json_t *both = berth_run_json(shared), *each = berth_run_json(apart);
+    size_t rows = json_array_size(json_object_get(both, "resources"));
+    cr_expect_eq(json_array_size(json_object_get(each, "resources")), rows + 1);
+    cr_expect_gt(number(both, "total_ms"), number(each, "total_ms"));
+    json_decref(both);
+    json_decref(each);
+}
+
+Test(simulate_command, files_and_mistakes) {
+    const result *r =
+        berth_run("simulate " DIGITS " --target cpu --trace /tmp/berth-simulate.json -o "
+                  "/tmp/berth-simulate.svg");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, "latency: p50"));
+    json_error_t error;
+    json_t *trace = json_load_file("/tmp/berth-simulate.json", 0, &error);
+    cr_assert_not_null(trace, "%s", error.text);
+    cr_expect_gt(json_array_size(json_object_get(trace, "traceEvents")), 2);
+    json_decref(trace);
+    cr_expect_eq(system("grep -q '<svg' /tmp/berth-simulate.svg && "
+                        "rm /tmp/berth-simulate.svg /tmp/berth-simulate.json"),
+                 0);
+    berth_run_fails("simulate " DIGITS " --rate 0", 2, "--rate takes requests per second");
+    berth_run_fails("simulate " DIGITS " --streams 0", 2, "--streams takes a number");
+    berth_run_fails("simulate /nowhere.onnx", 1, "/nowhere.onnx");
+}

@@ -1,0 +1,258 @@
+#include "toolkit/simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timeline.h"
+#include "base/trace.h"
+#include "compiler/cost.h"
+#include "compiler/cost_table.h"
+
+typedef struct builder {
+    berth_arena *arena;
+    const berth_model *model;
+    const berth_program *program;
+    const berth_multi_target *target;
+    berth_sim_load load;
+    berth_simulation *out;
+    berth_sim_task *tasks;
+} builder;
+
+// ---- times --------------------------------------------------------------------------------------
+
+static double work_ns(const builder *b, uint32_t device, const berth_work *work) {
+    berth_cost_figure figure;
+    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, NULL, 0,
+                              &figure);
+}
+
+// What a step is of its call's kernels.
+static double share_of(const builder *b, uint32_t step) {
+    enum { steps_of_a_call = 64 };
+    const berth_work *const *works = berth_model_step_works(b->model);
+    double own = 0, all = 0;
+    uint32_t first = step > steps_of_a_call ? step - steps_of_a_call : 0;
+    for (uint32_t i = first; i < b->program->step_count && i < step + steps_of_a_call; ++i) {
+        if (works[i] != works[step]) continue;
+        const berth_program_kernel *kernel = &b->program->kernels[b->program->steps[i].kernel];
+        double weight = kernel->flops / 8 + kernel->bytes + 1;
+        all += weight;
+        if (i == step) own = weight;
+    }
+    return own / all;
+}
+
+static double kernel_ns(const builder *b, uint32_t index) {
+    const berth_program_step *step = &b->program->steps[index];
+    const berth_work *work = berth_model_step_works(b->model)[index];
+    if (work) return work_ns(b, step->device, work) * share_of(b, index);
+    const berth_program_kernel *kernel = &b->program->kernels[step->kernel];
+    berth_work plain = {.key = "", .kind = "", .flops = kernel->flops, .bytes = kernel->bytes};
+    return work_ns(b, step->device, &plain);
+}
+
+// ---- resources ----------------------------------------------------------------------------------
+
+// Devices by what they compute with, both directions of links, then devices' own copies.
+static uint32_t link_resource(const builder *b, uint32_t link, bool forth) {
+    const berth_target_link *links = b->target->links;
+    uint32_t first = link;
+    for (uint32_t i = 0; i < link && *links[link].bus; ++i)
+        if (strcmp(links[i].bus, links[link].bus) == 0) {
+            first = i;
+            break;
+        }
+    bool apart = first == link && links[link].duplex && !forth;
+    return b->target->device_count + 2 * first + apart;
+}
+
+static uint32_t pool_device(const builder *b, uint32_t tensor) {
+    return b->program->pools[b->program->tensors[tensor].pool].device;
+}
+
+static void add_copy(const builder *b, const berth_program_step *step, berth_sim_task *task) {
+    uint32_t from = pool_device(b, step->bindings[0]), to = pool_device(b, step->bindings[1]);
+    uint64_t size_bytes = b->program->tensors[step->bindings[0]].size_bytes;
+    const berth_target_device *devices = b->target->devices;
+    berth_target_route route = {0};
+    bool found = berth_multi_target_route(b->target, devices[from].own_memory,
+                                          devices[to].own_memory, size_bytes, &route);
+    task->resource = b->target->device_count + 2 * b->target->link_count + step->device;
+    if (found && route.hop_count && route.hops[0].link != BERTH_NO_INDEX)
+        task->resource = link_resource(
+            b, route.hops[0].link, b->target->links[route.hops[0].link].from == route.hops[0].from);
+    task->ns = route.time_ns;
+    if (from == to) {  // within one memory: read and written
+        double bandwidth = b->target->memories[devices[from].own_memory].bandwidth_bytes_per_s;
+        task->ns = bandwidth > 0 ? 2e9 * (double)size_bytes / bandwidth : 0;
+    }
+    struct berth_cost_table *table = berth_model_costs(b->model);
+    if (table && from != to)
+        (void)berth_cost_table_copy(table, devices[from].target, devices[to].target,
+                                    (double)size_bytes, &task->ns);
+}
+
+static void name_resources(builder *b) {
+    const berth_multi_target *target = b->target;
+    uint32_t count = 2 * target->device_count + 2 * target->link_count;
+    b->out->resource_count = count;
+    b->out->resources = berth_arena_new_array(b->arena, const char *, count + 1);
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        uint32_t first = berth_multi_target_resource_of(target, d);
+        const char **name = &b->out->resources[first];
+        *name = *name ? berth_arena_printf(b->arena, "%s, %s", *name, target->devices[d].name)
+                      : target->devices[d].name;
+        b->out->resources[target->device_count + 2 * target->link_count + d] =
+            berth_arena_printf(b->arena, "copies by %s", target->devices[d].name);
+    }
+    for (uint32_t i = 0; i < target->link_count; ++i)
+        for (uint32_t forth = 0; forth < 2; ++forth) {
+            const berth_target_link *link = &target->links[i];
+            uint32_t from = forth ? link->from : link->to, to = forth ? link->to : link->from;
+            const char *way = link->duplex ? ">" : "-";
+            const char **name = &b->out->resources[link_resource(b, i, forth)];
+            if (*name) continue;
+            *name = *link->bus
+                        ? berth_arena_printf(b->arena, "bus %s", link->bus)
+                        : berth_arena_printf(b->arena, "link %s %s %s", target->memories[from].name,
+                                             way, target->memories[to].name);
+        }
+    for (uint32_t r = 0; r < count; ++r)
+        if (!b->out->resources[r]) b->out->resources[r] = "";
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+// A session has all its pools for as long as it is open; constants are there once per session, too.
+static void add_memory(builder *b) {
+    b->out->memory_bytes = berth_arena_new_array(b->arena, double, b->target->memory_count + 1);
+    for (uint32_t p = 0; p < b->program->pool_count; ++p) {
+        const berth_program_pool *pool = &b->program->pools[p];
+        const berth_target_device *device = &b->target->devices[pool->device];
+        uint32_t memory = berth_multi_target_memory_of(b->target, pool->device, pool->scope);
+        if (pool->usage == BERTH_POOL_CONSTANT) memory = device->constant_memory;
+        if (memory == BERTH_NO_INDEX) memory = device->own_memory;
+        b->out->memory_bytes[memory] += (double)pool->size_bytes * b->load.streams;
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static berth_status build(void *user) {
+    builder *b = user;
+    b->tasks = berth_arena_new_array(b->arena, berth_sim_task, b->program->step_count + 1);
+    name_resources(b);
+    for (uint32_t i = 0; i < b->program->step_count; ++i) {
+        const berth_program_step *step = &b->program->steps[i];
+        b->tasks[i] = (berth_sim_task){
+            .queue = step->queue, .waits = step->waits, .wait_count = step->wait_count};
+        if (step->kind == BERTH_STEP_COPY) {
+            add_copy(b, step, &b->tasks[i]);
+            continue;
+        }
+        b->tasks[i].resource = berth_multi_target_resource_of(b->target, step->device);
+        b->tasks[i].ns = kernel_ns(b, i);
+    }
+    add_memory(b);
+    b->out->tasks = b->tasks;
+    berth_sim_schedule schedule = {b->tasks, b->program->step_count, b->program->queue_count,
+                                   b->out->resource_count};
+    BERTH_TRY(berth_simulate(b->arena, &schedule, &b->load, &b->out->result));
+    b->out->sorted_latency_ns =
+        berth_arena_copy(b->arena, b->out->result.latency_ns, b->load.requests * sizeof(double));
+    qsort(b->out->sorted_latency_ns, b->load.requests, sizeof(double), compare);
+    return BERTH_OK;
+}
+
+berth_status berth_model_simulate(berth_arena *arena, const berth_model *model,
+                                  const berth_sim_load *load, berth_simulation *out_simulation) {
+    *out_simulation = (berth_simulation){.model = model, .load = *load};
+    if (!berth_model_step_works(model))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a built program says nothing of the work of its kernels: give "
+                                 "the model");
+    builder b = {.arena = arena,
+                 .model = model,
+                 .program = berth_model_program(model),
+                 .target = berth_model_target(model),
+                 .load = *load,
+                 .out = out_simulation};
+    return berth_arena_try(arena, build, &b);
+}
+
+// ---- pictures -----------------------------------------------------------------------------------
+
+typedef struct trace_job {
+    berth_arena *arena;
+    const berth_simulation *simulation;
+    berth_trace_event *events;
+} trace_job;
+
+static berth_status make_events(void *user) {
+    trace_job *job = user;
+    const berth_simulation *s = job->simulation;
+    const berth_program *program = berth_model_program(s->model);
+    job->events = berth_arena_new_array(job->arena, berth_trace_event, s->result.event_count + 1);
+    for (uint32_t i = 0; i < s->result.event_count; ++i) {
+        const berth_sim_event *event = &s->result.events[i];
+        const berth_program_step *step = &program->steps[event->task];
+        job->events[i] = (berth_trace_event){
+            .name = step->name,
+            .category = step->kind == BERTH_STEP_COPY ? "copy" : "kernel",
+            .detail = berth_arena_printf(job->arena, "request %u, %s", event->request,
+                                         program->devices[step->device].name),
+            .track = s->tasks[event->task].resource,
+            .start_ns = llround(event->start_ns),
+            .end_ns = llround(event->end_ns)};
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_simulation_write_trace(berth_arena *arena, const berth_simulation *simulation,
+                                          const char *path) {
+    trace_job job = {arena, simulation, NULL};
+    BERTH_TRY(berth_arena_try(arena, make_events, &job));
+    return berth_trace_write(path, berth_model_program(simulation->model)->name,
+                             simulation->resources, simulation->resource_count, job.events,
+                             simulation->result.event_count);
+}
+
+void berth_simulation_draw(const berth_simulation *simulation, berth_strbuf *out) {
+    static const char *const colours[] = {"#3d7ea6", "#d1495b", "#5b8c5a", "#8e6c8a"};
+    const berth_program *program = berth_model_program(simulation->model);
+    uint32_t count = simulation->result.event_count;
+    berth_timeline_row *rows =
+        berth_arena_new_array(out->arena, berth_timeline_row, simulation->resource_count + 1);
+    berth_timeline_span *spans = berth_arena_new_array(out->arena, berth_timeline_span, count + 1);
+    uint32_t *row_of = berth_arena_new_array(out->arena, uint32_t, simulation->resource_count + 1);
+    uint32_t row_count = 0;
+    for (uint32_t r = 0; r < simulation->resource_count; ++r) {
+        row_of[r] = row_count;
+        if (simulation->result.busy_ns[r] > 0)
+            rows[row_count++] = (berth_timeline_row){.name = simulation->resources[r]};
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_sim_event *event = &simulation->result.events[i];
+        const berth_program_step *step = &program->steps[event->task];
+        if (event->end_ns <= event->start_ns) continue;
+        spans[i] = (berth_timeline_span){.start = event->start_ns / 1e6,
+                                         .end = event->end_ns / 1e6,
+                                         .row = row_of[simulation->tasks[event->task].resource],
+                                         .group = event->request,
+                                         .colour = colours[event->request % 4],
+                                         .name = step->name,
+                                         .note = step->op};
+    }
+    berth_timeline picture = {.title = program->name,
+                              .unit = "ms",
+                              .moments = true,
+                              .rows = rows,
+                              .row_count = row_count,
+                              .spans = spans,
+                              .span_count = row_count ? count : 0};
+    berth_timeline_draw(&picture, out);
+}
