@@ -247,6 +247,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pipeline__layout(module, main, pipeline->options, &pipeline->packing));
+    if (!pipeline->packing) return BERTH_OK;
     berth_packing_start(pipeline->packing);  // the passes behind do not look into packed constants
     if (context->instrument_count) berth_packing_finish(pipeline->packing);
     return BERTH_OK;

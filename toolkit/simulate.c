@@ -113,7 +113,7 @@ static void name_resources(builder *b) {
             const char *way = link->duplex ? ">" : "-";
             const char **name = &b->out->resources[link_resource(b, i, forth)];
             if (*name) continue;
-            *name = *link->bus
+            *name = *link->bus && !link->duplex
                         ? berth_arena_printf(b->arena, "bus %s", link->bus)
                         : berth_arena_printf(b->arena, "link %s %s %s", target->memories[from].name,
                                              way, target->memories[to].name);
