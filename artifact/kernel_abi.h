@@ -20,14 +20,18 @@
 //         the addresses of the buffers in order, then the constants, 8 bytes each, where these are
 //         BERTH_SPIRV_PUSHED_MAX at most; else only the address of a table that holds them in the
 //         same order. Work-groups are groups[3] x group_size[3] (the module's LocalSize).
-// cuda, vta: their own sections when they come; the structures below already have room for them.
+// cuda    CUDA C source text (C++ with extern "C" kernels) that includes nothing and ends with a zero
+//         byte; NVRTC compiles it when a program is opened. Kernel arguments are the buffers in
+//         order, then the constants as 64-bit integers; blocks are groups[3] of group_size[3]
+//         threads.
+// vta     its own library has the format (drivers/vta).
 //
 // Declarations. What a kernel does to its buffers (berth_kernel_binding), its grid and its scratch
 // stand in the program's record of it, and once more in the code itself, as one text
 // (berth_kernel_declaration): a driver compares the two when it finds the kernel, so that a record
 // cannot be changed without the code.
 //   cpu     `const char berth_declares_ENTRY[]`, an exported symbol
-//   opencl  a line `// berth_declares_ENTRY: TEXT`
+//   opencl, cuda  a line `// berth_declares_ENTRY: TEXT`
 //   vulkan  an OpString `berth_declares_ENTRY: TEXT` of the module
 // Code written by hand may leave it out.
 #ifndef BERTH_ARTIFACT_KERNEL_ABI_H_
@@ -69,6 +73,7 @@ typedef struct berth_kernel_binding {
 #define BERTH_FORMAT_CPU_ELF "elf"  // x86-64 or aarch64 shared object with berth_cpu_kernel symbols
 #define BERTH_FORMAT_OPENCL_C "opencl-c"  // source text
 #define BERTH_FORMAT_SPIRV "spirv"        // modules, each behind its length
+#define BERTH_FORMAT_CUDA_C "cuda-c"      // source text
 // C99 text of programs for the executor "aot" (compiler/bare): static functions named as the kernels,
 // whose parameters are pointers to the buffers in order; each runs its whole grid.
 #define BERTH_FORMAT_C "c"

@@ -297,13 +297,15 @@ static berth_status extract_file(berth_arena *arena, const char *folder, const c
 static berth_status extract(berth_arena *arena, const berth_program *program, const char *folder) {
     for (uint32_t i = 0; i < program->executable_count; ++i) {
         const berth_executable_image *image = &program->executables[i];
-        bool text = strcmp(image->format, BERTH_FORMAT_OPENCL_C) == 0;
+        bool cuda = strcmp(image->format, BERTH_FORMAT_CUDA_C) == 0;
+        bool text = cuda || strcmp(image->format, BERTH_FORMAT_OPENCL_C) == 0;
         bool spirv = strcmp(image->format, BERTH_FORMAT_SPIRV) == 0;
         uint64_t size_bytes = image->size_bytes;
         if (text && size_bytes > 0) size_bytes--;  // the NUL at its end
         BERTH_TRY(extract_file(arena, folder,
                                berth_arena_printf(arena, "image/%u.%s", i,
-                                                  text    ? "cl"
+                                                  cuda    ? "cu"
+                                                  : text  ? "cl"
                                                   : spirv ? "spirv"
                                                           : "so"),
                                image->data, size_bytes));

@@ -117,6 +117,18 @@ static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_ex
     return berth_c_linear(p, lane_access(p, buf, indices, count, lane));
 }
 
+// The largest power of two, up to 64, that divides the offset of the first lane whatever the loops'
+// variables are.
+static int64_t lane_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                              int count) {
+    berth_linear at = lane_access(p, buf, indices, count, 0);
+    int64_t alignment = 64;
+    while (at.constant % alignment) alignment /= 2;
+    for (int i = 0; i < at.count; ++i)
+        while (at.terms[i].coefficient % alignment) alignment /= 2;
+    return alignment;
+}
+
 static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
     for (int d = 0; d < count; ++d)
         if (node_of(p, indices[d])->lanes > 1) return true;
@@ -150,8 +162,10 @@ static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node)
     berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
     if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
         const char *offset = lane_offset(p, buf, indices, node.index_count, 0);
-        if (step == 1 && has_vector_access(p, buf))
+        if (step == 1 && has_vector_access(p, buf)) {
+            p->access_alignment = lane_alignment(p, buf, indices, node.index_count);
             return p->language->vector_load(p, buf, offset, node.lanes);
+        }
         if (step == 0)
             return splat(p, (berth_dtype)node.dtype,
                          temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
@@ -589,6 +603,7 @@ static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *in
                          berth_dtype dtype, int lanes, const char *value) {
     int64_t step = 0;
     if (lane_step(p, buf, indices, count, lanes, &step) && step == 1 && has_vector_access(p, buf)) {
+        p->access_alignment = lane_alignment(p, buf, indices, count);
         p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
         return;
     }

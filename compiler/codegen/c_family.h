@@ -94,6 +94,7 @@ struct berth_c_printer {
     berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
     bool marks_numbers;                      // the text is a template (codegen/template.h)
     berth_status status;                     // first error
+    int64_t access_alignment;  // elements that divide the offset of the vector access being printed
 };
 
 // Starts a printer over a copy of `fn`.

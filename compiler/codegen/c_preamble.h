@@ -13,5 +13,7 @@ void berth_c_preamble(berth_strbuf *out);
 void berth_c_preamble_shared(berth_strbuf *out);
 // Those two of these, for languages with memcpy.
 void berth_c_preamble_bits(berth_strbuf *out);
+// cuda_preamble.c: all that generated CUDA C needs.
+void berth_cuda_preamble(berth_strbuf *out);
 
 #endif  // BERTH_COMPILER_CODEGEN_C_PREAMBLE_H_

@@ -62,7 +62,7 @@ typedef struct berth_codegen_bytes {
 } berth_codegen_bytes;
 
 typedef struct berth_codegen {
-    const char *kind;    // target kind: "cpu", "opencl", "vulkan"
+    const char *kind;    // target kind: "cpu", "opencl", "vulkan", "cuda"
     const char *format;  // BERTH_FORMAT_*
     // What --keep-source keeps of every unit, by its file name's end ("c"); NULL = nothing, since
     // the image is the source.
@@ -87,6 +87,7 @@ extern const berth_codegen berth_codegen_c;        // codegen/c.c: C with GCC/Cl
 extern const berth_codegen berth_codegen_c_plain;  // codegen/c_plain.c: C99, for executor aot
 extern const berth_codegen berth_codegen_opencl;   // codegen/opencl.c: OpenCL C 1.2
 extern const berth_codegen berth_codegen_spirv;    // codegen/spirv.c: SPIR-V 1.5
+extern const berth_codegen berth_codegen_cuda;     // codegen/cuda.c: CUDA C
 
 // How C stores an element ("float"); NULL for types that it has none for.
 const char *berth_codegen_c_type(berth_dtype dtype);

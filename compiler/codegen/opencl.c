@@ -2,12 +2,10 @@
 // become ids; a nest without them gets one work-item per iteration of its parallel loops.
 #include <string.h>
 
-#include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_groups.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/kernel_facts.h"
 #include "compiler/codegen/template.h"
-
-enum { flat_group_size = 64 };
 
 // clang-format off
 static const char head[] =
@@ -120,82 +118,18 @@ static const char narrow_vectors[] =
 
 // ---- kernels and loops --------------------------------------------------------------------------
 
-// The flat index of a work-item is taken apart into the parallel loops' variables.
-static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_count) {
-    berth_kernel_source *kernel = p->kernel;
-    uint32_t total = kernel->groups[0];
-    const char *type = p->language->index_type;
-    kernel->group_size[0] = total < flat_group_size ? (total ? total : 1) : flat_group_size;
-    kernel->groups[0] = (total + kernel->group_size[0] - 1) / kernel->group_size[0];
-    berth_c_line(p, "const %s item = (%s)get_global_id(0);", type, type);
-    berth_c_line(p, "if (item < %s) {", berth_c_number(p, total));
-    p->depth++;
-    int64_t inner = total;
-    for (int i = 0; i < grid_count; ++i) {
-        int64_t extent = berth_kernel_extent(p->fn, grid[i]);
-        inner = extent ? inner / extent : 1;
-        const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
-        const char *modulo =
-            i == 0 ? "" : berth_arena_printf(p->arena, " %% %s", berth_c_number(p, extent));
-        berth_c_line(p, "const %s %s = item / %s%s;", type, var,
-                     berth_c_number(p, inner ? inner : 1), modulo);
-    }
-}
-
-// Local memory is declared in the outermost scope of a kernel (OpenCL C 1.2, 6.5.2).
-static void declare_local(berth_c_printer *p, berth_stmt id) {
-    const berth_stmt_node node = p->fn->stmts.data[id];
-    if (!id) return;
-    if (node.kind == BERTH_STMT_SEQ)
-        for (uint32_t i = 0; i < node.count; ++i)
-            declare_local(p, p->fn->lists.data[node.first + i]);
-    if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
-        declare_local(p, node.body);
-        declare_local(p, node.other);
-    }
-    if (node.kind != BERTH_STMT_ALLOC) return;
-    const berth_buf_info *info = &p->fn->bufs.data[node.buf];
-    if (info->scope != BERTH_SCOPE_LOCAL) return;
-    int64_t count = 1;
-    for (int d = 0; d < info->rank; ++d) count *= info->dims[d];
-    berth_c_line(p, "__local %s b%u[%lld] __attribute__((aligned(64)));",
-                 berth_c_storage_type(p, info->dtype), node.buf, (long long)(count ? count : 1));
-}
+static const berth_c_group_words words = {.kernel = "__kernel void",
+                                          .global = "__global ",
+                                          .restrict_word = "restrict",
+                                          .local = "__local ",
+                                          .local_end = " __attribute__((aligned(64)))",
+                                          .array_end = "",
+                                          .item = "get_global_id(0)",
+                                          .flat_group_size = 64};
 
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
-    berth_strbuf line = berth_strbuf_make(p->arena);
-    berth_strbuf_addf(&line, "__kernel void %s(", kernel->entry);
-    for (uint32_t i = 0; i < kernel->buffer_count; ++i) {
-        berth_buf buf = kernel->buffers[i];
-        const berth_buf_info *info = &p->fn->bufs.data[buf];
-        bool constant = info->scope == BERTH_SCOPE_PARAM && info->role == BERTH_ROLE_IN;
-        berth_strbuf_addf(&line, "%s__global %s%s *%sb%u", i ? ", " : "", constant ? "const " : "",
-                          berth_c_storage_type(p, info->dtype), info->may_alias ? "" : "restrict ",
-                          buf);
-    }
-    berth_strbuf_add(&line, p->marks_numbers ? BERTH_TEMPLATE_ARGUMENTS ") {\n" : ") {\n");
-    berth_strbuf_add(&p->out, berth_strbuf_text(&line));
-    p->depth = 1;
-    if (p->marks_numbers) {
-        berth_c_line(p, "typedef %s berth_index;", p->language->index_type);
-        berth_strbuf_add(&p->out, BERTH_TEMPLATE_LINES);
-    }
-    if (grid_count == 0 && berth_kernel_has_group_loops(p->fn, p->nest)) {
-        declare_local(p, p->nest);
-        berth_c_line(p, "{");
-    } else
-        open_flat_grid(p, grid, grid_count);
-    p->depth = 2;
-}
-
-static void close_kernel(berth_c_printer *p) {
-    berth_strbuf_add(&p->out, "    }\n}\n\n");
-    p->depth = 0;
-}
-
-static void declare_kernel(berth_c_printer *p, const char *entry, const char *declaration) {
-    berth_c_line(p, "// " BERTH_DECLARATION_PREFIX "%s: %s", entry, declaration);
+    berth_c_groups_open(p, kernel, grid, grid_count, &words);
 }
 
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
@@ -217,14 +151,7 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
 static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_count,
                            int64_t scratch_offset) {
     (void)scratch_offset;
-    const berth_buf_info *info = &p->fn->bufs.data[buf];
-    const char *type = info->lanes > 1 ? berth_c_value_type(p, info->dtype, info->lanes)
-                                       : berth_c_storage_type(p, info->dtype);
-    if (info->scope == BERTH_SCOPE_LOCAL) return;  // declare_local
-    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
-        berth_c_line(p, "%s b%u;", type, buf);
-    else
-        berth_c_line(p, "%s b%u[%lld];", type, buf, (long long)(element_count ? element_count : 1));
+    berth_c_groups_buffer(p, buf, element_count, &words);
 }
 
 // ---- vectors ------------------------------------------------------------------------------------
@@ -276,8 +203,8 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
                         [BERTH_DTYPE_U32] = "uint",  [BERTH_DTYPE_U64] = "ulong",                  \
                         [BERTH_DTYPE_BOOL] = "int"},                                               \
         .global_pointer = "__global ", .restrict_word = "restrict", .f64_suffix = "",              \
-        .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
-        .declare_kernel = declare_kernel, .open_loop = open_loop,                                  \
+        .open_kernel = open_kernel, .close_kernel = berth_c_groups_close,                          \
+        .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \

@@ -12,8 +12,8 @@ static berth_stmt flat(berth_tfn *fn, berth_nest nest) {
     return berth_nest_emit(fn, &nest);
 }
 
-static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    berth_stmt tiled = berth_local_tile(fn, nest, user);
+berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
+    berth_stmt tiled = berth_local_tile(fn, nest, limits);
     return tiled ? tiled : flat(fn, *nest);
 }
 
@@ -24,7 +24,7 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
                                       .group_rows = 8,
                                       .group_size = target->max_group_size,
                                       .local_memory_bytes = target->local_memory_bytes};
-    return berth_schedule_nests(fn, schedule_nest, &limits);
+    return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
 }
 
 const berth_schedule_policy berth_schedule_policy_vulkan = {.kind = "vulkan", .apply = apply};

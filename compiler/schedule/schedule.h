@@ -34,5 +34,6 @@ extern const berth_schedule_policy berth_schedule_policy_plain;
 extern const berth_schedule_policy berth_schedule_policy_plain_small;
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
 extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
+extern const berth_schedule_policy berth_schedule_policy_cuda;
 
 #endif  // BERTH_COMPILER_SCHEDULE_SCHEDULE_H_

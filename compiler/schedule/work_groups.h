@@ -31,4 +31,8 @@ typedef struct berth_local_tile_limits {
 berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits);
 
+// The choice on GPUs, for berth_schedule_nests: such a tile, or one work-item per iteration of all
+// loops. `limits`: berth_local_tile_limits.
+berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits);
+
 #endif  // BERTH_COMPILER_SCHEDULE_WORK_GROUPS_H_

@@ -1,0 +1,231 @@
+// CUDA C: kernels of cuda devices. Loops over groups and work-items (GROUP_*, LOCAL_*) become blocks
+// and threads; a nest without them gets one thread per iteration of its parallel loops.
+#include <string.h>
+
+#include "compiler/codegen/c_groups.h"
+#include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/kernel_facts.h"
+
+// Most blocks along y and z, and along x (CUDA C++ Programming Guide, "Technical Specifications per
+// Compute Capability").
+enum { most_blocks_yz = 65535, most_blocks_x = 2147483647 };
+
+static const berth_c_group_words common_words = {
+    .global = "",
+    .restrict_word = "__restrict__",
+    .local = "__shared__ __align__(16) ",
+    .local_end = "",
+    .array_end = " __attribute__((aligned(16)))",
+    .item = "blockIdx.x * blockDim.x + threadIdx.x",
+    .flat_group_size = 128,
+};
+
+// ---- grids --------------------------------------------------------------------------------------
+
+// Sets the axes of the loops over groups and work-items below a statement.
+static void measure(berth_c_printer *p, berth_stmt id, berth_kernel_source *shape) {
+    const berth_stmt_node node = p->fn->stmts.data[id];
+    if (!id) return;
+    if (node.kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node.count; ++i)
+            measure(p, p->fn->lists.data[node.first + i], shape);
+    if (node.kind == BERTH_STMT_FOR && node.loop_kind >= BERTH_LOOP_GROUP_X) {
+        bool local = false;
+        int axis = 0;
+        berth_status status =
+            berth_kernel_set_axis(shape, &node, berth_kernel_extent(p->fn, id), &local, &axis);
+        if (status) berth_c_fail(p, status);
+    }
+    if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
+        measure(p, node.body, shape);
+        measure(p, node.other, shape);
+    }
+}
+
+static berth_kernel_source shape_of(berth_c_printer *p) {
+    berth_kernel_source shape = {.groups = {1, 1, 1}, .group_size = {1, 1, 1}};
+    measure(p, p->nest, &shape);
+    return shape;
+}
+
+// Grids that have too many blocks along y or z are laid along x.
+static bool lies_along_x(const berth_kernel_source *shape) {
+    return shape->groups[1] > most_blocks_yz || shape->groups[2] > most_blocks_yz;
+}
+
+static const char *block_index(berth_c_printer *p, const berth_kernel_source *shape, int axis) {
+    static const char *const names[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+    if (!lies_along_x(shape)) return names[axis];
+    uint32_t x = shape->groups[0], y = shape->groups[1];
+    if (axis == 0) return berth_arena_printf(p->arena, "(blockIdx.x %% %uu)", x);
+    if (axis == 1) return berth_arena_printf(p->arena, "(blockIdx.x / %uu %% %uu)", x, y);
+    return berth_arena_printf(p->arena, "(blockIdx.x / %uu / %uu)", x, y);
+}
+
+static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
+                        const berth_stmt *grid, int grid_count) {
+    berth_c_group_words words = common_words;
+    berth_kernel_source shape = shape_of(p);
+    bool flat = grid_count > 0 || !berth_kernel_has_group_loops(p->fn, p->nest);
+    uint32_t threads = flat ? words.flat_group_size
+                            : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
+    words.kernel =
+        berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
+    berth_c_groups_open(p, kernel, grid, grid_count, &words);
+}
+
+static void close_kernel(berth_c_printer *p) {
+    berth_kernel_source shape = shape_of(p);
+    if (lies_along_x(&shape)) {
+        double blocks = (double)shape.groups[0] * shape.groups[1] * shape.groups[2];
+        if (blocks > most_blocks_x)
+            berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
+                                              "a grid of %.0f blocks (CUDA has up to %d)", blocks,
+                                              most_blocks_x));
+        p->kernel->groups[0] *= p->kernel->groups[1] * p->kernel->groups[2];
+        p->kernel->groups[1] = p->kernel->groups[2] = 1;
+    }
+    berth_c_groups_close(p);
+}
+
+static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
+    static const char *const threads[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
+    const char *type = p->language->index_type;
+    const char *var = berth_c_var_name(p, loop->var);
+    if (loop->loop_kind < BERTH_LOOP_GROUP_X) {
+        // What is indexed by an unrolled loop stays in registers.
+        if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1) berth_c_line(p, "#pragma unroll");
+        return false;
+    }
+    bool local = false;
+    int axis = 0;
+    berth_status status = berth_kernel_set_axis(p->kernel, loop, extent, &local, &axis);
+    if (status) berth_c_fail(p, status);
+    berth_kernel_source shape = shape_of(p);
+    berth_c_line(p, "{");
+    berth_c_line(p, "    const %s %s = (%s)%s;", type, var, type,
+                 local ? threads[axis] : block_index(p, &shape, axis));
+    return true;
+}
+
+static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_count,
+                           int64_t scratch_offset) {
+    (void)scratch_offset;
+    berth_c_groups_buffer(p, buf, element_count, &common_words);
+}
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+static const char *half_name(const berth_c_printer *p, berth_buf buf) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    return dtype == berth_c_compute_type(dtype) ? NULL : berth_dtype_name(dtype);
+}
+
+// Whole vectors in one access where the address allows it. An address that is not a multiple of what
+// is read at once is an error of the device's.
+static bool is_aligned(const berth_c_printer *p, berth_buf buf, int lanes) {
+    int64_t bytes = (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[buf].dtype);
+    int64_t wanted = bytes * lanes < 16 ? bytes * lanes : 16;
+    return p->access_alignment * bytes % wanted == 0;
+}
+
+static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    const char *half = half_name(p, buf);
+    const char *type = half ? berth_arena_printf(p->arena, "berth_vec<uint16_t, %d>", lanes)
+                            : berth_c_value_type(p, dtype, lanes);
+    const char *text =
+        is_aligned(p, buf, lanes)
+            ? berth_arena_printf(p->arena, "*(const %s *)(b%u + %s)", type, buf, offset)
+            : berth_arena_printf(p->arena, "berth_vec_load<%s, %d>(b%u + %s)", type, lanes, buf,
+                                 offset);
+    return half ? berth_arena_printf(p->arena, "berth_of_%sx%d(%s)", half, lanes, text) : text;
+}
+
+static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
+                         const char *value) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    const char *half = half_name(p, buf);
+    const char *type = half ? berth_arena_printf(p->arena, "berth_vec<uint16_t, %d>", lanes)
+                            : berth_c_value_type(p, dtype, lanes);
+    if (half) value = berth_arena_printf(p->arena, "berth_to_%sx%d(%s)", half, lanes, value);
+    if (is_aligned(p, buf, lanes))
+        berth_c_line(p, "*(%s *)(b%u + %s) = %s;", type, buf, offset, value);
+    else
+        berth_c_line(p, "berth_vec_store(b%u + %s, %s);", buf, offset, value);
+}
+
+static const char *vector_literal(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,
+                                  int count) {
+    berth_strbuf text = berth_strbuf_make(p->arena);
+    dtype = berth_c_compute_type(dtype);
+    berth_strbuf_addf(&text, "berth_vec_of<%s, %s>(", berth_c_value_type(p, dtype, count),
+                      berth_c_value_type(p, dtype, 1));
+    for (int i = 0; i < count; ++i) berth_strbuf_addf(&text, i ? ", %s" : "%s", lanes[i]);
+    berth_strbuf_add(&text, ")");
+    return berth_strbuf_text(&text);
+}
+
+static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
+    return berth_arena_printf(p->arena, "%s.at[%d]", name, lane);
+}
+
+// ---- the language -------------------------------------------------------------------------------
+
+static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
+    (void)facts;
+    return NULL;
+}
+
+#define LANGUAGE(index, bits)                                                                      \
+    {                                                                                              \
+        .index_type = index, .index_bits = bits,                                                   \
+        .storage_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",            \
+                          [BERTH_DTYPE_F16] = "uint16_t", [BERTH_DTYPE_BF16] = "uint16_t",         \
+                          [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",           \
+                          [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",           \
+                          [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",          \
+                          [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",          \
+                          [BERTH_DTYPE_BOOL] = "uint8_t"},                                         \
+        .value_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",              \
+                        [BERTH_DTYPE_F16] = "float",    [BERTH_DTYPE_BF16] = "float",              \
+                        [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",             \
+                        [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",             \
+                        [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",            \
+                        [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",            \
+                        [BERTH_DTYPE_BOOL] = "int"},                                               \
+        .global_pointer = "", .restrict_word = "__restrict__", .f64_suffix = "",                   \
+        .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
+        .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
+        .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
+        .vector_store = vector_store, .vector_literal = vector_literal,                            \
+        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
+        .barrier = "__syncthreads();",                                                             \
+    }
+static const berth_c_language narrow = LANGUAGE("int", 32);
+static const berth_c_language wide = LANGUAGE("long", 64);
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    memset(out_result, 0, sizeof(*out_result));
+    berth_c_printer *p =
+        berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);
+    berth_kernel_source *kernels = NULL;
+    BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
+    out_result->source = berth_strbuf_text(&p->out);
+    out_result->kernels = kernels;
+    return BERTH_OK;
+}
+
+// Source text is the image: NVRTC compiles it for the very device when the program is opened.
+static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
+    berth_strbuf text = berth_strbuf_make(job->arena);
+    if (!job->foreign) berth_cuda_preamble(&text);
+    for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&text, job->units[i].code->source);
+    *out_bytes = (berth_codegen_bytes){
+        .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};
+    return BERTH_OK;
+}
+
+const berth_codegen berth_codegen_cuda = {
+    .kind = "cuda", .format = BERTH_FORMAT_CUDA_C, .print = print, .finish = finish};
