@@ -15,6 +15,20 @@ BERTH_MUST_USE berth_status berth_devices__check_declaration(berth_allocator all
                                                              const berth_program_kernel *kernel,
                                                              const char *declared, size_t length);
 
+// declared_lines.c: declarations in source text, a line "// berth_declares_ENTRY: TEXT" each.
+typedef struct berth_declared_lines {
+    char *text;  // the lines with their newlines; NULL = none
+    size_t size_bytes;
+} berth_declared_lines;
+// Copies them from the source. Free `text` with the same allocator.
+BERTH_MUST_USE berth_status berth_devices__keep_declarations(berth_allocator allocator,
+                                                             const char *source, size_t size_bytes,
+                                                             berth_declared_lines *out_lines);
+// berth_devices__check_declaration with the kernel's line; fine where it has none.
+BERTH_MUST_USE berth_status berth_devices__check_declared_line(berth_allocator allocator,
+                                                               const berth_program_kernel *kernel,
+                                                               const berth_declared_lines *lines);
+
 // Keep every buffer and executable that the commands name alive, and let go of them again: what a
 // queue does around a submission that outlives submit. Allocate nothing.
 void berth_devices__retain_commands(const berth_command *commands, uint32_t count);

@@ -48,66 +48,10 @@ static berth_status build(const opencl_device *device, const berth_executable_im
     return BERTH_OK;
 }
 
-// ---- declarations ----
-
-static const char line_start[] = "// " BERTH_DECLARATION_PREFIX;
-enum { line_start_bytes = sizeof(line_start) - 1 };
-
-// The next line that declares a kernel at or after `at`; NULL = none. *out_bytes: with its newline.
-static const char *next_declaration(const char *at, const char *end, size_t *out_bytes) {
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t bytes = newline ? (size_t)(newline - at) + 1 : (size_t)(end - at);
-        if (newline && bytes > line_start_bytes && memcmp(at, line_start, line_start_bytes) == 0) {
-            *out_bytes = bytes;
-            return at;
-        }
-        at += bytes;
-    }
-    return NULL;
-}
-
-static berth_status keep_declarations(opencl_executable *executable, const char *source,
-                                      size_t size_bytes) {
-    const char *end = source + size_bytes;
-    size_t total = 0, bytes = 0;
-    for (const char *at = next_declaration(source, end, &bytes); at;
-         at = next_declaration(at + bytes, end, &bytes))
-        total += bytes;
-    if (total == 0) return BERTH_OK;
-    executable->declarations = berth_alloc(executable->base.device->allocator, total);
-    if (!executable->declarations) return berth_status_oom();
-    executable->declarations_bytes = total;
-    total = 0;
-    for (const char *at = next_declaration(source, end, &bytes); at;
-         at = next_declaration(at + bytes, end, &bytes)) {
-        memcpy(executable->declarations + total, at, bytes);
-        total += bytes;
-    }
-    return BERTH_OK;
-}
-
-static berth_status check_declaration(const opencl_executable *executable,
-                                      const berth_program_kernel *kernel) {
-    const char *end = executable->declarations + executable->declarations_bytes;
-    size_t name_bytes = strlen(kernel->entry), bytes = 0;
-    for (const char *at = next_declaration(executable->declarations, end, &bytes); at;
-         at = next_declaration(at + bytes, end, &bytes)) {
-        const char *name = at + line_start_bytes;
-        size_t left = bytes - line_start_bytes;
-        if (left < name_bytes + 3 || memcmp(name, kernel->entry, name_bytes) != 0 ||
-            memcmp(name + name_bytes, ": ", 2) != 0)
-            continue;
-        return berth_devices__check_declaration(executable->base.device->allocator, kernel,
-                                                name + name_bytes + 2, left - name_bytes - 3);
-    }
-    return BERTH_OK;
-}
-
 // ---- executables ----
 
 static void free_executable(opencl_executable *executable, berth_allocator allocator) {
-    berth_free(allocator, executable->declarations, executable->declarations_bytes);
+    berth_free(allocator, executable->declarations.text, executable->declarations.size_bytes);
     berth_free(allocator, executable, sizeof(*executable));
 }
 
@@ -121,7 +65,8 @@ berth_status berth_opencl__executable_load(berth_device *base, const berth_execu
     opencl_executable *executable = berth_calloc(base->allocator, 1, sizeof(*executable));
     if (!executable) return berth_status_oom();
     executable->base.device = base;
-    berth_status status = keep_declarations(executable, image->data, (size_t)image->size_bytes);
+    berth_status status = berth_devices__keep_declarations(
+        base->allocator, image->data, (size_t)image->size_bytes, &executable->declarations);
     if (!status) status = build(device, image, &executable->program);
     if (status) {
         free_executable(executable, base->allocator);
@@ -174,7 +119,8 @@ berth_status berth_opencl__executable_find(berth_executable *base,
                                            uint32_t *out_kernel) {
     opencl_executable *executable = (opencl_executable *)base;
     const opencl_api *api = ((const opencl_device *)base->device)->api;
-    BERTH_TRY(check_declaration(executable, kernel));
+    BERTH_TRY(berth_devices__check_declared_line(base->device->allocator, kernel,
+                                                 &executable->declarations));
     BERTH_TRY(reserve_kernel(executable));
     cl_int error = CL_SUCCESS;
     cl_kernel handle = api->clCreateKernel(executable->program, kernel->entry, &error);

@@ -51,9 +51,7 @@ typedef struct opencl_buffer {
 typedef struct opencl_executable {
     berth_executable base;
     cl_program program;
-    // The lines of the source that declare kernels (artifact/kernel_abi.h), each with its newline.
-    char *declarations;
-    size_t declarations_bytes;
+    berth_declared_lines declarations;
     // Arguments are state of a kernel object: set and enqueued under this lock, since queues of the
     // device may use one kernel at the same time.
     pthread_mutex_t lock;

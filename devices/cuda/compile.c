@@ -1,0 +1,132 @@
+// CUDA C to machine code for the very device, by NVRTC. What it made is kept by the hash of all that
+// it depends on: the text, the architecture, the versions of NVRTC and of the driver.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cuda/cuda.h"
+#include "devices/kept_file.h"
+
+typedef struct compile_job {
+    cuda_device *device;
+    const char *source;
+    char architecture[48];  // the option: "--gpu-architecture=sm_90"
+    bool ptx;               // for a virtual architecture: the driver makes machine code of it
+} compile_job;
+
+static berth_status check(const compile_job *job, nvrtc_result result, const char *what) {
+    if (result == 0) return BERTH_OK;
+    return berth_status_make(BERTH_INTERNAL, "%s: %s: NVRTC error %u", job->device->base.info.name,
+                             what, result);
+}
+
+// The device's own architecture where NVRTC knows it, else the newest that it knows below, as PTX.
+static berth_status choose_architecture(compile_job *job) {
+    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    int known[128], count = 0, best = 0;
+    BERTH_TRY(check(job, nvrtc->nvrtcGetNumSupportedArchs(&count), "list architectures"));
+    if (count < 1 || count > 128)
+        return berth_status_make(BERTH_INTERNAL, "NVRTC lists %d architectures", count);
+    BERTH_TRY(check(job, nvrtc->nvrtcGetSupportedArchs(known), "list architectures"));
+    for (int i = 0; i < count; ++i)
+        if (known[i] <= job->device->capability && known[i] > best) best = known[i];
+    if (!best)
+        return berth_status_make(BERTH_INCOMPATIBLE,
+                                 "%s has compute capability %d.%d, and this NVRTC compiles for "
+                                 "%d.%d and newer: install an older one",
+                                 job->device->base.info.name, job->device->capability / 10,
+                                 job->device->capability % 10, known[0] / 10, known[0] % 10);
+    job->ptx = best != job->device->capability;
+    snprintf(job->architecture, sizeof(job->architecture), "--gpu-architecture=%s_%d",
+             job->ptx ? "compute" : "sm", best);
+    return BERTH_OK;
+}
+
+// Only the failure of a build comes here: malloc is for the message alone.
+static berth_status build_failure(const compile_job *job, nvrtc_program program,
+                                  nvrtc_result result) {
+    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    size_t size_bytes = 0;
+    char *log = NULL;
+    if (nvrtc->nvrtcGetProgramLogSize(program, &size_bytes) == 0) log = calloc(1, size_bytes + 1);
+    if (log && nvrtc->nvrtcGetProgramLog(program, log) != 0) log[0] = '\0';
+    berth_status status = berth_status_make(
+        BERTH_INVALID_ARGUMENT, "CUDA kernels do not build for %s (NVRTC error %u); the log:\n%s",
+        job->device->base.info.name, result, log && *log ? log : "(empty)");
+    free(log);
+    return status;
+}
+
+static berth_status get_code(const compile_job *job, nvrtc_program program, void **out_data,
+                             size_t *out_bytes) {
+    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    nvrtc_result result = job->ptx ? nvrtc->nvrtcGetPTXSize(program, out_bytes)
+                                   : nvrtc->nvrtcGetCUBINSize(program, out_bytes);
+    BERTH_TRY(check(job, result, "take the code"));
+    char *data = berth_alloc(job->device->base.allocator, *out_bytes);
+    if (!data) return berth_status_oom();
+    result = job->ptx ? nvrtc->nvrtcGetPTX(program, data) : nvrtc->nvrtcGetCUBIN(program, data);
+    berth_status status = check(job, result, "take the code");
+    if (status)
+        berth_free(job->device->base.allocator, data, *out_bytes);
+    else
+        *out_data = data;
+    return status;
+}
+
+static berth_status build(const compile_job *job, void **out_data, size_t *out_bytes) {
+    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    const char *const options[] = {job->architecture, "--std=c++17", "--disable-warnings"};
+    nvrtc_program program = NULL;
+    BERTH_TRY(check(job,
+                    nvrtc->nvrtcCreateProgram(&program, job->source, "kernels.cu", 0, NULL, NULL),
+                    "create a program"));
+    nvrtc_result result = nvrtc->nvrtcCompileProgram(program, 3, options);
+    berth_status status = result == 0 ? get_code(job, program, out_data, out_bytes)
+                                      : build_failure(job, program, result);
+    (void)nvrtc->nvrtcDestroyProgram(&program);
+    return status;
+}
+
+static berth_hash128 identity_of(const compile_job *job) {
+    int major = 0, minor = 0;
+    (void)job->device->nvrtc.nvrtcVersion(&major, &minor);
+    struct {
+        berth_hash128 source, architecture;
+        int32_t versions[4];
+    } identity = {berth_hash128_of(job->source, strlen(job->source)),
+                  berth_hash128_of(job->architecture, strlen(job->architecture)),
+                  {major, minor, job->device->driver_version, job->ptx}};
+    return berth_hash128_of(&identity, sizeof(identity));
+}
+
+static berth_status load_nvrtc(cuda_device *device) {
+    nvrtc_api nvrtc = {0};
+    pthread_mutex_lock(&device->lock);
+    bool loaded = device->nvrtc.library != NULL;
+    pthread_mutex_unlock(&device->lock);
+    if (loaded) return BERTH_OK;
+    BERTH_TRY(berth_cuda__nvrtc_load(&nvrtc));
+    pthread_mutex_lock(&device->lock);
+    loaded = device->nvrtc.library != NULL;
+    if (!loaded) device->nvrtc = nvrtc;
+    pthread_mutex_unlock(&device->lock);
+    if (loaded) berth_dynlib_abandon(nvrtc.library);
+    return BERTH_OK;
+}
+
+berth_status berth_cuda__compile(cuda_device *device, const char *source, void **out_data,
+                                 size_t *out_bytes) {
+    compile_job job = {.device = device, .source = source};
+    BERTH_TRY(load_nvrtc(device));
+    BERTH_TRY(choose_architecture(&job));
+    berth_hash128 identity = identity_of(&job);
+    char name[33];
+    berth_hash128_hex(identity, name);
+    *out_data = berth_kept_file_read(device->cache_folder, name, identity, device->base.allocator,
+                                     out_bytes);
+    if (*out_data) return BERTH_OK;
+    BERTH_TRY(build(&job, out_data, out_bytes));
+    berth_kept_file_write(device->cache_folder, name, identity, *out_data, *out_bytes);
+    return BERTH_OK;
+}

@@ -1,0 +1,525 @@
+// A libcuda for tests on machines without a GPU: two devices whose memory is the host's and which run
+// what nvrtc.c beside it compiles. Strict where a real driver is: no context, no call; streams run on
+// threads of their own, so that nobody gets away without waiting; a failed launch stays.
+//
+// BERTH_EMULATION_FAIL=FUNCTION:N:RESULT makes the Nth call of a function fail (N = 0: every call),
+// BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "devices/cuda/cuda_types.h"
+#include "tests/cuda/emulation/image.h"
+#include "tests/cuda/emulation/launch.h"
+
+#define CUDA(name, parameters) cuda_result name parameters;
+#define CUDA_NEWER(name, parameters) cuda_result name parameters;
+#include "devices/cuda/cuda_symbols.def"
+
+enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
+
+struct CUctx_st {
+    int device;
+    atomic_int references;
+};
+struct CUmod_st {
+    void *library;
+    int fd;
+};
+struct CUfunc_st {
+    const char *name;
+    emulated_launch launch;
+    int parameters;
+};
+struct CUevent_st {
+    pthread_mutex_t lock;
+    uint64_t recorded, reached;
+    int64_t time_ns;
+    bool timed;
+};
+
+typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT } job_kind;
+typedef struct job {
+    struct job *next;
+    job_kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    uint32_t pattern, unit;
+    cuda_event event;
+    uint64_t event_value;
+    emulated_launch launch;
+    uint64_t values[most_parameters];
+    void *arguments[most_parameters];
+} job;
+
+struct CUstream_st {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    job *first, **last;
+    bool stopping;
+};
+
+static struct CUctx_st contexts[most_devices];
+static _Thread_local cuda_context stack[16];
+static _Thread_local int stack_depth;
+static atomic_uint broken;  // what a launch failed with, from then on
+static atomic_bool started;
+
+// ---- faults ----
+
+static cuda_result fault(const char *name) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int calls;
+    const char *wanted = getenv("BERTH_EMULATION_FAIL");
+    char function[64];
+    int number = 0;
+    unsigned result = 0;
+    if (!wanted || sscanf(wanted, "%63[^:]:%d:%u", function, &number, &result) != 3 ||
+        strcmp(function, name) != 0)
+        return CUDA_OK;
+    pthread_mutex_lock(&lock);
+    int call = ++calls;
+    pthread_mutex_unlock(&lock);
+    return number == 0 || call == number ? result : CUDA_OK;
+}
+
+#define BEGIN()                                                                                    \
+    do {                                                                                           \
+        cuda_result fault_ = fault(__func__);                                                      \
+        if (fault_ != CUDA_OK) return fault_;                                                      \
+        if (!atomic_load(&started)) return BERTH_CUDA_ERROR_NOT_INITIALIZED;                       \
+    } while (0)
+#define BEGIN_IN_CONTEXT()                                                                         \
+    do {                                                                                           \
+        BEGIN();                                                                                   \
+        if (stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;                             \
+        if (atomic_load(&broken)) return atomic_load(&broken);                                     \
+    } while (0)
+
+// ---- devices ----
+
+cuda_result cuInit(unsigned int flags) {
+    cuda_result result = fault(__func__);
+    if (result == CUDA_OK && flags == 0) atomic_store(&started, true);
+    return result;
+}
+
+cuda_result cuDriverGetVersion(int *version) {
+    *version = 12040;
+    return CUDA_OK;
+}
+
+cuda_result cuGetErrorName(cuda_result error, const char **text) {
+    static const struct {
+        cuda_result result;
+        const char *name;
+    } names[] = {
+#define NAME(name, value, code) {value, #name},
+        CUDA_RESULTS(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+        if (names[i].result == error) {
+            *text = names[i].name;
+            return CUDA_OK;
+        }
+    return BERTH_CUDA_ERROR_INVALID_VALUE;
+}
+
+static int device_count(void) {
+    const char *count = getenv("BERTH_EMULATION_DEVICES");
+    int value = count ? atoi(count) : 2;
+    return value < most_devices ? value : most_devices;
+}
+
+cuda_result cuDeviceGetCount(int *count) {
+    BEGIN();
+    *count = device_count();
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGet(cuda_device_id *device, int ordinal) {
+    BEGIN();
+    *device = ordinal;
+    return ordinal < device_count() ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_DEVICE;
+}
+
+cuda_result cuDeviceGetName(char *name, int length, cuda_device_id device) {
+    snprintf(name, (size_t)length, "emulated GPU %d (tests, on the CPU)", device);
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGetAttribute(int *value, cuda_enum attribute, cuda_device_id device) {
+    (void)device;
+    BEGIN();
+    switch (attribute) {
+    case BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    default: *value = 0;
+    }
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_device_id device) {
+    (void)device;
+    BEGIN();
+    *bytes = (size_t)8 << 30;
+    return CUDA_OK;
+}
+
+// ---- contexts ----
+
+cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device_id device) {
+    BEGIN();
+    contexts[device].device = device;
+    atomic_fetch_add(&contexts[device].references, 1);
+    *context = &contexts[device];
+    return CUDA_OK;
+}
+
+cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device_id device) {
+    BEGIN();
+    return atomic_fetch_sub(&contexts[device].references, 1) > 0 ? CUDA_OK
+                                                                 : BERTH_CUDA_ERROR_INVALID_CONTEXT;
+}
+
+cuda_result cuCtxPushCurrent_v2(cuda_context context) {
+    BEGIN();
+    if (!context || atomic_load(&context->references) < 1 || stack_depth == 16)
+        return BERTH_CUDA_ERROR_INVALID_CONTEXT;
+    stack[stack_depth++] = context;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
+    if (stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;
+    *context = stack[--stack_depth];
+    return CUDA_OK;
+}
+
+// ---- memory ----
+
+cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
+    BEGIN_IN_CONTEXT();
+    if (bytes == 0) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    void *data =
+        bytes > ((size_t)8 << 30) ? NULL : aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    if (!data) return BERTH_CUDA_ERROR_OUT_OF_MEMORY;
+    memset(data, 0xcd, bytes < 1 << 20 ? bytes : 1 << 20);
+    *address = (cuda_address)(uintptr_t)data;
+    return CUDA_OK;
+}
+
+cuda_result cuMemFree_v2(cuda_address address) {
+    BEGIN_IN_CONTEXT();
+    free((void *)(uintptr_t)address);
+    return CUDA_OK;
+}
+
+cuda_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) {
+    cuda_address address = 0;
+    BEGIN_IN_CONTEXT();
+    if (flags & ~7u) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    cuda_result result = cuMemAlloc_v2(&address, bytes);
+    *data = (void *)(uintptr_t)address;
+    return result;
+}
+
+cuda_result cuMemFreeHost(void *data) {
+    return cuMemFree_v2((cuda_address)(uintptr_t)data);
+}
+
+// ---- streams ----
+
+static int64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void fill(const job *j) {
+    for (size_t i = 0; i < j->bytes; ++i) {
+        if (j->unit == 1) ((uint8_t *)j->to)[i] = (uint8_t)j->pattern;
+        if (j->unit == 2) ((uint16_t *)j->to)[i] = (uint16_t)j->pattern;
+        if (j->unit == 4) ((uint32_t *)j->to)[i] = j->pattern;
+    }
+}
+
+static void run_job(job *j) {
+    bool lost = atomic_load(&broken) != 0;
+    switch (j->kind) {
+    case JOB_COPY:
+        if (!lost) memmove(j->to, j->from, j->bytes);
+        break;
+    case JOB_FILL:
+        if (!lost) fill(j);
+        break;
+    case JOB_LAUNCH:
+        while (getenv("BERTH_EMULATION_HANG")) usleep(1000);
+        if (!lost && !emulated_run(&j->launch))
+            atomic_store(&broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
+        break;
+    case JOB_EVENT:
+        pthread_mutex_lock(&j->event->lock);
+        j->event->time_ns = clock_ns();
+        if (j->event_value > j->event->reached) j->event->reached = j->event_value;
+        pthread_mutex_unlock(&j->event->lock);
+        break;
+    }
+}
+
+static void *stream_main(void *user) {
+    cuda_stream stream = user;
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (!stream->first && !stream->stopping)
+            pthread_cond_wait(&stream->changed, &stream->lock);
+        job *j = stream->first;
+        if (!j) break;
+        stream->first = j->next;
+        if (!stream->first) stream->last = &stream->first;
+        pthread_mutex_unlock(&stream->lock);
+        run_job(j);
+        free(j);
+        pthread_mutex_lock(&stream->lock);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+static cuda_result push(cuda_stream stream, job wanted) {
+    job *j = malloc(sizeof(*j));
+    if (!stream || !j) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    *j = wanted;
+    for (int i = 0; i < most_parameters; ++i) j->arguments[i] = &j->values[i];
+    j->launch.arguments = j->arguments;
+    pthread_mutex_lock(&stream->lock);
+    *stream->last = j;
+    stream->last = &j->next;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    return CUDA_OK;
+}
+
+cuda_result cuStreamCreate(cuda_stream *stream, unsigned int flags) {
+    BEGIN_IN_CONTEXT();
+    if (flags & ~1u) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    *stream = calloc(1, sizeof(**stream));
+    (*stream)->last = &(*stream)->first;
+    pthread_mutex_init(&(*stream)->lock, NULL);
+    pthread_cond_init(&(*stream)->changed, NULL);
+    return pthread_create(&(*stream)->thread, NULL, stream_main, *stream) == 0
+               ? CUDA_OK
+               : BERTH_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Work that is left is done before the stream goes; one that hangs is left behind.
+cuda_result cuStreamDestroy_v2(cuda_stream stream) {
+    BEGIN();
+    pthread_mutex_lock(&stream->lock);
+    stream->stopping = true;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    if (getenv("BERTH_EMULATION_HANG")) return CUDA_OK;
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+    return CUDA_OK;
+}
+
+static cuda_result put_copy(cuda_address to, cuda_address from, size_t bytes, cuda_stream stream) {
+    return push(stream, (job){.kind = JOB_COPY,
+                              .to = (void *)(uintptr_t)to,
+                              .from = (const void *)(uintptr_t)from,
+                              .bytes = bytes});
+}
+
+cuda_result cuMemcpyHtoDAsync_v2(cuda_address destination, const void *source, size_t bytes,
+                                 cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_copy(destination, (cuda_address)(uintptr_t)source, bytes, stream);
+}
+
+cuda_result cuMemcpyDtoHAsync_v2(void *destination, cuda_address source, size_t bytes,
+                                 cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_copy((cuda_address)(uintptr_t)destination, source, bytes, stream);
+}
+
+cuda_result cuMemcpyAsync(cuda_address destination, cuda_address source, size_t bytes,
+                          cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_copy(destination, source, bytes, stream);
+}
+
+static cuda_result put_fill(cuda_address to, uint32_t pattern, uint32_t unit, size_t count,
+                            cuda_stream stream) {
+    if (to % unit) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    return push(stream, (job){.kind = JOB_FILL,
+                              .to = (void *)(uintptr_t)to,
+                              .bytes = count,
+                              .pattern = pattern,
+                              .unit = unit});
+}
+
+cuda_result cuMemsetD8Async(cuda_address destination, unsigned char value, size_t count,
+                            cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_fill(destination, value, 1, count, stream);
+}
+
+cuda_result cuMemsetD16Async(cuda_address destination, unsigned short value, size_t count,
+                             cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_fill(destination, value, 2, count, stream);
+}
+
+cuda_result cuMemsetD32Async(cuda_address destination, unsigned int value, size_t count,
+                             cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    return put_fill(destination, value, 4, count, stream);
+}
+
+// ---- events ----
+
+cuda_result cuEventCreate(cuda_event *event, unsigned int flags) {
+    BEGIN_IN_CONTEXT();
+    *event = calloc(1, sizeof(**event));
+    pthread_mutex_init(&(*event)->lock, NULL);
+    (*event)->timed = !(flags & BERTH_CU_EVENT_DISABLE_TIMING);
+    return CUDA_OK;
+}
+
+// One that was never reached may still be in a stream that hangs.
+cuda_result cuEventDestroy_v2(cuda_event event) {
+    BEGIN();
+    if (event->reached == event->recorded) free(event);
+    return CUDA_OK;
+}
+
+cuda_result cuEventRecord(cuda_event event, cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    pthread_mutex_lock(&event->lock);
+    uint64_t value = ++event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return push(stream, (job){.kind = JOB_EVENT, .event = event, .event_value = value});
+}
+
+cuda_result cuEventQuery(cuda_event event) {
+    BEGIN_IN_CONTEXT();
+    pthread_mutex_lock(&event->lock);
+    bool reached = event->reached == event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return reached ? atomic_load(&broken) : BERTH_CUDA_ERROR_NOT_READY;
+}
+
+cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start, cuda_event end) {
+    BEGIN_IN_CONTEXT();
+    if (!start->timed || !end->timed) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    *milliseconds = (float)((double)(end->time_ns - start->time_ns) * 1e-6);
+    return CUDA_OK;
+}
+
+// ---- kernels ----
+
+cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned int option_count,
+                               cuda_enum *options, void **values) {
+    (void)option_count, (void)options, (void)values;
+    uint64_t size = 0;
+    char path[32];
+    BEGIN_IN_CONTEXT();
+    if (memcmp(image, EMULATED_MAGIC, EMULATED_MAGIC_BYTES) != 0)
+        return BERTH_CUDA_ERROR_INVALID_IMAGE;
+    memcpy(&size, (const char *)image + EMULATED_MAGIC_BYTES, sizeof(size));
+    struct CUmod_st *made = calloc(1, sizeof(*made));
+    made->fd = memfd_create("berth-emulated", MFD_CLOEXEC);
+    if (write(made->fd, (const char *)image + EMULATED_HEADER_BYTES, size) != (ssize_t)size)
+        return BERTH_CUDA_ERROR_OUT_OF_MEMORY;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", made->fd);
+    made->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!made->library) fprintf(stderr, "emulated CUDA: %s\n", dlerror());
+    *module = made;
+    return made->library ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_IMAGE;
+}
+
+static struct CUfunc_st *functions;  // of all modules; a test's process is short
+static int function_count;
+static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
+
+cuda_result cuModuleUnload(cuda_module module) {
+    BEGIN_IN_CONTEXT();
+    dlclose(module->library);
+    close(module->fd);
+    free(module);
+    return CUDA_OK;
+}
+
+static void *symbol(cuda_module module, const char *start, const char *name) {
+    char text[512];
+    snprintf(text, sizeof(text), "berth_emulated_%s%s", start, name);
+    return dlsym(module->library, text);
+}
+
+cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, const char *name) {
+    enum { most_functions = 1 << 16 };
+    BEGIN_IN_CONTEXT();
+    void *run = symbol(module, "run_", name), *enter = symbol(module, "enter", "");
+    const int *count = symbol(module, "count_", name);
+    if (!run || !enter || !count) return BERTH_CUDA_ERROR_NOT_FOUND;
+    pthread_mutex_lock(&functions_lock);
+    if (!functions) functions = calloc(most_functions, sizeof(*functions));
+    struct CUfunc_st *made = &functions[function_count++ % most_functions];
+    pthread_mutex_unlock(&functions_lock);
+    memcpy(&made->launch.run, &run, sizeof(run));
+    memcpy(&made->launch.enter, &enter, sizeof(enter));
+    made->parameters = *count;
+    *function = made;
+    return made->parameters <= most_parameters ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
+}
+
+cuda_result cuFuncGetAttribute(int *value, cuda_enum attribute, cuda_function function) {
+    (void)function;
+    BEGIN_IN_CONTEXT();
+    *value = attribute == BERTH_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *offset,
+                               size_t *bytes) {
+    BEGIN_IN_CONTEXT();
+    *offset = 8 * index;
+    *bytes = 8;
+    return (int)index < function->parameters ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
+}
+
+cuda_result cuLaunchKernel(cuda_function function, unsigned int grid_x, unsigned int grid_y,
+                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                           unsigned int block_z, unsigned int shared_bytes, cuda_stream stream,
+                           void **parameters, void **extra) {
+    BEGIN_IN_CONTEXT();
+    if (extra || shared_bytes || !grid_x || !grid_y || !grid_z || grid_y > 65535 ||
+        grid_z > 65535 || grid_x > INT32_MAX || (uint64_t)block_x * block_y * block_z > 1024)
+        return BERTH_CUDA_ERROR_INVALID_VALUE;
+    job j = {.kind = JOB_LAUNCH, .launch = function->launch};
+    j.launch.blocks = (emulated_place){grid_x, grid_y, grid_z};
+    j.launch.threads = (emulated_place){block_x, block_y, block_z};
+    for (int i = 0; i < function->parameters; ++i) memcpy(&j.values[i], parameters[i], 8);
+    return push(stream, j);
+}
