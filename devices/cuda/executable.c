@@ -16,27 +16,37 @@ static berth_status load_module(const cuda_device *device, const void *code, cud
     return status && *log ? berth_status_prefix(status, "%s", log) : status;
 }
 
-// Source text ends with a zero byte.
 static berth_status check_image(const berth_executable_image *image) {
     if (strcmp(image->format, BERTH_FORMAT_CUDA_C) != 0)
         return berth_status_make(BERTH_INCOMPATIBLE, "cuda devices build \"%s\" images, not \"%s\"",
                                  BERTH_FORMAT_CUDA_C, image->format);
-    if (image->size_bytes == 0 || !memchr(image->data, 0, (size_t)image->size_bytes))
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "the CUDA source is empty, or does not end with a zero byte");
+    if (image->size_bytes == 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the CUDA source is empty");
     return BERTH_OK;
 }
 
-static berth_status fill_executable(cuda_executable *executable,
-                                    const berth_executable_image *image) {
+static berth_status compile_and_load(cuda_executable *executable, const char *source) {
     cuda_device *device = (cuda_device *)executable->base.device;
     void *code = NULL;
     size_t code_bytes = 0;
-    BERTH_TRY(berth_devices__keep_declarations(device->base.allocator, image->data,
-                                               strlen(image->data), &executable->declarations));
-    BERTH_TRY(berth_cuda__compile(device, image->data, &code, &code_bytes));
+    BERTH_TRY(berth_devices__keep_declarations(device->base.allocator, source, strlen(source),
+                                               &executable->declarations));
+    BERTH_TRY(berth_cuda__compile(device, source, &code, &code_bytes));
     berth_status status = load_module(device, code, &executable->module);
     berth_free(device->base.allocator, code, code_bytes);
+    return status;
+}
+
+// NVRTC wants a string: images of other makers may lack the zero byte at the end.
+static berth_status fill_executable(cuda_executable *executable,
+                                    const berth_executable_image *image) {
+    berth_allocator allocator = executable->base.device->allocator;
+    size_t size_bytes = (size_t)image->size_bytes;
+    char *source = berth_calloc(allocator, 1, size_bytes + 1);
+    if (!source) return berth_status_oom();
+    memcpy(source, image->data, size_bytes);
+    berth_status status = compile_and_load(executable, source);
+    berth_free(allocator, source, size_bytes + 1);
     return status;
 }
 

@@ -24,8 +24,10 @@
     X(library_cpu, 6, group, name)                                                                 \
     X(vulkan, 7, group, name)                                                                      \
     X(vulkan_apart, 8, group, name)                                                                \
-    X(library_vta, 9, group, name)
-#define CONFORMANCE_DRIVER_COUNT 10
+    X(library_vta, 9, group, name)                                                                 \
+    X(cuda, 10, group, name)                                                                       \
+    X(cuda_pair, 11, group, name)
+#define CONFORMANCE_DRIVER_COUNT 12
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {

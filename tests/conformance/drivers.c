@@ -51,6 +51,23 @@ static const char opencl_source[] =
     "    data[i] = (int)x;\n"
     "}\n";
 
+static const char cuda_source[] =
+    "extern \"C\" __global__ void scale(const int *in, int *out, long factor, long count) {\n"
+    "    long i = (long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < count) out[i] = (int)(factor * in[i] + i);\n"
+    "}\n"
+    "extern \"C\" __global__ void add_one(int *data, long count) {\n"
+    "    long i = (long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < count) data[i] += 1;\n"
+    "}\n"
+    "extern \"C\" __global__ void spin(int *data, long count, long rounds) {\n"
+    "    long i = (long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i >= count) return;\n"
+    "    unsigned x = (unsigned)data[i];\n"
+    "    for (long k = 0; k < rounds; ++k) x = x * 3u + 1u;\n"
+    "    data[i] = (int)x;\n"
+    "}\n";
+
 static void cpu_image(berth_arena *arena, berth_executable_image *out_image) {
     char folder[] = "/tmp/berth-conformance-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
@@ -74,6 +91,12 @@ static void opencl_image(berth_arena *arena, berth_executable_image *out_image) 
     (void)arena;
     out_image->data = opencl_source;
     out_image->size_bytes = sizeof(opencl_source) - 1;
+}
+
+static void cuda_image(berth_arena *arena, berth_executable_image *out_image) {
+    (void)arena;
+    out_image->data = cuda_source;
+    out_image->size_bytes = sizeof(cuda_source);  // with the zero byte
 }
 
 static void null_image(berth_arena *arena, berth_executable_image *out_image) {
@@ -218,6 +241,25 @@ const conformance_driver conformance_drivers[CONFORMANCE_DRIVER_COUNT] = {
      .kernel_image = vta_image,
      .broken_image = "this is no stream",
      .unsupported = vta_unsupported,
+     .expected_failures = none},
+    {.name = "cuda",
+     .kind = "cuda",
+     .device_count = 1,
+     .options = {.profile = true},
+     .format = BERTH_FORMAT_CUDA_C,
+     .group_size = 4,
+     .kernel_image = cuda_image,
+     .broken_image = "extern \"C\" __global__ void k(int *a) { a[0] = undeclared_name; }",
+     .unsupported = none,
+     .expected_failures = none},
+    {.name = "cuda_pair",
+     .kind = "cuda",
+     .device_count = 2,
+     .format = BERTH_FORMAT_CUDA_C,
+     .group_size = 4,
+     .kernel_image = cuda_image,
+     .broken_image = "this is no C",
+     .unsupported = none,
      .expected_failures = none},
 };
 

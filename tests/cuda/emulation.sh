@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Runs a test program with the emulated libcuda and NVRTC of the build in place of NVIDIA's.
+# Usage: emulation.sh FOLDER COMMAND [ARGUMENT...]
+set -euo pipefail
+folder=$1
+shift
+export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export BERTH_REQUIRE_DRIVERS=cuda
+exec "$@"
