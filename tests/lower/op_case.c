@@ -349,6 +349,12 @@ static const char *run_in_place(const in_place_check *c, const berth_in_place *p
                : NULL;
 }
 
+static op_case_runner runner;
+
+void op_case_set_runner(op_case_runner wanted) {
+    runner = wanted;
+}
+
 const char *compare_function(berth_module *module, berth_func_id function,
                              const berth_tensor *given, const berth_target *target, uint64_t seed,
                              double tolerance, berth_arena *arena) {
@@ -385,8 +391,9 @@ const char *compare_function(berth_module *module, berth_func_id function,
             module, graph->values.data[graph->regions.data[0].results.data[r]].type, NULL, arena);
     status = evaluate(module, function, inputs, expected, arena);
     if (status) return message_of(status, "eval", arena);
-    status = berth_tfn_interpret(berth_tfn_get(module, lowered), buffers, arena);
-    if (status) return message_of(status, "interpret", arena);
+    status = runner ? runner(berth_tfn_get(module, lowered), buffers, arena)
+                    : berth_tfn_interpret(berth_tfn_get(module, lowered), buffers, arena);
+    if (status) return message_of(status, runner ? "run" : "interpret", arena);
     for (uint32_t r = 0; r < results; ++r) {
         berth_tensor got;
         berth_type_id id = graph->values.data[graph->regions.data[0].results.data[r]].type;
@@ -414,6 +421,18 @@ berth_status op_case_build_given(const char *text, berth_module *module,
         if (p.operands[i].valued) out_given[params] = p.operands[i].tensor;
         params++;
     }
+    return BERTH_OK;
+}
+
+berth_status op_case_schedule(const char *text, const berth_target *target, berth_arena *arena,
+                              const berth_tfn **out_fn) {
+    berth_module *module = berth_module_create(arena, "case");
+    berth_func_id function = BERTH_NONE, lowered = BERTH_NONE;
+    berth_tensor given[10] = {0};
+    BERTH_TRY(op_case_build_given(text, module, &function, given));
+    BERTH_TRY(berth_lower_function(module, function, &lowered));
+    BERTH_TRY(berth_schedule_apply(berth_tfn_get(module, lowered), target));
+    *out_fn = berth_tfn_get(module, lowered);
     return BERTH_OK;
 }
 

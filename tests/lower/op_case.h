@@ -40,6 +40,15 @@ const char *compare_function(berth_module *module, berth_func_id function,
                              const berth_tensor *given, const berth_target *target, uint64_t seed,
                              double tolerance, berth_arena *arena);
 
+// The scheduled function of a case. Errors: what build, lowering or the schedule says.
+berth_status op_case_schedule(const char *text, const berth_target *target, berth_arena *arena,
+                              const berth_tfn **out_fn);
+// Where it is set, what compares runs scheduled functions through it in place of the interpreter:
+// buffers by parameter.
+typedef berth_status (*op_case_runner)(const berth_tfn *fn, void *const *buffers,
+                                       berth_arena *arena);
+void op_case_set_runner(op_case_runner runner);
+
 // Calls body with the default device of a target in short form.
 void with_target(const char *text, void (*body)(const berth_target *target));
 

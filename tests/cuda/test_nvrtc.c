@@ -1,0 +1,51 @@
+// NVIDIA's compiler takes every operator case's kernels for real architectures. It needs no GPU; where
+// NVRTC is not installed the test says so.
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cuda/cuda.h"
+#include "tests/cuda/kernels.h"
+#include "tests/lower/op_case.h"
+
+static nvrtc_api nvrtc;
+
+static void compile(const char *source, const char *architecture) {
+    const char *const options[] = {architecture, "--std=c++17", "--disable-warnings"};
+    nvrtc_program program = NULL;
+    size_t bytes = 0;
+    cr_assert_eq(nvrtc.nvrtcCreateProgram(&program, source, "kernels.cu", 0, NULL, NULL), 0u);
+    nvrtc_result result = nvrtc.nvrtcCompileProgram(program, 3, options);
+    char *log = calloc(1, 1 << 20);
+    if (result && nvrtc.nvrtcGetProgramLogSize(program, &bytes) == 0 && bytes < 1 << 20)
+        (void)nvrtc.nvrtcGetProgramLog(program, log);
+    cr_assert_eq(result, 0u, "%s: NVRTC error %u: %.2000s", architecture, result, log);
+    cr_expect_eq(nvrtc.nvrtcGetCUBINSize(program, &bytes), 0u);
+    cr_expect_gt(bytes, 1000u);
+    free(log);
+    (void)nvrtc.nvrtcDestroyProgram(&program);
+}
+
+static void compile_cases(const berth_target *target) {
+    berth_arena *arena = NULL;
+    cuda_images images;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = cuda_images_print(target, arena, &images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    for (int i = 0; i < images.count; ++i)
+        compile(images.sources[i], i % 2 ? "--gpu-architecture=sm_80" : "--gpu-architecture=sm_90");
+    berth_arena_destroy(arena);
+}
+
+Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
+    // Where the toolkit's folder is not known to the loader.
+    (void)dlopen("/usr/local/cuda/lib64/libnvrtc.so", RTLD_NOW | RTLD_LOCAL);
+    berth_status status = berth_cuda__nvrtc_load(&nvrtc);
+    if (status) {
+        berth_status_free(status);
+        cr_skip("there is no NVRTC");
+    }
+    with_target("cuda", compile_cases);
+    berth_dynlib_abandon(nvrtc.library);
+}

@@ -1,0 +1,131 @@
+// Every operator case of tests/lower, scheduled and printed for cuda, runs on the first cuda device
+// and gives what the reference interpreter gives. In the test run that device is the emulated one.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/device.h"
+#include "devices/registry.h"
+#include "tests/cuda/kernels.h"
+#include "tests/lower/op_case.h"
+
+enum { most_buffers = 64 };
+
+static struct {
+    berth_driver *driver;
+    berth_device *device;
+    berth_queue *queue;
+    berth_executable *executables[MOST_IMAGES];
+    int current;  // case
+} here;
+
+static uint64_t bytes_of(const berth_tfn *fn, berth_buf buf) {
+    const berth_buf_info *info = &fn->bufs.data[buf];
+    berth_type_id type =
+        berth_type_tensor_layout(fn->module, info->dtype, info->rank, info->dims, info->layout);
+    uint64_t bytes = berth_type_size_bytes(fn->module, type);
+    return bytes ? bytes : 1;
+}
+
+static berth_status copy(berth_buffer *buffer, void *data, uint64_t bytes, bool back) {
+    void *mapped = NULL;
+    BERTH_TRY(berth_buffer_map(buffer, 0, bytes, !back, &mapped));
+    memcpy(back ? data : mapped, back ? mapped : data, bytes);
+    return berth_buffer_unmap(buffer, mapped);
+}
+
+static berth_status dispatch(const berth_kernel_source *kernel, berth_buffer *const *all) {
+    berth_buffer *bound[most_buffers];
+    for (uint32_t i = 0; i < kernel->buffer_count; ++i) bound[i] = all[kernel->buffers[i]];
+    berth_program_kernel facts = berth_kernel_source_record(kernel);
+    berth_command command = {
+        .kind = BERTH_COMMAND_DISPATCH,
+        .dispatch = {.executable = here.executables[here.current / CASES_PER_IMAGE],
+                     .buffers = bound,
+                     .buffer_count = kernel->buffer_count}};
+    memcpy(command.dispatch.groups, kernel->groups, sizeof(kernel->groups));
+    memcpy(command.dispatch.group_size, kernel->group_size, sizeof(kernel->group_size));
+    BERTH_TRY(berth_executable_find(command.dispatch.executable, &facts, &command.dispatch.kernel));
+    return berth_queue_run(here.queue, &command, 1);
+}
+
+static berth_status run_with(const berth_tfn *fn, void *const *data, berth_buffer **buffers,
+                             berth_arena *arena) {
+    berth_codegen_result code;
+    BERTH_TRY(berth_codegen_cuda.print(fn, cuda_images_prefix(here.current, arena), arena, &code));
+    for (berth_buf b = 0; b < fn->bufs.count && b < most_buffers; ++b) {
+        const berth_buf_info *info = &fn->bufs.data[b];
+        if (info->scope != BERTH_SCOPE_PARAM && info->scope != BERTH_SCOPE_WORKSPACE) continue;
+        BERTH_TRY(berth_buffer_allocate(here.device, 0, bytes_of(fn, b), &buffers[b]));
+        if (b < fn->param_count) BERTH_TRY(copy(buffers[b], data[b], bytes_of(fn, b), false));
+    }
+    for (uint32_t k = 0; k < code.kernel_count; ++k) BERTH_TRY(dispatch(&code.kernels[k], buffers));
+    for (berth_buf b = 0; b < fn->param_count; ++b)
+        if (fn->bufs.data[b].role != BERTH_ROLE_IN)
+            BERTH_TRY(copy(buffers[b], data[b], bytes_of(fn, b), true));
+    return BERTH_OK;
+}
+
+static berth_status run(const berth_tfn *fn, void *const *data, berth_arena *arena) {
+    berth_buffer *buffers[most_buffers] = {NULL};
+    if (fn->bufs.count > most_buffers)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "%u buffers", fn->bufs.count);
+    berth_status status = run_with(fn, data, buffers, arena);
+    for (int b = 0; b < most_buffers; ++b) berth_buffer_free(buffers[b]);
+    return status;
+}
+
+static berth_status load(const cuda_images *images) {
+    BERTH_TRY(berth_device_open(here.driver, 0, NULL, &here.device));
+    BERTH_TRY(berth_queue_open(here.device, BERTH_QUEUE_COMPUTE, &here.queue));
+    for (int i = 0; i < images->count; ++i) {
+        berth_executable_image image = {.device_kind = "cuda",
+                                        .format = BERTH_FORMAT_CUDA_C,
+                                        .options = "",
+                                        .data = images->sources[i],
+                                        .size_bytes = strlen(images->sources[i]) + 1};
+        BERTH_TRY(berth_executable_load(here.device, &image, &here.executables[i]));
+    }
+    return BERTH_OK;
+}
+
+static void run_cases(const berth_target *target) {
+    berth_arena *arena = NULL;
+    cuda_images images;
+    int failed = 0;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = cuda_images_print(target, arena, &images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_lt(images.refused, images.case_count / 20, "%d cases refused", images.refused);
+    status = load(&images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    op_case_set_runner(run);
+    for (int i = 0; i < images.case_count; ++i) {
+        berth_arena *scratch = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &scratch));
+        here.current = i;
+        const char *problem = op_case_run(images.cases[i], target, scratch);
+        if (problem) cr_log_error("%s\n    %s", images.cases[i], problem);
+        failed += problem != NULL;
+        berth_arena_destroy(scratch);
+    }
+    op_case_set_runner(NULL);
+    cr_expect_eq(failed, images.refused, "%d of %d cases differ", failed, images.case_count);
+    for (int i = 0; i < images.count; ++i) berth_executable_destroy(here.executables[i]);
+    berth_queue_destroy(here.queue);
+    berth_device_close(here.device);
+    berth_arena_destroy(arena);
+}
+
+Test(cuda_operators, all_cases, .timeout = 600) {
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    berth_status status = berth_driver_open("cuda", berth_allocator_system(), &here.driver);
+    if (status && required && strstr(required, "cuda"))
+        cr_assert_fail("cuda is required: %s", berth_status_message(status));
+    if (status) {
+        berth_status_free(status);
+        cr_skip("there is no cuda device");
+    }
+    with_target("cuda", run_cases);
+    berth_driver_close(here.driver);
+}
