@@ -20,8 +20,7 @@
 //         the addresses of the buffers in order, then the constants, 8 bytes each, where these are
 //         BERTH_SPIRV_PUSHED_MAX at most; else only the address of a table that holds them in the
 //         same order. Work-groups are groups[3] x group_size[3] (the module's LocalSize).
-// cuda    CUDA C source text (C++ with extern "C" kernels) that includes nothing and ends with a zero
-//         byte; NVRTC compiles it when a program is opened. Kernel arguments are the buffers in
+// cuda    CUDA C source text (C++ with extern "C" kernels) that includes nothing; NVRTC compiles it when a program is opened. Kernel arguments are the buffers in
 //         order, then the constants as 64-bit integers; blocks are groups[3] of group_size[3]
 //         threads.
 // vta     its own library has the format (drivers/vta).

@@ -431,6 +431,8 @@ berth_status op_case_schedule(const char *text, const berth_target *target, bert
     berth_tensor given[10] = {0};
     BERTH_TRY(op_case_build_given(text, module, &function, given));
     BERTH_TRY(berth_lower_function(module, function, &lowered));
+    const berth_in_place *pairs = NULL;
+    (void)berth_in_place_find(berth_tfn_get(module, lowered), &pairs);  // marks what may alias
     BERTH_TRY(berth_schedule_apply(berth_tfn_get(module, lowered), target));
     *out_fn = berth_tfn_get(module, lowered);
     return BERTH_OK;
