@@ -1,0 +1,148 @@
+// What the cuda driver says when libcuda fails: each function's first call in turn, a launch whose
+// threads part at a barrier, a stream that hangs. On the emulated device only.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/device.h"
+#include "devices/registry.h"
+
+static const char source[] =
+    "extern \"C\" __global__ void twice(int *data) { data[threadIdx.x] *= 2; }\n"
+    "extern \"C\" __global__ void part(int *data) { if (threadIdx.x < 2) __syncthreads(); data[0] "
+    "= 1; }\n";
+
+typedef struct objects {
+    berth_driver *driver;
+    berth_device *device;
+    berth_queue *queue;
+    berth_executable *executable;
+    berth_buffer *buffer;
+} objects;
+
+static void close_all(objects *o) {
+    berth_buffer_free(o->buffer);
+    berth_executable_destroy(o->executable);
+    berth_queue_destroy(o->queue);
+    berth_device_close(o->device);
+    berth_driver_close(o->driver);
+}
+
+static berth_status run(objects *o, const char *entry) {
+    int32_t *data = NULL;
+    void *mapped = NULL;
+    berth_device_options options = {.attributes = "timeout_ms=300", .profile = true};
+    berth_executable_image image = {.device_kind = "cuda",
+                                    .format = BERTH_FORMAT_CUDA_C,
+                                    .options = "",
+                                    .data = source,
+                                    .size_bytes = sizeof(source)};
+    berth_program_kernel kernel = {.entry = entry, .binding_count = 1, .group_size = {4, 1, 1}};
+    berth_command_timing timing = {0, 0};
+    berth_command commands[2] = {{.kind = BERTH_COMMAND_FILL, .timing = &timing},
+                                 {.kind = BERTH_COMMAND_DISPATCH, .label = "step one"}};
+    BERTH_TRY(berth_driver_open("cuda", berth_allocator_system(), &o->driver));
+    BERTH_TRY(berth_device_open(o->driver, 0, &options, &o->device));
+    BERTH_TRY(berth_queue_open(o->device, BERTH_QUEUE_COMPUTE, &o->queue));
+    BERTH_TRY(berth_executable_load(o->device, &image, &o->executable));
+    BERTH_TRY(berth_buffer_allocate(o->device, 0, 16, &o->buffer));
+    commands[0].fill.buffer = o->buffer;
+    commands[0].fill.size_bytes = 16;
+    commands[0].fill.pattern = 21;
+    commands[0].fill.pattern_bytes = 4;
+    commands[1].dispatch.executable = o->executable;
+    commands[1].dispatch.buffers = &o->buffer;
+    commands[1].dispatch.buffer_count = 1;
+    for (int i = 0; i < 3; ++i) commands[1].dispatch.groups[i] = 1;
+    memcpy(commands[1].dispatch.group_size, kernel.group_size, sizeof(kernel.group_size));
+    BERTH_TRY(berth_executable_find(o->executable, &kernel, &commands[1].dispatch.kernel));
+    BERTH_TRY(berth_queue_run(o->queue, commands, 2));
+    BERTH_TRY(berth_buffer_map(o->buffer, 0, 16, false, &mapped));
+    data = mapped;
+    for (int i = 0; i < 4 && strcmp(entry, "twice") == 0; ++i) cr_expect_eq(data[i], 42);
+    return berth_buffer_unmap(o->buffer, mapped);
+}
+
+// "" where all went well.
+static const char *outcome(const char *entry) {
+    static char text[1000];
+    objects o = {NULL};
+    berth_status status = run(&o, entry);
+    snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
+    berth_status_free(status);
+    close_all(&o);
+    return text;
+}
+
+static bool is_emulated(void) {
+    objects o = {NULL};
+    berth_device_info info = {.name = ""};
+    berth_status status = berth_driver_open("cuda", berth_allocator_system(), &o.driver);
+    if (!status) status = berth_driver_device_info(o.driver, 0, &info);
+    berth_status_free(status);
+    berth_driver_close(o.driver);
+    return strstr(info.name, "emulated") != NULL;
+}
+
+Test(cuda_faults, every_function_fails_once, .timeout = 120) {
+    static const char *const functions[] = {"cuInit",
+                                            "cuDeviceGetCount",
+                                            "cuDeviceGet",
+                                            "cuDevicePrimaryCtxRetain",
+                                            "cuCtxPushCurrent_v2",
+                                            "cuMemAlloc_v2",
+                                            "cuMemHostAlloc",
+                                            "cuMemcpyHtoDAsync_v2",
+                                            "cuMemcpyDtoHAsync_v2",
+                                            "cuMemsetD32Async",
+                                            "cuStreamCreate",
+                                            "cuEventCreate",
+                                            "cuEventRecord",
+                                            "cuEventQuery",
+                                            "cuModuleLoadDataEx",
+                                            "cuModuleGetFunction",
+                                            "cuFuncGetAttribute",
+                                            "cuLaunchKernel"};
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    cr_expect_str_empty(outcome("twice"));
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
+        char fault[128];
+        snprintf(fault, sizeof(fault), "%s:0:2", functions[i]);
+        setenv("BERTH_EMULATION_FAIL", fault, 1);
+        const char *message = outcome("twice");
+        cr_expect(strstr(message, "CUDA says CUDA_ERROR_OUT_OF_MEMORY (2)"), "%s: \"%s\"",
+                  functions[i], message);
+        if (i > 2)
+            cr_expect(strstr(message, "cuda device 0 (emulated GPU 0"), "%s: \"%s\"", functions[i],
+                      message);
+    }
+    cr_expect(strstr(outcome("twice"), "step one: "), "a failed launch names its step");
+    unsetenv("BERTH_EMULATION_FAIL");
+    cr_expect_str_empty(outcome("twice"), "nothing stays of the faults");
+}
+
+Test(cuda_faults, threads_that_part_at_a_barrier, .timeout = 60) {
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    const char *message = outcome("part");
+    cr_expect(strstr(message, "CUDA_ERROR_LAUNCH_FAILED"), "%s", message);
+}
+
+Test(cuda_faults, a_stream_that_hangs, .timeout = 60) {
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    setenv("BERTH_EMULATION_HANG", "1", 1);
+    const char *message = outcome("twice");
+    cr_expect(strstr(message, "no answer within 0.3 s"), "%s", message);
+}
+
+Test(cuda_faults, attributes) {
+    berth_driver *driver = NULL;
+    berth_device *device = NULL;
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    cr_assert_null(berth_driver_open("cuda", berth_allocator_system(), &driver));
+    berth_device_options options = {.attributes = "speed=11"};
+    berth_status status = berth_device_open(driver, 0, &options, &device);
+    cr_expect(strstr(berth_status_message(status), "timeout_ms"));
+    berth_status_free(status);
+    berth_driver_close(driver);
+}
