@@ -68,7 +68,7 @@ for folder in ../shared/models/*/ build/models/*/; do
   check "time $name" "$build/berth" run "$model" --target cuda --warmup 3 --repeat 20 --profile
 done
 if [ -x "$build/tests/node_models" ]; then
-  check "node models" "$build/tests/node_models" --device cuda --every 4
+  check "node models" "$build/tests/node_models" --device cuda:0 --every 4
 fi
 say "report: $report"
 exit $failed
