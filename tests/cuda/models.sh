@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Models for cuda: the kernels of each compile with nvcc for sm_80 and sm_90 where there is one, and small ones give in the
+# emulation what comes with them. Usage: models.sh BERTH EMULATION_FOLDER. Counts what is not there as skipped.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+berth=$1 emulation=$2 failed=0 skipped=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+
+fail() {
+  echo "FAILED $*"
+  failed=1
+}
+
+# compile NAME MODEL OPTION...
+compile() {
+  local name=$1 log=$work/log
+  shift
+  "$berth" build "$@" --target cuda -o "$work/$name.berth" >"$log" 2>&1 || { fail "build $name: $(tail -1 "$log")"; return; }
+  "$berth" inspect "$work/$name.berth" --extract="$work/$name" >/dev/null || { fail "inspect $name"; return; }
+  for text in "$work/$name"/image/*.cu; do
+    [ -x "$nvcc" ] || { skipped=$((skipped + 1)); continue; }
+    for arch in sm_80 sm_90; do
+      "$nvcc" -arch=$arch -std=c++17 -w -cubin -o "$work/cubin" "$text" >"$log" 2>&1 || fail "nvcc $arch $name: $(head -5 "$log")"
+    done
+  done
+}
+
+compile digits examples/digits/digits.onnx --dim batch=16
+for name in mnist light_squeezenet light_shufflenet light_inception_v1 light_resnet50 super_resolution rfb320 tfl_helloworld; do
+  model=$(find ../shared/models/$name -name '*.onnx' 2>/dev/null | sort | head -1)
+  if [ -n "$model" ]; then compile $name "$model"; else skipped=$((skipped + 1)); fi
+done
+
+# Against the outputs that come with the models.
+for name in mnist light_squeezenet; do
+  folder=../shared/models/$name
+  [ -d "$folder/test_data_set_0" ] || { skipped=$((skipped + 1)); continue; }
+  LD_LIBRARY_PATH=$emulation "$berth" verify "$folder/model.onnx" --data "$folder/test_data_set_0" --target cuda \
+    --require cuda:0 >"$work/log" 2>&1 || fail "verify $name on cuda: $(tail -1 "$work/log")"
+done
+[ $skipped -eq 0 ] || echo "BERTH-SKIPPED $skipped: models of ../shared/models or nvcc are not there"
+exit $failed
