@@ -68,6 +68,7 @@ struct CUstream_st {
     pthread_cond_t changed;
     job *first, **last;
     bool stopping;
+    struct CUstream_st *left;  // the next of those that hang
 };
 
 static struct CUctx_st contexts[most_devices];
@@ -226,9 +227,11 @@ cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
     return CUDA_OK;
 }
 
+// What is freed is gone, also where a failed launch makes the call fail.
 cuda_result cuMemFree_v2(cuda_address address) {
-    BEGIN_IN_CONTEXT();
+    BEGIN();
     free((void *)(uintptr_t)address);
+    BEGIN_IN_CONTEXT();
     return CUDA_OK;
 }
 
@@ -331,12 +334,17 @@ cuda_result cuStreamCreate(cuda_stream *stream, unsigned int flags) {
 
 // Work that is left is done before the stream goes; one that hangs is left behind.
 cuda_result cuStreamDestroy_v2(cuda_stream stream) {
+    static cuda_stream left;
     BEGIN();
     pthread_mutex_lock(&stream->lock);
     stream->stopping = true;
     pthread_cond_signal(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
-    if (getenv("BERTH_EMULATION_HANG")) return CUDA_OK;
+    if (getenv("BERTH_EMULATION_HANG")) {
+        stream->left = left;
+        left = stream;
+        return CUDA_OK;
+    }
     pthread_join(stream->thread, NULL);
     pthread_mutex_destroy(&stream->lock);
     pthread_cond_destroy(&stream->changed);
@@ -464,10 +472,11 @@ static int function_count;
 static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 cuda_result cuModuleUnload(cuda_module module) {
-    BEGIN_IN_CONTEXT();
+    BEGIN();
     dlclose(module->library);
     close(module->fd);
     free(module);
+    BEGIN_IN_CONTEXT();
     return CUDA_OK;
 }
 
