@@ -76,6 +76,12 @@ static _Thread_local cuda_context stack[16];
 static _Thread_local int stack_depth;
 static atomic_uint broken;  // what a launch failed with, from then on
 static atomic_bool started;
+static atomic_int pending;  // jobs in streams
+
+// As a driver does before memory or code goes away: work that uses it may still run.
+static void wait_for_streams(void) {
+    while (atomic_load(&pending) > 0 && !getenv("BERTH_EMULATION_HANG")) usleep(50);
+}
 
 // ---- faults ----
 
@@ -230,6 +236,7 @@ cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
 // What is freed is gone, also where a failed launch makes the call fail.
 cuda_result cuMemFree_v2(cuda_address address) {
     BEGIN();
+    wait_for_streams();
     free((void *)(uintptr_t)address);
     BEGIN_IN_CONTEXT();
     return CUDA_OK;
@@ -300,6 +307,7 @@ static void *stream_main(void *user) {
         pthread_mutex_unlock(&stream->lock);
         run_job(j);
         free(j);
+        atomic_fetch_sub(&pending, 1);
         pthread_mutex_lock(&stream->lock);
     }
     pthread_mutex_unlock(&stream->lock);
@@ -312,6 +320,7 @@ static cuda_result push(cuda_stream stream, job wanted) {
     *j = wanted;
     for (int i = 0; i < most_parameters; ++i) j->arguments[i] = &j->values[i];
     j->launch.arguments = j->arguments;
+    atomic_fetch_add(&pending, 1);
     pthread_mutex_lock(&stream->lock);
     *stream->last = j;
     stream->last = &j->next;
@@ -418,7 +427,11 @@ cuda_result cuEventCreate(cuda_event *event, unsigned int flags) {
 // One that was never reached may still be in a stream that hangs.
 cuda_result cuEventDestroy_v2(cuda_event event) {
     BEGIN();
-    if (event->reached == event->recorded) free(event);
+    wait_for_streams();
+    pthread_mutex_lock(&event->lock);
+    bool reached = event->reached == event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    if (reached) free(event);
     return CUDA_OK;
 }
 
@@ -473,6 +486,7 @@ static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 cuda_result cuModuleUnload(cuda_module module) {
     BEGIN();
+    wait_for_streams();
     dlclose(module->library);
     close(module->fd);
     free(module);
