@@ -52,7 +52,7 @@ if [ -x "$build/tests/test_conformance" ]; then
   check "conformance" "$build/tests/test_conformance" --filter 'cuda/*'
   [ "$count" -ge 2 ] && check "conformance, two devices" "$build/tests/test_conformance" --filter 'cuda_pair/*'
 fi
-[ -x "$build/tests/test_cuda" ] && check "operators" "$build/tests/test_cuda" --filter 'cuda_*/*'
+[ -x "$build/tests/test_cuda" ] && check "operators" "$build/tests/test_cuda" --filter 'cuda_[afo]*/*'
 check "digits" "$build/berth" run examples/digits/digits.onnx --dim batch=16 --target cuda --require cuda:0 --profile
 check "digits, split with the CPU" "$build/berth" run examples/digits/digits.onnx --dim batch=16 --target cuda,cpu --pin op:Conv=cuda:0 --pin op:Gemm=cpu:0
 
