@@ -16,6 +16,7 @@
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/zero_points.h"
 #include "compiler/pipeline.h"
+#include "compiler/rules.h"
 
 static berth_pipeline *pipeline_of(const berth_pass_context *context) {
     return context->user;
@@ -68,7 +69,8 @@ static berth_status run_fold(berth_module *module, berth_pass_context *context) 
 static berth_status run_integers(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    BERTH_TRY(berth_pass_find_integers(module, main));
+    bool whole = berth_rules_want_whole(pipeline_of(context)->options->target);
+    BERTH_TRY(berth_pass_find_integers(module, main, whole));
     return berth_pass_fold(module, main, &(berth_fold_options){.log = context->log});
 }
 
@@ -227,7 +229,7 @@ berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     berth_packing **out_packing) {
     *out_packing = NULL;
     if (options->no_layouts) return BERTH_OK;
-    BERTH_TRY(berth_pass_split_quantized(module, main));
+    BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
     if (plain && options->small_code) return BERTH_OK;

@@ -5,6 +5,7 @@
 #include "compiler/external.h"
 #include "compiler/kernel_groups.h"
 #include "compiler/lower/lower.h"
+#include "compiler/rules.h"
 
 // Fraction of the peak that generated kernels reach on large problems; the rest of the roofline is a
 // lower bound.
@@ -83,6 +84,15 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
 
 // ---- operations ---------------------------------------------------------------------------------
 
+// What a kind of device says itself of its time; below 0: nothing.
+static double time_of_rules(const cost_model *model, const berth_module *module,
+                            berth_func_id function, berth_op_id id, uint32_t device) {
+    const berth_target *on = model->target->devices[device].target;
+    const berth_kind_rules *rules = berth_rules_find(on->kind);
+    const berth_rules_question question = {module, function, id, on, model->arena};
+    return rules && rules->time_ns ? rules->time_ns(&question) : -1;
+}
+
 static double single_ns(const cost_model *model, const berth_module *module, berth_func_id function,
                         berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
     const berth_graph *graph = berth_graph_get(module, function);
@@ -91,6 +101,7 @@ static double single_ns(const cost_model *model, const berth_module *module, ber
     double flops = 0, bytes = 0, given_ns = -1;
     *out_figure = BERTH_COST_ANALYTIC;
     if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
+    if (given_ns < 0) given_ns = time_of_rules(model, module, function, id, device);
     if (given_ns >= 0) return given_ns;
     *out_figure = BERTH_COST_NONE;
     if (op->output_count == 0) return 0;
@@ -132,7 +143,9 @@ static void find_times(const cost_model *model, const berth_module *module, bert
 static const device_times *times_of(cost_model *model, const berth_module *module,
                                     berth_func_id function, uint32_t device) {
     const berth_graph *graph = berth_graph_get(module, function);
-    if (!model->options || berth_module_find_function(module, "main") != function) return NULL;
+    if (!model->options || berth_module_find_function(module, "main") != function ||
+        berth_rules_find(model->target->devices[device].target->kind))
+        return NULL;
     if (model->timed != graph) {
         model->timed = graph;
         model->times =
@@ -192,7 +205,12 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     if (external != BERTH_NONE)
         return berth_external_refusal(module, external, target->devices[device].target->kind,
                                       arena);
-    if (berth_op_has(op->kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE)) return NULL;
+    if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) return NULL;
+    const berth_kind_rules *rules = berth_rules_find(target->devices[device].target->kind);
+    if (rules && rules->unsupported)
+        return rules->unsupported(&(berth_rules_question){
+            module, function, id, target->devices[device].target, model->arena});
+    if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return NULL;
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";
     if (model->graph != graph || model->op != id)

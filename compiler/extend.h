@@ -10,6 +10,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/lower/context.h"
+#include "compiler/rules.h"
 #include "compiler/schedule/schedule.h"
 #include "ir/extend.h"
 #include "ir/pass.h"
@@ -25,7 +26,8 @@ BERTH_MUST_USE berth_status berth_pass_register(const berth_pass *pass, const ch
 
 // A schedule for functions that it takes, asked before the policy of the kind of device.
 BERTH_MUST_USE berth_status berth_schedule_register(const berth_schedule_policy *policy);
-// A code generator for a kind of device that has none.
+// A code generator for a kind of device that has none. What else the compiler asks about such a kind
+// are its rules (berth_rules_register, compiler/rules.h).
 BERTH_MUST_USE berth_status berth_codegen_register(const berth_codegen *codegen);
 
 #endif  // BERTH_COMPILER_EXTEND_H_

@@ -338,6 +338,23 @@ berth_expr berth_lower__dequantize(berth_lower *c, const berth_op *op, uint32_t 
     return x_mul(c, x_cast(c, t, x), x_cast(c, t, scale));
 }
 
+// Operand `i` of those that have scale and zero point behind them, as a real number.
+static berth_expr dequantized(berth_lower *c, const berth_op *op, uint32_t i,
+                              const berth_expr *at) {
+    berth_dtype whole = BERTH_DTYPE_I32, real = BERTH_DTYPE_F32;
+    berth_expr x = x_cast(c, whole, in_at(c, op, i, at));
+    x = x_sub(c, x, x_cast(c, whole, quant_param(c, op, i + 2, 0, at)));
+    return x_mul(c, x_cast(c, real, x), x_cast(c, real, quant_param(c, op, i + 1, 0, at)));
+}
+
+berth_expr berth_lower__qlinear_add(berth_lower *c, const berth_op *op, uint32_t output,
+                                    const berth_expr *at) {
+    berth_expr sum = x_add(c, dequantized(c, op, 0, at), dequantized(c, op, 3, at));
+    berth_expr scale = x_cast(c, BERTH_DTYPE_F32, quant_param(c, op, 6, 0, at));
+    return berth_lower__saturate(c, sum, scale, quant_param(c, op, 7, 0, at),
+                                 out_type(c, op, output)->dtype);
+}
+
 berth_expr berth_lower__batch_norm(berth_lower *c, const berth_op *op, uint32_t output,
                                    const berth_expr *at) {
     (void)output;

@@ -83,6 +83,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     ELEMENT(MEAN, variadic),
     ELEMENT(CLIP, clip),
     ELEMENT(WHERE, where),
+    ELEMENT(QLINEAR_ADD, qlinear_add),
     ELEMENT(QUANTIZE_LINEAR, quantize),
     ELEMENT(DEQUANTIZE_LINEAR, dequantize),
     ELEMENT(BATCH_NORMALIZATION, batch_norm),

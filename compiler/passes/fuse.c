@@ -5,6 +5,7 @@
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/producer.h"
+#include "compiler/rules.h"
 
 enum { max_group_ops = 24 };
 
@@ -81,6 +82,13 @@ static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
     return count > 0;
 }
 
+static bool device_lets_join(const fuser *f, berth_op_id id, berth_op_id producer) {
+    berth_rules_question question;
+    const berth_kind_rules *rules =
+        berth_rules_of(f->module, f->main, id, f->target, f->scratch, &question);
+    return !rules || !rules->follows || rules->follows(&question, producer);
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -92,7 +100,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (g->closed || g->ops.count >= max_group_ops || g->ops.count == 0 ||
         g->ops.data[g->ops.count - 1] != producer)
         return false;
-    if (graph->ops.data[producer].device != op->device) return false;
+    if (graph->ops.data[producer].device != op->device || !device_lets_join(f, id, producer))
+        return false;
     *out_group = f->group_of[producer];
     if (reads_once(op->kind)) return op->inputs[0] == value && g->elementwise_only;
     if (op->inputs[0] == value && g->elementwise_only &&

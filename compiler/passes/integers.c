@@ -133,31 +133,61 @@ static berth_status move_integers(berth_rewriter *r, berth_op_id id) {
     return BERTH_OK;
 }
 
+// concat(dequantize(a), dequantize(b)) = dequantize(concat(a, b)) where they share parameters.
+static berth_status concat_integers(berth_rewriter *r, berth_op_id id) {
+    berth_op op = op_at(r, id);
+    berth_quantized first = {0}, q;
+    berth_value_id *inputs =
+        berth_arena_copy(r->module->arena, op.inputs, op.input_count * sizeof(*inputs));
+    for (uint32_t i = 0; i < op.input_count; ++i) {
+        if (!berth_quantized_get(r, op.inputs[i], &q) || !berth_quantized_is_uniform(&q) ||
+            q.zero_value == BERTH_NONE)
+            return BERTH_OK;
+        if (i == 0) first = q;
+        if (!same_constant(q.scale, first.scale) || !same_constant(q.zero, first.zero))
+            return BERTH_OK;
+        inputs[i] = q.value;
+    }
+    berth_value_id joined = BERTH_NONE, result = BERTH_NONE;
+    BERTH_TRY(berth_rewriter_insert(r, id, op.kind, inputs, op.input_count, &op.attrs, op.loc,
+                                    &joined));
+    berth_value_id back[3] = {joined, first.scale_value, first.zero_value};
+    BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_DEQUANTIZE_LINEAR, back, 3, NULL, op.loc,
+                                    &result));
+    berth_rewriter_replace(r, op.outputs[0], result);
+    return BERTH_OK;
+}
+
 // ---- pass ---------------------------------------------------------------------------------------
 
-static berth_status visit(berth_rewriter *r, berth_op_id id) {
+static berth_status visit(berth_rewriter *r, berth_op_id id, bool whole) {
     berth_op op = op_at(r, id);
     if (only_moves(&op)) return move_integers(r, id);
+    if (whole && op.kind == BERTH_OP_CONCAT) return concat_integers(r, id);
+    if (whole) return op.kind == BERTH_OP_QUANTIZE_LINEAR ? berth_integers__whole(r, id) : BERTH_OK;
     if (op.kind == BERTH_OP_CONV || op.kind == BERTH_OP_MATMUL || op.kind == BERTH_OP_GEMM)
         return berth_integers__sum(r, id);
     if (op.kind == BERTH_OP_QUANTIZE_LINEAR) return berth_integers__quantize(r, id);
     return BERTH_OK;
 }
 
-static berth_status sweep(berth_module *module, berth_func_id main, bool types) {
+typedef enum sweep_kind { sweep_types, sweep_whole, sweep_sums } sweep_kind;
+
+static berth_status sweep(berth_module *module, berth_func_id main, sweep_kind kind) {
     berth_rewriter r;
     berth_rewriter_begin(&r, module, main);
     const berth_graph *graph = berth_graph_get(module, main);
     uint32_t count = graph->regions.data[0].ops.count;
     berth_op_id *ops = berth_arena_copy(module->arena, graph->regions.data[0].ops.data,
                                         count * sizeof(berth_op_id));
-    if (types) BERTH_TRY(raise_types(&r, ops, count));
-    for (uint32_t i = 0; i < count && !types; ++i) BERTH_TRY(visit(&r, ops[i]));
+    if (kind == sweep_types) BERTH_TRY(raise_types(&r, ops, count));
+    for (uint32_t i = 0; i < count && kind != sweep_types; ++i)
+        BERTH_TRY(visit(&r, ops[i], kind == sweep_whole));
     berth_rewriter_finish(&r);
     return BERTH_OK;
 }
 
-berth_status berth_pass_find_integers(berth_module *module, berth_func_id main) {
-    BERTH_TRY(sweep(module, main, true));
-    return sweep(module, main, false);
+berth_status berth_pass_find_integers(berth_module *module, berth_func_id main, bool whole) {
+    BERTH_TRY(sweep(module, main, whole ? sweep_whole : sweep_types));
+    return sweep(module, main, sweep_sums);
 }

@@ -27,7 +27,11 @@
 // Rewrites `main` in place, after a fold that kept quantised weights (fold.h); what still
 // dequantises constants is left for the next one. Inside berth_arena_try of the module's arena.
 // O(operations + bytes of weights).
-BERTH_MUST_USE berth_status berth_pass_find_integers(berth_module *module, berth_func_id main);
+// `whole`: what is between quantize_linear and dequantize_linear becomes qlinear_conv or qlinear_add
+// where there is one for it, and activations keep their type: for devices that run such operations
+// as one (compiler/rules.h).
+BERTH_MUST_USE berth_status berth_pass_find_integers(berth_module *module, berth_func_id main,
+                                                     bool whole);
 
 // ---- parts of the pass --------------------------------------------------------------------------
 
@@ -46,6 +50,15 @@ typedef struct berth_quantized {
 bool berth_quantized_get(berth_rewriter *r, berth_value_id value, berth_quantized *out);
 // One scale, which is positive and finite, and one zero point for all elements.
 bool berth_quantized_is_uniform(const berth_quantized *q);
+// The parameters of a quantize_linear to 8 bits, which are uniform; out->value is what it reads.
+bool berth_quantize_get(berth_rewriter *r, berth_op_id id, berth_quantized *out);
+// integers_whole.c: quantize_linear with what is in front of it as one operation.
+BERTH_MUST_USE berth_status berth_integers__whole(berth_rewriter *r, berth_op_id id);
+// integers_sum.c: for it, a convolution or product as a convolution of integers. `at` and `y` are the
+// quantize_linear; BERTH_NONE where it is none.
+BERTH_MUST_USE berth_status berth_integers__whole_sum(berth_rewriter *r, berth_op_id id,
+                                                      berth_op_id at, const berth_quantized *y,
+                                                      berth_value_id *out_result);
 // integers_sum.c: a convolution, product or gemm of two of them.
 BERTH_MUST_USE berth_status berth_integers__sum(berth_rewriter *r, berth_op_id id);
 // integers_scale.c: quantize_linear and what is in front of it.

@@ -129,18 +129,30 @@ static berth_status divide(quantizer *t, berth_value_id value, berth_value_id *o
 
 // ---- entry --------------------------------------------------------------------------------------
 
+bool berth_quantize_get(berth_rewriter *r, berth_op_id id, berth_quantized *out) {
+    const berth_graph *graph = berth_graph_get(r->module, r->function);
+    const berth_op *op = &graph->ops.data[id];
+    bool has_zero = op->input_count > 2 && op->inputs[2] != BERTH_NONE;
+    *out = (berth_quantized){.value = berth_rewriter_resolve(r, op->inputs[0]),
+                             .scale_value = op->inputs[1],
+                             .zero_value = has_zero ? op->inputs[2] : BERTH_NONE,
+                             .zero = has_zero ? berth_rewriter_constant(r, op->inputs[2]) : NULL};
+    const berth_tensor *raw = berth_rewriter_raw_constant(r, op->inputs[1]);
+    if (!raw || raw->dtype != BERTH_DTYPE_F32 || (has_zero && !out->zero)) return false;
+    out->scale = berth_rewriter_constant(r, op->inputs[1]);
+    berth_dtype dtype = berth_type_get(r->module, graph->values.data[op->outputs[0]].type)->dtype;
+    return (dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8) && out->scale &&
+           berth_quantized_is_uniform(out);
+}
+
 static bool describe(quantizer *t) {
-    bool has_zero = t->op.input_count > 2 && t->op.inputs[2] != BERTH_NONE;
-    t->scale = real_constant(t, t->op.inputs[1]);
-    t->zero = has_zero ? berth_rewriter_constant(t->r, t->op.inputs[2]) : NULL;
-    if (!t->scale || berth_tensor_element_count(t->scale) != 1 || (has_zero && !t->zero))
-        return false;
-    if (t->zero && berth_tensor_element_count(t->zero) != 1) return false;
+    berth_quantized q;
+    if (!berth_quantize_get(t->r, t->id, &q)) return false;
+    t->scale = q.scale;
+    t->zero = q.zero;
     const berth_graph *graph = berth_graph_get(t->r->module, t->r->function);
     t->dtype = berth_type_get(t->r->module, graph->values.data[t->op.outputs[0]].type)->dtype;
-    double scale = berth_tensor_get_f64(t->scale, 0);
-    return (t->dtype == BERTH_DTYPE_I8 || t->dtype == BERTH_DTYPE_U8) && isfinite(scale) &&
-           scale > 0;
+    return true;
 }
 
 // quantize(dequantize(x)) with the same parameters is x.

@@ -173,3 +173,80 @@ berth_status berth_integers__sum(berth_rewriter *r, berth_op_id id) {
     berth_rewriter_replace(r, s.op.outputs[0], total);
     return BERTH_OK;
 }
+
+// ---- as one operation ---------------------------------------------------------------------------
+
+// Weights [outputs, depth, 1, 1] of a product, or as they are.
+static berth_value_id whole_weights(sum *s) {
+    if (s->conv) return s->w.value;
+    const berth_tensor *w = berth_rewriter_constant(s->r, s->w.value);
+    int64_t dims[4] = {s->outputs, s->depth, 1, 1};
+    berth_tensor made = berth_tensor_create(s->r->module->arena, w->dtype, 4, dims);
+    for (int64_t o = 0; o < s->outputs; ++o)
+        for (int64_t k = 0; k < s->depth; ++k)
+            berth_tensor_set_i64(
+                &made, o * s->depth + k,
+                berth_tensor_get_i64(w, s->transposed ? o * s->depth + k : k * s->outputs + o));
+    return add_constant(s, &made);
+}
+
+// False: no bias of integers.
+static bool whole_bias(sum *s, berth_value_id *out) {
+    *out = BERTH_NONE;
+    if (!s->bias) return true;
+    berth_tensor whole =
+        berth_tensor_create(s->r->module->arena, BERTH_DTYPE_I32, 1, &s->outputs);
+    for (int64_t i = 0; i < s->outputs; ++i) {
+        int64_t at = berth_tensor_element_count(s->bias) == 1 ? 0 : i;
+        double value = berth_tensor_get_f64(s->bias, at) * s->bias_factor;
+        value = nearbyint(value / (double)scale_of(s, i));
+        if (!(fabs(value) < MAX_SUM - (double)s->depth * MAX_INPUT * MAX_WEIGHT)) return false;
+        berth_tensor_set_i64(&whole, i, (int64_t)value);
+    }
+    *out = add_constant(s, &whole);
+    return true;
+}
+
+static berth_value_id zero_of(sum *s, const berth_quantized *q) {
+    if (q->zero_value != BERTH_NONE) return q->zero_value;
+    berth_tensor zero =
+        berth_tensor_create(s->r->module->arena, type_of(s, q->value).dtype, 0, NULL);
+    return add_constant(s, &zero);
+}
+
+static berth_status reshaped(sum *s, int rank, const int64_t *dims, berth_value_id *value) {
+    int64_t count = rank;
+    berth_tensor shape = berth_tensor_create(s->r->module->arena, BERTH_DTYPE_I64, 1, &count);
+    for (int d = 0; d < rank; ++d) berth_tensor_set_i64(&shape, d, dims[d]);
+    berth_value_id inputs[2] = {*value, add_constant(s, &shape)};
+    return berth_rewriter_insert(s->r, s->id, BERTH_OP_RESHAPE, inputs, 2, NULL, s->op.loc, value);
+}
+
+berth_status berth_integers__whole_sum(berth_rewriter *r, berth_op_id id, berth_op_id at,
+                                       const berth_quantized *y, berth_value_id *out_result) {
+    berth_graph *graph = berth_graph_get(r->module, r->function);
+    sum s = {.r = r, .id = id, .op = graph->ops.data[id]};
+    berth_value_id bias = BERTH_NONE, x = BERTH_NONE;
+    *out_result = BERTH_NONE;
+    if (!describe(&s)) return BERTH_OK;
+    s.id = at;
+    berth_type out = type_of(&s, s.op.outputs[0]);
+    if (!s.conv && (s.rank != 2 || !berth_type_is_static(&out) || s.factor != 1)) return BERTH_OK;
+    if (!whole_bias(&s, &bias)) return BERTH_OK;
+    int64_t pixels[4] = {out.dims[0], s.depth, 1, 1};
+    x = s.x.value;
+    if (!s.conv) BERTH_TRY(reshaped(&s, 4, pixels, &x));
+    berth_value_id inputs[9] = {x,
+                                s.x.scale_value,
+                                zero_of(&s, &s.x),
+                                whole_weights(&s),
+                                s.w.scale_value,
+                                zero_of(&s, &s.w),
+                                y->scale_value,
+                                y->zero_value,
+                                bias};
+    BERTH_TRY(berth_rewriter_insert(r, at, BERTH_OP_QLINEAR_CONV, inputs,
+                                    bias == BERTH_NONE ? 8 : 9, s.conv ? &s.op.attrs : NULL,
+                                    s.op.loc, out_result));
+    return s.conv ? BERTH_OK : reshaped(&s, 2, out.dims, out_result);
+}

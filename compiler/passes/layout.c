@@ -313,10 +313,16 @@ void berth_layout__matrix(pass *p, berth_op_id id) {
     if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
 }
 
+// In blocks of any kind, and no constant (those are packed for who reads them).
+static bool has_layout(const pass *p, berth_value_id value) {
+    return value != BERTH_NONE && type_of(p, value)->layout != 0 &&
+           !berth_graph_raw_constant_of(p->module, graph_of(p), value);
+}
+
 static void make_plain(pass *p, berth_op_id id) {
     for (uint32_t i = 0; i < graph_of(p)->ops.data[id].input_count; ++i) {
         berth_value_id value = graph_of(p)->ops.data[id].inputs[i];
-        if (is_blocked(p, value))
+        if (has_layout(p, value))
             berth_layout__set_input(p, id, i, berth_layout__convert(p, value, 0, id, id));
     }
 }
@@ -344,6 +350,7 @@ static berth_status convert(pass *p, berth_op_id id) {
     berth_op_kind kind = graph_of(p)->ops.data[id].kind;
     bool done = false;
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
+    if (berth_layout__by_rules(p, id)) return BERTH_OK;
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
             BERTH_TRY(berth_layout__conv_dot(p, id, &done));
@@ -400,7 +407,7 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
     uint32_t results = graph_of(&p)->regions.data[0].results.count;
     for (uint32_t i = 0; i < results && !status; ++i) {
         berth_value_id value = graph_of(&p)->regions.data[0].results.data[i];
-        if (!is_blocked(&p, value)) continue;
+        if (!has_layout(&p, value)) continue;
         berth_value_id plain =
             berth_layout__convert(&p, value, 0, BERTH_NONE, graph_of(&p)->values.data[value].op);
         graph_of(&p)->values.data[plain].name = graph_of(&p)->values.data[value].name;

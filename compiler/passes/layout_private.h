@@ -74,6 +74,11 @@ void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
 // Target of the device that operation `id` is placed on; NULL = unknown.
 const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id id);
 
+// layout_rules.c
+// Gives an operation the layouts that the rules of its device ask for (compiler/rules.h). False: the
+// device has no rules.
+bool berth_layout__by_rules(berth_layout_pass *p, berth_op_id id);
+
 // layout_conv.c
 // Padding after the input that the window reaches: strides may leave the end unused.
 int64_t berth_layout__end_padding(const berth_window *w, int i);

@@ -1,6 +1,7 @@
 #include "compiler/passes/quantized.h"
 
 #include "compiler/passes/rewrite.h"
+#include "compiler/rules.h"
 
 typedef struct splitter {
     berth_rewriter rewriter;
@@ -106,7 +107,15 @@ static berth_status split(splitter *s) {
     return BERTH_OK;
 }
 
-berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main) {
+static bool stays_whole(const splitter *s, const berth_multi_target *target) {
+    berth_rules_question question;
+    const berth_kind_rules *rules = berth_rules_of(s->rewriter.module, s->rewriter.function, s->at,
+                                                   target, s->rewriter.module->arena, &question);
+    return rules && rules->whole_quantized;
+}
+
+berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main,
+                                        const berth_multi_target *target) {
     splitter s = {0};
     const berth_graph *graph = berth_graph_get(module, main);
     uint32_t count = graph->regions.data[0].ops.count;
@@ -117,7 +126,7 @@ berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main
         s.at = ops[i];
         s.op = graph_of(&s)->ops.data[ops[i]];
         if (s.op.kind != BERTH_OP_QLINEAR_CONV && s.op.kind != BERTH_OP_QLINEAR_MATMUL) continue;
-        BERTH_TRY(split(&s));
+        if (!stays_whole(&s, target)) BERTH_TRY(split(&s));
     }
     berth_rewriter_finish(&s.rewriter);
     return BERTH_OK;

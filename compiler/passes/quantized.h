@@ -9,9 +9,12 @@
 #define BERTH_COMPILER_PASSES_QUANTIZED_H_
 
 #include "ir/graph.h"
+#include "target/target.h"
 
-// Operations whose scales are not constants stay whole. After placement: the parts run where the
-// whole was to run. O(operations).
-BERTH_MUST_USE berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main);
+// Operations whose scales are not constants stay whole, and so do those on devices of `target` that
+// want them whole (compiler/rules.h). After placement: the parts run where the whole was to run.
+// O(operations).
+BERTH_MUST_USE berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main,
+                                                       const berth_multi_target *target);
 
 #endif  // BERTH_COMPILER_PASSES_QUANTIZED_H_

@@ -206,6 +206,27 @@ berth_status berth_eval__qlinear_matmul(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
+// In floats like the dequantize_linear, add and quantize_linear that it stands for.
+berth_status berth_eval__qlinear_add(berth_eval_context *ctx) {
+    const berth_tensor *in = ctx->inputs, *a = &in[0], *b = &in[3];
+    for (int i = 1; i < 8; ++i)
+        if (i != 3) BERTH_TRY(berth_eval__need_count(&in[i], "a scale or zero point", 1));
+    BERTH_TRY(check_scale(&in[1], "a_scale", 1));
+    BERTH_TRY(check_scale(&in[4], "b_scale", 1));
+    BERTH_TRY(check_scale(&in[6], "y_scale", 1));
+    BERTH_TRY(berth_eval__output(ctx, 0, in[7].dtype, a->rank, a->dims));
+    int64_t count = berth_tensor_element_count(a);
+    BERTH_TRY(berth_eval__need_count(b, "b", count));
+    double zeros[2] = {berth_tensor_get_f64(&in[2], 0), berth_tensor_get_f64(&in[5], 0)};
+    for (int64_t i = 0; i < count; ++i) {
+        float sum = (float)(berth_tensor_get_f64(a, i) - zeros[0]) * scale_at(&in[1], 0);
+        sum += (float)(berth_tensor_get_f64(b, i) - zeros[1]) * scale_at(&in[4], 0);
+        set_quantized(&ctx->outputs[0], i, sum / scale_at(&in[6], 0),
+                      berth_tensor_get_f64(&in[7], 0));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_eval__qlinear_conv(berth_eval_context *ctx) {
     const berth_tensor *in = ctx->inputs, *x = &in[0], *w = &in[3], *y_zero = &in[7];
     const berth_tensor *bias = berth_eval__optional(ctx, 8);

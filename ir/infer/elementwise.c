@@ -190,6 +190,22 @@ berth_status berth_infer__quantize(berth_infer *x) {
     return BERTH_OK;
 }
 
+berth_status berth_infer__qlinear_add(berth_infer *x) {
+    berth_type a = berth_infer__in(x, 0), b = berth_infer__in(x, 3);
+    int rank = a.rank >= 0 ? a.rank : b.rank;
+    int64_t dims[BERTH_MAX_RANK];
+    if (rank >= 0) BERTH_TRY(berth_infer__want_rank(x, 0, rank, rank));
+    if (rank >= 0) BERTH_TRY(berth_infer__want_rank(x, 3, rank, rank));
+    if (a.rank < 0 || b.rank < 0) {
+        berth_infer__set_unknown(x, 0, berth_infer__in(x, 7).dtype, rank);
+        return BERTH_OK;
+    }
+    for (int d = 0; d < rank; ++d)
+        BERTH_TRY(berth_infer__merge_dim(x, "addends", a.dims[d], b.dims[d], &dims[d]));
+    berth_infer__set(x, 0, berth_infer__in(x, 7).dtype, rank, dims);
+    return BERTH_OK;
+}
+
 berth_status berth_infer__dequantize(berth_infer *x) {
     berth_type in = berth_infer__in(x, 0);
     BERTH_TRY(check_scales(x, &in));

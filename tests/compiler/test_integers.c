@@ -103,7 +103,7 @@ static uint32_t count_kind(const fixture *f, berth_op_kind kind) {
 static berth_status find_integers(void *user) {
     fixture *f = user;
     BERTH_TRY(berth_pass_fold(f->module, f->main, &(berth_fold_options){.keep_quantized = true}));
-    BERTH_TRY(berth_pass_find_integers(f->module, f->main));
+    BERTH_TRY(berth_pass_find_integers(f->module, f->main, false));
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
     return berth_module_verify(f->module);
 }

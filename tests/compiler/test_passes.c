@@ -355,7 +355,7 @@ static berth_value_id whole(fixture *f, berth_dtype dtype, int rank, const int64
 
 static berth_status split_body(fixture *f) {
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
-    BERTH_TRY(berth_pass_split_quantized(f->module, f->main));
+    BERTH_TRY(berth_pass_split_quantized(f->module, f->main, NULL));
     return berth_module_verify(f->module);
 }
 

@@ -2,7 +2,7 @@
 //
 //   load:    for each step (some blocks of input channels): LOAD inp, LOAD wgt, into the halves in turn
 //   compute: GEMM reset; for each step GEMM over kernel positions (outer) and results (micro-ops);
-//            ALU ADD bias, SHR, MIN, MAX; halves of the accumulators in turn
+//            ALU ADD bias, SHR (or what rounds to even), MIN, MAX; halves of the accumulators in turn
 //   store:   STORE, a block of output channels each
 //
 // Tokens: load tells compute that a step is there; compute tells load that it has used it (but for
@@ -14,7 +14,7 @@
 
 #include "drivers/vta/emit/conv_fit.h"
 
-enum { buffer_input, buffer_weights, buffer_bias, buffer_output, buffer_count };
+enum { buffer_input, buffer_weights, buffer_bias };
 enum { reduction_sets = 4 };  // micro-ops by half of accumulators and of operands
 
 typedef struct emitter {
@@ -78,7 +78,30 @@ static berth_status add_biases(emitter *e, uint32_t acc_half) {
     for (uint32_t o = 0; o < e->fit.out_blocks; ++o)
         BERTH_TRY(add_micro_op(
             e, (uint64_t)acc_half * e->fit.acc_half + o % e->tiles->out_blocks * pixels,
-            2 * (uint64_t)e->fit.acc_half + o, 0));
+            e->fit.bias + o, 0));
+    return BERTH_OK;
+}
+
+// Where the output is among the buffers.
+static uint32_t buffer_output(const emitter *e) {
+    return e->conv->no_bias ? buffer_bias : buffer_bias + 1;
+}
+
+static bool rounds(const emitter *e) {
+    return e->conv->to_even && e->conv->shift > 0;
+}
+
+// The copy's results alone, then with those of each half: as what is read, and as what is written.
+static berth_status add_copies(emitter *e) {
+    uint64_t pixels = (uint64_t)e->tiles->rows * e->tiles->columns;
+    for (uint32_t set = 0; set < 5 && rounds(e); ++set)
+        for (uint32_t o = 0; o < e->tiles->out_blocks; ++o) {
+            uint64_t copy = e->fit.copy + o * pixels;
+            uint64_t own = (uint64_t)(set - 1) % 2 * e->fit.acc_half + o * pixels;
+            BERTH_TRY(set == 0   ? add_micro_op(e, copy, 0, 0)
+                      : set <= 2 ? add_micro_op(e, copy, own, 0)
+                                 : add_micro_op(e, own, copy, 0));
+        }
     return BERTH_OK;
 }
 
@@ -86,12 +109,14 @@ static berth_status load_constants(emitter *e) {
     for (uint32_t set = 0; set < reduction_sets; ++set)
         BERTH_TRY(add_reduction(e, set / 2, set % 2));
     for (uint32_t half = 0; half < 2; ++half) BERTH_TRY(add_biases(e, half));
+    BERTH_TRY(add_copies(e));
     uint32_t count = e->micro_ops.count;
     add_transfer(e, (berth_vta_instruction){.y_size = 1, .x_size = count, .x_stride = count},
                  BERTH_VTA_CONSTANTS, 0);
+    if (e->conv->no_bias) return BERTH_OK;
     add_transfer(e,
                  (berth_vta_instruction){.memory_type = BERTH_VTA_ACC,
-                                         .sram_base = 2 * e->fit.acc_half,
+                                         .sram_base = e->fit.bias,
                                          .y_size = 1,
                                          .x_size = e->fit.out_blocks,
                                          .x_stride = e->fit.out_blocks},
@@ -183,21 +208,71 @@ static void reduce(emitter *e) {
 
 // ---- one tile ----
 
-static void add_alu(emitter *e, const place *p, uint32_t operation, bool use_imm, int32_t imm,
-                    bool last) {
-    uint32_t first = reduction_sets * (uint32_t)e->fit.tile +
-                     (uint32_t)(e->tile % 2) * e->fit.out_blocks + p->out_block;
+// An ALU operation on the results of the tile: micro-ops from `first` on, one per block; pixels are
+// loops, of the source too where it is no bias.
+typedef struct operation {
+    uint32_t code, first;
+    bool use_imm, each_pixel;
+    int32_t imm;
+} operation;
+
+static void add_alu(emitter *e, operation op, bool last) {
+    uint32_t out = e->tiles->rows > 1 ? e->tiles->columns : 0, in = e->tiles->columns > 1;
     add(e, (berth_vta_instruction){.opcode = BERTH_VTA_ALU,
                                    .push_next = last,
-                                   .uop_begin = first,
-                                   .uop_end = first + e->tiles->out_blocks,
+                                   .uop_begin = op.first,
+                                   .uop_end = op.first + e->tiles->out_blocks,
+                                   .iter_out = e->tiles->rows,
+                                   .iter_in = e->tiles->columns,
+                                   .dst_factor_out = out,
+                                   .dst_factor_in = in,
+                                   .src_factor_out = op.each_pixel ? out : 0,
+                                   .src_factor_in = op.each_pixel ? in : 0,
+                                   .alu_opcode = op.code,
+                                   .use_imm = op.use_imm,
+                                   .imm = (uint32_t)op.imm & 0xffffu});
+}
+
+static void add_imm(emitter *e, uint32_t code, uint32_t first, int32_t imm, bool last) {
+    add_alu(e, (operation){.code = code, .first = first, .use_imm = true, .imm = imm}, last);
+}
+
+// Results from `first` on, shifted with halves to even (conv.h).
+static void round_to_even(emitter *e, uint32_t first) {
+    uint32_t half = (uint32_t)(e->tile % 2), blocks = e->tiles->out_blocks;
+    uint32_t copy = (uint32_t)(reduction_sets * e->fit.tile) + 2 * e->fit.out_blocks;
+    int32_t step = 1 << (e->conv->shift - 1), shift = (int32_t)e->conv->shift + 1;
+    add(e, (berth_vta_instruction){.opcode = BERTH_VTA_GEMM,
+                                   .reset = 1,
+                                   .uop_begin = copy,
+                                   .uop_end = copy + blocks,
                                    .iter_out = e->tiles->rows,
                                    .iter_in = e->tiles->columns,
                                    .dst_factor_out = e->tiles->rows > 1 ? e->tiles->columns : 0,
-                                   .dst_factor_in = e->tiles->columns > 1,
-                                   .alu_opcode = operation,
-                                   .use_imm = use_imm,
-                                   .imm = (uint32_t)imm & 0xffffu});
+                                   .dst_factor_in = e->tiles->columns > 1});
+    operation from = {
+        .code = BERTH_VTA_ADD, .first = copy + (1 + half) * blocks, .each_pixel = true};
+    operation back = {
+        .code = BERTH_VTA_ADD, .first = copy + (3 + half) * blocks, .each_pixel = true};
+    add_alu(e, from, false);
+    add_imm(e, BERTH_VTA_ADD, copy, 3 * step - 1, false);
+    add_imm(e, BERTH_VTA_SHR, copy, shift, false);
+    add_imm(e, BERTH_VTA_ADD, first, step, false);
+    add_imm(e, BERTH_VTA_SHR, first, shift, false);
+    add_alu(e, back, false);
+}
+
+// From sums to results of 8 bits.
+static void narrow(emitter *e, const place *p) {
+    uint32_t first = reduction_sets * (uint32_t)e->fit.tile +
+                     (uint32_t)(e->tile % 2) * e->fit.out_blocks + p->out_block;
+    if (!e->conv->no_bias) add_alu(e, (operation){.code = BERTH_VTA_ADD, .first = first}, false);
+    if (rounds(e))
+        round_to_even(e, first);
+    else
+        add_imm(e, BERTH_VTA_SHR, first, (int32_t)e->conv->shift, false);
+    add_imm(e, BERTH_VTA_MIN, first, e->conv->high, false);
+    add_imm(e, BERTH_VTA_MAX, first, e->conv->low, true);
 }
 
 static void store_tile(emitter *e, const place *p) {
@@ -213,7 +288,7 @@ static void store_tile(emitter *e, const place *p) {
                                    .x_size = e->tiles->columns,
                                    .x_stride = e->out_width};
         uint64_t map = (uint64_t)p->image * e->fit.out_blocks + p->out_block + o;
-        add_transfer(e, i, buffer_output, (map * e->out_height + p->y) * e->out_width + p->x);
+        add_transfer(e, i, buffer_output(e), (map * e->out_height + p->y) * e->out_width + p->x);
     }
 }
 
@@ -231,10 +306,7 @@ static void emit_tile(emitter *e, const place *p) {
         load_weights(e, p, b);
         reduce(e);
     }
-    add_alu(e, p, BERTH_VTA_ADD, false, 0, false);
-    add_alu(e, p, BERTH_VTA_SHR, true, (int32_t)e->conv->shift, false);
-    add_alu(e, p, BERTH_VTA_MIN, true, e->conv->high, false);
-    add_alu(e, p, BERTH_VTA_MAX, true, e->conv->low, true);
+    narrow(e, p);
     store_tile(e, p);
     e->tile++;
 }
@@ -263,7 +335,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
 static berth_status check_size(const emitter *e) {
     const berth_vta_conv *c = e->conv;
     uint64_t per_tile =
-        6 + e->tiles->out_blocks +
+        12 + e->tiles->out_blocks +
         (uint64_t)(e->fit.in_blocks / e->tiles->in_blocks) * (e->tiles->in_blocks + 2);
     if (e->tile_count > ((1u << 21) - 16) / per_tile)
         return berth_status_make(BERTH_OUT_OF_RANGE,
@@ -283,21 +355,19 @@ static berth_status check_size(const emitter *e) {
 
 static void bind(emitter *e, berth_vta_kernel *out) {
     const berth_vta_conv *c = e->conv;
+    uint64_t kernel = (uint64_t)c->kernel_h * c->kernel_w, images = c->images;
+    uint64_t sizes[] = {images * c->in_channels * c->height * c->width * e->shape.inp_bytes,
+                        c->in_channels * kernel * c->out_channels * e->shape.wgt_bytes,
+                        (uint64_t)c->out_channels * e->shape.batch * e->shape.acc_bytes, 0};
+    uint32_t last = buffer_output(e);
+    sizes[last] = images * c->out_channels * e->out_height * e->out_width * e->shape.inp_bytes;
     berth_kernel_binding *bindings =
-        berth_arena_new_array(e->arena, berth_kernel_binding, buffer_count);
-    uint64_t kernel = (uint64_t)c->kernel_h * c->kernel_w;
-    bindings[buffer_input] = (berth_kernel_binding){(uint64_t)c->images * c->in_channels *
-                                                        c->height * c->width * e->shape.inp_bytes,
-                                                    BERTH_ACCESS_READ};
-    bindings[buffer_weights] = (berth_kernel_binding){
-        c->in_channels * kernel * c->out_channels * e->shape.wgt_bytes, BERTH_ACCESS_READ};
-    bindings[buffer_bias] = (berth_kernel_binding){
-        (uint64_t)c->out_channels * e->shape.batch * e->shape.acc_bytes, BERTH_ACCESS_READ};
-    bindings[buffer_output] = (berth_kernel_binding){
-        (uint64_t)c->images * c->out_channels * e->out_height * e->out_width * e->shape.inp_bytes,
-        BERTH_ACCESS_WRITE};
+        berth_arena_new_array(e->arena, berth_kernel_binding, last + 1);
+    for (uint32_t i = 0; i <= last; ++i)
+        bindings[i] = (berth_kernel_binding){sizes[i],
+                                             i == last ? BERTH_ACCESS_WRITE : BERTH_ACCESS_READ};
     out->bindings = bindings;
-    out->binding_count = buffer_count;
+    out->binding_count = last + 1;
 }
 
 static berth_status encode_all(emitter *e, berth_vta_kernel *out) {

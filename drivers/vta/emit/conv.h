@@ -10,7 +10,12 @@
 //   1 weights  [out_channels/B][in_channels/B][kernel_h][kernel_w][B out][B in]   wgt lanes
 //   2 bias     [out_channels/B][N][B]                                             acc lanes
 //   3 output   [images/N][out_channels/B][out_height][out_width][N][B]            as wide as inputs
-// output = clip((sum + bias) >> shift, low, high); what rounds is in the bias (2^(shift - 1)).
+// output = clip((sum + bias) >> shift, low, high); what rounds is in the bias (2^(shift - 1)). With
+// `to_even` it is the nearest integer instead, the even one of two, which takes five more ALU
+// operations per result and a third set of accumulators:
+//   (t + 3 * 2^(shift - 1) - 1 >> shift + 1) + (t + 2^(shift - 1) >> shift + 1)
+// The first part counts the steps up to odd integers, which begin behind a half, the second those up
+// to even ones, which begin at it.
 // A dense layer is a convolution of maps of one pixel.
 #ifndef BERTH_DRIVERS_VTA_EMIT_CONV_H_
 #define BERTH_DRIVERS_VTA_EMIT_CONV_H_
@@ -22,7 +27,9 @@ typedef struct berth_vta_conv {
     uint32_t height, width;              // of the input
     uint32_t in_channels, out_channels;  // multiples of BLOCK
     uint32_t kernel_h, kernel_w, stride, pad;
-    uint32_t shift;     // 0 to 15
+    uint32_t shift;     // 0 to 15; to_even: to 14
+    bool to_even;
+    bool no_bias;  // there is no buffer 2: the output is buffer 2
     int32_t low, high;  // -32768 to 32767
 } berth_vta_conv;
 

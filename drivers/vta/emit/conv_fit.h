@@ -10,6 +10,8 @@ typedef struct berth_vta_conv_fit {
     uint64_t input, weights;             // elements of a step
     uint32_t in_blocks, out_blocks;      // of the whole convolution
     uint32_t inp_half, wgt_half, acc_half;
+    uint32_t bias, copy;  // where biases and the copy of a tile's results are among accumulators
+    uint32_t micro_ops;
     bool fits;
 } berth_vta_conv_fit;
 

@@ -30,10 +30,15 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
         return bad("padding as large as the kernel");
     if (c->height + 2 * c->pad < c->kernel_h || c->width + 2 * c->pad < c->kernel_w)
         return bad("a kernel larger than the padded map");
-    if (c->shift > 15) return bad("a shift above 15, which boards do not do");
+    if (c->shift > (c->to_even ? 14 : 15))
+        return bad("a shift above 15 (14 where halves go to even), which boards do not do");
     if (c->low < INT16_MIN || c->high > INT16_MAX || c->low > c->high)
         return bad("bounds beyond 16 bits, or empty");
     return BERTH_OK;
+}
+
+static bool rounds(const berth_vta_conv *c) {
+    return c->to_even && c->shift > 0;
 }
 
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *c,
@@ -48,12 +53,16 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
     f.inp_half = shape->memory[BERTH_VTA_INP].depth / 2;
     f.wgt_half = shape->memory[BERTH_VTA_WGT].depth / 2;
     uint32_t acc = shape->memory[BERTH_VTA_ACC].depth;
-    f.acc_half = acc > f.out_blocks ? (acc - f.out_blocks) / 2 : 0;
-    // Micro-ops: a tile for each half of the results and of the operands, and a block's results with
-    // its bias for each half. Boards want three results between two uses of one.
+    uint64_t rest = (c->no_bias ? 0 : f.out_blocks) + (rounds(c) ? f.tile : 0);
+    f.acc_half = acc > rest ? (uint32_t)(acc - rest) / 2 : 0;
+    f.bias = 2 * f.acc_half;
+    f.copy = f.bias + (c->no_bias ? 0 : f.out_blocks);
+    f.micro_ops = (uint32_t)(4 * f.tile) + 2 * f.out_blocks + (rounds(c) ? 5 * t->out_blocks : 0);
+    // Micro-ops: a tile for each half of the results and of the operands, a block's results with its
+    // bias for each half, and the copy's. Boards want three results between two uses of one.
     f.fits = f.tile >= 3 && f.tile <= f.acc_half && f.input <= f.inp_half &&
              f.weights <= f.wgt_half &&
-             4 * f.tile + 2 * f.out_blocks <= shape->memory[BERTH_VTA_UOP].depth;
+             f.micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
     return f;
 }
 
@@ -75,8 +84,10 @@ static double estimate(const berth_vta_shape *s, const berth_vta_conv *c,
     double issue = timing->issue_cycles + timing->pipeline_latency, tile = (double)f->tile;
     double steps = f->in_blocks / t->in_blocks;
     double macs = (double)f->in_blocks * c->kernel_h * c->kernel_w * tile;
-    double compute = (steps + 5) * issue + (macs + tile) * timing->gemm_interval +
-                     4 * tile * timing->alu_interval;
+    double alu = (rounds(c) ? 8 : 3) + !c->no_bias;
+    double compute = (steps + 1 + alu) * issue +
+                     (macs + (rounds(c) ? 2 : 1) * tile) * timing->gemm_interval +
+                     alu * tile * timing->alu_interval;
     double inputs =
         transfer_cycles(timing, f->in_blocks, (double)f->in_blocks * f->input_rows,
                         steps * (double)f->input * s->memory[BERTH_VTA_INP].element_bytes);

@@ -1,0 +1,527 @@
+#include "drivers/vta/compiler/nest.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { most_loops = 16, most_terms = 2 };
+
+// A linear function of the loops' variables.
+typedef struct affine {
+    int64_t by[most_loops];
+    int64_t constant;
+} affine;
+
+typedef struct reader {
+    const berth_tfn *fn;
+    struct {
+        berth_var var;
+        int64_t extent;
+    } loops[most_loops];
+    int count;  // loops over results, then those of the reduction
+    int outer;  // of results
+    berth_stmt init, update, result;  // stores; init and update only where there is a reduction
+    berth_buf acc;
+    berth_vta_nest *out;
+} reader;
+
+// An integer of a real sum, and what it is multiplied with.
+typedef struct term {
+    berth_expr value;
+    double scale;
+} term;
+
+static berth_status refuse(const char *what) {
+    return berth_status_make(BERTH_UNSUPPORTED, "no stream for a VTA is known for %s", what);
+}
+
+static const berth_expr_node *expr(const reader *r, berth_expr id) {
+    return berth_tfn_expr(r->fn, id);
+}
+
+// ---- constants and linear functions -------------------------------------------------------------
+
+static bool constant(const reader *r, berth_expr id, double *out) {
+    const berth_expr_node *e = expr(r, id);
+    double a = 0, b = 0;
+    switch (e->kind) {
+    case BERTH_EXPR_INT: *out = (double)e->i; return true;
+    case BERTH_EXPR_FLOAT: *out = e->f; return true;
+    case BERTH_EXPR_CAST: return constant(r, e->a, out);  // of numbers that both types have
+    case BERTH_EXPR_BINARY:
+        if (!constant(r, e->a, &a) || !constant(r, e->b, &b)) return false;
+        *out = e->op == BERTH_BINARY_ADD   ? a + b
+               : e->op == BERTH_BINARY_SUB ? a - b
+               : e->op == BERTH_BINARY_MUL ? a * b
+               : e->op == BERTH_BINARY_DIV ? a / b
+                                           : NAN;
+        return !isnan(*out);
+    default: return false;
+    }
+}
+
+static bool linear(const reader *r, berth_expr id, affine *out) {
+    const berth_expr_node *e = expr(r, id);
+    affine a, b;
+    memset(out, 0, sizeof(*out));
+    if (e->kind == BERTH_EXPR_INT) {
+        out->constant = e->i;
+        return true;
+    }
+    if (e->kind == BERTH_EXPR_VAR) {
+        for (int i = 0; i < r->count; ++i) {
+            if (r->loops[i].var != e->var) continue;
+            out->by[i] = 1;
+            return true;
+        }
+        return false;
+    }
+    if (e->kind != BERTH_EXPR_BINARY || !linear(r, e->a, &a) || !linear(r, e->b, &b)) return false;
+    double factor = 0;
+    if (e->op == BERTH_BINARY_MUL && !constant(r, e->b, &factor)) {
+        if (!constant(r, e->a, &factor)) return false;
+        a = b;
+    }
+    if (e->op != BERTH_BINARY_ADD && e->op != BERTH_BINARY_SUB && e->op != BERTH_BINARY_MUL)
+        return false;
+    int64_t sign = e->op == BERTH_BINARY_SUB ? -1 : 1;
+    bool product = e->op == BERTH_BINARY_MUL;
+    for (int i = 0; i < r->count; ++i)
+        out->by[i] = product ? a.by[i] * (int64_t)factor : a.by[i] + sign * b.by[i];
+    out->constant =
+        product ? a.constant * (int64_t)factor : a.constant + sign * b.constant;
+    return true;
+}
+
+static bool same(const reader *r, const affine *a, const affine *b) {
+    return a->constant == b->constant &&
+           memcmp(a->by, b->by, (size_t)r->count * sizeof(a->by[0])) == 0;
+}
+
+static bool index_of(const reader *r, berth_expr load, int dim, affine *out) {
+    return linear(r, berth_tfn_load_indices(r->fn, load)[dim], out);
+}
+
+static bool result_index(const reader *r, int dim, affine *out) {
+    return linear(r, berth_tfn_store_indices(r->fn, r->result)[dim], out);
+}
+
+// ---- statements ---------------------------------------------------------------------------------
+
+static berth_status open_loop(reader *r, const berth_stmt_node *loop) {
+    int64_t extent = 0;
+    if (r->count == most_loops) return refuse("so many loops");
+    if (!berth_tfn_const_value(r->fn, loop->value, &extent)) return refuse("a loop of any length");
+    r->loops[r->count].var = loop->var;
+    r->loops[r->count++].extent = extent;
+    return BERTH_OK;
+}
+
+// The loops of a reduction, down to its store.
+static berth_status read_reduction(reader *r, berth_stmt id) {
+    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
+    for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
+        BERTH_TRY(open_loop(r, s));
+        id = s->body;
+        if (berth_tfn_stmt(r->fn, id)->kind == BERTH_STMT_SEQ &&
+            berth_tfn_stmt(r->fn, id)->count == 1)
+            id = berth_tfn_seq_items(r->fn, id)[0];
+    }
+    if (s->kind != BERTH_STMT_STORE || s->buf != r->acc || r->update)
+        return refuse("a reduction of this form");
+    r->update = id;
+    return BERTH_OK;
+}
+
+static berth_status read_item(reader *r, berth_stmt id) {
+    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
+    if (s->kind == BERTH_STMT_ALLOC && !r->acc) {
+        r->acc = s->buf;
+        return r->fn->bufs.data[s->buf].rank == 0 ? BERTH_OK : refuse("a tile of registers");
+    }
+    if (s->kind == BERTH_STMT_FOR) return read_reduction(r, id);
+    if (s->kind != BERTH_STMT_STORE) return refuse("a statement of this kind");
+    berth_stmt *to = r->acc && s->buf == r->acc ? &r->init : &r->result;
+    if (*to) return refuse("several results");
+    *to = id;
+    return BERTH_OK;
+}
+
+static berth_status read_statements(reader *r, berth_stmt id) {
+    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
+    for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
+        BERTH_TRY(open_loop(r, s));
+        id = s->body;
+    }
+    r->outer = r->count;
+    if (s->kind != BERTH_STMT_SEQ) {
+        BERTH_TRY(read_item(r, id));
+    } else {
+        for (uint32_t i = 0; i < s->count; ++i)
+            BERTH_TRY(read_item(r, berth_tfn_seq_items(r->fn, id)[i]));
+    }
+    if (!r->result || (r->acc && (!r->init || !r->update)))
+        return refuse("a nest without one result");
+    return BERTH_OK;
+}
+
+// ---- the value that is stored -------------------------------------------------------------------
+
+// select(index < extent, value, 0) where the result is filled up to whole blocks: the value.
+static berth_expr without_lanes(const reader *r, berth_expr id) {
+    const berth_expr_node *e = expr(r, id);
+    double zero = 1;
+    if (e->kind != BERTH_EXPR_SELECT || !constant(r, e->c, &zero) || zero != 0) return id;
+    const berth_expr_node *c = expr(r, e->a);
+    affine left, right;
+    int64_t extent = 0;
+    const berth_buf_info *to = &r->fn->bufs.data[berth_tfn_stmt(r->fn, r->result)->buf];
+    if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT || !linear(r, c->a, &left) ||
+        !berth_tfn_const_value(r->fn, c->b, &extent))
+        return id;
+    for (int d = 0; d < to->rank; ++d)
+        if (to->dims[d] == extent && result_index(r, d, &right) && same(r, &left, &right))
+            return e->b;
+    return id;
+}
+
+// max(value, low), min(value, high) around the value.
+static berth_expr without_bounds(const reader *r, berth_expr id) {
+    for (;;) {
+        const berth_expr_node *e = expr(r, id);
+        double bound = 0;
+        if (e->kind != BERTH_EXPR_BINARY ||
+            (e->op != BERTH_BINARY_MAX && e->op != BERTH_BINARY_MIN))
+            return id;
+        berth_expr value = e->a;
+        if (!constant(r, e->b, &bound)) {
+            if (!constant(r, e->a, &bound)) return id;
+            value = e->b;
+        }
+        int32_t *limit = e->op == BERTH_BINARY_MAX ? &r->out->low : &r->out->high;
+        // The outermost bound comes first and wins: inner ones only narrow what it leaves.
+        bool narrower = e->op == BERTH_BINARY_MAX ? bound > (double)*limit : bound < (double)*limit;
+        if (narrower) *limit = (int32_t)bound;
+        id = value;
+    }
+}
+
+// A real sum as integers times numbers. False: it is something else.
+static bool terms_of(const reader *r, berth_expr id, double scale, term *out, int *count) {
+    const berth_expr_node *e = expr(r, id);
+    double factor = 0;
+    if (e->kind == BERTH_EXPR_CAST && berth_dtype_is_integer(expr(r, e->a)->dtype)) {
+        if (*count == most_terms) return false;
+        out[(*count)++] = (term){e->a, scale};
+        return true;
+    }
+    if (e->kind == BERTH_EXPR_FMA) return false;
+    if (e->kind != BERTH_EXPR_BINARY) return false;
+    if (e->op == BERTH_BINARY_ADD)
+        return terms_of(r, e->a, scale, out, count) && terms_of(r, e->b, scale, out, count);
+    if (e->op == BERTH_BINARY_MUL && constant(r, e->a, &factor))
+        return terms_of(r, e->b, scale * factor, out, count);
+    if (e->op == BERTH_BINARY_MUL && constant(r, e->b, &factor))
+        return terms_of(r, e->a, scale * factor, out, count);
+    if (e->op == BERTH_BINARY_DIV && constant(r, e->b, &factor))
+        return terms_of(r, e->a, scale / factor, out, count);
+    return false;
+}
+
+// i8(round(...) + 0): what is rounded.
+static bool rounded(const reader *r, berth_expr id, berth_expr *out) {
+    const berth_expr_node *e = expr(r, id);
+    double zero = 1;
+    if (e->kind != BERTH_EXPR_CAST || e->dtype != BERTH_DTYPE_I8) return false;
+    e = expr(r, e->a);
+    if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD && constant(r, e->b, &zero) &&
+        zero == 0)
+        e = expr(r, e->a);
+    if (e->kind != BERTH_EXPR_UNARY || e->op != BERTH_UNARY_ROUND) return false;
+    *out = e->a;
+    return true;
+}
+
+// The exponent of 2^-k; false: no power of two, or far off.
+static bool exponent(double scale, int *out) {
+    int e = 0;
+    if (!(scale > 0) || frexp(scale, &e) != 0.5) return false;
+    *out = 1 - e;
+    return *out >= -30 && *out <= 30;
+}
+
+// Terms, shift and bounds of the stored value.
+static berth_status read_value(reader *r, term *terms, int *count) {
+    berth_vta_nest *n = r->out;
+    const berth_stmt_node *store = berth_tfn_stmt(r->fn, r->result);
+    int shifts[most_terms] = {0};
+    n->low = -128;
+    n->high = 127;
+    *count = 0;
+    if (expr(r, store->value)->dtype != BERTH_DTYPE_I8) return refuse("results that are not i8");
+    berth_expr value = without_bounds(r, without_lanes(r, store->value)), real = 0;
+    if (!rounded(r, value, &real)) {
+        terms[(*count)++] = (term){value, 1};
+    } else {
+        if (!terms_of(r, real, 1, terms, count)) return refuse("what is rounded to i8 here");
+        for (int i = 0; i < *count; ++i)
+            if (!exponent(terms[i].scale, &shifts[i]))
+                return refuse("a scale that is no power of two");
+    }
+    for (int i = 0; i < *count; ++i)
+        if (shifts[i] > n->shift) n->shift = shifts[i];
+    for (int i = 0; i < *count; ++i) n->left[i] = n->shift - shifts[i];
+    if (n->low > 0 || n->high < 0 || n->low > n->high)
+        return refuse("bounds without 0, which fills up blocks");
+    return BERTH_OK;
+}
+
+// ---- operands -----------------------------------------------------------------------------------
+
+// The load of an 8-bit (or, for biases, 32-bit) element: casts and zero points of 0 around it.
+static bool load_of(const reader *r, berth_expr id, berth_expr *out) {
+    const berth_expr_node *e = expr(r, id);
+    double zero = 1;
+    while (e->kind == BERTH_EXPR_CAST ||
+           (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_SUB &&
+            constant(r, e->b, &zero) && zero == 0)) {
+        if (e->kind == BERTH_EXPR_CAST && !berth_dtype_is_integer(e->dtype)) return false;
+        id = e->a;
+        e = expr(r, id);
+    }
+    *out = id;
+    return e->kind == BERTH_EXPR_LOAD;
+}
+
+// Whether a condition says that indices of the load are inside its buffer, and nothing else.
+static bool says_inside(const reader *r, berth_expr id, berth_expr load) {
+    const berth_expr_node *e = expr(r, id);
+    affine at, index;
+    int64_t limit = 0;
+    if (e->kind != BERTH_EXPR_BINARY) return false;
+    if (e->op == BERTH_BINARY_AND) return says_inside(r, e->a, load) && says_inside(r, e->b, load);
+    if (!linear(r, e->a, &at) || !berth_tfn_const_value(r->fn, e->b, &limit)) return false;
+    const berth_buf_info *buf = &r->fn->bufs.data[expr(r, load)->load.buf];
+    for (int d = 0; d < buf->rank; ++d) {
+        if (!index_of(r, load, d, &index) || !same(r, &at, &index)) continue;
+        if (e->op == BERTH_BINARY_GE) return limit == 0;
+        return e->op == BERTH_BINARY_LT && limit == buf->dims[d];
+    }
+    return false;
+}
+
+// The load of an operand that is `fill` where the window is outside of the input.
+static bool padded_load(const reader *r, berth_expr id, double fill, berth_expr *out) {
+    const berth_expr_node *e = expr(r, id);
+    double other = 0;
+    if (e->kind != BERTH_EXPR_SELECT) return load_of(r, id, out);
+    return constant(r, e->c, &other) && other == fill && load_of(r, e->b, out) &&
+           says_inside(r, e->a, *out);
+}
+
+// Which result loops an index follows, times what: index = factor * result + one loop of the
+// reduction + constant. Position in r->loops of that loop, or -1.
+static bool follows(const reader *r, const affine *index, const affine *result, int64_t *factor,
+                    int *loop) {
+    *factor = 0;
+    *loop = -1;
+    for (int i = 0; i < r->outer; ++i)
+        if (result->by[i]) {
+            if (index->by[i] % result->by[i]) return false;
+            *factor = index->by[i] / result->by[i];
+            break;
+        }
+    for (int i = 0; i < r->outer; ++i)
+        if (index->by[i] != *factor * result->by[i]) return false;
+    for (int i = r->outer; i < r->count; ++i) {
+        if (index->by[i] == 0) continue;
+        if (*loop >= 0 || index->by[i] != 1) return false;
+        *loop = i;
+    }
+    return true;
+}
+
+// Strides, window and padding of one spatial dimension.
+static bool spatial(const reader *r, berth_expr load, int dim, int64_t *stride, int64_t *kernel,
+                    int64_t *pad, int *loop) {
+    affine at, result;
+    if (!index_of(r, load, dim, &at) || !result_index(r, dim, &result) || result.constant)
+        return false;
+    if (!follows(r, &at, &result, stride, loop)) return false;
+    if (*stride == 0) *stride = 1;  // a result of one row: any
+    *kernel = *loop >= 0 ? r->loops[*loop].extent : 1;
+    *pad = -at.constant;
+    return *pad >= 0 && *stride > 0;
+}
+
+// n, c, h, w of input and output, and the window. *channels: the loop of the input's channels, -1
+// where they are those of the result.
+static berth_status read_window(reader *r, berth_expr load, int *channels, int *rows,
+                                int *columns) {
+    berth_vta_nest *n = r->out;
+    const berth_buf_info *in = &r->fn->bufs.data[n->input], *out = &r->fn->bufs.data[n->output];
+    affine at, result;
+    int64_t factor = 0;
+    int loop = -1;
+    if (in->rank != 4 || out->rank != 4 || in->dims[0] != out->dims[0])
+        return refuse("tensors of other ranks than 4");
+    if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
+        !index_of(r, load, 1, &at) || !result_index(r, 1, &result) ||
+        !follows(r, &at, &result, &factor, channels) || at.constant ||
+        (*channels >= 0 ? factor != 0 : !same(r, &at, &result)))
+        return refuse("channels that are read in this way");
+    if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->pad_h, rows) ||
+        !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->pad_w, columns))
+        return refuse("a window of this form");
+    loop = r->count - r->outer;
+    if ((*channels >= 0) + (*rows >= 0) + (*columns >= 0) != loop)
+        return refuse("a reduction over more than channels and a window");
+    n->images = in->dims[0];
+    n->in_channels = in->dims[1];
+    n->out_channels = out->dims[1];
+    n->height = in->dims[2];
+    n->width = in->dims[3];
+    n->out_height = out->dims[2];
+    n->out_width = out->dims[3];
+    return BERTH_OK;
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+// acc + x * w; the operands in either order.
+static bool product_of(const reader *r, berth_expr *a, berth_expr *b) {
+    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
+    berth_expr acc = 0;
+    if (e->kind == BERTH_EXPR_FMA) {
+        *a = e->a;
+        *b = e->b;
+        acc = e->c;
+    } else if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD) {
+        bool first = expr(r, e->a)->kind == BERTH_EXPR_LOAD;
+        const berth_expr_node *m = expr(r, first ? e->b : e->a);
+        acc = first ? e->a : e->b;
+        if (m->kind != BERTH_EXPR_BINARY || m->op != BERTH_BINARY_MUL) return false;
+        *a = m->a;
+        *b = m->b;
+    } else {
+        return false;
+    }
+    return expr(r, acc)->kind == BERTH_EXPR_LOAD && expr(r, acc)->load.buf == r->acc;
+}
+
+// w[o, c, i, j] with the loops of the window.
+static bool weights_fit(const reader *r, berth_expr load, const int *loops) {
+    affine at, result;
+    if (r->fn->bufs.data[expr(r, load)->load.buf].rank != 4) return false;
+    if (!index_of(r, load, 0, &at) || !result_index(r, 1, &result) || !same(r, &at, &result))
+        return false;
+    for (int d = 1; d < 4; ++d) {
+        affine wanted = {0};
+        if (loops[d - 1] >= 0) wanted.by[loops[d - 1]] = 1;
+        if (!index_of(r, load, d, &at) || !same(r, &at, &wanted)) return false;
+    }
+    return true;
+}
+
+// acc, or acc + bias[o].
+static bool sum_fits(reader *r, berth_expr value) {
+    const berth_expr_node *e = expr(r, value);
+    berth_expr bias = 0;
+    affine at, result;
+    if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD) {
+        bool first = expr(r, e->a)->kind == BERTH_EXPR_LOAD && expr(r, e->a)->load.buf == r->acc;
+        if (!load_of(r, first ? e->b : e->a, &bias)) return false;
+        r->out->bias = expr(r, bias)->load.buf;
+        const berth_buf_info *held = &r->fn->bufs.data[r->out->bias];
+        if (held->dtype != BERTH_DTYPE_I32 || held->rank != 1 || !index_of(r, bias, 0, &at) ||
+            !result_index(r, 1, &result) || !same(r, &at, &result))
+            return false;
+        e = expr(r, first ? e->a : e->b);
+    }
+    return e->kind == BERTH_EXPR_LOAD && e->load.buf == r->acc;
+}
+
+static berth_status read_products(reader *r, berth_expr value) {
+    berth_expr a = 0, b = 0, x = 0, w = 0;
+    double zero = 1;
+    int loops[3];
+    if (!constant(r, berth_tfn_stmt(r->fn, r->init)->value, &zero) || zero != 0 ||
+        !product_of(r, &a, &b) || !padded_load(r, a, 0, &x) || !load_of(r, b, &w))
+        return refuse("a sum of this form");
+    if (!sum_fits(r, value)) return refuse("what is added to the sum");
+    r->out->form = BERTH_VTA_PRODUCTS;
+    r->out->input = expr(r, x)->load.buf;
+    r->out->weights = expr(r, w)->load.buf;
+    if (expr(r, x)->dtype != BERTH_DTYPE_I8 || expr(r, w)->dtype != BERTH_DTYPE_I8)
+        return refuse("operands that are not i8");
+    BERTH_TRY(read_window(r, x, &loops[0], &loops[1], &loops[2]));
+    if (loops[0] < 0 && r->out->in_channels > 1) return refuse("channels by themselves");
+    return weights_fit(r, w, loops) ? BERTH_OK : refuse("weights that are read in this way");
+}
+
+// ---- maxima and sums ----------------------------------------------------------------------------
+
+static berth_status read_maxima(reader *r, berth_expr value) {
+    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
+    const berth_expr_node *stored = expr(r, value);
+    double lowest = 0;
+    berth_expr x = 0;
+    int channels = -1, rows = -1, columns = -1;
+    if (!constant(r, berth_tfn_stmt(r->fn, r->init)->value, &lowest) || lowest != -128 ||
+        !padded_load(r, expr(r, e->a)->kind == BERTH_EXPR_LOAD &&
+                                expr(r, e->a)->load.buf == r->acc
+                            ? e->b
+                            : e->a,
+                     lowest, &x) ||
+        stored->kind != BERTH_EXPR_LOAD || stored->load.buf != r->acc || r->out->shift ||
+        r->out->left[0])
+        return refuse("a maximum of this form");
+    r->out->form = BERTH_VTA_MAXIMA;
+    r->out->input = expr(r, x)->load.buf;
+    if (expr(r, x)->dtype != BERTH_DTYPE_I8) return refuse("operands that are not i8");
+    BERTH_TRY(read_window(r, x, &channels, &rows, &columns));
+    return channels < 0 ? BERTH_OK : refuse("a maximum over channels");
+}
+
+static berth_status read_sums(reader *r, const term *terms, int count) {
+    berth_vta_nest *n = r->out;
+    const berth_buf_info *out = &r->fn->bufs.data[n->output];
+    affine at, result;
+    n->form = BERTH_VTA_SUMS;
+    for (int i = 0; i < count; ++i) {
+        berth_expr load = 0;
+        if (!load_of(r, terms[i].value, &load) || expr(r, load)->dtype != BERTH_DTYPE_I8)
+            return refuse("an addend that is no i8");
+        *(i ? &n->second : &n->input) = expr(r, load)->load.buf;
+        const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
+        if (in->rank != out->rank || in->layout != out->layout)
+            return refuse("addends in other layouts than the result");
+        for (int d = 0; d < out->rank; ++d)
+            if (in->dims[d] != out->dims[d] || !index_of(r, load, d, &at) ||
+                !result_index(r, d, &result) || !same(r, &at, &result))
+                return refuse("addends that are read in this way");
+    }
+    if (out->rank != 4) return refuse("tensors of other ranks than 4");
+    n->images = out->dims[0];
+    n->in_channels = n->out_channels = out->dims[1];
+    n->height = n->out_height = out->dims[2];
+    n->width = n->out_width = out->dims[3];
+    n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
+    return BERTH_OK;
+}
+
+berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest, berth_vta_nest *out_nest) {
+    reader r = {.fn = fn, .out = out_nest};
+    term terms[most_terms] = {0};
+    int count = 0;
+    *out_nest = (berth_vta_nest){
+        .second = BERTH_NONE, .weights = BERTH_NONE, .bias = BERTH_NONE, .input = BERTH_NONE};
+    // Buffer 0 may be the accumulator's only where there is no parameter.
+    BERTH_TRY(read_statements(&r, nest));
+    out_nest->output = berth_tfn_stmt(fn, r.result)->buf;
+    BERTH_TRY(read_value(&r, terms, &count));
+    if (!r.acc) return read_sums(&r, terms, count);
+    if (count != 1 || out_nest->left[0]) return refuse("a result of this form");
+    const berth_expr_node *update = berth_tfn_expr(fn, berth_tfn_stmt(fn, r.update)->value);
+    bool maximum = update->kind == BERTH_EXPR_BINARY && update->op == BERTH_BINARY_MAX;
+    return maximum ? read_maxima(&r, terms[0].value) : read_products(&r, terms[0].value);
+}
