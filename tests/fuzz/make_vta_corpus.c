@@ -29,8 +29,8 @@ int main(int argc, char **argv) {
     berth_vta_timing timing = berth_vta_timing_default();
     berth_vta_conv_tiles tiles;
     berth_vta_kernel kernels[2];
-    const berth_vta_conv square = {1, 4, 4, 16, 16, 3, 3, 1, 1, 7, -128, 127};
-    const berth_vta_conv dense = {1, 1, 1, 32, 48, 1, 1, 1, 0, 5, 0, 127};
+    const berth_vta_conv square = {1, 4, 4, 16, 16, 3, 3, 1, 1, 7, -128, 127, false, false};
+    const berth_vta_conv dense = {1, 1, 1, 32, 48, 1, 1, 1, 0, 5, 0, 127, false, false};
     must(berth_vta_conv_plan(&config, &square, &timing, &tiles));
     must(berth_vta_emit_conv(arena, &config, &square, &tiles, &kernels[0]));
     must(berth_vta_conv_plan(&config, &dense, &timing, &tiles));

@@ -32,6 +32,10 @@ static void put_lane(job *j, uint64_t address, uint64_t lane, uint32_t bytes, in
         j->dram[address - DRAM_BASE + lane * bytes + b] = (uint8_t)((uint32_t)value >> (8 * b));
 }
 
+static uint32_t output_of(const job *j) {
+    return j->conv.no_bias ? 2 : 3;
+}
+
 // Where channel c of image n at (y, x) is, in lanes.
 static uint64_t lane_of(const job *j, uint32_t channels, uint32_t height, uint32_t width,
                         uint32_t n, uint32_t c, uint32_t y, uint32_t x) {
@@ -70,7 +74,7 @@ static void fill_tensors(job *j) {
             }
     for (uint32_t o = 0; o < v->out_channels; ++o) {
         j->biases[o] = (int32_t)below(j, 20000) - 10000;
-        for (uint32_t n = 0; n < j->shape.batch; ++n)
+        for (uint32_t n = 0; n < j->shape.batch && !v->no_bias; ++n)
             put_lane(j, j->addresses.bindings[2],
                      ((uint64_t)(o / block) * j->shape.batch + n) * block + o % block,
                      j->shape.acc_bytes, j->biases[o]);
@@ -94,7 +98,7 @@ static void place_kernel(job *j) {
 
 static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t x) {
     const berth_vta_conv *v = &j->conv;
-    int64_t sum = j->biases[o];
+    int64_t sum = v->no_bias ? 0 : j->biases[o];
     for (uint32_t c = 0; c < v->in_channels; ++c)
         for (uint32_t ky = 0; ky < v->kernel_h; ++ky)
             for (uint32_t kx = 0; kx < v->kernel_w; ++kx) {
@@ -112,6 +116,14 @@ static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t
     return sum;
 }
 
+// Half to even by its definition: the remainder against a half.
+static int64_t shifted(const berth_vta_conv *v, int64_t sum) {
+    int64_t whole = sum >> v->shift, rest = sum - whole * ((int64_t)1 << v->shift);
+    if (!v->to_even || v->shift == 0) return whole;
+    int64_t half = (int64_t)1 << (v->shift - 1);
+    return whole + (rest > half || (rest == half && whole % 2 != 0));
+}
+
 static void check_outputs(const job *j, const char *order) {
     const berth_vta_conv *v = &j->conv;
     uint32_t height = berth_vta_conv_out_height(v), width = berth_vta_conv_out_width(v);
@@ -122,10 +134,10 @@ static void check_outputs(const job *j, const char *order) {
                 for (uint32_t x = 0; x < width; ++x) {
                     int64_t sum = sum_at(j, n, o, y, x);
                     if (acc_bits == 16) sum = (int16_t)(uint16_t)(uint64_t)sum;
-                    int64_t value = sum >> v->shift;
+                    int64_t value = shifted(v, sum);
                     value = value < v->low ? v->low : value > v->high ? v->high : value;
                     const uint8_t *at =
-                        j->dram + (j->addresses.bindings[3] - DRAM_BASE) +
+                        j->dram + (j->addresses.bindings[output_of(j)] - DRAM_BASE) +
                         lane_of(j, v->out_channels, height, width, n, o, y, x) * j->shape.inp_bytes;
                     int64_t got = j->shape.inp_bytes == 1 ? (int8_t)at[0]
                                                           : (int16_t)(uint16_t)(at[0] | at[1] << 8);
@@ -142,8 +154,8 @@ static void run_in_all_orders(job *j) {
     berth_vta_dram dram = {j->dram, DRAM_BASE, DRAM_BYTES};
     for (int order = 0; order < BERTH_VTA_ORDER_COUNT; ++order) {
         berth_vta_model_scramble(model, (uint64_t)order + 7);
-        memset(j->dram + (j->addresses.bindings[3] - DRAM_BASE), 0x5b,
-               j->kernel.bindings[3].size_bytes);
+        memset(j->dram + (j->addresses.bindings[output_of(j)] - DRAM_BASE), 0x5b,
+               j->kernel.bindings[output_of(j)].size_bytes);
         berth_vta_run_options options = {.order = (berth_vta_order)order,
                                          .seed = (uint64_t)order,
                                          .hazards = hazards,
@@ -198,7 +210,7 @@ static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t se
 
 #define CONV(n, h, w, ci, co, kh, kw, s, p)                                                        \
     (berth_vta_conv) {                                                                             \
-        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127                                                \
+        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127, false, false                                                \
     }
 
 Test(vta_conv, shapes, .timeout = 120) {
@@ -227,6 +239,28 @@ Test(vta_conv, configurations, .timeout = 120) {
         uint32_t b = shape.block, n = shape.batch;
         check_conv(config, CONV(2 * n, 9, 8, 2 * b, 3 * b, 3, 3, 1, 1), 10, NULL);
         check_conv(config, CONV(n, 8, 7, 4 * b, 2 * b, 1, 1, 2, 0), 11, NULL);
+    }
+}
+
+// Halves go to even: with shifts by which many sums are halves, of both signs, without and with bias.
+Test(vta_conv, rounds_to_even, .timeout = 120) {
+    for (uint32_t i = 0; i < 15; ++i) {
+        berth_vta_conv conv = CONV(1, 5, 6, 16, 32, 3, 3, 1, 1);
+        conv.shift = i;
+        conv.to_even = true;
+        conv.no_bias = i % 2;
+        if (i % 4 == 3) conv.low = 0;
+        check_conv(configuration(0), conv, 40 + i, NULL);
+    }
+    for (int i = 0; i < CONFIGURATIONS; ++i) {
+        berth_vta_shape shape;
+        berth_vta_config config = configuration(i);
+        assert_ok(berth_vta_shape_make(&config, &shape));
+        uint32_t b = shape.block, n = shape.batch;
+        berth_vta_conv conv = CONV(n, 9, 8, 2 * b, 3 * b, 3, 3, 2, 1);
+        conv.shift = 4;
+        conv.to_even = true;
+        if (shape.acc_bytes == 4) check_conv(config, conv, 60, NULL);
     }
 }
 

@@ -28,9 +28,9 @@ typedef struct berth_vta_conv {
     uint32_t in_channels, out_channels;  // multiples of BLOCK
     uint32_t kernel_h, kernel_w, stride, pad;
     uint32_t shift;     // 0 to 15; to_even: to 14
+    int32_t low, high;  // -32768 to 32767
     bool to_even;
     bool no_bias;  // there is no buffer 2: the output is buffer 2
-    int32_t low, high;  // -32768 to 32767
 } berth_vta_conv;
 
 // What is computed between a reset of accumulators and a store.
