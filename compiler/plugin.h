@@ -1,5 +1,6 @@
 // Plug-ins: shared libraries outside this tree that add operations, passes, lowerings, schedules,
-// code generators, strategies and dialects to the compiler. examples/vendor/ is one.
+// code generators, rules of a kind of device, strategies and dialects to the compiler. examples/vendor/
+// is one, drivers/vta/compiler another.
 //
 //   // In the library, once:
 //   static berth_status set_up(void) {
@@ -17,7 +18,7 @@
 #include "compiler/extend.h"
 
 // Changes whenever anything does that a plug-in sees.
-#define BERTH_PLUGIN_INTERFACE 1
+#define BERTH_PLUGIN_INTERFACE 2
 
 typedef struct berth_plugin {
     uint32_t interface_version;  // BERTH_PLUGIN_INTERFACE of the headers that it was built with

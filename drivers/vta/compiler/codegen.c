@@ -1,0 +1,152 @@
+// Streams of tensor functions. Printing reads a nest back (nest.h); tiles and instructions follow in
+// `finish`, which knows the configuration.
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/codegen/kernel_facts.h"
+#include "drivers/vta/compiler/compiler.h"
+
+berth_vta_config berth_vta_config_of(const berth_target *target) {
+    berth_vta_config config = berth_vta_config_default();
+#define LOG(name, value, trace_name)                                                               \
+    config.name = (uint32_t)berth_target_extra_get(target, #name, (int64_t)config.name);
+#include "drivers/vta/config.def"
+    return config;
+}
+
+static uint32_t filled_up(int64_t count, uint32_t log_block) {
+    uint32_t block = 1u << log_block;
+    return ((uint32_t)count + block - 1) / block * block;
+}
+
+berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_config *config,
+                               berth_vta_conv *out_conv) {
+    enum { most = 16383 };
+    const berth_vta_nest *n = nest;
+    const int64_t extents[] = {n->images, n->in_channels, n->out_channels, n->height,  n->width,
+                               n->kernel_h, n->kernel_w,  n->stride_h,     n->stride_w};
+    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
+        if (extents[i] < 1 || extents[i] > most)
+            return berth_status_make(BERTH_UNSUPPORTED, "an extent of 0, or above 16383");
+    if (n->form != BERTH_VTA_PRODUCTS)
+        return berth_status_make(BERTH_UNSUPPORTED, "no stream for sums or maxima alone");
+    // A result of one row or column fits any stride.
+    int64_t stride = n->out_height > 1 ? n->stride_h : n->stride_w;
+    if ((n->out_height > 1 && n->out_width > 1 && n->stride_h != n->stride_w) ||
+        n->pad_h != n->pad_w)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "strides or padding that differ between rows and columns");
+    *out_conv = (berth_vta_conv){.images = (uint32_t)n->images,
+                                 .height = (uint32_t)n->height,
+                                 .width = (uint32_t)n->width,
+                                 .in_channels = filled_up(n->in_channels, config->log_block),
+                                 .out_channels = filled_up(n->out_channels, config->log_block),
+                                 .kernel_h = (uint32_t)n->kernel_h,
+                                 .kernel_w = (uint32_t)n->kernel_w,
+                                 .stride = (uint32_t)stride,
+                                 .pad = (uint32_t)n->pad_h,
+                                 .shift = (uint32_t)n->shift,
+                                 .low = n->low,
+                                 .high = n->high,
+                                 .to_even = n->shift > 0,
+                                 .no_bias = n->bias == BERTH_NONE};
+    if (berth_vta_conv_out_height(out_conv) != n->out_height ||
+        berth_vta_conv_out_width(out_conv) != n->out_width)
+        return berth_status_make(BERTH_UNSUPPORTED, "padding that differs between the sides");
+    return BERTH_OK;
+}
+
+// ---- printing -----------------------------------------------------------------------------------
+
+static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
+                          berth_codegen_result *out_result) {
+    berth_stmt *nests = NULL;
+    uint32_t count = 0;
+    const berth_tfn *copy = berth_kernel_copy_fn(fn, arena);
+    memset(out_result, 0, sizeof(*out_result));
+    BERTH_TRY(berth_kernel_nests(copy, arena, &nests, &count));
+    berth_kernel_source *kernels = berth_arena_new_array(arena, berth_kernel_source, count + 1);
+    berth_vta_nest *read = berth_arena_new_array(arena, berth_vta_nest, count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+        BERTH_TRY(berth_vta_nest_read(copy, nests[i], &read[i]));
+        kernels[i].entry = berth_arena_printf(arena, "%s_%u", prefix, i);
+        berth_kernel_collect_facts(copy, arena, nests[i], &kernels[i]);
+        for (int d = 0; d < 3; ++d) kernels[i].groups[d] = kernels[i].group_size[d] = 1;
+    }
+    out_result->code = read;
+    out_result->code_bytes = count * sizeof(*read);
+    out_result->kernels = kernels;
+    out_result->kernel_count = count;
+    return BERTH_OK;
+}
+
+// ---- the image ----------------------------------------------------------------------------------
+
+// Buffers of the stream become the kernel's bindings.
+static berth_status rebind(berth_arena *arena, const berth_kernel_source *source,
+                           const berth_buf *order, berth_vta_kernel *kernel) {
+    uint32_t place[4] = {0};
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
+        uint32_t at = 0;
+        while (at < source->buffer_count && source->buffers[at] != order[b]) at++;
+        if (at == source->buffer_count)
+            return berth_status_make(BERTH_INTERNAL, "kernel %s lacks a buffer", source->entry);
+        if (kernel->bindings[b].size_bytes > source->bindings[at].size_bytes)
+            return berth_status_make(
+                BERTH_INTERNAL, "kernel %s: buffer %u has %llu bytes, the stream uses %llu",
+                source->entry, at, (unsigned long long)source->bindings[at].size_bytes,
+                (unsigned long long)kernel->bindings[b].size_bytes);
+        place[b] = at;
+    }
+    berth_vta_relocation *relocations = berth_arena_copy(
+        arena, kernel->relocations, kernel->relocation_count * sizeof(*relocations));
+    for (uint32_t i = 0; i < kernel->relocation_count; ++i)
+        if (relocations[i].buffer != BERTH_VTA_CONSTANTS)
+            relocations[i].buffer = place[relocations[i].buffer];
+    kernel->relocations = relocations;
+    kernel->bindings = source->bindings;
+    kernel->binding_count = source->buffer_count;
+    return BERTH_OK;
+}
+
+static berth_status emit(const berth_codegen_job *job, const berth_vta_config *config,
+                         const berth_kernel_source *source, const berth_vta_nest *nest,
+                         berth_vta_kernel *out_kernel) {
+    berth_vta_timing timing = berth_vta_timing_default();
+    berth_vta_conv conv;
+    berth_vta_conv_tiles tiles;
+    BERTH_TRY(berth_vta_conv_of(nest, config, &conv));
+    BERTH_TRY(berth_vta_conv_plan(config, &conv, &timing, &tiles));
+    BERTH_TRY(berth_vta_emit_conv(job->arena, config, &conv, &tiles, out_kernel));
+    const berth_buf order[4] = {nest->input, nest->weights,
+                                conv.no_bias ? nest->output : nest->bias, nest->output};
+    BERTH_TRY(rebind(job->arena, source, order, out_kernel));
+    snprintf(out_kernel->name, sizeof(out_kernel->name), "%s", source->entry);
+    return berth_vta_kernel_check(berth_allocator_system(), config, out_kernel, true);
+}
+
+static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
+    berth_vta_config config = berth_vta_config_of(job->target);
+    uint32_t count = 0;
+    uint8_t *data = NULL;
+    size_t size_bytes = 0;
+    for (uint32_t i = 0; i < job->count; ++i) count += job->units[i].code->kernel_count;
+    berth_vta_kernel *kernels = berth_arena_new_array(job->arena, berth_vta_kernel, count + 1);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < job->count; ++i) {
+        const berth_codegen_result *code = job->units[i].code;
+        const berth_vta_nest *nests = code->code;
+        if (job->foreign)
+            return berth_status_make(BERTH_UNSUPPORTED, "external functions on a VTA");
+        for (uint32_t k = 0; k < code->kernel_count; ++k)
+            BERTH_TRY(berth_status_prefix(
+                emit(job, &config, &code->kernels[k], &nests[k], &kernels[at++]), "kernel %s",
+                code->kernels[k].entry));
+    }
+    BERTH_TRY(berth_vta_image_write(job->arena, &config, kernels, count, &data, &size_bytes));
+    *out_bytes = (berth_codegen_bytes){.data = data, .size_bytes = size_bytes, .options = ""};
+    return BERTH_OK;
+}
+
+const berth_codegen berth_vta_codegen = {
+    .kind = "vta", .format = BERTH_VTA_FORMAT, .print = print, .finish = finish};

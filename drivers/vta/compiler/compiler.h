@@ -1,0 +1,24 @@
+// The compiler's side of the kind "vta" (compiler/plugin.h): rules that say what it runs, and a code
+// generator that makes streams of scheduled functions.
+#ifndef BERTH_DRIVERS_VTA_COMPILER_COMPILER_H_
+#define BERTH_DRIVERS_VTA_COMPILER_COMPILER_H_
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/rules.h"
+#include "compiler/schedule/schedule.h"
+#include "drivers/vta/compiler/nest.h"
+#include "drivers/vta/emit/conv.h"
+
+extern const berth_kind_rules berth_vta_rules;
+extern const berth_codegen berth_vta_codegen;
+
+// The configuration that a target's attributes say.
+berth_vta_config berth_vta_config_of(const berth_target *target);
+
+// The convolution that a nest is, with channels filled up to blocks.
+//   errors: UNSUPPORTED a form or shape that the emitter has none for
+BERTH_MUST_USE berth_status berth_vta_conv_of(const berth_vta_nest *nest,
+                                              const berth_vta_config *config,
+                                              berth_vta_conv *out_conv);
+
+#endif  // BERTH_DRIVERS_VTA_COMPILER_COMPILER_H_
