@@ -149,11 +149,11 @@ static berth_status concat_integers(berth_rewriter *r, berth_op_id id) {
         inputs[i] = q.value;
     }
     berth_value_id joined = BERTH_NONE, result = BERTH_NONE;
-    BERTH_TRY(berth_rewriter_insert(r, id, op.kind, inputs, op.input_count, &op.attrs, op.loc,
-                                    &joined));
+    BERTH_TRY(
+        berth_rewriter_insert(r, id, op.kind, inputs, op.input_count, &op.attrs, op.loc, &joined));
     berth_value_id back[3] = {joined, first.scale_value, first.zero_value};
-    BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_DEQUANTIZE_LINEAR, back, 3, NULL, op.loc,
-                                    &result));
+    BERTH_TRY(
+        berth_rewriter_insert(r, id, BERTH_OP_DEQUANTIZE_LINEAR, back, 3, NULL, op.loc, &result));
     berth_rewriter_replace(r, op.outputs[0], result);
     return BERTH_OK;
 }

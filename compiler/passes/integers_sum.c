@@ -194,8 +194,7 @@ static berth_value_id whole_weights(sum *s) {
 static bool whole_bias(sum *s, berth_value_id *out) {
     *out = BERTH_NONE;
     if (!s->bias) return true;
-    berth_tensor whole =
-        berth_tensor_create(s->r->module->arena, BERTH_DTYPE_I32, 1, &s->outputs);
+    berth_tensor whole = berth_tensor_create(s->r->module->arena, BERTH_DTYPE_I32, 1, &s->outputs);
     for (int64_t i = 0; i < s->outputs; ++i) {
         int64_t at = berth_tensor_element_count(s->bias) == 1 ? 0 : i;
         double value = berth_tensor_get_f64(s->bias, at) * s->bias_factor;

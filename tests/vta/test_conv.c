@@ -210,7 +210,7 @@ static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t se
 
 #define CONV(n, h, w, ci, co, kh, kw, s, p)                                                        \
     (berth_vta_conv) {                                                                             \
-        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127, false, false                                                \
+        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127, false, false                                  \
     }
 
 Test(vta_conv, shapes, .timeout = 120) {

@@ -23,8 +23,8 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
     const berth_vta_nest *n = nest;
-    const int64_t extents[] = {n->images, n->in_channels, n->out_channels, n->height,  n->width,
-                               n->kernel_h, n->kernel_w,  n->stride_h,     n->stride_w};
+    const int64_t extents[] = {n->images,   n->in_channels, n->out_channels, n->height,  n->width,
+                               n->kernel_h, n->kernel_w,    n->stride_h,     n->stride_w};
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
         if (extents[i] < 1 || extents[i] > most)
             return berth_status_make(BERTH_UNSUPPORTED, "an extent of 0, or above 16383");

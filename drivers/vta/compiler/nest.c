@@ -17,8 +17,8 @@ typedef struct reader {
         berth_var var;
         int64_t extent;
     } loops[most_loops];
-    int count;  // loops over results, then those of the reduction
-    int outer;  // of results
+    int count;                        // loops over results, then those of the reduction
+    int outer;                        // of results
     berth_stmt init, update, result;  // stores; init and update only where there is a reduction
     berth_buf acc;
     berth_vta_nest *out;
@@ -87,8 +87,7 @@ static bool linear(const reader *r, berth_expr id, affine *out) {
     bool product = e->op == BERTH_BINARY_MUL;
     for (int i = 0; i < r->count; ++i)
         out->by[i] = product ? a.by[i] * (int64_t)factor : a.by[i] + sign * b.by[i];
-    out->constant =
-        product ? a.constant * (int64_t)factor : a.constant + sign * b.constant;
+    out->constant = product ? a.constant * (int64_t)factor : a.constant + sign * b.constant;
     return true;
 }
 
@@ -282,8 +281,8 @@ static bool load_of(const reader *r, berth_expr id, berth_expr *out) {
     const berth_expr_node *e = expr(r, id);
     double zero = 1;
     while (e->kind == BERTH_EXPR_CAST ||
-           (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_SUB &&
-            constant(r, e->b, &zero) && zero == 0)) {
+           (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_SUB && constant(r, e->b, &zero) &&
+            zero == 0)) {
         if (e->kind == BERTH_EXPR_CAST && !berth_dtype_is_integer(e->dtype)) return false;
         id = e->a;
         e = expr(r, id);
@@ -367,7 +366,7 @@ static berth_status read_window(reader *r, berth_expr load, int *channels, int *
     if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
         !index_of(r, load, 1, &at) || !result_index(r, 1, &result) ||
         !follows(r, &at, &result, &factor, channels) || at.constant ||
-        (*channels >= 0 ? factor != 0 : !same(r, &at, &result)))
+        (*channels >= 0 || in->dims[1] == 1 ? factor != 0 : !same(r, &at, &result)))
         return refuse("channels that are read in this way");
     if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->pad_h, rows) ||
         !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->pad_w, columns))
@@ -467,10 +466,10 @@ static berth_status read_maxima(reader *r, berth_expr value) {
     berth_expr x = 0;
     int channels = -1, rows = -1, columns = -1;
     if (!constant(r, berth_tfn_stmt(r->fn, r->init)->value, &lowest) || lowest != -128 ||
-        !padded_load(r, expr(r, e->a)->kind == BERTH_EXPR_LOAD &&
-                                expr(r, e->a)->load.buf == r->acc
-                            ? e->b
-                            : e->a,
+        !padded_load(r,
+                     expr(r, e->a)->kind == BERTH_EXPR_LOAD && expr(r, e->a)->load.buf == r->acc
+                         ? e->b
+                         : e->a,
                      lowest, &x) ||
         stored->kind != BERTH_EXPR_LOAD || stored->load.buf != r->acc || r->out->shift ||
         r->out->left[0])

@@ -25,13 +25,13 @@ typedef enum berth_vta_form {
 typedef struct berth_vta_nest {
     berth_vta_form form;
     berth_buf output, input;
-    berth_buf second;  // SUMS: the other addend, BERTH_NONE = there is one only
+    berth_buf second;         // SUMS: the other addend, BERTH_NONE = there is one only
     berth_buf weights, bias;  // PRODUCTS; bias: BERTH_NONE = none
     int64_t images, in_channels, out_channels;  // as the tensors have them
     int64_t height, width, out_height, out_width;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;  // before the first
-    int shift;               // 0 to 30
-    int left[2];             // SUMS: each addend is first multiplied by 2^left
+    int shift;                                                     // 0 to 30
+    int left[2];  // SUMS: each addend is first multiplied by 2^left
     int32_t low, high;
 } berth_vta_nest;
 

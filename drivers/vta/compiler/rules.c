@@ -70,8 +70,7 @@ static const char *check_sums(const question *q, double depth) {
         return "its bias is no constant";
     for (int64_t i = 0; bias && i < berth_tensor_element_count(bias); ++i)
         most = fmax(most, fabs(berth_tensor_get_f64(bias, i)));
-    return depth * 128 * 128 + most + 65536 < 2147483648.0 ? NULL
-                                                           : "its sums may not fit 32 bits";
+    return depth * 128 * 128 + most + 65536 < 2147483648.0 ? NULL : "its sums may not fit 32 bits";
 }
 
 // The convolution and its tiles; or why there are none.
@@ -167,9 +166,8 @@ static const char *unsupported(const question *q) {
                               "%s of %s is no work for a VTA: it runs 8-bit convolutions and dense "
                               "layers between quantize_linear and dequantize_linear",
                               berth_op_facts_get(op->kind)->name,
-                              op->output_count
-                                  ? berth_dtype_name(type_of(q, op->outputs[0])->dtype)
-                                  : "nothing");
+                              op->output_count ? berth_dtype_name(type_of(q, op->outputs[0])->dtype)
+                                               : "nothing");
 }
 
 static double time_ns(const question *q) {

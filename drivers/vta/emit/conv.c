@@ -364,8 +364,8 @@ static void bind(emitter *e, berth_vta_kernel *out) {
     berth_kernel_binding *bindings =
         berth_arena_new_array(e->arena, berth_kernel_binding, last + 1);
     for (uint32_t i = 0; i <= last; ++i)
-        bindings[i] = (berth_kernel_binding){sizes[i],
-                                             i == last ? BERTH_ACCESS_WRITE : BERTH_ACCESS_READ};
+        bindings[i] =
+            (berth_kernel_binding){sizes[i], i == last ? BERTH_ACCESS_WRITE : BERTH_ACCESS_READ};
     out->bindings = bindings;
     out->binding_count = last + 1;
 }

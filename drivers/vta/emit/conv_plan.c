@@ -61,8 +61,7 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
     // Micro-ops: a tile for each half of the results and of the operands, a block's results with its
     // bias for each half, and the copy's. Boards want three results between two uses of one.
     f.fits = f.tile >= 3 && f.tile <= f.acc_half && f.input <= f.inp_half &&
-             f.weights <= f.wgt_half &&
-             f.micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
+             f.weights <= f.wgt_half && f.micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
     return f;
 }
 
