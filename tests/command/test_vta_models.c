@@ -68,6 +68,20 @@ Test(vta_models, same_results_as_the_processor, .timeout = 300) {
     clean();
 }
 
+// Attributes of the target reach the code generator and the driver: blocks, and small buffers.
+Test(vta_models, configurations, .timeout = 300) {
+    static const char *const configurations[] = {
+        "vta -log_block=3 -log_wgt_buff_size=15 -log_inp_buff_size=14 -log_acc_buff_size=16",
+        "vta -log_block=5 -log_wgt_buff_size=19 -log_inp_buff_size=16",
+        "vta -log_inp_buff_size=13 -log_acc_buff_size=14", "vta -log_uop_buff_size=12"};
+    for (size_t i = 0; i < sizeof(configurations) / sizeof(configurations[0]); ++i) {
+        same_on("conv", configurations[i], ": 1 kernels");
+        same_on("conv_channels", configurations[i], ": 1 kernels");
+        same_on("residual_small", configurations[i], " kernels");
+    }
+    clean();
+}
+
 Test(vta_models, plan_says_why, .timeout = 120) {
     make("odd_scale");
     const result *r =

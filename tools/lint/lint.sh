@@ -30,7 +30,7 @@ for folder in "${!allowed[@]}"; do
     *" $top "*) ;;
     *) say "$file:$line: $folder may not include $top/ (allowed: ${allowed[$folder]})" ;;
     esac
-  done < <(grep -rnE '^#include "[^"]+/' "$folder" --include='*.c' --include='*.h' | grep -vE '^drivers/[^/]+/command/')
+  done < <(grep -rnE '^#include "[^"]+/' "$folder" --include='*.c' --include='*.h' | grep -vE '^drivers/[^/]+/(command|compiler)/')
 done
 # The command of a driver is one of tools/, built apart.
 while IFS=: read -r file line include; do
@@ -40,6 +40,14 @@ while IFS=: read -r file line include; do
   *) say "$file:$line: a driver's command may not include $top/" ;;
   esac
 done < <(grep -rnE '^#include "[^"]+/' drivers/*/command --include='*.c' --include='*.h' 2>/dev/null)
+# The compiler's side of a kind of device is a plug-in, built apart.
+while IFS=: read -r file line include; do
+  top=$(sed -E 's/.*"([^"\/]+)\/.*/\1/' <<<"$include")
+  case " ${allowed[compiler]} drivers " in
+  *" $top "*) ;;
+  *) say "$file:$line: a driver's plug-in may not include $top/" ;;
+  esac
+done < <(grep -rnE '^#include "[^"]+/' drivers/*/compiler --include='*.c' --include='*.h' 2>/dev/null)
 while IFS=: read -r file line include; do
   case "$include" in
   *'"base/'* | *'"planner/solve/'*) ;;
