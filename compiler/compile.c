@@ -137,17 +137,14 @@ static bool makes_code(const berth_multi_target *target, const char **out_other)
     return some;
 }
 
-// Names and kinds of the devices that should compute and have no code generator: the GPUs, or the
-// others. "" for none.
-static const char *without_code(const berth_multi_target *target, bool gpus, berth_arena *arena) {
+// Names and kinds of the devices that should compute and have no code generator. "" for none.
+static const char *without_code(const berth_multi_target *target, berth_arena *arena) {
     berth_strbuf out = berth_strbuf_make(arena);
     const char *kind = "";
     for (uint32_t d = 0; d < target->device_count; ++d) {
         const berth_target_device *device = &target->devices[d];
         const char *own = berth_device_kind_name(device->target->kind);
-        if (device->host_only || berth_device_kind_is_gpu(device->target->kind) != gpus ||
-            berth_codegen_find(own))
-            continue;
+        if (device->host_only || berth_codegen_find(own)) continue;
         berth_strbuf_addf(&out, "%s%s", out.length ? ", " : "", device->name);
         kind = own;
     }
@@ -162,25 +159,6 @@ static berth_device_kind gpu_with_code(void) {
             berth_codegen_find(berth_device_kind_name((berth_device_kind)kind)))
             return (berth_device_kind)kind;
     return BERTH_DEVICE_FREE;
-}
-
-// The target for which a plan (and only a plan) is made: GPUs that have no code generator yet as if
-// they ran the kernels of one that has. Their figures stay.
-static const berth_multi_target *stand_in(const berth_multi_target *target, berth_arena *arena) {
-    berth_multi_target *copy = berth_arena_copy(arena, target, sizeof(*target));
-    berth_target_device *devices =
-        berth_arena_copy(arena, target->devices, target->device_count * sizeof(*devices));
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        berth_device_kind kind = devices[d].target->kind;
-        if (!berth_device_kind_is_gpu(kind) || berth_codegen_find(berth_device_kind_name(kind)))
-            continue;
-        berth_target *gpu = berth_arena_copy(arena, devices[d].target, sizeof(*gpu));
-        gpu->kind = gpu_with_code();
-        devices[d].target = gpu;
-        devices[d].virtual_id = BERTH_TARGET_MAX_DEVICES + d;  // no other device's of the kind
-    }
-    copy->devices = devices;
-    return copy;
 }
 
 static berth_status explain_no_code(const berth_compile_options *options, berth_arena *arena,
@@ -458,26 +436,11 @@ static const char *note_unused_memories(const berth_multi_target *target, berth_
 }
 
 // What a plan is not about, and the target it is made for.
-static void note_devices_without_code(job *j, berth_compile_options *planned) {
+static void note_devices_without_code(job *j, const berth_compile_options *planned) {
     berth_arena *arena = j->module->arena;
-    const char *other = NULL;
-    bool some = makes_code(planned->target, &other);
-    const char *gpus = without_code(planned->target, true, arena);
-    const char *others = without_code(planned->target, false, arena);
+    const char *others = without_code(planned->target, arena);
     j->pipeline.notes[0] = planned->note;
-    j->pipeline.notes[3] = note_unused_memories(planned->target, arena);
-    // Single passes show the devices of the target as they are, where it can be planned so.
-    if (planned->plan_only && *gpus && (j->whole || !some)) {
-        j->pipeline.notes[1] =
-            berth_arena_printf(arena,
-                               "this version makes no code for %s yet: planned as for OpenCL "
-                               "kernels, `berth build` %s",
-                               gpus, some ? "uses the other devices alone" : "will refuse");
-        planned->target = stand_in(planned->target, arena);
-    } else if (*gpus) {
-        berth_log_message(planned->log, BERTH_LOG_INFO,
-                          "this version makes no code for %s yet: nothing runs there", gpus);
-    }
+    j->pipeline.notes[1] = note_unused_memories(planned->target, arena);
     if (!*others) return;
     j->pipeline.notes[2] = berth_arena_printf(
         arena, "this version makes no code for %s yet: nothing runs there", others);

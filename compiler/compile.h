@@ -52,8 +52,7 @@ typedef struct berth_compile_options {
 
     bool expose_values;  // every operation's result becomes an output too (finding where results
                          // differ)
-    // Plan placement and memory; the program's code images stay empty. GPUs that have no code
-    // generator are planned as for OpenCL kernels (the plan's notes say so).
+    // Plan placement and memory; the program's code images stay empty.
     bool plan_only;
     const char *note;  // (optional) one more note for the plan: what was assumed about the target
 

@@ -94,8 +94,8 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
         body->count >= 12)
         berth_strbuf_add(&p->out, "BERTH_UNROLL(1)\n");
     if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1 && extent <= 64)
-        berth_strbuf_addf(&p->out, "BERTH_UNROLL(%lld)\n",
-                          (long long)unroll_count(p->fn, body, extent));
+        berth_strbuf_addf(&p->out, "BERTH_UNROLL(%s)\n",
+                          berth_c_hint(p, unroll_count(p->fn, body, extent)));
     return false;
 }
 
@@ -111,7 +111,7 @@ static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
                      berth_c_number(p, scratch_offset));
     else
         berth_c_line(p, "%s b%u[%lld] __attribute__((aligned(64)));", type, buf,
-                     (long long)(element_count ? element_count : 1));
+                     (long long)berth_c_array_size(p, buf, element_count));
 }
 
 static bool is_half(const berth_c_printer *p, berth_buf buf) {

@@ -129,6 +129,10 @@ const char *berth_c_storage_type(berth_c_printer *p, berth_dtype dtype);
 
 // c_index.c: texts of index arithmetic and conditions.
 const char *berth_c_number(berth_c_printer *p, int64_t value);  // that follows from sizes
+const char *berth_c_hint(berth_c_printer *p, int64_t value);    // a number that changes no results
+// Elements of a private array of `count`: as many, or in templates more, so that several sizes have
+// the same.
+int64_t berth_c_array_size(const berth_c_printer *p, berth_buf buf, int64_t count);
 const char *berth_c_index(berth_c_printer *p, berth_expr id);
 const char *berth_c_linear(berth_c_printer *p, berth_linear form);
 const char *berth_c_condition(berth_c_printer *p, berth_expr id);

@@ -93,5 +93,5 @@ void berth_c_groups_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
         berth_c_line(p, "%s b%u;", type, buf);
     else
         berth_c_line(p, "%s b%u[%lld]%s;", type, buf,
-                     (long long)(element_count ? element_count : 1), words->array_end);
+                     (long long)berth_c_array_size(p, buf, element_count), words->array_end);
 }

@@ -16,6 +16,21 @@ const char *berth_c_number(berth_c_printer *p, int64_t value) {
         (long long)value);
 }
 
+const char *berth_c_hint(berth_c_printer *p, int64_t value) {
+    return berth_arena_printf(
+        p->arena,
+        p->marks_numbers ? BERTH_TEMPLATE_HINT_BEGIN "%lld" BERTH_TEMPLATE_NUMBER_END : "%lld",
+        (long long)value);
+}
+
+int64_t berth_c_array_size(const berth_c_printer *p, berth_buf buf, int64_t count) {
+    int64_t size = 16;
+    if (!p->marks_numbers || p->fn->bufs.data[buf].scope != BERTH_SCOPE_PRIVATE)
+        return count ? count : 1;
+    while (size < count) size *= 2;
+    return size;
+}
+
 // ---- indices ------------------------------------------------------------------------------------
 
 static uint32_t depth_of(const berth_c_printer *p, berth_expr id) {

@@ -5,11 +5,13 @@
 
 #include "base/str.h"
 
+static const char number_begins[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN;
+
 // ---- reading ------------------------------------------------------------------------------------
 
 static uint32_t count_marks(const char *text) {
     uint32_t count = 0;
-    for (; *text; ++text) count += *text == BERTH_TEMPLATE_NUMBER_BEGIN[0];
+    for (; *text; ++text) count += strchr(number_begins, *text) != NULL;
     return count;
 }
 
@@ -18,13 +20,13 @@ void berth_template_read(const char *text, berth_arena *arena, berth_template *o
     out_template->numbers = berth_arena_new_array(arena, int64_t, count_marks(text) + 1);
     berth_strbuf form = berth_strbuf_make(arena);
     while (*text) {
-        size_t plain = strcspn(text, BERTH_TEMPLATE_NUMBER_BEGIN);
+        size_t plain = strcspn(text, number_begins);
         berth_strbuf_add_n(&form, text, plain);
         text += plain;
         if (!*text) break;
         char *end = NULL;
         out_template->numbers[out_template->number_count++] = strtoll(text + 1, &end, 10);
-        berth_strbuf_add(&form, BERTH_TEMPLATE_NUMBER_BEGIN);
+        berth_strbuf_add_n(&form, text, 1);
         text = end + 1;
     }
     out_template->form = berth_hash128_of(form.data, form.length);
@@ -121,8 +123,9 @@ const char *berth_template_text(const berth_template *held,
                                 const berth_template_arguments *arguments,
                                 const berth_codegen *codegen, const char *prefix,
                                 berth_arena *arena) {
-    static const char marks[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_PREFIX
-        BERTH_TEMPLATE_ARGUMENTS BERTH_TEMPLATE_LINES;
+    static const char marks[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN
+        BERTH_TEMPLATE_PREFIX BERTH_TEMPLATE_ARGUMENTS BERTH_TEMPLATE_LINES;
+    static const char hint[] = "4";
     berth_strbuf out = berth_strbuf_make(arena);
     uint32_t number = 0;
     for (const char *at = held->text; *at;) {
@@ -130,10 +133,12 @@ const char *berth_template_text(const berth_template *held,
         berth_strbuf_add_n(&out, at, plain);
         at += plain;
         if (!*at) break;
-        if (*at == BERTH_TEMPLATE_NUMBER_BEGIN[0]) {
+        if (strchr(number_begins, *at)) {
             uint32_t argument = arguments->of[number];
             if (argument == BERTH_TEMPLATE_FIXED)
                 berth_strbuf_addf(&out, "%lld", (long long)held->numbers[number]);
+            else if (*at == BERTH_TEMPLATE_HINT_BEGIN[0])
+                berth_strbuf_add(&out, hint);
             else
                 berth_strbuf_addf(&out, "n%u", argument);
             number++;

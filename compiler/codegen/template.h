@@ -16,6 +16,9 @@
 // Marks: none of these characters is part of any language.
 #define BERTH_TEMPLATE_NUMBER_BEGIN "\x01"
 #define BERTH_TEMPLATE_NUMBER_END "\x02"
+// A number that must stay one: where it would be an argument, a small one is as good (how often to
+// unroll a loop). Ends like the others.
+#define BERTH_TEMPLATE_HINT_BEGIN "\x06"
 #define BERTH_TEMPLATE_PREFIX "\x03"     // of entry names
 #define BERTH_TEMPLATE_ARGUMENTS "\x04"  // where berth_codegen.number_arguments go
 #define BERTH_TEMPLATE_LINES "\x05"      // where berth_codegen.number_lines go
@@ -24,7 +27,7 @@
 
 typedef struct berth_template {
     const char *text;
-    int64_t *numbers;  // those marked, in order
+    int64_t *numbers;  // those marked, hints too, in order
     uint32_t number_count;
     berth_hash128 form;  // of the text without its numbers
 } berth_template;

@@ -50,7 +50,7 @@ berth_status berth_cuda__api_load(cuda_api *out_api) {
     berth_dynlib_close(out_api->library);
     out_api->library = NULL;
     return berth_status_make(BERTH_UNAVAILABLE,
-                             "libcuda.so.1 has no %s: NVIDIA's driver is too old (CUDA 11.0 is "
+                             "libcuda.so.1 has no %s: NVIDIA's driver is too old (CUDA 11.2 is "
                              "needed)",
                              missing);
 }

@@ -107,6 +107,31 @@ static berth_status check_sharing(void *user) {
     return BERTH_OK;
 }
 
+static berth_status check_hints(void *user) {
+    berth_arena *arena = user;
+    int64_t values[4];
+    berth_template a, b, c;
+    berth_template_read("unroll " BERTH_TEMPLATE_HINT_BEGIN "21" BERTH_TEMPLATE_NUMBER_END, arena,
+                        &a);
+    berth_template_read("unroll " BERTH_TEMPLATE_HINT_BEGIN "22" BERTH_TEMPLATE_NUMBER_END, arena,
+                        &b);
+    berth_template_read("unroll " BERTH_TEMPLATE_NUMBER_BEGIN "22" BERTH_TEMPLATE_NUMBER_END, arena,
+                        &c);
+    berth_template_arguments none = berth_template_join(&a, NULL, &a, arena);
+    berth_template_arguments one = berth_template_join(&a, NULL, &b, arena);
+    cr_assert_str_eq(berth_template_text(&a, &none, &language, "k", arena), "unroll 21");
+    cr_assert_str_eq(berth_template_text(&b, &one, &language, "k", arena), "unroll 4");
+    cr_assert_not(berth_template_fits(&b, &one, &c, values));  // another form
+    return BERTH_OK;
+}
+
+Test(template, hints_are_never_arguments) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, check_hints, arena));
+    berth_arena_destroy(arena);
+}
+
 Test(template, numbers_that_were_always_equal_share_an_argument) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
