@@ -1,5 +1,7 @@
-// The cpu driver: one device, the cores that this process may use. Its memories are the NUMA nodes,
-// its queues run commands on the calling thread (with the pool's help) where they can.
+// The cpu driver: the cores that this process may use, and where there are several kinds of cores or
+// NUMA nodes, those of each. A device's memories are the NUMA nodes, its own first. The device of all
+// cores runs commands on the calling thread (with the pool's help) where it can; devices of a part of
+// the cores do so on threads of their own, which are bound to these cores.
 #include "devices/cpu/cpu.h"
 
 #include <string.h>
@@ -55,7 +57,7 @@ static berth_status cpu_buffer_allocate(berth_device *base, uint32_t memory, uin
     if (alignment > BERTH_DEFAULT_ALIGNMENT_BYTES) {
         buffer->bound_bytes = (size_t)size_bytes;
         berth_cpu_topology_bind_range(device->topology, buffer->base.host, buffer->bound_bytes,
-                                      memory);
+                                      device->part.memories[memory]);
     }
     *out_buffer = &buffer->base;
     return BERTH_OK;
@@ -91,10 +93,29 @@ static void cpu_buffer_free(berth_buffer *base) {
 
 // ---- queues ----
 
-static berth_status cpu_queue_start(berth_queue *queue, const berth_command *commands,
+typedef struct cpu_queue {
+    berth_host_queue base;
+    bool bound;  // its thread, to the first core of a pinned device; only that thread looks
+} cpu_queue;
+
+static berth_status cpu_queue_start(berth_queue *base, const berth_command *commands,
                                     uint32_t count, void *record) {
     (void)record;
-    return berth_host_queue_run_commands(queue->device, commands, count, berth_cpu__dispatch);
+    cpu_queue *queue = (cpu_queue *)base;
+    const cpu_device *device = (const cpu_device *)base->device;
+    if (device->part.pinned && !queue->bound) {
+        berth_cpu_topology_bind_thread(device->topology, pthread_self(), device->part.cores[0]);
+        queue->bound = true;
+    }
+    return berth_host_queue_run_commands(base->device, commands, count, berth_cpu__dispatch);
+}
+
+// The caller's own thread may be on any core: a pinned device works on the queue's.
+static berth_status cpu_queue_submit(berth_queue *queue, const berth_submission *submission) {
+    const cpu_device *device = (const cpu_device *)queue->device;
+    berth_submission own = *submission;
+    own.asynchronous = submission->asynchronous || device->part.pinned;
+    return berth_host_queue_submit(queue, &own);
 }
 
 static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
@@ -102,21 +123,21 @@ static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
 static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
                                    berth_queue **out_queue) {
     (void)kind;  // every queue has a thread of its own
-    berth_host_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
+    cpu_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();
-    berth_status status = berth_host_queue_init(queue, device, &cpu_queue_ops);
+    berth_status status = berth_host_queue_init(&queue->base, device, &cpu_queue_ops);
     if (status) {
         berth_free(device->allocator, queue, sizeof(*queue));
         return status;
     }
-    *out_queue = &queue->base;
+    *out_queue = &queue->base.base;
     return BERTH_OK;
 }
 
 static void cpu_queue_destroy(berth_queue *base) {
-    berth_host_queue *queue = (berth_host_queue *)base;
+    cpu_queue *queue = (cpu_queue *)base;
     berth_allocator allocator = base->device->allocator;
-    berth_host_queue_deinit(queue);
+    berth_host_queue_deinit(&queue->base);
     berth_free(allocator, queue, sizeof(*queue));
 }
 
@@ -130,6 +151,7 @@ static void cpu_device_destroy(berth_device *base) {
         berth_devices__aligned_free(allocator, &device->scratch[i]);
     berth_free(allocator, device->scratch, device->thread_count * sizeof(*device->scratch));
     berth_free(allocator, device->cores, device->thread_count * sizeof(*device->cores));
+    berth_cpu_part_end(device->topology, &device->part);
     pthread_mutex_destroy(&device->run_lock);
     berth_free(allocator, device, sizeof(*device));
 }
@@ -145,7 +167,7 @@ static const berth_device_ops cpu_device_ops = {
     .executable_find = berth_cpu__executable_find,
     .queue_open = cpu_queue_open,
     .queue_reserve = berth_host_queue_reserve,
-    .queue_submit = berth_host_queue_submit,
+    .queue_submit = cpu_queue_submit,
     .queue_destroy = cpu_queue_destroy,
 };
 
@@ -154,6 +176,7 @@ static const berth_device_ops cpu_device_ops = {
 // The caller's own thread is never bound, since it is not ours, and may come to run on any core. A
 // worker bound to the same one would work only while the caller does not: it changes places.
 void berth_cpu__make_way(cpu_device *device) {
+    if (device->part.pinned) return;
     uint32_t processor = berth_cpu_topology_processor();
     if (!device->cores || processor == device->caller_processor) return;
     int64_t now_ns = berth_clock_ns();
@@ -172,15 +195,17 @@ void berth_cpu__make_way(cpu_device *device) {
 }
 
 // With a thread for every core, each worker has one of its own. Fewer threads go where the system
-// sees fit: other processes' pools would choose the same cores.
+// sees fit: other processes' pools would choose the same cores. A pinned device's threads are bound
+// however many there are.
 static berth_status bind_workers(cpu_device *device) {
     device->cores =
         berth_calloc(device->base.allocator, device->thread_count, sizeof(*device->cores));
     if (!device->cores) return berth_status_oom();
-    for (uint32_t i = 0; i < device->thread_count; ++i) device->cores[i] = i;
+    for (uint32_t i = 0; i < device->thread_count; ++i)
+        device->cores[i] = device->part.cores[i % device->part.core_count];
     for (uint32_t i = 1; i < device->thread_count; ++i)
         berth_cpu_topology_bind_thread(device->topology, berth_thread_pool_worker(device->pool, i),
-                                       i);
+                                       device->cores[i]);
     return BERTH_OK;
 }
 
@@ -189,13 +214,14 @@ static berth_status open_threads(cpu_device *device) {
     device->scratch = berth_calloc(allocator, device->thread_count, sizeof(*device->scratch));
     if (!device->scratch) return berth_status_oom();
     if (device->thread_count == 1) return BERTH_OK;
-    uint32_t cores = berth_cpu_topology_core_count(device->topology);
+    uint32_t cores = device->part.core_count;
     berth_thread_pool_options options = {.thread_count = device->thread_count,
                                          .spin_ns = WORKER_SPIN_NS};
     // More threads than cores: looking would keep others from working.
     if (device->thread_count > cores) options.spin_ns = 0;
     BERTH_TRY(berth_thread_pool_create(allocator, &options, &device->pool));
-    return device->thread_count == cores ? bind_workers(device) : BERTH_OK;
+    bool bind = device->thread_count == cores || device->part.pinned;
+    return bind ? bind_workers(device) : BERTH_OK;
 }
 
 #define MAX_THREADS 1024
@@ -203,7 +229,6 @@ static berth_status open_threads(cpu_device *device) {
 static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
                                     const berth_device_options *options,
                                     berth_device **out_device) {
-    (void)ordinal;
     cpu_driver *driver = (cpu_driver *)base;
     if (options->thread_count > MAX_THREADS)
         return berth_status_make(BERTH_OUT_OF_RANGE, "%u threads: at most %d are possible",
@@ -213,12 +238,18 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
     device->base.ops = &cpu_device_ops;
     device->base.allocator = base->allocator;
     device->topology = driver->topology;
-    berth_cpu_topology_info(driver->topology, &device->base.info);
-    device->thread_count = options->thread_count ? options->thread_count
-                                                 : berth_cpu_topology_core_count(driver->topology);
+    berth_status status =
+        berth_cpu_part_choose(driver->topology, ordinal, options->attributes, &device->part);
+    if (status) {
+        berth_free(base->allocator, device, sizeof(*device));
+        return status;
+    }
+    berth_cpu_part_info(driver->topology, &device->part, &device->base.info);
+    device->base.info.ordinal = ordinal;
+    device->thread_count = options->thread_count ? options->thread_count : device->part.core_count;
     device->caller_processor = UINT32_MAX;
     pthread_mutex_init(&device->run_lock, NULL);
-    berth_status status = open_threads(device);
+    status = open_threads(device);
     if (status) {
         cpu_device_destroy(&device->base);
         return status;
@@ -249,14 +280,16 @@ static void cpu_close(berth_driver *base) {
 }
 
 static uint32_t cpu_device_count(berth_driver *driver) {
-    (void)driver;
-    return 1;
+    return berth_cpu_topology_part_count(((cpu_driver *)driver)->topology);
 }
 
 static berth_status cpu_device_info(berth_driver *base, uint32_t ordinal,
                                     berth_device_info *out_info) {
-    (void)ordinal;
-    berth_cpu_topology_info(((cpu_driver *)base)->topology, out_info);
+    const berth_cpu_topology *topology = ((cpu_driver *)base)->topology;
+    berth_cpu_part part;
+    BERTH_TRY(berth_cpu_part_choose(topology, ordinal, NULL, &part));
+    berth_cpu_part_info(topology, &part, out_info);
+    berth_cpu_part_end(topology, &part);
     return BERTH_OK;
 }
 

@@ -18,6 +18,7 @@ typedef struct cpu_driver {
 typedef struct cpu_device {
     berth_device base;
     const berth_cpu_topology *topology;  // the driver's
+    berth_cpu_part part;
     uint32_t thread_count;
     berth_thread_pool *pool;       // NULL with one thread
     pthread_mutex_t run_lock;      // one dispatch at a time; also guards what follows

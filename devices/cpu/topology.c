@@ -8,27 +8,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "artifact/kernel_abi.h"
-#include "devices/cpu/topology_ask.h"
+#include "devices/cpu/topology_private.h"
 
 #define LONG_BITS (8 * sizeof(unsigned long))
-
-struct berth_cpu_topology {
-    berth_allocator allocator;
-    berth_cpu_machine machine;
-};
 
 berth_status berth_cpu_topology_load(berth_allocator allocator, berth_cpu_topology **out_topology) {
     *out_topology = NULL;
     berth_cpu_topology *topology = berth_calloc(allocator, 1, sizeof(*topology));
     if (!topology) return berth_status_oom();
     topology->allocator = allocator;
-    berth_status status = berth_cpu__ask_machine(&topology->machine);
-    if (status)
+    berth_status status = berth_topology_here(false, &topology->machine);
+    if (status) {
         berth_cpu_topology_destroy(topology);
-    else
-        *out_topology = topology;
-    return status;
+        return status;
+    }
+    topology->group_count = berth_topology_groups(&topology->machine, topology->groups);
+    *out_topology = topology;
+    return BERTH_OK;
 }
 
 void berth_cpu_topology_destroy(berth_cpu_topology *topology) {
@@ -39,53 +35,25 @@ uint32_t berth_cpu_topology_core_count(const berth_cpu_topology *topology) {
     return topology->machine.core_count;
 }
 
-static void describe_memory(const berth_cpu_topology *topology, uint32_t index,
-                            berth_memory_info *memory) {
-    if (index == 0)
-        snprintf(memory->scope, sizeof(memory->scope), "global");
-    else
-        snprintf(memory->scope, sizeof(memory->scope), "numa:%u", index);
-    memory->capacity_bytes = topology->machine.nodes[index].capacity_bytes;
-    memory->alignment_bytes = BERTH_CPU_ALIGNMENT_BYTES;
-    memory->host_visible = true;
-}
-
-void berth_cpu_topology_info(const berth_cpu_topology *topology, berth_device_info *out_info) {
-    const berth_cpu_machine *machine = &topology->machine;
-    memset(out_info, 0, sizeof(*out_info));
-    snprintf(out_info->name, sizeof(out_info->name), "%.100s (%u core%s)",
-             *machine->model ? machine->model : "CPU", machine->core_count,
-             machine->core_count == 1 ? "" : "s");
-    snprintf(out_info->vendor, sizeof(out_info->vendor), "%s", machine->vendor);
-    snprintf(out_info->driver_version, sizeof(out_info->driver_version), "hwloc API %u.%u",
-             machine->hwloc_version >> 16, (machine->hwloc_version >> 8) & 0xff);
-    out_info->compute_units = machine->core_count;
-    out_info->max_group_size = 1;
-    memcpy(out_info->cache_bytes, machine->cache_bytes, sizeof(machine->cache_bytes));
-    out_info->memory_count = machine->node_count;
-    for (uint32_t i = 0; i < machine->node_count; ++i)
-        describe_memory(topology, i, &out_info->memories[i]);
-}
-
 uint32_t berth_cpu_topology_processor(void) {
     int processor = sched_getcpu();
     return processor < 0 ? UINT32_MAX : (uint32_t)processor;
 }
 
 uint32_t berth_cpu_topology_core_of(const berth_cpu_topology *topology, uint32_t processor) {
-    if (processor >= BERTH_CPU_MOST_PROCESSORS) return BERTH_CPU_NO_CORE;
+    if (processor >= BERTH_TOPOLOGY_MAX_PROCESSORS) return BERTH_CPU_NO_CORE;
     uint16_t core = topology->machine.core_of[processor];
-    return core == BERTH_CPU_NO_PROCESSOR ? BERTH_CPU_NO_CORE : core;
+    return core == BERTH_TOPOLOGY_NONE ? BERTH_CPU_NO_CORE : core;
 }
 
 void berth_cpu_topology_bind_thread(const berth_cpu_topology *topology, pthread_t thread,
                                     uint32_t core) {
-    const berth_cpu_machine *machine = &topology->machine;
+    const berth_topology *machine = &topology->machine;
     if (!machine->here || core >= machine->core_count) return;
-    uint16_t processor = machine->first_of[core];
-    if (processor == BERTH_CPU_NO_PROCESSOR) return;
+    uint16_t processor = machine->cores[core].first;
+    if (processor == BERTH_TOPOLOGY_NONE) return;
     union {
-        unsigned long words[BERTH_CPU_MOST_PROCESSORS / LONG_BITS];
+        unsigned long words[BERTH_TOPOLOGY_MAX_PROCESSORS / LONG_BITS];
         cpu_set_t set;
     } one = {.words = {0}};
     one.words[processor / LONG_BITS] = 1ul << processor % LONG_BITS;
@@ -102,17 +70,17 @@ static size_t whole_pages(void *data, size_t size_bytes, void **out_start) {
     return end > begin ? end - begin : 0;
 }
 
-// `mode`: MPOL_PREFERRED with the node of a memory, or MPOL_DEFAULT.
+// `mode`: MPOL_PREFERRED with a node, or MPOL_DEFAULT.
 static void set_policy(const berth_cpu_topology *topology, void *data, size_t size_bytes, int mode,
-                       uint32_t memory) {
-    const berth_cpu_machine *machine = &topology->machine;
+                       uint32_t index) {
+    const berth_topology *machine = &topology->machine;
     void *start = NULL;
     size_t bytes = whole_pages(data, size_bytes, &start);
-    if (!machine->here || machine->node_count < 2 || memory >= machine->node_count || bytes == 0)
+    if (!machine->here || machine->node_count < 2 || index >= machine->node_count || bytes == 0)
         return;
     enum { most_nodes = 1024 };
     unsigned long nodes[most_nodes / LONG_BITS] = {0};
-    uint32_t node = machine->nodes[memory].os_index;
+    uint32_t node = machine->nodes[index].os_index;
     if (node >= most_nodes) return;
     nodes[node / LONG_BITS] = 1ul << node % LONG_BITS;
     bool chosen = mode != MPOL_DEFAULT;
@@ -121,8 +89,8 @@ static void set_policy(const berth_cpu_topology *topology, void *data, size_t si
 }
 
 void berth_cpu_topology_bind_range(const berth_cpu_topology *topology, void *data,
-                                   size_t size_bytes, uint32_t memory) {
-    set_policy(topology, data, size_bytes, MPOL_PREFERRED, memory);
+                                   size_t size_bytes, uint32_t node) {
+    set_policy(topology, data, size_bytes, MPOL_PREFERRED, node);
 }
 
 void berth_cpu_topology_release_range(const berth_cpu_topology *topology, void *data,

@@ -1,0 +1,14 @@
+// Private to devices/cpu: what is behind berth_cpu_topology.
+#ifndef BERTH_DEVICES_CPU_TOPOLOGY_PRIVATE_H_
+#define BERTH_DEVICES_CPU_TOPOLOGY_PRIVATE_H_
+
+#include "devices/cpu/topology.h"
+
+struct berth_cpu_topology {
+    berth_allocator allocator;
+    berth_topology machine;
+    berth_topology_group groups[BERTH_TOPOLOGY_MAX_GROUPS];
+    uint32_t group_count;
+};
+
+#endif  // BERTH_DEVICES_CPU_TOPOLOGY_PRIVATE_H_
