@@ -100,10 +100,11 @@ static berth_status attributes_of(const berth_session *session, const berth_prog
 }
 
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
-                                  uint32_t ordinal, uint32_t *out_index) {
+                                  berth_device_choice choice, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count; ++i) {
         berth_session_physical *other = &session->physicals[i];
-        if (!other->owned || strcmp(other->kind, device->kind) != 0 || other->ordinal != ordinal)
+        if (!other->owned || strcmp(other->kind, device->kind) != 0 ||
+            !berth_device_choice_equal(&other->choice, &choice))
             continue;
         *out_index = i;
         return BERTH_OK;
@@ -111,8 +112,8 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     berth_driver *driver = NULL;
     berth_status status = open_driver(session, device->kind, &driver);
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
-    if (ordinal >= berth_driver_device_count(driver))
-        return absent(session, device, ordinal, driver);
+    if (choice.ordinal >= berth_driver_device_count(driver))
+        return absent(session, device, choice.ordinal, driver);
     // A device that only holds memory (inputs and outputs for another one) needs no threads.
     uint32_t thread_count = has_steps(session->program, device) ? session->options.thread_count : 1;
     const char *attributes = NULL;
@@ -121,9 +122,10 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     const berth_device_options options = {.thread_count = thread_count,
                                           .attributes = attributes,
                                           .profile = session->options.profile,
-                                          .cache_folder = session->options.cache_folder};
-    berth_session_physical physical = {.kind = device->kind, .ordinal = ordinal, .owned = true};
-    status = berth_device_open(driver, ordinal, &options, &physical.device);
+                                          .cache_folder = session->options.cache_folder,
+                                          .attributes = choice.attributes};
+    berth_session_physical physical = {.kind = device->kind, .choice = choice, .owned = true};
+    status = berth_device_open(driver, choice.ordinal, &options, &physical.device);
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
     session->physicals[session->physical_count] = physical;
     *out_index = session->physical_count++;
@@ -157,12 +159,15 @@ berth_status berth_executor__open_devices(berth_session *session) {
         const berth_session_binding *binding = find_binding(session, device->name);
         berth_session_device *bound = &session->devices[d];
         if (!binding && !is_used(program, d)) continue;
-        if (binding && binding->device)
+        if (binding && binding->device) {
             BERTH_TRY(use_callers(session, device, binding->device, &bound->physical));
-        else
-            BERTH_TRY(open_physical(session, device,
-                                    binding ? binding->ordinal : device->virtual_id,
-                                    &bound->physical));
+        } else {
+            berth_device_choice choice = {.ordinal = binding ? binding->ordinal : 0};
+            if (!binding)
+                BERTH_TRY(
+                    berth_device_choose(session->allocator, program, d, session->arena, &choice));
+            BERTH_TRY(open_physical(session, device, choice, &bound->physical));
+        }
         bound->device = session->physicals[bound->physical].device;
     }
     return BERTH_OK;

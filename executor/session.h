@@ -23,7 +23,7 @@
 typedef struct berth_session berth_session;
 
 // Which physical device a virtual one is. Without a row, virtual device n of a kind is the n-th
-// device of its driver.
+// device of its driver, and CPU devices share the cores (executor/device_choice.h).
 typedef struct berth_session_binding {
     const char *name;      // the program's device: "opencl:0"
     uint32_t ordinal;      // of the driver's devices

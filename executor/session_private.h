@@ -6,13 +6,14 @@
 
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "executor/device_choice.h"
 #include "executor/schedule.h"
 #include "executor/session.h"
 
 // A physical device in use; several virtual devices may be bound to one.
 typedef struct berth_session_physical {
     const char *kind;
-    uint32_t ordinal;
+    berth_device_choice choice;
     berth_device *device;
     bool owned;  // false: the caller's
 } berth_session_physical;

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "target/internal.h"
+#include "target/topology.h"
 
 static bool ends_with(const char *text, const char *tail) {
     size_t length = strlen(text), tail_length = strlen(tail);
@@ -66,6 +67,25 @@ static void read_list(berth_target__parse *parse, const json *value, bool sorted
     }
     if (sorted && list.count > 1) qsort(texts, list.count, sizeof(texts[0]), by_text);
     *out = list;
+}
+
+// Words of processors; and no more of them than could be told to a driver. They are all the threads
+// that there are where nothing else is said.
+static void check_cpuset(berth_target__parse *parse, const json *value, berth_target *target) {
+    const berth_string_list cpuset = target->cpuset;
+    const json *list = berth_target__json_get(value, "cpuset");
+    berth_processor_set set = {{0}};
+    char text[512];
+    for (uint32_t i = 0; i < cpuset.count; ++i)
+        if (!berth_processor_set_add_word(&set, cpuset.data[i]))
+            berth_target__error(parse, list->path,
+                                "'%s' is no number of a hardware thread below %d and no range of "
+                                "them (0-3)",
+                                cpuset.data[i], BERTH_TOPOLOGY_MAX_PROCESSORS);
+    if (!berth_processor_set_print(&set, text, sizeof(text)))
+        berth_target__error(parse, list->path, "these are too many ranges for one device");
+    int64_t count = berth_processor_set_count(&set);
+    if (count && target->cores < 0 && target->threads < 0) target->threads = count;
 }
 
 static void read_flops(berth_target__parse *parse, const json *value, double least, double most,
@@ -193,6 +213,7 @@ berth_target *berth_target__device(berth_target__parse *parse, const json *value
         berth_target__error(parse, berth_target__below(parse, value, "threads"),
                             "%lld hardware threads are fewer than %lld cores",
                             (long long)target->threads, (long long)target->cores);
+    check_cpuset(parse, value, target);
     int64_t alignment = target->memory_alignment_bytes;
     if (alignment > 0 && (alignment & (alignment - 1)))
         berth_target__error(parse, berth_target__below(parse, value, "memory_alignment_bytes"),

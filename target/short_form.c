@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "target/internal.h"
+#include "target/topology.h"
 
 typedef struct reader {
     berth_target__parse *parse;
@@ -184,6 +185,24 @@ static berth_status read_option(reader *r, json *object, bool *out_fine) {
     return BERTH_OK;
 }
 
+// Processors that a "cpuset" names are all there are, where nothing says how many cores they make.
+static void count_processors(reader *r, const json *given, json *resolved) {
+    const berth_machine_facts *machine = r->parse->options->machine;
+    const json *words = berth_target__json_get(given, "cpuset");
+    berth_processor_set set = {{0}};
+    if (!words || berth_target__json_get(given, "cores")) return;
+    for (uint32_t i = 0; i < words->items.count; ++i)
+        if (words->items.data[i]->type == JSON_TYPE_STRING)
+            berth_processor_set_add_word(&set, words->items.data[i]->string);
+    int64_t count = berth_processor_set_count(&set);
+    if (count == 0 || count >= machine->threads) return;
+    int64_t cores = machine->cores < count ? machine->cores : count;
+    berth_target__json_set(r->parse->scratch, resolved, "cores",
+                           berth_target__json_int(r->parse->scratch, cores));
+    berth_target__json_set(r->parse->scratch, resolved, "threads",
+                           berth_target__json_int(r->parse->scratch, count));
+}
+
 // `cpu` means this machine's, unless it names another architecture or core.
 static json *resolve_cpu(reader *r, json *given) {
     const berth_machine_facts *machine = r->parse->options->machine;
@@ -198,6 +217,7 @@ static json *resolve_cpu(reader *r, json *given) {
     // Fewer cores than the machine has: its thread count says nothing about them.
     if (berth_target__json_get(given, "cores"))
         berth_target__json_set(r->parse->scratch, resolved, "threads", NULL);
+    count_processors(r, given, resolved);
     return berth_target__json_merge(r->parse->scratch, resolved, given);
 }
 

@@ -73,6 +73,7 @@ typedef struct berth_target {
     berth_string_list libs;
     int64_t cores;
     int64_t threads;
+    berth_string_list cpuset;  // "0-3", "8" (target/topology.h, berth_processor_set_add_word)
     int64_t clock_hz;
     int64_t vector_bits;
     int64_t compute_units;

@@ -135,6 +135,7 @@ typedef struct berth_processor_set {
 
 void berth_processor_set_add(berth_processor_set *set, uint32_t processor);
 bool berth_processor_set_has(const berth_processor_set *set, uint32_t processor);
+uint32_t berth_processor_set_count(const berth_processor_set *set);
 // Adds what a word says: "5", "0-3". False: it says something else, or a number that is too high.
 bool berth_processor_set_add_word(berth_processor_set *set, const char *word);
 // Words of ranges, separated by commas, as much as fits; true = all.

@@ -8,6 +8,7 @@
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "executor/device_choice.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
@@ -31,7 +32,7 @@ typedef struct compiled {
 typedef struct opened_device {
     struct opened_device *next;
     const char *kind;
-    uint32_t ordinal;
+    berth_device_choice choice;
     berth_driver *driver;
     berth_device *device;
 } opened_device;
@@ -58,21 +59,25 @@ struct berth_vm_session {
 
 // ---- devices: opened once, for all segments -----------------------------------------------------
 
-static berth_status open_device(berth_vm_session *s, const berth_program_device *wanted,
+// Inside berth_arena_try of the session's arena.
+static berth_status open_device(berth_vm_session *s, const berth_program *program, uint32_t index,
                                 berth_device **out_device) {
+    const berth_program_device *wanted = &program->devices[index];
+    berth_device_choice choice;
+    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, s->arena, &choice));
     for (opened_device *d = s->devices; d; d = d->next)
-        if (strcmp(d->kind, wanted->kind) == 0 && d->ordinal == wanted->virtual_id) {
+        if (strcmp(d->kind, wanted->kind) == 0 && berth_device_choice_equal(&d->choice, &choice)) {
             *out_device = d->device;
             return BERTH_OK;
         }
     opened_device *made = berth_arena_new(s->arena, opened_device);
     made->kind = berth_arena_strdup(s->arena, wanted->kind);
-    made->ordinal = wanted->virtual_id;
+    made->choice = choice;
     BERTH_TRY(berth_driver_open(wanted->kind, berth_allocator_system(), &made->driver));
     berth_device_options options = {.thread_count = s->thread_count,
-                                    .cache_folder = s->compile.cache_folder};
-    berth_status status =
-        berth_device_open(made->driver, wanted->virtual_id, &options, &made->device);
+                                    .cache_folder = s->compile.cache_folder,
+                                    .attributes = choice.attributes};
+    berth_status status = berth_device_open(made->driver, choice.ordinal, &options, &made->device);
     if (status) {
         berth_driver_close(made->driver);
         return berth_status_prefix(status, "device \"%s\"", wanted->name);
@@ -119,7 +124,7 @@ static berth_status open_session(void *user) {
         if (!is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];
         *binding = (berth_session_binding){.name = program->devices[d].name};
-        BERTH_TRY(open_device(job->session, &program->devices[d], &binding->device));
+        BERTH_TRY(open_device(job->session, program, d, &binding->device));
     }
     return berth_session_open(berth_allocator_system(), program, &options, &job->made->session);
 }

@@ -289,6 +289,7 @@ static berth_status cpu_device_info(berth_driver *base, uint32_t ordinal,
     berth_cpu_part part;
     BERTH_TRY(berth_cpu_part_choose(topology, ordinal, NULL, &part));
     berth_cpu_part_info(topology, &part, out_info);
+    out_info->ordinal = ordinal;
     berth_cpu_part_end(topology, &part);
     return BERTH_OK;
 }

@@ -58,6 +58,13 @@ bool berth_processor_set_has(const berth_processor_set *set, uint32_t processor)
            (set->bits[processor / 64] >> processor % 64 & 1);
 }
 
+uint32_t berth_processor_set_count(const berth_processor_set *set) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BERTH_TOPOLOGY_MAX_PROCESSORS / 64; ++i)
+        count += (uint32_t)__builtin_popcountll(set->bits[i]);
+    return count;
+}
+
 // A number at *at, which moves behind it.
 static bool read_number(const char **at, uint32_t *out) {
     if (**at < '0' || **at > '9') return false;
