@@ -91,6 +91,10 @@ json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *m
 json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts *machine,
                                    const berth_machine_device *device);
 json *berth_target__machine_local(berth_arena *arena, const berth_machine_facts *machine);
+// describe.c: a machine as a MultiTarget's JSON, and (not NULL) the sources of its figures.
+struct berth_machine_description;
+json *berth_target__machine(berth_arena *arena, const struct berth_machine_description *description,
+                            json **out_sources);
 // override.c: "PATH=VALUE". Targets that are spelt as text on the way are replaced by what they
 // spell.
 berth_status berth_target__override(berth_target__parse *parse, json *root, const char *text);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "target/describe.h"
 #include "target/internal.h"
 
 enum { nesting_limit = 4 };
@@ -35,11 +36,25 @@ static void drop_remarks(berth_target__parse *parse, json *value) {
     berth_target__json_set(parse->scratch, value, "sources", NULL);
 }
 
+// An export of hwloc: another machine.
+static berth_status from_export(berth_target__parse *parse, const char *name, const char *data,
+                                size_t size_bytes, json **out) {
+    berth_machine_description description = {0};
+    berth_topology *topology = NULL;
+    berth_status status = berth_topology_read(parse->scratch, data, size_bytes, &topology);
+    if (status) return berth_status_prefix(status, "\"%s\"", name);
+    description.topology = topology;
+    *out = berth_target__machine(parse->scratch, &description, NULL);
+    return BERTH_OK;
+}
+
 static berth_status from_file(berth_target__parse *parse, const char *name, const char *path,
                               json **out) {
     char *data = NULL;
     size_t size_bytes = 0;
     BERTH_TRY(berth_file_read(parse->scratch, name, file_limit_bytes, &data, &size_bytes));
+    if (berth_topology_is_xml(data, size_bytes))
+        return from_export(parse, name, data, size_bytes, out);
     *out = from_json(parse, data, size_bytes, path);
     drop_remarks(parse, *out);
     return BERTH_OK;
@@ -68,7 +83,7 @@ static berth_status from_tag(berth_target__parse *parse, const char *text, const
 berth_status berth_target__named(berth_target__parse *parse, const char *text, const char *path,
                                  int depth, json **out) {
     bool files = depth == 0 && !parse->options->no_files;
-    if (files && (ends_with(text, ".json") || berth_file_exists(text)))
+    if (files && (ends_with(text, ".json") || ends_with(text, ".xml") || berth_file_exists(text)))
         return from_file(parse, text, path, out);
     return from_tag(parse, text, path, out);
 }
@@ -108,7 +123,7 @@ berth_status berth_target__source(berth_target__parse *parse, const char *text, 
     }
     if (depth == 0 && strcmp(trimmed, "local") == 0) return from_local(parse, path, out);
     if (depth == 0 && !parse->options->no_files && berth_file_exists(trimmed) &&
-        (ends_with(trimmed, ".json") || strchr(trimmed, '/')))
+        (ends_with(trimmed, ".json") || ends_with(trimmed, ".xml") || strchr(trimmed, '/')))
         return from_file(parse, trimmed, path, out);
     BERTH_TRY(berth_target__short_form(parse, trimmed, resolve, path, depth, out));
     if (*out) berth_target__json_locate(parse->scratch, *out, path);
