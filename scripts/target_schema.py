@@ -144,7 +144,7 @@ def definitions():
             "pins": list_of("pin"),
             "budgets": {"type": "object", "additionalProperties": size},
             "description": text,
-            "sources": text,
+            "sources": any_of(text, {"type": "object", "additionalProperties": text}),
         }
     }
     defs["single"] = {

@@ -220,6 +220,7 @@ typedef struct berth_machine_device {
     bool lacks_f64;
     bool shares_host_memory;
     bool uses_host_cores;  // processor cores behind another interface: no faster beside the CPU
+    bool in_host_memory;   // it could: its driver says so
 } berth_machine_device;
 
 // What a driver for a kind of device said when it was asked for its devices.

@@ -35,17 +35,18 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
     berth_machine_facts *facts = job->facts;
     berth_device_info info;
     BERTH_TRY(berth_driver_device_info(driver, ordinal, &info));
-    job->devices[facts->device_count++] =
-        (berth_machine_device){.kind = kind,
-                               .model = berth_arena_strdup(job->arena, info.name),
-                               .arch = info.is_cpu ? facts->arch : "",
-                               .compute_units = info.compute_units,
-                               .lacks_f64 = info.lacks_f64,
-                               .uses_host_cores = info.is_cpu,
-                               .max_group_size = (int64_t)info.max_group_size,
-                               .local_memory_bytes = (int64_t)info.local_memory_bytes,
-                               .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
-                               .memory_alignment_bytes = info.memories[0].alignment_bytes};
+    job->devices[facts->device_count++] = (berth_machine_device){
+        .kind = kind,
+        .model = berth_arena_strdup(job->arena, info.name),
+        .arch = info.is_cpu ? facts->arch : "",
+        .compute_units = info.compute_units,
+        .lacks_f64 = info.lacks_f64,
+        .uses_host_cores = info.is_cpu,
+        .in_host_memory = info.unified || (info.is_cpu && info.memories[0].host_visible),
+        .max_group_size = (int64_t)info.max_group_size,
+        .local_memory_bytes = (int64_t)info.local_memory_bytes,
+        .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
+        .memory_alignment_bytes = info.memories[0].alignment_bytes};
     return BERTH_OK;
 }
 

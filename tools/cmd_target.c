@@ -3,21 +3,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
+#include "toolkit/machine_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+#include "tools/target_detect.h"
 
 typedef struct target_command {
     berth_cli_model cli;
     const char *action;
     berth_cli_strings arguments;  // after the action
     const char *tag_folder;
+    berth_cli_detection detection;
 } target_command;
 
-enum { key_tags = 0x200, key_set, key_host, key_executor, key_runtime, key_pin };
+enum {
+    key_tags = 0x200,
+    key_set,
+    key_host,
+    key_executor,
+    key_runtime,
+    key_pin,
+    key_name,
+    key_topology,
+    key_no_measure
+};
 
 static const struct argp_option options[] = {
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"format", 'f', "FORMAT", 0, "Output: text or json; of show also svg, a picture of the machine",
+     0},
+    {"output", 'o', "FILE", 0,
+     "Write the result of detect or show --format=svg here, not to stdout", 0},
+    {"name", key_name, "N", 0, "detect: name of the target", 0},
+    {"topology", key_topology, "FILE.xml", 0,
+     "detect: another machine, from an XML export of hwloc", 0},
+    {"no-measure", key_no_measure, 0, 0, "detect: measure nothing", 0},
+    {"quiet", 'q', 0, 0, "detect: do not say what is measured", 0},
     {"tags", key_tags, "DIR", 0, "Folder of your own tags, VENDOR/NAME.json (default: $BERTH_TAGS)",
      0},
     {"set", key_set, "PATH=VALUE", 0, "Override a field: cores=2, devices[0].target.cores=2", 0},
@@ -33,13 +55,15 @@ static void take_argument(target_command *command, char *arg, struct argp_state 
         berth_cli_push(&command->cli, &command->arguments, arg);
         return;
     }
-    if (strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0 && strcmp(arg, "validate") != 0)
-        berth_cli_wrong_usage(state, "the actions are list, show and validate, not \"%s\"", arg);
+    if (strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0 && strcmp(arg, "validate") != 0 &&
+        strcmp(arg, "detect") != 0)
+        berth_cli_wrong_usage(state, "the actions are list, show, validate and detect, not \"%s\"",
+                              arg);
     command->action = arg;
 }
 
 static void check_arguments(const target_command *command, struct argp_state *state) {
-    if (!command->action) berth_cli_wrong_usage(state, "list, show or validate?");
+    if (!command->action) berth_cli_wrong_usage(state, "list, show, validate or detect?");
     uint32_t count = command->arguments.count;
     if (strcmp(command->action, "list") == 0 && count > 1)
         berth_cli_wrong_usage(state, "list takes at most one pattern");
@@ -47,6 +71,16 @@ static void check_arguments(const target_command *command, struct argp_state *st
         berth_cli_wrong_usage(state, "show takes one target");
     if (strcmp(command->action, "validate") == 0 && count == 0)
         berth_cli_wrong_usage(state, "validate takes one or more targets");
+    bool detect = strcmp(command->action, "detect") == 0;
+    const berth_cli_detection *d = &command->detection;
+    if (detect && count > 0) berth_cli_wrong_usage(state, "detect takes no argument");
+    if (!detect && (d->name || d->topology || d->no_measure))
+        berth_cli_wrong_usage(state, "--name, --topology and --no-measure are for detect");
+    bool svg = command->cli.format && strcmp(command->cli.format, "svg") == 0;
+    if (svg && strcmp(command->action, "show") != 0)
+        berth_cli_wrong_usage(state, "--format=svg is for show");
+    if (d->output && !detect && !svg)
+        berth_cli_wrong_usage(state, "--output is for detect and show --format=svg");
 }
 
 static const struct argp_child children[] = {{&berth_cli_driver_argp, 0, NULL, 0}, {0}};
@@ -57,6 +91,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
     case 'f': cli->format = arg; return 0;
+    case 'o': command->detection.output = arg; return 0;
+    case 'q': cli->quiet = true; return 0;
+    case key_name: command->detection.name = arg; return 0;
+    case key_topology: command->detection.topology = arg; return 0;
+    case key_no_measure: command->detection.no_measure = true; return 0;
     case key_tags: command->tag_folder = arg; return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_host: cli->host = arg; return 0;
@@ -166,11 +205,22 @@ static void show_text(const target_command *command, const berth_multi_target *t
                         target->devices[target->pins[i].device].name);
 }
 
+static berth_status show_picture(const target_command *command, const berth_multi_target *target) {
+    berth_strbuf out = berth_strbuf_make(command->cli.arena);
+    const char *file = command->detection.output;
+    berth_machine_picture_svg(target, &out);
+    if (file && strcmp(file, "-") != 0) return berth_file_write(file, out.data, out.length);
+    fputs(berth_strbuf_text(&out), stdout);
+    return BERTH_OK;
+}
+
 static berth_status show(target_command *command, const berth_target_options *target_options,
                          bool json) {
     berth_multi_target *target = NULL;
     BERTH_TRY(berth_target_parse(command->cli.arena, command->arguments.data[0], target_options,
                                  &target));
+    if (command->cli.format && strcmp(command->cli.format, "svg") == 0)
+        return show_picture(command, target);
     if (json)
         berth_cli_put_json(berth_arena_printf(
             command->cli.arena, "%s\n", berth_target_print_json(command->cli.arena, target, 2)));
@@ -250,7 +300,10 @@ done:
 
 static berth_status run(void *state) {
     target_command *command = state;
-    bool json = berth_cli_wants_json(&command->cli);
+    bool svg = command->cli.format && strcmp(command->cli.format, "svg") == 0;
+    bool json = !svg && berth_cli_wants_json(&command->cli);
+    if (strcmp(command->action, "detect") == 0)
+        return berth_cli_detect(&command->cli, &command->detection);
     if (strcmp(command->action, "list") == 0) return list_tags(command, json);
     berth_machine_facts facts;
     berth_strbuf texts = berth_strbuf_make(command->cli.arena);  // one question for all targets
@@ -277,13 +330,16 @@ static berth_status run(void *state) {
 
 int berth_cmd_target(int argc, char **argv) {
     static const berth_cli_command command = {
-        .argp = {options, parse, "list [PATTERN]\nshow T\nvalidate T...",
+        .argp = {options, parse, "list [PATTERN]\nshow T\nvalidate T...\ndetect",
                  "Targets: what machine a program is for."
                  "\vlist names the built-in tags and yours. show prints a target with all defaults "
                  "filled in; with --format=json, its canonical JSON, which is a target file again. "
-                 "validate lists everything that is wrong with a target, by field.\n\n"
+                 "validate lists everything that is wrong with a target, by field. detect writes "
+                 "this machine as a target file: what hwloc and the drivers say of it and what is "
+                 "measured here, and which figure is which.\n\n"
                  "T is a tag (nvidia/jetson-nano:cuda), a short form (\"opencl -host=cpu\"), JSON, "
-                 "a JSON file, or local; kinds, tags and files of one device may be listed, with "
+                 "a JSON file, an XML export of hwloc, or local; kinds, tags and files of one "
+                 "device may be listed, with "
                  "commas between them.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
                  children, NULL, NULL},
         .run = run};
