@@ -49,7 +49,7 @@ static bool prepare(hwloc_topology_t hwloc, const question *asked) {
     for (size_t i = 0; !asked->xml && i < sizeof(plugins) / sizeof(plugins[0]); ++i)
         (void)hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
                                             plugins[i]);
-    if (asked->devices) hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (asked->devices) hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_ALL);
     return true;
 }
 

@@ -138,10 +138,11 @@ static uint32_t index_of(const finder *f, hwloc_obj_t object) {
 // Matrices of bandwidths in MB/s (hwloc's NVLinkBandwidth and XGMIBandwidth). GPUs at switches are
 // linked through them.
 static void take_links(finder *f, struct hwloc_distances_s *d) {
-    (void)hwloc_distances_transform(f->hwloc, d, HWLOC_DISTANCES_TRANSFORM_MERGE_SWITCH_PORTS, NULL,
-                                    0);
-    (void)hwloc_distances_transform(f->hwloc, d, HWLOC_DISTANCES_TRANSFORM_TRANSITIVE_CLOSURE, NULL,
-                                    0);
+    // Without switches the closure would leave nothing of direct links.
+    if (hwloc_distances_transform(f->hwloc, d, HWLOC_DISTANCES_TRANSFORM_MERGE_SWITCH_PORTS, NULL,
+                                  0) == 0)
+        (void)hwloc_distances_transform(f->hwloc, d, HWLOC_DISTANCES_TRANSFORM_TRANSITIVE_CLOSURE,
+                                        NULL, 0);
     const uint64_t most_mb_per_s = (uint64_t)1 << 40;
     for (unsigned i = 0; i < d->nbobjs; ++i)
         for (unsigned j = 0; j < d->nbobjs; ++j) {
