@@ -67,7 +67,7 @@ Test(target_command, exit_status_and_messages) {
     expect("validate 'cpu -cores=-1' cpu", 1, "cores: -1 is out of range");
     expect("validate /no/such/file.json cpu", 1, "cpu: valid");
     expect("--help", 0, "Usage: berth target");
-    expect("", 2, "list, show or validate?");
+    expect("", 2, "list, show, validate or detect?");
     expect("lsit", 2, "not \"lsit\"");
     expect("show", 2, "show takes one target");
     expect("show cpu --format=xml", 2, "text or json");
