@@ -3,7 +3,6 @@
 
 #include "base/str.h"
 #include "executor/session_private.h"
-#include "target/target.h"
 
 static const berth_session_binding *find_binding(const berth_session *session, const char *name) {
     for (uint32_t i = 0; i < session->options.binding_count; ++i)
@@ -79,26 +78,6 @@ static bool is_used(const berth_program *program, uint32_t device) {
     return false;
 }
 
-// What is the kind's own among a device's attributes, for its driver: "NAME=VALUE ...". NULL: nothing.
-static berth_status attributes_of(const berth_session *session, const berth_program_device *device,
-                                  const char **out_text) {
-    *out_text = NULL;
-    if (!device->target_json || strcmp(device->kind, "cpu") == 0) return BERTH_OK;
-    berth_multi_target *target = NULL;
-    BERTH_TRY(berth_target_parse(session->arena, device->target_json, NULL, &target));
-    berth_strbuf text = berth_strbuf_make(session->arena);
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        const berth_target *own = target->devices[d].target;
-        if (strcmp(berth_device_kind_name(own->kind), device->kind) != 0) continue;
-        for (uint32_t i = 0; i < own->extra_count; ++i)
-            berth_strbuf_addf(&text, "%s%s=%lld", text.length ? " " : "", own->extras[i].name,
-                              (long long)own->extras[i].value);
-        break;
-    }
-    if (text.length) *out_text = berth_strbuf_text(&text);
-    return BERTH_OK;
-}
-
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   berth_device_choice choice, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count; ++i) {
@@ -116,11 +95,7 @@ static berth_status open_physical(berth_session *session, const berth_program_de
         return absent(session, device, choice.ordinal, driver);
     // A device that only holds memory (inputs and outputs for another one) needs no threads.
     uint32_t thread_count = has_steps(session->program, device) ? session->options.thread_count : 1;
-    const char *attributes = NULL;
-    BERTH_TRY(berth_status_prefix(attributes_of(session, device, &attributes),
-                                  "device \"%s\" of the program", device->name));
     const berth_device_options options = {.thread_count = thread_count,
-                                          .attributes = attributes,
                                           .profile = session->options.profile,
                                           .cache_folder = session->options.cache_folder,
                                           .attributes = choice.attributes};

@@ -81,6 +81,28 @@ static berth_status share_out(sharing *s) {
     return berth_arena_try(s->arena, write_attributes, s);
 }
 
+typedef struct own_attributes {
+    sharing *sharing;
+    const berth_target *target;
+} own_attributes;
+
+static berth_status write_own(void *user) {
+    const own_attributes *own = user;
+    berth_strbuf out = berth_strbuf_make(own->sharing->arena);
+    for (uint32_t i = 0; i < own->target->extra_count; ++i)
+        berth_strbuf_addf(&out, "%s%s=%lld", i ? " " : "", own->target->extras[i].name,
+                          (long long)own->target->extras[i].value);
+    if (out.length) own->sharing->attributes = berth_strbuf_text(&out);
+    return BERTH_OK;
+}
+
+// What is the kind's own among the attributes of a device that is no CPU.
+static berth_status find_own(sharing *s) {
+    own_attributes own = {.sharing = s};
+    BERTH_TRY(parse_target(s->arena, &s->program->devices[s->device], &own.target));
+    return berth_arena_try(s->arena, write_own, &own);
+}
+
 // Whether a CPU device of the program keeps to a part of the cores.
 static bool divides_cores(const berth_program *program) {
     uint32_t count = 0;
@@ -96,13 +118,16 @@ berth_status berth_device_choose(berth_allocator allocator, const berth_program 
                                  berth_device_choice *out_choice) {
     const berth_program_device *wanted = &program->devices[device];
     *out_choice = (berth_device_choice){.ordinal = is_cpu(wanted) ? 0 : wanted->virtual_id};
-    if (!shares_cores(program, device) || !divides_cores(program)) return BERTH_OK;
+    bool shares = shares_cores(program, device) && divides_cores(program);
+    bool says_more = !is_cpu(wanted) && strstr(wanted->target_json, "\"kind\"");
+    if (!shares && !says_more) return BERTH_OK;
     sharing s = {.program = program, .device = device};
     BERTH_TRY(berth_arena_create(allocator, &s.arena));
-    berth_status status = share_out(&s);
+    berth_status status = shares ? share_out(&s) : find_own(&s);
     char text[1024] = "";
     if (!status && s.attributes && snprintf(text, sizeof(text), "%s", s.attributes) >= 1024)
-        status = berth_status_make(BERTH_OUT_OF_RANGE, "too many cpu devices share the cores");
+        status = berth_status_make(BERTH_OUT_OF_RANGE,
+                                   "the attributes of device \"%s\" are too long", wanted->name);
     berth_arena_destroy(s.arena);
     if (!status && *text) out_choice->attributes = berth_arena_strdup(arena, text);
     return status;
