@@ -1,11 +1,12 @@
 // A box for each memory that is a device's own, with its devices inside and the other memories that
-// these reach; lines for links behind the boxes. Memories of CPUs stand above the others.
+// these reach; lines for links behind the boxes. Memories of CPUs stand above the others. Where links
+// of one bandwidth join each memory of a group with each, a mark in their boxes says so instead.
 #include "toolkit/machine_picture.h"
 
 #include <string.h>
 
 enum {
-    BOX_WIDTH = 230,
+    BOX_WIDTH = 250,
     BOX_GAP_X = 60,
     BOX_GAP_Y = 70,
     MARGIN = 30,
@@ -16,6 +17,8 @@ enum {
     INSET = 10,
     MOST_IN_ROW = 6,
     MOST_LABELS = 12,  // more links than that are told apart by colour alone
+    LEAST_GROUP = 4,
+    MARK_PX = 10,
     CLASSES = 6,
     NAME_BYTES = 30
 };
@@ -41,6 +44,7 @@ typedef struct picture {
     double bandwidths[CLASSES];  // of links, the first five that differ
     uint32_t counts[CLASSES];    // the last holds the rest
     uint32_t class_count;
+    uint32_t groups[CLASSES];  // memories that the class joins each with each; 0 = it does not
 } picture;
 
 static bool is_own(const picture *p, uint32_t memory) {
@@ -133,6 +137,35 @@ static uint32_t class_of(const picture *p, double bandwidth) {
     return CLASSES - 1;
 }
 
+// A link of the class at `memory`, to `other` or (UINT32_MAX) to any.
+static bool has_link_of(const picture *p, uint32_t memory, uint32_t other, uint32_t class) {
+    for (uint32_t i = 0; i < p->target->link_count; ++i) {
+        const berth_target_link *link = &p->target->links[i];
+        if (class_of(p, link->bandwidth_bytes_per_s) != class) continue;
+        if (link->from == memory && (other == UINT32_MAX || link->to == other)) return true;
+        if (link->to == memory && (other == UINT32_MAX || link->from == other)) return true;
+    }
+    return false;
+}
+
+static bool is_member(const picture *p, uint32_t memory, uint32_t class) {
+    return has_link_of(p, memory, UINT32_MAX, class);
+}
+
+static void find_groups(picture *p) {
+    for (uint32_t class = 0; class < p->class_count; ++class) {
+        uint32_t members = 0;
+        bool all = true;
+        for (uint32_t a = 0; a < p->target->memory_count; ++a) {
+            if (!is_member(p, a, class)) continue;
+            members++;
+            for (uint32_t b = a + 1; b < p->target->memory_count && all; ++b)
+                all = !is_member(p, b, class) || has_link_of(p, a, b, class);
+        }
+        if (all && members >= LEAST_GROUP) p->groups[class] = members;
+    }
+}
+
 static const place *end_of(const picture *p, uint32_t memory) {
     return &p->places[p->places[memory].drawn ? memory : box_of(p, memory)];
 }
@@ -140,6 +173,7 @@ static const place *end_of(const picture *p, uint32_t memory) {
 // From the side of a box that faces the other.
 static void add_line(picture *p, const berth_target_link *link, uint32_t index) {
     const place *a = end_of(p, link->from), *b = end_of(p, link->to);
+    if (p->groups[class_of(p, link->bandwidth_bytes_per_s)]) return;
     double shift = (double)(index % 7) * 12 - 36;  // lines between the same rows side by side
     double x1 = a->x + BOX_WIDTH / 2.0 + shift, x2 = b->x + BOX_WIDTH / 2.0 + shift;
     double y1 = a->y + a->height, y2 = b->y;
@@ -181,7 +215,10 @@ static void add_legend(picture *p) {
                           "<path d=\"M%d %.1f h24\" stroke=\"%s\" stroke-width=\"3\"/>"
                           "<text x=\"%d\" y=\"%.1f\">",
                           MARGIN, y - 4, classes[i], MARGIN + 32, y);
-        if (i == CLASSES - 1)
+        if (p->groups[i])
+            berth_strbuf_addf(p->out, "%.4g GB/s, each of %u with each", p->bandwidths[i] / 1e9,
+                              p->groups[i]);
+        else if (i == CLASSES - 1)
             berth_strbuf_add(p->out, "other bandwidths");
         else
             berth_strbuf_addf(p->out, "%.4g GB/s", p->bandwidths[i] / 1e9);
@@ -238,13 +275,25 @@ static void add_device(picture *p, uint32_t index, double x, double y) {
     if (t->cores)
         berth_strbuf_addf(p->out, "%lld core%s, ", (long long)t->cores, t->cores == 1 ? "" : "s");
     if (t->compute_units) berth_strbuf_addf(p->out, "%lld units, ", (long long)t->compute_units);
-    berth_strbuf_addf(p->out, "%.3g GHz, %.4g GFLOP/s</text>\n", (double)t->clock_hz / 1e9,
-                      t->peak_flops[BERTH_DTYPE_F32] / 1e9);
+    double peak = t->peak_flops[BERTH_DTYPE_F32];
+    berth_strbuf_addf(p->out, "%.3g GHz, %.3g %cFLOP/s</text>\n", (double)t->clock_hz / 1e9,
+                      peak / (peak < 1e12 ? 1e9 : 1e12), peak < 1e12 ? 'G' : 'T');
+}
+
+static void add_marks(picture *p, uint32_t memory) {
+    const place *at = &p->places[memory];
+    double x = at->x + BOX_WIDTH - INSET - MARK_PX;
+    for (uint32_t class = 0; class < p->class_count; ++class) {
+        if (!p->groups[class] || !is_member(p, memory, class)) continue;
+        add_rect(p, x, at->y + INSET, MARK_PX, MARK_PX, classes[class]);
+        x -= MARK_PX + 4;
+    }
 }
 
 static void add_box(picture *p, uint32_t memory) {
     const place *at = &p->places[memory];
     add_rect(p, at->x, at->y, BOX_WIDTH, at->height, "#f5f7f9");
+    add_marks(p, memory);
     add_memory(p, memory, at->x + INSET, at->y);
     double y = at->y + HEAD_PX;
     for (uint32_t d = 0; d < p->target->device_count; ++d) {
@@ -265,12 +314,15 @@ void berth_machine_picture_svg(const berth_multi_target *target, berth_strbuf *o
     p.places = berth_arena_new_array(out->arena, place, target->memory_count);
     lay_out(&p);
     classify(&p);
+    find_groups(&p);
+    uint32_t legend = 0;
+    for (uint32_t i = 0; i < CLASSES; ++i) legend += p.counts[i] > 0;
     berth_strbuf_addf(out,
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
                       "font-family=\"sans-serif\" font-size=\"12\">\n"
                       "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
                       "<text x=\"%d\" y=\"%d\" font-size=\"16\">",
-                      p.width, p.bottom + 90 + 18 * CLASSES, MARGIN, MARGIN);
+                      p.width, p.bottom + MARGIN + (legend ? 60 + 18 * legend : 0), MARGIN, MARGIN);
     berth_strbuf_add_xml(out, *target->name ? target->name : "machine", 2 * NAME_BYTES);
     berth_strbuf_add(out, "</text>\n");
     for (uint32_t i = 0; i < target->link_count; ++i) add_line(&p, &target->links[i], i);

@@ -207,6 +207,7 @@ Test(detect_command, pictures, .timeout = 60) {
         snprintf(name, sizeof(name), ">gpu%d</text>", i);
         cr_expect_not_null(strstr(r->out, name), "%s", name);
     }
+    cr_expect_not_null(strstr(r->out, "each of 8 with each: 28 links"));  // NVLink by its switches
 }
 
 Test(detect_command, cpu_devices_share_the_cores, .timeout = 120) {
