@@ -10,9 +10,14 @@ static bool is_cpu(const berth_program_device *device) {
     return berth_device_kind_is_host(berth_device_kind_from_name(device->kind));
 }
 
+// Programs made by hand may say nothing of their devices: "{}".
+static bool has_target(const berth_program_device *device) {
+    return device->target_json && strstr(device->target_json, "\"kind\"");
+}
+
 // A CPU device that runs kernels. One that only holds memory needs no cores of its own.
 static bool shares_cores(const berth_program *program, uint32_t device) {
-    if (!is_cpu(&program->devices[device])) return false;
+    if (!is_cpu(&program->devices[device]) || !has_target(&program->devices[device])) return false;
     for (uint32_t i = 0; i < program->step_count; ++i)
         if (program->steps[i].kind == BERTH_STEP_DISPATCH && program->steps[i].device == device)
             return true;
@@ -119,7 +124,7 @@ berth_status berth_device_choose(berth_allocator allocator, const berth_program 
     const berth_program_device *wanted = &program->devices[device];
     *out_choice = (berth_device_choice){.ordinal = is_cpu(wanted) ? 0 : wanted->virtual_id};
     bool shares = shares_cores(program, device) && divides_cores(program);
-    bool says_more = !is_cpu(wanted) && strstr(wanted->target_json, "\"kind\"");
+    bool says_more = !is_cpu(wanted) && has_target(wanted);
     if (!shares && !says_more) return BERTH_OK;
     sharing s = {.program = program, .device = device};
     BERTH_TRY(berth_arena_create(allocator, &s.arena));
