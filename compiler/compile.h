@@ -44,6 +44,7 @@ typedef struct berth_compile_options {
     // is compiled is added. The program's code then lives in it (compiler/generic_kernels.h).
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
+    bool any_size;           // schedules that many sizes share
 
     // Inputs on whose values alone the program will run: these decide shapes and branches where
     // that must be known before the run (passes/known.h).

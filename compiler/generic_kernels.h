@@ -6,7 +6,8 @@
 //
 // The first kernel of a function is made for its exact sizes. The second sizes make one whose numbers
 // that differ are arguments, further ones may turn more numbers into arguments. Only numbers that were
-// seen to differ become arguments, so that inner tiles stay constants.
+// seen to differ become arguments, so that inner tiles stay constants. berth_compile_options.any_size
+// has schedules take forms that many sizes share.
 //
 //   berth_generic_kernels *kernels;
 //   BERTH_TRY(berth_generic_kernels_create(berth_allocator_system(), &kernels));

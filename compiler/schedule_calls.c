@@ -15,6 +15,7 @@ typedef struct scheduled_key {
 typedef struct scheduler {
     berth_module *module;
     const berth_multi_target *target;
+    bool any_size;                       // berth_compile_options
     const berth_schedule_policy *plain;  // of sources
     BERTH_VEC(scheduled_key) keys;
     BERTH_VEC(berth_func_id) functions;  // parallel to keys
@@ -71,6 +72,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
             : berth_schedule_policy_for(module, function, held->target);
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
+    fn->any_size = s->any_size;
     BERTH_TRY(
         berth_status_prefix(policy->apply(fn, held->target), "scheduling %s for %s", name, kind));
     const uint32_t *buf_map = berth_tfn_compact(fn);
@@ -125,6 +127,7 @@ berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
     const berth_region *root = &graph->regions.data[0];
     scheduler s = {.module = module,
                    .target = options->target,
+                   .any_size = options->any_size,
                    .plain = options->small_code ? &berth_schedule_policy_plain_small
                                                 : &berth_schedule_policy_plain,
                    .mask = 63};

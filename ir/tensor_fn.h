@@ -192,6 +192,9 @@ typedef struct berth_tfn {
     berth_stmt body;  // a SEQ of nests
     berth_loc_id loc;
     double flops;  // estimate for one call
+    // Schedules take forms that many sizes share rather than the best one for these sizes
+    // (compiler/generic_kernels.h); not part of the text and JSON forms.
+    bool any_size;
 } berth_tfn;
 
 berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc);

@@ -142,12 +142,20 @@ static uint64_t size_of(const compiled *c) {
     return bytes;
 }
 
+// Whether a segment was compiled before, for other shapes.
+static bool is_compiled(const berth_vm_session *s, uint32_t segment) {
+    for (const compiled *c = s->kept; c; c = c->next)
+        if (c->segment == segment) return true;
+    return false;
+}
+
 static berth_status compile_segment(segment_job *job) {
     berth_vm_session *s = job->session;
     berth_compile_result result;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
     BERTH_TRY(berth_arena_try(job->made->arena, make_module, job));
     s->compile.generic_scope = job->segment;
+    s->compile.any_size = is_compiled(s, job->segment);
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
     job->made->program = result.program;
     BERTH_TRY(berth_arena_try(s->arena, open_session, job));

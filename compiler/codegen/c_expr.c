@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
+#include "compiler/codegen/template.h"
 
 static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
@@ -24,6 +25,10 @@ static const char *float_literal(berth_c_printer *p, berth_dtype dtype, double x
     if (isinf(x))
         return berth_arena_printf(p->arena, "(%sBERTH_INF_F%s)", x < 0 ? "-" : "",
                                   wide ? "64" : "32");
+    if (p->marks_numbers && !wide && x >= 2 && x <= 1 << 24 && x == floor(x))
+        return berth_arena_printf(p->arena,
+                                  BERTH_TEMPLATE_FLOAT_BEGIN "%lld" BERTH_TEMPLATE_NUMBER_END,
+                                  (long long)x);  // the number of elements of a mean, say
     char digits[32];
     if (wide)
         berth_format_f64(x, digits);

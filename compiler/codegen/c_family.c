@@ -108,7 +108,7 @@ static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *
         berth_c_fail(p, berth_status_make(BERTH_INTERNAL, "a vector loop was left to the printer"));
     if (!p->language->open_loop || !p->language->open_loop(p, node, extent)) {
         const char *limit = berth_c_index(p, node->value);
-        if (extent == 1) {
+        if (extent == 1 && !p->marks_numbers) {
             berth_c_line(p, "{");
             berth_c_line(p, "    const %s %s = 0;", type, var);
         } else

@@ -5,7 +5,8 @@
 
 #include "base/str.h"
 
-static const char number_begins[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN;
+static const char number_begins[] =
+    BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN BERTH_TEMPLATE_FLOAT_BEGIN;
 
 // ---- reading ------------------------------------------------------------------------------------
 
@@ -117,15 +118,26 @@ bool berth_template_fits(const berth_template *held, const berth_template_argume
     return true;
 }
 
+static void add_number(berth_strbuf *out, char mark, int64_t number, uint32_t argument) {
+    static const char hint[] = "4";
+    bool is_float = mark == BERTH_TEMPLATE_FLOAT_BEGIN[0];
+    if (argument == BERTH_TEMPLATE_FIXED)
+        berth_strbuf_addf(out, is_float ? "%lld.0f" : "%lld", (long long)number);
+    else if (mark == BERTH_TEMPLATE_HINT_BEGIN[0])
+        berth_strbuf_add(out, hint);
+    else
+        berth_strbuf_addf(out, is_float ? "(float)n%u" : "n%u", argument);
+}
+
 // ---- text ---------------------------------------------------------------------------------------
 
 const char *berth_template_text(const berth_template *held,
                                 const berth_template_arguments *arguments,
                                 const berth_codegen *codegen, const char *prefix,
                                 berth_arena *arena) {
-    static const char marks[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN
-        BERTH_TEMPLATE_PREFIX BERTH_TEMPLATE_ARGUMENTS BERTH_TEMPLATE_LINES;
-    static const char hint[] = "4";
+    static const char marks[] =
+        BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN BERTH_TEMPLATE_FLOAT_BEGIN
+            BERTH_TEMPLATE_PREFIX BERTH_TEMPLATE_ARGUMENTS BERTH_TEMPLATE_LINES;
     berth_strbuf out = berth_strbuf_make(arena);
     uint32_t number = 0;
     for (const char *at = held->text; *at;) {
@@ -134,13 +146,7 @@ const char *berth_template_text(const berth_template *held,
         at += plain;
         if (!*at) break;
         if (strchr(number_begins, *at)) {
-            uint32_t argument = arguments->of[number];
-            if (argument == BERTH_TEMPLATE_FIXED)
-                berth_strbuf_addf(&out, "%lld", (long long)held->numbers[number]);
-            else if (*at == BERTH_TEMPLATE_HINT_BEGIN[0])
-                berth_strbuf_add(&out, hint);
-            else
-                berth_strbuf_addf(&out, "n%u", argument);
+            add_number(&out, *at, held->numbers[number], arguments->of[number]);
             number++;
             at = strchr(at, BERTH_TEMPLATE_NUMBER_END[0]);
         } else if (*at == BERTH_TEMPLATE_PREFIX[0])

@@ -19,6 +19,8 @@
 // A number that must stay one: where it would be an argument, a small one is as good (how often to
 // unroll a loop). Ends like the others.
 #define BERTH_TEMPLATE_HINT_BEGIN "\x06"
+// A whole number as an f32, "5.0f".
+#define BERTH_TEMPLATE_FLOAT_BEGIN "\x07"
 #define BERTH_TEMPLATE_PREFIX "\x03"     // of entry names
 #define BERTH_TEMPLATE_ARGUMENTS "\x04"  // where berth_codegen.number_arguments go
 #define BERTH_TEMPLATE_LINES "\x05"      // where berth_codegen.number_lines go

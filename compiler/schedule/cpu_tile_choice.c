@@ -3,9 +3,10 @@
 
 #include "compiler/schedule/cpu_tile.h"
 
-#define MAX_SCALARS 56  // accumulators of a tile without vectors
-#define LONG_SUM 8      // terms, beside which storing a result by itself is little
-#define FEW_SUMS 8      // that hide how long one takes: two units, four cycles
+#define MAX_SCALARS 56   // accumulators of a tile without vectors
+#define ANY_SIZE_ROWS 8  // of a tile for many sizes: rows after whole tiles go one by one
+#define LONG_SUM 8       // terms, beside which storing a result by itself is little
+#define FEW_SUMS 8       // that hide how long one takes: two units, four cycles
 
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
@@ -281,4 +282,6 @@ void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
     if (scalar_rest && rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
     if (rows_collide(p) && limit > 6) limit = 6;
     p->rows = berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
+    if (p->facts->any_size && extent >= ANY_SIZE_ROWS && limit >= ANY_SIZE_ROWS)
+        p->rows = ANY_SIZE_ROWS;
 }

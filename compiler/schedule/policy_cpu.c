@@ -63,6 +63,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_cpu_facts facts = facts_of(target);
+    facts.any_size = fn->any_size;
     return berth_schedule_nests(fn, schedule_nest, &facts);
 }
 

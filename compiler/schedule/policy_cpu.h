@@ -15,6 +15,7 @@ typedef struct berth_cpu_facts {
     int64_t l2_bytes;
     const berth_target *target;  // whose intrinsics may be used; NULL: the language has none
     bool inside;                 // of an iteration of a parallel loop: no groups are wanted
+    bool any_size;               // forms that many sizes share are wanted
 } berth_cpu_facts;
 
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c

@@ -26,6 +26,21 @@ typedef struct shape {
     int64_t rest;  // iterations after them
 } shape;
 
+// Rows one by one, in a loop: however many they are, the form is the same.
+static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid) {
+    int loops = nest.count;
+    berth_status status = berth_schedule_split(p->fn, &nest, 0, 1);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    berth_nest_loop row = nest.loops[0];
+    berth_stmt body = tile_body(p, nest, loops, valid);
+    if (!body) return 0;
+    return berth_tfn_for(p->fn, row.var, berth_tfn_index(p->fn, row.extent), BERTH_LOOP_SERIAL,
+                         body);
+}
+
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
 // column, lane] loops (row only when there is one); its body is the reduction.
 static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, berth_var tile_var,
@@ -42,7 +57,8 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
             berth_status_ignore(status);
             return 0;
         }
-        rest_body = tile_body(p, rest, loops, valid);
+        rest_body = p->facts->any_size && rows.full ? single_rows(p, rest, valid)
+                                                    : tile_body(p, rest, loops, valid);
         if (!rest_body) return 0;
     }
     if (rows.full == 0) return rest_body;
@@ -72,8 +88,9 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
 }
 
 // Tiles that one group works through: a divisor of their number that leaves enough groups.
-static int64_t choose_chunk(int64_t tiles, int64_t other_groups) {
+static int64_t choose_chunk(const berth_cpu_tile *p, int64_t tiles, int64_t other_groups) {
     int64_t best = 1;
+    if (p->facts->any_size) return best;
     for (int64_t c = 1; c <= tiles && c <= 64; ++c)
         if (tiles % c == 0 && (tiles / c) * other_groups >= BERTH_CPU_WANTED_GROUPS) best = c;
     return best;
@@ -194,7 +211,7 @@ static int64_t panel_chunk(const berth_cpu_tile *p, shape rows) {
     if (tile_bytes > p->facts->l2_bytes / 4 || rows.full < 1) return 0;
     // Measured: a panel that shares the first level with the weights of a tile is fastest.
     int64_t most = p->facts->l1_bytes / 2 / tile_bytes;
-    int64_t chunk = choose_chunk(rows.full, groups);
+    int64_t chunk = choose_chunk(p, rows.full, groups);
     while (chunk > 1 && (chunk > most || rows.full % chunk)) chunk--;
     return chunk;
 }
@@ -308,7 +325,7 @@ static berth_stmt build(berth_cpu_tile *p) {
     shape columns = columns_of(p);
     shape rows = rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
-    int64_t chunk = rows.full ? choose_chunk(rows.full, other_groups(p) * column_groups) : 1;
+    int64_t chunk = rows.full ? choose_chunk(p, rows.full, other_groups(p) * column_groups) : 1;
     int64_t kept = rows.full ? rows_outside(p) : 0;
     while (kept && chunk > 1 && (chunk * p->rows > kept || rows.full % chunk)) chunk--;
     int64_t chunks = rows.full ? rows.full / chunk + (rows.rest > 0) : 1;

@@ -38,6 +38,12 @@ static void check_case(bench_case *c, const char *target_text, const char *what)
     cr_expect(difference < TOLERANCE, "%s: scheduled C differs by %g", what, difference);
 }
 
+// Forms that many sizes share: rows one by one after whole tiles, with 1, several and no rows left.
+static void check_any_size(bench_case *c, const char *target_text, const char *what) {
+    c->fn->any_size = true;
+    check_case(c, target_text, what);
+}
+
 static const int64_t matmuls[][3] = {{1, 1, 1},    {1, 40, 100}, {6, 16, 16},   {7, 33, 48},
                                      {20, 10, 17}, {29, 64, 32}, {3, 5, 40},    {9, 12, 24},
                                      {5, 7, 31},   {15, 9, 143}, {17, 1024, 72}};
@@ -61,6 +67,50 @@ ParameterizedTest(int *index, policy_cpu, matmul) {
         check_case(&c, targets[t], what);
         support_case_destroy(&c);
     }
+}
+
+// Sizes share a form where only numbers in it differ: as many statements and expressions.
+static uint32_t statements_of_matmul(int64_t rows, bool any_size) {
+    bench_case c = support_case_create();
+    support_build_matmul(&c, rows, 40, 64, "Ba16b");
+    c.fn->any_size = any_size;
+    cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=512")));
+    const uint32_t *map = berth_tfn_compact(c.fn);
+    cr_assert_not_null(map);
+    berth_strbuf text = berth_strbuf_make(c.arena);
+    berth_tfn_print(c.fn, &text);
+    uint32_t lines = 0;
+    for (size_t i = 0; i < text.length; ++i) lines += text.data[i] == '\n';
+    support_case_destroy(&c);
+    return lines;
+}
+
+Test(policy_cpu, many_sizes_share_a_form) {
+    static const int64_t rows[] = {19, 30, 47, 101, 1003};
+    uint32_t lines = statements_of_matmul(rows[0], true);
+    for (size_t i = 1; i < sizeof(rows) / sizeof(rows[0]); ++i)
+        cr_expect_eq(statements_of_matmul(rows[i], true), lines, "%d rows", (int)rows[i]);
+    cr_expect_neq(statements_of_matmul(19, false), statements_of_matmul(30, false));
+}
+
+ParameterizedTestParameters(policy_cpu, any_size) {
+    static int indices[6];
+    for (int i = 0; i < 6; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, 6);
+}
+
+ParameterizedTest(int *index, policy_cpu, any_size) {
+    static const int64_t rows[] = {8, 9, 16, 23, 31, 200};
+    for (int t = 0; t < target_count; ++t)
+        for (int packed = 0; packed < 2; ++packed) {
+            bench_case c = support_case_create();
+            support_build_matmul(&c, rows[*index], 40, packed ? 64 : 37, packed ? "Ba16b" : "");
+            char what[96];
+            snprintf(what, sizeof(what), "any size, %ld rows, %d, for %s", rows[*index], packed,
+                     targets[t]);
+            check_any_size(&c, targets[t], what);
+            support_case_destroy(&c);
+        }
 }
 
 static const conv_shape convs[] = {
@@ -92,6 +142,10 @@ ParameterizedTest(int *index, policy_cpu, conv) {
         char what[96];
         snprintf(what, sizeof(what), "conv %d for %s", *index, targets[t]);
         check_case(&c, targets[t], what);
+        support_case_destroy(&c);
+        c = support_case_create();
+        support_build_conv(&c, &convs[*index]);
+        check_any_size(&c, targets[t], what);
         support_case_destroy(&c);
     }
 }
