@@ -66,10 +66,9 @@ static double memory_seconds(const berth_multi_target *target, uint32_t device, 
 }
 
 double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
-                          uint32_t device, const berth_work *work, const berth_type *type,
-                          double constants, berth_cost_figure *out_figure) {
+                          uint32_t device, const berth_work *work, double constants,
+                          berth_cost_figure *out_figure) {
     const berth_target *on = target->devices[device].target;
-    berth_dtype dtype = type ? type->dtype : BERTH_DTYPE_F32;
     *out_figure = BERTH_COST_NONE;
     if (work->flops == 0 && work->bytes == 0) return 0;
     if (table) {
@@ -77,7 +76,7 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
         if (ns >= 0) return ns;
     }
     *out_figure = BERTH_COST_ANALYTIC;
-    double compute_s = work->flops / (berth_target_peak(on, dtype) * usual_efficiency);
+    double compute_s = work->flops / (berth_target_peak(on, work->dtype) * usual_efficiency);
     double memory_s = memory_seconds(target, device, work->bytes, constants);
     return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
 }
@@ -107,10 +106,8 @@ static double single_ns(const cost_model *model, const berth_module *module, ber
     if (op->output_count == 0) return 0;
     berth_arena *scratch = berth_arena_create_child(model->arena);
     berth_work work = berth_work_of_op(module, function, id, scratch);
-    berth_type_id type = graph->values.data[op->outputs[0]].type;
     double ns = berth_cost_work_ns(model->target, table_of(model), device, &work,
-                                   berth_type_get(module, type), constant_bytes(module, graph, op),
-                                   out_figure);
+                                   constant_bytes(module, graph, op), out_figure);
     berth_arena_destroy(scratch);
     return ns;
 }
@@ -131,9 +128,8 @@ static void find_times(const cost_model *model, const berth_module *module, bert
     for (uint32_t i = 0; out->found && i < groups.count; ++i) {
         const berth_kernel_group *group = &groups.data[i];
         berth_cost_figure figure, *held = &out->figure[group->op];
-        out->ns[group->op] +=
-            berth_cost_work_ns(model->target, table_of(model), device, &group->work, group->type,
-                               group->constant_bytes, &figure);
+        out->ns[group->op] += berth_cost_work_ns(model->target, table_of(model), device,
+                                                 &group->work, group->constant_bytes, &figure);
         if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
     }
     berth_arena_destroy(scratch);

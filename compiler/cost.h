@@ -19,9 +19,9 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
                                          const berth_compile_options *options);
 
 // Time of some work on a device of the target, from what the table (NULL = none) or else the target
-// knows. `type`: of the result (NULL = f32); `constant_bytes`: of work->bytes.
+// knows. `constant_bytes`: of work->bytes.
 double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
-                          uint32_t device, const berth_work *work, const berth_type *type,
-                          double constant_bytes, berth_cost_figure *out_figure);
+                          uint32_t device, const berth_work *work, double constant_bytes,
+                          berth_cost_figure *out_figure);
 
 #endif  // BERTH_COMPILER_COST_H_

@@ -155,11 +155,9 @@ static void collect(const trial *t, berth_arena *arena, berth_kernel_groups *out
         if (origin == BERTH_NONE) origin = before;
         if (origin == BERTH_NONE || origin >= t->graph->ops.count) continue;
         before = origin;
-        const berth_type *type = berth_type_get(module, graph->values.data[op->outputs[0]].type);
         berth_kernel_group group = {.op = origin,
                                     .work = berth_work_of_primitive(module, callee, arena),
-                                    .constant_bytes = constant_bytes(module, graph, op),
-                                    .type = berth_arena_copy(arena, type, sizeof(*type))};
+                                    .constant_bytes = constant_bytes(module, graph, op)};
         berth_vec_push(arena, &groups, group);
     }
     *out_groups = (berth_kernel_groups){groups.data, groups.count};

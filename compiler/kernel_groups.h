@@ -11,8 +11,7 @@
 typedef struct berth_kernel_group {
     berth_op_id op;  // of the graph: what most of the group's work is
     berth_work work;
-    double constant_bytes;   // of work.bytes
-    const berth_type *type;  // of the result
+    double constant_bytes;  // of work.bytes
 } berth_kernel_group;
 
 // Arena memory; ordered as they would run.

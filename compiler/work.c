@@ -312,7 +312,8 @@ berth_work berth_work_of_primitive(const berth_module *module, berth_func_id fun
     const berth_region *root = &graph->regions.data[0];
     berth_op_id anchor = find_anchor(module, graph);
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena)};
-    berth_work work = {.kind = "", .bytes = root_bytes(module, graph)};
+    berth_work work = {.kind = "", .dtype = BERTH_DTYPE_F32, .bytes = root_bytes(module, graph)};
+    if (root->results.count) work.dtype = value_type(module, graph, root->results.data[0])->dtype;
     w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
@@ -329,11 +330,13 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
                             berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, function);
     berth_op_work figures = berth_op_work_of(module, function, id);
-    berth_work work = {.flops = figures.flops, .bytes = figures.bytes, .kind = ""};
+    berth_work work = {
+        .flops = figures.flops, .bytes = figures.bytes, .kind = "", .dtype = BERTH_DTYPE_F32};
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena)};
     w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
     if (graph->ops.data[id].output_count) {
         add_op(&w, &graph->ops.data[id]);
+        work.dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
         work.kind = class_of(module, graph, &graph->ops.data[id], arena);
     }
     work.key = berth_strbuf_text(&w.text);

@@ -10,11 +10,12 @@
 
 // Immutable; arena memory.
 typedef struct berth_work {
-    const char *key;   // operators with attributes, shapes, element types and layouts of a fused
-                       // chain; no names: equal keys are equal work
-    const char *kind;  // similar work, whose times are fitted together: "conv.depthwise", "matmul"
-    double flops;      // multiply-adds count as two
-    double bytes;      // read and written at least once
+    const char *key;    // operators with attributes, shapes, element types and layouts of a fused
+                        // chain; no names: equal keys are equal work
+    const char *kind;   // similar work, whose times are fitted together: "conv.depthwise", "matmul"
+    berth_dtype dtype;  // of the result: which of a device's peaks is the limit
+    double flops;       // multiply-adds count as two
+    double bytes;       // read and written at least once
 } berth_work;
 
 // Floating-point (or integer) operations and bytes that one execution of an operation takes at

@@ -23,8 +23,7 @@ typedef struct builder {
 
 static double work_ns(const builder *b, uint32_t device, const berth_work *work) {
     berth_cost_figure figure;
-    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, NULL, 0,
-                              &figure);
+    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, 0, &figure);
 }
 
 // What a step is of its call's kernels.
@@ -48,7 +47,11 @@ static double kernel_ns(const builder *b, uint32_t index) {
     const berth_work *work = berth_model_step_works(b->model)[index];
     if (work) return work_ns(b, step->device, work) * share_of(b, index);
     const berth_program_kernel *kernel = &b->program->kernels[step->kernel];
-    berth_work plain = {.key = "", .kind = "", .flops = kernel->flops, .bytes = kernel->bytes};
+    berth_work plain = {.key = "",
+                        .kind = "",
+                        .dtype = BERTH_DTYPE_F32,
+                        .flops = kernel->flops,
+                        .bytes = kernel->bytes};
     return work_ns(b, step->device, &plain);
 }
 

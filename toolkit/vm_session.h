@@ -47,7 +47,8 @@ BERTH_MUST_USE berth_status berth_vm_session_open_memory(const void *data, size_
 void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
 
 // How many compiled segments are kept, and how many bytes of them (constants, workspaces, what the
-// compiler left); the one that runs may be larger. 0 = 256; 2 GiB.
+// compiler left); the one that runs may be larger. 0 = 256; 2 GiB. Code for several sizes is kept beside
+// that, as long as the session.
 void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes);
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);

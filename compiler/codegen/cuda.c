@@ -179,25 +179,10 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 
 #define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
-        .index_type = index, .index_bits = bits,                                                   \
-        .storage_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",            \
-                          [BERTH_DTYPE_F16] = "uint16_t", [BERTH_DTYPE_BF16] = "uint16_t",         \
-                          [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",           \
-                          [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",           \
-                          [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",          \
-                          [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",          \
-                          [BERTH_DTYPE_BOOL] = "uint8_t"},                                         \
-        .value_types = {[BERTH_DTYPE_F32] = "float",    [BERTH_DTYPE_F64] = "double",              \
-                        [BERTH_DTYPE_F16] = "float",    [BERTH_DTYPE_BF16] = "float",              \
-                        [BERTH_DTYPE_I8] = "int8_t",    [BERTH_DTYPE_I16] = "int16_t",             \
-                        [BERTH_DTYPE_I32] = "int32_t",  [BERTH_DTYPE_I64] = "int64_t",             \
-                        [BERTH_DTYPE_U8] = "uint8_t",   [BERTH_DTYPE_U16] = "uint16_t",            \
-                        [BERTH_DTYPE_U32] = "uint32_t", [BERTH_DTYPE_U64] = "uint64_t",            \
-                        [BERTH_DTYPE_BOOL] = "int"},                                               \
-        .global_pointer = "", .restrict_word = "__restrict__", .f64_suffix = "",                   \
-        .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
-        .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
-        .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
+        .index_type = index, .index_bits = bits, BERTH_C_TYPES, .global_pointer = "",              \
+        .restrict_word = "__restrict__", .f64_suffix = "", .open_kernel = open_kernel,             \
+        .close_kernel = close_kernel, .declare_kernel = berth_c_groups_declare,                    \
+        .open_loop = open_loop, .declare_buffer = declare_buffer, .vector_load = vector_load,      \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
         .barrier = "__syncthreads();",                                                             \

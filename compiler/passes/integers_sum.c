@@ -105,19 +105,23 @@ static berth_value_id add_constant(sum *s, const berth_tensor *tensor) {
     return berth_rewriter_insert_constant(s->r, s->id, tensor, s->op.loc);
 }
 
-// Adds the bias in units of the sum. False: some of it is too large for that.
-static berth_status add_bias(sum *s, berth_value_id *total, bool *out_added) {
-    berth_tensor whole = per_output(s, BERTH_DTYPE_I32, s->outputs);
+// The bias in units of the sum. False: some of it is too large for that.
+static bool fill_bias(const sum *s, berth_tensor *whole) {
     double left = MAX_SUM - (double)s->depth * MAX_INPUT * MAX_WEIGHT;
     bool one = berth_tensor_element_count(s->bias) == 1;
-    *out_added = false;
     for (int64_t i = 0; i < s->outputs; ++i) {
         double value = berth_tensor_get_f64(s->bias, one ? 0 : i) * s->bias_factor;
         value = nearbyint(value / (double)scale_of(s, i));
-        if (!(fabs(value) < left)) return BERTH_OK;
-        berth_tensor_set_i64(&whole, i, (int64_t)value);
+        if (!(fabs(value) < left)) return false;
+        berth_tensor_set_i64(whole, i, (int64_t)value);
     }
-    *out_added = true;
+    return true;
+}
+
+static berth_status add_bias(sum *s, berth_value_id *total, bool *out_added) {
+    berth_tensor whole = per_output(s, BERTH_DTYPE_I32, s->outputs);
+    *out_added = fill_bias(s, &whole);
+    if (!*out_added) return BERTH_OK;
     berth_value_id both[2] = {*total, add_constant(s, &whole)};
     return berth_rewriter_insert(s->r, s->id, BERTH_OP_ADD, both, 2, NULL, s->op.loc, total);
 }
@@ -195,13 +199,7 @@ static bool whole_bias(sum *s, berth_value_id *out) {
     *out = BERTH_NONE;
     if (!s->bias) return true;
     berth_tensor whole = berth_tensor_create(s->r->module->arena, BERTH_DTYPE_I32, 1, &s->outputs);
-    for (int64_t i = 0; i < s->outputs; ++i) {
-        int64_t at = berth_tensor_element_count(s->bias) == 1 ? 0 : i;
-        double value = berth_tensor_get_f64(s->bias, at) * s->bias_factor;
-        value = nearbyint(value / (double)scale_of(s, i));
-        if (!(fabs(value) < MAX_SUM - (double)s->depth * MAX_INPUT * MAX_WEIGHT)) return false;
-        berth_tensor_set_i64(&whole, i, (int64_t)value);
-    }
+    if (!fill_bias(s, &whole)) return false;
     *out = add_constant(s, &whole);
     return true;
 }

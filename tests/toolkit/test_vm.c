@@ -240,17 +240,18 @@ static bool is_here(const char *kind) {
     return here;
 }
 
-// Elementwise operations, a transposed copy and a reduction, of any size.
+// Elementwise operations, a transposed copy, reductions and a product, of any size.
 static const vm_case sizes = {
     "any size",
     "graph @main(%x: f32[A,B]) {\n"
     "  %y = tanh(%x)\n  %t = transpose(%y) {perm = [1, 0]}\n  %e = exp(%t)\n"
     "  %axes = constant() {value = i64[1] (0)}\n  %s = reduce_sum(%e, %axes) {keepdims = 0}\n"
-    "  return %e, %s\n}\n",
+    "  %m = reduce_mean(%y, %axes) {keepdims = 0}\n  %p = matmul(%t, %y)\n"
+    "  return %e, %s, %m, %p\n}\n",
     1,
-    2,
+    4,
     6,
-    {{M(64, 96)}, {M(128, 160)}, {M(192, 224)}, {M(320, 352)}, {M(448, 416)}, {M(576, 544)}}};
+    {{M(64, 96)}, {M(128, 160)}, {M(77, 112)}, {M(96, 48)}, {M(121, 80)}, {M(40, 64)}}};
 
 static void several_sizes(const char *target) {
     vm_run r = begin(&sizes, target);

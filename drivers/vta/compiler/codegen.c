@@ -28,8 +28,6 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
         if (extents[i] < 1 || extents[i] > most)
             return berth_status_make(BERTH_UNSUPPORTED, "an extent of 0, or above 16383");
-    if (n->form != BERTH_VTA_PRODUCTS)
-        return berth_status_make(BERTH_UNSUPPORTED, "no stream for sums or maxima alone");
     // A result of one row or column fits any stride.
     int64_t stride = n->out_height > 1 ? n->stride_h : n->stride_w;
     if ((n->out_height > 1 && n->out_width > 1 && n->stride_h != n->stride_w) ||

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { most_loops = 16, most_terms = 2 };
+enum { most_loops = 16 };
 
 // A linear function of the loops' variables.
 typedef struct affine {
@@ -23,12 +23,6 @@ typedef struct reader {
     berth_buf acc;
     berth_vta_nest *out;
 } reader;
-
-// An integer of a real sum, and what it is multiplied with.
-typedef struct term {
-    berth_expr value;
-    double scale;
-} term;
 
 static berth_status refuse(const char *what) {
     return berth_status_make(BERTH_UNSUPPORTED, "no stream for a VTA is known for %s", what);
@@ -204,25 +198,23 @@ static berth_expr without_bounds(const reader *r, berth_expr id) {
     }
 }
 
-// A real sum as integers times numbers. False: it is something else.
-static bool terms_of(const reader *r, berth_expr id, double scale, term *out, int *count) {
+// A real number as an integer times a factor. False: it is something else.
+static bool scaled(const reader *r, berth_expr id, double factor, berth_expr *out_value,
+                   double *out_factor) {
     const berth_expr_node *e = expr(r, id);
-    double factor = 0;
+    double by = 0;
     if (e->kind == BERTH_EXPR_CAST && berth_dtype_is_integer(expr(r, e->a)->dtype)) {
-        if (*count == most_terms) return false;
-        out[(*count)++] = (term){e->a, scale};
+        *out_value = e->a;
+        *out_factor = factor;
         return true;
     }
-    if (e->kind == BERTH_EXPR_FMA) return false;
     if (e->kind != BERTH_EXPR_BINARY) return false;
-    if (e->op == BERTH_BINARY_ADD)
-        return terms_of(r, e->a, scale, out, count) && terms_of(r, e->b, scale, out, count);
-    if (e->op == BERTH_BINARY_MUL && constant(r, e->a, &factor))
-        return terms_of(r, e->b, scale * factor, out, count);
-    if (e->op == BERTH_BINARY_MUL && constant(r, e->b, &factor))
-        return terms_of(r, e->a, scale * factor, out, count);
-    if (e->op == BERTH_BINARY_DIV && constant(r, e->b, &factor))
-        return terms_of(r, e->a, scale / factor, out, count);
+    if (e->op == BERTH_BINARY_MUL && constant(r, e->a, &by))
+        return scaled(r, e->b, factor * by, out_value, out_factor);
+    if (e->op == BERTH_BINARY_MUL && constant(r, e->b, &by))
+        return scaled(r, e->a, factor * by, out_value, out_factor);
+    if (e->op == BERTH_BINARY_DIV && constant(r, e->b, &by))
+        return scaled(r, e->a, factor / by, out_value, out_factor);
     return false;
 }
 
@@ -248,27 +240,21 @@ static bool exponent(double scale, int *out) {
     return *out >= -30 && *out <= 30;
 }
 
-// Terms, shift and bounds of the stored value.
-static berth_status read_value(reader *r, term *terms, int *count) {
+// Shift and bounds of the stored value, and the integer that is shifted.
+static berth_status read_value(reader *r, berth_expr *out_value) {
     berth_vta_nest *n = r->out;
     const berth_stmt_node *store = berth_tfn_stmt(r->fn, r->result);
-    int shifts[most_terms] = {0};
+    double factor = 1;
     n->low = -128;
     n->high = 127;
-    *count = 0;
     if (expr(r, store->value)->dtype != BERTH_DTYPE_I8) return refuse("results that are not i8");
-    berth_expr value = without_bounds(r, without_lanes(r, store->value)), real = 0;
-    if (!rounded(r, value, &real)) {
-        terms[(*count)++] = (term){value, 1};
-    } else {
-        if (!terms_of(r, real, 1, terms, count)) return refuse("what is rounded to i8 here");
-        for (int i = 0; i < *count; ++i)
-            if (!exponent(terms[i].scale, &shifts[i]))
-                return refuse("a scale that is no power of two");
+    berth_expr real = 0;
+    *out_value = without_bounds(r, without_lanes(r, store->value));
+    if (rounded(r, *out_value, &real)) {
+        if (!scaled(r, real, 1, out_value, &factor)) return refuse("what is rounded to i8 here");
+        if (!exponent(factor, &n->shift) || n->shift < 0)
+            return refuse("a scale that is no power of two, or above 1");
     }
-    for (int i = 0; i < *count; ++i)
-        if (shifts[i] > n->shift) n->shift = shifts[i];
-    for (int i = 0; i < *count; ++i) n->left[i] = n->shift - shifts[i];
     if (n->low > 0 || n->high < 0 || n->low > n->high)
         return refuse("bounds without 0, which fills up blocks");
     return BERTH_OK;
@@ -447,7 +433,6 @@ static berth_status read_products(reader *r, berth_expr value) {
         !product_of(r, &a, &b) || !padded_load(r, a, 0, &x) || !load_of(r, b, &w))
         return refuse("a sum of this form");
     if (!sum_fits(r, value)) return refuse("what is added to the sum");
-    r->out->form = BERTH_VTA_PRODUCTS;
     r->out->input = expr(r, x)->load.buf;
     r->out->weights = expr(r, w)->load.buf;
     if (expr(r, x)->dtype != BERTH_DTYPE_I8 || expr(r, w)->dtype != BERTH_DTYPE_I8)
@@ -457,70 +442,12 @@ static berth_status read_products(reader *r, berth_expr value) {
     return weights_fit(r, w, loops) ? BERTH_OK : refuse("weights that are read in this way");
 }
 
-// ---- maxima and sums ----------------------------------------------------------------------------
-
-static berth_status read_maxima(reader *r, berth_expr value) {
-    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
-    const berth_expr_node *stored = expr(r, value);
-    double lowest = 0;
-    berth_expr x = 0;
-    int channels = -1, rows = -1, columns = -1;
-    if (!constant(r, berth_tfn_stmt(r->fn, r->init)->value, &lowest) || lowest != -128 ||
-        !padded_load(r,
-                     expr(r, e->a)->kind == BERTH_EXPR_LOAD && expr(r, e->a)->load.buf == r->acc
-                         ? e->b
-                         : e->a,
-                     lowest, &x) ||
-        stored->kind != BERTH_EXPR_LOAD || stored->load.buf != r->acc || r->out->shift ||
-        r->out->left[0])
-        return refuse("a maximum of this form");
-    r->out->form = BERTH_VTA_MAXIMA;
-    r->out->input = expr(r, x)->load.buf;
-    if (expr(r, x)->dtype != BERTH_DTYPE_I8) return refuse("operands that are not i8");
-    BERTH_TRY(read_window(r, x, &channels, &rows, &columns));
-    return channels < 0 ? BERTH_OK : refuse("a maximum over channels");
-}
-
-static berth_status read_sums(reader *r, const term *terms, int count) {
-    berth_vta_nest *n = r->out;
-    const berth_buf_info *out = &r->fn->bufs.data[n->output];
-    affine at, result;
-    n->form = BERTH_VTA_SUMS;
-    for (int i = 0; i < count; ++i) {
-        berth_expr load = 0;
-        if (!load_of(r, terms[i].value, &load) || expr(r, load)->dtype != BERTH_DTYPE_I8)
-            return refuse("an addend that is no i8");
-        *(i ? &n->second : &n->input) = expr(r, load)->load.buf;
-        const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
-        if (in->rank != out->rank || in->layout != out->layout)
-            return refuse("addends in other layouts than the result");
-        for (int d = 0; d < out->rank; ++d)
-            if (in->dims[d] != out->dims[d] || !index_of(r, load, d, &at) ||
-                !result_index(r, d, &result) || !same(r, &at, &result))
-                return refuse("addends that are read in this way");
-    }
-    if (out->rank != 4) return refuse("tensors of other ranks than 4");
-    n->images = out->dims[0];
-    n->in_channels = n->out_channels = out->dims[1];
-    n->height = n->out_height = out->dims[2];
-    n->width = n->out_width = out->dims[3];
-    n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
-    return BERTH_OK;
-}
-
 berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest, berth_vta_nest *out_nest) {
     reader r = {.fn = fn, .out = out_nest};
-    term terms[most_terms] = {0};
-    int count = 0;
-    *out_nest = (berth_vta_nest){
-        .second = BERTH_NONE, .weights = BERTH_NONE, .bias = BERTH_NONE, .input = BERTH_NONE};
-    // Buffer 0 may be the accumulator's only where there is no parameter.
+    berth_expr value = 0;
+    *out_nest = (berth_vta_nest){.weights = BERTH_NONE, .bias = BERTH_NONE, .input = BERTH_NONE};
     BERTH_TRY(read_statements(&r, nest));
     out_nest->output = berth_tfn_stmt(fn, r.result)->buf;
-    BERTH_TRY(read_value(&r, terms, &count));
-    if (!r.acc) return read_sums(&r, terms, count);
-    if (count != 1 || out_nest->left[0]) return refuse("a result of this form");
-    const berth_expr_node *update = berth_tfn_expr(fn, berth_tfn_stmt(fn, r.update)->value);
-    bool maximum = update->kind == BERTH_EXPR_BINARY && update->op == BERTH_BINARY_MAX;
-    return maximum ? read_maxima(&r, terms[0].value) : read_products(&r, terms[0].value);
+    BERTH_TRY(read_value(&r, &value));
+    return r.acc ? read_products(&r, value) : refuse("results that are no sums of products");
 }

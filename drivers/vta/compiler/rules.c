@@ -100,8 +100,7 @@ static const char *read_conv(const question *q, berth_vta_conv *out_conv,
         !status && window.group == 1 && window.dilations[0] == 1 && window.dilations[1] == 1;
     berth_status_ignore(status);
     if (!simple) return "it has groups or dilations";
-    berth_vta_nest nest = {.form = BERTH_VTA_PRODUCTS,
-                           .bias = constant_of(q, 8) ? 0 : BERTH_NONE,
+    berth_vta_nest nest = {.bias = constant_of(q, 8) ? 0 : BERTH_NONE,
                            .images = x->dims[0],
                            .in_channels = x->dims[1],
                            .out_channels = y->dims[1],
