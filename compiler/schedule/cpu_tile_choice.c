@@ -194,7 +194,7 @@ bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
 
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
-    enum { least_lanes = 2 };
+    int64_t least_lanes = p->facts->any_size ? BERTH_CPU_LEAST_LANES : 2;
     int64_t lanes = p->lanes;
     while (rest % lanes && lanes > least_lanes) lanes /= 2;
     return rest % lanes ? 1 : lanes;
@@ -217,7 +217,7 @@ static bool choose_lanes(berth_cpu_tile *p) {
             lanes_are_contiguous(p) &&
             (extent >= p->lanes || (extent > p->lanes / 2 && p->lanes > BERTH_CPU_LEAST_LANES &&
                                     berth_cpu_tile__rest_is_padded(p, extent)));
-        if (fits && !halves_are_better(p)) return true;
+        if (fits && (p->facts->any_size || !halves_are_better(p))) return true;
         if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
     }
 }
@@ -271,6 +271,7 @@ void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
     if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
     int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
     bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
+    if (p->facts->any_size && scalar_rest) p->columns = 1;  // as for the next size
     while (scalar_rest && rest >= p->lanes && vectors % p->columns) p->columns--;
     rest %= p->lanes;
     p->rows = 1;

@@ -108,6 +108,23 @@ static int64_t buffer_bytes_moved(const berth_cpu_tile *p, bool vectors) {
     return bytes;
 }
 
+// Columns one by one, in a loop: however many they are, the form is the same.
+static berth_stmt single_columns(berth_cpu_tile *p, berth_nest rest, int at, berth_var tile_var,
+                                 int64_t chunk, shape rows) {
+    berth_status status = berth_schedule_split(p->fn, &rest, at, 1);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    berth_nest_loop column = rest.loops[at];
+    rest.loops[at].var = berth_tfn_var(p->fn, "column");
+    rest.loops[at].extent = 1;
+    berth_stmt body = row_tiles(p, rest, 0, tile_var, chunk, rows);
+    if (!body) return 0;
+    return berth_tfn_for(p->fn, column.var, berth_tfn_index(p->fn, column.extent),
+                         BERTH_LOOP_SERIAL, body);
+}
+
 // Columns of whole tiles and the rest, as an IF on the column loop.
 static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var column_var,
                                berth_var row_tile_var, int64_t chunk, shape columns, shape rows) {
@@ -131,9 +148,13 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
         bool scalars = !by_block && !berth_cpu_tile__rest_is_padded(p, columns.rest);
         if (!scalars) rest.loops[at].extent = computed;
         int64_t width = scalars ? berth_cpu_tile__rest_lanes(p, columns.rest) : lanes;
-        if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, width));
-        rest_body =
-            row_tiles(p, rest, by_block || scalars ? 0 : columns.rest, row_tile_var, chunk, rows);
+        if (p->facts->any_size && width == 1) {
+            rest_body = single_columns(p, rest, at, row_tile_var, chunk, rows);
+        } else {
+            if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, width));
+            rest_body = row_tiles(p, rest, by_block || scalars ? 0 : columns.rest, row_tile_var,
+                                  chunk, rows);
+        }
         if (!rest_body) return 0;
     }
     if (columns.full == 0) return rest_body;

@@ -256,6 +256,14 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
     return outer.body && outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }
 
+// What blocks of `lanes` leave. One by one where forms are to be shared, or every extent has its own.
+static berth_stmt rest_of_blocks(transposition *t, berth_nest part, int64_t lanes) {
+    bool whole = part.loops[0].extent % BERTH_CPU_LEAST_LANES == 0 &&
+                 part.loops[1].extent % BERTH_CPU_LEAST_LANES == 0;
+    if (t->facts->any_size && !whole) return plain_loops(t, part);
+    return blocks(t, part, lanes / 2);
+}
+
 // [along, across] in blocks of `lanes`, what is left in smaller ones, and at last one by one.
 static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     berth_tfn *fn = t->fn;
@@ -280,8 +288,8 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
         t->failed = true;
         return 0;
     }
-    if (below.count) items[n++] = blocks(t, below, lanes / 2);
-    if (beside.count) items[n++] = blocks(t, beside, lanes / 2);
+    if (below.count) items[n++] = rest_of_blocks(t, below, lanes);
+    if (beside.count) items[n++] = rest_of_blocks(t, beside, lanes);
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
 }
 
@@ -289,6 +297,7 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
 // all of the block fits into half of the first level.
 static int64_t group_width(const transposition *t, const berth_nest *pair) {
     int64_t width = line_elements;
+    if (t->facts->any_size) return 4 * width;
     int64_t line_bytes = pair->loops[0].extent * (int64_t)sizeof(float);
     while (width < most_width && 2 * width * line_bytes <= t->facts->l1_bytes / 2) width *= 2;
     return width;
