@@ -211,7 +211,7 @@ berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
     if (plain && options->small_code) return BERTH_OK;
-    berth_packing *packing = berth_packing_create(module, options->jobs);
+    berth_packing *packing = berth_packing_create(module, options->jobs, options->packed_store);
     *out_packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
     bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points

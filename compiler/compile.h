@@ -45,6 +45,9 @@ typedef struct berth_compile_options {
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
+    // (optional) Constants that earlier compilations packed; the program refers to its memory
+    // (compiler/passes/packed_store.h).
+    struct berth_packed_store *packed_store;
 
     // Inputs on whose values alone the program will run: these decide shapes and branches where
     // that must be known before the run (passes/known.h).

@@ -23,6 +23,7 @@ typedef struct slice {
 
 struct berth_packing {
     berth_module *module;
+    berth_packed_store *store;  // or NULL
     uint32_t thread_count;
     BERTH_VEC(job) jobs;
     BERTH_VEC(slice) slices;
@@ -31,16 +32,43 @@ struct berth_packing {
     bool started;
 };
 
-berth_packing *berth_packing_create(berth_module *module, uint32_t thread_count) {
+berth_packing *berth_packing_create(berth_module *module, uint32_t thread_count,
+                                    berth_packed_store *store) {
     berth_packing *packing = berth_arena_new(module->arena, berth_packing);
     packing->module = module;
+    packing->store = store;
+    if (store) berth_packed_store_drop(store);  // left by a compilation that failed
     packing->thread_count = thread_count ? thread_count : berth_core_count();
     return packing;
 }
 
+// Numbers that say how a source is packed.
+static berth_hash128 key_of(const berth_packing *packing, const job *j) {
+    int64_t form[2 + 2 * BERTH_MAX_RANK + 2 * BERTH_LAYOUT_MAX_BLOCKS] = {j->winograd_tile};
+    uint32_t at = 1;
+    form[at++] = j->layout.block_count;
+    for (int i = 0; i < j->layout.rank; ++i) {
+        form[at++] = j->layout.outer[i];
+        form[at++] = j->layout.total_block[i];
+    }
+    for (int i = 0; i < j->layout.block_count; ++i) {
+        form[at++] = j->layout.block_dim[i];
+        form[at++] = j->layout.block_size[i];
+    }
+    return berth_packed_store_key(packing->store, &j->source, form, at * sizeof(*form),
+                                  packing->module->arena);
+}
+
 static void *add_job(berth_packing *packing, job added, size_t size_bytes) {
     berth_arena *arena = packing->module->arena;
-    added.packed = berth_arena_alloc_unset(arena, size_bytes ? size_bytes : 1, ALIGNMENT_BYTES);
+    size_t room = size_bytes ? size_bytes : 1;
+    if (packing->store) {
+        berth_hash128 key = key_of(packing, &added);
+        void *held = berth_packed_store_find(packing->store, key);
+        if (held) return held;
+        added.packed = berth_packed_store_add(packing->store, key, room, ALIGNMENT_BYTES);
+    }
+    if (!added.packed) added.packed = berth_arena_alloc_unset(arena, room, ALIGNMENT_BYTES);
     berth_vec_push(arena, &packing->jobs, added);
     return added.packed;
 }
@@ -105,5 +133,7 @@ void berth_packing_start(berth_packing *packing) {
 }
 
 void berth_packing_finish(berth_packing *packing) {
-    if (packing && packing->started) berth_parallel_finish(&packing->loop);
+    if (!packing || !packing->started) return;
+    berth_parallel_finish(&packing->loop);
+    if (packing->store) berth_packed_store_commit(packing->store);
 }

@@ -14,14 +14,17 @@
 #ifndef BERTH_COMPILER_PASSES_PACK_H_
 #define BERTH_COMPILER_PASSES_PACK_H_
 
+#include "compiler/passes/packed_store.h"
 #include "ir/layout.h"
 #include "ir/module.h"
 
 typedef struct berth_packing berth_packing;
 
-// In the module's arena. `thread_count` with the caller; 0 = as many as cores. Inside
-// berth_arena_try, like the functions that add.
-berth_packing *berth_packing_create(berth_module *module, uint32_t thread_count);
+// In the module's arena. `thread_count` with the caller; 0 = as many as cores. `store` (NULL = none):
+// what it has is taken, and what is packed stays there. Inside berth_arena_try, like the functions
+// that add.
+berth_packing *berth_packing_create(berth_module *module, uint32_t thread_count,
+                                    berth_packed_store *store);
 
 // A new constant: the tensor in another layout (its logical dimensions and type stay), or the
 // weights of a Winograd convolution of tiles of m x m (winograd.h). Sources may lie at any address.

@@ -178,7 +178,7 @@ typedef struct many_jobs {
 static berth_status pack_many(void *user) {
     many_jobs *j = user;
     berth_arena *arena = j->module->arena;
-    berth_packing *packing = berth_packing_create(j->module, j->thread_count);
+    berth_packing *packing = berth_packing_create(j->module, j->thread_count, NULL);
     for (int row = 0; row < case_count; ++row) {
         berth_layout layout = layout_of(row);
         berth_tensor tensor = unaligned(arena, row);
@@ -227,6 +227,79 @@ Test(packing, may_end_before_it_starts) {
     many_jobs jobs = {.thread_count = 2, .module = berth_module_create(arena, "test")};
     assert_ok(berth_arena_try(arena, pack_many, &jobs));
     berth_packing_finish(NULL);
+    berth_arena_destroy(arena);
+}
+
+// ---- bytes that stay from one compilation to the next -------------------------------------------
+
+typedef struct store_job {
+    berth_packed_store *store;
+    berth_tensor tensor;
+    const char *tag;
+    bool finish;
+    bool winograd;
+    void *packed;
+    float first;
+} store_job;
+
+static berth_status pack_stored(void *user) {
+    store_job *j = user;
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_packing *packing = NULL;
+    berth_layout layout;
+    BERTH_TRY(berth_layout_parse(j->tag, j->tensor.rank, &layout));
+    packing = berth_packing_create(berth_module_create(arena, "test"), 1, j->store);
+    j->packed = j->winograd ? berth_packing_add_winograd(packing, &j->tensor, 4)
+                            : berth_packing_add_layout(packing, &layout, &j->tensor);
+    if (j->finish) berth_packing_start(packing);
+    berth_packing_finish(packing);
+    if (j->finish) j->first = *(float *)j->packed;
+    berth_arena_destroy(arena);
+    return BERTH_OK;
+}
+
+static void *stored(berth_packed_store *store, const berth_tensor *tensor, const char *tag,
+                    bool finish) {
+    store_job job = {.store = store, .tensor = *tensor, .tag = tag, .finish = finish};
+    assert_ok(pack_stored(&job));
+    if (finish) cr_assert_eq(job.first, *(const float *)tensor->data);
+    return job.packed;
+}
+
+static berth_status use_store(void *user) {
+    berth_arena *arena = user;
+    berth_packed_store *store = NULL;
+    assert_ok(berth_packed_store_create(berth_allocator_system(), &store));
+    berth_module *module = berth_module_create(arena, "test");
+    berth_func_id main = berth_graph_create(module, "main", 0);
+    berth_tensor a = berth_tensor_create(arena, BERTH_DTYPE_F32, 4, (int64_t[]){32, 16, 3, 3});
+    berth_tensor_fill_random(&a, 1);
+    (void)berth_graph_constant(module, main, 0, &a, 0);
+    assert_ok(berth_packed_store_trust(store, module));
+    berth_tensor b = berth_tensor_create(arena, BERTH_DTYPE_F32, 4, a.dims);
+    memcpy(b.data, a.data, berth_tensor_size_bytes(&a));
+    void *lost = stored(store, &b, "ABcd8b16a", false);  // a compilation that failed
+    (void)lost;
+    void *by_content = stored(store, &b, "ABcd8b16a", true);
+    cr_assert_eq(stored(store, &b, "ABcd8b16a", true), by_content, "packed once");
+    void *trusted = stored(store, &a, "ABcd8b16a", true);
+    cr_assert_eq(stored(store, &a, "ABcd8b16a", true), trusted);
+    cr_assert_neq(stored(store, &a, "ABcd16b16a", true), trusted, "another layout");
+    ((float *)b.data)[0] += 1;
+    cr_assert_neq(stored(store, &b, "ABcd8b16a", true), by_content, "other content");
+    store_job winograd = {.store = store, .tensor = a, .tag = "", .finish = true, .winograd = true};
+    assert_ok(pack_stored(&winograd));
+    cr_assert_neq(winograd.packed, trusted);
+    berth_packed_store_destroy(store);
+    berth_packed_store_destroy(NULL);
+    return BERTH_OK;
+}
+
+Test(packing, stored_constants_are_packed_once) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, use_store, arena));
     berth_arena_destroy(arena);
 }
 
