@@ -40,15 +40,22 @@ void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
 
 // ---- for the compiler ---------------------------------------------------------------------------
 
-// What a kernel is kept for. Kernels of different functions are never one, even where their texts
-// allow it: constants are faster.
+// What a kernel is kept for. Kernels of different functions are one where their texts are the same, with
+// all numbers; numbers become arguments for what differs within a function only: constants are faster.
 typedef struct berth_generic_key {
     uint32_t scope;    // chosen by the caller: parts of a model that are compiled apart
     const char *name;  // of the function: the nodes it comes from
     uint32_t ordinal;  // among the functions of this name
     const berth_target *target;
     const berth_codegen *codegen;  // with print_template
+    berth_hash128 function;        // all that its text and its kernels' facts follow from
 } berth_generic_key;
+
+// The code of a function that was found before, sizes and all: nothing is printed. False: it is to be
+// printed. Inside berth_arena_try.
+bool berth_generic_kernels_recall(berth_generic_kernels *kernels, const berth_generic_key *key,
+                                  berth_arena *arena, berth_codegen_result *out_code,
+                                  berth_generic_kernel **out_kernel);
 
 // Turns a printed template into code to be compiled, or finds a kernel. In `code`, source (NULL where
 // one was found), entry names and constants are set. *out_kernel: lives in `kernels` where it was found,

@@ -25,6 +25,16 @@ static bool read_in_place(const berth_module *module, berth_func_id function, be
     return true;
 }
 
+// What the text of a scheduled function follows from.
+static berth_hash128 printed_hash(const berth_tfn *fn, berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_hash128 body = berth_tfn_hash(fn);
+    berth_strbuf_add_n(&text, (const char *)&body, sizeof(body));
+    for (uint32_t i = 0; i < fn->bufs.count; ++i)
+        berth_strbuf_add(&text, fn->bufs.data[i].may_alias ? "a" : "-");
+    return berth_hash128_of(text.data, text.length);
+}
+
 // Code of a function that may serve other sizes, or is there already.
 static berth_status print_generic(const berth_module *module, const berth_pipeline *pipeline,
                                   const berth_codegen *codegen, const berth_op *call,
@@ -37,6 +47,10 @@ static berth_status print_generic(const berth_module *module, const berth_pipeli
     unit->name = berth_hash128_of(names, strlen(names));
     for (uint32_t i = 0; i < pipeline->units.count; ++i)
         key.ordinal += berth_hash128_equal(pipeline->units.data[i].name, unit->name);
+    key.function = printed_hash(unit->fn, module->arena);
+    if (berth_generic_kernels_recall(pipeline->options->generic_kernels, &key, module->arena,
+                                     &unit->code, &unit->generic))
+        return BERTH_OK;
     BERTH_TRY(codegen->print_template(unit->fn, module->arena, &unit->code));
     berth_generic_kernels_find(pipeline->options->generic_kernels, &key, module->arena, &unit->code,
                                &unit->generic);

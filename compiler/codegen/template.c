@@ -12,7 +12,10 @@ static const char number_begins[] =
 
 static uint32_t count_marks(const char *text) {
     uint32_t count = 0;
-    for (; *text; ++text) count += strchr(number_begins, *text) != NULL;
+    while (*(text += strcspn(text, BERTH_TEMPLATE_NUMBER_END))) {
+        count++;
+        text++;
+    }
     return count;
 }
 
