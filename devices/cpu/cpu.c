@@ -153,6 +153,7 @@ static void cpu_device_destroy(berth_device *base) {
     berth_free(allocator, device->cores, device->thread_count * sizeof(*device->cores));
     berth_cpu_part_end(device->topology, &device->part);
     pthread_mutex_destroy(&device->run_lock);
+    pthread_mutex_destroy(&device->library_lock);
     berth_free(allocator, device, sizeof(*device));
 }
 
@@ -249,6 +250,7 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
     device->thread_count = options->thread_count ? options->thread_count : device->part.core_count;
     device->caller_processor = UINT32_MAX;
     pthread_mutex_init(&device->run_lock, NULL);
+    pthread_mutex_init(&device->library_lock, NULL);
     status = open_threads(device);
     if (status) {
         cpu_device_destroy(&device->base);

@@ -15,6 +15,8 @@ typedef struct cpu_driver {
     berth_cpu_topology *topology;
 } cpu_driver;
 
+typedef struct cpu_library cpu_library;
+
 typedef struct cpu_device {
     berth_device base;
     const berth_cpu_topology *topology;  // the driver's
@@ -28,6 +30,8 @@ typedef struct cpu_device {
     berth_aligned_block *scratch;  // per thread
     size_t scratch_bytes;          // of each
     char checked_isa[256];         // the last that was found here; guarded by run_lock
+    pthread_mutex_t library_lock;  // guards:
+    cpu_library *libraries;        // code that executables share
 } cpu_device;
 
 typedef struct cpu_kernel {
@@ -41,7 +45,8 @@ typedef struct cpu_kernel {
 
 typedef struct cpu_executable {
     berth_executable base;
-    berth_dynlib *library;
+    cpu_library *code;
+    berth_dynlib *library;    // that of `code`
     berth_dynlib **imported;  // libraries that its code calls
     uint32_t imported_count;
     cpu_kernel *kernels;
@@ -56,6 +61,13 @@ void berth_cpu__make_way(cpu_device *device);
 
 // isa.c: INCOMPATIBLE when this processor lacks what an image's `options` name ("x86_64 avx2 fma").
 BERTH_MUST_USE berth_status berth_cpu__isa_check(cpu_device *device, const char *needs);
+
+// library.c: the code of an image, loaded once per device as long as it is in use. Thread-safe.
+// Errors: INVALID_ARGUMENT (no code that loads), OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_cpu__library_open(cpu_device *device, const void *data,
+                                                    size_t size_bytes, cpu_library **out_library);
+berth_dynlib *berth_cpu__library_code(const cpu_library *library);
+void berth_cpu__library_close(cpu_device *device, cpu_library *library);
 
 // import.c: loads the libraries that an executable's code names, and gives it their symbols.
 // Errors: UNAVAILABLE, NOT_FOUND.

@@ -27,18 +27,16 @@ berth_status berth_cpu__executable_load(berth_device *device, const berth_execut
     BERTH_TRY(berth_cpu__isa_check((cpu_device *)device, image->options));
     cpu_executable *executable = berth_calloc(device->allocator, 1, sizeof(*executable));
     if (!executable) return berth_status_oom();
-    berth_status status = berth_dynlib_open_memory(image->data, (size_t)image->size_bytes,
-                                                   "berth-kernels", &executable->library);
+    berth_status status = berth_cpu__library_open((cpu_device *)device, image->data,
+                                                  (size_t)image->size_bytes, &executable->code);
     if (status) {
         berth_free(device->allocator, executable, sizeof(*executable));
-        berth_status result = berth_status_make(
-            BERTH_INVALID_ARGUMENT, "cpu kernels do not load: %s", berth_status_message(status));
-        berth_status_free(status);
-        return result;
+        return status;
     }
+    executable->library = berth_cpu__library_code(executable->code);
     status = berth_cpu__import(executable, device->allocator);
     if (status) {
-        berth_dynlib_close(executable->library);
+        berth_cpu__library_close((cpu_device *)device, executable->code);
         berth_free(device->allocator, executable, sizeof(*executable));
         return status;
     }
@@ -49,7 +47,7 @@ berth_status berth_cpu__executable_load(berth_device *device, const berth_execut
 void berth_cpu__executable_destroy(berth_executable *base) {
     cpu_executable *executable = (cpu_executable *)base;
     berth_allocator allocator = base->device->allocator;
-    berth_dynlib_close(executable->library);
+    berth_cpu__library_close((cpu_device *)base->device, executable->code);
     berth_cpu__import_end(executable, allocator);
     berth_free(allocator, executable->kernels, executable->kernel_capacity * sizeof(cpu_kernel));
     berth_free(allocator, executable, sizeof(*executable));

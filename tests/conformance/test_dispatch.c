@@ -57,6 +57,27 @@ CONFORMANCE(dispatch, runs_on_views) {
     berth_buffer_free(root);
 }
 
+// Executables of one image may share its code: each works without the others.
+CONFORMANCE(dispatch, one_image_many_times) {
+    load_kernels(f);
+    berth_executable *first = f->executable;
+    for (int i = 0; i < 3; ++i) {
+        load_kernels(f);
+        if (i < 2) berth_executable_destroy(f->executable);
+    }
+    berth_executable_destroy(first);
+    uint32_t add_one = find_kernel(f, "add_one", 1, 1);
+    int32_t numbers[COUNT], back[COUNT];
+    berth_buffer *buffer = make_buffer(f->devices[0], sizeof(numbers));
+    fill_numbers(buffer, numbers);
+    int64_t constants[] = {COUNT};
+    berth_command command = dispatch_command(f, add_one, &buffer, 1, constants, 1, COUNT);
+    check_ok(berth_queue_run(f->queues[0], &command, 1));
+    read_buffer(buffer, back, sizeof(back));
+    for (int32_t i = 0; i < COUNT; ++i) cr_assert_eq(back[i], numbers[i] + 1);
+    berth_buffer_free(buffer);
+}
+
 // Long kernels in flight while everything they use is given up.
 CONFORMANCE(dispatch, runs_after_release) {
     load_kernels(f);
