@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "compiler/passes/packed_store.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -13,6 +14,7 @@
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
+#include "toolkit/vm_parts.h"
 
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
@@ -45,6 +47,8 @@ struct berth_vm_session {
     uint32_t thread_count;
     berth_vm_code code;
     berth_generic_kernels *generic_kernels;
+    berth_packed_store *packed_store;
+    berth_vm_parts *parts;  // NULL: segments stay whole
     compiled *kept;
     uint32_t kept_count;
     uint64_t kept_bytes;
@@ -98,6 +102,14 @@ static bool is_used(const berth_program *program, uint32_t device) {
 
 // ---- compiled segments --------------------------------------------------------------------------
 
+static const berth_vm_segment *segment_at(const berth_vm_session *s, uint32_t index) {
+    return s->parts ? berth_vm_parts_segment(s->parts, index) : &s->code.segments[index];
+}
+
+static const char *name_at(const berth_vm_session *s, uint32_t index) {
+    return s->parts ? berth_vm_parts_name(s->parts, index) : s->code.program->segments[index].name;
+}
+
 typedef struct segment_job {
     berth_vm_session *session;
     uint32_t segment;
@@ -109,9 +121,8 @@ typedef struct segment_job {
 static berth_status make_module(void *user) {
     segment_job *job = user;
     const berth_vm_session *s = job->session;
-    const berth_vm_piece *piece = &s->code.program->segments[job->segment];
-    job->module = berth_vm_segment_module(s->module, &s->code.segments[job->segment], piece->name,
-                                          job->inputs, job->made->arena);
+    job->module = berth_vm_segment_module(s->module, segment_at(s, job->segment),
+                                          name_at(s, job->segment), job->inputs, job->made->arena);
     return BERTH_OK;
 }
 
@@ -180,7 +191,7 @@ static void drop_oldest(berth_vm_session *s) {
 // decide shapes.
 static berth_status key_of(const berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
                            berth_hash128 *out_key) {
-    const berth_vm_segment *held = &s->code.segments[segment];
+    const berth_vm_segment *held = segment_at(s, segment);
     size_t capacity = sizeof(uint32_t);
     for (uint32_t i = 0; i < held->input_count; ++i)
         capacity += (2 + BERTH_MAX_RANK) * sizeof(int64_t) +
@@ -204,15 +215,14 @@ static berth_status key_of(const berth_vm_session *s, uint32_t segment, const be
     return BERTH_OK;
 }
 
-static berth_status find_compiled(berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
-                                  compiled **out) {
-    berth_hash128 key;
-    BERTH_TRY(key_of(s, segment, inputs, &key));
+static compiled *find_compiled(const berth_vm_session *s, uint32_t segment, berth_hash128 key) {
     for (compiled *c = s->kept; c; c = c->next)
-        if (c->segment == segment && berth_hash128_equal(c->key, key)) {
-            *out = c;
-            return BERTH_OK;
-        }
+        if (c->segment == segment && berth_hash128_equal(c->key, key)) return c;
+    return NULL;
+}
+
+static berth_status make_compiled(berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
+                                  berth_hash128 key, compiled **out) {
     segment_job job = {.session = s, .segment = segment, .inputs = inputs};
     job.made = berth_calloc(berth_allocator_system(), 1, sizeof(*job.made));
     if (!job.made) return berth_status_oom();
@@ -277,11 +287,9 @@ static berth_status feed(const compiled *c, const berth_vm_segment *segment,
     return BERTH_OK;
 }
 
-static berth_status run_compiled(berth_vm_session *s, uint32_t index, const berth_tensor *inputs,
+static berth_status run_compiled(berth_vm_session *s, compiled *c, const berth_tensor *inputs,
                                  berth_vm_value **outputs) {
-    const berth_vm_segment *segment = &s->code.segments[index];
-    compiled *c = NULL;
-    BERTH_TRY(find_compiled(s, index, inputs, &c));
+    const berth_vm_segment *segment = segment_at(s, c->segment);
     c->last_use = ++s->clock;
     BERTH_TRY(feed(c, segment, inputs));
     BERTH_TRY(berth_session_run(c->session, -1));
@@ -292,6 +300,24 @@ static berth_status run_compiled(berth_vm_session *s, uint32_t index, const bert
         return status;
     }
     return BERTH_OK;
+}
+
+// A segment or a part of one: as it was compiled for these shapes, in parts, or compiled now.
+static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *inputs,
+                                berth_vm_value **outputs) {
+    berth_vm_session *s = user;
+    berth_hash128 key;
+    BERTH_TRY(key_of(s, index, inputs, &key));
+    compiled *c = find_compiled(s, index, key);
+    if (!c && s->parts) {
+        int64_t start_ns = berth_clock_ns();
+        BERTH_TRY(berth_vm_parts_look(s->parts, index, inputs));
+        s->report.compile_ns += berth_clock_ns() - start_ns;
+        if (berth_vm_parts_is_divided(s->parts, index))
+            return berth_vm_parts_run(s->parts, index, inputs, run_tensors, s, outputs);
+    }
+    if (!c) BERTH_TRY(make_compiled(s, index, inputs, key, &c));
+    return run_compiled(s, c, inputs, outputs);
 }
 
 static berth_status run_segment(void *user, uint32_t index, berth_vm_value *const *inputs,
@@ -306,7 +332,7 @@ static berth_status run_segment(void *user, uint32_t index, berth_vm_value *cons
         status = need_tensor(inputs[i], "an operand");
         if (!status) tensors[i] = inputs[i]->tensor;
     }
-    if (!status) status = run_compiled(s, index, tensors, outputs);
+    if (!status) status = run_tensors(s, index, tensors, outputs);
     berth_free(berth_allocator_system(), tensors, ((size_t)count + 1) * sizeof(*tensors));
     return status;
 }
@@ -362,6 +388,13 @@ typedef struct open_job {
     const berth_model_options *options;
 } open_job;
 
+// Whether all values lie in the host's memory, where parts of a segment hand theirs over.
+static bool is_one_memory(const berth_multi_target *target) {
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].own_memory != target->devices[target->host].own_memory) return false;
+    return true;
+}
+
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
@@ -390,7 +423,10 @@ static berth_status load(void *user) {
     s->compile.known_input_count = 0;
     s->compile.progress = NULL;
     s->compile.generic_kernels = s->generic_kernels;
-    return berth_vm_emit(s->module, job->options->compile.log, &s->code);
+    s->compile.packed_store = s->packed_store;
+    BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log, &s->code));
+    if (is_one_memory(s->target)) s->parts = berth_vm_parts_create(s->arena, s->module, &s->code);
+    return berth_packed_store_trust(s->packed_store, s->module);
 }
 
 static berth_status open_session_of(open_job *job, uint32_t thread_count,
@@ -405,6 +441,7 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     berth_status status = berth_arena_create(allocator, &session->arena);
     job->session = session;
     if (!status) status = berth_generic_kernels_create(allocator, &session->generic_kernels);
+    if (!status) status = berth_packed_store_create(allocator, &session->packed_store);
     if (!status) status = load(job);
     if (status) {
         berth_vm_session_close(session);
@@ -439,6 +476,7 @@ void berth_vm_session_close(berth_vm_session *session) {
         berth_device_close(d->device);
         berth_driver_close(d->driver);
     }
+    berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));

@@ -72,11 +72,22 @@ void vm_move(vm_emitter *e, uint32_t to, uint32_t from);
 void vm_consume(vm_emitter *e, berth_value_id value);
 void vm_flush_drops(vm_emitter *e, berth_region_id region);
 
+// What a segment has beside its operations.
+typedef struct vm_gathered {
+    BERTH_VEC(berth_value_id) inputs;
+    BERTH_VEC(bool) known;
+    BERTH_VEC(berth_value_id) outputs;
+} vm_gathered;
+
 // segment.c: the segment that is being gathered.
 bool vm_is_constant(const vm_emitter *e, berth_value_id value);
 bool vm_reads_open(const vm_emitter *e, const berth_op *op);
 void vm_add_to_segment(vm_emitter *e, berth_op_id op);
 void vm_close_segment(vm_emitter *e, berth_region_id region);
+// The same without code, for the open operations (which stay open; in_open is cleared): needs module,
+// arena, function, graph, open, in_open, marks and uses.
+vm_gathered vm_gather(vm_emitter *e);
+berth_vm_segment vm_gathered_segment(const vm_emitter *e, const vm_gathered *g);
 
 // control.c: operations with regions, sequences, calls.
 berth_status vm_emit_region(vm_emitter *e, berth_region_id region);  // emit.c

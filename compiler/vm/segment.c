@@ -17,14 +17,9 @@ void vm_add_to_segment(vm_emitter *e, berth_op_id op) {
     for (uint32_t i = 0; i < held->output_count; ++i) e->in_open[held->outputs[i]] = true;
 }
 
-// What a segment is made of, while its lists grow. Of values it is noted in the emitter's `marks`,
-// which are cleared again for the values that were touched, so that many segments cost no more than
-// what is in them.
-typedef struct gathered {
-    BERTH_VEC(berth_value_id) inputs;
-    BERTH_VEC(bool) known;
-    BERTH_VEC(berth_value_id) outputs;
-} gathered;
+// Of values it is noted in the emitter's `marks` what they are to the segment; the marks are cleared
+// again for the values that were touched, so that many segments cost no more than what is in them.
+typedef vm_gathered gathered;
 
 static const berth_op *open_op(const vm_emitter *e, uint32_t index) {
     return &e->graph->ops.data[e->open.data[index]];
@@ -86,6 +81,27 @@ static void gather_outputs(vm_emitter *e, gathered *g) {
     }
 }
 
+vm_gathered vm_gather(vm_emitter *e) {
+    gathered g = {.inputs = {0}};
+    gather_operands(e, &g);
+    mark_known(e, &g);
+    gather_outputs(e, &g);
+    clear_marks(e);
+    return g;
+}
+
+berth_vm_segment vm_gathered_segment(const vm_emitter *e, const vm_gathered *g) {
+    return (berth_vm_segment){
+        .function = e->function,
+        .ops = berth_arena_copy(e->arena, e->open.data, e->open.count * sizeof(*e->open.data)),
+        .op_count = e->open.count,
+        .inputs = g->inputs.data,
+        .known = g->known.data,
+        .input_count = g->inputs.count,
+        .outputs = g->outputs.data,
+        .output_count = g->outputs.count};
+}
+
 static void emit_run(vm_emitter *e, const gathered *g, uint32_t segment) {
     uint32_t *sources = berth_arena_new_array(e->arena, uint32_t, g->inputs.count + 1);
     for (uint32_t i = 0; i < g->inputs.count; ++i) sources[i] = vm_source(e, g->inputs.data[i]);
@@ -121,28 +137,15 @@ static berth_vm_piece describe(vm_emitter *e, const gathered *g) {
 
 static void add_segment(vm_emitter *e, const gathered *g) {
     vm_builder *b = e->builder;
-    berth_vm_segment segment = {
-        .function = e->function,
-        .ops = berth_arena_copy(e->arena, e->open.data, e->open.count * sizeof(*e->open.data)),
-        .op_count = e->open.count,
-        .inputs = g->inputs.data,
-        .known = g->known.data,
-        .input_count = g->inputs.count,
-        .outputs = g->outputs.data,
-        .output_count = g->outputs.count};
     berth_vec_push(e->arena, &b->segment_pieces, describe(e, g));
-    berth_vec_push(e->arena, &b->segments, segment);
+    berth_vec_push(e->arena, &b->segments, vm_gathered_segment(e, g));
     emit_run(e, g, b->segments.count - 1);
 }
 
 void vm_close_segment(vm_emitter *e, berth_region_id region) {
     if (e->open.count == 0) return;
-    gathered g = {.inputs = {0}};
-    gather_operands(e, &g);
-    mark_known(e, &g);
-    gather_outputs(e, &g);
+    gathered g = vm_gather(e);
     if (g.outputs.count) add_segment(e, &g);
-    clear_marks(e);
     // Values that only the segment sees have no register to empty.
     for (uint32_t i = 0; i < e->open.count; ++i) {
         const berth_op *op = open_op(e, i);

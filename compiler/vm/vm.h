@@ -11,6 +11,7 @@
 #define BERTH_COMPILER_VM_VM_H_
 
 #include "artifact/vm.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "ir/graph.h"
 
@@ -53,5 +54,38 @@ BERTH_MUST_USE berth_status berth_vm_emit(berth_module *module, berth_log log,
 berth_module *berth_vm_segment_module(const berth_module *module, const berth_vm_segment *segment,
                                       const char *name, const berth_tensor *inputs,
                                       berth_arena *arena);
+
+// ---- split.c: parts of a segment that change with its shapes, and parts that do not --------------
+
+// A part of a segment and what it is given and gives: slots of values, of which the segment's inputs
+// have the first.
+typedef struct berth_vm_split_step {
+    berth_vm_segment segment;
+    berth_hash128
+        key;  // parts of equal keys compute the same (equal layers): one program serves both
+    const uint32_t *inputs;   // slots, segment.input_count of them
+    const uint32_t *outputs;  // segment.output_count
+    const uint32_t *last;     // slots that nobody needs after this step
+    uint32_t last_count;
+} berth_vm_split_step;
+
+typedef struct berth_vm_split {
+    const berth_vm_split_step *steps;  // in order
+    uint32_t step_count;  // 0: all changes, or nothing does, or the parts were too small
+    uint32_t slot_count;
+    const uint32_t *outputs;  // slots of the segment's outputs
+} berth_vm_split;
+
+// Divides a segment by what differs between two runs: operations whose operands and results have the
+// same shapes (and the same values where these are known) for the inputs `before` and `now`, and the
+// others. A decoder that appends to its cache so compiles its attention anew for the next token, and
+// nothing else. Right for any shapes: a part, too, is compiled for what it is given.
+// Inputs are those of berth_vm_segment_module. The result lives in `arena`; an entry point: not inside
+// berth_arena_try of it. O(operations * steps). Errors: those of fold.h.
+BERTH_MUST_USE berth_status berth_vm_segment_split(berth_module *module,
+                                                   const berth_vm_segment *segment,
+                                                   const berth_tensor *before,
+                                                   const berth_tensor *now, berth_arena *arena,
+                                                   berth_vm_split *out_split);
 
 #endif  // BERTH_COMPILER_VM_VM_H_
