@@ -12,6 +12,8 @@ from ._program import Compiler, Dynamic, ModelInfo, Program, Session
 
 _MAGIC = b"BERTHPRG"  # how program files begin
 _SMALL_INPUT = 64  # elements of an integer input whose value may have to be compiled in
+_MOST_SHAPES = 8  # kept where each is compiled for itself
+_OWN_SHAPES = 2  # compiled for themselves before others share code
 
 
 class _Variant:
@@ -36,14 +38,15 @@ class Model:
     Any number of threads may call it: each call uses a session of its own, with memory of its own.
     """
 
-    def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=8, threads=0, profile=False,
+    def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=None, threads=0, profile=False,
                  devices=None, folder=None, progress=None, message=None, **options):
         self._lock = threading.Lock()
-        self._dynamic = None  # once the model has turned out to need it
+        self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
         self.last_session = None  # of the latest call: its steps, with profile=True
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
-        self._max_shapes = max(1, max_shapes)
+        self._max_shapes = max(1, _MOST_SHAPES if max_shapes is None else max_shapes)
+        self._may_share = max_shapes is None and not (profile or devices or constants)
         self._settings = {"threads": threads, "profile": profile, "devices": devices}
         self._source, self._folder = model, folder
         self._compile_options = (target, dict(dims or {}), dict(constants or {}), tuple(pins), progress, message, options)
@@ -157,6 +160,7 @@ class Model:
         if error.code != "UNSUPPORTED":
             raise error
         with self._lock:
+            self._may_share = False  # it must
             if self._dynamic is None:
                 try:
                     self._dynamic = self._load_dynamic()
@@ -164,16 +168,32 @@ class Model:
                     raise error from None
         return self._dynamic
 
-    def _variant_for(self, arrays):
+    def _share_code(self):
+        """One for all shapes from here on, where the compiler's options allow it."""
+        with self._lock:
+            if self._dynamic is not None:
+                return
+            try:
+                self._dynamic = self._load_dynamic()
+            except BerthError as error:
+                if error.code != "UNSUPPORTED":
+                    raise
+                self._may_share = False
+
+    def _variant_for(self, arrays, own=False):
+        """`own`: a program for these shapes, where the model can have one."""
         if self._program:
             with self._lock:
                 return self._variants.setdefault(None, _Variant(self._program, frozenset()))
-        if self._dynamic is not None:
-            return self._dynamic
         with self._lock:
             variant = self._find(arrays)
         if variant:
             return variant
+        own = own and self._may_share
+        if self._may_share and not own and self._dynamic is None and len(self._variants) >= _OWN_SHAPES:
+            self._share_code()
+        if self._dynamic is not None and not own:
+            return self._dynamic
         try:
             key, variant = self._make(arrays)  # without the lock: other shapes go on meanwhile
         except BerthError as error:
@@ -204,7 +224,7 @@ class Model:
         return [_arrays.as_array(value, port) for value, port in zip(values, self.inputs)]
 
     def _run(self, arrays, timeout=None):
-        variant = self._variant_for(arrays)
+        variant = self._variant_for(arrays, own=timeout is not None)
         if isinstance(variant, Dynamic):
             with self._dynamic_lock:
                 return variant.run(arrays, self.inputs)
@@ -239,7 +259,7 @@ class Model:
             raise BerthError("INVALID_ARGUMENT", "give a shape of numbers for each of the inputs: " +
                              ", ".join(f"{port.name} {port.shape}" for port in self.inputs))
         arrays = [np.zeros(shape, port.dtype) for shape, port in zip(shapes, self.inputs)]
-        variant = self._variant_for(arrays)
+        variant = self._variant_for(arrays, own=True)
         if isinstance(variant, Dynamic):
             raise BerthError("UNSUPPORTED", "the model has control flow, or shapes that depend on data: it has no program")
         return variant.program
@@ -282,7 +302,8 @@ def load(model, target=None, **options):
     dims:       {dimension: extent}, by name or as "INPUT.AXIS": fixed before anything is compiled
     constants:  {input: value} to compile in; the model has no such inputs then
     pins:       ["PATTERN=DEVICE"]: where nodes run
-    max_shapes: how many combinations of input shapes stay compiled
+    max_shapes: compile each combination of input shapes for itself, and keep this many; else from the third on all share
+                code, and a new one costs no run of the C compiler, mostly
     threads:    of the processor per session; 0 = all cores
     progress, message: functions called while compiling
     others:     options of the compiler (include/berth/compile.h): strategy, objective, jobs, ...

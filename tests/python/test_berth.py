@@ -109,6 +109,20 @@ class Models(unittest.TestCase):
             model(images[:batch])
             self.assertEqual(len(compiled), count, f"batch {batch}")
 
+    def test_many_shapes_share_code(self):
+        images, _ = digits()
+        model = berth.load(DIGITS)
+        compiled = []
+        make = model._compile
+        model._compile = lambda *arguments: compiled.append(1) or make(*arguments)
+        alone = berth.load(DIGITS, max_shapes=8)
+        for batch in (1, 2, 3, 5, 4, 1, 3):
+            np.testing.assert_allclose(model(images[:batch]), alone(images[:batch]), rtol=1e-5, atol=1e-6)
+        self.assertEqual(len(compiled), 2)
+        model(images[:6], timeout=60)  # a session can be interrupted anywhere
+        self.assertEqual(len(compiled), 3)
+        self.assertEqual(model.program((7, 1, 8, 8)).inputs[0].shape, (7, 1, 8, 8))
+
     def test_results_are_the_callers(self):
         images, _ = digits()
         model = berth.load(DIGITS)

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A decoder that appends to its cache token by token, beside ONNX Runtime, in turns.
+
+    PYTHONPATH=python python3 bench/decode.py MODEL [--prompt 8] [--tokens 100] [--threads 1]
+
+The model takes input_ids, attention_mask, position_ids and past_key_values.N.key/value, and gives logits and
+present.N.key/value, as exporters of Hugging Face models have them. Every token is a length that the session has not
+seen. Prints medians over the last three quarters of the tokens: a token as it comes, the same inputs once more (nothing
+left to compile), and ONNX Runtime; and the largest difference of the logits.
+"""
+import argparse
+import os
+import statistics
+import tempfile
+import time
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return result, (time.perf_counter() - start) * 1e3
+
+
+def empty_cache(inputs, np):
+    """Of no tokens: the batch is 1."""
+    types = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+    caches = [port for port in inputs if port.name.startswith("past_key_values.")]
+    return {port.name: np.zeros([d if isinstance(d, int) else int(i == 0) for i, d in enumerate(port.shape)],
+                                types[port.type]) for port in caches}
+
+
+def feeds(cache, tokens, np):
+    past = next(iter(cache.values())).shape[2]
+    total = past + tokens.shape[1]
+    return {"input_ids": tokens, "attention_mask": np.ones((1, total), np.int64),
+            "position_ids": np.arange(past, total, dtype=np.int64)[None], **cache}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--prompt", type=int, default=8)
+    parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cache", help="folder of compiled kernels")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["BERTH_CACHE_DIR"] = args.cache or folder
+        import numpy as np
+        import onnxruntime
+        import berth
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = args.threads
+        peer = onnxruntime.InferenceSession(args.model, options, providers=["CPUExecutionProvider"])
+        ours = berth.load(args.model, threads=args.threads)
+        names = [port.name for port in peer.get_outputs()]
+        known = {port.name for port in peer.get_inputs()}
+        cache = empty_cache(peer.get_inputs(), np)
+        random = np.random.default_rng(0)
+        tokens = random.integers(0, 100, (1, args.prompt))
+        rows, worst = [], 0.0
+        for _ in range(args.tokens):
+            inputs = {name: value for name, value in feeds(cache, tokens, np).items() if name in known}
+            got, first = timed(lambda: ours.run(inputs))
+            _, again = timed(lambda: ours.run(inputs))
+            wanted, theirs = timed(lambda: dict(zip(names, peer.run(None, inputs))))
+            rows.append((first, again, theirs))
+            worst = max(worst, float(np.abs(got["logits"].astype(np.float64) - wanted["logits"]).max()))
+            cache = {name: wanted[name.replace("past_key_values", "present")] for name in cache}
+            tokens = random.integers(0, 100, (1, 1))
+        first, again, theirs = (statistics.median(column) for column in zip(*rows[len(rows) // 4:]))
+        print(f"ms per token: {first:.2f} as it comes, {again:.2f} again, {theirs:.2f} ONNX Runtime; "
+              f"logits differ by at most {worst:.1e}")
+
+
+if __name__ == "__main__":
+    main()
