@@ -58,7 +58,7 @@ CONFORMANCE(dispatch, runs_on_views) {
 }
 
 // Executables of one image may share its code: each works without the others.
-CONFORMANCE(dispatch, one_image_many_times) {
+CONFORMANCE(dispatch, runs_from_one_image_many_times) {
     load_kernels(f);
     berth_executable *first = f->executable;
     for (int i = 0; i < 3; ++i) {
