@@ -9,12 +9,15 @@
 #include "base/str.h"
 #include "target/internal.h"
 
+// A library that only runs programs has none (CMake's BERTH_RUN_ONLY): programs carry targets as
+// canonical JSON, which names no tags.
 static const berth_target_tag built_in[] = {
+#ifndef BERTH_NO_BUILT_IN_TAGS
 #define TAG(name, description, sources, ...) {name, description, #__VA_ARGS__, sources, false},
 #include "target/tags.def"
+#endif
+    {0},  // the end
 };
-
-enum { built_in_count = sizeof(built_in) / sizeof(built_in[0]) };
 
 static const size_t tag_limit_bytes = (size_t)1 << 20;
 
@@ -139,11 +142,11 @@ static berth_status list_body(void *user) {
     tag_list *list = user;
     if (list->folder) BERTH_TRY(list_user_tags(list));
     uint32_t user_count = list->tags.count;
-    for (uint32_t i = 0; i < built_in_count; ++i) {
+    for (const berth_target_tag *tag = built_in; tag->name; ++tag) {
         bool hidden = false;
         for (uint32_t k = 0; k < user_count && !hidden; ++k)
-            hidden = strcmp(list->tags.data[k].name, built_in[i].name) == 0;
-        if (!hidden) berth_vec_push(list->arena, &list->tags, built_in[i]);
+            hidden = strcmp(list->tags.data[k].name, tag->name) == 0;
+        if (!hidden) berth_vec_push(list->arena, &list->tags, *tag);
     }
     qsort(list->tags.data, list->tags.count, sizeof(berth_target_tag), by_name);
     return BERTH_OK;
@@ -176,9 +179,9 @@ static berth_status find_tag(berth_arena *arena, const char *folder, const char 
     bool found = false;
     BERTH_TRY(read_user_tag(arena, folder, name, out, &found));
     if (found) return BERTH_OK;
-    for (uint32_t i = 0; i < built_in_count; ++i) {
-        if (strcmp(built_in[i].name, name) != 0) continue;
-        *out = built_in[i];
+    for (const berth_target_tag *tag = built_in; tag->name; ++tag) {
+        if (strcmp(tag->name, name) != 0) continue;
+        *out = *tag;
         return BERTH_OK;
     }
     return no_such_tag(arena, folder, name);

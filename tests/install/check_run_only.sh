@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds libberth alone (BERTH_RUN_ONLY), installs it into a folder and checks it: nothing of the compiler, less than 300 KB stripped,
+# the same public functions as in the whole build; a program that `berth build` made runs with it, linked through pkg-config and
+# through CMake; for the processor without any PATH (PoCL calls a linker).
+# Usage: check_run_only.sh BUILD_FOLDER      of the whole build
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$*"; exit 1; }
+most_bytes=300000
+
+run=$build/run_only
+cmake -G Ninja -S . -B "$run" -DCMAKE_BUILD_TYPE=MinSizeRel -DBERTH_RUN_ONLY=ON >"$work/log" 2>&1 &&
+  cmake --build "$run" >>"$work/log" 2>&1 && cmake --install "$run" --prefix "$work/prefix" --strip >>"$work/log" 2>&1 ||
+  { cat "$work/log"; exit 1; }
+pc=$(find "$work/prefix" -name berth.pc)
+libraries=$(dirname "$(dirname "$pc")")
+
+size=$(stat -L -c %s "$libraries/libberth.so")
+[ "$size" -lt $most_bytes ] || fail "libberth.so has $size bytes stripped, not less than $most_bytes"
+found=$(find "$work/prefix" '(' -name '*compiler*' -o -name '*.a' -o -name berth-internal -o -path '*/bin/*' ')')
+[ -z "$found" ] || fail "installed although only libberth was wanted: $found"
+readelf -d "$libraries/libberth.so" | grep -q 'SONAME.*\[libberth\.so\.0\.1\]' || fail "no soname with the version"
+public() { nm -D --with-symbol-versions --defined-only "$1" | awk '{print $3}' | grep '@@BERTH_0\.1$' | sort; }
+diff <(public "$build/libberth.so") <(public "$libraries/libberth.so") || fail "not the same public functions"
+
+# The program is made by the whole build, for one device and for two.
+build() { "$build/berth" build examples/digits/digits.onnx --dim batch=1 "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }; }
+build --target cpu -o "$work/cpu.berth"
+build --target cpu,opencl --pin op:Conv=opencl:0 -o "$work/two.berth"
+export PKG_CONFIG_PATH=$(dirname "$pc")
+cc -std=c99 examples/recognise_digit.c $(pkg-config --cflags --libs berth) -o "$work/recognise_digit"
+pkg-config --exists berth-compiler && fail "pkg-config knows berth-compiler"
+mkdir "$work/consumer"
+cat >"$work/consumer/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.22)
+project(consumer C)
+find_package(berth REQUIRED COMPONENTS berth)
+find_package(berth QUIET COMPONENTS compiler)
+if(berth_FOUND)
+  message(FATAL_ERROR "the compiler was found")
+endif()
+add_executable(recognise_digit $PWD/examples/recognise_digit.c)
+target_link_libraries(recognise_digit PRIVATE berth::berth)
+CMAKE
+cmake -G Ninja -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
+  cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+for program in "$work/recognise_digit" "$work/consumer/build/recognise_digit"; do
+  for run in "cpu PATH=" "two PATH=$PATH"; do
+    output=$(env -i LD_LIBRARY_PATH="$libraries" HOME="$work" "${run#* }" "$program" "$work/${run%% *}.berth")
+    grep -q '^a 2 ' <<<"$output" || fail "${run%% *}.berth: a two is recognised as: $output"
+  done
+done
+echo "libberth.so alone: $size bytes stripped; runs programs of the whole build"
