@@ -119,6 +119,18 @@ static berth_status use_callers(berth_session *session, const berth_program_devi
     return BERTH_OK;
 }
 
+static void use_devices_of_base(berth_session *session) {
+    const berth_session *base = session->options.base;
+    for (; session->physical_count < base->physical_count; ++session->physical_count) {
+        session->physicals[session->physical_count] = base->physicals[session->physical_count];
+        session->physicals[session->physical_count].owned = false;
+    }
+    for (uint32_t d = 0; d < session->program->device_count; ++d) {
+        session->devices[d].physical = base->devices[d].physical;
+        session->devices[d].device = base->devices[d].device;
+    }
+}
+
 berth_status berth_executor__open_devices(berth_session *session) {
     const berth_program *program = session->program;
     session->physicals =
@@ -128,6 +140,10 @@ berth_status berth_executor__open_devices(berth_session *session) {
     session->queues =
         berth_arena_new_array(session->arena, berth_session_queue, program->queue_count);
     session->drivers = berth_arena_new_array(session->arena, berth_driver *, program->device_count);
+    if (session->options.base) {
+        use_devices_of_base(session);
+        return BERTH_OK;
+    }
     BERTH_TRY(check_bindings(session));
     for (uint32_t d = 0; d < program->device_count; ++d) {
         const berth_program_device *device = &program->devices[d];
@@ -151,7 +167,8 @@ berth_status berth_executor__open_devices(berth_session *session) {
 void berth_executor__close_devices(berth_session *session) {
     for (uint32_t d = 0; session->devices && d < session->program->device_count; ++d) {
         berth_session_device *device = &session->devices[d];
-        for (uint32_t e = 0; device->executables && e < session->program->executable_count; ++e)
+        bool own = device->executables && !session->options.base;
+        for (uint32_t e = 0; own && e < session->program->executable_count; ++e)
             berth_executable_destroy(device->executables[e]);
     }
     for (uint32_t i = 0; i < session->physical_count; ++i)
@@ -243,6 +260,13 @@ static berth_status load_kernel(berth_session *session, berth_session_device *de
 
 berth_status berth_executor__load_code(berth_session *session) {
     const berth_program *program = session->program;
+    if (session->options.base) {
+        for (uint32_t d = 0; d < program->device_count; ++d) {
+            session->devices[d].executables = session->options.base->devices[d].executables;
+            session->devices[d].kernels = session->options.base->devices[d].kernels;
+        }
+        return BERTH_OK;
+    }
     bool *known = berth_arena_array(session->arena, program->device_count, program->kernel_count);
     for (uint32_t d = 0; d < program->device_count; ++d) {
         session->devices[d].executables =

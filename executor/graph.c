@@ -230,3 +230,8 @@ berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
 void berth_session_cancel(berth_session *session) {
     berth_executor__fail_timelines(session, "the run was cancelled");
 }
+
+berth_status berth_session_recover(berth_session *session) {
+    session->broken = true;  // until it is repaired
+    return repair(session);
+}

@@ -28,6 +28,19 @@ berth_status berth_executor__check_alignment(const berth_program_pool *pool,
         pool->alignment_bytes, needed);
 }
 
+// A constant pool of the session that this one shares with. (One in which several devices work has
+// buffers for each, which are each session's own.)
+static bool is_base_pool(const berth_session *session, uint32_t pool) {
+    return session->options.base && !berth_executor__is_shared(session, pool) &&
+           session->program->pools[pool].usage == BERTH_POOL_CONSTANT;
+}
+
+static void use_base_pool(berth_session *session, uint32_t index) {
+    const berth_program_pool *pool = &session->program->pools[index];
+    session->pools[index] = session->options.base->pools[index];
+    session->in_place_bytes[pool->device] += pool->size_bytes;
+}
+
 static berth_status allocate_pool(berth_session *session, uint32_t index) {
     const berth_program_pool *pool = &session->program->pools[index];
     berth_device *device = session->devices[pool->device].device;
@@ -40,6 +53,10 @@ static berth_status allocate_pool(berth_session *session, uint32_t index) {
 static berth_status allocate_pools(berth_session *session) {
     for (uint32_t i = 0; i < session->program->pool_count; ++i) {
         const berth_program_pool *pool = &session->program->pools[i];
+        if (is_base_pool(session, i)) {
+            use_base_pool(session, i);
+            continue;
+        }
         if (used_in_place(session, i)) continue;
         berth_status status = berth_executor__is_shared(session, i)
                                   ? berth_executor__share_pool(session, i)
@@ -97,6 +114,10 @@ static berth_status place_constants(berth_session *session) {
     const berth_program *program = session->program;
     for (uint32_t i = 0; i < program->constant_count; ++i) {
         uint32_t tensor = program->constants[i].tensor;
+        if (is_base_pool(session, program->tensors[tensor].pool)) {
+            session->roots[i] = session->options.base->roots[i];
+            continue;
+        }
         berth_status status = session->pools[program->tensors[tensor].pool]
                                   ? upload_constant(session, i)
                                   : wrap_constant(session, i);
@@ -226,12 +247,12 @@ void berth_executor__free_memory(berth_session *session) {
     for (uint32_t i = 0; session->roots && i < program->constant_count; ++i) {
         if (session->roots[i] && session->tensors)
             session->tensors[program->constants[i].tensor] = NULL;
-        berth_buffer_free(session->roots[i]);
+        if (!session->options.base) berth_buffer_free(session->roots[i]);
     }
     for (uint32_t i = 0; session->tensors && i < program->tensor_count; ++i)
         berth_buffer_free(session->tensors[i]);
     for (uint32_t i = 0; session->pools && i < program->pool_count; ++i)
-        berth_buffer_free(session->pools[i]);
+        if (!is_base_pool(session, i)) berth_buffer_free(session->pools[i]);
     for (uint32_t d = 0; session->devices && d < program->device_count; ++d)
         free_shared(session, &session->devices[d]);
     session->roots = session->tensors = session->pools = NULL;

@@ -227,13 +227,19 @@ static void move_back(berth_session *session, caller_buffers callers, bool succe
     }
 }
 
+berth_status berth_session_check_buffers(const berth_session *session, const berth_tensor *inputs,
+                                         uint32_t input_count, const berth_tensor *outputs,
+                                         uint32_t output_count) {
+    BERTH_TRY(check_count("input", session->program->input_count, input_count));
+    BERTH_TRY(check_count("output", session->program->output_count, output_count));
+    return check(session, (caller_buffers){inputs, outputs});
+}
+
 berth_status berth_session_run_with(berth_session *session, const berth_tensor *inputs,
                                     uint32_t input_count, const berth_tensor *outputs,
                                     uint32_t output_count, int64_t timeout_ns) {
     const caller_buffers callers = {inputs, outputs};
-    BERTH_TRY(check_count("input", session->program->input_count, input_count));
-    BERTH_TRY(check_count("output", session->program->output_count, output_count));
-    BERTH_TRY(check(session, callers));
+    BERTH_TRY(berth_session_check_buffers(session, inputs, input_count, outputs, output_count));
     bool moved = move_out(session, callers);
     berth_status status = berth_session_run(session, timeout_ns);
     // What a failed run left going must not touch the caller's memory any more.

@@ -28,11 +28,17 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
             "opening \"%s\": it is for executor \"%s\", whose programs are sources "
             "for a C compiler (`berth build` writes them); here runs \"graph\"",
             program->name, program->executor);
+    if (options && options->base && options->base->program != program)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "opening \"%s\": the session that it shares with is of another "
+                                 "program",
+                                 program->name);
     berth_session *session = berth_calloc(allocator, 1, sizeof(*session));
     if (!session) return berth_status_oom();
     session->allocator = allocator;
     session->program = program;
     if (options) session->options = *options;
+    if (session->options.base) session->options.profile = session->options.base->options.profile;
     berth_status status = berth_arena_create(allocator, &session->arena);
     if (!status && pthread_mutex_init(&session->lock, NULL) != 0)
         status = berth_status_make(BERTH_OUT_OF_MEMORY, "the system gives no mutex");

@@ -37,6 +37,9 @@ typedef struct berth_session_options {
     uint32_t thread_count;     // cpu: threads of a device the session opens; 0 = all cores
     bool profile;              // record when each step ran (about 0.1 us per step on cpu)
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
+    // An open session of the same program, whose devices, threads, code and constants this one uses
+    // too: bindings, threads and profile are then that one's. It closes after this one. NULL = none.
+    berth_session *base;
 } berth_session_options;
 
 // Opens a program; it is verified first. `options` NULL = defaults. A device of the program that no
@@ -100,9 +103,22 @@ BERTH_MUST_USE berth_status berth_session_run_with(berth_session *session,
                                                    const berth_tensor *outputs,
                                                    uint32_t output_count, int64_t timeout_ns);
 
+// What berth_session_run_with looks at first: as many buffers as the program has, of its element types
+// and shapes. Thread-safe.
+BERTH_MUST_USE berth_status berth_session_check_buffers(const berth_session *session,
+                                                        const berth_tensor *inputs,
+                                                        uint32_t input_count,
+                                                        const berth_tensor *outputs,
+                                                        uint32_t output_count);
+
 // Makes a run under way on another thread end with CANCELLED; when none is, the next one. Batches
 // of steps that have begun still end. Thread-safe.
 void berth_session_cancel(berth_session *session);
+
+// After a failed run, or a cancel that came too late for its run: makes the session ready for the next
+// run, which then is not cancelled by it. A run does so itself after a failed one. Waits for steps
+// that still run. Errors: OUT_OF_MEMORY; the next run tries again.
+BERTH_MUST_USE berth_status berth_session_recover(berth_session *session);
 
 // ---- facts and profile ----
 

@@ -63,8 +63,8 @@ run_ctest release
 if [ $fast -eq 0 ]; then
   if scripts/build.sh debug; then run_ctest debug; else note "build debug" 1; fi
   # Criterion does not start under the thread sanitizer: the programs that stress threads do.
-  if scripts/build.sh tsan stress_executor stress_devices; then
-    for program in stress_executor stress_devices; do
+  if scripts/build.sh tsan stress_executor stress_requests stress_devices; then
+    for program in stress_executor stress_requests stress_devices; do
       TSAN_OPTIONS=halt_on_error=1 "build/tsan/tests/$program"
       note "tsan: $program" $?
     done

@@ -1,6 +1,6 @@
 // Public sessions (<berth/session.h>): opening, closing, times of steps. What else is declared there
 // is the executor's.
-#include "executor/session.h"
+#include "api/run/session.h"
 
 #include <berth/session.h>
 #include <string.h>
@@ -23,8 +23,9 @@ static berth_status read_settings(const berth_session_settings *given,
                              out_settings->device_count, most_choices);
 }
 
-berth_status berth_session_create(berth_program *program, const berth_session_settings *settings,
-                                  berth_session **out_session) {
+berth_status berth_api__session_open(const berth_program *program,
+                                     const berth_session_settings *settings, berth_session *base,
+                                     berth_session **out_session) {
     *out_session = NULL;
     berth_session_settings wanted;
     BERTH_TRY(read_settings(settings, &wanted));
@@ -36,9 +37,15 @@ berth_status berth_session_create(berth_program *program, const berth_session_se
                                            .binding_count = wanted.device_count,
                                            .thread_count = wanted.thread_count,
                                            .profile = wanted.profile != 0,
-                                           .cache_folder = wanted.cache_folder};
+                                           .cache_folder = wanted.cache_folder,
+                                           .base = base};
     berth_allocator allocator = wanted.allocator ? *wanted.allocator : berth_allocator_system();
-    BERTH_TRY(berth_session_open(allocator, program, &options, out_session));
+    return berth_session_open(allocator, program, &options, out_session);
+}
+
+berth_status berth_session_create(berth_program *program, const berth_session_settings *settings,
+                                  berth_session **out_session) {
+    BERTH_TRY(berth_api__session_open(program, settings, NULL, out_session));
     berth_program_retain(program);
     return BERTH_OK;
 }

@@ -7,6 +7,7 @@
 //   device.h    the devices of this machine
 //   program.h   a compiled model: from a file, from memory, or from the compiler
 //   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
+//   request.h   runs that do not hold up the caller, any number at once
 //   model.h     what a model takes and gives    (libberth-compiler)
 //   compile.h   a model and a target -> program (libberth-compiler)
 //   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
@@ -23,6 +24,7 @@
 #include <berth/dynamic.h>
 #include <berth/model.h>
 #include <berth/program.h>
+#include <berth/request.h>
 #include <berth/session.h>
 #include <berth/status.h>
 #include <berth/tensor.h>

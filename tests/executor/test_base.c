@@ -1,0 +1,133 @@
+// Sessions that share the devices, code and constants of another one.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#include "executor/session.h"
+#include "tests/check.h"
+#include "tests/executor/program_builder.h"
+
+static berth_arena *arena;
+
+static void setup(void) {
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+}
+
+static void teardown(void) {
+    berth_arena_destroy(arena);
+}
+
+TestSuite(base, .init = setup, .fini = teardown, .timeout = 120);
+
+enum { count = 128, session_count = 3, runs = 50 };
+
+// y = 3 * (x + w) with the constant w on `kind`, from memory of the first device, cpu:0.
+static berth_program *make_affine(const char *kind) {
+    builder *b = builder_create(arena, "affine");
+    uint32_t cpu = builder_device(b, "cpu", 0);
+    uint32_t other = builder_device(b, kind, kind[0] == 'c');
+    float w[count];
+    for (int i = 0; i < count; ++i) w[i] = (float)i;
+    uint32_t x = builder_input(b, cpu, "x", count), y = builder_output(b, cpu, "y", count);
+    uint32_t there = builder_tensor(b, other, count), sum = builder_tensor(b, other, count);
+    uint32_t back = builder_tensor(b, cpu, count);
+    builder_copy(b, other, x, there);
+    builder_dispatch(b, other, "add",
+                     (uint32_t[]){there, builder_constant(b, other, w, count), sum}, 3, 0);
+    builder_copy(b, other, sum, back);
+    builder_dispatch(b, cpu, "scale", (uint32_t[]){back, y}, 2, 3);
+    return builder_finish(b, NULL);
+}
+
+static int run_many(void *user) {
+    berth_session *session = user;
+    for (int run = 0; run < runs; ++run) {
+        float *x = berth_session_input(session, 0)->data;
+        for (int i = 0; i < count; ++i) x[i] = (float)run;
+        assert_ok(berth_session_run(session, -1));
+        const float *y = berth_session_output(session, 0)->data;
+        for (int i = 0; i < count; ++i) cr_assert_eq(y[i], (float)(3 * (run + i)));
+    }
+    return 0;
+}
+
+static void run_at_once(const berth_program *program, const berth_session_options *options) {
+    berth_session *sessions[session_count];
+    thrd_t threads[session_count];
+    assert_ok(berth_session_open(berth_allocator_system(), program, options, &sessions[0]));
+    for (int i = 1; i < session_count; ++i) {
+        const berth_session_options shares = {.base = sessions[0]};
+        assert_ok(berth_session_open(berth_allocator_system(), program, &shares, &sessions[i]));
+        berth_session_report report;
+        berth_session_get_report(sessions[i], &report);
+        cr_assert_eq(report.devices[1].constant_bytes, 4 * count);
+        cr_assert_eq(report.devices[1].in_place_bytes, 4 * count);  // no second time
+        cr_assert_eq(report.profiled, options->profile);
+    }
+    for (int i = 0; i < session_count; ++i)
+        cr_assert_eq(thrd_create(&threads[i], run_many, sessions[i]), thrd_success);
+    for (int i = 0; i < session_count; ++i) thrd_join(threads[i], NULL);
+    for (int i = session_count; i-- > 0;) berth_session_close(sessions[i]);
+}
+
+Test(base, sessions_on_the_cpu) {
+    static const berth_session_binding binding = {.name = "cpu:1", .ordinal = 0};
+    run_at_once(make_affine("cpu"),
+                &(berth_session_options){
+                    .bindings = &binding, .binding_count = 1, .thread_count = 2, .profile = true});
+}
+
+Test(base, sessions_on_opencl) {
+    berth_session *session = NULL;
+    const berth_program *program = make_affine("opencl");
+    berth_status status = berth_session_open(berth_allocator_system(), program, NULL, &session);
+    berth_session_close(session);
+    if (berth_status_code(status) == BERTH_UNAVAILABLE) {
+        const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+        cr_assert(!required || !strstr(required, "opencl"), "%s", berth_status_message(status));
+        berth_status_free(status);
+        cr_skip_test("no OpenCL device");
+    }
+    assert_ok(status);
+    run_at_once(program, &(berth_session_options){.profile = false});
+}
+
+Test(base, only_of_the_same_program) {
+    static const berth_session_binding binding = {.name = "cpu:1", .ordinal = 0};
+    const berth_session_options options = {.bindings = &binding, .binding_count = 1};
+    berth_session *first = NULL, *second = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), make_affine("cpu"), &options, &first));
+    assert_fails(berth_session_open(berth_allocator_system(), make_affine("cpu"),
+                                    &(berth_session_options){.base = first}, &second),
+                 BERTH_INVALID_ARGUMENT, "another program");
+    berth_session_close(first);
+}
+
+// Only the sharing session's allocations fail; the other works on.
+Test(base, every_failed_allocation_is_clean) {
+    static const berth_session_binding binding = {.name = "cpu:1", .ordinal = 0};
+    const berth_program *program = make_affine("cpu");
+    berth_session *first = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), program,
+                                 &(berth_session_options){.bindings = &binding, .binding_count = 1},
+                                 &first));
+    const berth_session_options shares = {.base = first};
+    for (int64_t at = 1;; ++at) {
+        cr_assert_lt(at, 2000);
+        berth_counting_allocator counting;
+        berth_counting_allocator_init(&counting, berth_allocator_system());
+        atomic_store(&counting.fail_at, at);
+        berth_session *session = NULL;
+        berth_status status =
+            berth_session_open(berth_counting_allocator_get(&counting), program, &shares, &session);
+        berth_code code = berth_status_code(status);
+        berth_status_free(status);
+        berth_session_close(session);
+        cr_assert_eq(atomic_load(&counting.live_count), 0);
+        if (code == BERTH_CODE_OK) break;
+        cr_assert_eq(code, BERTH_OUT_OF_MEMORY);
+    }
+    run_many(first);
+    berth_session_close(first);
+}
