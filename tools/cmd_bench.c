@@ -17,6 +17,7 @@ typedef struct bench_command {
     uint64_t count;  // runs of each stream; 0 = for the duration
     uint64_t warmup, seed;
     uint32_t threads, streams;
+    bool share;
 } bench_command;
 
 struct bench_state;
@@ -53,6 +54,7 @@ enum {
     key_warmup,
     key_threads,
     key_streams,
+    key_share,
     key_seed,
     most_streams = 256,
 };
@@ -64,7 +66,12 @@ static const struct argp_option options[] = {
     {"warmup", key_warmup, "N", 0, "Runs of each stream before them (default 3)", 0},
     {"streams", key_streams, "N", 0,
      "Requests at once, each in a session of its own (default 1): throughput under load", 0},
-    {"threads", key_threads, "N", 0, "CPU threads of each stream (default: all cores)", 0},
+    {"share", key_share, NULL, 0,
+     "Streams share devices, threads, code and constants, as an application's requests do; what "
+     "one computes on one device overlaps what another does on the next",
+     0},
+    {"threads", key_threads, "N", 0,
+     "CPU threads of each stream, with --share of all (default: all cores)", 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
 };
@@ -88,6 +95,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_streams:
         command->streams = (uint32_t)berth_cli_number(state, "--streams", arg, 1, most_streams);
         return 0;
+    case key_share: command->share = true; return 0;
     case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -185,9 +193,9 @@ static berth_status run_streams(bench_state *s) {
 }
 
 static berth_status open_streams(bench_state *s) {
-    const berth_session_options session_options = {.thread_count = s->command.threads,
-                                                   .cache_folder =
-                                                       berth_cli_driver_cache(&s->command.cli)};
+    berth_session_options session_options = {.thread_count = s->command.threads,
+                                             .cache_folder =
+                                                 berth_cli_driver_cache(&s->command.cli)};
     s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
     int64_t before_ns = berth_clock_ns();
     for (uint32_t i = 0; i < s->command.streams; ++i) {
@@ -195,6 +203,7 @@ static berth_status open_streams(bench_state *s) {
         BERTH_TRY(berth_session_open(berth_allocator_system(), s->program, &session_options,
                                      &s->streams[i].session));
         if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+        if (s->command.share) session_options.base = s->streams[0].session;
         BERTH_TRY(
             berth_run_inputs_feed(s->streams[i].session, &s->options.import, s->command.seed));
     }
@@ -246,12 +255,13 @@ static json_t *report_json(const bench_state *s) {
     json_t *devices = json_array();
     for (uint32_t i = 0; i < s->program->device_count; ++i)
         json_array_append_new(devices, berth_cli_json_text(s->program->devices[i].name));
-    json_t *json = json_pack(
-        "{s:o, s:o, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:i, s:f}", "model",
-        berth_cli_json_text(s->program->name), "devices", devices, "load_ms", s->load_ms, "open_ms",
-        s->open_ms, "latency_ms", latency, "throughput_per_s", throughput(s), "runs",
-        (json_int_t)s->count, "warmup", (json_int_t)s->command.warmup, "streams",
-        (int)s->command.streams, "threads", (int)s->command.threads, "wall_ms", s->wall_ms);
+    json_t *json =
+        json_pack("{s:o, s:o, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:b, s:i, s:f}", "model",
+                  berth_cli_json_text(s->program->name), "devices", devices, "load_ms", s->load_ms,
+                  "open_ms", s->open_ms, "latency_ms", latency, "throughput_per_s", throughput(s),
+                  "runs", (json_int_t)s->count, "warmup", (json_int_t)s->command.warmup, "streams",
+                  (int)s->command.streams, "shared", s->command.share, "threads",
+                  (int)s->command.threads, "wall_ms", s->wall_ms);
     json_object_set_new(json, "predicted_ms",
                         predicted_ns > 0 ? json_real(predicted_ns / 1e6) : json_null());
     json_object_set_new(json, "measured_over_predicted",
@@ -280,7 +290,7 @@ static berth_status run(void *state) {
 
 static void end(void *state) {
     bench_state *s = state;
-    for (uint32_t i = 0; s->streams && i < s->command.streams; ++i) {
+    for (uint32_t i = s->streams ? s->command.streams : 0; i-- > 0;) {  // the first is shared
         berth_session_close(s->streams[i].session);
         free(s->streams[i].latency_ms);
     }

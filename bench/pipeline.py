@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Throughput of a model in two stages on two devices, with several requests at once, beside its bottleneck.
+
+    scripts/build.sh release
+    POCL_MAX_PTHREAD_COUNT=1 python3 bench/pipeline.py MODEL.onnx --devices cpu:0,opencl:0 --split 17
+    POCL_DEVICES="pthread pthread" POCL_MAX_PTHREAD_COUNT=1 python3 bench/pipeline.py MODEL.onnx --devices opencl:0,opencl:1 --split 17
+
+The first SPLIT operations run on the first device, the others on the second. "busy_ms" is what each device works for one request
+that runs alone (median of runs with a profile); the busier one is the bottleneck: no pipeline can do more than one request in
+that time. "of_bottleneck" is the throughput of `berth bench --streams N --share` times the bottleneck: 1 = it never waits.
+"predicted_per_s" is what `berth simulate` says of as many streams, by the cost model alone. On one machine
+both devices must have cores of their own for this to mean anything: here one thread each.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BERTH = os.path.join(ROOT, 'build/release/berth')
+
+
+def berth(*arguments):
+    process = subprocess.run([BERTH, *arguments, '--quiet', '--format=json'], stdout=subprocess.PIPE)
+    if process.returncode != 0:
+        sys.exit('berth %s: exit status %d' % (arguments[0], process.returncode))
+    return json.loads(process.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('model')
+    parser.add_argument('--devices', default='cpu:0,opencl:0')
+    parser.add_argument('--split', type=int, required=True, help='operations of the first stage')
+    parser.add_argument('--dim', action='append', default=[])
+    parser.add_argument('--streams', default='1,2,3,4')
+    parser.add_argument('--count', type=int, default=100, help='requests of each stream')
+    parser.add_argument('--rounds', type=int, default=3, help='the best of so many is taken')
+    options = parser.parse_args()
+
+    first, second = options.devices.split(',')
+    kinds = [device.split(':')[0] for device in (first, second)]
+    target = ['--target', 'cpu,opencl' if 'cpu' in kinds else 'cpu,opencl,opencl']
+    for dim in options.dim:
+        target += ['--dim', dim]
+    nodes = [operation['node'] for operation in berth('plan', options.model, *target)['operations']]
+    for i, node in enumerate(nodes):
+        target += ['--pin', '%s=%s' % (node, first if i < options.split else second)]
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, 'two_stages.berth')
+        berth('build', options.model, *target, '-o', program)
+        profiles = [berth('run', program, '--threads', '1', '--profile', '--repeat', '20')['devices'] for _ in range(5)]
+        busy = {d: statistics.median(p[d]['busy_ms'] for p in profiles) for d in (first, second)}
+        bottleneck_ms = max(busy.values())
+        rows = []
+        for streams in map(int, options.streams.split(',')):
+            measured = [berth('bench', program, '--threads', '1', '--share', '--streams', str(streams), '--count', str(options.count))
+                        ['throughput_per_s'] for _ in range(options.rounds)]
+            simulated = berth('simulate', options.model, *target, '--streams', str(streams), '--requests', str(20 * streams))
+            rows.append({'streams': streams, 'throughput_per_s': round(max(measured), 1),
+                         'of_bottleneck': round(max(measured) * bottleneck_ms / 1e3, 3),
+                         'predicted_per_s': round(simulated['throughput_per_s'], 1)})
+        print(json.dumps({'model': options.model, 'devices': options.devices, 'split': options.split, 'cores': os.cpu_count(),
+                          'busy_ms': busy, 'bottleneck_per_s': round(1e3 / bottleneck_ms, 1), 'rows': rows}))
+
+
+if __name__ == '__main__':
+    main()
