@@ -43,8 +43,8 @@ Test(bench_command, counts_and_streams) {
     cr_assert(json_is_false(json_object_get(three, "shared")));
     check_order(three);
     json_decref(three);
-    json_t *shared = berth_run_json("bench " DIGITS
-                                    " --count 20 --streams 3 --share --threads 1 --format=json");
+    json_t *shared =
+        berth_run_json("bench " DIGITS " --count 20 --streams 3 --share --threads 1 --format=json");
     cr_assert_eq(number(shared, "runs"), 60);
     cr_assert(json_is_true(json_object_get(shared, "shared")));
     check_order(shared);
