@@ -9,12 +9,13 @@ esac
 packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
+  libjpeg62-turbo-dev libpng-dev libzip-dev
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers spirv-tools
   gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user-static
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
   gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
-  libcriterion-dev libonnx-testdata python3-onnx python3-numpy python3-pip python3-setuptools python3-wheel
+  libcriterion-dev libonnx-testdata python3-onnx python3-numpy python3-pil python3-pip python3-setuptools python3-wheel
   graphviz
 )
 missing=()

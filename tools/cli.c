@@ -9,7 +9,7 @@
 
 #include "artifact/file.h"
 #include "devices/library.h"
-#include "toolkit/tensor_file.h"
+#include "tools/cli_inputs.h"
 
 enum {
     key_target = 't',
@@ -23,7 +23,11 @@ enum {
     key_pin,
     key_set,
     key_dim,
+    key_shape,
     key_input,
+    key_layout,
+    key_mean,
+    key_std,
     key_strategy,
     key_costs,
     key_objective,
@@ -42,6 +46,10 @@ enum {
 static const struct argp_option file_options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0,
      "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated", 2},
+    {"shape", key_shape, "[NAME=]SHAPE", 0,
+     "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
+     "is but one; may be repeated",
+     2},
     {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
@@ -78,8 +86,18 @@ static const struct argp_option options[] = {
      "Override a field of the target: cores=2 where it is one device, devices[0].target.cores=2 "
      "where there are several",
      1},
-    {"input", key_input, "NAME=FILE", 0,
-     "Value of an input, ONNX TensorProto (.pb) or NumPy (.npy); may be repeated", 2},
+    {"input", key_input, "[NAME=]FILE", 0,
+     "Value of an input, or without NAME= of the first, second, ... one: ONNX TensorProto (.pb), "
+     "NumPy (.npy, .npz), a picture (PNG, JPEG, PPM, PGM) or bytes as they are (.raw, .bin); may "
+     "be repeated",
+     2},
+    {"layout", key_layout, "LAYOUT", 0,
+     "Dimensions of pictures: NCHW (default), NHWC, CHW, HWC or HW", 2},
+    {"mean", key_mean, "M,...", 0,
+     "Pictures for f32: subtract this from pixels, which are 0 to 255; one number, or one for each "
+     "channel (default 0)",
+     2},
+    {"std", key_std, "S,...", 0, "Then divide by this (default 1)", 2},
     {"strategy", key_strategy, "NAME", 0,
      "Placement strategy (default: default); \"list\" shows them", 2},
     {"costs", key_costs, "FILE", 0,
@@ -203,6 +221,7 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     switch (key) {
     case key_dim: take_dim(cli, arg, state); return 0;
+    case key_shape: berth_cli_take_shape(cli, arg, state); return 0;
     case key_format: cli->format = arg; return 0;
     case key_quiet: cli->quiet = true; return 0;
     case ARGP_KEY_ARG:
@@ -252,11 +271,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_runtime: cli->runtime = arg; return 0;
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
-    case key_input:
-        if (!berth_cli_names_file(arg))
-            berth_cli_wrong_usage(state, "--input takes NAME=FILE, not \"%s\"", arg);
-        berth_cli_push(cli, &cli->inputs, arg);
-        return 0;
+    case key_input: berth_cli_take_input(cli, arg, state); return 0;
+    case key_layout: berth_cli_take_layout(cli, arg, state); return 0;
+    case key_mean: berth_cli_take_numbers(&cli->mean, "--mean", arg, state); return 0;
+    case key_std: berth_cli_take_numbers(&cli->deviation, "--std", arg, state); return 0;
     case key_costs: cli->costs = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
@@ -471,38 +489,6 @@ static void show_progress(void *user, const char *what, uint32_t done, uint32_t 
     fflush(stderr);
 }
 
-static void read_dims(berth_cli_model *cli, berth_model_options *out) {
-    berth_dim_binding *dims = berth_arena_new_array(cli->arena, berth_dim_binding, cli->dims.count);
-    for (uint32_t i = 0; i < cli->dims.count; ++i) {
-        const char *equals = strrchr(cli->dims.data[i], '=');
-        uint64_t extent = 0;
-        berth_cli_parse_u64(equals + 1, &extent);  // take_dim has checked it
-        dims[i].name = berth_arena_strndup(cli->arena, cli->dims.data[i],
-                                           (size_t)(equals - cli->dims.data[i]));
-        dims[i].extent = (int64_t)extent;
-    }
-    out->import.dims = dims;
-    out->import.dim_count = cli->dims.count;
-}
-
-static berth_status read_inputs_of(berth_cli_model *cli, berth_model_options *out) {
-    berth_input_binding *inputs =
-        berth_arena_new_array(cli->arena, berth_input_binding, cli->inputs.count);
-    for (uint32_t i = 0; i < cli->inputs.count; ++i) {
-        const char *equals = strchr(cli->inputs.data[i], '=');
-        inputs[i].name = berth_arena_strndup(cli->arena, cli->inputs.data[i],
-                                             (size_t)(equals - cli->inputs.data[i]));
-        for (uint32_t j = 0; j < i; ++j)
-            if (strcmp(inputs[j].name, inputs[i].name) == 0)
-                return berth_status_make(BERTH_ALREADY_EXISTS, "--input %s is given twice",
-                                         inputs[i].name);
-        BERTH_TRY(berth_tensor_file_read(cli->arena, equals + 1, &inputs[i].tensor, NULL));
-    }
-    out->import.inputs = inputs;
-    out->import.input_count = cli->inputs.count;
-    return BERTH_OK;
-}
-
 // What is decided when a program is built cannot be changed when it runs. A target is compared as a
 // whole, pins and all.
 void berth_cli_refuse_with_program(const berth_cli_model *cli) {
@@ -512,6 +498,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         const char *option;
     } all[] = {
         {cli->dims.count > 0, "--dim"},
+        {cli->shapes.count > 0, "--shape"},
         {cli->strategy, "--strategy"},
         {cli->costs, "--costs"},
         {cli->objective, "--objective"},
@@ -557,8 +544,8 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
     out->costs = costs_of(cli);
     out->import.log = berth_cli_log(cli);
     out->import.default_batch = 1;
-    read_dims(cli, out);
-    if (read_inputs) BERTH_TRY(read_inputs_of(cli, out));
+    BERTH_TRY(berth_cli_read_dims(cli, out));
+    if (read_inputs) BERTH_TRY(berth_cli_read_inputs(cli, out));
     bool show = !cli->quiet && isatty(STDERR_FILENO);
     const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
     out->compile = (berth_compile_options){.strategy = cli->strategy,

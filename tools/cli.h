@@ -19,6 +19,13 @@ typedef struct berth_cli_strings {
     uint32_t count;
 } berth_cli_strings;
 
+// Numbers for the channels of a picture; none, one for all, or one for each.
+enum { BERTH_CLI_MOST_CHANNELS = 3 };
+typedef struct berth_cli_numbers {
+    double values[BERTH_CLI_MOST_CHANNELS];
+    uint32_t count;
+} berth_cli_numbers;
+
 // The beginning of every command's state: what commands with a model take (berth_cli_model_argp as
 // an argp child; state->child_inputs[0] must be set to the struct), and what all have.
 typedef struct berth_cli_model {
@@ -33,7 +40,10 @@ typedef struct berth_cli_model {
     berth_cli_strings pins;
     berth_cli_strings overrides;
     berth_cli_strings dims;    // NAME=EXTENT
-    berth_cli_strings inputs;  // NAME=FILE
+    berth_cli_strings shapes;  // [NAME=]1x3x640x640
+    berth_cli_strings inputs;  // [NAME=]FILE
+    const char *layout;        // of pictures; NULL = by the input's rank
+    berth_cli_numbers mean, deviation;
     const char *strategy;
     const char *objective;
     uint64_t node_budget;
@@ -61,7 +71,7 @@ typedef struct berth_cli_model {
 extern const struct argp berth_cli_model_argp;
 // --driver alone; part of berth_cli_model_argp.
 extern const struct argp berth_cli_driver_argp;
-// MODEL, --dim, --format and --quiet alone.
+// MODEL, --dim, --shape, --format and --quiet alone.
 extern const struct argp berth_cli_file_argp;
 
 // A command: its command line and what it does. Its state begins with a berth_cli_model.
