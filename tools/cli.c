@@ -9,6 +9,7 @@
 
 #include "artifact/file.h"
 #include "devices/library.h"
+#include "tools/cli_describe.h"
 #include "tools/cli_inputs.h"
 
 enum {
@@ -350,6 +351,7 @@ static void name_plugins(const berth_cli_model *cli) {
 
 static berth_status run_job(void *user) {
     job *j = user;
+    if (berth_cli_describe(&j->command->argp, j->argc, j->argv)) return BERTH_OK;
     bool help = berth_cli_check_arguments(&j->command->argp, j->argc, j->argv);
     argp_err_exit_status = 2;
     argp_program_version = "berth " BERTH_VERSION;

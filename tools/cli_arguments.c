@@ -11,29 +11,31 @@
 
 #include "base/str.h"
 #include "tools/cli.h"
+#include "tools/cli_describe.h"
 
-enum { name_limit = 64 };
-
-typedef struct option_list {
-    const struct argp_option *options[name_limit];
-    uint32_t count;
-} option_list;
+typedef berth_cli_options option_list;
 
 // What argp adds to every command.
-static const struct argp_option own[] = {{"help", '?', NULL, 0, NULL, 0},
-                                         {"usage", 0, NULL, 0, NULL, 0},
-                                         {"version", 'V', NULL, 0, NULL, 0},
+static const struct argp_option own[] = {{"help", '?', NULL, 0, "Show the options", 0},
+                                         {"usage", 0, NULL, 0, "Show a short usage message", 0},
+                                         {"version", 'V', NULL, 0, "Show the version", 0},
                                          {0}};
 
 static void add_options(option_list *list, const struct argp_option *options) {
     for (; options && (options->name || options->key); ++options)
-        if (list->count < name_limit) list->options[list->count++] = options;
+        if (list->count < BERTH_CLI_MOST_OPTIONS) list->options[list->count++] = options;
 }
 
 static void collect(option_list *list, const struct argp *argp) {
     add_options(list, argp->options);
     for (const struct argp_child *child = argp->children; child && child->argp; ++child)
         collect(list, child->argp);
+}
+
+void berth_cli_collect_options(const struct argp *argp, berth_cli_options *out_options) {
+    out_options->count = 0;
+    collect(out_options, argp);
+    add_options(out_options, own);
 }
 
 static const struct argp_option *find_long(const option_list *list, const char *name,
@@ -54,7 +56,7 @@ static const struct argp_option *find_short(const option_list *list, char letter
 
 // The only option that begins so, else the closest.
 static const char *suggestion(const option_list *list, const char *name) {
-    const char *names[name_limit + 1] = {0};
+    const char *names[BERTH_CLI_MOST_OPTIONS + 1] = {0};
     const char *begun = NULL;
     uint32_t count = 0, beginnings = 0;
     for (uint32_t i = 0; i < list->count; ++i) {
@@ -154,9 +156,8 @@ void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *s
 
 bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
     static char help[] = "--help";
-    option_list list = {0};
-    add_options(&list, own);
-    collect(&list, argp);
+    option_list list;
+    berth_cli_collect_options(argp, &list);
     for (int i = 1; i < argc; ++i) {
         const char *text = argv[i];
         if (text[0] != '-' || text[1] == 0) continue;

@@ -3,6 +3,8 @@
 #ifndef BERTH_TOOLS_COMMANDS_H_
 #define BERTH_TOOLS_COMMANDS_H_
 
+#include <stdint.h>
+
 int berth_cmd_inspect(int argc, char **argv);
 int berth_cmd_devices(int argc, char **argv);
 int berth_cmd_target(int argc, char **argv);
@@ -18,5 +20,17 @@ int berth_cmd_memory(int argc, char **argv);
 int berth_cmd_calibrate(int argc, char **argv);
 int berth_cmd_simulate(int argc, char **argv);
 int berth_cmd_place(int argc, char **argv);
+int berth_cmd_completion(int argc, char **argv);
+int berth_cmd_manual(int argc, char **argv);
+
+// The table of them (main.c).
+typedef struct berth_command_entry {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;  // one line
+} berth_command_entry;
+
+// NULL when there is no such index.
+const berth_command_entry *berth_command_at(uint32_t index);
 
 #endif  // BERTH_TOOLS_COMMANDS_H_

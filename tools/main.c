@@ -8,11 +8,7 @@
 #include "tools/cli.h"
 #include "tools/commands.h"
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *help;
-} commands[] = {
+static const berth_command_entry commands[] = {
     {"run", berth_cmd_run, "run a model (or a built program) and report results and times"},
     {"bench", berth_cmd_bench, "measure latency and throughput of a model or a built program"},
     {"verify", berth_cmd_verify, "compare a model's results with expected ones"},
@@ -29,19 +25,25 @@ static const struct {
     {"calibrate", berth_cmd_calibrate, "measure kernels and copies, for plans to predict by"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
     {"place", berth_cmd_place, "solve device placement problems"},
+    {"completion", berth_cmd_completion, "print what a shell needs to complete commands"},
+    {"manual", berth_cmd_manual, "print the manual page of a command"},
 };
 enum { command_count = sizeof(commands) / sizeof(commands[0]) };
+
+const berth_command_entry *berth_command_at(uint32_t index) {
+    return index < command_count ? &commands[index] : NULL;
+}
 
 static void print_help(FILE *out) {
     fputs("Usage: berth COMMAND [OPTION...]\n"
           "Plans, compiles and runs ONNX models across the devices of a machine.\n\n",
           out);
     for (int i = 0; i < command_count; ++i)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     berth_beside others;
     berth_beside_list(&others);
     for (uint32_t i = 0; i < others.count; ++i)
-        fprintf(out, "  %-9s (the program berth-%s)\n", others.names[i], others.names[i]);
+        fprintf(out, "  %-10s (the program berth-%s)\n", others.names[i], others.names[i]);
     fputs("\n`berth COMMAND --help` explains a command. `berth --version` prints the version.\n"
           "Exit status: 0 done, 1 could not do it, 2 wrong usage.\n",
           out);

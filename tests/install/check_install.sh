@@ -67,6 +67,9 @@ MODULE
 output=$("${berth[@]}" run "$work/difference.txt" "${plugin[@]}" --quiet)
 grep -q 'difference f32\[16,256\] range 0 .. 0,' <<<"$output" || { echo "the plug-in computes: $output"; exit 1; }
 "$work/prefix/bin/berth" --version | grep -q '^berth '
+for file in man/man1/berth.1 man/man1/berth-run.1 bash-completion/completions/berth zsh/site-functions/_berth; do
+  [ -s "$work/prefix/share/$file" ] || { echo "not installed: $file"; exit 1; }
+done
 # A command that is a program of its own, and a driver that is a library, are found where they are installed.
 "$work/prefix/bin/berth" help vta | grep -q '^Usage: berth vta '
 driver=$(find "$work/prefix" -name libberth_vta.so)

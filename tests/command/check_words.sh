@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Manual pages and completions have exactly the commands and options that --help shows, and their readers take them.
+# Usage: check_words.sh BUILD_FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$(cd "$1" && pwd)
+berth=$build/berth
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$*"; exit 1; }
+
+tools/write_share.sh "$berth" "$work/share"
+source "$work/share/berth.bash"
+# completed WORD...: what bash offers for the last word.
+completed() {
+  COMP_WORDS=("$@")
+  COMP_CWORD=$(($# - 1))
+  _berth
+  printf '%s\n' ${COMPREPLY[@]+"${COMPREPLY[@]}"} | sort
+}
+
+commands=$("$berth" --help | sed -nE 's/^  ([a-z]+) +.*/\1/p' | sort)
+[ "$(wc -l <<<"$commands")" -gt 15 ] || fail "--help shows few commands: $commands"
+diff <(echo "$commands") <(completed berth '' | grep -vE '^(help|--.*)$') || fail "--help (<) and bash (>) have other commands"
+[ "$(completed berth ben)" = bench ] || fail "'berth ben' is not completed to bench"
+for command in $commands; do
+  "$berth" "$command" --help | grep -oE '^  (    |-., )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >"$work/help"
+  [ -s "$work/help" ] || fail "$command: --help shows no options"
+  sed -nE 's/^(\\fB\\-.\\fR, )?\\fB\\-\\-([^=]*)\\fR.*/--\2/p' "$work/share/man1/berth-$command.1" | sed 's/\\-/-/g; s/\\fR.*//' |
+    sort | diff "$work/help" - || fail "$command: --help (<) and the manual page (>) have other options"
+  [ "$command" = vta ] && continue # a program of its own: only its name is completed
+  completed berth "$command" -- | diff "$work/help" - || fail "$command: --help (<) and bash (>) have other options"
+  sed -nE "/^    $command\)$/,/;;/s/^ +'\*(--[a-z-]+).*/\1/p" "$work/share/_berth" | sort | diff "$work/help" - ||
+    fail "$command: --help (<) and zsh (>) have other options"
+done
+[ "$(completed berth run --tr)" = --trace ] || fail "'berth run --tr' is not completed to --trace"
+[ -z "$(completed berth run mod)" ] || fail "a model's name is completed to an option"
+for page in "$work"/share/man1/*.1; do
+  warnings=$(groff -man -ww -Tutf8 "$page" 2>&1 >"$work/page")
+  [ -z "$warnings" ] || fail "$page: $warnings"
+  [ "$(wc -l <"$work/page")" -gt 10 ] || fail "$page is nearly empty"
+done
+zsh -n "$work/share/_berth"
+# zsh itself, with an _arguments that shows what it is told.
+zsh -fc 'compdef() { : }; _describe() { print -l ${(P)2} }; words=(berth be); CURRENT=2; source '"$work/share/_berth" | grep -q '^bench:' ||
+  fail "zsh does not complete commands"
+zsh -fc '_arguments() { print -l "$@" }; words=(berth run --); CURRENT=3; source '"$work/share/_berth" | grep -q '^\*--trace=\[' ||
+  fail "zsh does not complete options"
+echo "$(wc -l <<<"$commands") commands with manual pages and completions"
