@@ -10,6 +10,7 @@
 //   request.h   runs that do not hold up the caller, any number at once
 //   model.h     what a model takes and gives    (libberth-compiler)
 //   compile.h   a model and a target -> program (libberth-compiler)
+//   plan.h      where operations would run, and why (libberth-compiler)
 //   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
 //
 // Programs that only run need libberth; what model.h and compile.h declare is in libberth-compiler.
@@ -23,6 +24,7 @@
 #include <berth/device.h>
 #include <berth/dynamic.h>
 #include <berth/model.h>
+#include <berth/plan.h>
 #include <berth/program.h>
 #include <berth/request.h>
 #include <berth/session.h>

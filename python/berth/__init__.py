@@ -12,9 +12,10 @@ from ._arrays import Port
 from ._model import Model, load
 from ._native import BerthError
 from ._native import run as _run
-from ._program import (Compiler, Device, Driver, ModelInfo, Placement, Program, Session, Step, cache_folder, devices,
+from ._plan import plan
+from ._program import (Compiler, Device, Driver, ModelInfo, Placement, Plan, Program, Session, Step, cache_folder, devices,
                        drivers, load_driver)
 
 __version__ = _run.berth_version().decode()
-__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Port", "Program", "Session",
-           "Step", "cache_folder", "devices", "drivers", "load", "load_driver"]
+__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Plan", "Port", "Program", "Session",
+           "Step", "cache_folder", "devices", "drivers", "load", "load_driver", "plan"]

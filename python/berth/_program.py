@@ -8,13 +8,7 @@ import numpy as np
 
 from . import _arrays, _native
 from ._native import BerthError, Handle, path_bytes, run, text
-
-
-class Placement(NamedTuple):
-    node: str
-    op: str
-    device: str
-    reason: str
+from ._plan import Placement, Plan
 
 
 class Step(NamedTuple):
@@ -314,6 +308,10 @@ class Compiler:
             return Program(Handle(self._bound(library.berth_compiler_compile_memory), run.berth_program_release, data,
                                   len(data), path_bytes(folder) if folder else None))
         return Program(Handle(self._bound(library.berth_compiler_compile_file), run.berth_program_release, path_bytes(model)))
+
+    def plan(self, model, folder=None):
+        """A Plan of the model: where its operations would run, and why. Compiles no kernels."""
+        return Plan(self._handle, model, folder)
 
     def load_dynamic(self, model, folder=None, threads=0):
         """A model whose shapes or control flow only the run knows; see Dynamic."""

@@ -28,7 +28,7 @@ exported() { nm -D --with-symbol-versions --defined-only "$build/$1" | awk '{pri
 
 run_side="version status tensor device program session request"
 declared $run_side >"$work/run_side"
-declared model compile dynamic | comm -23 - "$work/run_side" >"$work/compiler"
+declared model compile plan dynamic | comm -23 - "$work/run_side" >"$work/compiler"
 [ "$(wc -l <"$work/run_side")" -gt 40 ] || fail "declarations were not found"
 for pair in libberth.so:run_side libberth-compiler.so:compiler; do
   library=${pair%%:*}

@@ -141,7 +141,7 @@ Test(vta_command, wrong_usage) {
 // in PATH is not.
 Test(vta_command, programs_beside_the_command) {
     const result *r = berth_run("help");
-    cr_assert(strstr(r->out, "  vta       (the program berth-vta)\n"), "%s", r->out);
+    cr_assert(strstr(r->out, "  vta        (the program berth-vta)\n"), "%s", r->out);
     r = berth_run("help vta");
     cr_assert_eq(r->exit_status, 0);
     cr_assert(strstr(r->out, "Usage: berth vta "), "%s", r->out);
