@@ -15,7 +15,7 @@ packages=(
   gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user-static
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
   gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
-  libcriterion-dev libonnx-testdata python3-onnx python3-numpy python3-pil python3-pip python3-setuptools python3-wheel
+  libcriterion-dev libonnx-testdata mypy python3-onnx python3-numpy python3-pil python3-pip python3-setuptools python3-wheel
   graphviz groff-base zsh
 )
 missing=()

@@ -8,9 +8,9 @@ import numpy as np
 from . import _native
 
 # By the numbers of berth_dtype. bf16, which NumPy lacks, is taken and given as its bits.
-_NUMPY = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
+_NAMES = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
           9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool"}
-_NUMPY = {number: np.dtype(name) for number, name in _NUMPY.items()}
+_NUMPY = {number: np.dtype(name) for number, name in _NAMES.items()}
 NONE = 0
 
 

@@ -20,7 +20,7 @@ class Plan:
     >>> import berth
     >>> plan = berth.plan("examples/digits/digits.onnx", target="cpu,opencl", dims={"batch": 1}, pins=["op:Gemm=opencl:0"])
     >>> plan.devices
-    {'cpu:0': 6, 'opencl:0': 1}
+    {'cpu:0': 8, 'opencl:0': 2}
     >>> next(p for p in plan.placements if p.op == "Gemm").device
     'opencl:0'
     >>> plan.svg[:4]

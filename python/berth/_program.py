@@ -74,7 +74,15 @@ def cache_folder():
 
 
 class Program:
-    """A model compiled for a target. Immutable; may be used from any thread."""
+    """A model compiled for a target. Immutable; may be used from any thread.
+
+    >>> import berth
+    >>> program = berth.load("examples/digits/digits.onnx", target="cpu", dims={"batch": 1}).program()
+    >>> program.inputs[0].name, program.inputs[0].shape, program.devices
+    ('image', (1, 1, 8, 8), ['cpu:0'])
+    >>> program.predicted_seconds > 0
+    True
+    """
 
     def __init__(self, handle):
         self._handle = handle
@@ -130,6 +138,13 @@ class Session:
     threads: of the processor; 0 = all cores
     profile: record times of steps (`steps`, `write_trace`)
     devices: {device of the program: ordinal of this machine's device of that kind}
+
+    >>> import berth
+    >>> session = berth.load("examples/digits/digits.onnx", target="cpu", dims={"batch": 1}).program().session(threads=1)
+    >>> session.input(0)[...] = 0.5                 # the session's own memory: nothing is copied
+    >>> [scores] = session.run()
+    >>> scores.shape, round(float(scores.sum()), 3)     # probabilities
+    ((1, 10), 1.0)
     """
 
     def __init__(self, program, threads=0, profile=False, devices=None, cache=None):
@@ -252,7 +267,14 @@ class Dynamic:
 
 
 class Compiler:
-    """Options, and a model to compile with them. Options are those of berth_compiler_set (include/berth/compile.h)."""
+    """Options, and a model to compile with them. Options are those of berth_compiler_set (include/berth/compile.h).
+
+    >>> import berth
+    >>> compiler = berth.Compiler(target="cpu")
+    >>> compiler.set("no_such_option", 1)
+    Traceback (most recent call last):
+    berth._native.BerthError: NOT_FOUND: ...
+    """
 
     def __init__(self, **options):
         library = _native.compiler()

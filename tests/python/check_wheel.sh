@@ -15,6 +15,9 @@ for python in python3 /usr/bin/python3; do
   wheel=$(ls "$work"/berth_runtime-*-py3-none-*.whl)
   "$python" -m pip install --quiet --no-deps --no-index --target "$work/site" "$wheel" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   [ "$(find "$work/site/berth/lib" -name '*.so.*' | wc -l)" = 2 ] || { echo "the wheel lacks the libraries"; exit 1; }
+  for file in py.typed __init__.pyi onnxruntime.pyi; do
+    [ -e "$work/site/berth/$file" ] || { echo "the wheel lacks $file"; exit 1; }
+  done
   env -u BERTH_LIBRARY_DIR PYTHONPATH="$work/site" "$python" - <<'PYTHON'
 import berth, numpy as np
 image = np.load("examples/digits/test_images.npy")[:1]

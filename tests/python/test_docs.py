@@ -1,6 +1,7 @@
-"""The Python examples of docs/embedding.md print what they show."""
+"""The Python examples of docs/embedding.md and of the package's own texts print what they show."""
 
 import doctest
+import importlib
 import unittest
 
 
@@ -12,6 +13,17 @@ class Examples(unittest.TestCase):
         self.assertGreater(len(test.examples), 15)
         result = doctest.DocTestRunner().run(test)
         self.assertEqual(result.failed, 0)
+
+
+    def test_package(self):
+        import berth
+        count = 0
+        for name in ("__init__", "_arrays", "_model", "_plan", "_program", "onnxruntime"):
+            module = berth if name == "__init__" else importlib.import_module("berth." + name)
+            result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+            self.assertEqual(result.failed, 0, name)
+            count += result.attempted
+        self.assertGreater(count, 12)
 
 
 if __name__ == "__main__":
