@@ -53,4 +53,19 @@ for program in "$work/recognise_digit" "$work/consumer/build/recognise_digit"; d
     grep -q '^a 2 ' <<<"$output" || fail "${run%% *}.berth: a two is recognised as: $output"
   done
 done
+# A driver from a library of its own finds what it needs of libberth.
+cat >"$work/driver.c" <<'C'
+#include <berth/berth.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    const char *kind = NULL;
+    berth_status status = argc == 2 ? berth_driver_load(argv[1], &kind) : BERTH_OK;
+    puts(status ? berth_status_message(status) : kind ? kind : "?");
+    berth_status_free(status);
+    return 0;
+}
+C
+cc -std=c99 "$work/driver.c" $(pkg-config --cflags --libs berth) -o "$work/driver"
+output=$(LD_LIBRARY_PATH="$libraries" "$work/driver" "$build/libberth_vta.so")
+[ "$output" = vta ] || fail "the driver of VTA: $output"
 echo "libberth.so alone: $size bytes stripped; runs programs of the whole build"
