@@ -105,44 +105,6 @@ Test(api, model_info) {
                  "no_such.onnx");
 }
 
-// What is planned is what the compiled program says of itself; a program has been planned.
-Test(api, plan) {
-    berth_compiler *compiler = make_compiler();
-    berth_plan_info *plan = NULL;
-    size_t size_bytes = 0;
-    void *data = read_file(MODEL, &size_bytes);
-    berth_program *program = compile_digits();
-    for (int from_memory = 0; from_memory < 2; ++from_memory) {
-        assert_ok(from_memory ? berth_compiler_plan_memory(compiler, data, size_bytes, NULL, &plan)
-                              : berth_compiler_plan_file(compiler, MODEL, &plan));
-        uint32_t count = berth_plan_info_placement_count(plan);
-        cr_assert_eq(count, berth_program_placement_count(program));
-        cr_assert_null(berth_plan_info_placement_at(plan, count));
-        for (uint32_t i = 0; i < count; ++i) {
-            const berth_placement *planned = berth_plan_info_placement_at(plan, i);
-            const berth_placement *compiled = berth_program_placement_at(program, i);
-            cr_assert_str_eq(planned->node, compiled->node);
-            cr_assert_str_eq(planned->device, compiled->device);
-            cr_assert_str_eq(planned->reason, compiled->reason);
-        }
-        cr_assert_float_eq(berth_plan_info_predicted_ns(plan), berth_program_predicted_ns(program),
-                           1e-6 * berth_program_predicted_ns(program));
-        cr_assert(strstr(berth_plan_info_svg(plan), "<svg"));
-        cr_assert(strstr(berth_plan_info_dot(plan), "digraph"));
-        berth_plan_info_free(plan);
-    }
-    free(data);
-    assert_ok(berth_program_save(program, "/tmp/berth-planned.berth"));
-    assert_fails(berth_compiler_plan_file(compiler, "/tmp/berth-planned.berth", &plan),
-                 BERTH_INVALID_ARGUMENT, "planned already");
-    unlink("/tmp/berth-planned.berth");
-    cr_assert_null(plan);
-    assert_fails(berth_compiler_plan_file(compiler, "tests/no_such.onnx", &plan), BERTH_NOT_FOUND,
-                 "no_such.onnx");
-    berth_program_release(program);
-    berth_compiler_destroy(compiler);
-}
-
 // A session keeps its program; both forms of running recognise the digit.
 Test(api, compile_and_run) {
     berth_program *program = compile_digits();
