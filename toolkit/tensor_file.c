@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/tensor_proto.h"
+#include "base/wire_writer.h"
 #include "toolkit/npy.h"
 
 typedef struct call {
@@ -64,37 +65,17 @@ berth_status berth_tensor_file_read(berth_arena *arena, const char *path, berth_
 
 // ---- writing ----
 
-static void add_varint(berth_strbuf *out, uint64_t value) {
-    do {
-        char byte = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        berth_strbuf_add_n(out, &byte, 1);
-        value >>= 7;
-    } while (value);
-}
-
-static void add_tag(berth_strbuf *out, uint32_t number, berth_wire_type type) {
-    add_varint(out, (uint64_t)number << 3 | (uint64_t)type);
-}
-
 // All of a TensorProto but the bytes of raw_data, which come last.
 static berth_status proto_header(berth_strbuf *out, const char *name, const berth_tensor *tensor) {
     int32_t onnx_type = berth_dtype_to_onnx(tensor->dtype);
     if (onnx_type == 0)
         return berth_status_make(BERTH_UNSUPPORTED, "ONNX has no element type for %s",
                                  berth_dtype_name(tensor->dtype));
-    for (int d = 0; d < tensor->rank; ++d) {
-        add_tag(out, 1, BERTH_WIRE_VARINT);
-        add_varint(out, (uint64_t)tensor->dims[d]);
-    }
-    add_tag(out, 2, BERTH_WIRE_VARINT);
-    add_varint(out, (uint64_t)onnx_type);
-    if (name && *name) {
-        add_tag(out, 8, BERTH_WIRE_BYTES);
-        add_varint(out, strlen(name));
-        berth_strbuf_add(out, name);
-    }
-    add_tag(out, 9, BERTH_WIRE_BYTES);
-    add_varint(out, berth_tensor_size_bytes(tensor));
+    for (int d = 0; d < tensor->rank; ++d) berth_wire_put_int(out, 1, tensor->dims[d]);
+    berth_wire_put_int(out, 2, onnx_type);
+    if (name && *name) berth_wire_put_text(out, 8, name);
+    berth_wire_put_tag(out, 9, BERTH_WIRE_BYTES);
+    berth_wire_put_varint(out, berth_tensor_size_bytes(tensor));
     return BERTH_OK;
 }
 

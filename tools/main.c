@@ -23,6 +23,7 @@ static const berth_command_entry commands[] = {
     {"simulate", berth_cmd_simulate,
      "show how a model would run on a machine, which may be absent"},
     {"calibrate", berth_cmd_calibrate, "measure kernels and copies, for plans to predict by"},
+    {"quantize", berth_cmd_quantize, "make a float model one of 8-bit integers"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
     {"place", berth_cmd_place, "solve device placement problems"},
     {"completion", berth_cmd_completion, "print what a shell needs to complete commands"},
