@@ -218,11 +218,11 @@ berth_status berth_quantize__find_layers(berth_quantize__state *state) {
                 : "no Conv, Gemm or MatMul of f32 in its main graph");
     if (!status) {
         berth_quantize__selection s = berth_quantize__select(scratch, state, &graph);
-        for (uint32_t v = 0; v < graph.values.count; ++v)
-            if (s.needed[v])
-                berth_vec_push(state->arena, &state->tensors,
-                               (berth_quantize__tensor){.name = graph.values.data[v].name,
-                                                        .same_as = state->tensors.count});
+        for (uint32_t v = 0; v < graph.values.count; ++v) {
+            berth_quantize__tensor tensor = {.name = graph.values.data[v].name,
+                                             .same_as = state->tensors.count};
+            if (s.needed[v]) berth_vec_push(state->arena, &state->tensors, tensor);
+        }
         share_scales(state, &graph, &s);
     }
     berth_arena_destroy(scratch);
