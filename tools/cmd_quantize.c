@@ -53,7 +53,7 @@ static const struct argp_option options[] = {
     {"percentile", key_percentile, "P", 0,
      "With --method percentile: share of the values within the range (default 99.99%)", 0},
     {"equalize", key_equalize, "WHEN", 0,
-     "Scale channels of neighbouring layers alike: auto (default: where weights become more "
+     "Scale channels of neighbouring layers alike: auto (default: where outputs are more "
      "exact), on, off",
      0},
     {"no-bias-correction", key_no_bias_correction, NULL, 0,

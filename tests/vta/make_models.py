@@ -229,4 +229,5 @@ def main():
     model.write(sys.argv[2])
 
 
-main()
+if __name__ == "__main__":
+    main()

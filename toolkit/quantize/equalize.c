@@ -2,7 +2,8 @@
 // between them but functions with f(s x) = s f(x), s > 0, channel by channel, the first one's results
 // may be divided by s and the second one's weights multiplied by it. With s = sqrt(r1 / r2), r the
 // largest weight of the channel on either side, no channel is left with a few of the 256 steps. That
-// helps where one scale serves all channels, above all between depthwise convolutions.
+// helps where one scale serves all channels: those of weights, and those of the value between the two,
+// above all with depthwise convolutions.
 #include <math.h>
 #include <string.h>
 
@@ -90,21 +91,6 @@ static berth_tensor scaled(berth_arena *arena, const pair *p, int side, const do
     return out;
 }
 
-// Noise over signal of both layers' weights, largest values deciding the scales.
-static double noise_of(const berth_quantize__state *state, const pair *p, const berth_tensor *first,
-                       const berth_tensor *second) {
-    berth_quantize_options options = *state->options;
-    const berth_tensor *weights[2] = {first, second};
-    double sum = 0;
-    options.method = BERTH_QUANTIZE_MINMAX;
-    for (int side = 0; side < 2; ++side) {
-        double signal = 0, noise = 0;
-        berth_quantize__weight_noise(weights[side], p->parts[side].axis, &options, &signal, &noise);
-        sum += signal > 0 ? noise / signal : 0;
-    }
-    return sum;
-}
-
 static void apply(const berth_quantize__graph *graph, const pair *p, const berth_tensor weights[2],
                   const double *factor) {
     berth_arena *arena = graph->model->arena;
@@ -148,10 +134,6 @@ static bool equalize(berth_quantize__state *state, const berth_quantize__graph *
     }
     if (!differs) return false;
     berth_tensor weights[2] = {scaled(arena, p, 0, factor), scaled(arena, p, 1, factor)};
-    if (state->options->equalize == BERTH_QUANTIZE_EQUALIZE_AUTO &&
-        noise_of(state, p, &weights[0], &weights[1]) >=
-            0.9 * noise_of(state, p, p->parts[0].weight, p->parts[1].weight))
-        return false;
     apply(graph, p, weights, factor);
     return true;
 }
@@ -166,7 +148,7 @@ static void remember(berth_quantize__state *state, const pair *p, berth_onnx_nam
 
 berth_status berth_quantize__equalize(berth_quantize__state *state) {
     berth_onnx_names done = {0};
-    bool changed = state->options->equalize != BERTH_QUANTIZE_EQUALIZE_OFF;
+    bool changed = true;
     for (int round = 0; round < MOST_ROUNDS && changed; ++round) {
         berth_arena *scratch = berth_arena_create_child(state->arena);
         berth_status status = BERTH_OK;
@@ -185,7 +167,5 @@ berth_status berth_quantize__equalize(berth_quantize__state *state) {
         BERTH_TRY(status);
     }
     state->equalized_count = done.count;
-    if (done.count)
-        berth_quantize__note(state, "channels of %u pairs of layers were scaled alike", done.count);
     return BERTH_OK;
 }

@@ -165,9 +165,10 @@ static void report(const evaluation *e, berth_quantize_result *result) {
         signal += e->outputs[i].signal;
         lost += e->outputs[i].noise;
     }
+    result->noise = signal > 0 ? sqrt(lost / signal) : lost > 0;
     result->drop = result->has_labels ? result->float_accuracy - result->accuracy
                    : top1             ? 1 - result->agreement
-                                      : (signal > 0 ? sqrt(lost / signal) : lost > 0);
+                                      : result->noise;
     for (uint32_t i = 0; i < e->layers.count; ++i)
         e->layers.data[i].layer->total_sqnr =
             berth_quantize__decibels(e->layers.data[i].noise.signal, e->layers.data[i].noise.noise);

@@ -235,18 +235,16 @@ static berth_status refuse(const raise_job *job, const char *why) {
         job->to == 13 && job->from >= 10 ? ", or leave --per-channel out" : "");
 }
 
-berth_status berth_quantize__raise_opset(berth_quantize__state *state) {
-    berth_onnx_edit *model = state->model;
-    raise_job job = {.state = state,
-                     .from = berth_onnx_edit_opset(model),
-                     .to = state->options->per_channel ? 13 : 10};
-    int64_t ir_version = job.to == 13 ? 7 : 5;
-    if (model->ir_version < ir_version) model->ir_version = ir_version;
-    if (job.from >= job.to) return BERTH_OK;
+// A copy of the model with newer operators; or why not.
+static berth_status raise_to(berth_quantize__state *state, int64_t to,
+                             berth_onnx_edit **out_model) {
+    berth_onnx_edit *model = berth_onnx_edit_copy(state->arena, state->model);
+    raise_job job = {.state = state, .from = berth_onnx_edit_opset(model), .to = to};
+    berth_status status = BERTH_OK;
+    *out_model = model;
     if (job.from < 7) return refuse(&job, "only those from version 7 on can be raised here");
     berth_arena *scratch = berth_arena_create_child(state->arena);
     job.graph = berth_quantize__graph_make(scratch, model);
-    berth_status status = BERTH_OK;
     for (uint32_t i = 0; i < model->nodes.count && !status; ++i) {
         berth_onnx_node *node = model->nodes.data[i];
         if (raise_node(&job, node)) continue;
@@ -256,9 +254,31 @@ berth_status berth_quantize__raise_opset(berth_quantize__state *state) {
         status = refuse(&job, why);
     }
     berth_arena_destroy(scratch);
-    BERTH_TRY(status);
-    berth_onnx_edit_set_opset(model, job.to);
-    berth_quantize__note(state, "operators of version %lld became those of version %lld",
-                         (long long)job.from, (long long)job.to);
+    berth_onnx_edit_set_opset(model, to);
+    return status;
+}
+
+// To 13 where that can be: ONNX Runtime's rewriting of 8-bit values takes operators for granted that
+// older versions do not have. Otherwise to what is needed.
+berth_status berth_quantize__raise_opset(berth_quantize__state *state) {
+    int64_t from = berth_onnx_edit_opset(state->model),
+            least = state->options->per_channel ? 13 : 10;
+    berth_onnx_edit *model = NULL;
+    if (from < 13) {
+        berth_status status = raise_to(state, 13, &model);
+        if (status && least < 13) {
+            berth_status_free(status);
+            status = from < least ? raise_to(state, least, &model) : BERTH_OK;
+            if (from >= least) model = state->model;
+        }
+        BERTH_TRY(status);
+        state->model = model;
+    }
+    int64_t to = berth_onnx_edit_opset(state->model);
+    int64_t ir_version = to >= 12 ? 7 : to == 11 ? 6 : 5;
+    if (state->model->ir_version < ir_version) state->model->ir_version = ir_version;
+    if (to != from)
+        berth_quantize__note(state, "operators of version %lld became those of version %lld",
+                             (long long)from, (long long)to);
     return BERTH_OK;
 }

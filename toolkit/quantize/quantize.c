@@ -104,6 +104,40 @@ static void report_layers(const berth_quantize__state *state, berth_quantize_res
     result->set_count = state->data.set_count;
 }
 
+// From a float model to layers that are ready to be written.
+static berth_status quantize_layers(berth_quantize__state *state) {
+    BERTH_TRY(berth_quantize__find_layers(state));
+    BERTH_TRY(berth_quantize__observe(state));
+    BERTH_TRY(berth_quantize__quantize_weights(state));
+    return berth_quantize__measure_layers(state);
+}
+
+// With channels scaled alike, or without: as the options say, or as outputs are more exact.
+static berth_status quantize_either_way(berth_quantize__state *state) {
+    berth_quantize__state other = *state;
+    berth_quantize_result plain = {0}, equalized = {0};
+    if (state->options->equalize == BERTH_QUANTIZE_EQUALIZE_OFF) return quantize_layers(state);
+    other.model = berth_onnx_edit_copy(state->arena, state->model);
+    BERTH_TRY(berth_quantize__equalize(&other));
+    if (other.equalized_count == 0) return quantize_layers(state);
+    BERTH_TRY(quantize_layers(&other));
+    if (state->options->equalize == BERTH_QUANTIZE_EQUALIZE_AUTO) {
+        BERTH_TRY(quantize_layers(state));
+        BERTH_TRY(berth_quantize__evaluate(state, false, &plain));
+        BERTH_TRY(berth_quantize__evaluate(&other, false, &equalized));
+        if (!(equalized.noise < plain.noise)) return BERTH_OK;
+        berth_quantize__note(&other,
+                             "channels of %u pairs of layers were scaled alike: the outputs' noise "
+                             "is %.3g of their signal so, else %.3g",
+                             other.equalized_count, equalized.noise, plain.noise);
+    } else {
+        berth_quantize__note(&other, "channels of %u pairs of layers were scaled alike",
+                             other.equalized_count);
+    }
+    *state = other;
+    return BERTH_OK;
+}
+
 static berth_status quantize(void *user) {
     job *j = user;
     berth_quantize__state *state = &j->state;
@@ -117,11 +151,7 @@ static berth_status quantize(void *user) {
     state->model = berth_onnx_edit_copy(state->arena, state->original);
     BERTH_TRY(berth_quantize__prepare(state));
     BERTH_TRY(berth_quantize__raise_opset(state));
-    BERTH_TRY(berth_quantize__equalize(state));
-    BERTH_TRY(berth_quantize__find_layers(state));
-    BERTH_TRY(berth_quantize__observe(state));
-    BERTH_TRY(berth_quantize__quantize_weights(state));
-    BERTH_TRY(berth_quantize__measure_layers(state));
+    BERTH_TRY(quantize_either_way(state));
     BERTH_TRY(choose_layers(state, j->result));
     BERTH_TRY(berth_quantize__evaluate(state, true, j->result));
     report_layers(state, j->result);

@@ -24,7 +24,7 @@ typedef enum berth_quantize_method {
 } berth_quantize_method;
 
 typedef enum berth_quantize_equalize {
-    BERTH_QUANTIZE_EQUALIZE_AUTO,  // pairs of layers whose weights it makes more exact
+    BERTH_QUANTIZE_EQUALIZE_AUTO,  // where the outputs are more exact with it
     BERTH_QUANTIZE_EQUALIZE_ON,    // all pairs
     BERTH_QUANTIZE_EQUALIZE_OFF,
 } berth_quantize_equalize;
@@ -57,7 +57,7 @@ typedef struct berth_quantize_layer {
     const char *name;
     const char *op;      // "Conv", "Gemm", "MatMul"
     const char *kept;    // why it stays float; NULL = it is quantised
-    double weight_sqnr;  // signal to quantisation noise in dB: weights alone,
+    double weight_sqnr;  // signal to quantisation noise in dB: weights alone (NAN = it has none),
     double sqnr;         // this layer alone, its input and weights quantised
     double max_error;    // of this layer alone
     double
@@ -84,9 +84,8 @@ typedef struct berth_quantize_result {
     bool has_labels;
     double float_accuracy;  // by the labels
     double accuracy;
-    double
-        drop;  // of accuracy by labels, else 1 - agreement; without classes, the outputs' noise over
-               // their signal (root of the powers' ratio)
+    double noise;              // of all outputs over their signal: root of the powers' ratio
+    double drop;               // of accuracy by labels, else 1 - agreement; without classes `noise`
     uint32_t quantized_count;  // layers
     uint32_t tensor_count;     // activations that were quantised
     uint32_t equalized_count;  // pairs of layers

@@ -6,7 +6,7 @@
 #include "toolkit/quantize/quantize.h"
 
 static const char *decibels(double value, char out[32]) {
-    if (isinf(value))
+    if (!isfinite(value))
         strcpy(out, value > 0 ? "exact" : "-");
     else
         snprintf(out, 32, "%.1f dB", value);

@@ -1,4 +1,5 @@
 // Which nodes compute with quantised values, and which values are these.
+#include <math.h>
 #include <string.h>
 
 #include "toolkit/quantize/state.h"
@@ -160,7 +161,8 @@ static berth_status read_layer(const berth_quantize__graph *graph, const berth_o
                                      .op = node->op_type,
                                      .output = node->outputs.data[0],
                                      .input = node->inputs.data[0],
-                                     .weight_operand = 1};
+                                     .weight_operand = 1,
+                                     .weight_sqnr = NAN};
     if (is_dequantized(graph, berth_quantize__input(graph, node, 0)) ||
         is_dequantized(graph, berth_quantize__input(graph, node, 1))) {
         layer->kept = "it is quantised already";

@@ -2,7 +2,7 @@
 //
 //   prepare.c   constants, batch norms and biases into the layers: the model stays a float one
 //   opset.c     operator versions that QuantizeLinear needs
-//   equalize.c  channels of neighbouring layers scaled alike
+//   equalize.c  (perhaps) channels of neighbouring layers scaled alike
 //   select.c    which layers and which values can be quantised
 //   observe.c   ranges and histograms of these values; scale.c: scales from them
 //   weights.c   8-bit weights
@@ -83,16 +83,12 @@ BERTH_MUST_USE berth_status berth_quantize__read_affine(const berth_quantize__gr
                                                         berth_quantize__affine *out);
 void berth_quantize__set_input(berth_arena *arena, berth_onnx_node *node, uint32_t index,
                                const char *name);
-// Sums of squares of weights and of what rounding takes off them, with a scale for all or per channel.
-void berth_quantize__weight_noise(const berth_tensor *weight, int axis,
-                                  const berth_quantize_options *options, double *out_signal,
-                                  double *out_noise);
-
 // A note for people in the report.
 void berth_quantize__note(berth_quantize__state *state, const char *format, ...) BERTH_PRINTF(2, 3);
 
 BERTH_MUST_USE berth_status berth_quantize__prepare(berth_quantize__state *state);
 BERTH_MUST_USE berth_status berth_quantize__raise_opset(berth_quantize__state *state);
+// All pairs of layers that can be; equalized_count says how many.
 BERTH_MUST_USE berth_status berth_quantize__equalize(berth_quantize__state *state);
 BERTH_MUST_USE berth_status berth_quantize__find_layers(berth_quantize__state *state);
 BERTH_MUST_USE berth_status berth_quantize__observe(berth_quantize__state *state);

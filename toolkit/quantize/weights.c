@@ -26,18 +26,6 @@ static void add_noise(const berth_quantize__slice *slice, float scale, bool powe
         }
 }
 
-void berth_quantize__weight_noise(const berth_tensor *weight, int axis,
-                                  const berth_quantize_options *options, double *out_signal,
-                                  double *out_noise) {
-    int64_t slices = options->per_channel ? weight->dims[axis] : 1;
-    *out_signal = *out_noise = 0;
-    for (int64_t c = 0; c < slices; ++c) {
-        berth_quantize__slice slice = slice_of(weight, axis, options->per_channel ? c : -1);
-        float scale = berth_quantize__weight_scale(&slice, options);
-        add_noise(&slice, scale, options->power_of_two, out_signal, out_noise);
-    }
-}
-
 // A bias in steps of x_scale * scale must fit 32 bits, beside the sum: the least scale with which it
 // takes 29.
 static float least_scale(const berth_quantize__layer *layer, float input_scale, int64_t channel) {
