@@ -301,7 +301,7 @@ Test(quantize_command, data_that_do_not_do) {
     // NaN as the last of the images' values.
     shell("mkdir @/nan && cp " IMAGES
           " @/nan/x.npy && printf '\\0\\0\\300\\177' | dd of=@/nan/x.npy "
-          "bs=1 seek=$(($(stat -c %%s @/nan/x.npy) - 4)) conv=notrunc status=none");
+          "bs=1 seek=$(($(wc -c <@/nan/x.npy) - 4)) conv=notrunc status=none");
     berth_run_fails(line("quantize " DIGITS " --calibrate @/nan %s", end), 1, "is nan");
     shell("mkdir @/short && head -c 1000 " IMAGES " > @/short/x.npy");
     berth_run_fails(line("quantize " DIGITS " --calibrate @/short %s", end), 1, "x.npy");
