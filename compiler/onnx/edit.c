@@ -75,6 +75,7 @@ static void read_constant(reader *r, berth_wire *outer, const berth_wire_field *
     berth_wire wire = berth_wire_enter(outer, message);
     berth_onnx_constant *constant = berth_arena_new(r->arena, berth_onnx_constant);
     constant->name = "";
+    constant->arena = r->arena;
     constant->source = (berth_onnx_bytes){message->data, message->size_bytes};
     for (berth_wire_field field; berth_wire_next(&wire, &field);)
         if (field.number == 8) constant->name = text(r, &wire, &field);
@@ -338,7 +339,8 @@ berth_onnx_node *berth_onnx_edit_add(berth_onnx_edit *model, const char *op_type
 void berth_onnx_edit_add_constant(berth_onnx_edit *model, const char *name,
                                   const berth_tensor *tensor) {
     berth_onnx_constant *constant = berth_arena_new(model->arena, berth_onnx_constant);
-    *constant = (berth_onnx_constant){.name = name, .tensor = *tensor, .is_read = true};
+    *constant = (berth_onnx_constant){
+        .name = name, .tensor = *tensor, .is_read = true, .arena = model->arena};
     berth_vec_push(model->arena, &model->constants, constant);
 }
 
@@ -372,7 +374,8 @@ uint32_t berth_onnx_edit_output(berth_onnx_edit *model, const char *name) {
     return model->outputs.count - 1;
 }
 
-static berth_status read_external(berth_onnx_edit *model, berth_tensor_proto *proto) {
+static berth_status read_external(const berth_onnx_edit *model, berth_arena *arena,
+                                  berth_tensor_proto *proto) {
     berth_tensor *tensor = &proto->tensor;
     const char *path = NULL;
     berth_mapping *mapping = NULL;
@@ -380,16 +383,15 @@ static berth_status read_external(berth_onnx_edit *model, berth_tensor_proto *pr
     if (berth_narrow_type_of(proto->element))
         return berth_status_make(BERTH_UNSUPPORTED, "external data of a type below 8 bits");
     BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &size));
-    BERTH_TRY(berth_file_below(model->arena, model->folder, proto->location ? proto->location : "",
+    BERTH_TRY(berth_file_below(arena, model->folder, proto->location ? proto->location : "",
                                "external data", &path));
-    BERTH_TRY(map_file(model->arena, path, &mapping));
+    BERTH_TRY(map_file(arena, path, &mapping));
     if (proto->offset_bytes > mapping->size_bytes ||
         size > mapping->size_bytes - proto->offset_bytes)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "external data of %zu bytes at %llu exceeds \"%s\"", size,
                                  (unsigned long long)proto->offset_bytes, path);
-    if (size)
-        tensor->data = berth_arena_copy(model->arena, mapping->data + proto->offset_bytes, size);
+    if (size) tensor->data = berth_arena_copy(arena, mapping->data + proto->offset_bytes, size);
     return BERTH_OK;
 }
 
@@ -399,10 +401,10 @@ berth_status berth_onnx_edit_tensor(berth_onnx_edit *model, berth_onnx_constant 
     if (constant->is_read) return BERTH_OK;
     berth_tensor_proto proto;
     berth_wire wire = berth_wire_make(constant->source.data, constant->source.size_bytes);
-    berth_status status = berth_tensor_proto_parse(model->arena, wire, true, &proto);
-    if (!status && proto.external) status = read_external(model, &proto);
+    berth_status status = berth_tensor_proto_parse(constant->arena, wire, true, &proto);
+    if (!status && proto.external) status = read_external(model, constant->arena, &proto);
     BERTH_TRY(berth_status_prefix(status, "tensor \"%s\" in \"%s\"", constant->name, model->path));
-    constant->tensor = berth_tensor_align(model->arena, &proto.tensor);
+    constant->tensor = berth_tensor_align(constant->arena, &proto.tensor);
     constant->is_read = true;
     return BERTH_OK;
 }

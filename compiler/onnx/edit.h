@@ -41,6 +41,7 @@ typedef struct berth_onnx_constant {
     berth_onnx_bytes source;  // TensorProto; empty = a new one
     berth_tensor tensor;      // of a new one, or once it was read
     bool is_read;
+    berth_arena *arena;  // of the first model that has it: copies share it
 } berth_onnx_constant;
 
 // An input or output of the graph.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes small float ONNX models and inputs for tests of `berth quantize`: make_float_models.py NAME FOLDER
+"""Writes small float ONNX models and inputs for tests of `berth quantize`: make_float_models.py NAME FOLDER [typed|external]
 
 FOLDER/m.onnx and FOLDER/data/*.npy. Weights are random and stand for nothing. Only the standard library is
 needed (tests/vta/make_models.py writes the wire format).
@@ -18,7 +18,8 @@ def text_attribute(name, value):
 
 
 class Model:
-    def __init__(self, opset, ir_version=8, seed=1):
+    def __init__(self, opset, ir_version=8, seed=1, storage=""):
+        self.storage, self.beside = storage, b""  # where floats are: raw_data, typed or external
         self.opset, self.ir_version, self.random = opset, ir_version, random.Random(seed)
         self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
         self.names = 0
@@ -28,7 +29,16 @@ class Model:
         name = f"c{self.names}"
         code = {FLOAT: "f", INT64: "q"}[kind]
         body = b"".join(number(1, d) for d in dims) + number(2, kind) + data(8, name)
-        self.initializers.append(data(5, body + data(9, struct.pack(f"<{len(values)}{code}", *values))))
+        raw = struct.pack(f"<{len(values)}{code}", *values)
+        if kind == FLOAT and self.storage == "typed":
+            body += data(4, raw)
+        elif kind == FLOAT and self.storage == "external":
+            place = {"location": "w.bin", "offset": str(len(self.beside)), "length": str(len(raw))}
+            body += b"".join(data(13, data(1, k) + data(2, v)) for k, v in place.items()) + number(14, 1)
+            self.beside += raw
+        else:
+            body += data(9, raw)
+        self.initializers.append(data(5, body))
         if self.ir_version < 4:  # constants are inputs, too
             self.inputs.append(data(11, self.value(name, dims, kind)))
         return name
@@ -69,6 +79,9 @@ class Model:
         graph += b"".join(self.inputs) + b"".join(self.outputs)
         with open(path, "wb") as f:
             f.write(number(1, self.ir_version) + data(7, graph) + data(8, data(1, "") + number(2, self.opset)))
+        if self.beside:
+            with open(os.path.join(os.path.dirname(path), "w.bin"), "wb") as f:
+                f.write(self.beside)
 
     def batch_norm(self, x, channels):
         return self.node("BatchNormalization",
@@ -156,7 +169,7 @@ MODELS = {"residual": (residual, 13, 8), "old": (old, 9, 3), "upsample": (upsamp
 def main():
     name, folder = sys.argv[1:3]
     make, opset, ir_version = MODELS[name]
-    m = Model(opset, ir_version, seed=sum(name.encode()))
+    m = Model(opset, ir_version, seed=sum(name.encode()), storage=sys.argv[3] if len(sys.argv) > 3 else "")
     dims = make(m)
     m.write(os.path.join(folder, "m.onnx"))
     sets = os.path.join(folder, "data")

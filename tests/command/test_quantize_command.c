@@ -52,8 +52,12 @@ static void shell(const char *text) {
     cr_assert_eq(system(line("%s", text)), 0, "%s", text);
 }
 
+static void make_stored(const char *name, const char *storage) {
+    shell(line("python3 tests/command/make_float_models.py %s @ %s", name, storage));
+}
+
 static void make(const char *name) {
-    shell(line("python3 tests/command/make_float_models.py %s @", name));
+    make_stored(name, "");
 }
 
 static double number(const json_t *json, const char *key) {
@@ -187,6 +191,18 @@ Test(quantize_command, batch_norms_and_residuals) {
     cr_expect_geq(operators("@/q.onnx", "DequantizeLinear"), 11);
     cr_expect_gt(quantize("--per-channel", "gemm23_0"), 35);
     cr_expect_gt(quantize("--target vta,cpu", "gemm23_0"), 28);
+}
+
+// Wherever a model has its weights, the result is the same file.
+Test(quantize_command, ways_of_storing_weights) {
+    static const char *const ways[] = {"", "typed", "external"};
+    for (int i = 0; i < 3; ++i) {
+        make_stored("residual", ways[i]);
+        const result *r =
+            berth_run(line("quantize @/m.onnx --calibrate @/data -q -o @/%d.onnx", i));
+        cr_assert_eq(r->exit_status, 0, "%s: %s", ways[i], r->err);
+    }
+    shell("cmp @/0.onnx @/1.onnx && cmp @/0.onnx @/2.onnx");
 }
 
 Test(quantize_command, old_operators) {
