@@ -44,9 +44,11 @@ static berth_status check_prepared(berth_quantize__state *state, berth_arena *sc
     check c = {.model = state->original};
     BERTH_TRY(berth_quantize__runner_open(scratch, state->original, state->options, &c.runners[0]));
     BERTH_TRY(berth_quantize__runner_open(scratch, state->model, state->options, &c.runners[1]));
-    return berth_quantize__run_all(state->arena, &state->data, state->options,
-                                   "checking the prepared model", c.runners, 2, 1, compare_first,
-                                   &c);
+    berth_status status =
+        berth_quantize__run_all(state->arena, &state->data, state->options,
+                                "checking the prepared model", c.runners, 2, 1, compare_first, &c);
+    for (int i = 0; i < 2; ++i) berth_quantize__runner_close(c.runners[i]);
+    return status;
 }
 
 // ---- ranges -------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ static berth_quantize__scale make_scale(const berth_quantize__range *range, doub
         s.scale =
             options->power_of_two ? power_of_two(reach, levels, finer) : (float)(reach / levels);
     } else {
-        s.scale = (float)((high - low) / 255);
+        s.scale = (float)fmax((high - low) / 255, (double)FLT_MIN);
         s.zero = (int)nearbyint(-low / (double)s.scale);
     }
     if (!(s.scale >= FLT_MIN)) s.scale = FLT_MIN;
