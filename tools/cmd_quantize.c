@@ -132,6 +132,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!o->calibrate) berth_cli_wrong_usage(state, "--calibrate DIR is missing");
         if (!command->output) berth_cli_wrong_usage(state, "-o FILE is missing");
+        if (command->cli.inputs.count || command->cli.pins.count)
+            berth_cli_wrong_usage(state, "inputs are those of --calibrate, and nothing is placed: "
+                                         "leave --input and --pin out");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -210,7 +213,6 @@ static berth_status run(void *state) {
         .log = o->model.target_options.log, .tag_folder = o->model.target_options.tag_folder};
     o->model.compile.progress = NULL;
     o->model.import.default_batch = 0;
-    o->log = berth_cli_log(&command->cli);
     o->progress = show_progress;
     o->progress_user = command;
     BERTH_TRY(berth_quantize(command->cli.arena, command->cli.model, o, &result));

@@ -303,6 +303,8 @@ Test(quantize_command, wrong_usage) {
     berth_run_fails("quantize " DIGITS " --calibrate . -o x --method best", 2, "mse");
     berth_run_fails("quantize " DIGITS " --calibrate . -o x --max-drop much", 2, "a share such as");
     berth_run_fails("quantize " DIGITS " --calibrate . -o x --report r.html", 2, ".json, .txt or");
+    berth_run_fails("quantize " DIGITS " --calibrate . -o x --input image=" IMAGES, 2,
+                    "leave --input and --pin out");
     berth_run_fails("quantize " DIGITS " --calibrate " IMAGES
                     " -o /tmp/none.onnx --target vta,cpu --per-channel",
                     1, "a VTA shifts results");

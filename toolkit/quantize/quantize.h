@@ -47,7 +47,6 @@ typedef struct berth_quantize_options {
                       // limit
     berth_model_options model;  // how models run while their values are looked at
     uint32_t thread_count;      // 0 = all cores
-    berth_log log;
     void (*progress)(void *user, const char *what, uint32_t done, uint32_t total);  // (optional)
     void *progress_user;
 } berth_quantize_options;

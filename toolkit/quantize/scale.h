@@ -33,12 +33,13 @@ berth_quantize__scale berth_quantize__choose(const berth_quantize__range *range,
 // The nearest value that the scale has.
 double berth_quantize__round(const berth_quantize__scale *scale, double value);
 
-// A scale for weights, symmetric to i8 (-127 .. 127, with powers of two -128 .. 127): for elements
-// at data[offset + i * inner_total + k]: see weights.c.
+// Weights that share a scale: `outer` blocks of `inner` neighbours, block after block `outer_stride`
+// elements apart.
 typedef struct berth_quantize__slice {
     const float *data;
-    int64_t outer, outer_stride, inner;  // outer blocks of `inner` neighbours
+    int64_t outer, outer_stride, inner;
 } berth_quantize__slice;
+// Symmetric to i8: -127 .. 127, with powers of two -128 .. 127. O(elements * candidates).
 float berth_quantize__weight_scale(const berth_quantize__slice *slice,
                                    const berth_quantize_options *options);
 int8_t berth_quantize__weight_round(float value, float scale, bool power_of_two);
