@@ -49,7 +49,7 @@ typedef struct berth_plan_options {
     // Per device of the target: room for values, kept free of constants; UINT64_MAX: only what is
     // held there goes there. NULL = as estimated.
     const uint64_t *reserve_bytes;
-    bool explain;  // fill berth_plan_entry.rejected
+    bool explain;  // fill berth_plan_entry.rejected and .chain
     // Instances of one function, with the places of parameters and results that calls want, where
     // that saves copies or where there is no plan otherwise: at most 8; 0, 1 = one signature each.
     uint32_t max_instances;
@@ -65,6 +65,8 @@ typedef struct berth_plan_options {
 #define BERTH_PLAN_DEFAULT_NODES ((uint64_t)300000)
 // Modules with more operations are placed by the rules, without prediction of their overlap.
 #define BERTH_PLAN_SEARCH_LIMIT 20000u
+// Steps of berth_plan_entry.chain; of a longer one "and so on" stands for those before the last.
+#define BERTH_PLAN_CHAIN_LIMIT 8u
 
 // A device that an operation is not on.
 typedef struct berth_plan_rejected {
@@ -81,6 +83,8 @@ typedef struct berth_plan_entry {
     berth_loc_id loc;
     uint32_t device;     // of the target
     const char *reason;  // "pinned: ...", "default device", "with %x (operand ...): annotation ..."
+    const char *const *chain;  // the same step by step, what decided it last; NULL unless asked for
+    uint32_t chain_count;
     bool host_operation;
     double time_ns;                 // predicted
     berth_cost_figure figure;       // where that comes from
@@ -95,6 +99,8 @@ typedef struct berth_plan_copy {
     uint32_t from, to;    // devices
     uint64_t size_bytes;  // 0 = alias (both reach the memory)
     double time_ns;
+    const char *value;   // its name
+    const char *reason;  // "needed there by sub, ...", "on the way to npu:0"
 } berth_plan_copy;
 
 // A value on its way in the predicted schedule of one request, beside computation.

@@ -154,15 +154,15 @@ static bool same_operation(const berth_planner_reasons *r, subject a, subject b)
     return both[0].index == both[1].index && both[0].index != BERTH_NONE;
 }
 
-const char *berth_planner__why(const berth_planner_reasons *r, uint32_t node) {
+// The steps from a node to what decides it, from an operation over its own results on: what is
+// another's, and by which edge. Stops after `limit` of them.
+static uint32_t steps_of(const berth_planner_reasons *r, uint32_t node, const char **out_steps,
+                         uint32_t limit) {
     const berth_planner_state *state = r->state;
     const berth_constraints *c = state->constraints;
-    const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
-    uint32_t source = r->source[node];
-    if (source == BERTH_NONE) return root->why ? root->why : "nothing decides it";
-    // From the operation over its own results to the first thing that is another's.
+    uint32_t source = r->source[node], count = 0;
     subject self = r->subjects[node];
-    while (node != source) {
+    while (node != source && count < limit) {
         uint32_t next = r->next[node];
         uint32_t edge = c->nodes.data[node].proof == next ? c->nodes.data[node].proof_edge
                                                           : c->nodes.data[next].proof_edge;
@@ -170,8 +170,34 @@ const char *berth_planner__why(const berth_planner_reasons *r, uint32_t node) {
         if (node == source || r->subjects[node].kind == SUBJECT_NONE ||
             same_operation(r, self, r->subjects[node]))
             continue;
-        return berth_arena_printf(state->arena, "with %s (%s): %s", name_of(r, r->subjects[node]),
-                                  c->edges.data[edge].reason.text, origin_of(state, source));
+        self = r->subjects[node];
+        out_steps[count++] = berth_arena_printf(state->arena, "with %s (%s)", name_of(r, self),
+                                                c->edges.data[edge].reason.text);
     }
-    return origin_of(state, source);
+    return count;
+}
+
+// What decides a node in the end.
+static const char *end_of(const berth_planner_reasons *r, uint32_t node) {
+    const berth_constraints *c = r->state->constraints;
+    const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
+    if (r->source[node] == BERTH_NONE) return root->why ? root->why : "nothing decides it";
+    return origin_of(r->state, r->source[node]);
+}
+
+const char *berth_planner__why(const berth_planner_reasons *r, uint32_t node) {
+    const char *step = NULL;
+    if (r->source[node] == BERTH_NONE || steps_of(r, node, &step, 1) == 0) return end_of(r, node);
+    return berth_arena_printf(r->state->arena, "%s: %s", step, end_of(r, node));
+}
+
+const char *const *berth_planner__chain(const berth_planner_reasons *r, uint32_t node,
+                                        uint32_t *out_count) {
+    const char *steps[BERTH_PLAN_CHAIN_LIMIT];
+    uint32_t count = 0;
+    if (r->source[node] != BERTH_NONE) count = steps_of(r, node, steps, BERTH_PLAN_CHAIN_LIMIT - 1);
+    if (count == BERTH_PLAN_CHAIN_LIMIT - 1) steps[count - 1] = "and so on";
+    steps[count++] = end_of(r, node);
+    *out_count = count;
+    return berth_arena_copy(r->state->arena, steps, count * sizeof(*steps));
 }

@@ -1,4 +1,6 @@
 // The plan as plain data: where everything is, why, and what it costs.
+#include <string.h>
+
 #include "planner/stages.h"
 
 static bool listed(const berth_op *op) {
@@ -12,6 +14,16 @@ static const char *op_reason(const berth_planner_state *state, const berth_plann
     if (f->graph->ops.data[id].kind == BERTH_OP_CONSTANT) return "constant, where it is used";
     if (!f->reason[id]) f->reason[id] = berth_planner__why(reasons, f->op[id]);
     return f->reason[id];
+}
+
+// Of what is said of an operation itself (a pin), there is nothing behind it.
+static void add_chain(const berth_planner_state *state, const berth_planner_reasons *reasons,
+                      berth_plan_entry *entry) {
+    const berth_planner_function *f = &state->functions[state->main];
+    entry->chain = berth_planner__chain(reasons, f->op[entry->op], &entry->chain_count);
+    if (strcmp(berth_planner__why(reasons, f->op[entry->op]), entry->reason) == 0) return;
+    entry->chain = berth_arena_copy(state->arena, &entry->reason, sizeof(entry->reason));
+    entry->chain_count = 1;
 }
 
 static void list_entries(const berth_planner_state *state, const berth_planner_reasons *reasons,
@@ -28,6 +40,7 @@ static void list_entries(const berth_planner_state *state, const berth_planner_r
                                   .device = device,
                                   .reason = op_reason(state, reasons, state->main, ops[i]),
                                   .host_operation = berth_op_has(op->kind, BERTH_TRAIT_HOST)};
+        if (state->options->explain) add_chain(state, reasons, &entry);
         if (cost->time_ns)
             entry.time_ns = cost->time_ns(cost->user, state->module, state->main, ops[i], device);
         if (cost->figure)
@@ -94,18 +107,20 @@ static void add_copy(reporter *r, berth_op_id id, berth_op_id before) {
                             .to = berth_plan_device_of(state->module, target, op->device)};
     copy.size_bytes = berth_planner__copy_cost(
         state, from, op->device, r->f->graph->values.data[op->outputs[0]].type, &copy.time_ns);
+    copy.value = value_name(r, op->outputs[0]);
+    copy.reason = copy_reason(r, op);
     if (r->function == state->main) berth_vec_push(state->arena, &r->copies, copy);
     berth_vec_push(state->arena, &r->places,
                    (berth_plan_place){.function = r->function,
                                       .kind = BERTH_PLAN_COPY,
                                       .index = id,
                                       .operation = berth_op_facts_get(op->kind)->name,
-                                      .value = value_name(r, op->outputs[0]),
+                                      .value = copy.value,
                                       .loc = op->loc,
                                       .device = op->device,
                                       .from = from,
                                       .size_bytes = copy.size_bytes,
-                                      .reason = copy_reason(r, op)});
+                                      .reason = copy.reason});
 }
 
 static void add_op(reporter *r, berth_op_id id) {

@@ -126,6 +126,10 @@ uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device
 typedef struct berth_planner_reasons berth_planner_reasons;
 berth_planner_reasons *berth_planner__reasons(const berth_planner_state *state);
 const char *berth_planner__why(const berth_planner_reasons *reasons, uint32_t node);
+// The same step by step: what a thing is with, what that is with, and at last what decides it. At most
+// BERTH_PLAN_CHAIN_LIMIT steps.
+const char *const *berth_planner__chain(const berth_planner_reasons *reasons, uint32_t node,
+                                        uint32_t *out_count);
 // What was decided (report.c). `ops`: those of main's root region before copies were made.
 berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id *ops,
                                   uint32_t op_count);

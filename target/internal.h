@@ -116,6 +116,10 @@ void berth_target__rename(berth_arena *arena, json *multi, const char *const *de
 berth_status berth_target__flatten_machines(berth_target__parse *parse, json *root);
 // select.c: leaves one compute device (an index into "devices") and the host.
 json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device);
+// Leaves these devices, and what they need.
+void berth_target__keep_devices(berth_target__parse *parse, json *multi, const bool *kept);
+// Leaves the pins to these devices.
+void berth_target__drop_pins(json *multi, const bool *kept);
 
 // device.c: one device's target from its JSON, host left out; NULL with diagnostics. *out_host: its
 // "host", or NULL.
@@ -145,5 +149,7 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
 json *berth_target__device_json(berth_arena *arena, const berth_target *target);
 void berth_target__canonicalise_device(berth_arena *arena, berth_target *target);
 void berth_target__canonicalise(berth_arena *arena, berth_multi_target *multi);
+// The tree of the canonical form.
+json *berth_target__multi_json(berth_arena *arena, const berth_multi_target *multi);
 
 #endif  // BERTH_TARGET_INTERNAL_H_

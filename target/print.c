@@ -210,6 +210,10 @@ void berth_target__canonicalise(berth_arena *arena, berth_multi_target *multi) {
     multi->hash = berth_hash128_of(multi->canonical, strlen(multi->canonical));
 }
 
+json *berth_target__multi_json(berth_arena *arena, const berth_multi_target *multi) {
+    return multi_json(arena, multi, false);
+}
+
 const char *berth_target_print_json(berth_arena *arena, const berth_multi_target *target,
                                     int indent) {
     return berth_target__json_print(arena, multi_json(arena, target, false), indent);

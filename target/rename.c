@@ -74,6 +74,10 @@ void berth_target__rename(berth_arena *arena, json *multi, const char *const *de
     for (uint32_t i = 0; pins && i < pins->items.count; ++i)
         rename_device(arena, devices, device_names,
                       berth_target__json_get(pins->items.data[i], "device"));
+    const json *machines = berth_target__json_get(multi, "machines");
+    for (uint32_t i = 0; machines && i < machines->items.count; ++i)
+        rename_device(arena, devices, device_names,
+                      berth_target__json_get(machines->items.data[i], "host"));
     json *budgets = berth_target__json_get(multi, "budgets");
     for (uint32_t i = 0; *memory_prefix && budgets && i < budgets->members.count; ++i)
         budgets->members.data[i].key =

@@ -59,6 +59,49 @@ static uint32_t host_index(const json *multi, const json *devices) {
     return BERTH_NO_INDEX;
 }
 
+// A given name that only counts the device among its kind is none: it counts anew.
+static void drop_counted_name(berth_arena *arena, const json *devices, uint32_t index) {
+    json *entry = devices->items.data[index];
+    if (entry->type != JSON_TYPE_OBJECT) return;
+    const char *given = berth_target__text_of(entry, "name");
+    json *name = berth_target__json_get(entry, "name");
+    berth_target__json_set(arena, entry, "name", NULL);
+    if (*given && strcmp(berth_target__entry_name(arena, devices, index), given) != 0)
+        berth_target__json_set(arena, entry, "name", name);
+}
+
+void berth_target__drop_pins(json *multi, const bool *kept) {
+    const selection s = {NULL, multi, kept};
+    filter(berth_target__json_get(multi, "pins"), keep_pin, &s);
+}
+
+void berth_target__keep_devices(berth_target__parse *parse, json *multi, const bool *kept) {
+    berth_arena *arena = parse->scratch;
+    json *devices = berth_target__json_get(multi, "devices");
+    selection s = {parse, multi, kept};
+    filter(berth_target__json_get(multi, "memories"), keep_memory, &s);
+    filter(berth_target__json_get(multi, "links"), keep_link, &s);
+    berth_target__drop_pins(multi, kept);
+    json *budgets = berth_target__json_get(multi, "budgets");
+    for (uint32_t i = 0; budgets && i < budgets->members.count;) {
+        const char *key = budgets->members.data[i].key;
+        if (memory_kept(&s, key))
+            i++;
+        else
+            berth_target__json_set(arena, budgets, key, NULL);
+    }
+    for (uint32_t i = 0; i < devices->items.count; ++i) drop_counted_name(arena, devices, i);
+    json *left = berth_target__json_array(arena);
+    for (uint32_t i = 0; i < devices->items.count; ++i)
+        if (kept[i]) berth_target__json_push(arena, left, devices->items.data[i]);
+    // KIND:N counts anew among those that are left.
+    const char **names = berth_arena_new_array(arena, const char *, devices->items.count);
+    for (uint32_t i = 0, k = 0; i < devices->items.count; ++i)
+        if (kept[i]) names[i] = berth_target__entry_name(arena, left, k++);
+    berth_target__rename(arena, multi, names, "");
+    berth_target__json_set(arena, multi, "devices", left);
+}
+
 json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device) {
     berth_arena *arena = parse->scratch;
     json *devices = berth_target__json_get(multi, "devices");
@@ -69,27 +112,7 @@ json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_
         berth_target__json_set(arena, devices->items.data[host], "host_only",
                                berth_target__json_bool(arena, true));
     }
-    selection s = {parse, multi, kept};
-    filter(berth_target__json_get(multi, "memories"), keep_memory, &s);
-    filter(berth_target__json_get(multi, "links"), keep_link, &s);
-    filter(berth_target__json_get(multi, "pins"), keep_pin, &s);
-    json *budgets = berth_target__json_get(multi, "budgets");
-    for (uint32_t i = 0; budgets && i < budgets->members.count;) {
-        const char *key = budgets->members.data[i].key;
-        if (memory_kept(&s, key))
-            i++;
-        else
-            berth_target__json_set(arena, budgets, key, NULL);
-    }
     berth_target__json_set(arena, multi, "default_device", NULL);
-    json *left = berth_target__json_array(arena);
-    for (uint32_t i = 0; i < devices->items.count; ++i)
-        if (kept[i]) berth_target__json_push(arena, left, devices->items.data[i]);
-    // KIND:N counts anew among those that are left.
-    const char **names = berth_arena_new_array(arena, const char *, devices->items.count);
-    for (uint32_t i = 0, k = 0; i < devices->items.count; ++i)
-        if (kept[i]) names[i] = berth_target__entry_name(arena, left, k++);
-    berth_target__rename(arena, multi, names, "");
-    berth_target__json_set(arena, multi, "devices", left);
+    berth_target__keep_devices(parse, multi, kept);
     return multi;
 }

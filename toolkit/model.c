@@ -12,7 +12,7 @@
 struct berth_model {
     berth_arena *arena;
     berth_module *module;
-    berth_multi_target *target;
+    const berth_multi_target *target;
     berth_compile_result compiled;
     const berth_program *program;
     berth_cost_table *costs;  // NULL = none
@@ -128,7 +128,7 @@ static berth_status target_of_module(berth_model *model, const char *path,
     berth_module_form form = BERTH_MODULE_ONNX;
     berth_module *module = NULL;
     *out_target = options->target;
-    if (options->target) return BERTH_OK;
+    if (options->target || options->multi_target) return BERTH_OK;
     BERTH_TRY(berth_module_form_of(path, &form));
     if (form == BERTH_MODULE_ONNX) return BERTH_OK;
     BERTH_TRY(berth_module_load(model->arena, path, &options->import, NULL, &module));
@@ -139,13 +139,18 @@ static berth_status target_of_module(berth_model *model, const char *path,
 static berth_status parse_target(berth_model *model, const char *target,
                                  const berth_model_options *options) {
     const char *text = target ? target : "cpu";
-    model->log = options->compile.log;
+    berth_multi_target *parsed = NULL;
     berth_machine_facts facts;
+    model->log = options->compile.log;
+    model->target = options->multi_target;
+    if (model->target) return BERTH_OK;
     BERTH_TRY(berth_machine_facts_for(model->arena, text, &facts));
     berth_target_options target_options = options->target_options;
     target_options.machine = &facts;
     target_options.log = (berth_log){note_assumption, model};
-    return berth_target_parse(model->arena, text, &target_options, &model->target);
+    BERTH_TRY(berth_target_parse(model->arena, text, &target_options, &parsed));
+    model->target = parsed;
+    return BERTH_OK;
 }
 
 static berth_status open_program(berth_model *model, const char *path,
@@ -158,7 +163,7 @@ static berth_status open_program(berth_model *model, const char *path,
         BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
         BERTH_TRY(berth_program_read(model->arena, path, &model->program));
     }
-    if (!options->target) return BERTH_OK;
+    if (!options->target && !options->multi_target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options->target, options));
     if (strcmp(model->target->canonical, model->program->target_json) == 0) return BERTH_OK;
     const char *difference = NULL;

@@ -17,8 +17,10 @@
 typedef struct berth_model berth_model;
 
 typedef struct berth_model_options {
-    const char *target;                   // any spelling of docs/target.md; NULL = the one
-                                          // that a module was planned for, else "cpu"
+    const char *target;  // any spelling of docs/target.md; NULL = the one
+                         // that a module was planned for, else "cpu"
+    // (optional) Taken instead of `target`, as it is; outlives the model.
+    const berth_multi_target *multi_target;
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
     berth_compile_options compile;        // `target`, `known_inputs` are filled in here

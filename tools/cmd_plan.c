@@ -9,6 +9,7 @@
 #include "tools/cli.h"
 #include "tools/commands.h"
 #include "tools/plan_memory.h"
+#include "tools/plan_report.h"
 
 typedef struct plan_command {
     berth_cli_model cli;
@@ -40,30 +41,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-// The plan's value in the words' unit: times in ms.
-static double shown(const berth_plan *plan, double value) {
-    return strcmp(plan->unit, "ns") == 0 ? value / 1e6 : value;
-}
-
-static const char *shown_unit(const berth_plan *plan) {
-    return strcmp(plan->unit, "ns") == 0 ? "ms" : plan->unit;
-}
-
 static void print_rejected(const berth_multi_target *target, const berth_plan_entry *entry) {
     for (uint32_t i = 0; i < entry->rejected_count; ++i)
         berth_cli_print("%12s not %s: %s\n", "", target->devices[entry->rejected[i].device].name,
                         entry->rejected[i].reason);
-}
-
-static void print_value(berth_arena *arena, const berth_plan *plan) {
-    berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
-    for (uint32_t i = 0; i < plan->note_count; ++i)
-        berth_cli_print("note         %s\n", plan->notes[i]);
-    if (!plan->valued) return;
-    berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n",
-                    berth_plan_value_text(arena, plan), plan->found_by,
-                    (unsigned long long)plan->search_nodes,
-                    plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
 
 // Where a time comes from, beside it; nothing where none is taken.
@@ -95,38 +76,7 @@ static void print_text(const plan_command *command, const berth_model *model) {
                         plan->copies[i].time_ns / 1e3);
     }
     berth_plan_memory_print(model);
-    print_value(arena, plan);
-}
-
-static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *target,
-                             const berth_plan_entry *entry) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < entry->rejected_count; ++i) {
-        const berth_plan_rejected *r = &entry->rejected[i];
-        json_t *item = json_pack("{s:s, s:o}", "device", target->devices[r->device].name, "reason",
-                                 berth_cli_json_text(r->reason));
-        if (!isnan(r->delta)) json_object_set_new(item, "delta", json_real(shown(plan, r->delta)));
-        json_array_append_new(list, item);
-    }
-    return list;
-}
-
-static json_t *value_json(const berth_plan *plan) {
-    json_t *notes = json_array();
-    for (uint32_t i = 0; i < plan->note_count; ++i)
-        json_array_append_new(notes, berth_cli_json_text(plan->notes[i]));
-    json_t *json =
-        json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
-                  "notes", notes, "reproducible", (int)plan->reproducible, "search_nodes",
-                  (json_int_t)plan->search_nodes);
-    if (!plan->valued) return json;
-    json_t *value =
-        json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", shown_unit(plan), "value",
-                  shown(plan, plan->value), "lower_bound", shown(plan, plan->lower_bound), "gap",
-                  plan->gap, "proven", (int)plan->proven);
-    json_object_update(json, value);
-    json_decref(value);
-    return json;
+    berth_plan_print_value(arena, plan);
 }
 
 static json_t *plan_json(const berth_model *model) {
@@ -134,26 +84,8 @@ static json_t *plan_json(const berth_model *model) {
     const berth_plan *plan = berth_model_plan(model);
     const berth_multi_target *target = berth_model_target(model);
     json_t *operations = json_array();
-    for (uint32_t i = 0; i < program->placement_count; ++i) {
-        const berth_program_placement *p = &program->placements[i];
-        json_array_append_new(
-            operations,
-            json_pack("{s:o, s:o, s:s, s:o, s:f, s:f, s:s, s:b, s:o}", "node",
-                      berth_cli_json_text(p->node), "op", berth_cli_json_text(p->op), "device",
-                      program->devices[p->device].name, "reason", berth_cli_json_text(p->reason),
-                      "start_us", plan->entries[i].start_ns / 1e3, "time_us",
-                      plan->entries[i].time_ns / 1e3, "cost",
-                      berth_cost_figure_name(plan->entries[i].figure), "host_operation",
-                      (int)p->host_operation, "rejected",
-                      rejected_json(plan, target, &plan->entries[i])));
-    }
-    json_t *copies = json_array();
-    for (uint32_t i = 0; i < plan->copy_count; ++i)
-        json_array_append_new(copies, json_pack("{s:s, s:s, s:I, s:f}", "from",
-                                                target->devices[plan->copies[i].from].name, "to",
-                                                target->devices[plan->copies[i].to].name, "bytes",
-                                                (json_int_t)plan->copies[i].size_bytes, "time_us",
-                                                plan->copies[i].time_ns / 1e3));
+    for (uint32_t i = 0; i < program->placement_count; ++i)
+        json_array_append_new(operations, berth_plan_operation_json(model, i));
     json_t *transfers = json_array();
     for (uint32_t i = 0; i < plan->transfer_count; ++i) {
         const berth_plan_transfer *t = &plan->transfers[i];
@@ -164,12 +96,12 @@ static json_t *plan_json(const berth_model *model) {
                                                    "time_us", t->time_ns / 1e3));
     }
     json_error_t error;
-    json_t *json =
-        json_pack("{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(program->name),
-                  "strategy", plan->strategy, "operations", operations, "copies", copies, "memory",
-                  berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
+    json_t *json = json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(program->name), "strategy",
+        plan->strategy, "operations", operations, "copies", berth_plan_copies_json(model), "memory",
+        berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
     json_object_set_new(json, "transfers", transfers);
-    json_object_set_new(json, "objective", value_json(plan));
+    json_object_set_new(json, "objective", berth_plan_objective_json(plan));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
     json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
     return json;

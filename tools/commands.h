@@ -8,6 +8,7 @@
 int berth_cmd_inspect(int argc, char **argv);
 int berth_cmd_devices(int argc, char **argv);
 int berth_cmd_target(int argc, char **argv);
+int berth_cmd_explain(int argc, char **argv);
 int berth_cmd_plan(int argc, char **argv);
 int berth_cmd_build(int argc, char **argv);
 int berth_cmd_run(int argc, char **argv);

@@ -13,6 +13,7 @@ static const berth_command_entry commands[] = {
     {"bench", berth_cmd_bench, "measure latency and throughput of a model or a built program"},
     {"verify", berth_cmd_verify, "compare a model's results with expected ones"},
     {"plan", berth_cmd_plan, "show where every operation would run, and why"},
+    {"explain", berth_cmd_explain, "explain a plan, and what another machine would gain"},
     {"build", berth_cmd_build, "compile a model into one program file"},
     {"inspect", berth_cmd_inspect, "show inputs, outputs, operators and weights of a model"},
     {"opt", berth_cmd_opt, "run compiler passes and print the module"},

@@ -34,7 +34,7 @@ static json_t *sharers_json(const berth_program *program, const berth_program_po
 }
 
 // The target's memory that a pool lies in.
-static const char *memory_name(const berth_model *model, const berth_program_pool *pool) {
+static uint32_t memory_of(const berth_model *model, const berth_program_pool *pool) {
     const berth_multi_target *target = berth_model_target(model);
     const berth_target_device *device = &target->devices[pool->device];
     uint32_t memory = device->own_memory;
@@ -42,7 +42,18 @@ static const char *memory_name(const berth_model *model, const berth_program_poo
         memory = berth_multi_target_memory_of(target, pool->device, pool->scope);
     else if (pool->usage == BERTH_POOL_CONSTANT)
         memory = device->constant_memory;
-    return target->memories[memory].name;
+    return memory;
+}
+
+static const char *memory_name(const berth_model *model, const berth_program_pool *pool) {
+    return berth_model_target(model)->memories[memory_of(model, pool)].name;
+}
+
+void berth_plan_memory_use(const berth_model *model, uint64_t *out_bytes) {
+    const berth_program *program = berth_model_program(model);
+    for (uint32_t m = 0; m < berth_model_target(model)->memory_count; ++m) out_bytes[m] = 0;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        out_bytes[memory_of(model, &program->pools[i])] += program->pools[i].size_bytes;
 }
 
 static double gap_percent(const berth_program_pool *pool) {

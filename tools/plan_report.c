@@ -1,0 +1,103 @@
+#include "tools/plan_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "toolkit/plan_picture.h"
+#include "tools/cli.h"
+
+double berth_plan_shown(const char *unit, double value) {
+    return strcmp(unit, "ns") == 0 ? value / 1e6 : value;
+}
+
+const char *berth_plan_shown_unit(const char *unit) {
+    return strcmp(unit, "ns") == 0 ? "ms" : unit;
+}
+
+void berth_plan_print_value(berth_arena *arena, const berth_plan *plan) {
+    berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
+    for (uint32_t i = 0; i < plan->note_count; ++i)
+        berth_cli_print("note         %s\n", plan->notes[i]);
+    if (!plan->valued) return;
+    berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n",
+                    berth_plan_value_text(arena, plan), plan->found_by,
+                    (unsigned long long)plan->search_nodes,
+                    plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
+}
+
+const char *berth_plan_memory_of(const berth_model *model, uint32_t entry) {
+    const berth_multi_target *target = berth_model_target(model);
+    const berth_plan *plan = berth_model_plan(model);
+    return target->memories[target->devices[plan->entries[entry].device].own_memory].name;
+}
+
+static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *target,
+                             const berth_plan_entry *entry) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < entry->rejected_count; ++i) {
+        const berth_plan_rejected *r = &entry->rejected[i];
+        json_t *item = json_pack("{s:s, s:o}", "device", target->devices[r->device].name, "reason",
+                                 berth_cli_json_text(r->reason));
+        if (!isnan(r->delta))
+            json_object_set_new(item, "delta", json_real(berth_plan_shown(plan->unit, r->delta)));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+json_t *berth_plan_objective_json(const berth_plan *plan) {
+    json_t *notes = json_array();
+    for (uint32_t i = 0; i < plan->note_count; ++i)
+        json_array_append_new(notes, berth_cli_json_text(plan->notes[i]));
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
+                  "notes", notes, "reproducible", (int)plan->reproducible, "search_nodes",
+                  (json_int_t)plan->search_nodes);
+    if (!plan->valued) return json;
+    json_t *value =
+        json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", berth_plan_shown_unit(plan->unit), "value",
+                  berth_plan_shown(plan->unit, plan->value), "lower_bound",
+                  berth_plan_shown(plan->unit, plan->lower_bound), "gap", plan->gap, "proven",
+                  (int)plan->proven);
+    json_object_update(json, value);
+    json_decref(value);
+    return json;
+}
+
+static json_t *texts_json(const char *const *texts, uint32_t count) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; ++i) json_array_append_new(list, berth_cli_json_text(texts[i]));
+    return list;
+}
+
+json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
+    const berth_program *program = berth_model_program(model);
+    const berth_plan *plan = berth_model_plan(model);
+    const berth_program_placement *p = &program->placements[entry];
+    const berth_plan_entry *e = &plan->entries[entry];
+    json_t *json = json_pack(
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:f, s:f, s:s, s:b}", "node", berth_cli_json_text(p->node),
+        "op", berth_cli_json_text(p->op), "device", program->devices[p->device].name, "memory",
+        berth_plan_memory_of(model, entry), "reason", berth_cli_json_text(p->reason), "chain",
+        texts_json(e->chain, e->chain_count), "start_us", e->start_ns / 1e3, "time_us",
+        e->time_ns / 1e3, "cost", berth_cost_figure_name(e->figure), "host_operation",
+        (int)p->host_operation);
+    json_object_set_new(json, "rejected", rejected_json(plan, berth_model_target(model), e));
+    return json;
+}
+
+json_t *berth_plan_copies_json(const berth_model *model) {
+    const berth_plan *plan = berth_model_plan(model);
+    const berth_multi_target *target = berth_model_target(model);
+    json_t *copies = json_array();
+    for (uint32_t i = 0; i < plan->copy_count; ++i) {
+        const berth_plan_copy *copy = &plan->copies[i];
+        json_array_append_new(
+            copies,
+            json_pack("{s:s, s:s, s:o, s:o, s:I, s:f}", "from", target->devices[copy->from].name,
+                      "to", target->devices[copy->to].name, "value",
+                      berth_cli_json_text(copy->value), "reason", berth_cli_json_text(copy->reason),
+                      "bytes", (json_int_t)copy->size_bytes, "time_us", copy->time_ns / 1e3));
+    }
+    return copies;
+}
