@@ -102,15 +102,50 @@ void berth_target__keep_devices(berth_target__parse *parse, json *multi, const b
     berth_target__json_set(arena, multi, "devices", left);
 }
 
+// Whether a memory that a link of one of the device's memories leads to is this entry's.
+static bool linked(const json *multi, const json *devices, uint32_t device, uint32_t other) {
+    const json *memories = berth_target__json_get(multi, "memories");
+    const json *links = berth_target__json_get(multi, "links");
+    for (uint32_t i = 0; links && memories && i < links->items.count; ++i) {
+        bool reached[2] = {false, false}, reaches[2] = {false, false};
+        const char *ends[2] = {berth_target__text_of(links->items.data[i], "from"),
+                               berth_target__text_of(links->items.data[i], "to")};
+        for (uint32_t m = 0; m < memories->items.count; ++m) {
+            const json *by = berth_target__json_get(memories->items.data[m], "reached_by");
+            const char *name = berth_target__text_of(memories->items.data[m], "name");
+            for (uint32_t k = 0; by && k < by->items.count; ++k) {
+                const json *who = by->items.data[k];
+                if (who->type != JSON_TYPE_STRING) continue;
+                uint32_t index = berth_target__entry_named(devices, who->string);
+                for (int end = 0; end < 2; ++end) {
+                    if (strcmp(ends[end], name) != 0) continue;
+                    reached[end] |= index == device;
+                    reaches[end] |= index == other;
+                }
+            }
+        }
+        if ((reached[0] && reaches[1]) || (reached[1] && reaches[0])) return true;
+    }
+    return false;
+}
+
+static bool is_processor(const json *entry) {
+    const json *target = berth_target__json_get(entry, "target");
+    return target && strcmp(berth_target__text_of(target, "kind"), "cpu") == 0;
+}
+
 json *berth_target__keep_device(berth_target__parse *parse, json *multi, uint32_t device) {
     berth_arena *arena = parse->scratch;
     json *devices = berth_target__json_get(multi, "devices");
     bool *kept = berth_arena_new_array(arena, bool, devices->items.count);
     uint32_t host = host_index(multi, devices);
-    for (uint32_t i = 0; i < devices->items.count; ++i) kept[i] = i == device || i == host;
-    if (host != BERTH_NO_INDEX && host != device) {
-        berth_target__json_set(arena, devices->items.data[host], "host_only",
-                               berth_target__json_bool(arena, true));
+    for (uint32_t i = 0; i < devices->items.count; ++i) {
+        // The processors through whose memory the device is reached stay, too.
+        json *entry = devices->items.data[i];
+        kept[i] =
+            i == device || i == host || (is_processor(entry) && linked(multi, devices, device, i));
+        if (kept[i] && i != device)
+            berth_target__json_set(arena, entry, "host_only", berth_target__json_bool(arena, true));
     }
     berth_target__json_set(arena, multi, "default_device", NULL);
     berth_target__keep_devices(parse, multi, kept);

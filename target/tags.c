@@ -267,6 +267,11 @@ berth_status berth_target__tag_source(berth_target__parse *parse, const char *na
         berth_target__json_locate(parse->scratch, value, path);
         BERTH_TRY(berth_target__expand(parse, value));  // selectors go by kind, too
         *out = narrow(parse, value, selector, path);
+    } else if (berth_target__json_get(value, "machines")) {
+        *out = NULL;
+        berth_target__error(parse, path,
+                            "tag '%s' has several machines; a device is picked of the tag of one",
+                            name);
     } else if (strcmp(berth_target__text_of(value, "kind"), selector) != 0) {
         json *host = berth_target__json_get(value, "host");
         bool is_host = host && host->type == JSON_TYPE_OBJECT &&

@@ -48,7 +48,7 @@ Test(target_tags, built_in_ones_are_valid) {
         check_round_trip(t, name);
         // Every device of a platform can be had alone, and is then the only one that computes.
         for (uint32_t d = 0; d < t->device_count && t->device_count > 1; ++d) {
-            if (t->devices[d].host_only) continue;
+            if (t->devices[d].host_only || t->machine_count > 1) continue;
             const char *one = berth_arena_printf(test_arena, "%s:%s", name, t->devices[d].name);
             if (strncmp(tags[i].json, "{\"kind\": \"multi\"", 16) != 0) continue;
             berth_multi_target *alone = parse(one);
@@ -84,6 +84,32 @@ Test(target_tags, selector_and_overrides) {
     t = parse("nvidia/t4 {\"host\": {\"kind\": \"cpu\", \"cores\": 5}}");
     cr_expect_eq(t->devices[t->host].target->cores, 5);
     cr_expect_str_eq(t->devices[0].target->arch, "sm_75");
+}
+
+// A GPU at the second socket: both processors stay to drive it, with the way from one to the other.
+Test(target_tags, behind_the_second_socket) {
+    berth_multi_target *t = parse("nvidia/dgx-h100:gpu5");
+    cr_assert_eq(t->device_count, 3u);
+    cr_expect_str_eq(t->devices[t->default_device].name, "gpu5");
+    berth_target_route route;
+    cr_assert(berth_multi_target_route(t, t->devices[t->host].own_memory,
+                                       t->devices[t->default_device].own_memory, 1 << 20, &route));
+    cr_expect_eq(route.hop_count, 2u);
+    cr_expect(has_diagnostic(diagnose("nvidia/dgx-h100-x2:gpu5", NULL), "", "several machines"));
+}
+
+// Servers joined by InfiniBand: GPUs of one number directly, others over these.
+Test(target_tags, two_servers) {
+    berth_multi_target *t = parse("nvidia/dgx-h100-x2");
+    cr_assert_eq(t->machine_count, 2u);
+    berth_target_route route;
+    uint32_t from = berth_multi_target_memory(t, "a.hbm3");
+    cr_assert(
+        berth_multi_target_route(t, from, berth_multi_target_memory(t, "b.hbm3"), 1 << 26, &route));
+    cr_expect_eq(route.hop_count, 1u);
+    cr_assert(
+        berth_multi_target_route(t, from, berth_multi_target_memory(t, "b.hbm6"), 1 << 26, &route));
+    cr_expect_eq(route.hop_count, 2u);
 }
 
 Test(target_tags, unknown_ones) {
