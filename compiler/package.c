@@ -267,6 +267,8 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
     const char *name =
         berth_arena_printf(p->arena, "%s %s>%s", *value_name ? value_name : "value",
                            p->target->devices[from].name, p->target->devices[to].name);
+    if (!from_host && !berth_device_kind_is_host(p->target->devices[to].target->kind))
+        p->direct_copy = name;
     add_step(p,
              (berth_program_step){.kind = BERTH_STEP_COPY,
                                   .device = from_host ? to : from,
@@ -571,7 +573,15 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->kernel_count = p->kernels.count;
     program->steps = p->steps.data;
     program->step_count = p->steps.count;
-    BERTH_TRY(berth_program_verify(program));
+    // No session makes direct copies, and no program that is opened has them (artifact/verify.c).
+    if (p->direct_copy && !pipeline->options->plan_only)
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "the copy %s goes over a direct link, which this version plans and "
+            "simulates, but does not run: leave the link out of the target, "
+            "and it goes by the host's memory",
+            p->direct_copy);
+    if (!p->direct_copy) BERTH_TRY(berth_program_verify(program));
     pipeline->step_works = step_works(p);
     pipeline->program = program;
     pipeline->memory = p->report;
