@@ -55,7 +55,7 @@ typedef struct berth_packager {
     const berth_multi_target *target;
     berth_arena *arena;
     const char *direct_copy;  // a copy between devices of which none is the host; NULL = none
-    uint32_t *tensor_of;  // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
+    uint32_t *tensor_of;      // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
     BERTH_VEC(berth_storage) storages;
     BERTH_VEC(uint32_t) storage_of;  // per tensor
     BERTH_VEC(berth_program_tensor) tensors;

@@ -8,34 +8,46 @@
 #include "toolkit/plan_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+#include "tools/plan_compare.h"
 #include "tools/plan_memory.h"
 #include "tools/plan_report.h"
 
 typedef struct plan_command {
     berth_cli_model cli;
     bool why;
+    bool compare;
+    const char *other;  // the second plan to compare
     berth_model *model;
 } plan_command;
 
-enum { key_why = 0x500 };
+enum { key_why = 0x500, key_compare };
 
 static const struct argp_option plan_options[] = {
     {"why", key_why, NULL, 0,
      "For every operation also the devices it is not on: the reason, and what the plan would lose "
      "(in --format=json always)",
      0},
+    {"compare", key_compare, NULL, 0,
+     "Show what differs between two plans, files that --format=json wrote", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "dot", "svg", NULL};
     plan_command *command = state->input;
-    (void)arg;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_why: command->why = true; return 0;
+    case key_compare: command->compare = true; return 0;
+    case ARGP_KEY_ARG:  // options come first, wherever they stand
+        if (!command->compare || !command->cli.model) return ARGP_ERR_UNKNOWN;
+        if (command->other) berth_cli_wrong_usage(state, "--compare takes two plans");
+        command->other = arg;
+        return 0;
     case ARGP_KEY_END:
         if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
+        if (command->compare && !command->other)
+            berth_cli_wrong_usage(state, "--compare takes two plans");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -128,6 +140,9 @@ static void print_plan(const plan_command *command) {
 static berth_status plan(void *state) {
     plan_command *command = state;
     berth_model_options model_options;
+    if (command->compare)
+        return berth_plan_compare(command->cli.arena, command->cli.model, command->other,
+                                  berth_cli_wants_json(&command->cli));
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     model_options.only_these_inputs = true;  // as `berth run` would
     model_options.compile.plan_only = true;
@@ -148,7 +163,7 @@ static void end(void *state) {
 int berth_cmd_plan(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
-        .argp = {plan_options, parse, "MODEL",
+        .argp = {plan_options, parse, "MODEL\n--compare A.json B.json",
                  "Shows on which device every operation of MODEL would run and why, the copies "
                  "between devices, the memory per device and scope, and the predicted "
                  "time.\v--format=dot is for Graphviz, --format=svg draws the predicted "

@@ -52,7 +52,16 @@ static double percent(const summary *s, double time_ns) {
     return s->plan->predicted_ns > 0 ? 100 * time_ns / s->plan->predicted_ns : 0;
 }
 
-static void print_devices(const summary *s) {
+// Names of the devices with nothing to do, those that only drive others apart.
+static void print_idle(berth_arena *arena, const summary *s, bool host_only, const char *what) {
+    berth_strbuf names = berth_strbuf_make(arena);
+    for (uint32_t d = 0; d < s->target->device_count; ++d)
+        if (!s->devices[d].count && s->target->devices[d].host_only == host_only)
+            berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", s->target->devices[d].name);
+    if (names.length) berth_cli_print("  %-16s %s\n", what, berth_strbuf_text(&names));
+}
+
+static void print_devices(berth_arena *arena, const summary *s) {
     for (uint32_t d = 0; d < s->target->device_count; ++d) {
         const berth_target_device *device = &s->target->devices[d];
         const share *work = &s->devices[d];
@@ -60,10 +69,9 @@ static void print_devices(const summary *s) {
             berth_cli_print("  %-16s %10.3f ms, busy %5.1f %%, %u operation%s\n", device->name,
                             work->time_ns / 1e6, percent(s, work->time_ns), work->count,
                             work->count == 1 ? "" : "s");
-        else
-            berth_cli_print("  %-16s %s\n", device->name,
-                            device->host_only ? "only drives the others" : "nothing");
     }
+    print_idle(arena, s, false, "nothing to do:");
+    print_idle(arena, s, true, "only drive:");
 }
 
 static void print_traffic(const summary *s) {
@@ -142,12 +150,13 @@ static void print_remarks(const summary *s) {
 
 void berth_explain_print_summary(berth_arena *arena, const berth_model *model) {
     summary s = make_summary(arena, model);
-    berth_cli_print("%s on %s, strategy %s\n", s.program->name,
-                    berth_target_print_short(arena, s.target), s.plan->strategy);
+    const char *target =
+        *s.target->name ? s.target->name : berth_target_print_short(arena, s.target);
+    berth_cli_print("%s on %s, strategy %s\n", s.program->name, target, s.plan->strategy);
     berth_plan_print_value(arena, s.plan);
     print_remarks(&s);
     berth_cli_print("devices\n");
-    print_devices(&s);
+    print_devices(arena, &s);
     if (s.plan->copy_count) berth_cli_print("copies\n");
     print_traffic(&s);
     print_memories(arena, model);

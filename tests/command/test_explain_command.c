@@ -147,3 +147,95 @@ Test(explain_command, operations_and_reasons) {
     berth_run_fails("explain " DIGITS " --what-if-time soon", 2, "--what-if-time takes a time");
     berth_run_fails("explain " DIGITS " --format=svg", 2, "--format takes text or json");
 }
+
+// ---- berth plan --compare -----------------------------------------------------------------------
+
+static void save_plan(const char *path, const char *options) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "plan " DIGITS " --target cpu,cpu --costs none -q --format=json %s", options);
+    json_t *json = berth_run_json(text);
+    cr_assert_eq(json_dump_file(json, path, 0), 0);
+    json_decref(json);
+}
+
+static double pair_of(const json_t *object, const char *key, size_t side) {
+    return json_number_value(json_array_get(json_object_get(object, key), side));
+}
+
+// What was pinned moved, and nothing else; the sums are those of the two plans.
+Test(explain_command, compare_two_plans) {
+    static const char a[] = "/tmp/berth-compare-a.json", b[] = "/tmp/berth-compare-b.json";
+    save_plan(a, "");
+    save_plan(b, "--pin 'op:Conv=cpu:1'");
+    char command[256];
+    snprintf(command, sizeof(command), "plan --compare %s %s --format=json", a, b);
+    json_t *json = berth_run_json(command);
+    json_error_t error;
+    json_t *plans[] = {json_load_file(a, 0, &error), json_load_file(b, 0, &error)};
+    size_t i = 0, moved = 0;
+    const json_t *item = NULL;
+    json_array_foreach(json_object_get(json, "operations"), i, item) {
+        const json_t *device = json_object_get(item, "device");
+        cr_expect_not_null(strstr(json_string_value(json_object_get(item, "op")), "Conv"));
+        cr_expect_str_eq(json_string_value(json_array_get(device, 0)), "cpu:0");
+        cr_expect_str_eq(json_string_value(json_array_get(device, 1)), "cpu:1");
+        ++moved;
+    }
+    cr_expect_geq(moved, 1);
+    for (size_t side = 0; side < 2; ++side) {
+        double sum_us = 0, devices_ms = 0;
+        cr_expect_eq(pair_of(json, "predicted_ms", side),
+                     json_number_value(json_object_get(plans[side], "predicted_ms")));
+        json_array_foreach(json_object_get(plans[side], "operations"), i, item) sum_us +=
+            json_number_value(json_object_get(item, "time_us"));
+        json_array_foreach(json_object_get(json, "devices"), i, item) devices_ms +=
+            pair_of(item, "time_ms", side);
+        cr_expect_float_eq(devices_ms, sum_us / 1e3, 1e-9);
+        json_decref(plans[side]);
+    }
+    json_decref(json);
+    snprintf(command, sizeof(command), "plan --compare %s %s", a, a);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, "0 of "));
+    cr_expect_not_null(strstr(r->out, "+0.0 %"));
+    remove(a);
+    remove(b);
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    cr_assert_geq(fputs(text, file), 0);
+    cr_assert_eq(fclose(file), 0);
+}
+
+Test(explain_command, compare_what_is_no_plan) {
+    static const char bad[] = "/tmp/berth-compare-bad.json";
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"", "is not JSON: line "},
+        {"[1, 2", "is not JSON: line 1"},
+        {"[]", "predicted_ms: a number from 0 is wanted"},
+        {"{\"predicted_ms\": -1}", "predicted_ms: a number from 0 is wanted"},
+        {"{\"predicted_ms\": 1, \"strategy\": 2}", "strategy: a text is wanted"},
+        {"{\"predicted_ms\": 1, \"strategy\": \"\", \"copies\": {}}", "copies: a list is wanted"},
+        {"{\"predicted_ms\": 1, \"strategy\": \"\", \"copies\": [7]}",
+         "copies[0].from: a text is wanted"},
+        {"{\"predicted_ms\": 1, \"strategy\": \"\", \"copies\": [], \"memory\": [], "
+         "\"operations\": [{\"node\": \"n\", \"op\": \"o\", \"device\": \"d\"}]}",
+         "operations[0].time_us: a number from 0 is wanted"},
+    };
+    char command[128];
+    snprintf(command, sizeof(command), "plan --compare %s %s", bad, bad);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        write_text(bad, cases[i].text);
+        berth_run_fails(command, 1, cases[i].message);
+    }
+    remove(bad);
+    berth_run_fails(command, 1, "berth-compare-bad.json");
+    berth_run_fails("plan --compare /tmp/a.json", 2, "--compare takes two plans");
+    berth_run_fails("plan --compare a b c", 2, "--compare takes two plans");
+}
