@@ -43,6 +43,7 @@ typedef struct canvas {
     double *height;   // [row_count]
     double left;      // of the drawing area
     double width;
+    double right;   // room beside it, for notes
     double bottom;  // of the last row
     double most;    // at the right edge; > 0
 } canvas;
@@ -203,17 +204,20 @@ static void draw_box(const canvas *c, const box *b) {
 
 static void place_rows(canvas *c) {
     double top = MARGIN_TOP + (c->in->title ? TITLE_PX : 0);
-    size_t letters = 0;
+    size_t letters = 0, noted = 0;
     for (uint32_t r = 0; r < c->in->row_count; ++r) {
         const berth_timeline_row *row = &c->in->rows[r];
         size_t length = strnlen(row->name, BERTH_TIMELINE_NAME_BYTES);
         if (length > letters) letters = length;
+        length = row->note ? strnlen(row->note, BERTH_TIMELINE_NAME_BYTES) : 0;
+        if (length > noted) noted = length;
         c->top[r] = top;
         c->height[r] = row->unused ? UNUSED_ROW_PX : fmax(ROW_PX, (double)LANE_PX * c->lanes[r]);
         top += c->height[r] + ROW_GAP_PX;
     }
     c->bottom = top;
     c->left = fmin(fmax(MARGIN_LEFT, 16 + LETTER_PX * (double)letters), MARGIN_LEFT_MOST);
+    c->right = fmax(MARGIN_RIGHT, 20 + LETTER_PX * (double)noted);
 }
 
 static void draw_row(const canvas *c, uint32_t r) {
@@ -230,6 +234,45 @@ static void draw_row(const canvas *c, uint32_t r) {
                       c->left + c->width + 10, middle + 4);
     add_text(c, row->note);
     berth_strbuf_add(c->out, "</text>\n");
+}
+
+// The largest value of each column of a pixel, and where the largest of all is.
+static double largest_by_column(const canvas *c, const berth_timeline_curve *curve, double *columns,
+                                uint32_t column_count, uint32_t *out_peak) {
+    double most = 0;
+    for (uint32_t i = 0; i < curve->count; ++i) {
+        double end = i + 1 < curve->count ? curve->times[i + 1] : c->most;
+        uint32_t first = (uint32_t)place_of(c, curve->times[i]);
+        uint32_t last = (uint32_t)place_of(c, end);
+        if (first >= column_count) first = column_count - 1;
+        if (last >= column_count) last = column_count - 1;
+        // Within a column only the largest is seen; whole columns hold what began before.
+        for (uint32_t k = first; k <= last; ++k) columns[k] = fmax(columns[k], curve->values[i]);
+        if (curve->values[i] > most) {
+            most = curve->values[i];
+            *out_peak = first;
+        }
+    }
+    return most;
+}
+
+static void draw_curve(const canvas *c, const berth_timeline_curve *curve) {
+    uint32_t count = (uint32_t)c->width, peak = 0;
+    double *columns = berth_arena_new_array(c->scratch, double, count);
+    double most = largest_by_column(c, curve, columns, count, &peak);
+    double bottom = c->top[curve->row] + c->height[curve->row], height = c->height[curve->row] - 2;
+    if (!(most > 0)) return;
+    berth_strbuf_addf(c->out, "<path fill=\"%s\" d=\"M%.2f %.2f", curve->colour, c->left, bottom);
+    for (uint32_t k = 0; k < count; ++k) {
+        if (k && columns[k] == columns[k - 1]) continue;
+        berth_strbuf_addf(c->out, "H%.0fV%.2f", c->left + k, bottom - height * columns[k] / most);
+    }
+    berth_strbuf_addf(c->out, "H%.2fV%.2fZ\"><title>", c->left + c->width, bottom);
+    add_text(c, curve->name);
+    berth_strbuf_addf(c->out,
+                      "</title></path>\n<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" "
+                      "fill=\"#b3261e\"/>\n",
+                      c->left + peak + 0.5, bottom - height);
 }
 
 // 1, 2 or 5 times a power of ten (of bytes: of the unit that fits), for at most about ten marks; 0
@@ -281,48 +324,61 @@ static void draw_line(const canvas *c, const berth_timeline_line *line) {
     berth_strbuf_addf(c->out, " %s</text>\n", text);
 }
 
-static void draw_legend(const canvas *c) {
+// Draws the legend when `write`; lines that it takes.
+static uint32_t draw_legend(const canvas *c, bool write) {
     double x = c->left;
-    double y = c->bottom + 32;
+    uint32_t line = 0;
     for (uint32_t i = 0; i < c->in->key_count; ++i) {
         const berth_timeline_key *key = &c->in->keys[i];
-        berth_strbuf_addf(c->out,
-                          "<rect x=\"%.2f\" y=\"%.2f\" width=\"12\" height=\"12\" fill=\"%s\"/>"
-                          "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" fill=\"#52606d\">",
-                          x, y, key->colour, x + 17, y + 10);
-        add_text(c, key->text);
-        berth_strbuf_add(c->out, "</text>\n");
-        x += 35 + LETTER_PX * (double)strnlen(key->text, BERTH_TIMELINE_NAME_BYTES);
+        double width = 35 + LETTER_PX * (double)strnlen(key->text, BERTH_TIMELINE_NAME_BYTES);
+        if (x > c->left && x + width > c->left + c->width + c->right) {
+            x = c->left;
+            line++;
+        }
+        double y = c->bottom + 32 + NOTE_PX * (double)line;
+        if (write) {
+            berth_strbuf_addf(c->out,
+                              "<rect x=\"%.2f\" y=\"%.2f\" width=\"12\" height=\"12\" fill=\"%s\"/>"
+                              "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" fill=\"#52606d\">",
+                              x, y, key->colour, x + 17, y + 10);
+            add_text(c, key->text);
+            berth_strbuf_add(c->out, "</text>\n");
+        }
+        x += width;
     }
+    return line + 1;
 }
 
-static void draw_notes(const canvas *c) {
+static void draw_notes(const canvas *c, uint32_t legend_lines) {
     for (uint32_t i = 0; i < c->in->note_count; ++i) {
         berth_strbuf_addf(c->out, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" fill=\"#52606d\">",
-                          c->left, c->bottom + 62 + (double)NOTE_PX * i);
+                          c->left, c->bottom + 46 + (double)NOTE_PX * (legend_lines + i));
         add_text(c, c->in->notes[i]);
         berth_strbuf_add(c->out, "</text>\n");
     }
 }
 
 static void draw(const canvas *c) {
+    uint32_t legend_lines = draw_legend(c, false);
     berth_strbuf_addf(c->out,
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
                       "font-family=\"sans-serif\" font-size=\"12\">\n"
                       "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                      c->left + c->width + MARGIN_RIGHT,
-                      c->bottom + MARGIN_BOTTOM + (double)NOTE_PX * c->in->note_count);
+                      c->left + c->width + c->right,
+                      c->bottom + MARGIN_BOTTOM +
+                          (double)NOTE_PX * (legend_lines - 1 + c->in->note_count));
     if (c->in->title) {
         berth_strbuf_addf(c->out, "<text x=\"%.2f\" y=\"20\" font-size=\"15\">", c->left);
         add_text(c, c->in->title);
         berth_strbuf_add(c->out, "</text>\n");
     }
     for (uint32_t r = 0; r < c->in->row_count; ++r) draw_row(c, r);
+    for (uint32_t i = 0; i < c->in->curve_count; ++i) draw_curve(c, &c->in->curves[i]);
     for (uint32_t i = 0; i < c->box_count; ++i) draw_box(c, &c->boxes[i]);
     draw_axis(c);
     for (uint32_t i = 0; i < c->in->line_count; ++i) draw_line(c, &c->in->lines[i]);
-    draw_legend(c);
-    draw_notes(c);
+    draw_legend(c, true);
+    draw_notes(c, legend_lines);
     berth_strbuf_add(c->out, "</svg>\n");
 }
 

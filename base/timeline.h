@@ -37,6 +37,17 @@ typedef struct berth_timeline_span {
     const char *label;   // inside the box where it fits; NULL = none
 } berth_timeline_span;
 
+// A quantity against time, filled, in a row of its own: values[i] holds from times[i] on, the last until
+// the right edge. As high as the row where it is largest; that place is marked. Borrowed.
+typedef struct berth_timeline_curve {
+    uint32_t row;
+    const double *times;   // finite, >= 0, rising
+    const double *values;  // finite, >= 0
+    uint32_t count;
+    const char *colour;
+    const char *name;  // shown when pointed at
+} berth_timeline_curve;
+
 // A dashed vertical line.
 typedef struct berth_timeline_line {
     double at;
@@ -59,6 +70,8 @@ typedef struct berth_timeline {
     uint32_t row_count;
     const berth_timeline_span *spans;
     uint32_t span_count;
+    const berth_timeline_curve *curves;
+    uint32_t curve_count;
     const berth_timeline_line *lines;
     uint32_t line_count;
     const berth_timeline_key *keys;  // the legend

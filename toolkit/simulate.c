@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/timeline.h"
 #include "base/trace.h"
 #include "compiler/cost.h"
 #include "compiler/cost_table.h"
@@ -132,11 +131,8 @@ static void add_memory(builder *b) {
     b->out->memory_bytes = berth_arena_new_array(b->arena, double, b->target->memory_count + 1);
     for (uint32_t p = 0; p < b->program->pool_count; ++p) {
         const berth_program_pool *pool = &b->program->pools[p];
-        const berth_target_device *device = &b->target->devices[pool->device];
-        uint32_t memory = berth_multi_target_memory_of(b->target, pool->device, pool->scope);
-        if (pool->usage == BERTH_POOL_CONSTANT) memory = device->constant_memory;
-        if (memory == BERTH_NO_INDEX) memory = device->own_memory;
-        b->out->memory_bytes[memory] += (double)pool->size_bytes * b->load.streams;
+        b->out->memory_bytes[berth_simulation__memory_of(b->target, pool)] +=
+            (double)pool->size_bytes * b->load.streams;
     }
 }
 
@@ -165,6 +161,7 @@ static berth_status build(void *user) {
     berth_sim_schedule schedule = {b->tasks, b->program->step_count, b->program->queue_count,
                                    b->out->resource_count};
     BERTH_TRY(berth_simulate(b->arena, &schedule, &b->load, &b->out->result));
+    berth_simulation__follow_memory(b->arena, b->out);
     b->out->sorted_latency_ns =
         berth_arena_copy(b->arena, b->out->result.latency_ns, b->load.requests * sizeof(double));
     qsort(b->out->sorted_latency_ns, b->load.requests, sizeof(double), compare);
@@ -187,7 +184,7 @@ berth_status berth_model_simulate(berth_arena *arena, const berth_model *model,
     return berth_arena_try(arena, build, &b);
 }
 
-// ---- pictures -----------------------------------------------------------------------------------
+// ---- trace -----------------------------------------------------------------------------------
 
 typedef struct trace_job {
     berth_arena *arena;
@@ -222,40 +219,4 @@ berth_status berth_simulation_write_trace(berth_arena *arena, const berth_simula
     return berth_trace_write(path, berth_model_program(simulation->model)->name,
                              simulation->resources, simulation->resource_count, job.events,
                              simulation->result.event_count);
-}
-
-void berth_simulation_draw(const berth_simulation *simulation, berth_strbuf *out) {
-    static const char *const colours[] = {"#3d7ea6", "#d1495b", "#5b8c5a", "#8e6c8a"};
-    const berth_program *program = berth_model_program(simulation->model);
-    uint32_t count = simulation->result.event_count;
-    berth_timeline_row *rows =
-        berth_arena_new_array(out->arena, berth_timeline_row, simulation->resource_count + 1);
-    berth_timeline_span *spans = berth_arena_new_array(out->arena, berth_timeline_span, count + 1);
-    uint32_t *row_of = berth_arena_new_array(out->arena, uint32_t, simulation->resource_count + 1);
-    uint32_t row_count = 0;
-    for (uint32_t r = 0; r < simulation->resource_count; ++r) {
-        row_of[r] = row_count;
-        if (simulation->result.busy_ns[r] > 0)
-            rows[row_count++] = (berth_timeline_row){.name = simulation->resources[r]};
-    }
-    for (uint32_t i = 0; i < count; ++i) {
-        const berth_sim_event *event = &simulation->result.events[i];
-        const berth_program_step *step = &program->steps[event->task];
-        if (event->end_ns <= event->start_ns) continue;
-        spans[i] = (berth_timeline_span){.start = event->start_ns / 1e6,
-                                         .end = event->end_ns / 1e6,
-                                         .row = row_of[simulation->tasks[event->task].resource],
-                                         .group = event->request,
-                                         .colour = colours[event->request % 4],
-                                         .name = step->name,
-                                         .note = step->op};
-    }
-    berth_timeline picture = {.title = program->name,
-                              .unit = "ms",
-                              .moments = true,
-                              .rows = rows,
-                              .row_count = row_count,
-                              .spans = spans,
-                              .span_count = row_count ? count : 0};
-    berth_timeline_draw(&picture, out);
 }

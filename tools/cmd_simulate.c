@@ -82,6 +82,16 @@ static void print_timeline(const berth_simulation *s) {
     }
 }
 
+static void print_peak(const berth_simulation *s, uint32_t memory) {
+    char bytes[32];
+    if (s->memories && s->memories[memory].count) {
+        berth_format_bytes_f64(s->memories[memory].peak_bytes, bytes);
+        berth_cli_print(", intermediate values: at most %s, at %.3f ms", bytes,
+                        s->memories[memory].peak_ns / 1e6);
+    }
+    berth_cli_print("\n");
+}
+
 static void print_text(const berth_simulation *s) {
     const berth_multi_target *target = berth_model_target(s->model);
     print_timeline(s);
@@ -97,9 +107,10 @@ static void print_text(const berth_simulation *s) {
         if (s->memory_bytes[m] <= 0) continue;
         berth_format_bytes_f64(s->memory_bytes[m], bytes);
         berth_format_bytes(target->memories[m].capacity_bytes, capacity);
-        berth_cli_print("memory %s: %s%s%s\n", target->memories[m].name, bytes,
+        berth_cli_print("memory %s: %s%s%s", target->memories[m].name, bytes,
                         target->memories[m].capacity_bytes ? " of " : "",
                         target->memories[m].capacity_bytes ? capacity : "");
+        print_peak(s, m);
     }
 }
 
@@ -123,6 +134,18 @@ static json_t *events_json(const berth_simulation *s) {
     return list;
 }
 
+static json_t *memory_json(const berth_simulation *s, uint32_t m) {
+    const berth_target_memory *memory = &berth_model_target(s->model)->memories[m];
+    json_t *json =
+        json_pack("{s:o, s:f, s:I}", "name", berth_cli_json_text(memory->name), "bytes",
+                  s->memory_bytes[m], "capacity_bytes", (json_int_t)memory->capacity_bytes);
+    if (!s->memories) return json;
+    json_object_set_new(json, "fixed_bytes", json_real(s->memories[m].fixed_bytes));
+    json_object_set_new(json, "peak_bytes", json_real(s->memories[m].peak_bytes));
+    json_object_set_new(json, "peak_ms", json_real(s->memories[m].peak_ns / 1e6));
+    return json;
+}
+
 static json_t *report_json(const berth_simulation *s) {
     const berth_multi_target *target = berth_model_target(s->model);
     json_t *busy = json_array(), *memory = json_array();
@@ -133,10 +156,7 @@ static json_t *report_json(const berth_simulation *s) {
                                                   s->result.busy_ns[r] / 1e6, "utilisation",
                                                   utilisation(s, r)));
     for (uint32_t m = 0; m < target->memory_count; ++m)
-        json_array_append_new(memory, json_pack("{s:o, s:f, s:I}", "name",
-                                                berth_cli_json_text(target->memories[m].name),
-                                                "bytes", s->memory_bytes[m], "capacity_bytes",
-                                                (json_int_t)target->memories[m].capacity_bytes));
+        json_array_append_new(memory, memory_json(s, m));
     json_t *latency = json_pack("{s:f, s:f, s:f}", "p50", quantile_ms(s, 0.5), "p90",
                                 quantile_ms(s, 0.9), "p99", quantile_ms(s, 0.99));
     return json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o}", "model",

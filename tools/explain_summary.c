@@ -74,24 +74,6 @@ static void print_devices(berth_arena *arena, const summary *s) {
     print_idle(arena, s, true, "only drive:");
 }
 
-static void print_traffic(const summary *s) {
-    uint32_t count = s->target->device_count;
-    for (uint32_t i = 0; i < count * count; ++i) {
-        const share *way = &s->traffic[i];
-        const char *from = s->target->devices[i / count].name;
-        const char *to = s->target->devices[i % count].name;
-        char bytes[32];
-        if (way->count == 0) continue;
-        berth_format_bytes(way->size_bytes, bytes);
-        if (way->aliases == way->count)
-            berth_cli_print("  %s > %s: %u, which move nothing: the devices share the memory\n",
-                            from, to, way->count);
-        else
-            berth_cli_print("  %s > %s: %u, %s, %.3f ms\n", from, to, way->count, bytes,
-                            way->time_ns / 1e6);
-    }
-}
-
 typedef struct longest {
     double time_ns;
     uint32_t entry;
@@ -102,6 +84,43 @@ static int by_time(const void *a, const void *b) {
     const longest *y = b;
     if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
     return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+static void print_way(const summary *s, uint32_t index) {
+    uint32_t count = s->target->device_count;
+    const share *way = &s->traffic[index];
+    const char *from = s->target->devices[index / count].name;
+    const char *to = s->target->devices[index % count].name;
+    char bytes[32];
+    berth_format_bytes(way->size_bytes, bytes);
+    if (way->aliases == way->count)
+        berth_cli_print("  %s > %s: %u, which move nothing: the devices share the memory\n", from,
+                        to, way->count);
+    else
+        berth_cli_print("  %s > %s: %u, %s, %.3f ms\n", from, to, way->count, bytes,
+                        way->time_ns / 1e6);
+}
+
+// The ways that take longest, and the others in sum.
+static void print_traffic(berth_arena *arena, const summary *s) {
+    enum { most = 8 };
+    uint32_t cells = s->target->device_count * s->target->device_count, ways = 0;
+    longest *all = berth_arena_new_array(arena, longest, cells);
+    share rest = {0};
+    for (uint32_t i = 0; i < cells; ++i)
+        if (s->traffic[i].count) all[ways++] = (longest){s->traffic[i].time_ns, i};
+    if (ways) qsort(all, ways, sizeof(*all), by_time);
+    for (uint32_t i = 0; i < ways && i < most; ++i) print_way(s, all[i].entry);
+    for (uint32_t i = most; i < ways; ++i) {
+        rest.count += s->traffic[all[i].entry].count;
+        rest.size_bytes += s->traffic[all[i].entry].size_bytes;
+        rest.time_ns += all[i].time_ns;
+    }
+    char bytes[32];
+    berth_format_bytes(rest.size_bytes, bytes);
+    if (ways > most)
+        berth_cli_print("  %u other ways: %u, %s, %.3f ms\n", ways - most, rest.count, bytes,
+                        rest.time_ns / 1e6);
 }
 
 static void print_longest(berth_arena *arena, const summary *s) {
@@ -158,7 +177,7 @@ void berth_explain_print_summary(berth_arena *arena, const berth_model *model) {
     berth_cli_print("devices\n");
     print_devices(arena, &s);
     if (s.plan->copy_count) berth_cli_print("copies\n");
-    print_traffic(&s);
+    print_traffic(arena, &s);
     print_memories(arena, model);
     print_longest(arena, &s);
 }

@@ -1,0 +1,237 @@
+// The picture of a simulation: what each device and link does against time, and what memories hold.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timeline.h"
+#include "toolkit/simulate.h"
+
+// Colours that differ for the common kinds of colour blindness (Okabe and Ito 2008).
+static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
+                                      "#f0e442", "#0072b2", "#d55e00"};
+enum { palette_size = sizeof(palette) / sizeof(palette[0]), most_link_rows = 12 };
+static const char copy_colour[] = "#52606d";
+static const char other_colour[] = "#b8c2cc";
+static const char memory_colour[] = "#a7c7a3";
+
+typedef struct operator_time {
+    const char *op;
+    double time_ns;
+} operator_time;
+
+typedef struct picture {
+    const berth_simulation *s;
+    const berth_program *program;
+    const berth_multi_target *target;
+    berth_arena *arena;
+    operator_time *operators;  // of the first request, longest first
+    uint32_t operator_count;
+    BERTH_VEC(berth_timeline_row) rows;
+    uint32_t *row_of;  // per resource
+    berth_timeline_span *spans;
+    BERTH_VEC(berth_timeline_curve) curves;
+    BERTH_VEC(berth_timeline_key) keys;
+} picture;
+
+// ---- colours ------------------------------------------------------------------------------------
+
+static int by_time(const void *a, const void *b) {
+    const operator_time *x = a;
+    const operator_time *y = b;
+    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
+    return strcmp(x->op, y->op);
+}
+
+static void rank_operators(picture *p) {
+    uint32_t steps = p->program->step_count;
+    p->operators = berth_arena_new_array(p->arena, operator_time, steps + 1);
+    for (uint32_t i = 0; i < steps; ++i) {
+        const berth_program_step *step = &p->program->steps[i];
+        uint32_t at = 0;
+        if (step->kind == BERTH_STEP_COPY) continue;
+        while (at < p->operator_count && strcmp(p->operators[at].op, step->op) != 0) ++at;
+        if (at == p->operator_count) p->operators[p->operator_count++].op = step->op;
+        p->operators[at].time_ns += p->s->tasks[i].ns;
+    }
+    if (p->operator_count) qsort(p->operators, p->operator_count, sizeof(*p->operators), by_time);
+}
+
+// Of one request by operator; of several by request.
+static const char *colour_of(const picture *p, const berth_sim_event *event) {
+    const berth_program_step *step = &p->program->steps[event->task];
+    if (p->s->load.requests > 1) return palette[event->request % palette_size];
+    if (step->kind == BERTH_STEP_COPY) return copy_colour;
+    for (uint32_t i = 0; i < p->operator_count && i < palette_size; ++i)
+        if (strcmp(p->operators[i].op, step->op) == 0) return palette[i];
+    return other_colour;
+}
+
+static void add_key(picture *p, const char *colour, const char *text) {
+    berth_vec_push(p->arena, &p->keys, (berth_timeline_key){colour, text});
+}
+
+static void make_keys(picture *p) {
+    bool copies = false;
+    for (uint32_t i = 0; i < p->program->step_count; ++i)
+        copies |= p->program->steps[i].kind == BERTH_STEP_COPY;
+    if (p->s->load.requests == 1) {
+        for (uint32_t i = 0; i < p->operator_count && i < palette_size; ++i)
+            add_key(p, palette[i], p->operators[i].op);
+        if (p->operator_count > palette_size) add_key(p, other_colour, "others");
+        if (copies) add_key(p, copy_colour, "copies");
+    }
+    if (p->curves.count) {
+        add_key(p, memory_colour, "intermediate values");
+        add_key(p, "#b3261e", "their peak");
+    }
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+static bool is_link(const picture *p, uint32_t resource) {
+    return resource >= p->target->device_count;
+}
+
+static const char *busy_note(const picture *p, double busy_ns, const char *more) {
+    double end_ns = p->s->result.end_ns;
+    return berth_arena_printf(p->arena, "%.4g ms (%.0f %%)%s", busy_ns / 1e6,
+                              end_ns > 0 ? 100 * busy_ns / end_ns : 0, more);
+}
+
+static uint32_t add_row(picture *p, const char *name, const char *note) {
+    berth_vec_push(p->arena, &p->rows, (berth_timeline_row){.name = name, .note = note});
+    return p->rows.count - 1;
+}
+
+// Whether fewer links than there are rows for are busier.
+static bool has_own_row(const picture *p, uint32_t resource) {
+    const double *busy_ns = p->s->result.busy_ns;
+    uint32_t busier = 0;
+    for (uint32_t r = p->target->device_count; r < p->s->resource_count; ++r)
+        busier +=
+            busy_ns[r] > busy_ns[resource] || (busy_ns[r] == busy_ns[resource] && r < resource);
+    return busier < most_link_rows;
+}
+
+// Devices, then the busiest links, and all others together.
+static void make_rows(picture *p) {
+    const berth_simulation *s = p->s;
+    uint32_t others = 0;
+    double others_ns = 0;
+    p->row_of = berth_arena_new_array(p->arena, uint32_t, s->resource_count + 1);
+    for (uint32_t r = 0; r < s->resource_count; ++r) {
+        p->row_of[r] = BERTH_NO_INDEX;
+        if (s->result.busy_ns[r] <= 0) continue;
+        if (!is_link(p, r) || has_own_row(p, r)) {
+            p->row_of[r] = add_row(p, s->resources[r], busy_note(p, s->result.busy_ns[r], ""));
+        } else {
+            others++;
+            others_ns += s->result.busy_ns[r];
+        }
+    }
+    if (!others) return;
+    uint32_t row = add_row(p, berth_arena_printf(p->arena, "%u other links", others),
+                           busy_note(p, others_ns, " in sum"));
+    for (uint32_t r = 0; r < s->resource_count; ++r)
+        if (s->result.busy_ns[r] > 0 && p->row_of[r] == BERTH_NO_INDEX) p->row_of[r] = row;
+}
+
+static void make_spans(picture *p) {
+    const berth_simulation *s = p->s;
+    p->spans = berth_arena_new_array(p->arena, berth_timeline_span, s->result.event_count + 1);
+    for (uint32_t i = 0; i < s->result.event_count; ++i) {
+        const berth_sim_event *event = &s->result.events[i];
+        const berth_program_step *step = &p->program->steps[event->task];
+        if (event->end_ns <= event->start_ns) continue;
+        const char *colour = colour_of(p, event);
+        p->spans[i] = (berth_timeline_span){
+            .start = event->start_ns / 1e6,
+            .end = event->end_ns / 1e6,
+            .row = p->row_of[s->tasks[event->task].resource],
+            .group = (unsigned char)colour[1] * 256u + (unsigned char)colour[2],
+            .colour = colour,
+            .name = berth_arena_printf(p->arena, "%s (%s)", step->name, step->op),
+            .note = s->load.requests > 1
+                        ? berth_arena_printf(p->arena, "request %u", event->request)
+                        : NULL,
+            .label = step->name};
+    }
+}
+
+// ---- memories -----------------------------------------------------------------------------------
+
+static const char *memory_note(const picture *p, uint32_t m) {
+    const berth_target_memory *memory = &p->target->memories[m];
+    const berth_simulated_memory *curve = &p->s->memories[m];
+    char peak[32], fixed[32], capacity[32];
+    berth_format_bytes_f64(curve->peak_bytes, peak);
+    berth_format_bytes_f64(curve->fixed_bytes, fixed);
+    berth_format_bytes(memory->capacity_bytes, capacity);
+    return berth_arena_printf(p->arena, "peak %s + %s fixed%s%s", peak, fixed,
+                              memory->capacity_bytes ? ", of " : "",
+                              memory->capacity_bytes ? capacity : "");
+}
+
+static void make_curves(picture *p) {
+    for (uint32_t m = 0; p->s->memories && m < p->target->memory_count; ++m) {
+        const berth_simulated_memory *memory = &p->s->memories[m];
+        if (!memory->count) continue;
+        double *times = berth_arena_new_array(p->arena, double, memory->count);
+        for (uint32_t i = 0; i < memory->count; ++i) times[i] = memory->time_ns[i] / 1e6;
+        const char *name = p->target->memories[m].name;
+        uint32_t row =
+            add_row(p, berth_arena_printf(p->arena, "memory %s", name), memory_note(p, m));
+        berth_vec_push(p->arena, &p->curves,
+                       (berth_timeline_curve){.row = row,
+                                              .times = times,
+                                              .values = memory->bytes,
+                                              .count = memory->count,
+                                              .colour = memory_colour,
+                                              .name = memory_note(p, m)});
+    }
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+static const char *title_of(const picture *p) {
+    const berth_simulation *s = p->s;
+    const char *slash = strrchr(p->program->name, '/');
+    const char *name = slash ? slash + 1 : p->program->name;
+    const char *on =
+        *p->target->name ? berth_arena_printf(p->arena, " on %s", p->target->name) : "";
+    if (s->load.requests == 1)
+        return berth_arena_printf(p->arena, "%s%s: one request, %.4g ms", name, on,
+                                  s->result.end_ns / 1e6);
+    return berth_arena_printf(p->arena, "%s%s: %u requests in %.4g ms, %.4g per second", name, on,
+                              s->load.requests, s->result.end_ns / 1e6,
+                              s->result.end_ns > 0 ? s->load.requests / s->result.end_ns * 1e9 : 0);
+}
+
+void berth_simulation_draw(const berth_simulation *simulation, berth_strbuf *out) {
+    picture p = {.s = simulation,
+                 .program = berth_model_program(simulation->model),
+                 .target = berth_model_target(simulation->model)};
+    p.arena = berth_arena_create_child(out->arena);
+    rank_operators(&p);
+    make_rows(&p);
+    make_spans(&p);
+    bool empty = p.rows.count == 0;
+    make_curves(&p);
+    make_keys(&p);
+    static const char *const notes[] = {
+        "memory: bytes that hold intermediate values; fixed are constants, inputs and results"};
+    berth_timeline timeline = {.title = title_of(&p),
+                               .unit = "ms",
+                               .moments = true,
+                               .rows = p.rows.data,
+                               .row_count = p.rows.count,
+                               .spans = p.spans,
+                               .span_count = empty ? 0 : simulation->result.event_count,
+                               .curves = p.curves.data,
+                               .curve_count = p.curves.count,
+                               .notes = notes,
+                               .note_count = p.curves.count ? 1 : 0,
+                               .keys = p.keys.data,
+                               .key_count = p.keys.count};
+    berth_timeline_draw(&timeline, out);
+    berth_arena_destroy(p.arena);
+}
