@@ -76,6 +76,9 @@ static void collect_boxes(canvas *c) {
     const berth_timeline *in = c->in;
     c->boxes = berth_arena_new_array(c->scratch, box, in->span_count);
     for (uint32_t i = 0; i < in->line_count; ++i) c->most = fmax(c->most, in->lines[i].at);
+    for (uint32_t i = 0; i < in->curve_count; ++i)
+        if (in->curves[i].count)
+            c->most = fmax(c->most, in->curves[i].times[in->curves[i].count - 1]);
     for (uint32_t i = 0; i < in->span_count; ++i) {
         const berth_timeline_span *span = &in->spans[i];
         if (!(span->end > span->start)) continue;
@@ -265,7 +268,7 @@ static void draw_curve(const canvas *c, const berth_timeline_curve *curve) {
     berth_strbuf_addf(c->out, "<path fill=\"%s\" d=\"M%.2f %.2f", curve->colour, c->left, bottom);
     for (uint32_t k = 0; k < count; ++k) {
         if (k && columns[k] == columns[k - 1]) continue;
-        berth_strbuf_addf(c->out, "H%.0fV%.2f", c->left + k, bottom - height * columns[k] / most);
+        berth_strbuf_addf(c->out, "H%.0fV%.2f", c->left + k, bottom - height * (columns[k] / most));
     }
     berth_strbuf_addf(c->out, "H%.2fV%.2fZ\"><title>", c->left + c->width, bottom);
     add_text(c, curve->name);

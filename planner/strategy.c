@@ -301,12 +301,38 @@ static berth_status leave_to_rules(berth_planner_state *state) {
     return BERTH_OK;
 }
 
+// Whether all memories together have room for the constants. Where they have not, no search is needed
+// to say so, and none says it as well.
+static berth_status check_total(const berth_planner_state *state) {
+    const berth_placement *placement = state->choice->placement;
+    const berth_multi_target *target = state->options->target;
+    double needed = 0, room = 0;
+    char need[32], have[32];
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v)
+        needed += placement->problem.size_bytes[v];
+    for (uint32_t m = 0; m < target->memory_count; ++m) {
+        bool used = false;
+        for (uint32_t d = 0; d < target->device_count; ++d)
+            used |= target->devices[d].constant_memory == m;
+        if (used && target->memories[m].budget_bytes == 0) return BERTH_OK;  // not known
+        if (used) room += (double)target->memories[m].budget_bytes;
+    }
+    if (needed <= room) return BERTH_OK;
+    berth_format_bytes_f64(needed, need);
+    berth_format_bytes_f64(room, have);
+    return berth_status_make(BERTH_FAILED_PRECONDITION,
+                             "placement: the model's constants need %s, and the memories of all "
+                             "devices have %s",
+                             need, have);
+}
+
 static berth_status search(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     uint32_t count = choice->placement->problem.node_count;
     uint32_t *start = berth_arena_new_array(choice->arena, uint32_t, count);
     bool found = false;
     double rules_value = INFINITY;
+    BERTH_TRY(check_total(state));
     BERTH_TRY(rules_start(state, start, &found));
     if (found) BERTH_TRY(evaluate_start(state, start, &rules_value));
     if (rules_value < INFINITY && all_decided(state)) {

@@ -76,6 +76,63 @@ Test(timeline, lanes_labels_and_marks) {
     }
 }
 
+// 900 px for 10 ms, and 28 px for the largest value, which is marked.
+Test(timeline, curves) {
+    static const double times[] = {0, 5, 10}, values[] = {1, 2, 0};
+    const berth_timeline_row row = {.name = "memory", .note = "peak"};
+    const berth_timeline_curve curve = {
+        .times = times, .values = values, .count = 3, .colour = "green", .name = "<bytes>"};
+    const berth_timeline picture = {
+        .unit = "ms", .rows = &row, .row_count = 1, .curves = &curve, .curve_count = 1};
+    const char *text = draw(&picture);
+    cr_assert_not_null(strstr(text, "d=\"M70.00 54.00H70V40.00H520V26.00H970.00V54.00Z\""), "%s",
+                       text);
+    cr_assert_not_null(strstr(text, "<circle cx=\"520.50\" cy=\"26.00\""), "%s", text);
+    cr_assert_not_null(strstr(text, "<title>&lt;bytes&gt;</title>"), "%s", text);
+    cr_assert_not_null(strstr(text, ">10 ms</text>"), "%s", text);
+}
+
+// As many steps as one likes are a path of at most one step per pixel.
+Test(timeline, curves_are_bounded) {
+    enum { COUNT = 300000 };
+    double *times = berth_arena_new_array(arena, double, COUNT);
+    double *values = berth_arena_new_array(arena, double, COUNT);
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        times[i] = i;
+        values[i] = i % 2 ? DBL_MAX : 5e-324;
+    }
+    const berth_timeline_row row = {.name = "memory"};
+    const berth_timeline_curve curves[] = {
+        {.times = times, .values = values, .count = COUNT, .colour = "green", .name = "n"},
+        {.colour = "green", .name = "none"}};
+    const berth_timeline picture = {
+        .unit = "ms", .rows = &row, .row_count = 1, .curves = curves, .curve_count = 2};
+    const char *text = draw(&picture);
+    cr_assert_eq(occurrences(text, "<path"), 1);
+    cr_assert_leq(occurrences(text, "V"), 901);
+}
+
+// Keys that do not fit one line go on in the next.
+Test(timeline, legend_in_lines) {
+    berth_timeline_key keys[12];
+    for (int i = 0; i < 12; ++i)
+        keys[i] = (berth_timeline_key){"red", "an operator with a long name"};
+    const berth_timeline_row row = {.name = "r"};
+    const berth_timeline picture = {
+        .unit = "ms", .rows = &row, .row_count = 1, .keys = keys, .key_count = 12};
+    const char *text = draw(&picture);
+    unsigned width = 0;
+    cr_assert_eq(sscanf(strstr(text, " width=\""), " width=\"%u\"", &width), 1);
+    for (const char *at = text; (at = strstr(at, "width=\"12\"")); ++at) {
+        double x = 0, y = 0;
+        const char *start = at;
+        while (strncmp(start, "<rect", 5) != 0) --start;
+        cr_assert_eq(sscanf(start, "<rect x=\"%lf\" y=\"%lf\"", &x, &y), 2);
+        cr_assert_lt(x + 28 * 7, width);
+    }
+    cr_assert_eq(occurrences(text, "an operator with"), 12);
+}
+
 Test(timeline, ends_for_every_figure) {
     static const double figures[] = {5e-324,  1e-320, DBL_MIN, 1e-300, 9.999e-5, 1,
                                      1023.99, 1024.1, 1e18,    1e24,   1e300,    DBL_MAX};

@@ -56,6 +56,40 @@ Test(simulate_command, rate) {
     json_decref(fast);
 }
 
+// What is in use at most on one device is what the memory plan says lives there at most; all of it is in
+// the pools.
+Test(simulate_command, memory_over_time) {
+    json_t *json = berth_run_json("simulate " DIGITS " --target cpu --costs none --format=json");
+    json_t *plan = berth_run_json("plan " DIGITS " --target cpu --costs none --format=json");
+    const json_t *memory = json_array_get(json_object_get(json, "memories"), 0);
+    double peak = number(memory, "peak_bytes"), at_ms = number(memory, "peak_ms");
+    cr_expect_gt(peak, 0);
+    cr_expect_leq(number(memory, "fixed_bytes") + peak, number(memory, "bytes"));
+    cr_expect(at_ms >= 0 && at_ms < number(json, "total_ms"));
+    size_t i = 0, workspaces = 0;
+    const json_t *pool = NULL;
+    json_array_foreach(json_object_get(plan, "memory"), i, pool) {
+        if (strcmp(json_string_value(json_object_get(pool, "usage")), "workspace") != 0) continue;
+        cr_expect_eq(number(pool, "live_bytes"), peak);
+        ++workspaces;
+    }
+    cr_expect_eq(workspaces, 1);
+    json_decref(plan);
+    json_decref(json);
+    // Again for every request; not known where several run at a time.
+    json =
+        berth_run_json("simulate " DIGITS " --target cpu --costs none --requests 3 --format=json");
+    memory = json_array_get(json_object_get(json, "memories"), 0);
+    cr_expect_eq(number(memory, "peak_bytes"), peak);
+    cr_expect_float_eq(number(memory, "peak_ms"), at_ms, 1e-9);
+    json_decref(json);
+    json = berth_run_json("simulate " DIGITS
+                          " --target cpu --costs none --requests 3 --streams 2 --format=json");
+    memory = json_array_get(json_object_get(json, "memories"), 0);
+    cr_expect_null(json_object_get(memory, "peak_bytes"));
+    json_decref(json);
+}
+
 // A machine that is not here, and devices on the same cores: two streams are no faster than one.
 Test(simulate_command, machines_of_a_description) {
     json_t *tag = berth_run_json("simulate " DIGITS " --target nvidia/jetson-nano --format=json");
@@ -85,6 +119,8 @@ Test(simulate_command, files_and_mistakes) {
     cr_expect_gt(json_array_size(json_object_get(trace, "traceEvents")), 2);
     json_decref(trace);
     cr_expect_eq(system("grep -q '<svg' /tmp/berth-simulate.svg && "
+                        "grep -q 'memory host' /tmp/berth-simulate.svg && "
+                        "grep -q '<circle' /tmp/berth-simulate.svg && "
                         "rm /tmp/berth-simulate.svg /tmp/berth-simulate.json"),
                  0);
     berth_run_fails("simulate " DIGITS " --rate 0", 2, "--rate takes requests per second");
