@@ -20,23 +20,38 @@ typedef struct builder {
 
 // ---- times --------------------------------------------------------------------------------------
 
-static double work_ns(const builder *b, uint32_t device, const berth_work *work) {
+static double work_ns(const builder *b, uint32_t device, const berth_work *work,
+                      double constant_bytes) {
     berth_cost_figure figure;
-    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, 0, &figure);
+    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, constant_bytes,
+                              &figure);
 }
 
-// What a step is of its call's kernels.
-static double share_of(const builder *b, uint32_t step) {
+// Bytes of constants that a step reads: they may be in a memory of their own.
+static double constant_bytes(const builder *b, const berth_program_step *step) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < b->program->kernels[step->kernel].binding_count; ++i) {
+        const berth_program_tensor *tensor = &b->program->tensors[step->bindings[i]];
+        if (b->program->pools[tensor->pool].usage == BERTH_POOL_CONSTANT)
+            bytes += (double)tensor->size_bytes;
+    }
+    return bytes;
+}
+
+// What a step is of its call's kernels, and the constants that these read.
+static double share_of(const builder *b, uint32_t step, double *out_constant_bytes) {
     enum { steps_of_a_call = 64 };
     const berth_work *const *works = berth_model_step_works(b->model);
     double own = 0, all = 0;
     uint32_t first = step > steps_of_a_call ? step - steps_of_a_call : 0;
+    *out_constant_bytes = 0;
     for (uint32_t i = first; i < b->program->step_count && i < step + steps_of_a_call; ++i) {
         if (works[i] != works[step]) continue;
         const berth_program_kernel *kernel = &b->program->kernels[b->program->steps[i].kernel];
         double weight = kernel->flops / 8 + kernel->bytes + 1;
         all += weight;
         if (i == step) own = weight;
+        *out_constant_bytes += constant_bytes(b, &b->program->steps[i]);
     }
     return own / all;
 }
@@ -44,14 +59,18 @@ static double share_of(const builder *b, uint32_t step) {
 static double kernel_ns(const builder *b, uint32_t index) {
     const berth_program_step *step = &b->program->steps[index];
     const berth_work *work = berth_model_step_works(b->model)[index];
-    if (work) return work_ns(b, step->device, work) * share_of(b, index);
+    double constants = 0;
+    if (work) {
+        double share = share_of(b, index, &constants);
+        return work_ns(b, step->device, work, constants) * share;
+    }
     const berth_program_kernel *kernel = &b->program->kernels[step->kernel];
     berth_work plain = {.key = "",
                         .kind = "",
                         .dtype = BERTH_DTYPE_F32,
                         .flops = kernel->flops,
                         .bytes = kernel->bytes};
-    return work_ns(b, step->device, &plain);
+    return work_ns(b, step->device, &plain, constant_bytes(b, step));
 }
 
 // ---- resources ----------------------------------------------------------------------------------

@@ -90,6 +90,34 @@ Test(simulate_command, memory_over_time) {
     json_decref(json);
 }
 
+// Constants in a slow memory of their own: so much longer as their bytes take from there, where nothing
+// else is the limit.
+Test(simulate_command, constants_come_from_their_own_memory) {
+    static const char target[] =
+        "simulate " DIGITS " --costs none --format=json --target "
+        "'{\"devices\":[{\"name\":\"c\",\"target\":{\"kind\":\"cpu\",\"arch\":\"x86_64\","
+        "\"dispatch_ns\":0,\"peak_flops\":{\"f32\":1e18}}}],\"memories\":["
+        "{\"name\":\"ram\",\"capacity_bytes\":\"1GiB\",\"bandwidth_bytes_per_s\":1e18,"
+        "\"reached_by\":[\"c\"]},{\"name\":\"flash\",\"capacity_bytes\":\"1GiB\","
+        "\"bandwidth_bytes_per_s\":%s,\"holds\":\"constants\",\"reached_by\":[\"c\"]}]}'";
+    double ms[2];
+    for (int i = 0; i < 2; ++i) {
+        char text[1024];
+        snprintf(text, sizeof(text), target, i ? "1e6" : "1e18");
+        json_t *json = berth_run_json(text);
+        ms[i] = number(json, "total_ms");
+        if (i) {
+            const json_t *flash = json_array_get(json_object_get(json, "memories"), 1);
+            // Pools are aligned and packed, so their bytes are a little more.
+            double most_ms = number(flash, "bytes") / 1e6 * 1e3;
+            cr_expect_gt(ms[1], 0.5 * most_ms);
+            cr_expect_leq(ms[1], most_ms * (1 + 1e-6));
+        }
+        json_decref(json);
+    }
+    cr_expect_lt(ms[0], ms[1] * 1e-3);
+}
+
 // A machine that is not here, and devices on the same cores: two streams are no faster than one.
 Test(simulate_command, machines_of_a_description) {
     json_t *tag = berth_run_json("simulate " DIGITS " --target nvidia/jetson-nano --format=json");
