@@ -149,6 +149,12 @@ static void print_what_if(const explain_command *command) {
             berth_strbuf_addf(&nothing, "%s%s", nothing.length ? "; " : "", item->what);
     }
     if (nothing.length) berth_cli_print("  no effect: %s\n", berth_strbuf_text(&nothing));
+    const berth_plan *plan = berth_model_plan(command->model);
+    if (plan->valued && strcmp(plan->strategy, "default") != 0 && plan->gap > small_gain)
+        berth_cli_print(
+            "  the search left a gap of %.3g %%: smaller differences may be its doing, and "
+            "not the machine's (--nodes searches more)\n",
+            plan->gap * 100);
     if (report->left_out)
         berth_cli_print("  not tried, for want of time (--what-if-time): %u more\n",
                         report->left_out);
