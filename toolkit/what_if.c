@@ -161,14 +161,25 @@ static const char *first_line(const asker *a, const char *text) {
     return berth_arena_strndup(a->arena, text, strcspn(text, "\n"));
 }
 
+// Whether an error says that the changed machine cannot do it. A memory of the target that is too small
+// is no lack of memory here, and a file that cannot be read says nothing of the machine.
+static bool about_machine(berth_status status) {
+    switch (berth_status_code(status)) {
+    case BERTH_OUT_OF_MEMORY: return status != berth_status_oom();
+    case BERTH_INVALID_ARGUMENT:
+    case BERTH_FAILED_PRECONDITION:
+    case BERTH_OUT_OF_RANGE:
+    case BERTH_UNSUPPORTED: return true;
+    default: return false;
+    }
+}
+
 static berth_status plan(asker *a, berth_what_if_item *item) {
     berth_model *model = NULL;
     berth_arena *scratch = NULL;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
     berth_status status = load(a, item, scratch, &model);
-    // A memory of the target that is too small is no lack of memory here.
-    bool here = status == berth_status_oom() || berth_status_code(status) == BERTH_CANCELLED;
-    if (status && !here) {
+    if (status && about_machine(status)) {
         item->problem = first_line(a, berth_status_message(status));
         item->gain = -INFINITY;
         berth_status_free(status);

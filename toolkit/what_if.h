@@ -41,7 +41,8 @@ typedef struct berth_what_if_report {
 
 // Changes that are tried: the strategy, each pin; for each kind of what is alike, one device more, one
 // less (the busiest), links twice as fast, memories twice as fast, half and twice as large.
-//   errors: OUT_OF_MEMORY; CANCELLED. A change without a plan is no error.
+//   errors: IO, OUT_OF_MEMORY, CANCELLED and others that are not about the machine. A change without a
+//           plan is no error.
 BERTH_MUST_USE berth_status berth_what_if(berth_arena *arena, const berth_what_if_options *options,
                                           berth_what_if_report *out_report);
 

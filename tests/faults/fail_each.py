@@ -34,6 +34,9 @@ COMMANDS = [
     ("plan", ["plan", MODEL, "--dim", "batch=1", "--format", "json", "--quiet", "--target", "cpu"], None),
     ("plan_auto", ["plan", MODEL, "--dim", "batch=1", "--strategy", "auto", "--nodes", "1000", "--target", "cuda,cpu",
                    "--quiet"], None),
+    ("explain", ["explain", MODEL, "--dim", "batch=1", "--nodes", "1000", "--target", "cpu", "--quiet"], None),
+    ("simulate", ["simulate", MODEL, "--dim", "batch=1", "--target", "cpu", "--quiet", "-o", "{W}/s.svg"], ["s.svg"]),
+    ("compare", ["plan", "--compare", "{S}/a.json", "{S}/b.json"], None),
     ("inspect", ["inspect", MODEL, "--format", "json"], None),
     ("inspect_program", ["inspect", "{S}/p.berth", "--format", "json"], None),
     ("opt", ["opt", MODEL, "--dim", "batch=1", "--passes", "all", "--format", "json", "--no-cache"], None),
@@ -128,6 +131,11 @@ def prepare(options, shared):
     pathlib.Path(shared, "buffers.csv").write_text(BUFFERS)
     shutil.copy(PLACE, pathlib.Path(shared, "place.json"))
     berth = [options.berth]
+    for name, strategy in (("a", "default"), ("b", "auto")):
+        plan = [*berth, "plan", MODEL, "--dim", "batch=1", "--target", "cpu", "--strategy", strategy, "--costs", "none",
+                "--format", "json", "--quiet"]
+        with open(f"{shared}/{name}.json", "wb") as file:
+            subprocess.run(plan, cwd=ROOT, stdout=file, check=True)
     subprocess.run(berth + ["key", "create", shared + "/k"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(berth + ["build", MODEL, "--dim", "batch=1", "--cache-dir", shared + "/cache", "--sign", shared + "/k",
                             "-o", shared + "/p.berth", "--quiet"], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
