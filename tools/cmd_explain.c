@@ -86,12 +86,10 @@ static berth_status select_operations(const explain_command *command, uint32_t *
 }
 
 static void print_operation(const explain_command *command, uint32_t index) {
-    const berth_program *program = berth_model_program(command->model);
     const berth_multi_target *target = berth_model_target(command->model);
-    const berth_program_placement *p = &program->placements[index];
     const berth_plan_entry *entry = &berth_model_plan(command->model)->entries[index];
     berth_cli_print("\n");
-    berth_cli_print("%s (%s)\n", p->node, p->op);
+    berth_cli_print("%s\n", berth_plan_operation_name(command->cli.arena, command->model, index));
     if (entry->figure == BERTH_COST_NONE)
         berth_cli_print("  on %s, memory %s; no time of its own\n",
                         target->devices[entry->device].name,

@@ -17,6 +17,7 @@ typedef struct share {
 } share;
 
 typedef struct summary {
+    const berth_model *model;
     const berth_plan *plan;
     const berth_program *program;
     const berth_multi_target *target;
@@ -25,7 +26,8 @@ typedef struct summary {
 } summary;
 
 static summary make_summary(berth_arena *arena, const berth_model *model) {
-    summary s = {.plan = berth_model_plan(model),
+    summary s = {.model = model,
+                 .plan = berth_model_plan(model),
                  .program = berth_model_program(model),
                  .target = berth_model_target(model)};
     size_t count = s.target->device_count;
@@ -131,10 +133,10 @@ static void print_longest(berth_arena *arena, const summary *s) {
     if (s->plan->entry_count) qsort(all, s->plan->entry_count, sizeof(*all), by_time);
     berth_cli_print("longest operations\n");
     for (uint32_t i = 0; i < s->plan->entry_count && i < most && all[i].time_ns > 0; ++i) {
-        const berth_program_placement *p = &s->program->placements[all[i].entry];
-        berth_cli_print("  %-16s %10.3f ms, %5.1f %%  %s (%s)\n",
+        berth_cli_print("  %-16s %10.3f ms, %5.1f %%  %s\n",
                         s->target->devices[s->plan->entries[all[i].entry].device].name,
-                        all[i].time_ns / 1e6, percent(s, all[i].time_ns), p->node, p->op);
+                        all[i].time_ns / 1e6, percent(s, all[i].time_ns),
+                        berth_plan_operation_name(arena, s->model, all[i].entry));
     }
 }
 

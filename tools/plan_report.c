@@ -25,6 +25,14 @@ void berth_plan_print_value(berth_arena *arena, const berth_plan *plan) {
                     plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
 
+const char *berth_plan_operation_name(berth_arena *arena, const berth_model *model,
+                                      uint32_t entry) {
+    const berth_program_placement *p = &berth_model_program(model)->placements[entry];
+    berth_loc_id loc = berth_model_plan(model)->entries[entry].loc;
+    if (*p->node) return berth_arena_printf(arena, "%s (%s)", p->node, p->op);
+    return loc ? berth_loc_describe(berth_model_module(model), loc, arena) : "an operation";
+}
+
 const char *berth_plan_memory_of(const berth_model *model, uint32_t entry) {
     const berth_multi_target *target = berth_model_target(model);
     const berth_plan *plan = berth_model_plan(model);

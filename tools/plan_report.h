@@ -13,6 +13,8 @@ void berth_plan_print_value(berth_arena *arena, const berth_plan *plan);
 double berth_plan_shown(const char *unit, double value);
 const char *berth_plan_shown_unit(const char *unit);
 
+// "conv1 (Conv)"; of an operation without a node, where it is written. Inside berth_arena_try.
+const char *berth_plan_operation_name(berth_arena *arena, const berth_model *model, uint32_t entry);
 // The memory in which an operation's results are.
 const char *berth_plan_memory_of(const berth_model *model, uint32_t entry);
 

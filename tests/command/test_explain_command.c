@@ -148,6 +148,29 @@ Test(explain_command, operations_and_reasons) {
     berth_run_fails("explain " DIGITS " --format=svg", 2, "--format takes text or json");
 }
 
+// docs/planner.md has the module and its plan: %l goes with its annotation.
+Test(explain_command, chain_of_reasons) {
+    json_t *json = berth_run_json("explain examples/planner/annotation.txt --target "
+                                  "examples/planner/gpu_cpu.json --no-what-if --format=json");
+    const json_t *first = json_array_get(json_object_get(json, "operations"), 0);
+    const json_t *chain = json_object_get(first, "chain");
+    cr_expect_str_eq(json_string_value(json_object_get(first, "device")), "cpu:0");
+    cr_assert_eq(json_array_size(chain), 2);
+    cr_expect_str_eq(json_string_value(json_array_get(chain, 0)),
+                     "with %m (annotated by on_device)");
+    cr_expect_str_eq(json_string_value(json_array_get(chain, 1)),
+                     "annotation on_device, examples/planner/annotation.txt:5:3");
+    const json_t *copy = json_array_get(json_object_get(json, "copies"), 1);
+    cr_expect_str_eq(json_string_value(json_object_get(copy, "value")), "l");
+    cr_expect_str_eq(json_string_value(json_object_get(copy, "reason")),
+                     "needed there by sub, examples/planner/annotation.txt:7:3");
+    json_decref(json);
+    const result *r = berth_run("explain examples/planner/annotation.txt --target "
+                                "examples/planner/gpu_cpu.json --no-what-if");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, "\nexamples/planner/annotation.txt:4:3\n  on cpu:0"));
+}
+
 // ---- berth plan --compare -----------------------------------------------------------------------
 
 static void save_plan(const char *path, const char *options) {
