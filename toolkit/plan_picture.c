@@ -1,14 +1,9 @@
 #include "toolkit/plan_picture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/timeline.h"
-
-// Colours that differ for the common kinds of colour blindness (Okabe and Ito 2008).
-static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
-                                      "#f0e442", "#0072b2", "#d55e00"};
-enum { palette_size = sizeof(palette) / sizeof(palette[0]) };
+#include "toolkit/operator_colours.h"
 
 // XML, for labels in HTML form and quoted attributes; Graphviz reads escapes after a backslash.
 static void add_escaped(berth_strbuf *out, const char *text) {
@@ -37,7 +32,7 @@ void berth_plan_picture_dot(const berth_model *model, berth_strbuf *out) {
         berth_strbuf_add(out, "<br/>");
         add_escaped(out, step->name);
         berth_strbuf_addf(out, ">, fillcolor=\"%s\", tooltip=\"",
-                          copy ? "#dddddd" : palette[step->device % palette_size]);
+                          copy ? "#dddddd" : berth_colour_at(step->device));
         add_escaped(out, program->devices[step->device].name);
         berth_strbuf_add(out, "\"];\n");
         for (uint32_t j = 0; j + 1 < bindings; ++j) {
@@ -52,22 +47,11 @@ void berth_plan_picture_dot(const berth_model *model, berth_strbuf *out) {
 
 // ---- svg ----------------------------------------------------------------------------------------
 
-// Operators with a colour of their own: those that take the most time.
-enum { colour_count = palette_size };
-static const char copy_colour[] = "#52606d";
-static const char other_colour[] = "#b8c2cc";
-
-typedef struct operator_time {
-    const char *op;
-    double time_ns;
-} operator_time;
-
 typedef struct picture {
     const berth_program *program;
     const berth_plan *plan;
     berth_arena *arena;
-    operator_time *operators;  // longest first
-    uint32_t operator_count;
+    berth_operator_colours colours;
     berth_timeline_row *rows;
     uint32_t row_count;
     uint32_t *compute_row;  // per device, BERTH_NO_INDEX = none
@@ -75,29 +59,11 @@ typedef struct picture {
     BERTH_VEC(berth_timeline_span) spans;
 } picture;
 
-static int by_time(const void *a, const void *b) {
-    const operator_time *x = a;
-    const operator_time *y = b;
-    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
-    return strcmp(x->op, y->op);
-}
-
 static void rank_operators(picture *p) {
-    p->operators = berth_arena_new_array(p->arena, operator_time, p->plan->entry_count);
-    for (uint32_t i = 0; i < p->plan->entry_count; ++i) {
-        const char *op = p->program->placements[i].op;
-        uint32_t at = 0;
-        while (at < p->operator_count && strcmp(p->operators[at].op, op) != 0) ++at;
-        if (at == p->operator_count) p->operators[p->operator_count++].op = op;
-        p->operators[at].time_ns += p->plan->entries[i].time_ns;
-    }
-    qsort(p->operators, p->operator_count, sizeof(*p->operators), by_time);
-}
-
-static const char *colour_of(const picture *p, const char *op) {
-    for (uint32_t i = 0; i < p->operator_count && i < colour_count; ++i)
-        if (strcmp(p->operators[i].op, op) == 0) return palette[i];
-    return other_colour;
+    for (uint32_t i = 0; i < p->plan->entry_count; ++i)
+        berth_operator_colours_add(&p->colours, p->arena, p->program->placements[i].op,
+                                   p->plan->entries[i].time_ns);
+    berth_operator_colours_rank(&p->colours);
 }
 
 typedef struct load {
@@ -152,7 +118,7 @@ static void add_operations(picture *p) {
     for (uint32_t i = 0; i < p->plan->entry_count; ++i) {
         const berth_plan_entry *entry = &p->plan->entries[i];
         const berth_program_placement *placement = &p->program->placements[i];
-        const char *colour = colour_of(p, placement->op);
+        const char *colour = berth_operator_colours_of(&p->colours, placement->op);
         berth_timeline_span span = {
             .start = entry->start_ns / 1e6,
             .end = (entry->start_ns + entry->time_ns * rounding) / 1e6,
@@ -174,22 +140,11 @@ static void add_transfers(picture *p) {
             .start = transfer->start_ns / 1e6,
             .end = (transfer->start_ns + transfer->time_ns * rounding) / 1e6,
             .row = p->link_row[transfer->device],
-            .colour = copy_colour,
+            .colour = BERTH_COPY_COLOUR,
             .name = berth_arena_printf(p->arena, "copy of %s %s %s", transfer->value,
                                        transfer->to_host ? "from" : "to", device)};
         berth_vec_push(p->arena, &p->spans, span);
     }
-}
-
-// The operators that have a colour, the others together, copies.
-static uint32_t make_keys(const picture *p, berth_timeline_key keys[colour_count + 2]) {
-    uint32_t count = 0;
-    for (; count < p->operator_count && count < colour_count; ++count)
-        keys[count] = (berth_timeline_key){palette[count], p->operators[count].op};
-    if (p->operator_count > colour_count)
-        keys[count++] = (berth_timeline_key){other_colour, "others"};
-    if (p->plan->transfer_count) keys[count++] = (berth_timeline_key){copy_colour, "copies"};
-    return count;
 }
 
 // The end of the schedule and, where latency is the objective, its bound.
@@ -220,26 +175,27 @@ static const char *title_of(const picture *p) {
 
 void berth_plan_picture_svg(const berth_model *model, berth_strbuf *out) {
     picture p = {.program = berth_model_program(model), .plan = berth_model_plan(model)};
-    berth_timeline_key keys[colour_count + 2];
+    berth_timeline_key keys[BERTH_OPERATOR_KEYS];
     berth_timeline_line lines[2];
     p.arena = berth_arena_create_child(out->arena);
     rank_operators(&p);
     make_rows(&p);
     add_operations(&p);
     add_transfers(&p);
-    const berth_timeline timeline = {.title = title_of(&p),
-                                     .unit = "ms",
-                                     .moments = true,
-                                     .rows = p.rows,
-                                     .row_count = p.row_count,
-                                     .spans = p.spans.data,
-                                     .span_count = p.spans.count,
-                                     .lines = lines,
-                                     .line_count = make_lines(p.plan, lines),
-                                     .notes = p.plan->notes,
-                                     .note_count = p.plan->note_count,
-                                     .keys = keys,
-                                     .key_count = make_keys(&p, keys)};
+    const berth_timeline timeline = {
+        .title = title_of(&p),
+        .unit = "ms",
+        .moments = true,
+        .rows = p.rows,
+        .row_count = p.row_count,
+        .spans = p.spans.data,
+        .span_count = p.spans.count,
+        .lines = lines,
+        .line_count = make_lines(p.plan, lines),
+        .notes = p.plan->notes,
+        .note_count = p.plan->note_count,
+        .keys = keys,
+        .key_count = berth_operator_colours_keys(&p.colours, p.plan->transfer_count > 0, keys)};
     berth_timeline_draw(&timeline, out);
     berth_arena_destroy(p.arena);
 }

@@ -1,30 +1,19 @@
 // The picture of a simulation: what each device and link does against time, and what memories hold.
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/timeline.h"
+#include "toolkit/operator_colours.h"
 #include "toolkit/simulate.h"
 
-// Colours that differ for the common kinds of colour blindness (Okabe and Ito 2008).
-static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#cc79a7",
-                                      "#f0e442", "#0072b2", "#d55e00"};
-enum { palette_size = sizeof(palette) / sizeof(palette[0]), most_link_rows = 12 };
-static const char copy_colour[] = "#52606d";
-static const char other_colour[] = "#b8c2cc";
+enum { most_link_rows = 12 };
 static const char memory_colour[] = "#a7c7a3";
-
-typedef struct operator_time {
-    const char *op;
-    double time_ns;
-} operator_time;
 
 typedef struct picture {
     const berth_simulation *s;
     const berth_program *program;
     const berth_multi_target *target;
     berth_arena *arena;
-    operator_time *operators;  // of the first request, longest first
-    uint32_t operator_count;
+    berth_operator_colours colours;  // by the first request
     BERTH_VEC(berth_timeline_row) rows;
     uint32_t *row_of;  // per resource
     berth_timeline_span *spans;
@@ -34,35 +23,21 @@ typedef struct picture {
 
 // ---- colours ------------------------------------------------------------------------------------
 
-static int by_time(const void *a, const void *b) {
-    const operator_time *x = a;
-    const operator_time *y = b;
-    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
-    return strcmp(x->op, y->op);
-}
-
 static void rank_operators(picture *p) {
-    uint32_t steps = p->program->step_count;
-    p->operators = berth_arena_new_array(p->arena, operator_time, steps + 1);
-    for (uint32_t i = 0; i < steps; ++i) {
+    for (uint32_t i = 0; i < p->program->step_count; ++i) {
         const berth_program_step *step = &p->program->steps[i];
-        uint32_t at = 0;
-        if (step->kind == BERTH_STEP_COPY) continue;
-        while (at < p->operator_count && strcmp(p->operators[at].op, step->op) != 0) ++at;
-        if (at == p->operator_count) p->operators[p->operator_count++].op = step->op;
-        p->operators[at].time_ns += p->s->tasks[i].ns;
+        if (step->kind != BERTH_STEP_COPY)
+            berth_operator_colours_add(&p->colours, p->arena, step->op, p->s->tasks[i].ns);
     }
-    if (p->operator_count) qsort(p->operators, p->operator_count, sizeof(*p->operators), by_time);
+    berth_operator_colours_rank(&p->colours);
 }
 
 // Of one request by operator; of several by request.
 static const char *colour_of(const picture *p, const berth_sim_event *event) {
     const berth_program_step *step = &p->program->steps[event->task];
-    if (p->s->load.requests > 1) return palette[event->request % palette_size];
-    if (step->kind == BERTH_STEP_COPY) return copy_colour;
-    for (uint32_t i = 0; i < p->operator_count && i < palette_size; ++i)
-        if (strcmp(p->operators[i].op, step->op) == 0) return palette[i];
-    return other_colour;
+    if (p->s->load.requests > 1) return berth_colour_at(event->request);
+    if (step->kind == BERTH_STEP_COPY) return BERTH_COPY_COLOUR;
+    return berth_operator_colours_of(&p->colours, step->op);
 }
 
 static void add_key(picture *p, const char *colour, const char *text) {
@@ -73,12 +48,10 @@ static void make_keys(picture *p) {
     bool copies = false;
     for (uint32_t i = 0; i < p->program->step_count; ++i)
         copies |= p->program->steps[i].kind == BERTH_STEP_COPY;
-    if (p->s->load.requests == 1) {
-        for (uint32_t i = 0; i < p->operator_count && i < palette_size; ++i)
-            add_key(p, palette[i], p->operators[i].op);
-        if (p->operator_count > palette_size) add_key(p, other_colour, "others");
-        if (copies) add_key(p, copy_colour, "copies");
-    }
+    berth_timeline_key keys[BERTH_OPERATOR_KEYS];
+    uint32_t count = berth_operator_colours_keys(&p->colours, copies, keys);
+    for (uint32_t i = 0; p->s->load.requests == 1 && i < count; ++i)
+        berth_vec_push(p->arena, &p->keys, keys[i]);
     if (p->curves.count) {
         add_key(p, memory_colour, "intermediate values");
         add_key(p, "#b3261e", "their peak");
