@@ -15,6 +15,8 @@
 //   know it leaves it out.
 // - Anything else, and what an older reader must not overlook, raises BERTH_PROGRAM_VERSION.
 //   BERTH_PROGRAM_OLDEST is the oldest version that is still read.
+// A file says the oldest version that reads it: programs without what a later one brought are
+// written as before.
 // Numbers of sections and places of fields are never used again for something else.
 #ifndef BERTH_ARTIFACT_FILE_FORM_H_
 #define BERTH_ARTIFACT_FILE_FORM_H_
@@ -28,7 +30,7 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 5u
+#define BERTH_PROGRAM_VERSION 6u  // 6: stores (BERTH_POOL_STORE)
 #define BERTH_PROGRAM_OLDEST 5u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 

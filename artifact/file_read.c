@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "artifact/file_form.h"
 #include "base/file.h"
@@ -13,6 +14,7 @@ typedef struct reader {
     const uint8_t *data;  // aligned to BERTH_PROGRAM_FILE_ALIGNMENT
     size_t size_bytes;
     bool check_sums;
+    const berth_program_file *file;  // whose mapping `data` is; NULL = none
     const berth_program **out_program;
     berth_file_section table[BERTH_SECTION_KINDS];  // as it stands in the file
     uint32_t section_count;
@@ -375,6 +377,7 @@ static berth_status parse_body(void *user) {
     BERTH_TRY(read_sections(r));
     berth_program *program = berth_arena_new(r->arena, berth_program);
     BERTH_TRY(read_program(r, program));
+    program->file = r->file;
     *r->out_program = program;
     return BERTH_OK;
 }
@@ -400,18 +403,23 @@ berth_status berth_program_parse(berth_arena *arena, const void *data, size_t si
 typedef struct map_call {
     berth_arena *arena;
     const char *path;
-    berth_mapping *mapping;
+    berth_mapping mapping;
+    berth_program_file *file;
 } map_call;
 
-static void unmap(void *pointer) {
-    berth_file_unmap(*(berth_mapping *)pointer);
+static void close_file(void *pointer) {
+    const berth_program_file *file = pointer;
+    berth_file_unmap((berth_mapping){file->data, (size_t)file->size_bytes});
+    close(file->fd);
 }
 
 static berth_status map_body(void *user) {
     map_call *call = user;
-    call->mapping = berth_arena_new(call->arena, berth_mapping);
-    BERTH_TRY(berth_file_map(call->path, call->mapping));
-    berth_arena_defer(call->arena, unmap, call->mapping);
+    call->file = berth_arena_new(call->arena, berth_program_file);
+    BERTH_TRY(berth_file_map_open(call->path, &call->mapping, &call->file->fd));
+    call->file->data = call->mapping.data;
+    call->file->size_bytes = call->mapping.size_bytes;
+    berth_arena_defer(call->arena, close_file, call->file);
     return BERTH_OK;
 }
 
@@ -420,9 +428,14 @@ static berth_status read_mapped(berth_arena *arena, const char *path, berth_mapp
     *out_program = NULL;
     map_call call = {.arena = arena, .path = path};
     BERTH_TRY(berth_arena_try(arena, map_body, &call));
-    *out_mapping = *call.mapping;
-    berth_status status =
-        berth_program_parse(arena, call.mapping->data, call.mapping->size_bytes, out_program);
+    *out_mapping = call.mapping;
+    reader r = {.arena = arena,
+                .data = call.mapping.data,
+                .size_bytes = call.mapping.size_bytes,
+                .check_sums = true,
+                .file = call.file,
+                .out_program = out_program};
+    berth_status status = berth_arena_try(arena, parse_body, &r);
     return berth_status_prefix(status, "\"%s\"", path);
 }
 

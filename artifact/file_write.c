@@ -237,10 +237,17 @@ typedef struct write_call {
     berth_strbuf into;
 } write_call;
 
+// The oldest version whose readers understand all of the program.
+static uint32_t version_of(const berth_program *program) {
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].usage == BERTH_POOL_STORE) return BERTH_PROGRAM_VERSION;
+    return BERTH_PROGRAM_OLDEST;
+}
+
 static berth_status write_parts(writer *w, write_call *call) {
     part_list parts = {0};
     memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
-    w->header.version = BERTH_PROGRAM_VERSION;
+    w->header.version = version_of(w->program);
     w->header.file_size_bytes = place_sections(w, &parts);
     w->header.checksum = berth_artifact__header_checksum(&w->header, w->table);
     berth_file_signature signature;

@@ -51,6 +51,9 @@ typedef enum berth_pool_usage {
     BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
     BERTH_POOL_CONSTANT,   // filled once when the program is opened, then only read
     BERTH_POOL_IO,         // inputs and outputs, read and written by the host: on a cpu device
+    BERTH_POOL_STORE,      // constants that stay where the program has them (its file, where it came
+                           // from one) and take no memory of a device: only copies read them, into
+                           // workspace. On a cpu device
 } berth_pool_usage;
 
 // One allocation, made when the program is opened.
@@ -82,6 +85,13 @@ typedef struct berth_program_tensor {
     int64_t dims[BERTH_MAX_RANK];  // logical dimensions
     const char *layout;            // "" = row-major, else an ir/layout.h tag
 } berth_program_tensor;
+
+// The file whose mapping the program's constants lie in, kept open: what stores are read from.
+typedef struct berth_program_file {
+    int fd;
+    const uint8_t *data;  // the mapping: byte i of the file is data[i]
+    uint64_t size_bytes;
+} berth_program_file;
 
 // Content of a constant tensor. `data` is borrowed (the arena, a mapped model or the mapped program
 // file).
@@ -188,6 +198,7 @@ typedef struct berth_program {
     uint32_t attachment_count;
     const char *executor;  // "graph"; "aot": sources, which no session opens
     double predicted_ns;   // of one run, by the cost model; 0 = unknown
+    const berth_program_file *file;  // NULL = it was not read from one
 } berth_program;
 
 // Whether `device` works in the pool: it is the pool's device, or the pool is shared with it.

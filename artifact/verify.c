@@ -21,6 +21,10 @@ static const berth_program_pool *pool_of(const berth_program *program, uint32_t 
     return &program->pools[program->tensors[tensor].pool];
 }
 
+static bool holds_constants(const berth_program_pool *pool) {
+    return pool->usage == BERTH_POOL_CONSTANT || pool->usage == BERTH_POOL_STORE;
+}
+
 static berth_status check_devices(const berth_program *program) {
     for (uint32_t i = 0; i < program->device_count; ++i) {
         const berth_program_device *device = &program->devices[i];
@@ -76,13 +80,19 @@ static berth_status check_pools(const berth_program *program) {
                        program->device_count);
         BERTH_TRY(check_shared(program, i));
         if (!pool->scope || !*pool->scope) return BAD("pools[%u].scope: missing", i);
-        if ((unsigned)pool->usage > BERTH_POOL_IO)
+        if ((unsigned)pool->usage > BERTH_POOL_STORE)
             return BAD("pools[%u].usage: %u is unknown", i, (unsigned)pool->usage);
         if (!power_of_two(pool->alignment_bytes))
             return BAD("pools[%u].alignment_bytes: %u is not a power of two", i,
                        pool->alignment_bytes);
         if (pool->size_bytes > INT64_MAX / 4)
             return BAD("pools[%u].size_bytes: larger than memory can be", i);
+        if (pool->usage == BERTH_POOL_STORE && !is_cpu(program, pool->device))
+            return BAD("pools[%u]: a store must be on a cpu device, not on \"%s\"", i,
+                       program->devices[pool->device].name);
+        if (pool->usage == BERTH_POOL_STORE && pool->shared_with)
+            return BAD("pools[%u].shared_with: %#llx, but a store is nobody's memory", i,
+                       (unsigned long long)pool->shared_with);
         if (pool->usage == BERTH_POOL_IO && !is_cpu(program, pool->device))
             return BAD("pools[%u]: an input/output pool must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
@@ -173,7 +183,7 @@ static berth_status check_constants(const berth_program *program, range *ranges)
             return BAD("constants[%u].tensor: %u of %u tensors", i, constant->tensor,
                        program->tensor_count);
         const berth_program_tensor *tensor = &program->tensors[constant->tensor];
-        if (program->pools[tensor->pool].usage != BERTH_POOL_CONSTANT)
+        if (!holds_constants(&program->pools[tensor->pool]))
             return BAD("constants[%u]: tensors[%u] is not in a constant pool", i, constant->tensor);
         if (!constant->data && tensor->size_bytes) return BAD("constants[%u].data: missing", i);
         ranges[i] = range_of(program, constant->tensor, i);
@@ -295,8 +305,11 @@ static berth_status check_copy(const berth_program *program, uint32_t i) {
     if (from->pool == to->pool && from->offset_bytes < to->offset_bytes + to->size_bytes &&
         to->offset_bytes < from->offset_bytes + from->size_bytes)
         return BAD("steps[%u]: source and destination of the copy overlap", i);
-    if (program->pools[to->pool].usage == BERTH_POOL_CONSTANT)
+    if (holds_constants(&program->pools[to->pool]))
         return BAD("steps[%u]: copies into a constant pool", i);
+    if (program->pools[from->pool].usage == BERTH_POOL_STORE &&
+        program->pools[to->pool].usage != BERTH_POOL_WORKSPACE)
+        return BAD("steps[%u]: copies from a store go into workspace", i);
     return BERTH_OK;
 }
 
@@ -309,6 +322,9 @@ static berth_status check_access(const berth_program *program, uint32_t i, uint3
         return BAD("steps[%u].bindings[%u]: kernels[%u] touches %llu bytes, tensors[%u] has %llu",
                    i, b, step->kernel, (unsigned long long)declared->size_bytes, step->bindings[b],
                    (unsigned long long)tensor->size_bytes);
+    if (program->pools[tensor->pool].usage == BERTH_POOL_STORE)
+        return BAD("steps[%u].bindings[%u]: tensors[%u] is in a store, which only copies read", i,
+                   b, step->bindings[b]);
     if ((declared->access & BERTH_ACCESS_WRITE) &&
         program->pools[tensor->pool].usage == BERTH_POOL_CONSTANT)
         return BAD("steps[%u].bindings[%u]: kernels[%u] writes a constant", i, b, step->kernel);

@@ -38,8 +38,9 @@ static berth_status open_regular(const char *path, int *out_fd, size_t *out_size
     return status;
 }
 
-berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
+berth_status berth_file_map_open(const char *path, berth_mapping *out_mapping, int *out_fd) {
     *out_mapping = (berth_mapping){0};
+    *out_fd = -1;
     int fd = -1;
     size_t size_bytes = 0;
     BERTH_TRY(open_regular(path, &fd, &size_bytes));
@@ -51,8 +52,30 @@ berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
         else
             *out_mapping = (berth_mapping){data, size_bytes};
     }
-    close(fd);
+    if (status)
+        close(fd);
+    else
+        *out_fd = fd;
     return status;
+}
+
+berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
+    int fd = -1;
+    BERTH_TRY(berth_file_map_open(path, out_mapping, &fd));
+    close(fd);
+    return BERTH_OK;
+}
+
+berth_status berth_file_read_range(int fd, uint64_t offset_bytes, void *data, size_t size_bytes) {
+    size_t done = 0;
+    while (done < size_bytes) {
+        ssize_t got = pread(fd, (char *)data + done, size_bytes - done, (off_t)(offset_bytes + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return berth_status_make(BERTH_IO, "cannot read: %s", strerror(errno));
+        if (got == 0) return berth_status_make(BERTH_IO, "the file became shorter");
+        done += (size_t)got;
+    }
+    return BERTH_OK;
 }
 
 void berth_file_unmap(berth_mapping mapping) {

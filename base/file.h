@@ -17,6 +17,12 @@ typedef struct berth_mapping {
 // Maps a regular file read-only. Errors: NOT_FOUND, IO (the message names the path and the system's
 // reason).
 BERTH_MUST_USE berth_status berth_file_map(const char *path, berth_mapping *out_mapping);
+// The same, with the file kept open for pread; who calls closes *out_fd (-1 after an error).
+BERTH_MUST_USE berth_status berth_file_map_open(const char *path, berth_mapping *out_mapping,
+                                                int *out_fd);
+// Reads [offset, +size) of an open file. Errors: IO. Thread-safe.
+BERTH_MUST_USE berth_status berth_file_read_range(int fd, uint64_t offset_bytes, void *data,
+                                                  size_t size_bytes);
 void berth_file_unmap(berth_mapping mapping);
 // Gives the mapping's pages in memory back to the system; they are read again from the file when
 // touched.

@@ -95,6 +95,28 @@ typedef struct berth_memory_report_pool {
     uint64_t padding_bytes;
 } berth_memory_report_pool;
 
+// Constants of one memory that its budget has no room for (package_stream.h).
+typedef struct berth_memory_streamed {
+    const char *memory;         // of the target
+    uint32_t device;            // that reads them
+    uint32_t constant_count;    // that do not stay
+    uint32_t load_count;        // copies per run
+    uint64_t loaded_bytes;      // per run
+    uint64_t constant_bytes;    // of all that the device reads, those that stay too
+    uint64_t resident_bytes;    // of those that stay
+    uint64_t budget_bytes;
+    double load_ns;             // of all copies of a run, predicted
+    double run_ns, whole_ns;    // of kernels and copies of a run, predicted; with all of them there
+    const struct berth_memory_load *loads;  // in order
+} berth_memory_streamed;
+
+typedef struct berth_memory_load {
+    const char *name;  // of the constant; "of STEP" where it has none
+    uint64_t size_bytes;
+    const char *from_step;          // its copy may run from here on
+    const char *first_step, *last_step;  // that read it
+} berth_memory_load;
+
 // How the intermediate values came to their memory.
 typedef struct berth_memory_report {
     const berth_memory_report_pool *pools;
@@ -107,6 +129,8 @@ typedef struct berth_memory_report {
     uint64_t removed_bytes;      // that these would have copied
     uint64_t order_bound_bytes;  // no order has a lower peak; 0: order kept, not looked at
     uint64_t order_states;       // of the search
+    const berth_memory_streamed *streamed;  // by memory
+    uint32_t streamed_count;
 } berth_memory_report;
 
 struct berth_work;  // compiler/work.h

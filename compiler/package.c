@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/package_stream.h"
 #include "compiler/passes/concat.h"
 #include "ir/layout.h"
 #include "target/virtual_device.h"
@@ -505,7 +506,7 @@ static const char *const *output_names(berth_packager *p) {
 }
 
 // Copies beside kernels need room: without them where it is too little, or little is wanted.
-static berth_status plan_memory(berth_packager *p) {
+static berth_status plan_with_transfers(berth_packager *p) {
     berth_storage *storages =
         berth_arena_copy(p->arena, p->storages.data, p->storages.count * sizeof(*storages));
     const berth_memory_report report = *p->report;
@@ -522,6 +523,16 @@ static berth_status plan_memory(berth_packager *p) {
     *p->report = report;
     p->pipeline->over_bytes = 0;
     return berth_packager__plan_memory(p);
+}
+
+// What does not fit a budget: constants are read again in each run.
+static berth_status plan_memory(berth_packager *p) {
+    berth_status status = plan_with_transfers(p);
+    if (berth_status_code(status) != BERTH_OUT_OF_MEMORY ||
+        p->target->executor != BERTH_EXECUTOR_GRAPH)
+        return status;
+    berth_status_free(status);
+    return berth_packager__stream_constants(p);
 }
 
 static const berth_work *const *step_works(const berth_packager *p) {
@@ -558,6 +569,8 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     BERTH_TRY(berth_packager__order_queues(p));
     describe_devices(p, program);
     BERTH_TRY(berth_pipeline__read_plan(p->module, p->main, p->target, program));
+    for (uint32_t i = 0; i < p->report->streamed_count; ++i)
+        program->predicted_ns += p->report->streamed[i].run_ns - p->report->streamed[i].whole_ns;
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
     program->executor = berth_executor_kind_name(p->target->executor);

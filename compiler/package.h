@@ -126,6 +126,20 @@ void berth_packager__choose_transfers(berth_packager *packager);
 // smallest capacity that would do).
 BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
 
+// What the memory of a place needs, with all that is in it placed for the moment. Errors: those of
+// memory/plan.h.
+BERTH_MUST_USE berth_status berth_packager__measure_place(berth_packager *packager, uint32_t place,
+                                                          uint64_t *out_bytes);
+
+// Bytes that kernels of the devices there keep for each thread, for all threads of the target.
+uint64_t berth_packager__scratch_bytes(const berth_packager *packager, uint32_t memory);
+
+// A constant's name; packed weights have none, and are known by who reads them.
+const char *berth_packager__constant_name(const berth_packager *packager, uint32_t tensor);
+
+// Predicted time of a kernel's step, by the target's figures; 0 for copies.
+double berth_packager__kernel_ns(const berth_packager *packager, uint32_t step);
+
 // Sets the queue of every step: every device that runs steps has one, and another for the copies that
 // are apart. Then the waits: a step waits for steps of other queues that write what it reads, or
 // use what it writes; and, in pools that devices of other kinds share with the host, for all that

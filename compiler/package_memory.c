@@ -66,6 +66,7 @@ static uint32_t alignment_in(const berth_packager *p, uint32_t place, berth_pool
 // owner and shared. Inputs and outputs are the host's in any case.
 static uint32_t pool_for(berth_packager *p, uint32_t place, berth_pool_usage usage,
                          uint64_t users) {
+    if (usage == BERTH_POOL_STORE) users = 0;  // nobody's memory
     bool alone = users && (users & (users - 1)) == 0 && usage != BERTH_POOL_IO;
     uint32_t device = alone ? (uint32_t)__builtin_ctzll(users) : berth_packager__owner(p, place);
     uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
@@ -213,8 +214,7 @@ static berth_status place_workspace(berth_packager *p, uint32_t place,
     return BERTH_OK;
 }
 
-// A constant's name; packed weights have none, and are known by who reads them.
-static const char *constant_name(const berth_packager *p, uint32_t tensor) {
+const char *berth_packager__constant_name(const berth_packager *p, uint32_t tensor) {
     if (*p->tensors.data[tensor].name) return p->tensors.data[tensor].name;
     for (uint32_t i = 0; i < p->steps.count; ++i)
         for (uint32_t b = 0; b < berth_packager__binding_count(p, i); ++b)
@@ -241,7 +241,7 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     for (uint32_t i = 0; i < count; ++i) {
         char bytes[32];
         berth_format_bytes(p->tensors.data[largest[i]].size_bytes, bytes);
-        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "", constant_name(p, largest[i]), bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "", berth_packager__constant_name(p, largest[i]), bytes);
     }
     return berth_strbuf_text(&text);
 }
@@ -256,11 +256,30 @@ static bool stays_in_program(const berth_packager *p, uint32_t pool) {
                berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
 }
 
-// What all pools of a memory need.
-static uint64_t used_bytes(const berth_packager *p, uint32_t memory) {
+uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = 0;
+    if (p->target->executor == BERTH_EXECUTOR_AOT) return 0;
+    for (uint32_t d = 0; d < p->target->device_count; ++d) {
+        const berth_target_device *device = &p->target->devices[d];
+        uint64_t most = 0;
+        if (device->own_memory != memory || !berth_device_kind_is_host(device->target->kind))
+            continue;
+        for (uint32_t i = 0; i < p->steps.count; ++i) {
+            const berth_program_step *step = &p->steps.data[i];
+            if (step->device != d || step->kind != BERTH_STEP_DISPATCH) continue;
+            uint64_t bytes = p->kernels.data[step->kernel].scratch_bytes;
+            if (bytes > most) most = bytes;
+        }
+        total += most * (uint64_t)(device->target->cores > 0 ? device->target->cores : 1);
+    }
+    return total;
+}
+
+// What all pools of a memory need, and kernels beside them.
+static uint64_t used_bytes(const berth_packager *p, uint32_t memory) {
+    uint64_t total = berth_packager__scratch_bytes(p, memory);
     for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (!stays_in_program(p, i) &&
+        if (!stays_in_program(p, i) && p->pools.data[i].usage != BERTH_POOL_STORE &&
             berth_packager__memory(p, p->pool_place.data[i], p->pools.data[i].usage) == memory)
             total += p->pools.data[i].size_bytes;
     return total;
@@ -311,16 +330,32 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
         values ? describe_peak(p, values) : describe_constants(p, index));
 }
 
+static berth_status place_all(berth_packager *p, uint32_t place,
+                              berth_memory_report_pool *reports) {
+    place_in_row(p, place, BERTH_POOL_IO);
+    place_in_row(p, place, BERTH_POOL_CONSTANT);
+    place_in_row(p, place, BERTH_POOL_STORE);
+    return place_workspace(p, place, reports);
+}
+
+berth_status berth_packager__measure_place(berth_packager *p, uint32_t place, uint64_t *out_bytes) {
+    berth_memory_report_pool report = {0};
+    p->pools.count = p->pool_place.count = p->report->pool_count = 0;
+    find_users(p);
+    BERTH_TRY(place_all(p, place, &report));
+    *out_bytes = used_bytes(p, berth_packager__memory(p, place, BERTH_POOL_WORKSPACE));
+    p->pools.count = p->pool_place.count = p->report->pool_count = 0;
+    return BERTH_OK;
+}
+
 berth_status berth_packager__plan_memory(berth_packager *p) {
     berth_memory_report_pool *reports =
         berth_arena_new_array(p->arena, berth_memory_report_pool, berth_packager__place_count(p));
     p->report->pools = reports;
     find_users(p);
     for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
-        place_in_row(p, place, BERTH_POOL_IO);
-        place_in_row(p, place, BERTH_POOL_CONSTANT);
         uint32_t known = p->report->pool_count;
-        BERTH_TRY(place_workspace(p, place, reports));
+        BERTH_TRY(place_all(p, place, reports));
         BERTH_TRY(check_constants(p, place));
         BERTH_TRY(check_limit(p, place, p->report->pool_count > known ? &reports[known] : NULL));
     }

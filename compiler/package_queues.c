@@ -132,7 +132,9 @@ static double copy_ns(const berth_packager *p, const berth_program_step *step) {
     return route.time_ns;
 }
 
-static double kernel_ns(const berth_packager *p, const berth_program_step *step) {
+double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
+    const berth_program_step *step = &p->steps.data[index];
+    if (step->kind != BERTH_STEP_DISPATCH) return 0;
     const berth_program_kernel *kernel = &p->kernels.data[step->kernel];
     const berth_target_device *device = &p->target->devices[step->device];
     double bandwidth = p->target->memories[device->own_memory].bandwidth_bytes_per_s;
@@ -147,8 +149,8 @@ static double *kernel_times(const queuer *q, uint32_t device) {
     double *times = berth_arena_new_array(q->arena, double, (size_t)p->steps.count + 1);
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         const berth_program_step *step = &p->steps.data[i];
-        bool counts = step->device == device && step->kind == BERTH_STEP_DISPATCH;
-        times[i + 1] = times[i] + (counts ? kernel_ns(p, step) : 0);
+        times[i + 1] =
+            times[i] + (step->device == device ? berth_packager__kernel_ns(p, i) : 0);
     }
     return times;
 }

@@ -3,7 +3,10 @@
 // Within run r a queue's timeline goes from r * n to (r + 1) * n, n being its number of batches. So
 // the waits and signals of a batch are known but for one product, and a run is a loop of submits
 // and one wait per queue.
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/file.h"
 #include "executor/session_private.h"
 
 // A bound tensor as the step's device sees it.
@@ -15,8 +18,55 @@ static berth_buffer *bound_buffer(const berth_session *session, const berth_prog
     return session->devices[berth_executor__home(session, step->device)].tensors[tensor];
 }
 
+// ---- stores ----
+
+// A constant that is read from the program's file into host memory.
+typedef struct store_read {
+    const berth_program_file *file;
+    uint64_t offset_bytes;
+    uint64_t size_bytes;
+    berth_buffer *destination;
+} store_read;
+
+static berth_status read_store(void *user) {
+    const store_read *read = user;
+    return berth_status_prefix(
+        berth_file_read_range(read->file->fd, read->offset_bytes,
+                              berth_buffer_host(read->destination), (size_t)read->size_bytes),
+        "reading a constant from the program's file");
+}
+
+static const uint8_t *constant_data(const berth_program *program, uint32_t tensor) {
+    for (uint32_t i = 0; i < program->constant_count; ++i)
+        if (program->constants[i].tensor == tensor) return program->constants[i].data;
+    return NULL;
+}
+
+// Constants of a file are read into the cpu's memory, not copied from the mapping, whose pages would
+// become the process's. False: it is none of these.
+static bool make_store_read(berth_session *session, const berth_program_step *step,
+                            berth_command *command) {
+    const berth_program *program = session->program;
+    const berth_program_tensor *source = &program->tensors[step->bindings[0]];
+    const berth_program_file *file = program->file;
+    if (program->pools[source->pool].usage != BERTH_POOL_STORE || !file) return false;
+    if (strcmp(program->devices[step->device].kind, "cpu") != 0) return false;
+    const uint8_t *data = constant_data(program, step->bindings[0]);
+    uintptr_t begin = (uintptr_t)data, first = (uintptr_t)file->data;
+    if (!data || begin < first || begin - first > file->size_bytes ||
+        source->size_bytes > file->size_bytes - (begin - first))
+        return false;
+    store_read *read = berth_arena_new(session->arena, store_read);
+    *read = (store_read){file, begin - first, source->size_bytes, bound_buffer(session, step, 1)};
+    command->kind = BERTH_COMMAND_HOST_CALL;
+    command->host_call.call = read_store;
+    command->host_call.user = read;
+    return true;
+}
+
 static void make_copy(berth_session *session, const berth_program_step *step,
                       berth_command *command) {
+    if (make_store_read(session, step, command)) return;
     command->kind = BERTH_COMMAND_COPY;
     command->copy.source = bound_buffer(session, step, 0);
     command->copy.destination = bound_buffer(session, step, 1);

@@ -2,7 +2,8 @@
 //
 // A constant pool on a device whose memory is the host's is not allocated: each constant is used
 // where the program has it (the mapped file, the compiler's arena), or copied to a buffer of its
-// own when its alignment does not do.
+// own when its alignment does not do. A store is never allocated: copies read its constants where the
+// program has them.
 #include <string.h>
 
 #include "executor/session_private.h"
@@ -13,6 +14,7 @@ static bool host_visible(const berth_session *session, uint32_t device) {
 
 static bool used_in_place(const berth_session *session, uint32_t pool) {
     const berth_program_pool *p = &session->program->pools[pool];
+    if (p->usage == BERTH_POOL_STORE) return true;
     return p->usage == BERTH_POOL_CONSTANT && host_visible(session, p->device) &&
            !berth_executor__is_shared(session, pool);
 }
@@ -76,7 +78,9 @@ static berth_status wrap_constant(berth_session *session, uint32_t index) {
     const berth_program_tensor *tensor = &session->program->tensors[constant->tensor];
     const berth_program_pool *pool = &session->program->pools[tensor->pool];
     berth_device *device = session->devices[pool->device].device;
-    if (tensor->size_bytes && (uintptr_t)constant->data % pool->alignment_bytes == 0) {
+    bool store = pool->usage == BERTH_POOL_STORE;  // copies ask for no alignment
+    if (tensor->size_bytes &&
+        (store || (uintptr_t)constant->data % pool->alignment_bytes == 0)) {
         union {
             const void *constant;
             void *mutable_pointer;
@@ -84,10 +88,10 @@ static berth_status wrap_constant(berth_session *session, uint32_t index) {
         berth_status status = berth_buffer_import(device, data.mutable_pointer, tensor->size_bytes,
                                                   &session->roots[index]);
         if (!status) {
-            session->in_place_bytes[pool->device] += tensor->size_bytes;
+            if (!store) session->in_place_bytes[pool->device] += tensor->size_bytes;
             return BERTH_OK;
         }
-        if (berth_status_code(status) != BERTH_UNSUPPORTED) return status;
+        if (store || berth_status_code(status) != BERTH_UNSUPPORTED) return status;
         berth_status_free(status);
     }
     uint32_t memory = 0;

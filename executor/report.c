@@ -7,11 +7,13 @@ static void count_memory(berth_session *session) {
     for (uint32_t i = 0; i < program->pool_count; ++i) {
         const berth_program_pool *pool = &program->pools[i];
         berth_session_device_report *report = &session->device_reports[pool->device];
+        if (pool->usage == BERTH_POOL_STORE) continue;  // no memory of a device
         report->memory_bytes += pool->size_bytes;
         switch (pool->usage) {
         case BERTH_POOL_WORKSPACE: report->workspace_bytes += pool->size_bytes; break;
         case BERTH_POOL_CONSTANT: report->constant_bytes += pool->size_bytes; break;
         case BERTH_POOL_IO: report->io_bytes += pool->size_bytes; break;
+        case BERTH_POOL_STORE: break;
         }
     }
 }

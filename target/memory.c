@@ -358,6 +358,65 @@ static void check_connected(builder *b, const json *declared) {
     }
 }
 
+// The memory of that name, or the own memory of the device that is called so: by its name, as KIND:N,
+// or by its kind where there is one of it.
+static uint32_t memory_meant(const berth_multi_target *multi, const char *name) {
+    uint32_t index = memory_named(multi, name), of_kind = 0;
+    for (uint32_t d = 0; d < multi->device_count && index == BERTH_NO_INDEX; ++d) {
+        char own[64];
+        const berth_target_device *device = &multi->devices[d];
+        snprintf(own, sizeof(own), "%s:%u", berth_device_kind_name(device->target->kind),
+                 device->virtual_id);
+        if (strcmp(device->name, name) == 0 || strcmp(own, name) == 0) index = device->own_memory;
+    }
+    for (uint32_t d = 0; d < multi->device_count && index == BERTH_NO_INDEX; ++d)
+        of_kind += strcmp(berth_device_kind_name(multi->devices[d].target->kind), name) == 0;
+    for (uint32_t d = 0; d < multi->device_count && of_kind == 1; ++d)
+        if (strcmp(berth_device_kind_name(multi->devices[d].target->kind), name) == 0)
+            return multi->devices[d].own_memory;
+    return index;
+}
+
+// One "NAME=BYTES" of the option.
+static void take_budget(builder *b, const char *text) {
+    static const char option[] = "--memory";
+    berth_arena *scratch = b->parse->scratch;
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text) {
+        berth_target__error(b->parse, option, "takes NAME=BYTES, as in cpu=64MiB, not '%s'", text);
+        return;
+    }
+    const char *name = berth_arena_strndup(scratch, text, (size_t)(equals - text));
+    uint32_t index = memory_meant(b->multi, name);
+    int64_t bytes = 0;
+    if (index == BERTH_NO_INDEX) {
+        const char **names = berth_arena_new_array(
+            scratch, const char *, b->multi->memory_count + b->multi->device_count + 1);
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < b->multi->memory_count; ++i)
+            names[count++] = b->multi->memories[i].name;
+        for (uint32_t d = 0; d < b->multi->device_count; ++d)
+            if (memory_named(b->multi, b->multi->devices[d].name) == BERTH_NO_INDEX)
+                names[count++] = b->multi->devices[d].name;
+        berth_target__error(b->parse, option, "there is no memory or device '%s'; there are %s%s",
+                            name, berth_target__join(scratch, names),
+                            berth_target__hint(b->parse, name, names));
+        return;
+    }
+    berth_target_memory *memory = &b->multi->memories[index];
+    json *value = berth_target__json_string(scratch, equals + 1);
+    value->path = option;
+    if (berth_target__read_int(b->parse, value, true, 1, (double)memory->capacity_bytes, &bytes))
+        memory->budget_bytes = (uint64_t)bytes;
+}
+
+static void take_budgets(builder *b, const char *list) {
+    for (size_t length = 0; list; list = list[length] ? list + length + 1 : NULL) {
+        length = strcspn(list, ",");
+        take_budget(b, berth_arena_strndup(b->parse->scratch, list, length));
+    }
+}
+
 static void read_budgets(builder *b) {
     const json *value = berth_target__json_get(b->root, "budgets");
     if (!value) return;
@@ -404,4 +463,5 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
     if (parse->diagnostics.count != before) return;
     check_connected(&b, memories);
     read_budgets(&b);
+    take_budgets(&b, parse->options->budgets);
 }

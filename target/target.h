@@ -276,6 +276,9 @@ typedef struct berth_target_options {
     const char *host;         // short form, tag or JSON of the host (--host)
     const char *executor;     // "graph", "vm", "aot" (--executor)
     const char *runtime;      // "hosted", "bare" (--runtime)
+    // "NAME=BYTES,..." (--memory): budgets of memories, by their names or those of devices that keep
+    // their values there; before the target's own
+    const char *budgets;
     const char *const *pins;  // "PATTERN=DEVICE" (--pin), NULL-terminated; before the target's own
     bool no_files;            // never read a file (untrusted text)
     berth_log log;            // warnings: what was assumed, as "opencl" without such a device here

@@ -150,6 +150,7 @@ static void add_memory(builder *b) {
     b->out->memory_bytes = berth_arena_new_array(b->arena, double, b->target->memory_count + 1);
     for (uint32_t p = 0; p < b->program->pool_count; ++p) {
         const berth_program_pool *pool = &b->program->pools[p];
+        if (pool->usage == BERTH_POOL_STORE) continue;  // takes no memory of a device
         b->out->memory_bytes[berth_simulation__memory_of(b->target, pool)] +=
             (double)pool->size_bytes * b->load.streams;
     }

@@ -21,6 +21,7 @@ enum {
     key_plugin,
     key_executor,
     key_runtime,
+    key_memory,
     key_pin,
     key_set,
     key_dim,
@@ -78,6 +79,11 @@ static const struct argp_option options[] = {
      "(`berth build`: C sources)",
      1},
     {"runtime", key_runtime, "KIND", 0, "Runtime: hosted, or bare (with executor aot)", 1},
+    {"memory", key_memory, "NAME=BYTES,...", 0,
+     "Budgets of memories, by their names or those of devices (cpu=64MiB,opencl:0=32MiB), which no "
+     "run exceeds: what does not fit is read again and again from the program's file or the host's "
+     "memory, ahead of its use",
+     1},
     {"pin", key_pin, "PATTERN=DEVICE", 0,
      "Run nodes whose name matches PATTERN (or op:PATTERN, their operator) on DEVICE; * and ? "
      "stand "
@@ -270,6 +276,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_host: cli->host = arg; return 0;
     case key_executor: cli->executor = arg; return 0;
     case key_runtime: cli->runtime = arg; return 0;
+    case key_memory: cli->memory = arg; return 0;
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_input: berth_cli_take_input(cli, arg, state); return 0;
@@ -513,6 +520,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         {cli->cache_folder, "--cache-dir"},
         {cli->cache_limit_bytes > 0, "--cache-limit"},
         {cli->no_cache, "--no-cache"},
+        {cli->memory && !cli->target, "--memory"},
         {cli->pins.count > 0 && !cli->target, "--pin"},
         {cli->overrides.count > 0 && !cli->target, "--set"},
         {cli->host && !cli->target, "--host"},
@@ -539,6 +547,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
         (berth_target_options){.host = cli->host,
                                .executor = cli->executor,
                                .runtime = cli->runtime,
+                               .budgets = cli->memory,
                                .pins = cli->pins.count ? cli->pins.data : NULL,
                                .overrides = cli->overrides.count ? cli->overrides.data : NULL,
                                .tag_folder = getenv("BERTH_TAGS"),

@@ -34,6 +34,7 @@ typedef struct berth_cli_model {
     const char *host;
     const char *executor;
     const char *runtime;
+    const char *memory;         // NAME=BYTES,...
     berth_cli_strings drivers;  // paths of libraries, loaded before the command runs
     berth_cli_strings plugins;  // what to say of those that are loaded
     berth_status failure;       // of loading a plug-in, reported once the arguments are read

@@ -187,7 +187,8 @@ static berth_status inspect_model(berth_cli_model *cli, bool json) {
 
 // ---- program files ------------------------------------------------------------------------------
 
-static const char *const usages[] = {"workspace", "constants", "inputs and outputs"};
+static const char *const usages[] = {"workspace", "constants", "inputs and outputs",
+                                     "a store of constants"};
 
 static void print_ends(const char *what, const berth_program *program, const berth_program_io *ends,
                        uint32_t count) {

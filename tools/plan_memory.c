@@ -7,7 +7,7 @@
 #include "tools/cli.h"
 
 static const char *usage_name(berth_pool_usage usage) {
-    static const char *const names[] = {"workspace", "constants", "io"};
+    static const char *const names[] = {"workspace", "constants", "io", "store"};
     return names[usage];
 }
 

@@ -182,6 +182,7 @@ static const char *place(const berth_bare_printer *p, uint32_t index, bool writt
                                   (unsigned long long)tensor->offset_bytes);
     case BERTH_POOL_IO: return io_place(p, index, written);
     case BERTH_POOL_CONSTANT: return written ? NULL : constant_place(p, index);
+    case BERTH_POOL_STORE: return NULL;  // programs for the executor aot have none
     }
     return NULL;
 }
