@@ -454,6 +454,9 @@ static berth_status check_constant_data(const char *path, berth_mapping mapping,
         hash = berth_hash64(constant->data, (size_t)size_bytes, hash);
         hash = berth_hash64((const uint8_t *)constant->data + size_bytes,
                             (size_t)(berth_artifact__padded(size_bytes) - size_bytes), hash);
+        // What is read piece by piece is not wanted in memory at once.
+        if (program->pools[program->tensors[constant->tensor].pool].usage == BERTH_POOL_STORE)
+            berth_file_drop_range(mapping, constant->data, (size_t)size_bytes);
     }
     berth_file_header header;  // read_mapped has checked it and the table
     memcpy(&header, mapping.data, sizeof(header));

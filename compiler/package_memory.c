@@ -306,6 +306,12 @@ static berth_status check_constants(berth_packager *p, uint32_t place) {
                              (unsigned long long)total, have, describe_constants(p, index));
 }
 
+static bool is_streamed(const berth_packager *p, const char *memory) {
+    for (uint32_t i = 0; i < p->report->streamed_count; ++i)
+        if (strcmp(p->report->streamed[i].memory, memory) == 0) return true;
+    return false;
+}
+
 // What all devices put into a memory must fit it, however many share it.
 static berth_status check_limit(berth_packager *p, uint32_t place,
                                 const berth_memory_report_pool *values) {
@@ -324,8 +330,11 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
     return berth_status_make(
         BERTH_OUT_OF_MEMORY,
         "memory \"%s\" needs %s (%llu bytes) for this model, of which %llu bytes are intermediate "
-        "values; its limit is %s.%s%s",
+        "values; its limit is %s%s.%s%s",
         memory->name, need, (unsigned long long)total, (unsigned long long)workspace_bytes, have,
+        is_streamed(p, memory->name)
+            ? ", and no smaller one would do: constants are only there while they are used"
+            : "",
         values ? " The largest values at the peak: " : " The largest constants: ",
         values ? describe_peak(p, values) : describe_constants(p, index));
 }

@@ -158,6 +158,13 @@ static double *step_times(const streamer *s) {
     return times;
 }
 
+static double burden_of(const streamer *s) {
+    const berth_target *device = s->p->target->devices[s->device].target;
+    if (!berth_target_is_cores(device)) return 0;
+    int64_t cores = device->cores > 0 ? device->cores : device->compute_units;
+    return 1.0 / (double)(cores > 0 ? cores : 1);
+}
+
 static void make_problem(streamer *s) {
     find_mixed(s);
     find_loads(s);
@@ -168,7 +175,8 @@ static void make_problem(streamer *s) {
                                         .weights = s->weights.data,
                                         .weight_count = s->weights.count,
                                         .loads = s->loads.data,
-                                        .load_count = s->loads.count};
+                                        .load_count = s->loads.count,
+                                        .burden = burden_of(s)};
 }
 
 // What is there beside values and constants that can be streamed: inputs and outputs, other
@@ -204,7 +212,9 @@ static void move_to_store(streamer *s, uint32_t storage) {
 }
 
 static uint32_t add_copy_of(berth_packager *p, uint32_t tensor, uint32_t storage) {
-    berth_vec_push(p->arena, &p->tensors, p->tensors.data[tensor]);
+    berth_program_tensor copy = p->tensors.data[tensor];
+    copy.name = berth_packager__constant_name(p, tensor);
+    berth_vec_push(p->arena, &p->tensors, copy);
     berth_vec_push(p->arena, &p->storage_of, storage);
     return p->tensors.count - 1;
 }
@@ -417,9 +427,5 @@ berth_status berth_packager__stream_constants(berth_packager *p) {
     }
     p->pools.count = p->pool_place.count = p->report->pool_count = 0;
     p->pipeline->over_bytes = 0;
-    berth_status status = berth_packager__plan_memory(p);
-    if (!status || !p->report->streamed_count) return status;
-    return berth_status_prefix(status,
-                               "no smaller budget would do, with constants read only as they are "
-                               "used");
+    return berth_packager__plan_memory(p);
 }

@@ -46,10 +46,12 @@ typedef struct berth_stream_problem {
     uint32_t weight_count;
     berth_stream_load *loads;  // in order of `first`
     uint32_t load_count;
+    double burden;  // time that a load takes from the kernels, as a part of its own: on processor
+                    // cores, a core that copies does not compute
 } berth_stream_problem;
 
 // Decides `resident` of the weights and `start` of the loads of those that are not, for the least
-// predicted time found; a simulation of two queues that work in order, one for kernels and one for
+// predicted time found, of those nearly as fast for the fewest bytes that are read; a simulation of two queues that work in order, one for kernels and one for
 // loads, tells it. False: the room does not do for any plan.
 //   complexity: O(plans * (steps + weights log weights + what loads are ahead of their uses))
 bool berth_stream_choose(berth_stream_problem *problem, double *out_ns);

@@ -101,6 +101,14 @@ static void let_stay(chooser *c, double share) {
 
 // ---- when the others are read -------------------------------------------------------------------
 
+static double loads_ns(const chooser *c) {
+    double ns = 0;
+    for (uint32_t w = 0; w < c->problem->weight_count; ++w)
+        if (!c->problem->weights[w].resident)
+            ns += c->problem->weights[w].load_ns * c->problem->weights[w].load_count;
+    return ns;
+}
+
 // Simulates kernels and loads. With `ahead`, every load is moved before its use as far as there is
 // room, and no further than the queue of loads can use. Returns the time of all.
 static double schedule_loads(chooser *c, bool ahead) {
@@ -130,7 +138,7 @@ static double schedule_loads(chooser *c, bool ahead) {
                        weight_of(c, load)->load_ns;
         if (c->ready_ns[load->first] < loads_end_ns) c->ready_ns[load->first] = loads_end_ns;
     }
-    return now_ns;
+    return now_ns + problem->burden * loads_ns(c);
 }
 
 static chooser make_chooser(berth_stream_problem *problem) {
@@ -151,18 +159,22 @@ double berth_stream_choose_least(berth_stream_problem *problem) {
 }
 
 bool berth_stream_choose(berth_stream_problem *problem, double *out_ns) {
-    enum { parts = 16 };  // of the room that is free, for constants that stay
+    enum { parts = 16 };  // of the room, for constants that stay
+    static const double nearly = 1.01;
     chooser c = make_chooser(problem);
-    double best_ns = -1, best_share = 0;
+    double best_ns = -1, best_loads_ns = 0, best_share = 0;
     int best = 0;
     for (int preferred = 0; preferred < PREFERENCE_COUNT; ++preferred) {
         rank_weights(&c, preferred);
         for (int part = 0; part <= parts; ++part) {
             let_stay(&c, (double)part / parts);
             if (most_used(&c) + c.resident_bytes > problem->room_bytes) continue;
-            double ns = schedule_loads(&c, true);
-            if (best_ns >= 0 && ns >= best_ns) continue;
+            double ns = schedule_loads(&c, true), read_ns = loads_ns(&c);
+            bool better = best_ns < 0 || ns * nearly < best_ns ||
+                          (ns < best_ns * nearly && read_ns < best_loads_ns);
+            if (!better) continue;
             best_ns = ns;
+            best_loads_ns = read_ns;
             best = preferred;
             best_share = (double)part / parts;
         }

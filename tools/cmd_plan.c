@@ -114,6 +114,7 @@ static json_t *plan_json(const berth_model *model) {
         berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
     json_object_set_new(json, "transfers", transfers);
     json_object_set_new(json, "objective", berth_plan_objective_json(plan));
+    json_object_set_new(json, "streamed", berth_plan_streamed_json(model));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
     json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
     return json;

@@ -70,6 +70,57 @@ static uint64_t thread_bytes(const berth_program *program) {
     return most;
 }
 
+// Constants that budgets have no room for.
+static void print_streamed(const berth_model *model) {
+    const berth_memory_report *memory = berth_model_memory(model);
+    char bytes[4][32];
+    for (uint32_t i = 0; i < memory->streamed_count; ++i) {
+        const berth_memory_streamed *s = &memory->streamed[i];
+        berth_format_bytes(s->budget_bytes, bytes[0]);
+        berth_format_bytes(s->constant_bytes, bytes[1]);
+        berth_format_bytes(s->resident_bytes, bytes[2]);
+        berth_format_bytes(s->loaded_bytes, bytes[3]);
+        berth_cli_print("budget       %s: %s; of constants of %s stay %s; %u are read in each run: "
+                        "%u reads, %s, %.3f ms, beside kernels; the run takes %.3f ms instead of "
+                        "%.3f\n",
+                        s->memory, bytes[0], bytes[1], bytes[2], s->constant_count, s->load_count,
+                        bytes[3], s->load_ns / 1e6, s->run_ns / 1e6, s->whole_ns / 1e6);
+        for (uint32_t k = 0; k < s->load_count; ++k) {
+            berth_format_bytes(s->loads[k].size_bytes, bytes[0]);
+            berth_cli_print("  read       %-10s %s, from %s on, for %s\n", bytes[0],
+                            s->loads[k].name, s->loads[k].from_step, s->loads[k].first_step);
+        }
+    }
+}
+
+json_t *berth_plan_streamed_json(const berth_model *model) {
+    const berth_memory_report *memory = berth_model_memory(model);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < memory->streamed_count; ++i) {
+        const berth_memory_streamed *s = &memory->streamed[i];
+        json_t *loads = json_array();
+        for (uint32_t k = 0; k < s->load_count; ++k)
+            json_array_append_new(
+                loads,
+                json_pack("{s:o, s:I, s:o, s:o, s:o}", "name",
+                          berth_cli_json_text(s->loads[k].name), "bytes",
+                          (json_int_t)s->loads[k].size_bytes, "from_step",
+                          berth_cli_json_text(s->loads[k].from_step), "first_step",
+                          berth_cli_json_text(s->loads[k].first_step), "last_step",
+                          berth_cli_json_text(s->loads[k].last_step)));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
+                            s->memory, "device", berth_model_program(model)->devices[s->device].name,
+                            "budget_bytes", (json_int_t)s->budget_bytes, "constant_bytes",
+                            (json_int_t)s->constant_bytes, "resident_bytes",
+                            (json_int_t)s->resident_bytes, "constants", (json_int_t)s->constant_count,
+                            "loaded_bytes", (json_int_t)s->loaded_bytes, "load_ms",
+                            s->load_ns / 1e6, "run_ms", s->run_ns / 1e6, "unlimited_ms",
+                            s->whole_ns / 1e6, "loads", loads));
+    }
+    return list;
+}
+
 // Where a workspace is fullest, and how the intermediate values came to share it.
 void berth_plan_memory_print(const berth_model *model) {
     const berth_program *program = berth_model_program(model);
@@ -102,6 +153,7 @@ void berth_plan_memory_print(const berth_model *model) {
                             bytes[0], bytes[1]);
         }
     }
+    print_streamed(model);
     berth_format_bytes(thread_bytes(program), bytes[0]);
     if (thread_bytes(program))
         berth_cli_print("scratch      at most %s for each thread, beside the workspace\n",
