@@ -51,9 +51,9 @@ typedef enum berth_pool_usage {
     BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
     BERTH_POOL_CONSTANT,   // filled once when the program is opened, then only read
     BERTH_POOL_IO,         // inputs and outputs, read and written by the host: on a cpu device
-    BERTH_POOL_STORE,      // constants that stay where the program has them (its file, where it came
-                           // from one) and take no memory of a device: only copies read them, into
-                           // workspace. On a cpu device
+    BERTH_POOL_STORE,  // constants that stay where the program has them (its file, where it came
+                       // from one) and take no memory of a device: only copies read them, into
+                       // workspace. On a cpu device
 } berth_pool_usage;
 
 // One allocation, made when the program is opened.
@@ -196,8 +196,8 @@ typedef struct berth_program {
     uint32_t placement_count;
     const berth_program_attachment *attachments;
     uint32_t attachment_count;
-    const char *executor;  // "graph"; "aot": sources, which no session opens
-    double predicted_ns;   // of one run, by the cost model; 0 = unknown
+    const char *executor;            // "graph"; "aot": sources, which no session opens
+    double predicted_ns;             // of one run, by the cost model; 0 = unknown
     const berth_program_file *file;  // NULL = it was not read from one
 } berth_program;
 

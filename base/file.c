@@ -69,7 +69,8 @@ berth_status berth_file_map(const char *path, berth_mapping *out_mapping) {
 berth_status berth_file_read_range(int fd, uint64_t offset_bytes, void *data, size_t size_bytes) {
     size_t done = 0;
     while (done < size_bytes) {
-        ssize_t got = pread(fd, (char *)data + done, size_bytes - done, (off_t)(offset_bytes + done));
+        ssize_t got =
+            pread(fd, (char *)data + done, size_bytes - done, (off_t)(offset_bytes + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return berth_status_make(BERTH_IO, "cannot read: %s", strerror(errno));
         if (got == 0) return berth_status_make(BERTH_IO, "the file became shorter");

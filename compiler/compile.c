@@ -14,6 +14,7 @@
 #include "compiler/passes/layout_plain.h"
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
+#include "compiler/passes/split.h"
 #include "compiler/passes/zero_points.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
@@ -226,6 +227,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     berth_pipeline *pipeline = pipeline_of(context);
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pass_split_constants(module, main, pipeline->options->target));
     BERTH_TRY(berth_pipeline__layout(module, main, pipeline->options, &pipeline->packing));
     if (!pipeline->packing) return BERTH_OK;
     berth_packing_start(pipeline->packing);  // the passes behind do not look into packed constants

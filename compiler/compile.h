@@ -97,23 +97,23 @@ typedef struct berth_memory_report_pool {
 
 // Constants of one memory that its budget has no room for (package_stream.h).
 typedef struct berth_memory_streamed {
-    const char *memory;         // of the target
-    uint32_t device;            // that reads them
-    uint32_t constant_count;    // that do not stay
-    uint32_t load_count;        // copies per run
-    uint64_t loaded_bytes;      // per run
-    uint64_t constant_bytes;    // of all that the device reads, those that stay too
-    uint64_t resident_bytes;    // of those that stay
+    const char *memory;       // of the target
+    uint32_t device;          // that reads them
+    uint32_t constant_count;  // that do not stay
+    uint32_t load_count;      // copies per run
+    uint64_t loaded_bytes;    // per run
+    uint64_t constant_bytes;  // of all that the device reads, those that stay too
+    uint64_t resident_bytes;  // of those that stay
     uint64_t budget_bytes;
-    double load_ns;             // of all copies of a run, predicted
-    double run_ns, whole_ns;    // of kernels and copies of a run, predicted; with all of them there
+    double load_ns;           // of all copies of a run, predicted
+    double run_ns, whole_ns;  // of kernels and copies of a run, predicted; with all of them there
     const struct berth_memory_load *loads;  // in order
 } berth_memory_streamed;
 
 typedef struct berth_memory_load {
     const char *name;  // of the constant; "of STEP" where it has none
     uint64_t size_bytes;
-    const char *from_step;          // its copy may run from here on
+    const char *from_step;               // its copy may run from here on
     const char *first_step, *last_step;  // that read it
 } berth_memory_load;
 

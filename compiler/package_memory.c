@@ -241,7 +241,8 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     for (uint32_t i = 0; i < count; ++i) {
         char bytes[32];
         berth_format_bytes(p->tensors.data[largest[i]].size_bytes, bytes);
-        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "", berth_packager__constant_name(p, largest[i]), bytes);
+        berth_strbuf_addf(&text, "%s%s (%s)", i ? ", " : "",
+                          berth_packager__constant_name(p, largest[i]), bytes);
     }
     return berth_strbuf_text(&text);
 }

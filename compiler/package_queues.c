@@ -149,8 +149,7 @@ static double *kernel_times(const queuer *q, uint32_t device) {
     double *times = berth_arena_new_array(q->arena, double, (size_t)p->steps.count + 1);
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         const berth_program_step *step = &p->steps.data[i];
-        times[i + 1] =
-            times[i] + (step->device == device ? berth_packager__kernel_ns(p, i) : 0);
+        times[i + 1] = times[i] + (step->device == device ? berth_packager__kernel_ns(p, i) : 0);
     }
     return times;
 }

@@ -153,8 +153,7 @@ static uint64_t *live_bytes(const streamer *s) {
 
 static double *step_times(const streamer *s) {
     double *times = berth_arena_new_array(s->arena, double, s->p->steps.count);
-    for (uint32_t i = 0; i < s->p->steps.count; ++i)
-        times[i] = berth_packager__kernel_ns(s->p, i);
+    for (uint32_t i = 0; i < s->p->steps.count; ++i) times[i] = berth_packager__kernel_ns(s->p, i);
     return times;
 }
 
@@ -251,8 +250,9 @@ static void bind_stay(streamer *s, const berth_stream_load *load, const stay *ma
             berth_arena_copy(p->arena, p->steps.data[i].bindings, count * sizeof(*bindings));
         for (uint32_t b = 0; b < count; ++b) {
             if (p->storage_of.data[bindings[b]] != of) continue;
-            bindings[b] = bindings[b] == made->constant ? made->copy
-                                                        : add_copy_of(p, bindings[b], made->storage);
+            bindings[b] = bindings[b] == made->constant
+                              ? made->copy
+                              : add_copy_of(p, bindings[b], made->storage);
         }
         p->steps.data[i].bindings = bindings;
     }
@@ -270,9 +270,9 @@ static void add_load_step(streamer *s, const stay *made, const char *name) {
                                          .bindings = bindings,
                                          .name = berth_arena_printf(p->arena, "read %s", name),
                                          .op = "copy"}));
-    berth_vec_push(p->arena, &p->facts,
-                   ((berth_step_facts){
-                       .written = writes_second, .unit = BERTH_NO_INDEX, .apart = true}));
+    berth_vec_push(
+        p->arena, &p->facts,
+        ((berth_step_facts){.written = writes_second, .unit = BERTH_NO_INDEX, .apart = true}));
 }
 
 static berth_memory_streamed *count_streamed(const streamer *s) {
@@ -311,12 +311,12 @@ static void insert_loads(streamer *s, berth_memory_streamed *report) {
         const berth_stream_load *load = &s->loads.data[k];
         if (s->weights.data[load->weight].resident) continue;
         stays[k] = make_stay(s, load);
-        lines[written++] = (berth_memory_load){
-            .name = berth_packager__constant_name(p, stays[k].constant),
-            .size_bytes = p->storages.data[stays[k].storage].size_bytes,
-            .from_step = p->steps.data[load->start].name,
-            .first_step = p->steps.data[load->first].name,
-            .last_step = p->steps.data[load->last].name};
+        lines[written++] =
+            (berth_memory_load){.name = berth_packager__constant_name(p, stays[k].constant),
+                                .size_bytes = p->storages.data[stays[k].storage].size_bytes,
+                                .from_step = p->steps.data[load->start].name,
+                                .first_step = p->steps.data[load->first].name,
+                                .last_step = p->steps.data[load->last].name};
     }
     for (uint32_t k = 0; k < s->loads.count; ++k)
         if (!s->weights.data[s->loads.data[k].weight].resident)
@@ -389,8 +389,8 @@ static berth_status stream_place(streamer *s, uint64_t budget) {
         double ns = berth_stream_choose_least(&s->problem);
         BERTH_TRY(try_plan(s, ns, &report, &bytes));
     }
-    berth_memory_streamed *all = berth_arena_new_array(p->arena, berth_memory_streamed,
-                                                       p->report->streamed_count + 1);
+    berth_memory_streamed *all =
+        berth_arena_new_array(p->arena, berth_memory_streamed, p->report->streamed_count + 1);
     if (p->report->streamed_count)
         memcpy(all, p->report->streamed, p->report->streamed_count * sizeof(*all));
     all[p->report->streamed_count++] = *report;

@@ -37,11 +37,11 @@ typedef struct berth_stream_weight {
 
 // What is to be decided for one memory; plain data.
 typedef struct berth_stream_problem {
-    berth_arena *arena;      // scratch
-    uint64_t room_bytes;     // for values and these constants
+    berth_arena *arena;   // scratch
+    uint64_t room_bytes;  // for values and these constants
     uint32_t step_count;
-    const uint64_t *live;    // per step: bytes of values
-    const double *step_ns;   // per step
+    const uint64_t *live;   // per step: bytes of values
+    const double *step_ns;  // per step
     berth_stream_weight *weights;
     uint32_t weight_count;
     berth_stream_load *loads;  // in order of `first`

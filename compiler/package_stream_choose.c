@@ -6,9 +6,9 @@
 
 typedef struct chooser {
     berth_stream_problem *problem;
-    uint64_t *used;  // per step: values and loads
+    uint64_t *used;               // per step: values and loads
     double *begin_ns, *ready_ns;  // per step
-    uint32_t *order;  // of weights, for residence
+    uint32_t *order;              // of weights, for residence
     uint64_t resident_bytes;
 } chooser;
 
@@ -134,8 +134,8 @@ static double schedule_loads(chooser *c, bool ahead) {
             start_ns = start ? c->begin_ns[start - 1] + problem->step_ns[start - 1] : 0;
         }
         load->start = least_start = start;
-        loads_end_ns = (start_ns > loads_end_ns ? start_ns : loads_end_ns) +
-                       weight_of(c, load)->load_ns;
+        loads_end_ns =
+            (start_ns > loads_end_ns ? start_ns : loads_end_ns) + weight_of(c, load)->load_ns;
         if (c->ready_ns[load->first] < loads_end_ns) c->ready_ns[load->first] = loads_end_ns;
     }
     return now_ns + problem->burden * loads_ns(c);
@@ -147,8 +147,8 @@ static chooser make_chooser(berth_stream_problem *problem) {
                      .used = berth_arena_new_array(problem->arena, uint64_t, steps),
                      .begin_ns = berth_arena_new_array(problem->arena, double, steps),
                      .ready_ns = berth_arena_new_array(problem->arena, double, steps),
-                     .order = berth_arena_new_array(problem->arena, uint32_t,
-                                                    problem->weight_count)};
+                     .order =
+                         berth_arena_new_array(problem->arena, uint32_t, problem->weight_count)};
 }
 
 double berth_stream_choose_least(berth_stream_problem *problem) {

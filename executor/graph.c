@@ -30,10 +30,10 @@ typedef struct store_read {
 
 static berth_status read_store(void *user) {
     const store_read *read = user;
-    return berth_status_prefix(
-        berth_file_read_range(read->file->fd, read->offset_bytes,
-                              berth_buffer_host(read->destination), (size_t)read->size_bytes),
-        "reading a constant from the program's file");
+    return berth_status_prefix(berth_file_read_range(read->file->fd, read->offset_bytes,
+                                                     berth_buffer_host(read->destination),
+                                                     (size_t)read->size_bytes),
+                               "reading a constant from the program's file");
 }
 
 static const uint8_t *constant_data(const berth_program *program, uint32_t tensor) {

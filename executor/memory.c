@@ -79,8 +79,7 @@ static berth_status wrap_constant(berth_session *session, uint32_t index) {
     const berth_program_pool *pool = &session->program->pools[tensor->pool];
     berth_device *device = session->devices[pool->device].device;
     bool store = pool->usage == BERTH_POOL_STORE;  // copies ask for no alignment
-    if (tensor->size_bytes &&
-        (store || (uintptr_t)constant->data % pool->alignment_bytes == 0)) {
+    if (tensor->size_bytes && (store || (uintptr_t)constant->data % pool->alignment_bytes == 0)) {
         union {
             const void *constant;
             void *mutable_pointer;

@@ -101,22 +101,22 @@ json_t *berth_plan_streamed_json(const berth_model *model) {
         json_t *loads = json_array();
         for (uint32_t k = 0; k < s->load_count; ++k)
             json_array_append_new(
-                loads,
-                json_pack("{s:o, s:I, s:o, s:o, s:o}", "name",
-                          berth_cli_json_text(s->loads[k].name), "bytes",
-                          (json_int_t)s->loads[k].size_bytes, "from_step",
-                          berth_cli_json_text(s->loads[k].from_step), "first_step",
-                          berth_cli_json_text(s->loads[k].first_step), "last_step",
-                          berth_cli_json_text(s->loads[k].last_step)));
+                loads, json_pack("{s:o, s:I, s:o, s:o, s:o}", "name",
+                                 berth_cli_json_text(s->loads[k].name), "bytes",
+                                 (json_int_t)s->loads[k].size_bytes, "from_step",
+                                 berth_cli_json_text(s->loads[k].from_step), "first_step",
+                                 berth_cli_json_text(s->loads[k].first_step), "last_step",
+                                 berth_cli_json_text(s->loads[k].last_step)));
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
-                            s->memory, "device", berth_model_program(model)->devices[s->device].name,
-                            "budget_bytes", (json_int_t)s->budget_bytes, "constant_bytes",
-                            (json_int_t)s->constant_bytes, "resident_bytes",
-                            (json_int_t)s->resident_bytes, "constants", (json_int_t)s->constant_count,
-                            "loaded_bytes", (json_int_t)s->loaded_bytes, "load_ms",
-                            s->load_ns / 1e6, "run_ms", s->run_ns / 1e6, "unlimited_ms",
-                            s->whole_ns / 1e6, "loads", loads));
+            list,
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
+                      s->memory, "device", berth_model_program(model)->devices[s->device].name,
+                      "budget_bytes", (json_int_t)s->budget_bytes, "constant_bytes",
+                      (json_int_t)s->constant_bytes, "resident_bytes",
+                      (json_int_t)s->resident_bytes, "constants", (json_int_t)s->constant_count,
+                      "loaded_bytes", (json_int_t)s->loaded_bytes, "load_ms", s->load_ns / 1e6,
+                      "run_ms", s->run_ns / 1e6, "unlimited_ms", s->whole_ns / 1e6, "loads",
+                      loads));
     }
     return list;
 }
