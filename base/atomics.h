@@ -6,6 +6,7 @@
 #include <atomic>
 using std::atomic_int_fast64_t;
 using std::atomic_uint;
+using std::atomic_ullong;
 #else
 #include <stdatomic.h>
 #endif

@@ -271,7 +271,8 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory)
             uint64_t bytes = p->kernels.data[step->kernel].scratch_bytes;
             if (bytes > most) most = bytes;
         }
-        total += most * (uint64_t)(device->target->cores > 0 ? device->target->cores : 1);
+        // While it grows, a thread has two (devices/cpu/executable.c).
+        total += most * (uint64_t)(device->target->cores > 0 ? device->target->cores + 1 : 2);
     }
     return total;
 }

@@ -61,6 +61,22 @@ berth_status berth_device_find_memory(const berth_device *device, const char *sc
                berth_device_kind_text(device), info->ordinal, scope, scopes);
 }
 
+void berth_devices__count_memory(berth_device *device, uint64_t more_bytes, uint64_t less_bytes) {
+    atomic_fetch_sub_explicit(&device->live_bytes, less_bytes, memory_order_relaxed);
+    unsigned long long live =
+        atomic_fetch_add_explicit(&device->live_bytes, more_bytes, memory_order_relaxed) +
+        more_bytes;
+    unsigned long long peak = atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
+    while (live > peak &&
+           !atomic_compare_exchange_weak_explicit(&device->peak_bytes, &peak, live,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+uint64_t berth_device_peak_bytes(const berth_device *device) {
+    return atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
+}
+
 // ---- buffers ----
 
 berth_status berth_devices__check_range(const char *what, const berth_buffer *buffer,
@@ -78,6 +94,11 @@ static void finish_buffer(berth_buffer *buffer, berth_device *device, uint32_t m
     buffer->memory = memory;
     buffer->size_bytes = size_bytes;
     atomic_init(&buffer->reference_count, 1);
+}
+
+static void count_buffer(berth_buffer *buffer) {
+    buffer->counted_bytes = buffer->size_bytes;
+    berth_devices__count_memory(buffer->device, buffer->counted_bytes, 0);
 }
 
 static berth_status check_capacity(const berth_device *device, uint32_t memory,
@@ -103,6 +124,7 @@ berth_status berth_buffer_allocate(berth_device *device, uint32_t memory, uint64
     berth_buffer *buffer = NULL;
     BERTH_TRY(device->ops->buffer_allocate(device, memory, size_bytes ? size_bytes : 1, &buffer));
     finish_buffer(buffer, device, memory, size_bytes);
+    count_buffer(buffer);
     *out_buffer = buffer;
     return BERTH_OK;
 }
@@ -148,6 +170,7 @@ berth_status berth_buffer_share(berth_device *device, uint64_t size_bytes,
     berth_buffer *buffer = NULL;
     BERTH_TRY(device->ops->buffer_share(device, size_bytes ? size_bytes : 1, &buffer));
     finish_buffer(buffer, device, 0, size_bytes);
+    count_buffer(buffer);
     *out_buffer = buffer;
     return BERTH_OK;
 }
@@ -176,6 +199,7 @@ void berth_buffer_free(berth_buffer *buffer) {
         atomic_fetch_sub_explicit(&buffer->reference_count, 1, memory_order_acq_rel) != 1)
         return;
     berth_buffer *root = buffer->root;
+    berth_devices__count_memory(buffer->device, 0, buffer->counted_bytes);
     buffer->device->ops->buffer_free(buffer);
     berth_buffer_free(root);  // a root has none itself: depth 1
 }

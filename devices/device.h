@@ -34,6 +34,11 @@ void berth_device_close(berth_device *device);  // NULL is fine
 const berth_device_info *berth_device_get_info(const berth_device *device);
 const char *berth_device_kind_text(const berth_device *device);  // "cpu"
 
+// Bytes that the device has allocated at most at any one time since it was opened: buffers, and what
+// its kernels keep for threads; not the driver's own records, and no memory that others lend it
+// (views, imports). Thread-safe.
+uint64_t berth_device_peak_bytes(const berth_device *device);
+
 // Index of the memory with this scope ("global"). Errors: NOT_FOUND listing the scopes there are.
 BERTH_MUST_USE berth_status berth_device_find_memory(const berth_device *device, const char *scope,
                                                      uint32_t *out_memory);

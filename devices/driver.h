@@ -165,6 +165,8 @@ struct berth_device {
     berth_driver *driver;
     berth_allocator allocator;
     berth_device_options options;
+    atomic_ullong live_bytes;  // of buffers, and what kernels keep (berth_devices__count_memory)
+    atomic_ullong peak_bytes;
 };
 struct berth_buffer {
     berth_device *device;
@@ -173,7 +175,8 @@ struct berth_buffer {
     uint64_t size_bytes;
     void *host;  // (driver) host pointer when the memory is host_visible or the buffer shared, else
                  // NULL
-    uint32_t memory;  // index into the device's memories
+    uint32_t memory;         // index into the device's memories
+    uint64_t counted_bytes;  // in the device's live_bytes; 0 in views and imports
     atomic_uint reference_count;
 };
 typedef struct berth_kernel_facts {

@@ -34,6 +34,10 @@ BERTH_MUST_USE berth_status berth_devices__check_declared_line(berth_allocator a
 void berth_devices__retain_commands(const berth_command *commands, uint32_t count);
 void berth_devices__release_commands(const berth_command *commands, uint32_t count);
 
+// What the device has for callers and kernels becomes more or less (berth_device_peak_bytes).
+// Buffers are counted by the core.
+void berth_devices__count_memory(berth_device *device, uint64_t more_bytes, uint64_t less_bytes);
+
 // One allocation of the device's allocator with an aligned pointer inside; alignment is a power of
 // two. Zero-initialise; free with the same allocator.
 typedef struct berth_aligned_block {

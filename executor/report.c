@@ -81,6 +81,10 @@ void berth_session_get_report(berth_session *session, berth_session_report *out_
                                          .profiled = session->timings != NULL,
                                          .run_start_ns = session->run_start_ns,
                                          .run_end_ns = session->run_end_ns};
+    for (uint32_t d = 0; d < program->device_count; ++d)
+        if (session->devices[d].device)
+            session->device_reports[d].peak_bytes =
+                berth_device_peak_bytes(session->devices[d].device) + session->in_place_bytes[d];
     for (uint32_t i = 0; i < program->step_count; ++i)
         out_report->copied_bytes += session->step_reports[i].copied_bytes;
 }

@@ -162,9 +162,11 @@ static void print_text(run_state *s) {
     for (uint32_t d = 0; d < report.device_count; ++d) {
         const berth_session_device_report *device = &report.devices[d];
         berth_format_bytes(device->memory_bytes, bytes);
-        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s\n",
+        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s",
                         device->name, device->physical_name, device->kernel_count,
                         device->copy_count, (double)device->busy_ns / 1e6, bytes);
+        berth_format_bytes(device->peak_bytes, bytes);
+        berth_cli_print(", at most %s at once\n", bytes);
     }
     if (s->command.profile) berth_run_profile_print(&s->profile);
 }
@@ -182,10 +184,11 @@ static json_t *report_json(run_state *s) {
         const berth_session_device_report *device = &report.devices[d];
         json_t *name = berth_cli_json_text(device->name);
         json_object_set_new(devices, json_string_value(name),
-                            json_pack("{s:i, s:i, s:f, s:I, s:o}", "kernels",
+                            json_pack("{s:i, s:i, s:f, s:I, s:I, s:o}", "kernels",
                                       (int)device->kernel_count, "copies", (int)device->copy_count,
                                       "busy_ms", (double)device->busy_ns / 1e6, "memory_bytes",
-                                      (json_int_t)device->memory_bytes, "physical",
+                                      (json_int_t)device->memory_bytes, "peak_bytes",
+                                      (json_int_t)device->peak_bytes, "physical",
                                       berth_cli_json_text(device->physical_name)));
         json_decref(name);
     }

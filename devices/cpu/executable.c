@@ -110,11 +110,14 @@ berth_status berth_cpu__reserve_scratch(cpu_device *device, size_t size_bytes) {
     pthread_mutex_lock(&device->run_lock);
     if (size_bytes > device->scratch_bytes) {
         for (uint32_t i = 0; i < device->thread_count && !status; ++i) {
+            size_t old_bytes = device->scratch[i].data ? device->scratch_bytes : 0;
             berth_aligned_block block;
             status = berth_devices__aligned_alloc(device->base.allocator, size_bytes,
                                                   SCRATCH_ALIGNMENT_BYTES, &block);
             if (status) break;  // what was replaced is larger than scratch_bytes says: harmless
+            berth_devices__count_memory(&device->base, size_bytes, 0);
             berth_devices__aligned_free(device->base.allocator, &device->scratch[i]);
+            berth_devices__count_memory(&device->base, 0, old_bytes);
             device->scratch[i] = block;
         }
         if (!status) device->scratch_bytes = size_bytes;
