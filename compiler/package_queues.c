@@ -56,7 +56,7 @@ static void start_tracking(queuer *q, uint32_t key_count) {
     }
     q->latest = berth_arena_new_array(q->arena, berth_latest_access *, spaces);
     for (uint32_t i = 0; i < spaces; ++i)
-        if (usage_of(q, i) != BERTH_POOL_CONSTANT)
+        if (usage_of(q, i) != BERTH_POOL_CONSTANT && usage_of(q, i) != BERTH_POOL_STORE)
             q->latest[i] =
                 berth_latest_access_create(q->arena, ranges[i].data, ranges[i].count, key_count);
 }

@@ -466,7 +466,7 @@ static berth_status fill_schedule(const berth_planner_state *state, const uint32
 
 static berth_status fill_value(berth_planner_state *state, const uint32_t *assignment,
                                berth_plan *plan) {
-    static const double widening = 1 << 20;
+    static const double widening = 0x1p40;  // even where a budget is a byte
     berth_planner_choice *choice = state->choice;
     const berth_place_problem *problem = &choice->placement->problem;
     double latency_ms = 0, value = 0;

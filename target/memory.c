@@ -404,7 +404,9 @@ static void take_budget(builder *b, const char *text) {
         return;
     }
     berth_target_memory *memory = &b->multi->memories[index];
-    json *value = berth_target__json_string(scratch, equals + 1);
+    const char *error = NULL;  // "4096" is a number, "4KiB" a text
+    json *value = berth_target__json_read(scratch, scratch, equals + 1, strlen(equals + 1), &error);
+    if (!value) value = berth_target__json_string(scratch, equals + 1);
     value->path = option;
     if (berth_target__read_int(b->parse, value, true, 1, (double)memory->capacity_bytes, &bytes))
         memory->budget_bytes = (uint64_t)bytes;

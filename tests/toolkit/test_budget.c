@@ -1,0 +1,258 @@
+// Budgets of memories: what runs within one computes the same bytes as what runs without, and never
+// has more than it allows. Random networks of products and sums on the CPU and through OpenCL.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "artifact/file.h"
+#include "compiler/compile.h"
+#include "compiler/toolchain.h"
+#include "devices/registry.h"
+#include "executor/session.h"
+#include "ir/graph.h"
+#include "tests/check.h"
+
+enum {
+    most_values = 64,
+    seed_count = 5,
+    record_bytes = 256 << 10,  // what a session keeps beside what its devices have, at most
+};
+
+typedef struct network {
+    berth_arena *arena;
+    berth_module *module;
+    berth_func_id main;
+    uint64_t seed, state;
+    int64_t rows;
+    berth_value_id values[most_values];
+    int64_t widths[most_values];
+    uint32_t count;
+} network;
+
+static uint32_t draw(network *n, uint32_t bound) {
+    n->state = n->state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(n->state >> 33) % bound;
+}
+
+static berth_value_id weights(network *n, int rank, const int64_t *dims) {
+    berth_tensor tensor = berth_tensor_create(n->arena, BERTH_DTYPE_F32, rank, dims);
+    berth_tensor_fill_random(&tensor, n->state);
+    return berth_graph_constant(n->module, n->main, 0, &tensor, 0);
+}
+
+static berth_value_id add(network *n, berth_op_kind kind, berth_value_id a, berth_value_id b) {
+    berth_op_id op = berth_graph_add_op(n->module, n->main, 0, kind, (berth_value_id[]){a, b},
+                                        b == BERTH_NONE ? 1 : 2, 1, 0);
+    return berth_graph_get(n->module, n->main)->ops.data[op].outputs[0];
+}
+
+static void keep(network *n, berth_value_id value, int64_t width) {
+    n->values[n->count] = value;
+    n->widths[n->count++] = width;
+}
+
+// A chain of products, some with weights that were used before, with sums and activations between.
+static void build(network *n) {
+    static const int64_t sizes[] = {96, 128, 192, 256};
+    berth_value_id shared = BERTH_NONE;
+    n->module = berth_module_create(n->arena, "network");
+    n->main = berth_graph_create(n->module, "main", 0);
+    n->state = n->seed * 977 + 5;
+    n->rows = n->seed % 2 ? 1 : 3 + draw(n, 6);
+    int64_t width = 128;
+    berth_type_id type =
+        berth_type_tensor(n->module, BERTH_DTYPE_F32, 2, (int64_t[]){n->rows, width});
+    keep(n, berth_graph_add_param(n->module, n->main, "x", type), width);
+    for (int i = 0; i < 14; ++i) {
+        berth_value_id last = n->values[n->count - 1];
+        int64_t next = sizes[draw(n, 4)];
+        if (width == 128 && draw(n, 3) == 0) {
+            if (shared == BERTH_NONE) shared = weights(n, 2, (int64_t[]){128, 128});
+            last = add(n, BERTH_OP_MATMUL, last, shared);
+            next = 128;
+        } else {
+            last = add(n, BERTH_OP_MATMUL, last, weights(n, 2, (int64_t[]){width, next}));
+        }
+        if (draw(n, 2)) last = add(n, BERTH_OP_ADD, last, weights(n, 1, &next));
+        last = add(n, BERTH_OP_TANH, last, BERTH_NONE);
+        for (uint32_t k = 0; k < n->count; ++k)
+            if (n->widths[k] == next && draw(n, 3) == 0) {
+                last = add(n, BERTH_OP_ADD, last, n->values[k]);
+                break;
+            }
+        keep(n, last, next);
+        width = next;
+    }
+    berth_value_id result = n->values[n->count - 1];
+    berth_graph_set_results(n->module, n->main, &result, 1);
+    berth_graph_get(n->module, n->main)->values.data[result].name =
+        berth_module_intern(n->module, "y");
+}
+
+static berth_status build_body(void *user) {
+    build(user);
+    return BERTH_OK;
+}
+
+typedef struct bench {
+    berth_arena *arena;
+    const char *target;
+    const char *device;  // whose memory is limited
+    char folder[64];
+    uint64_t seed;
+    berth_tensor unlimited;
+} bench;
+
+// Compiles the network for a budget (0 = none).
+static berth_status compile_within(bench *b, uint64_t budget, const berth_program **out_program,
+                                   const berth_memory_report **out_report, int64_t *out_rows) {
+    network *n = berth_arena_new(b->arena, network);
+    n->arena = b->arena;
+    n->seed = b->seed;
+    assert_ok(berth_arena_try(b->arena, build_body, n));
+    berth_multi_target *target = NULL;
+    char text[64];
+    snprintf(text, sizeof(text), "%s=%llu", b->device, (unsigned long long)budget);
+    berth_target_options options = {.budgets = budget ? text : NULL};
+    assert_ok(berth_target_parse(b->arena, b->target, &options, &target));
+    berth_compile_result result;
+    berth_status status = berth_compile(
+        n->module, &(berth_compile_options){.target = target, .cache_folder = b->folder}, &result);
+    *out_program = result.program;
+    *out_report = result.memory;
+    *out_rows = n->rows;
+    return status;
+}
+
+// The device's measured peak; what the session's allocator has, for the cpu.
+static uint64_t run(bench *b, const berth_program *program, int64_t rows, uint64_t budget,
+                    berth_tensor *out) {
+    berth_counting_allocator counting;
+    berth_counting_allocator_init(&counting, berth_allocator_system());
+    berth_session *session = NULL;
+    berth_tensor x = berth_tensor_create(b->arena, BERTH_DTYPE_F32, 2, (int64_t[]){rows, 128});
+    berth_tensor_fill_random(&x, b->seed + 1);
+    assert_ok(berth_session_open(berth_counting_allocator_get(&counting), program,
+                                 &(berth_session_options){.thread_count = 2}, &session));
+    for (int i = 0; i < 3; ++i) {  // later runs find what earlier ones left
+        assert_ok(berth_session_set_input(session, "x", &x));
+        assert_ok(berth_session_run(session, -1));
+        const berth_tensor *y = berth_session_output(session, 0);
+        if (i == 0) *out = berth_tensor_create(b->arena, y->dtype, y->rank, y->dims);
+        if (i == 0) memcpy(out->data, y->data, berth_tensor_size_bytes(y));
+        cr_assert_arr_eq(out->data, y->data, berth_tensor_size_bytes(y), "run %d", i);
+    }
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    uint64_t peak = 0;
+    for (uint32_t d = 0; d < report.device_count; ++d)
+        if (strcmp(report.devices[d].kind, b->device) == 0) peak = report.devices[d].peak_bytes;
+    if (budget && strcmp(b->device, "cpu") == 0)
+        cr_expect_leq((uint64_t)atomic_load(&counting.live_bytes), budget + record_bytes);
+    berth_session_close(session);
+    return peak;
+}
+
+static void expect_same(const bench *b, const berth_tensor *got, uint64_t budget) {
+    cr_assert_eq(berth_tensor_size_bytes(got), berth_tensor_size_bytes(&b->unlimited));
+    cr_expect_arr_eq(got->data, b->unlimited.data, berth_tensor_size_bytes(got),
+                     "seed %llu, budget %llu", (unsigned long long)b->seed,
+                     (unsigned long long)budget);
+}
+
+// The smallest budget that the refusal of one byte names.
+static uint64_t smallest_budget(bench *b) {
+    const berth_program *program;
+    const berth_memory_report *report;
+    int64_t rows;
+    berth_status status = compile_within(b, 1, &program, &report, &rows);
+    cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY, "%s",
+                 berth_status_message(status));
+    const char *message = berth_status_message(status);
+    cr_assert_not_null(strstr(message, "no smaller one would do"), "%s", message);
+    cr_assert_not_null(strstr(message, "The largest values at the peak: "), "%s", message);
+    unsigned long long bytes = 0;
+    cr_assert_eq(sscanf(strstr(message, " ("), " (%llu bytes)", &bytes), 1, "%s", message);
+    berth_status_free(status);
+    status = compile_within(b, bytes - 1, &program, &report, &rows);
+    cr_expect_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY, "%llu", bytes - 1);
+    berth_status_free(status);
+    return bytes;
+}
+
+static void run_within(bench *b, uint64_t budget, bool streams) {
+    const berth_program *program;
+    const berth_memory_report *report;
+    int64_t rows;
+    assert_ok(compile_within(b, budget, &program, &report, &rows));
+    cr_expect(!streams || report->streamed_count == 1, "budget %llu", (unsigned long long)budget);
+    berth_tensor y;
+    uint64_t peak = run(b, program, rows, budget, &y);
+    cr_expect_leq(peak, budget, "seed %llu", (unsigned long long)b->seed);
+    cr_expect_gt(peak, 0);
+    expect_same(b, &y, budget);
+    // The same from a file, out of which constants are read.
+    char path[96];
+    snprintf(path, sizeof(path), "%s/p.berth", b->folder);
+    assert_ok(berth_program_write(program, path));
+    assert_ok(berth_program_read(b->arena, path, &program));
+    cr_expect_leq(run(b, program, rows, budget, &y), budget);
+    expect_same(b, &y, budget);
+    remove(path);
+}
+
+static void check_budgets(uint64_t seed, const char *target, const char *device) {
+    bench b = {.target = target, .device = device, .seed = seed};
+    snprintf(b.folder, sizeof(b.folder), "/tmp/berth-budget-XXXXXX");
+    cr_assert(mkdtemp(b.folder));
+    assert_ok(berth_arena_create(berth_allocator_system(), &b.arena));
+    const berth_program *program;
+    const berth_memory_report *report;
+    int64_t rows;
+    assert_ok(compile_within(&b, 0, &program, &report, &rows));
+    cr_expect_eq(report->streamed_count, 0);
+    uint64_t whole = run(&b, program, rows, 0, &b.unlimited);
+    uint64_t least = smallest_budget(&b);
+    cr_assert_lt(least, whole / 2, "%llu of %llu", (unsigned long long)least,
+                 (unsigned long long)whole);
+    run_within(&b, least, true);
+    network dice = {.state = seed + 7};
+    for (int i = 0; i < 3; ++i)
+        run_within(&b, least + draw(&dice, (uint32_t)(whole - least)), false);
+    berth_cache_stats stats;
+    berth_status_ignore(berth_toolchain_cache_clear(b.folder, &stats));
+    remove(b.folder);
+    berth_arena_destroy(b.arena);
+}
+
+static int seeds[seed_count];
+
+static struct criterion_test_params all_seeds(void) {
+    for (int i = 0; i < seed_count; ++i) seeds[i] = i;
+    return cr_make_param_array(int, seeds, seed_count);
+}
+
+ParameterizedTestParameters(budget, random_networks_on_the_cpu) {
+    return all_seeds();
+}
+
+ParameterizedTest(int *index, budget, random_networks_on_the_cpu, .timeout = 300) {
+    check_budgets((uint64_t)*index, "cpu", "cpu");
+}
+
+ParameterizedTestParameters(budget, random_networks_through_opencl) {
+    return all_seeds();
+}
+
+ParameterizedTest(int *index, budget, random_networks_through_opencl, .timeout = 300) {
+    berth_driver *driver = NULL;
+    berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
+    bool here = !status && berth_driver_device_count(driver) > 0;
+    berth_status_ignore(status);
+    if (driver) berth_driver_close(driver);
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    cr_assert(here || !required || !strstr(required, "opencl"), "there is no OpenCL device");
+    if (!here) cr_skip_test("there is no OpenCL device");
+    check_budgets((uint64_t)*index, "opencl -host=cpu", "opencl");
+}
