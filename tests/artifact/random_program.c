@@ -48,9 +48,10 @@ static void make_devices(maker *m) {
     m->program->queue_count = count + extra;
 }
 
-// Pools: per device a workspace and a constant pool, and one of input and output on the cpu.
+// Pools: per device a workspace and a constant pool, a store in every other program, and one of input
+// and output on the cpu.
 static void make_pools(maker *m) {
-    uint32_t count = 2 * m->program->device_count + 1;
+    uint32_t store = pick(m, 2), count = 2 * m->program->device_count + store + 1;
     berth_program_pool *pools = berth_arena_new_array(m->arena, berth_program_pool, count);
     for (uint32_t i = 0; i < count; ++i) {
         pools[i].device = i / 2 % m->program->device_count;
@@ -61,7 +62,9 @@ static void make_pools(maker *m) {
         uint64_t own = (uint64_t)1 << pools[i].device;
         pools[i].shared_with = pick(m, 1u << m->program->device_count) & ~own;
     }
-    pools[count - 1].device = 0;
+    for (uint32_t i = count - 1 - store; i < count; ++i) pools[i].device = 0;
+    if (store) pools[count - 2].usage = BERTH_POOL_STORE;
+    if (store) pools[count - 2].shared_with = 0;
     pools[count - 1].usage = BERTH_POOL_IO;
     m->program->pools = pools;
     m->program->pool_count = count;
@@ -98,7 +101,7 @@ static void make_constants_and_io(maker *m) {
     berth_program_io *outputs = berth_arena_new_array(m->arena, berth_program_io, p->tensor_count);
     for (uint32_t i = 0; i < p->tensor_count; ++i) {
         berth_pool_usage usage = p->pools[p->tensors[i].pool].usage;
-        if (usage == BERTH_POOL_CONSTANT && pick(m, 4))
+        if ((usage == BERTH_POOL_CONSTANT || usage == BERTH_POOL_STORE) && pick(m, 4))
             constants[p->constant_count++] =
                 (berth_program_constant){i, random_bytes(m, (size_t)p->tensors[i].size_bytes)};
         if (usage != BERTH_POOL_IO) continue;
@@ -155,7 +158,8 @@ static uint32_t tensor_on(maker *m,
     const berth_program *p = m->program;
     for (;;) {
         uint32_t tensor = pick(m, p->tensor_count);
-        if (p->pools[p->tensors[tensor].pool].device == device) return tensor;
+        const berth_program_pool *pool = &p->pools[p->tensors[tensor].pool];
+        if (pool->device == device && pool->usage != BERTH_POOL_STORE) return tensor;
     }
 }
 
@@ -163,10 +167,15 @@ static uint32_t tensor_on(maker *m,
 static bool make_copy(maker *m, berth_program_step *step, uint32_t *bindings) {
     const berth_program *p = m->program;
     for (int attempt = 0; attempt < 50; ++attempt) {
-        bindings[0] = tensor_on(m, pick(m, 2) ? step->device : 0);
+        bool any = pick(m, 2);  // also of the store
+        bindings[0] = any ? pick(m, p->tensor_count) : tensor_on(m, pick(m, 2) ? step->device : 0);
         bindings[1] = tensor_on(m, step->device);
         const berth_program_tensor *from = &p->tensors[bindings[0]];
         const berth_program_tensor *to = &p->tensors[bindings[1]];
+        const berth_program_pool *source = &p->pools[from->pool];
+        bool store = source->usage == BERTH_POOL_STORE;
+        if (any && !store) continue;
+        if (store && p->pools[to->pool].usage != BERTH_POOL_WORKSPACE) continue;
         if (from != to && from->size_bytes == to->size_bytes &&
             p->pools[to->pool].usage != BERTH_POOL_CONSTANT)
             return true;

@@ -54,6 +54,39 @@ Test(artifact_file, round_trip_of_random_programs) {
     }
 }
 
+// Programs without a store are written as before there were any: older readers take them.
+Test(artifact_file, a_file_has_the_oldest_version_that_reads_it) {
+    bool seen[2] = {false, false};
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+        const berth_program *program = random_program(arena, seed);
+        bool store = false;
+        for (uint32_t i = 0; i < program->pool_count; ++i)
+            store |= program->pools[i].usage == BERTH_POOL_STORE;
+        size_t size_bytes = 0;
+        const uint8_t *data = write_and_load(program, &size_bytes);
+        uint32_t version = 0;
+        memcpy(&version, data + 8, sizeof(version));
+        cr_expect_eq(version, store ? 6 : 5, "seed %llu", (unsigned long long)seed);
+        seen[store] = true;
+    }
+    cr_assert(seen[0] && seen[1]);
+}
+
+// The file stays open beside the mapping, for who reads constants piece by piece.
+Test(artifact_file, a_program_has_its_file) {
+    const berth_program *back = NULL;
+    assert_ok(berth_program_write(random_program(arena, 3), path));
+    assert_ok(berth_program_read(arena, path, &back));
+    cr_assert_not_null(back->file);
+    char head[8] = "";
+    assert_ok(berth_file_read_range(back->file->fd, 0, head, sizeof(head)));
+    cr_expect_arr_eq(head, back->file->data, sizeof(head));
+    berth_status status =
+        berth_file_read_range(back->file->fd, back->file->size_bytes - 4, head, sizeof(head));
+    cr_expect_eq(berth_status_code(status), BERTH_IO);
+    berth_status_free(status);
+}
+
 Test(artifact_file, constants_and_images_are_used_in_place_and_aligned) {
     int seen = 0;
     for (uint64_t seed = 1; seed <= 10; ++seed) {

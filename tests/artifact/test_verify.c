@@ -192,6 +192,16 @@ Test(artifact_verify, devices_reach_shared_pools) {
     }
 }
 
+// A copy brings a constant out of the store to where a kernel reads it.
+Test(artifact_verify, copies_read_stores) {
+    sample s;
+    make_sample(&s);
+    s.pools[CPU_CONSTANTS].usage = BERTH_POOL_STORE;
+    s.bindings[1][0] = 3;
+    berth_status status = berth_program_verify(&s.program);
+    cr_assert_null(status, "%s", berth_status_message(status));
+}
+
 // Each case breaks the sample with one statement and expects this text in the message.
 #define CASES(X)                                                                                   \
     X(s.program.devices = NULL, "devices: missing")                                                \
@@ -203,6 +213,8 @@ Test(artifact_verify, devices_reach_shared_pools) {
     X(s.pools[3].device = 2, "pools[3].device")                                                    \
     X(s.pools[3].usage = (berth_pool_usage)9, "pools[3].usage")                                    \
     X(s.pools[3].usage = BERTH_POOL_IO, "pools[3]: an input/output pool must be on a cpu")         \
+    X(s.pools[3].usage = BERTH_POOL_STORE, "pools[3]: a store must be on a cpu device")            \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.pools[2].shared_with = 2), "a store is nobody's")    \
     X(s.pools[3].shared_with = 4, "pools[3].shared_with: 0x4 names devices beyond")                \
     X(s.pools[3].shared_with = 2, "pools[3].shared_with: names the pool's own device")             \
     X(s.pools[1].alignment_bytes = 96, "pools[1].alignment_bytes")                                 \
@@ -285,6 +297,12 @@ Test(artifact_verify, devices_reach_shared_pools) {
     X(s.bindings[1][1] = 2, "steps[1]: neither end")                                               \
     X(s.bindings[1][0] = 5, "steps[1]: source and destination")                                    \
     X(s.bindings[3][1] = 3, "steps[3]: copies into a constant pool")                               \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[3][1] = 3),                                 \
+      "steps[3]: copies into a const")                                                             \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[3][0] = 3, s.pools[IO].shared_with = 2),    \
+      "steps[3]: copies from a store go into workspace")                                           \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[0][0] = 3),                                 \
+      "steps[0].bindings[0]: tensors[3] is in a store, which only copies read")                    \
     X((s.tensors[5].dims[0] = 1, s.tensors[5].size_bytes = 12), "steps[1]: copies 24 bytes")       \
     X(s.waits[3][0] = 3, "steps[3].waits[0]: step 3 is not an earlier one")                        \
     X(s.waits[3][0] = 1, "steps[3].waits[0]: step 1 is on the same queue")                         \
