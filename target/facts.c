@@ -22,6 +22,19 @@ uint32_t berth_multi_target_memory(const berth_multi_target *target, const char 
     return BERTH_NO_INDEX;
 }
 
+uint32_t berth_multi_target_memory_meant(const berth_multi_target *target, const char *name) {
+    uint32_t memory = berth_multi_target_memory(target, name), found = BERTH_NO_INDEX, count = 0;
+    if (memory != BERTH_NO_INDEX) return memory;
+    uint32_t device = berth_multi_target_device(target, name);
+    if (device != BERTH_NO_INDEX) return target->devices[device].own_memory;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (strcmp(berth_device_kind_name(target->devices[d].target->kind), name) != 0) continue;
+        found = target->devices[d].own_memory;
+        count++;
+    }
+    return count == 1 ? found : BERTH_NO_INDEX;
+}
+
 berth_virtual_device berth_multi_target_virtual_device(const berth_multi_target *target,
                                                        uint32_t device) {
     const berth_target_device *d = &target->devices[device];

@@ -358,25 +358,6 @@ static void check_connected(builder *b, const json *declared) {
     }
 }
 
-// The memory of that name, or the own memory of the device that is called so: by its name, as KIND:N,
-// or by its kind where there is one of it.
-static uint32_t memory_meant(const berth_multi_target *multi, const char *name) {
-    uint32_t index = memory_named(multi, name), of_kind = 0;
-    for (uint32_t d = 0; d < multi->device_count && index == BERTH_NO_INDEX; ++d) {
-        char own[64];
-        const berth_target_device *device = &multi->devices[d];
-        snprintf(own, sizeof(own), "%s:%u", berth_device_kind_name(device->target->kind),
-                 device->virtual_id);
-        if (strcmp(device->name, name) == 0 || strcmp(own, name) == 0) index = device->own_memory;
-    }
-    for (uint32_t d = 0; d < multi->device_count && index == BERTH_NO_INDEX; ++d)
-        of_kind += strcmp(berth_device_kind_name(multi->devices[d].target->kind), name) == 0;
-    for (uint32_t d = 0; d < multi->device_count && of_kind == 1; ++d)
-        if (strcmp(berth_device_kind_name(multi->devices[d].target->kind), name) == 0)
-            return multi->devices[d].own_memory;
-    return index;
-}
-
 // One "NAME=BYTES" of the option.
 static void take_budget(builder *b, const char *text) {
     static const char option[] = "--memory";
@@ -387,7 +368,7 @@ static void take_budget(builder *b, const char *text) {
         return;
     }
     const char *name = berth_arena_strndup(scratch, text, (size_t)(equals - text));
-    uint32_t index = memory_meant(b->multi, name);
+    uint32_t index = berth_multi_target_memory_meant(b->multi, name);
     int64_t bytes = 0;
     if (index == BERTH_NO_INDEX) {
         const char **names = berth_arena_new_array(

@@ -348,6 +348,9 @@ uint32_t berth_multi_target_device(const berth_multi_target *target, const char 
 uint32_t berth_multi_target_device_of(const berth_multi_target *target, berth_device_kind kind,
                                       uint32_t virtual_id);
 uint32_t berth_multi_target_memory(const berth_multi_target *target, const char *name);
+// The memory of that name, else the own memory of the device that is called so, or whose kind alone it
+// names; BERTH_NO_INDEX.
+uint32_t berth_multi_target_memory_meant(const berth_multi_target *target, const char *name);
 // (kind, virtual id, target hash, scope free) of a device.
 berth_virtual_device berth_multi_target_virtual_device(const berth_multi_target *target,
                                                        uint32_t device);

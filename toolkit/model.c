@@ -295,6 +295,7 @@ static berth_status load(berth_model *model, const model_source *source,
         with_costs.compile.costs = model->costs = costs.table;
     }
     berth_status status = compile_model(model, source, &with_costs);
+    if (options->over_bytes) *options->over_bytes = status ? model->compiled.over_bytes : 0;
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
     BERTH_TRY(status);
     model->program = model->compiled.program;

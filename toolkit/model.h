@@ -31,6 +31,8 @@ typedef struct berth_model_options {
     // (optional) out, after an error: the virtual machine runs it (toolkit/vm_session.h). False where
     // shapes of inputs are missing.
     bool *needs_vm;
+    // (optional) out: by how many bytes a plan that is refused exceeds a memory; 0 = it is not that
+    uint64_t *over_bytes;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "toolkit/memory_sweep.h"
 #include "toolkit/plan_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
@@ -17,10 +18,12 @@ typedef struct plan_command {
     bool why;
     bool compare;
     const char *other;  // the second plan to compare
+    bool sweeps;
+    const char *swept;  // memory or device; NULL = the default device's
     berth_model *model;
 } plan_command;
 
-enum { key_why = 0x500, key_compare };
+enum { key_why = 0x500, key_compare, key_sweep };
 
 static const struct argp_option plan_options[] = {
     {"why", key_why, NULL, 0,
@@ -29,6 +32,11 @@ static const struct argp_option plan_options[] = {
      0},
     {"compare", key_compare, NULL, 0,
      "Show what differs between two plans, files that --format=json wrote", 0},
+    {"memory-sweep", key_sweep, "NAME", OPTION_ARG_OPTIONAL,
+     "In place of one plan, plans for less and less of a memory (by its name or that of a device; "
+     "default: the default device's), down to the smallest budget that does: predicted time and "
+     "bytes read in each run; --format=svg draws them",
+     0},
     {0},
 };
 
@@ -39,6 +47,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_why: command->why = true; return 0;
     case key_compare: command->compare = true; return 0;
+    case key_sweep:
+        command->sweeps = true;
+        command->swept = arg;
+        return 0;
     case ARGP_KEY_ARG:  // options come first, wherever they stand
         if (!command->compare || !command->cli.model) return ARGP_ERR_UNKNOWN;
         if (command->other) berth_cli_wrong_usage(state, "--compare takes two plans");
@@ -48,6 +60,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
         if (command->compare && !command->other)
             berth_cli_wrong_usage(state, "--compare takes two plans");
+        if (command->compare && command->sweeps)
+            berth_cli_wrong_usage(state, "--compare has files, and plans nothing: no --memory-sweep");
+        if (command->sweeps && command->cli.format && strcmp(command->cli.format, "dot") == 0)
+            berth_cli_wrong_usage(state, "--memory-sweep has --format text, json and svg");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -138,6 +154,58 @@ static void print_plan(const plan_command *command) {
     fputs(berth_strbuf_text(&text), stdout);
 }
 
+static json_t *sweep_json(const berth_memory_sweep *sweep) {
+    json_t *points = json_array();
+    for (uint32_t i = 0; i < sweep->point_count; ++i) {
+        const berth_memory_sweep_point *p = &sweep->points[i];
+        json_array_append_new(
+            points, json_pack("{s:I, s:I, s:I, s:f}", "budget_bytes", (json_int_t)p->budget_bytes,
+                              "planned_bytes", (json_int_t)p->planned_bytes, "read_bytes",
+                              (json_int_t)p->read_bytes, "predicted_ms", p->predicted_ns / 1e6));
+    }
+    return json_pack("{s:o, s:o, s:I, s:o}", "model", berth_cli_json_text(sweep->model), "memory",
+                     berth_cli_json_text(sweep->memory), "least_bytes",
+                     (json_int_t)sweep->least_bytes, "points", points);
+}
+
+static void print_sweep(const plan_command *command, const berth_memory_sweep *sweep) {
+    const char *format = command->cli.format ? command->cli.format : "text";
+    char bytes[3][32];
+    if (strcmp(format, "json") == 0) {
+        berth_cli_print_json(sweep_json(sweep));
+        return;
+    }
+    if (strcmp(format, "svg") == 0) {
+        berth_strbuf text = berth_strbuf_make(command->cli.arena);
+        berth_memory_sweep_draw(sweep, &text);
+        fputs(berth_strbuf_text(&text), stdout);
+        return;
+    }
+    berth_cli_print("model %s, memory %s: budget, planned use, constants read in each run, "
+                    "predicted time\n",
+                    sweep->model, sweep->memory);
+    for (uint32_t i = 0; i < sweep->point_count; ++i) {
+        const berth_memory_sweep_point *p = &sweep->points[i];
+        berth_format_bytes(p->budget_bytes, bytes[0]);
+        berth_format_bytes(p->planned_bytes, bytes[1]);
+        berth_format_bytes(p->read_bytes, bytes[2]);
+        berth_cli_print("%12s %12s %12s %12.3f ms\n", bytes[0], bytes[1], bytes[2],
+                        p->predicted_ns / 1e6);
+    }
+    berth_format_bytes(sweep->least_bytes, bytes[0]);
+    berth_cli_print("the smallest budget that does: %s (%llu bytes)\n", bytes[0],
+                    (unsigned long long)sweep->least_bytes);
+}
+
+static berth_status sweep_memory(const plan_command *command, const berth_model_options *options) {
+    enum { budgets = 13 };
+    berth_memory_sweep sweep;
+    BERTH_TRY(berth_memory_sweep_make(command->cli.arena, command->cli.model, options,
+                                      command->swept, budgets, &sweep));
+    print_sweep(command, &sweep);
+    return BERTH_OK;
+}
+
 static berth_status plan(void *state) {
     plan_command *command = state;
     berth_model_options model_options;
@@ -152,6 +220,7 @@ static berth_status plan(void *state) {
                                  "\"%s\" is a built program, planned already; `berth inspect` "
                                  "shows it",
                                  command->cli.model);
+    if (command->sweeps) return sweep_memory(command, &model_options);
     BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
     print_plan(command);
     return BERTH_OK;

@@ -1,0 +1,254 @@
+#include "toolkit/memory_sweep.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "artifact/file.h"
+
+typedef struct sweeper {
+    berth_arena *arena;
+    const char *path;
+    const berth_model_options *options;
+    const char *name;  // of the memory, or of its device
+    uint64_t over_bytes;
+    berth_memory_sweep *out;
+} sweeper;
+
+// ---- plans --------------------------------------------------------------------------------------
+
+// A plan with a budget of the memory; 0 = none.
+static berth_status load(sweeper *s, uint64_t budget_bytes, berth_model **out_model) {
+    berth_model_options options = *s->options;
+    const char *others = options.target_options.budgets;
+    options.compile.plan_only = true;
+    options.over_bytes = &s->over_bytes;
+    if (budget_bytes)
+        options.target_options.budgets =
+            berth_arena_printf(s->arena, "%s%s%s=%llu", others ? others : "", others ? "," : "",
+                               s->name, (unsigned long long)budget_bytes);
+    return berth_model_load(s->path, &options, out_model);
+}
+
+static uint32_t memory_of(const berth_multi_target *target, const berth_program_pool *pool) {
+    const berth_target_device *device = &target->devices[pool->device];
+    if (strcmp(pool->scope, target->memories[device->own_memory].scope) != 0)
+        return berth_multi_target_memory_of(target, pool->device, pool->scope);
+    return pool->usage == BERTH_POOL_CONSTANT ? device->constant_memory : device->own_memory;
+}
+
+static berth_memory_sweep_point point_of(const sweeper *s, const berth_model *model,
+                                         uint64_t budget_bytes) {
+    const berth_program *program = berth_model_program(model);
+    const berth_multi_target *target = berth_model_target(model);
+    const berth_memory_report *memory = berth_model_memory(model);
+    berth_memory_sweep_point point = {.budget_bytes = budget_bytes,
+                                      .predicted_ns = program->predicted_ns};
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        uint32_t index = memory_of(target, &program->pools[i]);
+        if (program->pools[i].usage != BERTH_POOL_STORE && index != BERTH_NO_INDEX &&
+            strcmp(target->memories[index].name, s->out->memory) == 0)
+            point.planned_bytes += program->pools[i].size_bytes;
+    }
+    for (uint32_t i = 0; i < memory->streamed_count; ++i)
+        if (strcmp(memory->streamed[i].memory, s->out->memory) == 0)
+            point.read_bytes += memory->streamed[i].loaded_bytes;
+    return point;
+}
+
+// The memory that is meant, from the plan without a budget of it.
+static berth_status find_memory(sweeper *s, const berth_model *model) {
+    const berth_multi_target *target = berth_model_target(model);
+    if (!s->name)
+        s->name = berth_arena_strdup(s->arena, target->devices[target->default_device].name);
+    uint32_t memory = berth_multi_target_memory_meant(target, s->name);
+    if (memory == BERTH_NO_INDEX)
+        return berth_status_make(BERTH_NOT_FOUND, "the target has no memory or device \"%s\"",
+                                 s->name);
+    s->out->memory = berth_arena_strdup(s->arena, target->memories[memory].name);
+    s->out->model = berth_arena_strdup(s->arena, berth_model_program(model)->name);
+    return BERTH_OK;
+}
+
+// The plan without a budget: its need is the first one.
+static berth_status plan_whole(sweeper *s, berth_memory_sweep_point *out_point) {
+    berth_model *model = NULL;
+    BERTH_TRY(load(s, 0, &model));
+    berth_status status = find_memory(s, model);
+    if (!status) *out_point = point_of(s, model, 0);
+    berth_model_destroy(model);
+    out_point->budget_bytes = out_point->planned_bytes;
+    return status;
+}
+
+// What the refusal of a byte says.
+static berth_status find_least(sweeper *s) {
+    berth_model *model = NULL;
+    berth_status status = load(s, 1, &model);
+    s->out->least_bytes = 1;
+    if (!status) berth_model_destroy(model);
+    if (berth_status_code(status) != BERTH_OUT_OF_MEMORY || s->over_bytes == 0) return status;
+    berth_status_free(status);
+    s->out->least_bytes += s->over_bytes;
+    return BERTH_OK;
+}
+
+static berth_status sweep_body(void *user) {
+    sweeper *s = user;
+    uint32_t wanted = s->out->point_count;
+    berth_memory_sweep_point *points =
+        berth_arena_new_array(s->arena, berth_memory_sweep_point, wanted);
+    BERTH_TRY(plan_whole(s, &points[0]));
+    BERTH_TRY(find_least(s));
+    uint64_t whole = points[0].budget_bytes, least = s->out->least_bytes;
+    s->out->points = points;
+    s->out->point_count = 1;
+    for (uint32_t i = 1; i < wanted && least < whole; ++i) {
+        double share = (double)i / (wanted - 1);
+        uint64_t budget = (uint64_t)((double)whole * pow((double)least / (double)whole, share));
+        if (i + 1 == wanted || budget < least) budget = least;
+        berth_model *model = NULL;
+        BERTH_TRY(load(s, budget, &model));
+        points[s->out->point_count++] = point_of(s, model, budget);
+        berth_model_destroy(model);
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_memory_sweep_make(berth_arena *arena, const char *path,
+                                     const berth_model_options *options, const char *memory,
+                                     uint32_t count, berth_memory_sweep *out_sweep) {
+    if (berth_program_file_is(path))
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "\"%s\" is a built program, planned already; a sweep takes a model", path);
+    *out_sweep = (berth_memory_sweep){.point_count = count < 2 ? 2 : count};
+    sweeper s = {
+        .arena = arena, .path = path, .options = options, .name = memory, .out = out_sweep};
+    return sweep_body(&s);
+}
+
+// ---- the picture --------------------------------------------------------------------------------
+
+enum {
+    WIDTH = 640,
+    HEIGHT = 320,  // of the drawing area
+    MARGIN_LEFT = 80,
+    MARGIN_RIGHT = 30,
+    MARGIN_TOP = 56,
+    MARGIN_BOTTOM = 58,
+    TICKS = 5,
+};
+
+typedef struct canvas {
+    const berth_memory_sweep *in;
+    berth_strbuf *out;
+    double most_bytes, most_ns;  // at the right and upper edge
+} canvas;
+
+static double x_of(const canvas *c, double bytes) {
+    return MARGIN_LEFT + WIDTH * bytes / c->most_bytes;
+}
+
+static double y_of(const canvas *c, double ns) {
+    return MARGIN_TOP + HEIGHT * (1 - ns / c->most_ns);
+}
+
+static void draw_axes(const canvas *c) {
+    char text[32];
+    for (int i = 0; i <= TICKS; ++i) {
+        double bytes = c->most_bytes * i / TICKS, ns = c->most_ns * i / TICKS;
+        berth_format_bytes((uint64_t)bytes, text);
+        berth_strbuf_addf(c->out,
+                          "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e7eb\"/>"
+                          "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                          x_of(c, bytes), x_of(c, bytes), MARGIN_TOP, MARGIN_TOP + HEIGHT,
+                          x_of(c, bytes), MARGIN_TOP + HEIGHT + 18, text);
+        berth_strbuf_addf(c->out,
+                          "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e3e7eb\"/>"
+                          "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g ms</text>\n",
+                          MARGIN_LEFT, MARGIN_LEFT + WIDTH, y_of(c, ns), y_of(c, ns),
+                          MARGIN_LEFT - 8, y_of(c, ns) + 4, ns / 1e6);
+    }
+    berth_strbuf_addf(c->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">budget of memory ",
+                      MARGIN_LEFT + WIDTH / 2, MARGIN_TOP + HEIGHT + 44);
+    berth_strbuf_add_xml(c->out, c->in->memory, 60);
+    berth_strbuf_add(c->out, "</text>\n");
+}
+
+static void draw_least(const canvas *c) {
+    char text[32];
+    double x = x_of(c, (double)c->in->least_bytes);
+    bool left = x > MARGIN_LEFT + WIDTH / 2.0;
+    berth_format_bytes(c->in->least_bytes, text);
+    berth_strbuf_addf(c->out,
+                      "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#b3261e\" "
+                      "stroke-dasharray=\"4 3\"/>"
+                      "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\" fill=\"#b3261e\">the smallest: "
+                      "%s</text>\n",
+                      x, x, MARGIN_TOP, MARGIN_TOP + HEIGHT, left ? x - 6 : x + 6,
+                      MARGIN_TOP + HEIGHT - 10, left ? "end" : "start", text);
+}
+
+static void draw_curve(const canvas *c) {
+    char budget[32], read[32];
+    berth_strbuf_add(c->out, "<polyline fill=\"none\" stroke=\"#0b6bcb\" stroke-width=\"2\" "
+                             "points=\"");
+    for (uint32_t i = 0; i < c->in->point_count; ++i)
+        berth_strbuf_addf(c->out, "%.1f,%.1f ", x_of(c, (double)c->in->points[i].budget_bytes),
+                          y_of(c, c->in->points[i].predicted_ns));
+    berth_strbuf_add(c->out, "\"/>\n");
+    for (uint32_t i = 0; i < c->in->point_count; ++i) {
+        const berth_memory_sweep_point *point = &c->in->points[i];
+        berth_format_bytes(point->budget_bytes, budget);
+        berth_format_bytes(point->read_bytes, read);
+        berth_strbuf_addf(c->out,
+                          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#0b6bcb\">"
+                          "<title>%s: %.3f ms, %s read in each run</title></circle>\n",
+                          x_of(c, (double)point->budget_bytes), y_of(c, point->predicted_ns),
+                          budget, point->predicted_ns / 1e6, read);
+    }
+}
+
+// The next of 1, 2, 2.5, 5 times a power of `base` that is no less.
+static double round_up(double value, double unit) {
+    static const double steps[] = {1, 2, 2.5, 5, 10};
+    if (!(value > 0)) return unit;
+    double scale = unit * pow(10, floor(log10(value / unit)));
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i)
+        if (steps[i] * scale >= value * (1 - 1e-9)) return steps[i] * scale;
+    return value;
+}
+
+// Bytes at the right edge: a round number of the unit that fits.
+static double edge_bytes(double most) {
+    double unit = 1;
+    while (most / unit >= 1024) unit *= 1024;
+    return round_up(most, unit);
+}
+
+void berth_memory_sweep_draw(const berth_memory_sweep *sweep, berth_strbuf *out) {
+    canvas c = {.in = sweep, .out = out};
+    double most_bytes = 0, most_ns = 0;
+    for (uint32_t i = 0; i < sweep->point_count; ++i) {
+        most_bytes = fmax(most_bytes, (double)sweep->points[i].budget_bytes);
+        most_ns = fmax(most_ns, sweep->points[i].predicted_ns);
+    }
+    c.most_bytes = edge_bytes(most_bytes);
+    c.most_ns = round_up(most_ns, 1);
+    berth_strbuf_addf(out,
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                      "font-family=\"sans-serif\" font-size=\"12\">\n"
+                      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+                      "<text x=\"%d\" y=\"24\" font-size=\"15\">",
+                      WIDTH + MARGIN_LEFT + MARGIN_RIGHT, HEIGHT + MARGIN_TOP + MARGIN_BOTTOM,
+                      MARGIN_LEFT);
+    berth_strbuf_add_xml(out, sweep->model, 70);
+    berth_strbuf_addf(out,
+                      "</text>\n<text x=\"%d\" y=\"42\" fill=\"#555\">predicted time of a run "
+                      "against the memory it may have</text>\n",
+                      MARGIN_LEFT);
+    draw_axes(&c);
+    draw_least(&c);
+    draw_curve(&c);
+    berth_strbuf_add(out, "</svg>\n");
+}
