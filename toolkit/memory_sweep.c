@@ -133,7 +133,7 @@ enum {
     WIDTH = 640,
     HEIGHT = 320,  // of the drawing area
     MARGIN_LEFT = 80,
-    MARGIN_RIGHT = 30,
+    MARGIN_RIGHT = 50,
     MARGIN_TOP = 56,
     MARGIN_BOTTOM = 58,
     TICKS = 5,
@@ -143,6 +143,7 @@ typedef struct canvas {
     const berth_memory_sweep *in;
     berth_strbuf *out;
     double most_bytes, most_ns;  // at the right and upper edge
+    double tick_bytes, tick_ns;
 } canvas;
 
 static double x_of(const canvas *c, double bytes) {
@@ -155,20 +156,20 @@ static double y_of(const canvas *c, double ns) {
 
 static void draw_axes(const canvas *c) {
     char text[32];
-    for (int i = 0; i <= TICKS; ++i) {
-        double bytes = c->most_bytes * i / TICKS, ns = c->most_ns * i / TICKS;
+    for (double bytes = 0; bytes < c->most_bytes + c->tick_bytes / 2; bytes += c->tick_bytes) {
         berth_format_bytes((uint64_t)bytes, text);
         berth_strbuf_addf(c->out,
                           "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e7eb\"/>"
                           "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
                           x_of(c, bytes), x_of(c, bytes), MARGIN_TOP, MARGIN_TOP + HEIGHT,
                           x_of(c, bytes), MARGIN_TOP + HEIGHT + 18, text);
+    }
+    for (double ns = 0; ns < c->most_ns + c->tick_ns / 2; ns += c->tick_ns)
         berth_strbuf_addf(c->out,
                           "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e3e7eb\"/>"
                           "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g ms</text>\n",
                           MARGIN_LEFT, MARGIN_LEFT + WIDTH, y_of(c, ns), y_of(c, ns),
                           MARGIN_LEFT - 8, y_of(c, ns) + 4, ns / 1e6);
-    }
     berth_strbuf_addf(c->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">budget of memory ",
                       MARGIN_LEFT + WIDTH / 2, MARGIN_TOP + HEIGHT + 44);
     berth_strbuf_add_xml(c->out, c->in->memory, 60);
@@ -209,7 +210,7 @@ static void draw_curve(const canvas *c) {
     }
 }
 
-// The next of 1, 2, 2.5, 5 times a power of `base` that is no less.
+// The next of 1, 2, 2.5 and 5 times the unit or ten times it, and so on, that is no less.
 static double round_up(double value, double unit) {
     static const double steps[] = {1, 2, 2.5, 5, 10};
     if (!(value > 0)) return unit;
@@ -219,11 +220,11 @@ static double round_up(double value, double unit) {
     return value;
 }
 
-// Bytes at the right edge: a round number of the unit that fits.
-static double edge_bytes(double most) {
-    double unit = 1;
-    while (most / unit >= 1024) unit *= 1024;
-    return round_up(most, unit);
+// A round step of an axis up to `most`, in a unit of powers of `base`.
+static double tick_of(double most, double base) {
+    double unit = 1, step = most / TICKS;
+    while (step / unit >= base) unit *= base;
+    return round_up(step, unit);
 }
 
 void berth_memory_sweep_draw(const berth_memory_sweep *sweep, berth_strbuf *out) {
@@ -233,8 +234,10 @@ void berth_memory_sweep_draw(const berth_memory_sweep *sweep, berth_strbuf *out)
         most_bytes = fmax(most_bytes, (double)sweep->points[i].budget_bytes);
         most_ns = fmax(most_ns, sweep->points[i].predicted_ns);
     }
-    c.most_bytes = edge_bytes(most_bytes);
-    c.most_ns = round_up(most_ns, 1);
+    c.tick_bytes = tick_of(most_bytes, 1024);
+    c.tick_ns = tick_of(most_ns, 1000);
+    c.most_bytes = c.tick_bytes * fmax(ceil(most_bytes / c.tick_bytes), 1);
+    c.most_ns = c.tick_ns * fmax(ceil(most_ns / c.tick_ns), 1);
     berth_strbuf_addf(out,
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                       "font-family=\"sans-serif\" font-size=\"12\">\n"
