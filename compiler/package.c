@@ -525,7 +525,7 @@ static berth_status plan_with_transfers(berth_packager *p) {
     return berth_packager__plan_memory(p);
 }
 
-// What does not fit a budget: constants are read again in each run.
+// What does not fit a budget: constants are read again in each run (package_stream.h).
 static berth_status plan_memory(berth_packager *p) {
     berth_status status = plan_with_transfers(p);
     if (berth_status_code(status) != BERTH_OUT_OF_MEMORY ||

@@ -398,13 +398,14 @@ static berth_status stream_place(streamer *s, uint64_t budget) {
     return BERTH_OK;
 }
 
-// Whether constants of the place can be streamed: one device works there, and has them in its own
-// memory.
+// Whether constants of the place can be streamed: somebody asked for less than there is, one device
+// works there, and has them in its own memory.
 static bool may_stream(const berth_packager *p, uint32_t place) {
     uint64_t workers = berth_packager__workers(p, place);
+    uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
     return workers && (workers & (workers - 1)) == 0 &&
-           berth_packager__memory(p, place, BERTH_POOL_CONSTANT) ==
-               berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
+           memory == berth_packager__memory(p, place, BERTH_POOL_CONSTANT) &&
+           p->target->memories[memory].budget_bytes != p->target->memories[memory].capacity_bytes;
 }
 
 berth_status berth_packager__stream_constants(berth_packager *p) {

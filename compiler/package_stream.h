@@ -10,7 +10,8 @@
 
 #include "compiler/package.h"
 
-// Streams constants of every memory that is over its budget, until it is within. Which, and how far
+// Streams constants of every memory that is over its budget, until it is within. A memory without a
+// budget of its own is left as it is: that a device is too small is no wish to be slow. Which, and how far
 // ahead, is chosen by the predicted time among plans that differ in what stays
 // (package_stream_choose.c). Lifetimes and the order of steps must be known; places are planned anew
 // afterwards. Errors: OUT_OF_MEMORY when a memory cannot meet its budget: says the smallest that

@@ -276,7 +276,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_host: cli->host = arg; return 0;
     case key_executor: cli->executor = arg; return 0;
     case key_runtime: cli->runtime = arg; return 0;
-    case key_memory: cli->memory = arg; return 0;
+    case key_memory:
+        berth_cli_check_budgets(arg, state);
+        cli->memory = arg;
+        return 0;
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_input: berth_cli_take_input(cli, arg, state); return 0;

@@ -154,6 +154,8 @@ void berth_cli_put_json(const char *text);
 bool berth_cli_names_file(const char *text);
 // Parses "12", "12K", "12KiB", "12M", "12GiB" into bytes. False when it is none of these.
 bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes);
+// NAME=BYTES,...; else wrong usage. The names are the target's matter.
+void berth_cli_check_budgets(const char *text, struct argp_state *state);
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
 // Parses "500ms", "60s", "60", "2m". False when it is none of these.
 enum { BERTH_CLI_MOST_NAMES = 32 };

@@ -120,6 +120,17 @@ static _Noreturn void refuse_alone(const char *command, const char *text) {
     exit(2);
 }
 
+void berth_cli_check_budgets(const char *text, struct argp_state *state) {
+    for (const char *at = text;; ++at) {
+        size_t length = strcspn(at, ",");
+        const char *equals = memchr(at, '=', length);
+        if (!equals || equals == at || equals + 1 == at + length)
+            berth_cli_wrong_usage(state, "--memory takes NAME=BYTES,..., not \"%s\"", text);
+        at += length;
+        if (*at == 0) return;
+    }
+}
+
 static bool asks_for_help(const char *text) {
     return strcmp(text, "--help") == 0 || strcmp(text, "--usage") == 0 ||
            (text[0] == '-' && text[1] != '-' && strchr(text, '?'));

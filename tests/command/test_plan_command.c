@@ -192,3 +192,70 @@ Test(plan_command, constants_go_to_the_memory_that_holds_them) {
     cr_expect(strstr(r->out, "note         nothing is kept in the memory flash"), "%s%s", r->out,
               r->err);
 }
+
+// The digits' 26 KiB of weights in less: what stays and what is read adds up, and the refusal of too
+// little names a budget that does.
+Test(plan_command, constants_that_exceed_a_budget_are_read_in_each_run) {
+    json_t *plan = berth_run_json("plan " DIGITS " --memory cpu=28KiB --format=json");
+    const json_t *streamed = json_array_get(json_object_get(plan, "streamed"), 0);
+    const json_t *loads = json_object_get(streamed, "loads"), *load = NULL;
+    cr_assert_eq(json_array_size(json_object_get(plan, "streamed")), 1);
+    cr_expect_str_eq(json_string_value(json_object_get(streamed, "memory")), "host");
+    cr_expect_eq(number(streamed, "budget_bytes"), 28 << 10);
+    double bytes = 0;
+    size_t index = 0;
+    json_array_foreach(loads, index, load) bytes += number(load, "bytes");
+    cr_expect_gt(bytes, 0);
+    cr_expect_eq(bytes, number(streamed, "loaded_bytes"));
+    cr_expect_eq(number(streamed, "constant_bytes"), bytes + number(streamed, "resident_bytes"));
+    cr_expect_geq(number(streamed, "run_ms"), number(streamed, "unlimited_ms"));
+    const json_t *pool = NULL;
+    double planned = 0;
+    json_array_foreach(json_object_get(plan, "memory"), index,
+                       pool) if (strcmp(json_string_value(json_object_get(pool, "usage")),
+                                        "store") != 0) planned += number(pool, "peak_bytes");
+    cr_expect_leq(planned, 28 << 10);
+    json_decref(plan);
+    const result *r = berth_run("plan " DIGITS " -q --memory cpu=28KiB");
+    cr_expect(strstr(r->out, "budget       host: 28.0 KiB; of constants of "), "%s", r->out);
+    cr_expect(strstr(r->out, "  read       "), "%s", r->out);
+    berth_run_fails("plan " DIGITS " --memory cpu=1KiB", 1, "no smaller one would do");
+    berth_run_fails("plan " DIGITS " --memory cpu", 2, "--memory takes NAME=BYTES,...");
+    berth_run_fails("plan " DIGITS " --memory cpu=1MiB,=2", 2, "--memory takes NAME=BYTES,...");
+    berth_run_fails("plan " DIGITS " --memory cpu=1X", 1, "a number of bytes");
+    berth_run_fails("plan " DIGITS " --memory gpu=1MiB", 1,
+                    "there is no memory or device 'gpu'; there are host, cpu:0");
+}
+
+Test(plan_command, a_sweep_goes_down_to_the_smallest_budget) {
+    json_t *sweep = berth_run_json("plan " DIGITS " --memory-sweep --format=json");
+    const json_t *points = json_object_get(sweep, "points");
+    size_t count = json_array_size(points);
+    cr_assert_gt(count, 2);
+    for (size_t i = 0; i < count; ++i) {
+        const json_t *point = json_array_get(points, i);
+        cr_expect_leq(number(point, "planned_bytes"), number(point, "budget_bytes"));
+        cr_expect_geq(number(point, "predicted_ms"),
+                      number(json_array_get(points, 0), "predicted_ms"));
+        if (i > 0)
+            cr_expect_lt(number(point, "budget_bytes"),
+                         number(json_array_get(points, i - 1), "budget_bytes"));
+    }
+    cr_expect_eq(number(json_array_get(points, 0), "read_bytes"), 0);
+    cr_expect_eq(number(json_array_get(points, count - 1), "budget_bytes"),
+                 number(sweep, "least_bytes"));
+    char less[128];
+    snprintf(less, sizeof(less), "plan " DIGITS " --memory host=%d",
+             (int)number(sweep, "least_bytes") - 1);
+    berth_run_fails(less, 1, "no smaller one would do");
+    json_decref(sweep);
+    const result *r = berth_run("plan " DIGITS " --memory-sweep=cpu:0 --format=svg");
+    size_t circles = 0;
+    for (const char *at = r->out; (at = strstr(at, "<circle ")) != NULL; ++at) ++circles;
+    cr_expect_eq(circles, count);
+    cr_expect(strstr(r->out, "</svg>"), "%s", r->out);
+    r = berth_run("plan " DIGITS " -q --memory-sweep");
+    cr_expect(strstr(r->out, "the smallest budget that does: "), "%s", r->out);
+    berth_run_fails("plan " DIGITS " --memory-sweep --format=dot", 2, "--memory-sweep has");
+    berth_run_fails("plan " DIGITS " --memory-sweep=gpu", 1, "no memory or device \"gpu\"");
+}
