@@ -535,15 +535,6 @@ static berth_status plan_memory(berth_packager *p) {
     return berth_packager__stream_constants(p);
 }
 
-// What streaming adds to the predicted time of a run.
-static void add_streaming_time(berth_packager *p, berth_program *program) {
-    double added_ns = 0;
-    for (uint32_t i = 0; i < p->report->streamed_count; ++i)
-        added_ns += p->report->streamed[i].run_ns - p->report->streamed[i].whole_ns;
-    program->predicted_ns += added_ns;
-    if (p->pipeline->plan) p->pipeline->plan->predicted_ns += added_ns;
-}
-
 static const berth_work *const *step_works(const berth_packager *p) {
     const berth_work **works = berth_arena_new_array(p->arena, const berth_work *, p->steps.count);
     for (uint32_t i = 0; i < p->steps.count; ++i) works[i] = p->facts.data[i].work;
@@ -578,7 +569,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     BERTH_TRY(berth_packager__order_queues(p));
     describe_devices(p, program);
     BERTH_TRY(berth_pipeline__read_plan(p->module, p->main, p->target, program));
-    add_streaming_time(p, program);
+    berth_packager__add_streaming_time(p, program);
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
     program->executor = berth_executor_kind_name(p->target->executor);

@@ -430,3 +430,11 @@ berth_status berth_packager__stream_constants(berth_packager *p) {
     p->pipeline->over_bytes = 0;
     return berth_packager__plan_memory(p);
 }
+
+void berth_packager__add_streaming_time(const berth_packager *p, berth_program *program) {
+    double added_ns = 0;
+    for (uint32_t i = 0; i < p->report->streamed_count; ++i)
+        added_ns += p->report->streamed[i].run_ns - p->report->streamed[i].whole_ns;
+    program->predicted_ns += added_ns;
+    if (p->pipeline->plan) p->pipeline->plan->predicted_ns += added_ns;
+}

@@ -18,6 +18,9 @@
 // would do and what is live then.
 BERTH_MUST_USE berth_status berth_packager__stream_constants(berth_packager *packager);
 
+// Adds what streaming costs to the predicted time of the program and the plan.
+void berth_packager__add_streaming_time(const berth_packager *packager, berth_program *program);
+
 // A stay of a constant in workspace: for steps [first, last] of one operation, its copy placed right
 // before step `start`.
 typedef struct berth_stream_load {

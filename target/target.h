@@ -272,10 +272,10 @@ typedef struct berth_target_options {
     const char *tag_folder;              // users' own tags: FOLDER/VENDOR/NAME.json; NULL = none
     const berth_machine_facts *machine;  // NULL: `cpu` is a generic one, `local` an error
     const char *const
-        *overrides;           // "PATH=VALUE" (--set), NULL-terminated; applied before anything else
-    const char *host;         // short form, tag or JSON of the host (--host)
-    const char *executor;     // "graph", "vm", "aot" (--executor)
-    const char *runtime;      // "hosted", "bare" (--runtime)
+        *overrides;        // "PATH=VALUE" (--set), NULL-terminated; applied before anything else
+    const char *host;      // short form, tag or JSON of the host (--host)
+    const char *executor;  // "graph", "vm", "aot" (--executor)
+    const char *runtime;   // "hosted", "bare" (--runtime)
     // "NAME=BYTES,..." (--memory): budgets of memories, by their names or those of devices that keep
     // their values there; before the target's own
     const char *budgets;
