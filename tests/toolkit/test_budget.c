@@ -25,6 +25,7 @@ typedef struct network {
     berth_func_id main;
     uint64_t seed, state;
     int64_t rows;
+    bool large;
     berth_value_id values[most_values];
     int64_t widths[most_values];
     uint32_t count;
@@ -90,8 +91,30 @@ static void build(network *n) {
         berth_module_intern(n->module, "y");
 }
 
+// A product with 10 MiB of weights, more than the budgets below: its columns are read in parts.
+static void build_large(network *n) {
+    n->module = berth_module_create(n->arena, "large");
+    n->main = berth_graph_create(n->module, "main", 0);
+    n->state = n->seed;
+    n->rows = (int64_t)n->seed;
+    berth_type_id type =
+        berth_type_tensor(n->module, BERTH_DTYPE_F32, 2, (int64_t[]){n->rows, 128});
+    berth_value_id x = berth_graph_add_param(n->module, n->main, "x", type);
+    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){128, 1024}));
+    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){1024, 2560 + 40}));
+    x = add(n, BERTH_OP_ADD, x, weights(n, 1, (int64_t[]){2560 + 40}));
+    x = add(n, BERTH_OP_RELU, x, BERTH_NONE);
+    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){2560 + 40, 64}));
+    berth_graph_set_results(n->module, n->main, &x, 1);
+    berth_graph_get(n->module, n->main)->values.data[x].name = berth_module_intern(n->module, "y");
+}
+
 static berth_status build_body(void *user) {
-    build(user);
+    network *n = user;
+    if (n->large)
+        build_large(n);
+    else
+        build(n);
     return BERTH_OK;
 }
 
@@ -101,7 +124,9 @@ typedef struct bench {
     const char *device;  // whose memory is limited
     char folder[64];
     uint64_t seed;
+    bool large;
     berth_tensor unlimited;
+    uint64_t whole_bytes;
 } bench;
 
 // Compiles the network for a budget (0 = none).
@@ -110,6 +135,7 @@ static berth_status compile_within(bench *b, uint64_t budget, const berth_progra
     network *n = berth_arena_new(b->arena, network);
     n->arena = b->arena;
     n->seed = b->seed;
+    n->large = b->large;
     assert_ok(berth_arena_try(b->arena, build_body, n));
     berth_multi_target *target = NULL;
     char text[64];
@@ -202,28 +228,47 @@ static void run_within(bench *b, uint64_t budget, bool streams) {
     remove(path);
 }
 
-static void check_budgets(uint64_t seed, const char *target, const char *device) {
-    bench b = {.target = target, .device = device, .seed = seed};
-    snprintf(b.folder, sizeof(b.folder), "/tmp/berth-budget-XXXXXX");
-    cr_assert(mkdtemp(b.folder));
-    assert_ok(berth_arena_create(berth_allocator_system(), &b.arena));
+static void begin(bench *b) {
     const berth_program *program;
     const berth_memory_report *report;
     int64_t rows;
-    assert_ok(compile_within(&b, 0, &program, &report, &rows));
+    snprintf(b->folder, sizeof(b->folder), "/tmp/berth-budget-XXXXXX");
+    cr_assert(mkdtemp(b->folder));
+    assert_ok(berth_arena_create(berth_allocator_system(), &b->arena));
+    assert_ok(compile_within(b, 0, &program, &report, &rows));
     cr_expect_eq(report->streamed_count, 0);
-    uint64_t whole = run(&b, program, rows, 0, &b.unlimited);
+    b->whole_bytes = run(b, program, rows, 0, &b->unlimited);
+}
+
+static void end(bench *b) {
+    berth_cache_stats stats;
+    berth_status_ignore(berth_toolchain_cache_clear(b->folder, &stats));
+    remove(b->folder);
+    berth_arena_destroy(b->arena);
+}
+
+static void check_budgets(uint64_t seed, const char *target, const char *device) {
+    bench b = {.target = target, .device = device, .seed = seed};
+    begin(&b);
     uint64_t least = smallest_budget(&b);
-    cr_assert_lt(least, whole / 2, "%llu of %llu", (unsigned long long)least,
-                 (unsigned long long)whole);
+    cr_assert_lt(least, b.whole_bytes / 2, "%llu of %llu", (unsigned long long)least,
+                 (unsigned long long)b.whole_bytes);
     run_within(&b, least, true);
     network dice = {.state = seed + 7};
     for (int i = 0; i < 3; ++i)
-        run_within(&b, least + draw(&dice, (uint32_t)(whole - least)), false);
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(b.folder, &stats));
-    remove(b.folder);
-    berth_arena_destroy(b.arena);
+        run_within(&b, least + draw(&dice, (uint32_t)(b.whole_bytes - least)), false);
+    end(&b);
+}
+
+// One row, where parts are bytes in a row, and several.
+static void check_large(const char *target, const char *device) {
+    for (uint64_t rows = 1; rows <= 5; rows += 4) {
+        bench b = {.target = target, .device = device, .seed = rows, .large = true};
+        begin(&b);
+        cr_assert_gt(b.whole_bytes, 10 << 20);
+        run_within(&b, 6 << 20, true);
+        end(&b);
+    }
 }
 
 static int seeds[seed_count];
@@ -245,7 +290,8 @@ ParameterizedTestParameters(budget, random_networks_through_opencl) {
     return all_seeds();
 }
 
-ParameterizedTest(int *index, budget, random_networks_through_opencl, .timeout = 300) {
+// False, and the test skipped, where there is no device, unless BERTH_REQUIRE_DRIVERS asks for one.
+static bool has_opencl(void) {
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
     bool here = !status && berth_driver_device_count(driver) > 0;
@@ -253,6 +299,16 @@ ParameterizedTest(int *index, budget, random_networks_through_opencl, .timeout =
     if (driver) berth_driver_close(driver);
     const char *required = getenv("BERTH_REQUIRE_DRIVERS");
     cr_assert(here || !required || !strstr(required, "opencl"), "there is no OpenCL device");
-    if (!here) cr_skip_test("there is no OpenCL device");
+    return here;
+}
+
+ParameterizedTest(int *index, budget, random_networks_through_opencl, .timeout = 300) {
+    if (!has_opencl()) cr_skip("there is no OpenCL device");
     check_budgets((uint64_t)*index, "opencl -host=cpu", "opencl");
+}
+
+Test(budget, weights_larger_than_the_budget, .timeout = 300) {
+    check_large("cpu", "cpu");
+    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    check_large("opencl -host=cpu", "opencl");
 }
