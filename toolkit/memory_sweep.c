@@ -9,7 +9,8 @@ typedef struct sweeper {
     berth_arena *arena;
     const char *path;
     const berth_model_options *options;
-    const char *name;  // of the memory, or of its device
+    const char *name;    // of the memory, or of its device
+    berth_model *model;  // without a budget
     uint64_t over_bytes;
     berth_memory_sweep *out;
 } sweeper;
@@ -56,8 +57,9 @@ static berth_memory_sweep_point point_of(const sweeper *s, const berth_model *mo
 }
 
 // The memory that is meant, from the plan without a budget of it.
-static berth_status find_memory(sweeper *s, const berth_model *model) {
-    const berth_multi_target *target = berth_model_target(model);
+static berth_status find_memory(void *user) {
+    sweeper *s = user;
+    const berth_multi_target *target = berth_model_target(s->model);
     if (!s->name)
         s->name = berth_arena_strdup(s->arena, target->devices[target->default_device].name);
     uint32_t memory = berth_multi_target_memory_meant(target, s->name);
@@ -65,17 +67,16 @@ static berth_status find_memory(sweeper *s, const berth_model *model) {
         return berth_status_make(BERTH_NOT_FOUND, "the target has no memory or device \"%s\"",
                                  s->name);
     s->out->memory = berth_arena_strdup(s->arena, target->memories[memory].name);
-    s->out->model = berth_arena_strdup(s->arena, berth_model_program(model)->name);
+    s->out->model = berth_arena_strdup(s->arena, berth_model_program(s->model)->name);
     return BERTH_OK;
 }
 
 // The plan without a budget: its need is the first one.
 static berth_status plan_whole(sweeper *s, berth_memory_sweep_point *out_point) {
-    berth_model *model = NULL;
-    BERTH_TRY(load(s, 0, &model));
-    berth_status status = find_memory(s, model);
-    if (!status) *out_point = point_of(s, model, 0);
-    berth_model_destroy(model);
+    BERTH_TRY(load(s, 0, &s->model));
+    berth_status status = berth_arena_try(s->arena, find_memory, s);  // the model goes in any case
+    if (!status) *out_point = point_of(s, s->model, 0);
+    berth_model_destroy(s->model);
     out_point->budget_bytes = out_point->planned_bytes;
     return status;
 }
