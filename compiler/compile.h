@@ -105,6 +105,8 @@ typedef struct berth_memory_streamed {
     uint64_t constant_bytes;  // of all that the device reads, those that stay too
     uint64_t resident_bytes;  // of those that stay
     uint64_t budget_bytes;
+    uint32_t spilled_count;  // values that wait in host memory for a while, and their bytes
+    uint64_t spilled_bytes;
     double load_ns;           // of all copies of a run, predicted
     double run_ns, whole_ns;  // of kernels and copies of a run, predicted; with all of them there
     const struct berth_memory_load *loads;  // in order

@@ -20,6 +20,9 @@ typedef struct streamer {
     BERTH_VEC(berth_stream_weight) weights;
     BERTH_VEC(berth_stream_load) loads;
     uint64_t stays_bytes;  // of constants that cannot be streamed
+    uint32_t spilled_count;
+    uint64_t spilled_bytes;
+    double spilled_ns;
     berth_stream_problem problem;
 } streamer;
 
@@ -152,8 +155,13 @@ static uint64_t *live_bytes(const streamer *s) {
 }
 
 static double *step_times(const streamer *s) {
-    double *times = berth_arena_new_array(s->arena, double, s->p->steps.count);
-    for (uint32_t i = 0; i < s->p->steps.count; ++i) times[i] = berth_packager__kernel_ns(s->p, i);
+    const berth_packager *p = s->p;
+    double *times = berth_arena_new_array(s->arena, double, p->steps.count);
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        times[i] = berth_packager__kernel_ns(p, i);
+        if (p->facts.data[i].apart)  // a value that moves: as if nothing went on beside it
+            times[i] = load_ns(s, p->tensors.data[p->steps.data[i].bindings[0]].size_bytes);
+    }
     return times;
 }
 
@@ -295,21 +303,27 @@ static berth_memory_streamed *count_streamed(const streamer *s) {
         out->loaded_bytes += bytes * weight->load_count;
         out->load_ns += weight->load_ns * weight->load_count;
     }
+    out->spilled_count = s->spilled_count;
+    out->spilled_bytes = s->spilled_bytes;
     for (uint32_t i = 0; i < s->problem.step_count; ++i) out->whole_ns += s->problem.step_ns[i];
+    out->whole_ns -= s->spilled_ns;
     return out;
 }
 
-// Puts the copies between the steps, each before the step where it starts, in order of their uses.
-static void insert_loads(streamer *s, berth_memory_streamed *report) {
+static bool is_resident(const streamer *s, uint32_t load) {
+    return s->weights.data[s->loads.data[load].weight].resident;
+}
+
+// Workspace for each load, and the steps that read it bound to that. [load]; unset where its constant
+// is resident.
+static stay *make_stays(streamer *s, berth_memory_streamed *report) {
     berth_packager *p = s->p;
-    uint32_t count = p->steps.count, next = 0, written = 0;
-    uint32_t *now_at = berth_arena_new_array(s->arena, uint32_t, count);
+    uint32_t written = 0;
     stay *stays = berth_arena_new_array(s->arena, stay, s->loads.count);
     berth_memory_load *lines = berth_arena_new_array(p->arena, berth_memory_load, s->loads.count);
-    uint32_t storages = p->storages.count;
     for (uint32_t k = 0; k < s->loads.count; ++k) {
         const berth_stream_load *load = &s->loads.data[k];
-        if (s->weights.data[load->weight].resident) continue;
+        if (is_resident(s, k)) continue;
         stays[k] = make_stay(s, load);
         lines[written++] =
             (berth_memory_load){.name = berth_packager__constant_name(p, stays[k].constant),
@@ -319,41 +333,55 @@ static void insert_loads(streamer *s, berth_memory_streamed *report) {
                                 .last_step = p->steps.data[load->last].name};
     }
     for (uint32_t k = 0; k < s->loads.count; ++k)
-        if (!s->weights.data[s->loads.data[k].weight].resident)
-            bind_stay(s, &s->loads.data[k], &stays[k]);
-    berth_program_step *steps =
+        if (!is_resident(s, k)) bind_stay(s, &s->loads.data[k], &stays[k]);
+    report->loads = lines;
+    return stays;
+}
+
+// The steps with the copies between them, each before the step where it starts, in order of their
+// uses. Where steps and copies are now: step_at [step], copy_at [load].
+static void weave_steps(streamer *s, const stay *stays, const berth_memory_streamed *report,
+                        uint32_t *step_at, uint32_t *copy_at) {
+    berth_packager *p = s->p;
+    uint32_t count = p->steps.count, next = 0, written = 0;
+    const berth_program_step *steps =
         berth_arena_copy(s->arena, p->steps.data, count * sizeof(berth_program_step));
-    berth_step_facts *facts =
+    const berth_step_facts *facts =
         berth_arena_copy(s->arena, p->facts.data, count * sizeof(berth_step_facts));
     p->steps.count = p->facts.count = 0;
-    written = 0;
-    uint32_t *copied_at = berth_arena_new_array(s->arena, uint32_t, s->loads.count);
     for (uint32_t i = 0; i < count; ++i) {
         for (; next < s->loads.count; ++next) {
-            const berth_stream_load *load = &s->loads.data[next];
-            if (s->weights.data[load->weight].resident) continue;
-            if (load->start > i) break;
-            copied_at[next] = p->steps.count;
-            add_load_step(s, &stays[next], lines[written++].name);
+            if (is_resident(s, next)) continue;
+            if (s->loads.data[next].start > i) break;
+            copy_at[next] = p->steps.count;
+            add_load_step(s, &stays[next], report->loads[written++].name);
         }
-        now_at[i] = p->steps.count;
+        step_at[i] = p->steps.count;
         berth_vec_push(p->arena, &p->steps, steps[i]);
         berth_vec_push(p->arena, &p->facts, facts[i]);
     }
+}
+
+// Makes the loads steps of the program, and their constants those of a store.
+static void insert_loads(streamer *s, berth_memory_streamed *report) {
+    berth_packager *p = s->p;
+    uint32_t storages = p->storages.count;
+    uint32_t *step_at = berth_arena_new_array(s->arena, uint32_t, p->steps.count);
+    uint32_t *copy_at = berth_arena_new_array(s->arena, uint32_t, s->loads.count);
+    const stay *stays = make_stays(s, report);
+    weave_steps(s, stays, report, step_at, copy_at);
     for (uint32_t i = 0; i < storages; ++i) {
         berth_storage *held = &p->storages.data[i];
         if (held->first_step == BERTH_NO_INDEX) continue;
-        held->first_step = now_at[held->first_step];
-        held->last_step = now_at[held->last_step];
+        held->first_step = step_at[held->first_step];
+        held->last_step = step_at[held->last_step];
     }
     for (uint32_t k = 0; k < s->loads.count; ++k) {
-        const berth_stream_load *load = &s->loads.data[k];
-        if (s->weights.data[load->weight].resident) continue;
-        p->storages.data[stays[k].storage].first_step = copied_at[k];
-        p->storages.data[stays[k].storage].last_step = now_at[load->last];
-        move_to_store(s, s->weights.data[load->weight].storage);
+        if (is_resident(s, k)) continue;
+        p->storages.data[stays[k].storage].first_step = copy_at[k];
+        p->storages.data[stays[k].storage].last_step = step_at[s->loads.data[k].last];
+        move_to_store(s, s->weights.data[s->loads.data[k].weight].storage);
     }
-    report->loads = lines;
 }
 
 // ---- plans --------------------------------------------------------------------------------------
@@ -367,8 +395,9 @@ static berth_status try_plan(streamer *s, double ns, berth_memory_streamed **out
     return berth_packager__measure_place(s->p, s->place, out_bytes);
 }
 
-// Gaps between values take some of the room; then a plan with so much less is tried.
-static berth_status stream_place(streamer *s, uint64_t budget) {
+// Gaps between values take some of the room; then a plan with so much less is tried. Where none does,
+// the plan that needs the least stays, and *out_bytes is above the budget.
+static berth_status stream_place(streamer *s, uint64_t budget, uint64_t *out_bytes) {
     enum { most_attempts = 6 };
     berth_packager *p = s->p;
     kept_state kept = keep_state(p);
@@ -389,6 +418,7 @@ static berth_status stream_place(streamer *s, uint64_t budget) {
         double ns = berth_stream_choose_least(&s->problem);
         BERTH_TRY(try_plan(s, ns, &report, &bytes));
     }
+    *out_bytes = bytes;
     berth_memory_streamed *all =
         berth_arena_new_array(p->arena, berth_memory_streamed, p->report->streamed_count + 1);
     if (p->report->streamed_count)
@@ -408,23 +438,81 @@ static bool may_stream(const berth_packager *p, uint32_t place) {
            p->target->memories[memory].budget_bytes != p->target->memories[memory].capacity_bytes;
 }
 
+static double copy_ns(const void *user, uint64_t size_bytes) {
+    return load_ns(user, size_bytes);
+}
+
+// Moves a value out of the way of the problem's peak. Only out of memories of their own: what a cpu
+// has beside its memory are files.
+static bool spill_at_peak(streamer *s, uint64_t budget) {
+    berth_packager *p = s->p;
+    uint64_t fixed = fixed_bytes(s), bytes = 0;
+    if (s->place == berth_packager__place(p, p->target->host, NULL) || fixed >= budget)
+        return false;
+    berth_spill_request request = {.place = s->place,
+                                   .device = s->device,
+                                   .room_bytes = budget - fixed,
+                                   .needed = berth_stream_needed(&s->problem),
+                                   .step_ns = s->problem.step_ns,
+                                   .copy_ns = copy_ns,
+                                   .user = s};
+    for (uint32_t i = 1; i < s->problem.step_count; ++i)
+        if (request.needed[i] > request.needed[request.peak_step]) request.peak_step = i;
+    if (!berth_packager__spill_value(p, &request, &bytes)) return false;
+    s->spilled_count++;
+    s->spilled_bytes += bytes;
+    s->spilled_ns += 2 * load_ns(s, bytes);
+    return true;
+}
+
+// One plan of a place, and whether a value was moved for another one.
+static berth_status try_place(streamer *s, uint64_t budget, bool may_spill, bool *out_again) {
+    berth_packager *p = s->p;
+    uint64_t bytes = 0;
+    kept_state kept = keep_state(p);
+    *out_again = false;
+    BERTH_TRY(stream_place(s, budget, &bytes));
+    if (bytes <= budget || !may_spill) return BERTH_OK;
+    kept_state least = keep_state(p);
+    restore_state(p, &kept);
+    *out_again = spill_at_peak(s, budget);
+    if (*out_again)
+        p->report->streamed_count--;
+    else
+        restore_state(p, &least);
+    return BERTH_OK;
+}
+
+// Streams constants; where that is not enough, values wait elsewhere, one after another.
+static berth_status fit_place(berth_packager *p, uint32_t place, uint64_t budget) {
+    enum { most_spilled = 64 };
+    streamer s = {0};
+    bool again = true;
+    for (int spilled = 0; again; ++spilled) {
+        s = (streamer){.p = p,
+                       .arena = berth_arena_create_child(p->arena),
+                       .place = place,
+                       .device = (uint32_t)__builtin_ctzll(berth_packager__workers(p, place)),
+                       .memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE),
+                       .spilled_count = s.spilled_count,
+                       .spilled_bytes = s.spilled_bytes,
+                       .spilled_ns = s.spilled_ns};
+        make_problem(&s);
+        berth_status status = try_place(&s, budget, spilled < most_spilled, &again);
+        berth_arena_destroy(s.arena);
+        BERTH_TRY(status);
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_packager__stream_constants(berth_packager *p) {
     for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
-        uint64_t workers = berth_packager__workers(p, place), bytes = 0;
+        uint64_t bytes = 0;
         if (!may_stream(p, place)) continue;
         uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
         uint64_t budget = p->target->memories[memory].budget_bytes;
         BERTH_TRY(berth_packager__measure_place(p, place, &bytes));
-        if (bytes <= budget) continue;
-        streamer s = {.p = p,
-                      .arena = berth_arena_create_child(p->arena),
-                      .place = place,
-                      .device = (uint32_t)__builtin_ctzll(workers),
-                      .memory = memory};
-        make_problem(&s);
-        berth_status status = s.loads.count ? stream_place(&s, budget) : BERTH_OK;
-        berth_arena_destroy(s.arena);
-        BERTH_TRY(status);
+        if (bytes > budget) BERTH_TRY(fit_place(p, place, budget));
     }
     p->pools.count = p->pool_place.count = p->report->pool_count = 0;
     p->pipeline->over_bytes = 0;

@@ -21,6 +21,24 @@ BERTH_MUST_USE berth_status berth_packager__stream_constants(berth_packager *pac
 // Adds what streaming costs to the predicted time of the program and the plan.
 void berth_packager__add_streaming_time(const berth_packager *packager, berth_program *program);
 
+// package_spill.c. Lets the largest value that waits at the peak of a place wait in host memory: a copy
+// away behind the last step that touches it before the peak, and one back ahead of the first step
+// behind, on the device's queue for copies.
+typedef struct berth_spill_request {
+    uint32_t place;
+    uint32_t device;  // that works there
+    uint32_t peak_step;
+    uint64_t room_bytes;
+    const uint64_t *needed;  // per step: bytes of values and of constants that it reads
+    const double *step_ns;   // per step
+    double (*copy_ns)(const void *user, uint64_t size_bytes);  // of a copy to or from the host
+    const void *user;
+} berth_spill_request;
+
+// False: no value waits there. *out_bytes is its size.
+bool berth_packager__spill_value(berth_packager *packager, const berth_spill_request *request,
+                                 uint64_t *out_bytes);
+
 // A stay of a constant in workspace: for steps [first, last] of one operation, its copy placed right
 // before step `start`.
 typedef struct berth_stream_load {
@@ -59,6 +77,9 @@ typedef struct berth_stream_problem {
 // loads, tells it. False: the room does not do for any plan.
 //   complexity: O(plans * (steps + weights log weights + what loads are ahead of their uses))
 bool berth_stream_choose(berth_stream_problem *problem, double *out_ns);
+
+// Per step: what is needed when nothing is resident and nothing read ahead. In the problem's arena.
+uint64_t *berth_stream_needed(const berth_stream_problem *problem);
 
 // The plan that needs the least: nothing resident, no load before its use. Returns its time.
 double berth_stream_choose_least(berth_stream_problem *problem);

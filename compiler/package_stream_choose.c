@@ -151,6 +151,15 @@ static chooser make_chooser(berth_stream_problem *problem) {
                          berth_arena_new_array(problem->arena, uint32_t, problem->weight_count)};
 }
 
+uint64_t *berth_stream_needed(const berth_stream_problem *problem) {
+    uint64_t *needed = berth_arena_new_array(problem->arena, uint64_t, problem->step_count + 1);
+    memcpy(needed, problem->live, problem->step_count * sizeof(*needed));
+    for (uint32_t k = 0; k < problem->load_count; ++k)
+        for (uint32_t i = problem->loads[k].first; i <= problem->loads[k].last; ++i)
+            needed[i] += problem->weights[problem->loads[k].weight].size_bytes;
+    return needed;
+}
+
 double berth_stream_choose_least(berth_stream_problem *problem) {
     chooser c = make_chooser(problem);
     for (uint32_t w = 0; w < problem->weight_count; ++w) problem->weights[w].resident = false;

@@ -85,6 +85,10 @@ static void print_streamed(const berth_model *model) {
                         "%.3f\n",
                         s->memory, bytes[0], bytes[1], bytes[2], s->constant_count, s->load_count,
                         bytes[3], s->load_ns / 1e6, s->run_ns / 1e6, s->whole_ns / 1e6);
+        berth_format_bytes(s->spilled_bytes, bytes[0]);
+        if (s->spilled_count)
+            berth_cli_print("  moved      %u values, %s, to host memory and back in each run\n",
+                            s->spilled_count, bytes[0]);
         for (uint32_t k = 0; k < s->load_count; ++k) {
             berth_format_bytes(s->loads[k].size_bytes, bytes[0]);
             berth_cli_print("  read       %-10s %s, from %s on, for %s\n", bytes[0],
@@ -109,14 +113,15 @@ json_t *berth_plan_streamed_json(const berth_model *model) {
                                  berth_cli_json_text(s->loads[k].last_step)));
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
                       s->memory, "device", berth_model_program(model)->devices[s->device].name,
                       "budget_bytes", (json_int_t)s->budget_bytes, "constant_bytes",
                       (json_int_t)s->constant_bytes, "resident_bytes",
                       (json_int_t)s->resident_bytes, "constants", (json_int_t)s->constant_count,
-                      "loaded_bytes", (json_int_t)s->loaded_bytes, "load_ms", s->load_ns / 1e6,
-                      "run_ms", s->run_ns / 1e6, "unlimited_ms", s->whole_ns / 1e6, "loads",
-                      loads));
+                      "loaded_bytes", (json_int_t)s->loaded_bytes, "values_moved",
+                      (json_int_t)s->spilled_count, "moved_bytes", (json_int_t)s->spilled_bytes,
+                      "load_ms", s->load_ns / 1e6, "run_ms", s->run_ns / 1e6, "unlimited_ms",
+                      s->whole_ns / 1e6, "loads", loads));
     }
     return list;
 }

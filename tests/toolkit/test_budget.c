@@ -19,13 +19,15 @@ enum {
     record_bytes = 256 << 10,  // what a session keeps beside what its devices have, at most
 };
 
+typedef enum network_kind { RANDOM, LARGE, SKIPS } network_kind;
+
 typedef struct network {
     berth_arena *arena;
     berth_module *module;
     berth_func_id main;
     uint64_t seed, state;
     int64_t rows;
-    bool large;
+    network_kind kind;
     berth_value_id values[most_values];
     int64_t widths[most_values];
     uint32_t count;
@@ -109,12 +111,30 @@ static void build_large(network *n) {
     berth_graph_get(n->module, n->main)->values.data[x].name = berth_module_intern(n->module, "y");
 }
 
+// A chain of products of 256 rows; the first results are wanted again at the end, in reverse.
+static void build_skips(network *n) {
+    enum { skips = 4, between = 5 };
+    n->module = berth_module_create(n->arena, "skips");
+    n->main = berth_graph_create(n->module, "main", 0);
+    n->state = n->seed;
+    n->rows = 256;
+    berth_type_id type =
+        berth_type_tensor(n->module, BERTH_DTYPE_F32, 2, (int64_t[]){n->rows, 128});
+    berth_value_id x = berth_graph_add_param(n->module, n->main, "x", type), kept[skips];
+    for (int i = 0; i < 2 * skips + between; ++i) {
+        x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){128, 128}));
+        x = add(n, BERTH_OP_TANH, x, BERTH_NONE);
+        if (i < skips) kept[i] = x;
+        if (i >= skips + between) x = add(n, BERTH_OP_ADD, x, kept[2 * skips + between - 1 - i]);
+    }
+    berth_graph_set_results(n->module, n->main, &x, 1);
+    berth_graph_get(n->module, n->main)->values.data[x].name = berth_module_intern(n->module, "y");
+}
+
 static berth_status build_body(void *user) {
+    static void (*const builders[])(network *) = {build, build_large, build_skips};
     network *n = user;
-    if (n->large)
-        build_large(n);
-    else
-        build(n);
+    builders[n->kind](n);
     return BERTH_OK;
 }
 
@@ -124,7 +144,7 @@ typedef struct bench {
     const char *device;  // whose memory is limited
     char folder[64];
     uint64_t seed;
-    bool large;
+    network_kind kind;
     berth_tensor unlimited;
     uint64_t whole_bytes;
 } bench;
@@ -135,7 +155,7 @@ static berth_status compile_within(bench *b, uint64_t budget, const berth_progra
     network *n = berth_arena_new(b->arena, network);
     n->arena = b->arena;
     n->seed = b->seed;
-    n->large = b->large;
+    n->kind = b->kind;
     assert_ok(berth_arena_try(b->arena, build_body, n));
     berth_multi_target *target = NULL;
     char text[64];
@@ -263,7 +283,7 @@ static void check_budgets(uint64_t seed, const char *target, const char *device)
 // One row, where parts are bytes in a row, and several.
 static void check_large(const char *target, const char *device) {
     for (uint64_t rows = 1; rows <= 5; rows += 4) {
-        bench b = {.target = target, .device = device, .seed = rows, .large = true};
+        bench b = {.target = target, .device = device, .seed = rows, .kind = LARGE};
         begin(&b);
         cr_assert_gt(b.whole_bytes, 10 << 20);
         run_within(&b, 6 << 20, true);
@@ -311,4 +331,25 @@ Test(budget, weights_larger_than_the_budget, .timeout = 300) {
     check_large("cpu", "cpu");
     if (!has_opencl()) cr_skip("there is no OpenCL device");
     check_large("opencl -host=cpu", "opencl");
+}
+
+// Of four values of 128 KiB that wait, a memory with room for two or three holds none at its fullest.
+Test(budget, values_wait_in_host_memory, .timeout = 300) {
+    enum { value_bytes = 256 * 128 * 4 };
+    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    bench b = {.target = "opencl -host=cpu", .device = "opencl", .seed = 3, .kind = SKIPS};
+    const berth_program *program;
+    const berth_memory_report *report;
+    int64_t rows;
+    begin(&b);
+    uint64_t least = smallest_budget(&b);
+    cr_expect_lt(least, 4 * value_bytes);
+    for (uint64_t budget = least; budget < 6 * value_bytes; budget += value_bytes) {
+        run_within(&b, budget, true);
+        assert_ok(compile_within(&b, budget, &program, &report, &rows));
+        cr_expect(budget > least || report->streamed[0].spilled_count > 0);
+        cr_expect_eq(report->streamed[0].spilled_bytes,
+                     report->streamed[0].spilled_count * (uint64_t)value_bytes);
+    }
+    end(&b);
 }
