@@ -160,7 +160,7 @@ static void make_curves(follower *f) {
     for (uint32_t i = 0; i < f->moment_count; ++i) points[moment_memory(f, i)]++;
     for (uint32_t p = 0; p < f->program->pool_count; ++p) {
         const berth_program_pool *pool = &f->program->pools[p];
-        if (pool->usage != BERTH_POOL_WORKSPACE)
+        if (pool->usage != BERTH_POOL_WORKSPACE && pool->usage != BERTH_POOL_STORE)
             memories[berth_simulation__memory_of(f->target, pool)].fixed_bytes +=
                 (double)pool->size_bytes;
     }

@@ -395,6 +395,17 @@ static bool is_one_memory(const berth_multi_target *target) {
     return true;
 }
 
+// Each segment would keep a budget, but not all of them together.
+static berth_status refuse_budgets(const berth_multi_target *target) {
+    for (uint32_t i = 0; i < target->memory_count; ++i)
+        if (target->memories[i].budget_bytes != target->memories[i].capacity_bytes)
+            return berth_status_make(BERTH_UNSUPPORTED,
+                                     "the executor vm, which this model needs or which was asked "
+                                     "for, keeps no budget of memory \"%s\": leave it out",
+                                     target->memories[i].name);
+    return BERTH_OK;
+}
+
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
@@ -406,6 +417,7 @@ static berth_status load(void *user) {
     BERTH_TRY(berth_machine_facts_for(s->arena, text, &facts));
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
+    BERTH_TRY(refuse_budgets(s->target));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
     berth_import_options import = job->options->import;
     import.inputs = NULL;

@@ -72,6 +72,8 @@ Test(vm_command, a_loop_runs_by_itself) {
     berth_run_fails(with(&f, "run", "--executor graph"), 1,
                     "the graph executor runs no control flow (executor vm does)");
     berth_run_fails(with(&f, "build", "-o /tmp/berth-never.berth"), 1, "runs no control flow");
+    berth_run_fails(with(&f, "run", "--memory cpu=1MiB"), 1,
+                    "keeps no budget of memory \"host\": leave it out");
     clean(&f);
 }
 

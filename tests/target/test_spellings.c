@@ -35,6 +35,37 @@ static const char example[] =
     "\"device\": \"npu\"}],"
     " \"budgets\": {\"dram\": \"64MiB\"}}";
 
+// Budgets of the command line, by memory, device, KIND:N and KIND, over those of the target.
+Test(target_spellings, budgets_of_the_command_line) {
+    static const struct {
+        const char *budgets;
+        uint64_t dram, npu_ram;
+    } cases[] = {{"dram=1MiB", 1 << 20, 0},
+                 {"big=2MiB,npu=4096", 2 << 20, 4096},
+                 {"cpu:0=3MiB,vta=8KiB", 3 << 20, 8192},
+                 {"npu_ram=5000,npu_ram=6000", 64 << 20, 6000}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        berth_multi_target *t = NULL;
+        berth_target_options options = {.budgets = cases[i].budgets};
+        berth_status status = berth_target_parse(test_arena, example, &options, &t);
+        cr_assert_null(status, "%s: %s", cases[i].budgets, berth_status_message(status));
+        cr_expect_eq(t->memories[0].budget_bytes, cases[i].dram, "%s", cases[i].budgets);
+        uint64_t npu_ram = cases[i].npu_ram ? cases[i].npu_ram : t->memories[1].capacity_bytes;
+        cr_expect_eq(t->memories[1].budget_bytes, npu_ram, "%s", cases[i].budgets);
+        check_round_trip(t, cases[i].budgets);
+    }
+    static const char *const wrong[] = {"cuda=1MiB", "dram", "dram=0", "dram=999TiB", "=5", "npu=x"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+        berth_multi_target *t = NULL;
+        berth_target_options options = {.budgets = wrong[i]};
+        berth_status status = berth_target_parse(test_arena, example, &options, &t);
+        cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT, "%s", wrong[i]);
+        cr_expect(strstr(berth_status_message(status), "--memory: "), "%s",
+                  berth_status_message(status));
+        berth_status_free(status);
+    }
+}
+
 Test(target_spellings, documented_example) {
     berth_multi_target *t = parse(example);
     check_invariants(t, "example");
