@@ -50,6 +50,23 @@ CONFORMANCE(memory, every_memory_holds_data) {
     }
 }
 
+// Views and imports are others' bytes; what is freed counts no more, but the peak stays.
+CONFORMANCE(memory, the_most_at_once_is_counted) {
+    berth_device *device = f->devices[0];
+    uint32_t alignment = berth_device_get_info(device)->memories[0].alignment_bytes;
+    uint64_t before = berth_device_peak_bytes(device), size_bytes = 2 * (uint64_t)alignment + 5000;
+    berth_buffer *first = make_buffer(device, size_bytes), *view = NULL;
+    check_ok(berth_buffer_view(first, alignment, 100, &view));
+    cr_expect_eq(berth_device_peak_bytes(device), before + size_bytes);
+    berth_buffer_free(first);  // the view keeps it
+    berth_buffer *second = make_buffer(device, size_bytes);
+    cr_expect_eq(berth_device_peak_bytes(device), before + 2 * size_bytes);
+    berth_buffer_free(second);
+    berth_buffer_free(view);
+    berth_buffer_free(make_buffer(device, size_bytes));
+    cr_expect_eq(berth_device_peak_bytes(device), before + 2 * size_bytes);
+}
+
 CONFORMANCE(buffer, sizes) {
     static const uint64_t sizes[] = {0, 1, 3, 127, 128, 4097, 65536, 1 << 20, (9 << 20) + 1};
     uint32_t alignment = berth_device_get_info(f->devices[0])->memories[0].alignment_bytes;
