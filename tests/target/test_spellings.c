@@ -54,7 +54,8 @@ Test(target_spellings, budgets_of_the_command_line) {
         cr_expect_eq(t->memories[1].budget_bytes, npu_ram, "%s", cases[i].budgets);
         check_round_trip(t, cases[i].budgets);
     }
-    static const char *const wrong[] = {"cuda=1MiB", "dram", "dram=0", "dram=999TiB", "=5", "npu=x"};
+    static const char *const wrong[] = {"cuda=1MiB",   "dram", "dram=0",
+                                        "dram=999TiB", "=5",   "npu=x"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
         berth_multi_target *t = NULL;
         berth_target_options options = {.budgets = wrong[i]};
