@@ -61,7 +61,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         if (command->compare && !command->other)
             berth_cli_wrong_usage(state, "--compare takes two plans");
         if (command->compare && command->sweeps)
-            berth_cli_wrong_usage(state, "--compare has files, and plans nothing: no --memory-sweep");
+            berth_cli_wrong_usage(state,
+                                  "--compare has files, and plans nothing: no --memory-sweep");
         if (command->sweeps && command->cli.format && strcmp(command->cli.format, "dot") == 0)
             berth_cli_wrong_usage(state, "--memory-sweep has --format text, json and svg");
         return 0;
