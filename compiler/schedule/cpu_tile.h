@@ -15,6 +15,7 @@ typedef struct berth_cpu_tile {
     berth_reduction reduction;
     berth_access_list loads;  // of the update, without the accumulator
     berth_linear store;       // position of the first store of the epilogue
+    berth_ranges ranges;      // of the variables in these positions
     int64_t lanes;            // of a vector of this nest
     int vec;                  // loop of the lanes (the last one)
     int col;                  // loop of whole vectors, -1 = the vec loop is split for them

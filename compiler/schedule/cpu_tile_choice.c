@@ -3,10 +3,11 @@
 
 #include "compiler/schedule/cpu_tile.h"
 
-#define MAX_SCALARS 56   // accumulators of a tile without vectors
-#define ANY_SIZE_ROWS 8  // of a tile for many sizes: rows after whole tiles go one by one
-#define LONG_SUM 8       // terms, beside which storing a result by itself is little
-#define FEW_SUMS 8       // that hide how long one takes: two units, four cycles
+#define MAX_SCALARS 56         // accumulators of a tile without vectors
+#define ANY_SIZE_ROWS 8        // of a tile for many sizes: rows after whole tiles go one by one
+#define LONG_SUM 8             // terms, beside which storing a result by itself is little
+#define LONG_SUM_IN_HALVES 32  // terms, beside which storing a register in halves is little
+#define FEW_SUMS 8             // that hide how long one takes: two units, four cycles
 
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
@@ -42,6 +43,7 @@ void berth_cpu_tile__collect(berth_cpu_tile *p) {
     berth_ranges ranges = berth_ranges_collect(p->fn);
     ranges = berth_ranges_with(p->fn, &ranges, &p->nest);
     ranges = berth_ranges_with(p->fn, &ranges, &p->reduction.loops);
+    p->ranges = ranges;
     berth_access_list all = {0};
     berth_cpu__collect_loads(p->fn, &ranges, p->reduction.update, &all);
     memset(&p->loads, 0, sizeof(p->loads));
@@ -109,14 +111,11 @@ static int64_t lane_stride(const berth_cpu_tile *p) {
 }
 
 // Whether the lanes are next to each other wherever they are loaded: stride 1 or 0 within one
-// vector. Results may lie apart (real and imaginary parts, every other pixel) where the sums are
-// long: then they are stored lane by lane.
-static bool lanes_are_contiguous(const berth_cpu_tile *p) {
+// vector.
+static bool loads_lanes(const berth_cpu_tile *p) {
     bool linear = false;
-    berth_var var = p->nest.loops[p->vec].var;
-    int64_t apart = berth_linear_stride(p->fn, &p->store, var, &linear);
-    if (!linear || apart == 0 || (apart != 1 && sum_length(p) < LONG_SUM)) return false;
     bool any = false;
+    berth_var var = p->nest.loops[p->vec].var;
     for (uint32_t i = 0; i < p->loads.items.count; ++i) {
         int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
         int64_t block = linear ? 0 : berth_linear_block(p->fn, &p->loads.items.data[i].at, var);
@@ -128,6 +127,16 @@ static bool lanes_are_contiguous(const berth_cpu_tile *p) {
         if (!berth_dtype_has_vectors(dtype) && berth_cpu_tile__is_vector(p, i)) return false;
     }
     return any;
+}
+
+// The same, and results are stored so. They may lie apart (real and imaginary parts, every other
+// pixel) where the sums are long: then they are stored lane by lane.
+static bool lanes_are_contiguous(const berth_cpu_tile *p) {
+    bool linear = false;
+    berth_var var = p->nest.loops[p->vec].var;
+    int64_t apart = berth_linear_stride(p->fn, &p->store, var, &linear);
+    if (!linear || apart == 0 || (apart != 1 && sum_length(p) < LONG_SUM)) return false;
+    return loads_lanes(p);
 }
 
 // ---- choice
@@ -181,13 +190,29 @@ static void fuse_rows(berth_cpu_tile *p) {
     }
 }
 
+// Whether `more` elements after those that the load reads lie in its buffer's storage, too.
+static bool reads_inside(const berth_cpu_tile *p, uint32_t load, int64_t more) {
+    const berth_access *access = &p->loads.items.data[load];
+    const berth_buf_info *info = &p->fn->bufs.data[access->buf];
+    berth_range range = berth_linear_range(p->fn, &p->ranges, &access->at);
+    berth_layout layout;
+    berth_status status =
+        berth_layout_parse(berth_module_str(p->fn->module, info->layout), info->rank, &layout);
+    if (status) {
+        berth_status_ignore(status);
+        return false;
+    }
+    return range.high + more < berth_layout_element_count(&layout, info->dims);
+}
+
 // Weights whose storage ends with the last column cannot be read in whole vectors after it.
 bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
     if (rest % p->lanes == 0) return true;
     berth_var var = p->nest.loops[p->vec].var;
     for (uint32_t i = 0; i < p->loads.items.count; ++i)
         if (berth_cpu_tile__is_vector(p, i) &&
-            berth_linear_block(p->fn, &p->loads.items.data[i].at, var) == 0)
+            berth_linear_block(p->fn, &p->loads.items.data[i].at, var) == 0 &&
+            !reads_inside(p, i, p->lanes - rest % p->lanes))
             return false;
     return true;
 }
@@ -222,6 +247,33 @@ static bool choose_lanes(berth_cpu_tile *p) {
     }
 }
 
+// Results in blocks of half a register whose weights lie in blocks of whole ones: sums in whole
+// registers, of which each half is stored by itself. Only where sums are so long that the way of
+// the results through memory is little.
+static void join_blocks(berth_cpu_tile *p) {
+    berth_cpu_tile whole = *p;
+    int at = p->vec - 1;
+    if (p->intrinsic != BERTH_INTRINSIC_COUNT || p->lanes >= p->facts->lanes ||
+        sum_length(p) < LONG_SUM_IN_HALVES || decides(p, p->col) || decides(p, p->vec))
+        return;
+    berth_status status = BERTH_OK;
+    if (p->col != at) status = berth_schedule_reorder(p->fn, &whole.nest, p->col, at);
+    whole.nest.loops[at].kind = whole.nest.loops[p->vec].kind;
+    if (!status) status = berth_schedule_fuse(p->fn, &whole.nest, at);
+    if (status) {
+        berth_status_ignore(status);
+        return;
+    }
+    whole.vec = at;
+    whole.col = -1;
+    whole.lanes = p->facts->lanes;
+    berth_reduction_parse(p->fn, whole.nest.body, &whole.reduction);
+    berth_cpu_tile__collect(&whole);
+    int64_t extent = whole.nest.loops[at].extent;
+    if (!loads_lanes(&whole) || !berth_cpu_tile__rest_is_padded(&whole, extent)) return;
+    *p = whole;
+}
+
 bool berth_cpu_tile__choose_loops(berth_cpu_tile *p) {
     p->vec = p->nest.count - 1;
     p->col = p->row = -1;
@@ -230,6 +282,7 @@ bool berth_cpu_tile__choose_loops(berth_cpu_tile *p) {
     if (p->nest.loops[p->vec].extent == p->lanes)
         for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
             if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
+    if (p->col >= 0) join_blocks(p);
     p->row = find_row(p, true);
     if (p->row < 0) p->row = find_row(p, false);
     if (p->row >= 0) fuse_rows(p);
@@ -262,8 +315,11 @@ static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
 }
 
 void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
-    int64_t vectors =
-        p->col >= 0 ? p->nest.loops[p->col].extent : p->nest.loops[p->vec].extent / p->lanes;
+    int64_t extent_in_lanes = p->nest.loops[p->vec].extent;
+    bool padded = berth_cpu_tile__rest_is_padded(p, extent_in_lanes);
+    int64_t vectors = p->col >= 0 ? p->nest.loops[p->col].extent
+                      : padded    ? berth_cpu_tile__ceil_div(extent_in_lanes, p->lanes)
+                                  : extent_in_lanes / p->lanes;
     p->columns = wanted_columns(p, vectors);
     bool all_vectors = true;
     for (uint32_t i = 0; i < p->loads.items.count; ++i)

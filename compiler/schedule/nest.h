@@ -103,6 +103,13 @@ berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uin
                                 berth_buf acc, berth_expr marker);
 berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
                                  berth_buf acc, berth_expr marker);
+// Whether the loads of a value read next to each other in memory what iterations of `var` read one
+// after the other, or stay at one element. `ranges` must have `var`.
+bool berth_loads_are_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
+                                berth_var var);
+// The same for all that a store loads, and it writes next to each other.
+bool berth_store_is_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_stmt store,
+                               berth_var var);
 // The loop at `loop` must be innermost, with extent `lanes`, and hold only stores (independent of
 // each other).
 BERTH_MUST_USE berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest);

@@ -93,23 +93,13 @@ static bool take_store(row_loop *r, berth_stmt id) {
 
 // Lanes next to each other in memory, or all at one element.
 static bool is_contiguous(const row_loop *r, berth_var var) {
-    berth_tfn *fn = r->fn;
-    berth_ranges ranges = berth_ranges_collect(fn);
-    berth_access_list all = {0};
+    berth_ranges ranges = berth_ranges_collect(r->fn);
     for (int i = 0; i < r->store_count; ++i) {
-        const berth_stmt_node node = fn->stmts.data[r->stores[i]];
-        berth_cpu__collect_loads(fn, &ranges, node.value, &all);
-        if (node.buf == r->acc) continue;
-        berth_access store = {.buf = node.buf};
-        store.at = berth_linear_access(fn, &ranges, node.buf,
-                                       berth_tfn_store_indices(fn, r->stores[i]), node.index_count);
-        bool linear = false;
-        if (berth_linear_stride(fn, &store.at, var, &linear) != 1 || !linear) return false;
-    }
-    for (uint32_t i = 0; i < all.items.count; ++i) {
-        bool linear = false;
-        int64_t stride = berth_linear_stride(fn, &all.items.data[i].at, var, &linear);
-        if (!linear || (stride != 0 && stride != 1)) return false;
+        bool into_acc = r->fn->stmts.data[r->stores[i]].buf == r->acc;
+        if (!(into_acc ? berth_loads_are_contiguous(r->fn, &ranges,
+                                                    r->fn->stmts.data[r->stores[i]].value, var)
+                       : berth_store_is_contiguous(r->fn, &ranges, r->stores[i], var)))
+            return false;
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include "compiler/schedule/tensorize.h"
 
 #define MAX_POSITIONS 64
+#define MAX_PIECES 16  // statements of an epilogue in vectors
 
 typedef struct tiler {
     berth_tfn *fn;
@@ -160,45 +161,135 @@ static berth_expr load_spilled(berth_tfn *fn, berth_expr load, void *user) {
                : 0;
 }
 
-// Accumulators go through memory, and the epilogue is a scalar loop over the columns that exist.
-static void emit_scalar_epilogue(tiler *t, int64_t valid) {
+// An epilogue that takes the accumulators from memory.
+typedef struct epilogue {
+    tiler *t;
+    spill s;
+    berth_expr row;
+    berth_stmt out[MAX_PIECES];  // of one row
+    uint32_t count;
+} epilogue;
+
+static void emit_spill(epilogue *e) {
+    tiler *t = e->t;
     berth_tfn *fn = t->fn;
     int64_t columns = t->column.extent * t->lanes;
-    int64_t dims[] = {t->row.extent * columns};
-    spill s = {.t = t};
-    s.buf = berth_tfn_buffer(fn, "tile", fn->bufs.data[t->acc].dtype, 1, dims, BERTH_SCOPE_PRIVATE);
-    emit(t, berth_tfn_alloc(fn, s.buf));
+    emit(t, berth_tfn_alloc(fn, e->s.buf));
     for (int64_t r = 0; r < t->row.extent; ++r)
         for (int64_t c = 0; c < t->column.extent; ++c) {
             berth_expr at = berth_tfn_index(fn, r * columns + c * t->lanes);
             if (t->lanes > 1) at = berth_tfn_ramp(fn, at, t->lanes);
-            emit(t, berth_tfn_store(fn, s.buf, &at, 1, acc_at(t, r, c)));
+            emit(t, berth_tfn_store(fn, e->s.buf, &at, 1, acc_at(t, r, c)));
         }
-    berth_var row = berth_tfn_var(fn, "r");
-    berth_var column = berth_tfn_var(fn, "c");
-    berth_expr r = berth_tfn_var_ref(fn, row);
-    berth_expr c = berth_tfn_var_ref(fn, column);
-    berth_expr lanes = berth_tfn_index(fn, t->lanes);
-    s.at = berth_tfn_binary(fn, BERTH_BINARY_MUL, r, berth_tfn_index(fn, columns));
-    s.at = berth_tfn_binary(fn, BERTH_BINARY_ADD, s.at, c);
+}
+
+// The place of column `column` of the row in the spilled tile.
+static berth_expr spilled_at(const epilogue *e, berth_expr column) {
+    berth_tfn *fn = e->t->fn;
+    berth_expr pitch = berth_tfn_index(fn, e->t->column.extent * e->t->lanes);
+    return berth_tfn_binary(fn, BERTH_BINARY_ADD,
+                            berth_tfn_binary(fn, BERTH_BINARY_MUL, e->row, pitch), column);
+}
+
+// Statement `i` of the epilogue for the row and the lane given; columns as in position_map.
+static berth_stmt epilogue_store(const epilogue *e, int i, berth_expr column, berth_expr lane) {
+    tiler *t = e->t;
+    berth_tfn *fn = t->fn;
     berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
-    if (t->has_row) map[t->row.var] = r;
-    if (t->has_column) map[t->column.var] = berth_tfn_binary(fn, BERTH_BINARY_DIV, c, lanes);
-    map[t->lane.var] = t->has_column || t->lanes > 1
-                           ? berth_tfn_binary(fn, BERTH_BINARY_MOD, c, lanes)
-                           : berth_tfn_index(fn, 0);
+    if (t->has_row) map[t->row.var] = e->row;
+    if (t->has_column) map[t->column.var] = column;
+    map[t->lane.var] = lane;
+    return berth_tfn_substitute_stmt(fn, t->reduction.epilogue[i], map, fn->vars.count);
+}
+
+// The epilogue for `width` columns from `at` on in vectors of that many lanes; false: it has no
+// such form.
+static bool emit_piece(epilogue *e, int64_t at, uint16_t width) {
+    tiler *t = e->t;
+    berth_tfn *fn = t->fn;
+    berth_var piece = berth_tfn_var(fn, "piece");
+    berth_nest lanes = {.loops = {{piece, width, BERTH_LOOP_SIMD}}, .count = 1};
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &lanes);
+    berth_expr lane = berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_var_ref(fn, piece),
+                                       berth_tfn_index(fn, at % t->lanes));
+    berth_expr column = berth_tfn_index(fn, at / t->lanes);
+    berth_var acc = berth_tfn_let_var(fn, "acc", fn->bufs.data[t->acc].dtype, width, false);
+    berth_expr from = berth_tfn_ramp(fn, spilled_at(e, berth_tfn_index(fn, at)), width);
+    berth_expr sums = berth_tfn_load(fn, e->s.buf, &from, 1);
+    if (e->count + (uint32_t)t->reduction.epilogue_count > MAX_PIECES) return false;
     berth_stmt stores[8];
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
-        const berth_stmt_node node = fn->stmts.data[t->reduction.epilogue[i]];
+        berth_stmt store = epilogue_store(e, i, column, lane);
+        if (!berth_store_is_contiguous(fn, &ranges, store, piece)) return false;
+        store = berth_vectorize_store(fn, store, piece, width, t->reduction.acc,
+                                      berth_tfn_var_ref(fn, acc));
+        if (!store) return false;
+        stores[i] = berth_replace_var_stmt(fn, store, acc, sums);
+    }
+    for (int i = 0; i < t->reduction.epilogue_count; ++i) e->out[e->count++] = stores[i];
+    return true;
+}
+
+// Vectors of the epilogue, from the widest on that fit; how many of `valid` columns they reach.
+static int64_t emit_pieces(epilogue *e, int64_t valid) {
+    tiler *t = e->t;
+    int64_t at = 0;
+    if (t->fn->bufs.data[t->acc].dtype != BERTH_DTYPE_F32) return 0;
+    while (at < valid) {
+        int64_t left = t->lanes - at % t->lanes;
+        int64_t width = t->lanes;
+        if (left > valid - at) left = valid - at;
+        while (width > 1 && (width > left || !emit_piece(e, at, (uint16_t)width))) width /= 2;
+        if (width <= 1) break;
+        at += width;
+    }
+    return at;
+}
+
+// The epilogue one by one, for the columns [from, valid).
+static berth_stmt scalar_columns(epilogue *e, int64_t from, int64_t valid) {
+    tiler *t = e->t;
+    berth_tfn *fn = t->fn;
+    berth_var var = berth_tfn_var(fn, "c");
+    berth_expr c = berth_tfn_var_ref(fn, var);
+    if (from) c = berth_tfn_binary(fn, BERTH_BINARY_ADD, c, berth_tfn_index(fn, from));
+    berth_expr lanes = berth_tfn_index(fn, t->lanes);
+    berth_expr column = berth_tfn_binary(fn, BERTH_BINARY_DIV, c, lanes);
+    berth_expr lane = t->has_column || t->lanes > 1
+                          ? berth_tfn_binary(fn, BERTH_BINARY_MOD, c, lanes)
+                          : berth_tfn_index(fn, 0);
+    berth_stmt stores[8];
+    e->s.at = spilled_at(e, c);
+    for (int i = 0; i < t->reduction.epilogue_count; ++i) {
+        berth_stmt store = epilogue_store(e, i, column, lane);
+        const berth_stmt_node node = fn->stmts.data[store];
         berth_expr indices[BERTH_MAX_RANK];
-        memcpy(indices, berth_tfn_store_indices(fn, t->reduction.epilogue[i]),
-               node.index_count * sizeof(berth_expr));
-        berth_expr value = berth_replace_loads(fn, node.value, load_spilled, &s);
-        berth_stmt store = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
-        stores[i] = berth_tfn_substitute_stmt(fn, store, map, t->marker);
+        memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_replace_loads(fn, node.value, load_spilled, &e->s);
+        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
     }
     berth_stmt body = berth_tfn_seq(fn, stores, (uint32_t)t->reduction.epilogue_count);
-    body = berth_tfn_for(fn, column, berth_tfn_index(fn, valid), BERTH_LOOP_SIMD, body);
+    return berth_tfn_for(fn, var, berth_tfn_index(fn, valid - from), BERTH_LOOP_SIMD, body);
+}
+
+// Accumulators go through memory, and the epilogue, for the columns that exist, is a loop of rows:
+// in vectors as wide as it has them, then one by one.
+static void emit_spilled_epilogue(tiler *t, int64_t valid) {
+    berth_tfn *fn = t->fn;
+    int64_t dims[] = {t->row.extent * t->column.extent * t->lanes};
+    epilogue e = {.t = t, .s = {.t = t}};
+    e.s.buf =
+        berth_tfn_buffer(fn, "tile", fn->bufs.data[t->acc].dtype, 1, dims, BERTH_SCOPE_PRIVATE);
+    emit_spill(&e);
+    berth_var row = berth_tfn_var(fn, "r");
+    e.row = berth_tfn_var_ref(fn, row);
+    int64_t reached = emit_pieces(&e, valid);
+    berth_stmt parts[] = {berth_tfn_seq(fn, e.out, e.count), 0};
+    if (reached < valid) parts[1] = scalar_columns(&e, reached, valid);
+    berth_stmt body = reached == 0       ? parts[1]
+                      : reached == valid ? parts[0]
+                                         : berth_tfn_seq(fn, parts, 2);
     emit(t, berth_tfn_for(fn, row, berth_tfn_index(fn, t->row.extent), BERTH_LOOP_SERIAL, body));
 }
 
@@ -265,7 +356,7 @@ static berth_status tile(berth_tfn *fn, berth_nest *nest, int tile_loops, uint16
     emit(&t, berth_nest_emit(fn, &loops));
     int64_t columns = t.column.extent * lanes;
     bool partial = valid > 0 && valid < columns;
-    if (partial || !emit_vector_epilogue(&t)) emit_scalar_epilogue(&t, partial ? valid : columns);
+    if (partial || !emit_vector_epilogue(&t)) emit_spilled_epilogue(&t, partial ? valid : columns);
     nest->body = take(&t);
     nest->count -= tile_loops;
     return BERTH_OK;

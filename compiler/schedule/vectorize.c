@@ -1,7 +1,7 @@
 // Loops to vectors.
 #include <string.h>
 
-#include "compiler/schedule/nest.h"
+#include "compiler/schedule/policy_cpu.h"
 
 typedef struct vectorizer {
     berth_tfn *fn;
@@ -285,6 +285,28 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
     berth_expr value = vectorize(&v, node.value);
     if (v.failed) return 0;
     return berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+}
+
+bool berth_loads_are_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
+                                berth_var var) {
+    berth_access_list all = {0};
+    berth_cpu__collect_loads(fn, ranges, value, &all);
+    for (uint32_t i = 0; i < all.items.count; ++i) {
+        bool linear = false;
+        int64_t stride = berth_linear_stride(fn, &all.items.data[i].at, var, &linear);
+        if (!linear || (stride != 0 && stride != 1)) return false;
+    }
+    return true;
+}
+
+bool berth_store_is_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_stmt store,
+                               berth_var var) {
+    const berth_stmt_node node = fn->stmts.data[store];
+    bool linear = false;
+    berth_linear at = berth_linear_access(fn, ranges, node.buf, berth_tfn_store_indices(fn, store),
+                                          node.index_count);
+    if (berth_linear_stride(fn, &at, var, &linear) != 1 || !linear) return false;
+    return berth_loads_are_contiguous(fn, ranges, node.value, var);
 }
 
 // ---- whole bodies
