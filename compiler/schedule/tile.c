@@ -129,12 +129,26 @@ static void emit_update(tiler *t, berth_expr update, bool shared) {
 // ---- epilogue
 // -------------------------------------------------------------------------------------------------------
 
+// Whether the lanes of a store are one distance apart, not in blocks.
+static bool stores_evenly(const tiler *t, const berth_ranges *ranges, berth_stmt store) {
+    const berth_stmt_node node = t->fn->stmts.data[store];
+    bool linear = false;
+    berth_linear at = berth_linear_access(t->fn, ranges, node.buf,
+                                          berth_tfn_store_indices(t->fn, store), node.index_count);
+    (void)berth_linear_stride(t->fn, &at, t->lane.var, &linear);
+    return linear;
+}
+
 static bool emit_vector_epilogue(tiler *t) {
     berth_tfn *fn = t->fn;
     berth_stmt stores[8];
     if (t->lanes == 1) return false;
+    berth_nest lanes = {.loops = {t->lane}, .count = 1};
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &lanes);
     berth_expr marker = berth_tfn_var_ref(fn, t->marker);
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
+        if (!stores_evenly(t, &ranges, t->reduction.epilogue[i])) return false;
         stores[i] = berth_vectorize_store(fn, t->reduction.epilogue[i], t->lane.var, t->lanes,
                                           t->reduction.acc, marker);
         if (!stores[i]) return false;
