@@ -21,6 +21,9 @@ typedef struct berth_cpu_facts {
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c
 berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
                                      const berth_cpu_facts *facts);
+// Extremes of windows at the border read its elements again in place of those outside; `reduction`
+// is the body of the nest. policy_cpu_clamp.c
+void berth_cpu__clamp_window(berth_tfn *fn, const berth_nest *nest, berth_reduction *reduction);
 // A product with an operand that no vector can read, as two nests: the operand copied into order,
 // and register tiles; 0 when the nest is none. policy_cpu_pack.c
 berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,

@@ -422,6 +422,7 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     if (!in_registers || p.reduction.epilogue_count == 0) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
+    berth_cpu__clamp_window(fn, nest, &p.reduction);
     bool has_intrinsics = dtype == BERTH_DTYPE_I32 && facts->target;
     for (int i = 0; has_intrinsics && i < BERTH_INTRINSIC_COUNT; ++i) {
         if (berth_intrinsic_get((berth_intrinsic)i)->operands[0].dtype != dtype ||
