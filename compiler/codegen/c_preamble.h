@@ -13,6 +13,9 @@ void berth_c_preamble(berth_strbuf *out);
 void berth_c_preamble_shared(berth_strbuf *out);
 // Those two of these, for languages with memcpy.
 void berth_c_preamble_bits(berth_strbuf *out);
+// c_preamble_exp.c: BERTH_EXP_N, which define exp, tanh, sigmoid and erf of vectors; part of
+// berth_c_preamble.
+extern const char berth_c_preamble_exp[];
 // cuda_preamble.c: all that generated CUDA C needs.
 void berth_cuda_preamble(berth_strbuf *out);
 

@@ -31,11 +31,15 @@ static berth_expr loop_row(berth_lower *c, row *r) {
     return r->at[r->axis];
 }
 
+// Without NaN: the exponential of one is NaN, and so is the sum, whatever is subtracted.
 static berth_buf row_maximum(berth_lower *c, row *r) {
     berth_buf top = berth_lower__register(c, "top", r->t);
     berth_lower__set(c, top, berth_lower__lowest(c, r->t));
     loop_row(c, r);
-    berth_lower__set(c, top, x_max(c, berth_lower__get(c, top), in_at(c, r->op, 0, r->at)));
+    berth_expr x = in_at(c, r->op, 0, r->at);
+    if (berth_dtype_is_float(dtype_of(c, x)))
+        x = x_select(c, x_unary(c, BERTH_UNARY_IS_NAN, x), berth_lower__lowest(c, r->t), x);
+    berth_lower__set(c, top, x_max(c, berth_lower__get(c, top), x));
     berth_lower__end(c);
     return top;
 }

@@ -7,7 +7,7 @@
 
 #include "compiler/schedule/policy_cpu.h"
 
-enum { max_stores = 8, most_parts = 4 };
+enum { max_stores = 8, most_parts = 4, least_rest_lanes = 4 };
 
 typedef struct row_loop {
     berth_tfn *fn;
@@ -16,6 +16,7 @@ typedef struct row_loop {
     int store_count;
     berth_buf acc;         // register that the loop accumulates in; BERTH_NONE = none
     berth_binary combine;  // ADD, MIN or MAX
+    berth_expr instead;    // of NaN, which the loop leaves out; 0 = it passes them on
 } row_loop;
 
 static bool reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
@@ -79,6 +80,18 @@ static bool same_element(const berth_tfn *fn, berth_expr id, berth_stmt store) {
     }
 }
 
+// The constant that a value has in place of NaN; 0: it is no such choice.
+static berth_expr instead_of_nan(const berth_tfn *fn, berth_expr value) {
+    const berth_expr_node *node = &fn->exprs.data[value];
+    if (node->kind != BERTH_EXPR_SELECT) return 0;
+    const berth_expr_node *asked = &fn->exprs.data[node->a];
+    bool is_nan = asked->kind == BERTH_EXPR_UNARY && asked->op == BERTH_UNARY_IS_NAN;
+    return is_nan && berth_tfn_expr_equal(fn, asked->a, node->c) &&
+                   fn->exprs.data[node->b].kind == BERTH_EXPR_FLOAT
+               ? node->b
+               : 0;
+}
+
 static bool take_store(row_loop *r, berth_stmt id) {
     const berth_stmt_node node = r->fn->stmts.data[id];
     if (node.kind != BERTH_STMT_STORE || r->store_count == max_stores) return false;
@@ -88,7 +101,10 @@ static bool take_store(row_loop *r, berth_stmt id) {
     if (info->scope != BERTH_SCOPE_REGISTER) return true;
     if (info->rank != 0 || r->acc != BERTH_NONE) return false;
     r->acc = node.buf;
-    return find_combine(r->fn, node.value, r->acc, &r->combine);
+    if (!find_combine(r->fn, node.value, r->acc, &r->combine)) return false;
+    if (r->combine != BERTH_BINARY_ADD)
+        r->instead = instead_of_nan(r->fn, r->fn->exprs.data[node.value].b);
+    return true;
 }
 
 // Lanes next to each other in memory, or all at one element.
@@ -151,13 +167,24 @@ static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth
     return berth_tfn_seq(fn, wide, (uint32_t)r->store_count);
 }
 
+// Two partial results as one.
+static berth_expr combine(const row_loop *r, berth_expr a, berth_expr b) {
+    berth_tfn *fn = r->fn;
+    uint16_t lanes = fn->exprs.data[b].lanes;
+    if (r->instead) {
+        berth_expr instead = lanes > 1 ? berth_tfn_broadcast(fn, r->instead, lanes) : r->instead;
+        b = berth_tfn_select(fn, berth_tfn_unary(fn, BERTH_UNARY_IS_NAN, b), instead, b);
+    }
+    return berth_tfn_binary(fn, r->combine, a, b);
+}
+
 // Both halves of the first `lanes` lanes of `spill` combined, in its lower half.
 static berth_stmt halve(const row_loop *r, berth_buf spill, uint16_t lanes) {
     berth_tfn *fn = r->fn;
     berth_expr low = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), lanes / 2);
     berth_expr high = berth_tfn_ramp(fn, berth_tfn_index(fn, lanes / 2), lanes / 2);
-    berth_expr both = berth_tfn_binary(fn, r->combine, berth_tfn_load(fn, spill, &low, 1),
-                                       berth_tfn_load(fn, spill, &high, 1));
+    berth_expr both =
+        combine(r, berth_tfn_load(fn, spill, &low, 1), berth_tfn_load(fn, spill, &high, 1));
     return berth_tfn_store(fn, spill, &low, 1, both);
 }
 
@@ -170,7 +197,7 @@ static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, int64_t count
     berth_expr sums = berth_tfn_load(fn, parts, &zero, 1);
     for (int64_t i = 1; i < count; ++i) {
         berth_expr at = berth_tfn_index(fn, i);
-        sums = berth_tfn_binary(fn, r->combine, sums, berth_tfn_load(fn, parts, &at, 1));
+        sums = combine(r, sums, berth_tfn_load(fn, parts, &at, 1));
     }
     berth_stmt items[3 + most_halvings];
     uint32_t n = 0;
@@ -184,9 +211,9 @@ static berth_stmt gather_lanes(const row_loop *r, berth_buf parts, int64_t count
         berth_expr at = berth_tfn_index(fn, l);
         berth_expr lane = berth_tfn_load(fn, spill, &at, 1);
         berth_expr *side = &pair[l % 2];
-        *side = *side ? berth_tfn_binary(fn, r->combine, *side, lane) : lane;
+        *side = *side ? combine(r, *side, lane) : lane;
     }
-    berth_expr sum = pair[1] ? berth_tfn_binary(fn, r->combine, pair[0], pair[1]) : pair[0];
+    berth_expr sum = pair[1] ? combine(r, pair[0], pair[1]) : pair[0];
     items[n++] = berth_tfn_store(fn, r->acc, NULL, 0, sum);
     return berth_tfn_seq(fn, items, n);
 }
@@ -224,6 +251,16 @@ static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count)
         items[i] = berth_tfn_store(fn, parts, &at, 1, berth_tfn_broadcast(fn, first, r->lanes));
     }
     return berth_tfn_seq(fn, items, (uint32_t)count);
+}
+
+static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes);
+
+// What is left after whole vectors of `lanes`, in narrower ones.
+static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lanes) {
+    int64_t extent = rest->loops[0].extent;
+    berth_stmt loop = berth_nest_emit(fn, rest);
+    while (lanes > extent) lanes /= 2;
+    return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes) : loop;
 }
 
 // A loop as vectors, several at once where it sums and is long (one sum waits for the one before
@@ -264,7 +301,7 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     if (single.count) items[n++] = widen_vectors(&r, single, 1, parts);
     if (!items[n - 1]) return id;
     if (r.acc != BERTH_NONE) items[n++] = gather_lanes(&r, parts, count, spill);
-    if (rest.count) items[n++] = berth_nest_emit(fn, &rest);
+    if (rest.count) items[n++] = widen_rest(fn, &rest, lanes / 2);
     return berth_tfn_seq(fn, items, n);
 }
 
