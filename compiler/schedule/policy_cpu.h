@@ -66,6 +66,10 @@ void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_e
                               berth_access_list *out);
 // Whether comparisons of indices (padding) in a value use `var`. depth: 0.
 bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
+// Narrows [*low, *high] to the iterations of `var` in which the conditions on indices in a value
+// hold, as far as they are linear. policy_cpu_flat.c
+void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
+                       int64_t *low, int64_t *high);
 bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var);
 // Whether loops `loop` and loop + 1 can be one for these accesses: stepping the outer equals
 // running the inner to its end.

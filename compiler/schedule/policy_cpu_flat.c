@@ -158,16 +158,16 @@ static void narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, ber
 }
 
 // Conditions of the selects of a value.
-static void narrow_value(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
-                         int64_t *low, int64_t *high) {
+void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
+                       int64_t *low, int64_t *high) {
     const berth_expr_node node = fn->exprs.data[id];
     if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
         node.kind == BERTH_EXPR_VAR || node.kind == BERTH_EXPR_LOAD)
         return;
     if (node.kind == BERTH_EXPR_SELECT) narrow(fn, ranges, node.a, var, low, high);
-    narrow_value(fn, ranges, node.b, var, low, high);
-    if (node.kind != BERTH_EXPR_SELECT) narrow_value(fn, ranges, node.a, var, low, high);
-    narrow_value(fn, ranges, node.c, var, low, high);
+    berth_cpu__narrow(fn, ranges, node.b, var, low, high);
+    if (node.kind != BERTH_EXPR_SELECT) berth_cpu__narrow(fn, ranges, node.a, var, low, high);
+    berth_cpu__narrow(fn, ranges, node.c, var, low, high);
 }
 
 // ---- indices that are cut off at the borders
@@ -345,7 +345,7 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     int64_t high = extent - 1;
     for (uint32_t i = 0; i < count; ++i) {
         berth_expr value = fn->stmts.data[stores[i]].value;
-        narrow_value(fn, ranges, value, nest->loops[at].var, &low, &high);
+        berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
         narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
     }
     if ((low == 0 && high == extent - 1) || high - low < 8) return false;

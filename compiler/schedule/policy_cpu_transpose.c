@@ -8,6 +8,7 @@
 // turn (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
 #include <string.h>
 
+#include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/tensorize.h"
 
@@ -21,6 +22,7 @@ typedef struct transposition {
     int across;       // loop of neighbouring operands
     berth_expr load;  // what is transposed
     berth_buf block;  // stands for it in `store`
+    bool guarded;  // the value is a choice between it and something else, by a condition on indices
     bool failed;
 } transposition;
 
@@ -125,6 +127,27 @@ static bool loads_fit(transposition *t, const berth_ranges *ranges, const expr_l
     return t->load != 0;
 }
 
+// Whether conditions on indices (padding) decide over a value.
+static bool is_guarded(const transposition *t, berth_expr value) {
+    for (int i = 0; i < t->nest.count; ++i)
+        if (berth_cpu__used_in_conditions(t->fn, value, t->nest.loops[i].var, 0)) return true;
+    return false;
+}
+
+// Elements that a condition keeps inside are read under it only: blocks are where it holds, and what
+// the others have in place of them is written by itself. False where conditions are deeper in the
+// value.
+static bool find_guard(transposition *t) {
+    const berth_expr value = t->fn->stmts.data[t->nest.body].value;
+    const berth_expr_node node = t->fn->exprs.data[value];
+    if (!is_guarded(t, value)) return true;
+    t->guarded = node.kind == BERTH_EXPR_SELECT && is_guarded(t, node.a);
+    expr_list others = {0};
+    return t->guarded && !is_guarded(t, node.b) && !is_guarded(t, node.c) &&
+           list_loads(t->fn, node.a, &others) && list_loads(t->fn, node.c, &others) &&
+           others.count == 0;
+}
+
 static bool find_loops(transposition *t) {
     berth_tfn *fn = t->fn;
     berth_ranges ranges = berth_ranges_collect(fn);
@@ -138,8 +161,7 @@ static bool find_loops(transposition *t) {
         berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->along].var, 0))
         return false;
     for (t->across = 0; t->across < t->nest.count; ++t->across)
-        if (t->across != t->along && loads_fit(t, &ranges, &loads))
-            return !berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->across].var, 0);
+        if (t->across != t->along && loads_fit(t, &ranges, &loads)) return find_guard(t);
     return false;
 }
 
@@ -336,6 +358,78 @@ static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth
     return berth_tfn_if(fn, is_whole, whole, last);
 }
 
+// A part of the nest without blocks: [across, along], results next to each other innermost.
+static berth_stmt fill(transposition *t, berth_nest part) {
+    berth_nest_loop along = part.loops[0];
+    if (along.extent <= 0 || part.loops[1].extent <= 0) return 0;
+    part.loops[0] = part.loops[1];
+    part.loops[1] = along;
+    part.loops[1].kind = BERTH_LOOP_SIMD;
+    return berth_nest_emit(t->fn, &part);
+}
+
+static void simplify(transposition *t, berth_nest *part, const berth_ranges *outer) {
+    berth_tfn *fn = t->fn;
+    berth_ranges ranges = berth_ranges_with(fn, outer, part);
+    const berth_stmt_node node = fn->stmts.data[part->body];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_store_indices(fn, part->body), node.index_count * sizeof(berth_expr));
+    part->body = berth_tfn_store(fn, node.buf, indices, node.index_count,
+                                 berth_tfn_simplify(fn, node.value, &ranges));
+}
+
+// One side of the choice that the value is.
+static berth_nest side(transposition *t, berth_nest part, berth_expr value) {
+    const berth_stmt_node node = t->fn->stmts.data[part.body];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_store_indices(t->fn, part.body),
+           node.index_count * sizeof(berth_expr));
+    part.body = berth_tfn_store(t->fn, node.buf, indices, node.index_count, value);
+    return part;
+}
+
+// Blocks where the condition holds whatever `across` is, under what is left of it.
+static berth_stmt guarded_middle(transposition *t, berth_nest part, int64_t lanes) {
+    const berth_stmt_node store = t->fn->stmts.data[part.body];
+    const berth_expr_node value = t->fn->exprs.data[store.value];
+    bool choice = value.kind == BERTH_EXPR_SELECT && is_guarded(t, value.a);
+    if (!choice) return blocks(t, part, lanes);
+    t->failed |= berth_tfn_uses_var(t->fn, value.a, part.loops[0].var) ||
+                 berth_tfn_uses_var(t->fn, value.a, part.loops[1].var);
+    if (t->failed) return 0;
+    berth_stmt inside = blocks(t, side(t, part, value.b), lanes);
+    return inside ? berth_tfn_if(t->fn, value.a, inside, fill(t, side(t, part, value.c))) : 0;
+}
+
+// A row with a border, in three parts.
+static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lanes) {
+    berth_tfn *fn = t->fn;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &t->nest);
+    int64_t low = 0;
+    int64_t high = pair.loops[1].extent - 1;
+    berth_cpu__narrow(fn, &ranges, fn->stmts.data[pair.body].value, pair.loops[1].var, &low, &high);
+    if (high - low + 1 < BERTH_CPU_LEAST_LANES) return 0;
+    berth_nest middle = {0};
+    berth_nest last = {0};
+    berth_status status = berth_schedule_peel(fn, &pair, 1, low, &middle);
+    if (!status) status = berth_schedule_peel(fn, &middle, 1, high - low + 1, &last);
+    if (status) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    berth_nest *const parts[] = {&pair, &middle, &last};
+    berth_stmt items[3];
+    uint32_t n = 0;
+    for (int i = 0; i < 3; ++i) {
+        if (parts[i]->loops[1].extent <= 0) continue;
+        simplify(t, parts[i], &ranges);
+        items[n] = parts[i] == &middle ? guarded_middle(t, middle, lanes) : fill(t, *parts[i]);
+        if (!items[n++]) return 0;
+    }
+    return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
+}
+
 berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
                                        const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
@@ -359,7 +453,8 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
         outer.loops[outer.count] = t.nest.loops[i];
         outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
     }
-    outer.body = groups(&t, pair, facts->lanes, &outer);
+    outer.body =
+        t.guarded ? guarded_blocks(&t, pair, facts->lanes) : groups(&t, pair, facts->lanes, &outer);
     if (t.failed || !outer.body) return 0;
     return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }
