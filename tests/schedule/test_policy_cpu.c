@@ -164,6 +164,31 @@ static int widest_store(const berth_tfn *fn) {
     return lanes;
 }
 
+// The widest vectors that a scheduled function sums in.
+static int widest_sum(const berth_tfn *fn) {
+    int lanes = 1;
+    for (uint32_t s = 1; s < fn->stmts.count; ++s) {
+        const berth_stmt_node *node = &fn->stmts.data[s];
+        if (node->kind == BERTH_STMT_ALLOC && fn->bufs.data[node->buf].lanes > lanes)
+            lanes = fn->bufs.data[node->buf].lanes;
+    }
+    return lanes;
+}
+
+// Weights in blocks of 16 fill registers of 16, though results lie in blocks of 8; stores stay
+// within these.
+Test(policy_cpu, sums_fill_registers_over_blocks_of_halves) {
+    static const int joined[] = {0, 1, 7};
+    for (size_t i = 0; i < sizeof(joined) / sizeof(joined[0]); ++i) {
+        bench_case c = support_case_create();
+        support_build_conv(&c, &convs[joined[i]]);
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=512")));
+        cr_expect_eq(widest_sum(c.fn), 16, "conv %d: %d lanes", joined[i], widest_sum(c.fn));
+        cr_expect_eq(widest_store(c.fn), 8, "conv %d: %d lanes", joined[i], widest_store(c.fn));
+        support_case_destroy(&c);
+    }
+}
+
 // Vectors are as wide as the target's registers, or half of them where the channels are in blocks
 // of 8.
 Test(policy_cpu, lanes_are_those_of_the_target) {

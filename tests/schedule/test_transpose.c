@@ -46,6 +46,18 @@ static const form forms[] = {
     // into blocks of channels
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "aBcd16b", true},
     {"%x: f32[D0,D1,D2,D3] in", "%x[%i, %j, %k, %l]", {2, 16, 3, 11}, "aBcd8b", true},
+    // with rows and columns of zeros around, which read nothing of the operand
+    {"%x: f32[D0,D1,3,D3] in",
+     "select(%k + -1 >= 0 && %k + -1 < 3, %x[%i, %j, %k + -1, %l], 0.0)",
+     {1, 32, 5, 9},
+     "aBcd16b",
+     true},
+    {"%x: f32[D0,D1,3,20] in",
+     "select(%k + -1 >= 0 && %k + -1 < 3 && %l + -2 >= 0 && %l + -2 < 20, %x[%i, %j, %k + -1, %l + "
+     "-2], 0.0)",
+     {2, 16, 4, 23},
+     "aBcd16b",
+     true},
     // every element twice, and what is no such copy
     {"%x: f32[D0,D1,D2,20] in", "%x[%i, %j, %k, %l / 2]", {2, 3, 5, 40}, "", true},
     {"%x: f32[D0,D1,4,39] in", "%x[%i, %j, %k / 2, %l / 2]", {1, 3, 8, 78}, "", true},
