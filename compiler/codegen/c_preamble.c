@@ -403,6 +403,18 @@ static const char part7[] =
     "BERTH_FN void berth_store_f16x16(uint16_t *to, berth_f32x16 x) { \\\n"
     "    *(berth_halves_u *)to = berth_to_halves(x); } \\\n"
     "BERTH_FN berth_f32x16 berth_round_f16_f32x16(berth_f32x16 x) { return berth_of_halves(berth_to_halves(x)); }\n"
+    "#endif\n"
+    "#if defined(__F16C__)\n"
+    "#undef BERTH_F16_8\n"
+    "#define BERTH_F16_8 \\\n"
+    "typedef int16_t berth_halves8 __attribute__((vector_size(16))); \\\n"
+    "typedef int16_t berth_halves8_u __attribute__((vector_size(16), aligned(2), may_alias)); \\\n"
+    "BERTH_FN berth_f32x8 berth_load_f16x8(const uint16_t *from) { \\\n"
+    "    return __builtin_ia32_vcvtph2ps256(*(const berth_halves8_u *)from); } \\\n"
+    "BERTH_FN void berth_store_f16x8(uint16_t *to, berth_f32x8 x) { \\\n"
+    "    *(berth_halves8_u *)to = (berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0); } \\\n"
+    "BERTH_FN berth_f32x8 berth_round_f16_f32x8(berth_f32x8 x) { \\\n"
+    "    return __builtin_ia32_vcvtph2ps256((berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0)); }\n"
     "#endif\n";
 
 static const char part_vectors[] =
