@@ -260,6 +260,7 @@ static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lan
     int64_t extent = rest->loops[0].extent;
     berth_stmt loop = berth_nest_emit(fn, rest);
     while (lanes > extent) lanes /= 2;
+    if (fn->any_size) return loop;  // the same form for every rest
     return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes) : loop;
 }
 
