@@ -222,7 +222,10 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
     memset(out_result, 0, sizeof(*out_result));
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
-    berth_c_preamble(&whole);
+    if (marks_numbers)
+        berth_strbuf_add(&whole, BERTH_TEMPLATE_PREAMBLE);
+    else
+        berth_c_preamble(&whole);
     add_vector_types(p, &whole);
     berth_c_add_intrinsics(p, &whole);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
@@ -293,4 +296,5 @@ const berth_codegen berth_codegen_c = {.kind = "cpu",
                                        .print = print,
                                        .print_template = print_template,
                                        .number_lines = number_lines,
+                                       .add_preamble = berth_c_preamble,
                                        .finish = finish};

@@ -5,6 +5,7 @@
 #define BERTH_COMPILER_CODEGEN_CODEGEN_H_
 
 #include "artifact/program.h"
+#include "base/str.h"
 #include "ir/tensor_fn.h"
 #include "target/target.h"
 
@@ -77,6 +78,7 @@ typedef struct berth_codegen {
                                    berth_codegen_result *out_result);
     const char *(*number_arguments)(uint32_t count, berth_arena *arena);
     const char *(*number_lines)(uint32_t count, berth_arena *arena);
+    void (*add_preamble)(berth_strbuf *out);  // (optional) that its templates leave out
     // (optional: result->source) The text to keep.
     const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
     // One image of all units: compiled, or put together.

@@ -135,6 +135,33 @@ static uint32_t find_parts(splitter *s, bool first_changes) {
     return part;
 }
 
+// What other changing parts need, too (a mask that all layers share), becomes a part before the rest of
+// its own, so that the first of equal layers is like the others. Returns the number of parts.
+static uint32_t part_what_is_shared(splitter *s, uint32_t part_count) {
+    berth_arena *arena = berth_arena_create_child(s->arena);
+    bool *wanted = berth_arena_new_array(arena, bool, s->graph->values.count + 1);
+    uint32_t *number = berth_arena_new_array(arena, uint32_t, 2 * (size_t)part_count + 2);
+    for (uint32_t i = s->segment->op_count; i-- > 0;) {
+        const berth_op *op = op_at(s, i);
+        bool is_early = false;
+        for (uint32_t k = 0; k < op->output_count; ++k) is_early |= wanted[op->outputs[k]];
+        is_early &= s->op_changes[i];
+        for (uint32_t k = 0; k < op->input_count && s->op_changes[i]; ++k) {
+            berth_value_id value = op->inputs[k];
+            if (value == BERTH_NONE || !s->is_inside[value]) continue;
+            bool from_other = s->made_in[value] != s->part_of[i] + 1;
+            wanted[value] |= from_other || is_early;
+        }
+        s->part_of[i] = 2 * s->part_of[i] + !is_early;
+        number[s->part_of[i]] = 1;
+    }
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < 2 * part_count; ++p) number[p] = number[p] ? count++ : 0;
+    for (uint32_t i = 0; i < s->segment->op_count; ++i) s->part_of[i] = number[s->part_of[i]];
+    berth_arena_destroy(arena);
+    return count;
+}
+
 // ---- what two parts have in common --------------------------------------------------------------
 
 static void add(berth_strbuf *text, const void *data, size_t size_bytes) {
@@ -297,6 +324,7 @@ static berth_status run_split(void *user) {
     uint32_t changing_first = find_parts(s, true);
     s->part_count = find_parts(s, false);
     if (changing_first < s->part_count) s->part_count = find_parts(s, true);
+    if (s->part_count > 1) s->part_count = part_what_is_shared(s, s->part_count);
     if (s->part_count < 2 || s->segment->op_count < s->part_count * least_ops_per_part)
         return BERTH_OK;
     make_steps(s, job->out_split);
