@@ -37,6 +37,23 @@ static double window_of(const berth_module *module, const berth_op *op) {
     return window;
 }
 
+// Elements of an operand that an operation reads: of what it picks from, no more than it gives.
+static double elements_read(const berth_module *module, const berth_graph *graph,
+                            const berth_op *op, uint32_t operand) {
+    double all = element_count(value_type(module, graph, op->inputs[operand]));
+    bool picks = op->kind == BERTH_OP_GATHER || op->kind == BERTH_OP_GATHER_ELEMENTS ||
+                 op->kind == BERTH_OP_GATHER_ND || op->kind == BERTH_OP_SLICE;
+    double given = element_count(value_type(module, graph, op->outputs[0]));
+    return picks && operand == 0 && given < all ? given : all;
+}
+
+static double bytes_read(const berth_module *module, const berth_graph *graph, const berth_op *op,
+                         uint32_t operand) {
+    const berth_type *type = value_type(module, graph, op->inputs[operand]);
+    double all = element_count(type);
+    return all > 0 ? type_bytes(type) * (elements_read(module, graph, op, operand) / all) : 0;
+}
+
 // Multiply-adds of matrix products, convolutions and recurrent cells, comparisons and additions of
 // windows; one operation per element read or written otherwise.
 static double op_flops(const berth_module *module, const berth_graph *graph, const berth_op *op) {
@@ -70,7 +87,9 @@ static double op_flops(const berth_module *module, const berth_graph *graph, con
     case BERTH_OP_GRU:
     case BERTH_OP_LSTM:
         return 2 * dim_or_one(a, 0) * dim_or_one(a, 1) * (element_count(b) + element_count(c));
-    default: return element_count(out) + element_count(a);
+    default:
+        return element_count(out) +
+               (op->input_count > 0 ? elements_read(module, graph, op, 0) : element_count(a));
     }
 }
 
@@ -84,8 +103,7 @@ berth_op_work berth_op_work_of(const berth_module *module, berth_func_id functio
         op->kind != BERTH_OP_RELAYOUT)
         return work;
     if (op->output_count == 0) return work;
-    for (uint32_t i = 0; i < op->input_count; ++i)
-        work.bytes += type_bytes(value_type(module, graph, op->inputs[i]));
+    for (uint32_t i = 0; i < op->input_count; ++i) work.bytes += bytes_read(module, graph, op, i);
     for (uint32_t i = 0; i < op->output_count; ++i)
         work.bytes += type_bytes(value_type(module, graph, op->outputs[i]));
     work.flops = op_flops(module, graph, op);
@@ -296,11 +314,20 @@ berth_op_id berth_work_anchor_of(const berth_module *module, berth_func_id funct
     return find_anchor(module, berth_graph_get(module, function));
 }
 
-static double root_bytes(const berth_module *module, const berth_graph *graph) {
+// Of a parameter, the most that one of its uses reads.
+static double root_bytes(const berth_module *module, const berth_graph *graph, berth_arena *arena) {
     const berth_region *root = &graph->regions.data[0];
     double bytes = 0;
-    for (uint32_t i = 0; i < root->params.count; ++i)
-        bytes += type_bytes(value_type(module, graph, root->params.data[i]));
+    double *read = berth_arena_new_array(arena, double, graph->values.count + 1);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        for (uint32_t k = 0; k < op->input_count && op->output_count; ++k) {
+            if (op->inputs[k] == BERTH_NONE) continue;
+            double now = bytes_read(module, graph, op, k);
+            if (now > read[op->inputs[k]]) read[op->inputs[k]] = now;
+        }
+    }
+    for (uint32_t i = 0; i < root->params.count; ++i) bytes += read[root->params.data[i]];
     for (uint32_t i = 0; i < root->results.count; ++i)
         bytes += type_bytes(value_type(module, graph, root->results.data[i]));
     return bytes;
@@ -312,7 +339,8 @@ berth_work berth_work_of_primitive(const berth_module *module, berth_func_id fun
     const berth_region *root = &graph->regions.data[0];
     berth_op_id anchor = find_anchor(module, graph);
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena)};
-    berth_work work = {.kind = "", .dtype = BERTH_DTYPE_F32, .bytes = root_bytes(module, graph)};
+    berth_work work = {.kind = "", .dtype = BERTH_DTYPE_F32};
+    work.bytes = root_bytes(module, graph, arena);
     if (root->results.count) work.dtype = value_type(module, graph, root->results.data[0])->dtype;
     w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
     for (uint32_t i = 0; i < root->ops.count; ++i) {

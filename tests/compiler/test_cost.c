@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "compiler/cost.h"
+#include "compiler/work.h"
 #include "ir/graph.h"
 #include "tests/check.h"
 
@@ -44,5 +45,27 @@ Test(cost, devices_without_64_bit_floats) {
                 cr_assert_null(why, "operation %u, device %u: %s", i, device, why);
         }
     }
+    berth_arena_destroy(arena);
+}
+
+// What an operation picks from is read as far as it picks: three rows of a table.
+Test(cost, picking_reads_what_it_gives) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_module *module = berth_module_create(arena, "test");
+    berth_func_id function = berth_graph_create(module, "main", 0);
+    berth_type_id table = berth_type_tensor(module, BERTH_DTYPE_F32, 2, (int64_t[]){1000, 64});
+    berth_type_id rows = berth_type_tensor(module, BERTH_DTYPE_I64, 1, (int64_t[]){3});
+    berth_value_id from[] = {berth_graph_add_param(module, function, "table", table),
+                             berth_graph_add_param(module, function, "rows", rows)};
+    berth_value_id given = berth_graph_op1(module, function, BERTH_OP_GATHER, from, 2, 0);
+    berth_graph *graph = berth_graph_get(module, function);
+    graph->values.data[given].type =
+        berth_type_tensor(module, BERTH_DTYPE_F32, 2, (int64_t[]){3, 64});
+    berth_graph_set_results(module, function, &given, 1);
+    const double bytes = 2 * 3 * 64 * 4 + 3 * 8;
+    berth_op_id op = graph->regions.data[0].ops.data[0];
+    cr_assert_float_eq(berth_op_work_of(module, function, op).bytes, bytes, 1e-9);
+    cr_assert_float_eq(berth_work_of_primitive(module, function, arena).bytes, bytes, 1e-9);
     berth_arena_destroy(arena);
 }
