@@ -33,11 +33,16 @@ if(BERTH_FUZZ)
   target_compile_options(berth_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# berth_component(NAME [DEPENDS component...] [LINK library...])
-# A static library berth_NAME from every .c file below the folder NAME. New files are picked up by themselves.
+# berth_component(NAME [DEPENDS component...] [LINK library...] [NOT_TO_RUN file...])
+# A static library berth_NAME from every .c file below the folder NAME. New files are picked up by themselves. NOT_TO_RUN: what
+# only the compiler and its tools use of it; BERTH_RUN_ONLY leaves these files out.
 function(berth_component name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;LINK;NOT_TO_RUN" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
+  if(BERTH_RUN_ONLY AND arg_NOT_TO_RUN)
+    list(TRANSFORM arg_NOT_TO_RUN PREPEND ${CMAKE_SOURCE_DIR}/${name}/)
+    list(REMOVE_ITEM sources ${arg_NOT_TO_RUN})
+  endif()
   if(NOT sources)
     add_library(berth_${name} INTERFACE)
     set(scope INTERFACE)
