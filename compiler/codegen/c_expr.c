@@ -569,8 +569,11 @@ static void count_uses(berth_c_printer *p, berth_expr id) {
             count_uses(p, berth_tfn_load_indices(p->fn, id)[i]);
         return;
     }
+    bool maximum = node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_MAX;
+    bool minimum = node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_MIN;
+    berth_expr x = (maximum || minimum) && node->b ? without_nan(p, node->b, maximum) : 0;
     count_uses(p, node->a);
-    count_uses(p, node->b);
+    count_uses(p, x ? x : node->b);  // as min_max writes it
     count_uses(p, node->c);
 }
 

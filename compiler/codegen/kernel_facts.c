@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "compiler/schedule/linear.h"
+
 berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
     berth_tfn *copy = berth_arena_copy(arena, fn, sizeof(*fn));
 #define COPY(list)                                                                                 \
@@ -88,12 +90,21 @@ bool berth_kernel_fits_narrow(const berth_tfn *fn) {
 typedef struct fact_walk {
     const berth_tfn *fn;
     uint32_t *access;  // by buffer, 0 = not used
-    uint8_t *seen;     // by expression, within a statement
+    uint32_t *seen;    // by expression: the last statement that has it
+    uint32_t statement;
 } fact_walk;
 
+// select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
+static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
+    if (select->kind != BERTH_EXPR_SELECT) return false;
+    const berth_expr_node *asked = &fn->exprs.data[select->a];
+    return asked->kind == BERTH_EXPR_UNARY && asked->op == BERTH_UNARY_IS_NAN &&
+           berth_tfn_expr_equal(fn, asked->a, select->c);
+}
+
 static double walk_expr(fact_walk *w, berth_expr id) {
-    if (!id || w->seen[id]) return 0;
-    w->seen[id] = 1;
+    if (!id || w->seen[id] == w->statement) return 0;
+    w->seen[id] = w->statement;
     const berth_tfn *fn = w->fn;
     const berth_expr_node *node = &fn->exprs.data[id];
     double flops = 0;
@@ -110,7 +121,8 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         if (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY) flops = node->lanes;
         if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
     }
-    return flops + walk_expr(w, node->a) + walk_expr(w, node->b) + walk_expr(w, node->c);
+    if (!asks_of_itself(fn, node)) flops += walk_expr(w, node->a);
+    return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
 
 static double walk_stmt(fact_walk *w, berth_stmt id) {
@@ -119,18 +131,17 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
     const berth_stmt_node *node = &fn->stmts.data[id];
     double flops = 0;
     int64_t extent = 1;
+    w->statement++;
     switch ((berth_stmt_kind)node->kind) {
     case BERTH_STMT_SEQ:
         for (uint32_t i = 0; i < node->count; ++i)
             flops += walk_stmt(w, fn->lists.data[node->first + i]);
         return flops;
     case BERTH_STMT_FOR:
-        memset(w->seen, 0, fn->exprs.count);
         walk_expr(w, node->value);
         berth_tfn_const_value(fn, node->value, &extent);
         return (double)extent * walk_stmt(w, node->body);
     case BERTH_STMT_IF:
-        memset(w->seen, 0, fn->exprs.count);
         walk_expr(w, node->value);
         return walk_stmt(w, node->body) + walk_stmt(w, node->other);
     case BERTH_STMT_STORE:
@@ -147,7 +158,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                                 berth_kernel_source *kernel) {
     fact_walk w = {.fn = fn,
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
-                   .seen = berth_arena_new_array(arena, uint8_t, fn->exprs.count + 1)};
+                   .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
     bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);

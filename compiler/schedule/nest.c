@@ -323,6 +323,60 @@ static bool is_several(const berth_tfn *fn, berth_stmt_node node) {
     return true;
 }
 
+// ---- one variable per loop ----------------------------------------------------------------------
+
+typedef struct loop_owner {
+    berth_tfn *fn;
+    bool *seen;  // per variable that there was at first: it is a loop's
+} loop_owner;
+
+static berth_stmt own_loops(loop_owner *o, berth_stmt id);
+
+static berth_stmt own_items(loop_owner *o, berth_stmt id, const berth_stmt_node *seq) {
+    berth_stmt *items = berth_arena_new_array(o->fn->module->arena, berth_stmt, seq->count + 1);
+    bool same = true;
+    for (uint32_t i = 0; i < seq->count; ++i) {
+        berth_stmt item = o->fn->lists.data[seq->first + i];
+        items[i] = own_loops(o, item);
+        same &= items[i] == item;
+    }
+    return same ? id : berth_tfn_seq(o->fn, items, seq->count);
+}
+
+static berth_stmt own_loop(loop_owner *o, berth_stmt id, const berth_stmt_node *loop) {
+    berth_var var = loop->var;
+    berth_stmt body = loop->body;
+    if (o->seen[var]) {
+        var = derived_var(o->fn, var, "");
+        body = berth_replace_var_stmt(o->fn, body, loop->var, berth_tfn_var_ref(o->fn, var));
+    } else {
+        o->seen[var] = true;
+    }
+    body = own_loops(o, body);
+    if (var == loop->var && body == loop->body) return id;
+    return berth_tfn_for(o->fn, var, loop->value, (berth_loop_kind)loop->loop_kind, body);
+}
+
+// Parts of a nest that were made of one loop get a variable each, as functions have that were printed
+// and read: both go on to the same code.
+static berth_stmt own_loops(loop_owner *o, berth_stmt id) {
+    const berth_stmt_node node = o->fn->stmts.data[id];
+    if (!id) return id;
+    if (node.kind == BERTH_STMT_SEQ) return own_items(o, id, &node);
+    if (node.kind == BERTH_STMT_FOR) return own_loop(o, id, &node);
+    if (node.kind != BERTH_STMT_IF) return id;
+    berth_stmt body = own_loops(o, node.body);
+    berth_stmt other = own_loops(o, node.other);
+    if (body == node.body && other == node.other) return id;
+    return berth_tfn_if(o->fn, node.value, body, other);
+}
+
+static berth_stmt with_own_loops(berth_tfn *fn, berth_stmt body) {
+    loop_owner owner = {.fn = fn};
+    owner.seen = berth_arena_new_array(fn->module->arena, bool, fn->vars.count + 1);
+    return own_loops(&owner, body);
+}
+
 berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                   const void *user) {
     if (!fn->body) return BERTH_OK;
@@ -333,7 +387,7 @@ berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule
                                          "symbolic dimensions: bind them with --dim");
     const berth_stmt_node body = fn->stmts.data[fn->body];
     if (body.kind != BERTH_STMT_SEQ) {
-        fn->body = schedule_one(fn, fn->body, schedule, user);
+        fn->body = with_own_loops(fn, schedule_one(fn, fn->body, schedule, user));
         return BERTH_OK;
     }
     BERTH_VEC(berth_stmt) nests = {0};
@@ -346,6 +400,6 @@ berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule
         for (uint32_t k = 0; several && k < node.count; ++k)
             berth_vec_push(fn->module->arena, &nests, fn->lists.data[node.first + k]);
     }
-    fn->body = berth_tfn_seq(fn, nests.data, nests.count);
+    fn->body = with_own_loops(fn, berth_tfn_seq(fn, nests.data, nests.count));
     return BERTH_OK;
 }

@@ -124,7 +124,7 @@ class Model:
     outputs: List[Port]
     last_session: Optional[Session]
     def __init__(self, model: Union[_Model, Program], target: Optional[str] = None, dims: Optional[Mapping[str, int]] = None,
-                 constants: Optional[Mapping[str, _Value]] = None, pins: Sequence[str] = (), max_shapes: int = 8,
+                 constants: Optional[Mapping[str, _Value]] = None, pins: Sequence[str] = (), max_shapes: Optional[int] = None,
                  threads: int = 0, profile: bool = False, devices: Optional[Mapping[str, int]] = None,
                  folder: Optional[_Path] = None, progress: Optional[Callable[[str, int, int], object]] = None,
                  message: Optional[Callable[[str], object]] = None, **options: Any) -> None: ...
