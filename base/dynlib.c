@@ -26,16 +26,29 @@ static berth_status wrap(void *handle, int fd, berth_dynlib **out_library) {
     return BERTH_OK;
 }
 
+// Why the loader failed; NULL = memory ran out for that text, of which dlerror gives a part then:
+// without what errno, which it sets, means.
+static const char *loader_reason(void) {
+    errno = 0;
+    const char *reason = dlerror();
+    if (!reason || errno == 0) return reason;
+    const char *cause = strerror(errno);
+    size_t length = strlen(reason), cause_length = strlen(cause);
+    bool whole = length >= cause_length && strcmp(reason + length - cause_length, cause) == 0;
+    return whole ? reason : NULL;
+}
+
 berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_library) {
     *out_library = NULL;
     char reasons[512] = "";
     for (; *names; ++names) {
+        errno = 0;
         void *handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
         if (handle) return wrap(handle, -1, out_library);
-        const char *reason = dlerror();
+        const char *reason = errno == ENOMEM ? NULL : loader_reason();
+        if (!reason) return berth_status_oom();
         size_t used = strlen(reasons);
-        snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "",
-                 reason ? reason : *names);
+        snprintf(reasons + used, sizeof(reasons) - used, "%s%s", used ? "; " : "", reason);
     }
     return berth_status_make(BERTH_UNAVAILABLE, "cannot load the library: %s", reasons);
 }

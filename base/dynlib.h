@@ -9,7 +9,7 @@
 typedef struct berth_dynlib berth_dynlib;
 
 // Opens the first of `names` (NULL-terminated) that loads. Errors: UNAVAILABLE with the loader's
-// reason for each.
+// reason for each; OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_dynlib_open(const char *const *names, berth_dynlib **out_library);
 // Opens a library from memory (an ELF shared object) without leaving a file behind.
 BERTH_MUST_USE berth_status berth_dynlib_open_memory(const void *data, size_t size_bytes,

@@ -519,7 +519,8 @@ static berth_status run_job(job *j) {
     j->result->known_use_count = j->pipeline.known.used.count;
     j->result->step_works = j->pipeline.step_works;
     j->result->over_device = j->pipeline.over_device;
-    j->result->over_bytes = j->pipeline.over_bytes;
+    // Memory may run out here after a plan that exceeds a memory, while a smaller one is sought.
+    j->result->over_bytes = status == berth_status_oom() ? 0 : j->pipeline.over_bytes;
     return status;
 }
 

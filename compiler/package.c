@@ -505,6 +505,11 @@ static const char *const *output_names(berth_packager *p) {
     return names;
 }
 
+// Whether a plan exceeds a memory of the target, which is no lack of memory here.
+static bool is_over(berth_status status) {
+    return berth_status_code(status) == BERTH_OUT_OF_MEMORY && status != berth_status_oom();
+}
+
 // Copies beside kernels need room: without them where it is too little, or little is wanted.
 static berth_status plan_with_transfers(berth_packager *p) {
     berth_storage *storages =
@@ -515,7 +520,7 @@ static berth_status plan_with_transfers(berth_packager *p) {
     bool any = false;
     for (uint32_t i = 0; i < p->facts.count; ++i) any |= p->facts.data[i].apart;
     berth_status status = berth_packager__plan_memory(p);
-    if (!any || berth_status_code(status) != BERTH_OUT_OF_MEMORY) return status;
+    if (!any || !is_over(status)) return status;
     berth_status_ignore(status);
     for (uint32_t i = 0; i < p->facts.count; ++i) p->facts.data[i].apart = false;
     memcpy(p->storages.data, storages, p->storages.count * sizeof(*storages));
@@ -528,9 +533,7 @@ static berth_status plan_with_transfers(berth_packager *p) {
 // What does not fit a budget: constants are read again in each run (package_stream.h).
 static berth_status plan_memory(berth_packager *p) {
     berth_status status = plan_with_transfers(p);
-    if (berth_status_code(status) != BERTH_OUT_OF_MEMORY ||
-        p->target->executor != BERTH_EXECUTOR_GRAPH)
-        return status;
+    if (!is_over(status) || p->target->executor != BERTH_EXECUTOR_GRAPH) return status;
     berth_status_free(status);
     return berth_packager__stream_constants(p);
 }

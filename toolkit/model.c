@@ -217,6 +217,7 @@ static berth_status compile_model(berth_model *model, const model_source *source
     }
     berth_status first = BERTH_OK;
     for (int i = 0;; ++i) {
+        model->compiled.over_bytes = 0;  // what it was in the try before
         berth_status status = read_module(model, source, options);
         if (!status) status = berth_compile(model->module, &compile, &model->compiled);
         if (!status) {
@@ -224,6 +225,10 @@ static berth_status compile_model(berth_model *model, const model_source *source
             return BERTH_OK;
         }
         uint64_t over_bytes = model->compiled.over_bytes;
+        if (status == berth_status_oom()) {  // says nothing of the target's memories
+            berth_status_free(first);
+            return status;
+        }
         if (i == 0)
             first = status;
         else
