@@ -111,7 +111,10 @@ berth_status berth_vm_parts_look(berth_vm_parts *parts, uint32_t index,
     if (d->seen)
         BERTH_TRY(berth_vm_segment_split(parts->module, &parts->code->segments[index], d->seen,
                                          inputs, parts->arena, &d->split));
-    return berth_arena_try(parts->arena, d->split.step_count ? number_steps : keep_inputs, &job);
+    bool divides = d->split.step_count > 0;
+    berth_status status = berth_arena_try(parts->arena, divides ? number_steps : keep_inputs, &job);
+    if (status) d->split = (berth_vm_split){0};  // as before the look
+    return status;
 }
 
 // ---- running ------------------------------------------------------------------------------------

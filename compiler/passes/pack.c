@@ -43,7 +43,7 @@ berth_packing *berth_packing_create(berth_module *module, uint32_t thread_count,
 }
 
 // Numbers that say how a source is packed.
-static berth_hash128 key_of(const berth_packing *packing, const job *j) {
+static berth_packed_key key_of(const berth_packing *packing, const job *j) {
     int64_t form[2 + 2 * BERTH_MAX_RANK + 2 * BERTH_LAYOUT_MAX_BLOCKS] = {j->winograd_tile};
     uint32_t at = 1;
     form[at++] = j->layout.block_count;
@@ -63,7 +63,7 @@ static void *add_job(berth_packing *packing, job added, size_t size_bytes) {
     berth_arena *arena = packing->module->arena;
     size_t room = size_bytes ? size_bytes : 1;
     if (packing->store) {
-        berth_hash128 key = key_of(packing, &added);
+        berth_packed_key key = key_of(packing, &added);
         void *held = berth_packed_store_find(packing->store, key);
         if (held) return held;
         added.packed = berth_packed_store_add(packing->store, key, room, ALIGNMENT_BYTES);

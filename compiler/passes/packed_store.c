@@ -20,6 +20,7 @@ struct berth_packed_store {
     BERTH_VEC(const void *) trusted;  // ascending
     BERTH_VEC(entry) entries;
     uint32_t committed;            // of the entries, the first
+    size_t content_bytes;          // packed of those that are known by their content
     uint32_t chains[chain_count];  // + 1, the newest entry
 };
 
@@ -87,8 +88,8 @@ static bool is_trusted(const berth_packed_store *store, const void *data) {
                                            sizeof(void *), compare_addresses);
 }
 
-berth_hash128 berth_packed_store_key(const berth_packed_store *store, const berth_tensor *source,
-                                     const void *form, size_t form_bytes, berth_arena *arena) {
+berth_packed_key berth_packed_store_key(const berth_packed_store *store, const berth_tensor *source,
+                                        const void *form, size_t form_bytes, berth_arena *arena) {
     berth_strbuf text = berth_strbuf_make(arena);
     int64_t head[3] = {source->dtype, source->rank, 0};
     bool trusted = is_trusted(store, source->data);
@@ -102,14 +103,14 @@ berth_hash128 berth_packed_store_key(const berth_packed_store *store, const bert
     berth_strbuf_add_n(&text, (const char *)source->dims,
                        (size_t)source->rank * sizeof(*source->dims));
     berth_strbuf_add_n(&text, form, form_bytes);
-    return berth_hash128_of(text.data, text.length);
+    return (berth_packed_key){berth_hash128_of(text.data, text.length), !trusted};
 }
 
-void *berth_packed_store_find(const berth_packed_store *store, berth_hash128 key) {
-    for (uint32_t at = store->chains[key.low % chain_count]; at;
+void *berth_packed_store_find(const berth_packed_store *store, berth_packed_key key) {
+    for (uint32_t at = store->chains[key.hash.low % chain_count]; at;
          at = store->entries.data[at - 1].next) {
         const entry *e = &store->entries.data[at - 1];
-        if (at <= store->committed && berth_hash128_equal(e->key, key)) return e->packed;
+        if (at <= store->committed && berth_hash128_equal(e->key, key.hash)) return e->packed;
     }
     return NULL;
 }
@@ -132,10 +133,13 @@ static berth_status run_add(void *user) {
     return BERTH_OK;
 }
 
-void *berth_packed_store_add(berth_packed_store *store, berth_hash128 key, size_t size_bytes,
+void *berth_packed_store_add(berth_packed_store *store, berth_packed_key key, size_t size_bytes,
                              size_t alignment_bytes) {
-    add_job job = {store, key, size_bytes, alignment_bytes, NULL};
+    if (key.by_content && size_bytes > BERTH_PACKED_STORE_MOST_BYTES - store->content_bytes)
+        return NULL;
+    add_job job = {store, key.hash, size_bytes, alignment_bytes, NULL};
     berth_status_ignore(berth_arena_try(store->arena, run_add, &job));
+    if (job.packed && key.by_content) store->content_bytes += size_bytes;
     return job.packed;
 }
 

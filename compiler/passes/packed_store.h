@@ -28,16 +28,23 @@ BERTH_MUST_USE berth_status berth_packed_store_trust(berth_packed_store *store,
 
 // ---- for pack.c ---------------------------------------------------------------------------------
 
+typedef struct berth_packed_key {
+    berth_hash128 hash;
+    bool by_content;  // of a constant that is not the module's own: there may be ever new ones
+} berth_packed_key;
+
 // What is packed, and how: `form` is all but the source. `arena` holds intermediate bytes; inside
 // berth_arena_try of it.
-berth_hash128 berth_packed_store_key(const berth_packed_store *store, const berth_tensor *source,
-                                     const void *form, size_t form_bytes, berth_arena *arena);
+berth_packed_key berth_packed_store_key(const berth_packed_store *store, const berth_tensor *source,
+                                        const void *form, size_t form_bytes, berth_arena *arena);
 // The packed bytes; NULL = they are not there.
-void *berth_packed_store_find(const berth_packed_store *store, berth_hash128 key);
-// Room for packed bytes, aligned to `alignment_bytes`; NULL where memory does not suffice. They are
-// found once berth_packed_store_commit has said that they are filled; berth_packed_store_drop forgets
+void *berth_packed_store_find(const berth_packed_store *store, berth_packed_key key);
+// Room for packed bytes, aligned to `alignment_bytes`; NULL where memory does not suffice, and where
+// those by content are BERTH_PACKED_STORE_MOST_BYTES already (constants that follow from shapes): they
+// are packed for one compilation then. They are found once berth_packed_store_commit has said that they are filled; berth_packed_store_drop forgets
 // those that are not.
-void *berth_packed_store_add(berth_packed_store *store, berth_hash128 key, size_t size_bytes,
+#define BERTH_PACKED_STORE_MOST_BYTES ((size_t)512 << 20)
+void *berth_packed_store_add(berth_packed_store *store, berth_packed_key key, size_t size_bytes,
                              size_t alignment_bytes);
 void berth_packed_store_commit(berth_packed_store *store);
 void berth_packed_store_drop(berth_packed_store *store);

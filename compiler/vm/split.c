@@ -106,7 +106,7 @@ static berth_status find_changes(splitter *s, const berth_tensor *before, const 
 
 // ---- parts --------------------------------------------------------------------------------------
 
-// Whether all operands are there: from outside, or from a part up to `part`.
+// Whether all operands are there: from outside, or from operations that have a part.
 static bool is_ready(const splitter *s, const berth_op *op) {
     for (uint32_t k = 0; k < op->input_count; ++k)
         if (op->inputs[k] != BERTH_NONE && s->is_inside[op->inputs[k]] &&
@@ -342,5 +342,7 @@ berth_status berth_vm_segment_split(berth_module *module, const berth_vm_segment
                      .before = before,
                      .now = now,
                      .out_split = out_split};
-    return berth_arena_try(arena, run_split, &job);
+    berth_status status = berth_arena_try(arena, run_split, &job);
+    if (status) *out_split = (berth_vm_split){0};
+    return status;
 }
