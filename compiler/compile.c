@@ -9,6 +9,7 @@
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/inline.h"
 #include "compiler/passes/integers.h"
 #include "compiler/passes/layout.h"
 #include "compiler/passes/layout_plain.h"
@@ -203,6 +204,13 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     return BERTH_OK;
 }
 
+static berth_status run_inline(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    (void)context;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pass_inline_calls(module, main);
+}
+
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     const berth_compile_options *options,
                                     berth_packing **out_packing) {
@@ -329,6 +337,12 @@ static const berth_pass pass_plan = {.name = "plan-devices",
                                      .description = "decide devices, insert copies",
                                      .run = run_plan,
                                      .again = true};
+static const berth_pass pass_inline = {.name = "inline-calls",
+                                       .description =
+                                           "functions that are called become part of main",
+                                       .run = run_inline,
+                                       .requires = "plan-devices",
+                                       .again = true};
 static const berth_pass pass_layout = {.name = "layout",
                                        .description =
                                            "layouts of activations and weights per device",
@@ -361,11 +375,11 @@ static const berth_pass pass_package = {
     .again = true};
 
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
-enum { built_in_passes = 13 };
+enum { built_in_passes = 14 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,  &pass_fold,     &pass_integers, &pass_simplify, &pass_expose,
-    &pass_plan,   &pass_layout,   &pass_fuse,     &pass_parts,    &pass_lower,
-    &pass_scopes, &pass_schedule, &pass_package};
+    &pass_names, &pass_fold,   &pass_integers, &pass_simplify, &pass_expose,
+    &pass_plan,  &pass_inline, &pass_layout,   &pass_fuse,     &pass_parts,
+    &pass_lower, &pass_scopes, &pass_schedule, &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

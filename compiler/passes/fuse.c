@@ -4,6 +4,7 @@
 
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
+#include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
 
@@ -213,63 +214,12 @@ static void assign(fuser *f, berth_op_id id) {
 
 // ---- moving a group into its function -----------------------------------------------------------
 
-typedef struct mover {
-    fuser *f;
-    berth_func_id function;  // the new primitive
-    berth_value_id
-        *inner;  // per value of main: its value in the primitive, BERTH_NONE = not there yet
-    BERTH_VEC(berth_value_id) operands;  // of the call, in parameter order
-} mover;
-
-// Host operands and single elements are cloned into the body (they become literals); other values
-// are parameters.
-static bool cloned_constant(const berth_op_facts *facts, uint32_t operand,
-                            const berth_tensor *constant) {
-    if (!constant) return false;
-    if (operand < 32 && (facts->host_operands >> operand & 1u)) return true;
+// Host operands and single elements become literals of the body; what is packed never does.
+static bool cloned_constant(const berth_module *module, const berth_op *op, uint32_t operand,
+                            const berth_value *value, const berth_tensor *constant) {
+    if (value->type && berth_type_get(module, value->type)->layout) return false;
+    if (operand < 32 && (berth_op_facts_get(op->kind)->host_operands >> operand & 1u)) return true;
     return berth_tensor_element_count(constant) == 1;
-}
-
-static berth_value_id inner_value(mover *m, const berth_op_facts *facts, uint32_t operand,
-                                  berth_value_id value) {
-    fuser *f = m->f;
-    const berth_graph *graph = berth_graph_get(f->module, f->main);
-    if (value == BERTH_NONE) return BERTH_NONE;
-    if (m->inner[value] != BERTH_NONE) return m->inner[value];
-    const berth_tensor *constant = berth_graph_raw_constant_of(f->module, graph, value);
-    berth_value held = graph->values.data[value];
-    if (held.type && berth_type_get(f->module, held.type)->layout)
-        constant = NULL;  // packed: always a parameter
-    if (cloned_constant(facts, operand, constant))
-        return berth_graph_constant(f->module, m->function, 0, constant,
-                                    graph->ops.data[held.op].loc);
-    m->inner[value] = berth_graph_add_param(f->module, m->function,
-                                            berth_module_str(f->module, held.name), held.type);
-    berth_vec_push(f->scratch, &m->operands, value);
-    return m->inner[value];
-}
-
-static void move_op(mover *m, berth_op_id id) {
-    berth_module *module = m->f->module;
-    berth_op op = berth_graph_get(module, m->f->main)->ops.data[id];
-    const berth_op_facts *facts = berth_op_facts_get(op.kind);
-    berth_value_id *inputs = berth_arena_new_array(m->f->scratch, berth_value_id, op.input_count);
-    for (uint32_t i = 0; i < op.input_count; ++i)
-        inputs[i] = inner_value(m, facts, i, op.inputs[i]);
-    berth_op_id copy = berth_graph_add_op(module, m->function, 0, op.kind, inputs, op.input_count,
-                                          op.output_count, op.loc);
-    berth_graph *inner = berth_graph_get(module, m->function);
-    const berth_graph *outer = berth_graph_get(module, m->f->main);
-    inner->ops.data[copy].attrs = op.attrs;
-    inner->ops.data[copy].device = op.device;
-    for (uint32_t i = 0; i < op.output_count; ++i) {
-        berth_value_id result = inner->ops.data[copy].outputs[i];
-        const berth_value *value = &outer->values.data[op.outputs[i]];
-        inner->values.data[result].type = value->type;
-        inner->values.data[result].name = value->name;
-        inner->values.data[result].device = value->device;
-        m->inner[op.outputs[i]] = result;
-    }
 }
 
 static const char *group_name(const fuser *f, const group *g, uint32_t index) {
@@ -290,39 +240,30 @@ static berth_loc_id group_loc(const fuser *f, const group *g) {
 }
 
 // Makes the function, puts a call in place of the group's last operation, unlinks the operations.
-static void move_group(mover *m, uint32_t index) {
-    fuser *f = m->f;
+static void move_group(fuser *f, berth_outliner *outliner, uint32_t index) {
     berth_module *module = f->module;
     const group *g = &f->groups.data[index];
     berth_loc_id loc = group_loc(f, g);
-    m->function = berth_graph_create(module, group_name(f, g, index), loc);
-    m->operands.count = 0;
-    for (uint32_t i = 0; i < g->ops.count; ++i) move_op(m, g->ops.data[i]);
     berth_op_id last_id = g->ops.data[g->ops.count - 1];
     berth_op last = berth_graph_get(module, f->main)->ops.data[last_id];
-    berth_value_id *results = berth_arena_new_array(f->scratch, berth_value_id, last.output_count);
-    for (uint32_t i = 0; i < last.output_count; ++i) results[i] = m->inner[last.outputs[i]];
-    berth_graph_set_results(module, m->function, results, last.output_count);
-    berth_attrs_set_int(module, &berth_module_function(module, m->function)->attrs, "primitive", 1);
+    berth_func_id function = berth_outline(
+        outliner, group_name(f, g, index), loc,
+        &(berth_outlined){g->ops.data, g->ops.count, last.outputs, last.output_count});
+    berth_attrs_set_int(module, &berth_module_function(module, function)->attrs, "primitive", 1);
 
     // The last operation turns into the call, so that its results (and their uses) stay.
     berth_op *call = &berth_graph_get(module, f->main)->ops.data[last_id];
     call->kind = BERTH_OP_CALL;
-    call->input_count = m->operands.count;
-    call->inputs = berth_arena_copy(module->arena, m->operands.data,
-                                    m->operands.count * sizeof(berth_value_id));
+    call->input_count = outliner->operands.count;
+    call->inputs = berth_arena_copy(module->arena, outliner->operands.data,
+                                    outliner->operands.count * sizeof(berth_value_id));
     call->loc = loc;
     memset(&call->attrs, 0, sizeof(call->attrs));
     berth_attrs_set(module, &call->attrs, "callee",
-                    (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = m->function});
-    // Values seen inside this group must not leak into the next one.
-    for (uint32_t i = 0; i < m->operands.count; ++i) m->inner[m->operands.data[i]] = BERTH_NONE;
+                    (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = function});
     berth_graph *graph = berth_graph_get(module, f->main);
-    for (uint32_t i = 0; i < g->ops.count; ++i) {
-        berth_op *op = &graph->ops.data[g->ops.data[i]];
-        for (uint32_t j = 0; j < op->output_count; ++j) m->inner[op->outputs[j]] = BERTH_NONE;
-        if (i + 1 < g->ops.count) op->region = BERTH_NONE;  // unlinked from the list below
-    }
+    for (uint32_t i = 0; i + 1 < g->ops.count; ++i)
+        graph->ops.data[g->ops.data[i]].region = BERTH_NONE;  // unlinked from the list below
 }
 
 static void drop_unlinked(berth_region *region, const berth_graph *graph) {
@@ -358,11 +299,9 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
     }
     for (uint32_t i = 0; i < root->ops.count; ++i)
         if (groupable(&graph->ops.data[root->ops.data[i]])) assign(&f, root->ops.data[i]);
-    mover m = {.f = &f,
-               .inner = berth_arena_new_array(f.scratch, berth_value_id, graph->values.count)};
-    memset(m.inner, 0xff, graph->values.count * sizeof(*m.inner));
+    berth_outliner outliner = berth_outliner_make(module, main, f.scratch, cloned_constant);
     for (uint32_t i = 0; i < f.groups.count; ++i)
-        if (f.groups.data[i].ops.count) move_group(&m, i);
+        if (f.groups.data[i].ops.count) move_group(&f, &outliner, i);
     graph = berth_graph_get(module, main);
     drop_unlinked(&graph->regions.data[0], graph);
     berth_arena_destroy(f.scratch);
