@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/cost.h"
+#include "compiler/decompose/decompose.h"
 #include "compiler/extend.h"
 #include "compiler/kept_program.h"
 #include "compiler/lower/lower.h"
@@ -583,17 +584,23 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
     return run_job(&j);
 }
 
+static const berth_pass *find_pass(const char *name) {
+    const berth_pass *const *const lists[] = {pipeline_passes, berth_decompose_passes()};
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); ++l)
+        for (const berth_pass *const *pass = lists[l]; *pass; ++pass)
+            if (strcmp((*pass)->name, name) == 0) return *pass;
+    return NULL;
+}
+
 berth_status berth_compile_run_passes(berth_module *module, const char *const *names,
                                       const berth_compile_options *options,
                                       berth_compile_result *out_result) {
     *out_result = (berth_compile_result){0};
-    enum { most = built_in_passes + BERTH_EXTEND_MAX };
+    enum { most = 2 * (built_in_passes + BERTH_EXTEND_MAX) };
     const berth_pass *passes[most];
     job j = {.module = module, .passes = passes, .options = options, .result = out_result};
     for (; *names; ++names) {
-        const berth_pass *found = NULL;
-        for (uint32_t i = 0; pipeline_passes[i]; ++i)
-            if (strcmp(pipeline_passes[i]->name, *names) == 0) found = pipeline_passes[i];
+        const berth_pass *found = find_pass(*names);
         if (!found)
             return berth_status_make(BERTH_NOT_FOUND,
                                      "unknown pass \"%s\"; `berth opt --help` lists them", *names);

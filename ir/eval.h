@@ -26,4 +26,20 @@ BERTH_MUST_USE berth_status berth_eval_function(const berth_module *module, bert
                                                 uint32_t argument_count, berth_tensor *out_results,
                                                 uint32_t result_count, berth_arena *arena);
 
+// Ways to other machines, for the operations send and receive of a module that is one machine's part
+// (compiler/decompose). receive waits for what the other end sends on that channel; its data stays
+// where it is until the evaluation ends.
+typedef struct berth_eval_channels {
+    berth_status (*send)(void *user, int64_t channel, const berth_tensor *tensor);
+    berth_status (*receive)(void *user, int64_t channel, berth_tensor *out_tensor);
+    void *user;
+} berth_eval_channels;
+
+// As berth_eval_function. Errors: also those of the channels; UNSUPPORTED a send or receive without
+// channels (NULL).
+BERTH_MUST_USE berth_status berth_eval_function_with(
+    const berth_module *module, berth_func_id function, const berth_eval_channels *channels,
+    const berth_tensor *arguments, uint32_t argument_count, berth_tensor *out_results,
+    uint32_t result_count, berth_arena *arena);
+
 #endif  // BERTH_IR_EVAL_H_

@@ -358,7 +358,7 @@ void berth_graph_remove_dead(berth_module *module, berth_func_id function) {
         for (uint32_t i = region->ops.count; i-- > 0;) {
             berth_op_id id = region->ops.data[i];
             berth_op *op = &graph->ops.data[id];
-            bool used = false;
+            bool used = berth_op_has(op->kind, BERTH_TRAIT_EFFECT);
             for (uint32_t j = 0; j < op->output_count; ++j) used |= uses[op->outputs[j]] > 0;
             if (used || op->region_count > 0) {
                 bool drop = !used && op->region_count > 0;

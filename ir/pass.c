@@ -12,6 +12,18 @@ bool berth_module_has_run(const berth_module *module, const char *pass) {
     return false;
 }
 
+void berth_module_forget_run(berth_module *module, const char *pass) {
+    const berth_attr *ran = berth_attrs_find(module, &module->attrs, BERTH_ATTR_PASSES);
+    if (!berth_module_has_run(module, pass)) return;
+    berth_str_id *names = berth_arena_new_array(module->arena, berth_str_id, ran->count);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < ran->count; ++i)
+        if (strcmp(berth_module_str(module, ran->strings[i]), pass) != 0)
+            names[kept++] = ran->strings[i];
+    berth_attrs_set(module, &module->attrs, BERTH_ATTR_PASSES,
+                    (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = kept, .strings = names});
+}
+
 static void record(berth_module *module, const char *pass) {
     const berth_attr *ran = berth_attrs_find(module, &module->attrs, BERTH_ATTR_PASSES);
     if (berth_module_has_run(module, pass)) return;

@@ -21,6 +21,8 @@ typedef struct berth_pass {
 // it stopped.
 #define BERTH_ATTR_PASSES "passes"
 bool berth_module_has_run(const berth_module *module, const char *pass);
+// For a pass that undoes what another did: the pipeline runs that one again.
+void berth_module_forget_run(berth_module *module, const char *pass);
 
 // What the runner calls around passes. Any function may be NULL.
 typedef struct berth_pass_instrument {

@@ -132,6 +132,22 @@ static void remove_device(changer *c) {
     berth_target__keep_devices(&c->parse, c->root, kept);
 }
 
+static void keep_machine(changer *c) {
+    berth_arena *arena = c->parse.scratch;
+    const berth_multi_target *target = c->target;
+    bool *kept = berth_arena_new_array(arena, bool, target->device_count);
+    for (uint32_t i = 0; i < target->device_count; ++i) {
+        kept[i] = target->devices[i].machine == c->change->index;
+        berth_target__json_set(arena, item(c, "devices", i), "machine", NULL);
+    }
+    const char *host = target->devices[target->machines[c->change->index].host].name;
+    berth_target__json_set(arena, c->root, "machines", NULL);
+    berth_target__json_set(arena, c->root, "host", berth_target__json_string(arena, host));
+    if (!kept[target->default_device])
+        berth_target__json_set(arena, c->root, "default_device", NULL);
+    berth_target__keep_devices(&c->parse, c->root, kept);
+}
+
 // ---- one more -----------------------------------------------------------------------------------
 
 // NAME_2, NAME_3, ...: the first that no item of the list has.
@@ -225,8 +241,9 @@ static void add_twin(const changer *c) {
 // ---- the way ------------------------------------------------------------------------------------
 
 static berth_status check(const berth_multi_target *target, const berth_target_change *change) {
-    const uint32_t counts[] = {target->pin_count,  target->device_count, target->device_count,
-                               target->link_count, target->memory_count, target->memory_count};
+    const uint32_t counts[] = {target->pin_count,     target->device_count, target->device_count,
+                               target->machine_count, target->link_count,   target->memory_count,
+                               target->memory_count};
     if (change->index >= counts[change->kind])
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a change of number %u, but the target has %u of these",
@@ -248,6 +265,7 @@ static berth_status run_change(void *user) {
     case BERTH_CHANGE_WITHOUT_PIN: remove_pin(c); break;
     case BERTH_CHANGE_WITHOUT_DEVICE: remove_device(c); break;
     case BERTH_CHANGE_TWIN: add_twin(c); break;
+    case BERTH_CHANGE_TO_MACHINE: keep_machine(c); break;
     case BERTH_CHANGE_LINKS: scale_links(c); break;
     case BERTH_CHANGE_BANDWIDTH: scale_bandwidth(c); break;
     case BERTH_CHANGE_CAPACITY: scale_capacity(c); break;

@@ -16,9 +16,10 @@ typedef enum berth_target_change_kind {
     BERTH_CHANGE_TWIN,  // index: of a device, of which one more is added. Memories that only the device
                         // reaches are doubled with their links; in the others it works, too. Where
                         // it has links to devices of its kind, one to the twin is added
-    BERTH_CHANGE_LINKS,      // index: of a link; bandwidth times `factor`, also of those like it
-    BERTH_CHANGE_BANDWIDTH,  // index: of a memory; bandwidth times `factor`, also of those like it
-    BERTH_CHANGE_CAPACITY,   // the same, capacity and budget; whole alignments
+    BERTH_CHANGE_TO_MACHINE,  // index: of a machine, which is all that stays, with its host
+    BERTH_CHANGE_LINKS,       // index: of a link; bandwidth times `factor`, also of those like it
+    BERTH_CHANGE_BANDWIDTH,   // index: of a memory; bandwidth times `factor`, also of those like it
+    BERTH_CHANGE_CAPACITY,    // the same, capacity and budget; whole alignments
 } berth_target_change_kind;
 
 typedef struct berth_target_change {
@@ -36,7 +37,7 @@ bool berth_multi_target_links_alike(const berth_multi_target *target, uint32_t a
 // Makes the changed target. Devices, memories and links that stay keep their names, except that
 // KIND:N counts anew among those that are left; what is new comes last.
 //   ownership: lives in the arena, borrows nothing
-//   errors:    INVALID_ARGUMENT there is no such pin, device, link or memory, or the factor is none;
+//   errors:    INVALID_ARGUMENT there is no such pin, device, machine, link or memory, or the factor is none;
 //              FAILED_PRECONDITION the result is no target: nothing would compute, too many devices
 //              or memories; OUT_OF_MEMORY
 // An entry point: not inside berth_arena_try.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/decompose/decompose.h"
 #include "compiler/kept_program.h"
 #include "ir/emit_c.h"
 #include "ir/json.h"
@@ -16,6 +17,7 @@
 typedef struct opt_command {
     berth_cli_model cli;
     const char *passes;       // comma-separated; NULL = none
+    const char *machine;      // (optional) whose part is printed
     const char *print_after;  // a pass's name, or "all"
     uint32_t instances;       // --instances
     bool places;              // --places
@@ -28,6 +30,7 @@ typedef struct opt_command {
 
 enum {
     key_passes = 0x200,
+    key_machine,
     key_print_after,
     key_instances,
     key_places,
@@ -38,6 +41,10 @@ enum {
 };
 
 static const struct argp_option options[] = {
+    {"machine", key_machine, "NAME", 0,
+     "After the passes, leave only what this machine of the target does, with send and receive in "
+     "place of copies to and from others (needs inline-calls)",
+     0},
     {"passes", key_passes, "LIST", 0, "Passes to run, separated by commas, or all", 0},
     {"print-after", key_print_after, "PASS", 0, "Also print the module after this pass (or all)",
      0},
@@ -72,6 +79,9 @@ static char *list_passes(int key, const char *text, void *input) {
     if (!out) return NULL;
     fputs("The passes, in the order of the pipeline:\n", out);
     for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
+        fprintf(out, "  %-15s %s\n", (*pass)->name, (*pass)->description);
+    fputs("\nPasses that run only where they are named (after inline-calls):\n", out);
+    for (const berth_pass *const *pass = berth_decompose_passes(); *pass; ++pass)
         fprintf(out, "  %-15s %s\n", (*pass)->name, (*pass)->description);
     fclose(out);
     return list;
@@ -122,10 +132,12 @@ static void check_pass(const char *option, const char *name, struct argp_state *
     enum { most = 64 };
     const char *names[most] = {NULL};
     uint32_t count = 0;
-    for (const berth_pass *const *pass = berth_compile_passes(); *pass && count + 1 < most;
-         ++pass) {
-        names[count++] = (*pass)->name;
-        if (strcmp((*pass)->name, name) == 0) return;
+    const berth_pass *const *const lists[] = {berth_compile_passes(), berth_decompose_passes()};
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); ++l) {
+        for (const berth_pass *const *pass = lists[l]; *pass && count + 1 < most; ++pass) {
+            names[count++] = (*pass)->name;
+            if (strcmp((*pass)->name, name) == 0) return;
+        }
     }
     const char *closest = berth_closest(name, names);
     berth_cli_wrong_usage(state, "%s: there is no pass \"%s\"%s%s%s", option, name,
@@ -153,6 +165,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_passes: command->passes = arg; return 0;
+    case key_machine: command->machine = arg; return 0;
     case key_print_after: command->print_after = arg; return 0;
     case key_instances:
         if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 8)
@@ -356,6 +369,35 @@ static berth_status keep_program(void *user) {
     return berth_module_keep_program(k->module, k->program);
 }
 
+static berth_status machine_named(const berth_multi_target *target, const char *name,
+                                  berth_arena *arena, uint32_t *out_machine) {
+    berth_strbuf names = berth_strbuf_make(arena);
+    for (*out_machine = 0; *out_machine < target->machine_count; ++*out_machine) {
+        const char *own = target->machines[*out_machine].name;
+        if (strcmp(own, name) == 0) return BERTH_OK;
+        berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", own);
+    }
+    return berth_status_make(BERTH_NOT_FOUND, "--machine %s: %s%s", name,
+                             target->machine_count > 1 ? "the target's machines are "
+                                                       : "the target is one machine",
+                             berth_strbuf_text(&names));
+}
+
+static berth_status leave_machine(const opt_command *command, berth_module *module,
+                                  const berth_multi_target *target) {
+    uint32_t machine = 0;
+    berth_multi_target *own = NULL;
+    if (!command->machine) return BERTH_OK;
+    BERTH_TRY(machine_named(target, command->machine, command->cli.arena, &machine));
+    berth_func_id main = berth_module_find_function(module, "main");
+    if (!berth_module_has_run(module, "inline-calls") || berth_module_has_run(module, "layout"))
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "--machine takes a planned module apart: let the passes end with "
+                                 "plan-devices,inline-calls");
+    BERTH_TRY(berth_decompose_machine(module, main, target, machine, &own));
+    return berth_module_verify(module);
+}
+
 static berth_status optimise(void *state) {
     opt_command *command = state;
     berth_model_options model_options;
@@ -375,6 +417,7 @@ static berth_status optimise(void *state) {
     compile.resume = command->passes && strcmp(command->passes, "all") == 0;
     berth_compile_result result;
     BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
+    BERTH_TRY(leave_machine(command, module, target));
     keeper keeping = {module, result.program};
     if (command->keep) BERTH_TRY(berth_arena_try(module->arena, keep_program, &keeping));
     return print_module(command, module, result.plan);

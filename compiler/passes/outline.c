@@ -11,6 +11,18 @@ berth_outliner berth_outliner_make(berth_module *module, berth_func_id from, ber
     return o;
 }
 
+static berth_value_id clone(berth_outliner *o, berth_value_id value) {
+    const berth_graph *outer = berth_graph_get(o->module, o->from);
+    const berth_op *op = &outer->ops.data[outer->values.data[value].op];
+    berth_device_id runs_on = op->device, is_on = outer->values.data[value].device;
+    berth_value_id made = berth_graph_constant(
+        o->module, o->function, 0, berth_graph_raw_constant_of(o->module, outer, value), op->loc);
+    berth_graph *inner = berth_graph_get(o->module, o->function);
+    inner->values.data[made].device = is_on;
+    inner->ops.data[inner->values.data[made].op].device = runs_on;
+    return made;
+}
+
 static berth_value_id inner_value(berth_outliner *o, const berth_op *op, uint32_t operand) {
     const berth_graph *graph = berth_graph_get(o->module, o->from);
     berth_value_id value = op->inputs[operand];
@@ -18,9 +30,7 @@ static berth_value_id inner_value(berth_outliner *o, const berth_op *op, uint32_
     if (o->inner[value] != BERTH_NONE) return o->inner[value];
     const berth_tensor *constant = berth_graph_raw_constant_of(o->module, graph, value);
     berth_value held = graph->values.data[value];
-    if (constant && o->clones(o->module, op, operand, &held, constant))
-        return berth_graph_constant(o->module, o->function, 0, constant,
-                                    graph->ops.data[held.op].loc);
+    if (constant && o->clones(o->module, op, operand, &held, constant)) return clone(o, value);
     o->inner[value] = berth_graph_add_param(o->module, o->function,
                                             berth_module_str(o->module, held.name), held.type);
     berth_vec_push(o->scratch, &o->operands, value);

@@ -25,6 +25,7 @@ typedef struct frame {
     const berth_graph *graph;
     value *values;  // by value id
     berth_arena *arena;
+    const berth_eval_channels *channels;  // (optional)
     int depth;
 } frame;
 
@@ -236,6 +237,36 @@ static berth_status run_loop(frame *f, const berth_op *op) {
     return BERTH_OK;
 }
 
+// ---- other machines
+
+static berth_status run_send(frame *f, const berth_op *op) {
+    const berth_tensor *tensor = NULL;
+    BERTH_TRY(need_tensor(f, op, 0, &tensor));
+    return f->channels->send(f->channels->user,
+                             berth_attrs_int(f->module, &op->attrs, "channel", 0), tensor);
+}
+
+static berth_status run_receive(frame *f, const berth_op *op) {
+    berth_tensor tensor = {0};
+    const berth_type *type = berth_type_get(f->module, f->graph->values.data[op->outputs[0]].type);
+    BERTH_TRY(f->channels->receive(f->channels->user,
+                                   berth_attrs_int(f->module, &op->attrs, "channel", 0), &tensor));
+    bool fits =
+        type->kind == BERTH_TYPE_TENSOR && type->dtype == tensor.dtype && type->rank == tensor.rank;
+    for (int i = 0; fits && i < type->rank; ++i)
+        fits = berth_dim_is_symbol(type->dims[i]) || type->dims[i] == tensor.dims[i];
+    if (!fits) return fail(f, op, BERTH_INVALID_ARGUMENT, "what came is of another type");
+    f->values[op->outputs[0]] = (value){.kind = VALUE_TENSOR, .tensor = tensor};
+    return BERTH_OK;
+}
+
+static berth_status run_channel(frame *f, const berth_op *op) {
+    if (!f->channels)
+        return fail(f, op, BERTH_UNSUPPORTED,
+                    "it needs another machine, and there is no channel to one");
+    return op->kind == BERTH_OP_SEND ? run_send(f, op) : run_receive(f, op);
+}
+
 // ---- regions and functions
 
 static berth_status run_op(frame *f, berth_op_id id) {
@@ -248,6 +279,8 @@ static berth_status run_op(frame *f, berth_op_id id) {
     case BERTH_OP_TUPLE_GET: return run_tuple_get(f, op);
     case BERTH_OP_IF: return run_if(f, op);
     case BERTH_OP_LOOP: return run_loop(f, op);
+    case BERTH_OP_SEND:
+    case BERTH_OP_RECEIVE: return run_channel(f, op);
     case BERTH_OP_ON_DEVICE:
     case BERTH_OP_DEVICE_COPY:
     case BERTH_OP_IDENTITY:  // of any kind of value
@@ -317,11 +350,12 @@ static berth_status run_entry(void *user) {
     return BERTH_OK;
 }
 
-berth_status berth_eval_function(const berth_module *module, berth_func_id function,
-                                 const berth_tensor *arguments, uint32_t argument_count,
-                                 berth_tensor *out_results, uint32_t result_count,
-                                 berth_arena *arena) {
-    entry e = {.root = {.module = module, .arena = arena},
+berth_status berth_eval_function_with(const berth_module *module, berth_func_id function,
+                                      const berth_eval_channels *channels,
+                                      const berth_tensor *arguments, uint32_t argument_count,
+                                      berth_tensor *out_results, uint32_t result_count,
+                                      berth_arena *arena) {
+    entry e = {.root = {.module = module, .arena = arena, .channels = channels},
                .function = function,
                .arguments = arguments,
                .argument_count = argument_count,
@@ -329,4 +363,12 @@ berth_status berth_eval_function(const berth_module *module, berth_func_id funct
                .result_count = result_count};
     for (uint32_t i = 0; i < result_count; ++i) out_results[i] = (berth_tensor){0};
     return berth_arena_try(arena, run_entry, &e);
+}
+
+berth_status berth_eval_function(const berth_module *module, berth_func_id function,
+                                 const berth_tensor *arguments, uint32_t argument_count,
+                                 berth_tensor *out_results, uint32_t result_count,
+                                 berth_arena *arena) {
+    return berth_eval_function_with(module, function, NULL, arguments, argument_count, out_results,
+                                    result_count, arena);
 }

@@ -202,6 +202,20 @@ berth_status berth_infer__alloc_tensor(berth_infer *x) {
     return BERTH_OK;
 }
 
+// What is sent has no results; what comes from another machine has the type that it says.
+berth_status berth_infer__nothing(berth_infer *x) {
+    (void)x;
+    return BERTH_OK;
+}
+
+berth_status berth_infer__received(berth_infer *x) {
+    const berth_attr *type = berth_attrs_find(x->module, &x->op->attrs, "type");
+    if (!type || type->kind != BERTH_ATTR_TYPE)
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT, "attribute type (a type) is missing");
+    berth_infer__set_type(x, 0, type->type);
+    return BERTH_OK;
+}
+
 berth_status berth_infer__relayout(berth_infer *x) {
     berth_type in = berth_infer__in(x, 0);
     const char *layout = berth_attrs_string(x->module, &x->op->attrs, "layout", "");
