@@ -137,7 +137,8 @@ static void keep_results(keeper *k) {
     bool named = given && given->kind == BERTH_ATTR_STRINGS && given->count == root->results.count;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < root->results.count; ++i) {
-        if (!k->here[root->results.data[i]]) continue;
+        uint32_t device = device_of(k, main_graph(k)->values.data[root->results.data[i]].device);
+        if (device == BERTH_NO_INDEX || k->target->devices[device].machine != k->machine) continue;
         if (named) names[kept] = given->strings[i];
         root->results.data[kept++] = root->results.data[i];
     }
@@ -200,6 +201,10 @@ static berth_status keep_machine(void *user) {
     BERTH_TRY(keep_ops(k));
     keep_results(k);
     berth_graph_remove_dead(k->module, k->main);
+    for (uint32_t f = 0; f < k->module->functions.count;
+         ++f)  // that were called, and are part of main
+        if (f != k->main && berth_graph_get(k->module, f))
+            k->module->functions.data[f].removed = true;
     rename_devices(k);
     forget_plan(k);
     return BERTH_OK;

@@ -64,6 +64,12 @@ static berth_status copy_op(inliner *in, berth_func_id callee, berth_op_id id) {
     return BERTH_OK;
 }
 
+static berth_status endless(void) {
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "calls nest more than %d deep, or a function calls itself",
+                             BERTH_MAX_NESTING);
+}
+
 static berth_status too_many(const inliner *in, const berth_op *call) {
     return berth_status_make(
         BERTH_UNSUPPORTED,
@@ -86,6 +92,7 @@ static berth_status inline_call(inliner *in, berth_op_id id, berth_func_id calle
     berth_op call = berth_graph_get(in->module, in->main)->ops.data[id];
     const berth_graph *from = berth_graph_get(in->module, callee);
     berth_region root = from->regions.data[0];
+    if (callee == in->main) return endless();
     if (berth_graph_get(in->module, in->main)->ops.count + root.ops.count > BERTH_INLINE_MAX_OPS)
         return too_many(in, &call);
     in->inner = berth_arena_new_array(in->module->arena, berth_value_id, from->values.count + 1);
@@ -131,7 +138,5 @@ berth_status berth_pass_inline_calls(berth_module *module, berth_func_id main) {
         BERTH_TRY(inline_level(&in, &some));
         if (!some) return BERTH_OK;
     }
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "calls nest more than %d deep, or a function calls itself",
-                             BERTH_MAX_NESTING);
+    return endless();
 }
