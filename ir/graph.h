@@ -32,7 +32,8 @@ enum {  // traits
     BERTH_TRAIT_COMMUTATIVE = 1 << 6,
     BERTH_TRAIT_DATA_DEPENDENT = 1 << 7,  // output shape depends on data (nonzero, unique, ...)
     BERTH_TRAIT_RANDOM = 1 << 8,  // not a function of its inputs: never folded, never merged
-    BERTH_TRAIT_EFFECT = 1 << 9,  // does something beside its results: stays though nobody uses them
+    BERTH_TRAIT_EFFECT =
+        1 << 9,  // does something beside its results: stays though nobody uses them
 };
 
 typedef struct berth_op_facts {

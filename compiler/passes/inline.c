@@ -111,9 +111,10 @@ static berth_status inline_call(inliner *in, berth_op_id id, berth_func_id calle
 static berth_status inline_level(inliner *in, bool *out_some) {
     berth_graph *graph = berth_graph_get(in->module, in->main);
     uint32_t count = graph->regions.data[0].ops.count;
-    berth_op_id *ops = berth_arena_copy(in->module->arena, graph->regions.data[0].ops.data,
-                                        count * sizeof(*ops) + !count);
     *out_some = false;
+    if (!count) return BERTH_OK;
+    berth_op_id *ops =
+        berth_arena_copy(in->module->arena, graph->regions.data[0].ops.data, count * sizeof(*ops));
     for (uint32_t i = 0; i < count; ++i)
         *out_some |= callee_of(in->module, &graph->ops.data[ops[i]]) != BERTH_NONE;
     if (!*out_some) return BERTH_OK;

@@ -115,6 +115,23 @@ Test(target_change, budgets) {
     cr_expect_eq(t->memories[0].budget_bytes, (uint64_t)4 << 30);
 }
 
+// One of two machines is what it would be alone.
+Test(target_change, to_one_machine) {
+    const berth_multi_target *t = parse(
+        "{\"kind\": \"multi\", \"machines\": [{\"name\": \"a\", \"target\": \"cpu\"}, {\"name\": "
+        "\"b\", \"target\": \"opencl,cpu\"}], \"links\": [{\"from\": \"a.host\", \"to\": "
+        "\"b.host\"}]}");
+    const berth_multi_target *b =
+        changed(t, (berth_target_change){.kind = BERTH_CHANGE_TO_MACHINE, .index = 1});
+    cr_assert_eq(b->machine_count, 1);
+    cr_assert_eq(b->device_count, 2);
+    cr_expect_str_eq(b->devices[0].name, "b.opencl:0");
+    cr_expect_eq(b->devices[1].virtual_id, 0, "the second processor of both, the first of its own");
+    cr_expect_eq(b->host, 1);
+    cr_expect_eq(b->link_count, 1, "to the GPU; that to the other machine is gone");
+    cr_expect_eq(b->memory_count, 2);
+}
+
 static void expect_error(const berth_multi_target *t, berth_target_change change, berth_code code) {
     berth_multi_target *out = NULL;
     berth_status status = berth_multi_target_change(test_arena, t, &change, &out);
@@ -142,8 +159,9 @@ Test(target_change, of_all_tags) {
     cr_assert_null(berth_target_list_tags(test_arena, NULL, &tags, &count));
     for (uint32_t i = 0; i < count; ++i) {
         const berth_multi_target *t = parse(tags[i].name);
-        const uint32_t counts[] = {t->pin_count,  t->device_count, t->device_count,
-                                   t->link_count, t->memory_count, t->memory_count};
+        const uint32_t counts[] = {t->pin_count,     t->device_count, t->device_count,
+                                   t->machine_count, t->link_count,   t->memory_count,
+                                   t->memory_count};
         for (uint32_t kind = 0; kind < sizeof(counts) / sizeof(counts[0]); ++kind)
             for (uint32_t k = 0; k < counts[kind]; k += 1 + counts[kind] / 4) {
                 berth_target_change change = {
