@@ -108,7 +108,8 @@ static berth_status resolve_forward(berth_window *w, int i, auto_pad mode, bool 
     }
     int64_t room = in + w->pads_begin[i] + w->pads_end[i] - span;
     if (room < 0 && is_pool) {
-        w->output[i] = 0;
+        // Peers divide towards zero: one window over what there is, where less than a stride lacks.
+        w->output[i] = in > 0 && room > -w->strides[i];
         return BERTH_OK;
     }
     if (room < 0)

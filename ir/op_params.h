@@ -32,7 +32,8 @@ typedef struct berth_window {
 // weights for convolutions, NULL for pools (attribute kernel_shape). Extents may be symbolic: the
 // output is then the same symbol where the window keeps the extent, else BERTH_DIM_UNKNOWN, and
 // pads of auto_pad = SAME_* in that dimension are left 0.
-// A pool whose window is larger than its padded input has no elements; a convolution is refused.
+// A pool whose window is larger than its padded input has one element, of what there is, where less
+// than a stride lacks, else none; a convolution is refused.
 // Errors: INVALID_ARGUMENT (attribute lengths, non-positive strides, ...); UNSUPPORTED more than BERTH_MAX_SPATIAL spatial dimensions. The messages name
 // no location: the caller prefixes it.
 BERTH_MUST_USE berth_status berth_window_resolve(const berth_module *module, const berth_op *op,
