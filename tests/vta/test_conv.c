@@ -19,7 +19,7 @@ typedef struct job {
     berth_vta_addresses addresses;
     uint64_t stream;  // address
     uint64_t random;
-    int32_t *inputs, *weights, *biases;  // [n][c][y][x], [o][c][y][x], [o]
+    int32_t *inputs[2], *weights, *biases;  // [n][c][y][x], [o][c of a group][y][x], [o]
 } job;
 
 static uint32_t below(job *j, uint32_t limit) {
@@ -33,7 +33,18 @@ static void put_lane(job *j, uint64_t address, uint64_t lane, uint32_t bytes, in
 }
 
 static uint32_t output_of(const job *j) {
+    if (j->conv.form == BERTH_VTA_MAXIMA) return 1;
+    if (j->conv.form == BERTH_VTA_SUMS) return j->conv.sources;
     return j->conv.no_bias ? 2 : 3;
+}
+
+static uint32_t inputs_of(const job *j) {
+    return j->conv.form == BERTH_VTA_SUMS ? j->conv.sources : 1;
+}
+
+// Input channels that an output of a product has.
+static uint32_t depth_of(const berth_vta_conv *v) {
+    return v->in_channels / (v->groups ? v->groups : 1);
 }
 
 // Where channel c of image n at (y, x) is, in lanes.
@@ -45,29 +56,36 @@ static uint64_t lane_of(const job *j, uint32_t channels, uint32_t height, uint32
     return (element * batch + n % batch) * block + c % block;
 }
 
-static void fill_tensors(job *j) {
+static void fill_input(job *j, uint32_t which) {
     const berth_vta_conv *v = &j->conv;
-    uint32_t block = j->shape.block, kernel = v->kernel_h * v->kernel_w;
-    int32_t most = j->shape.inp_bytes == 1 ? 128 : 300, most_wgt = 128;
+    int32_t most = j->shape.inp_bytes == 1 ? 128 : 300;
     uint64_t at = 0;
     for (uint32_t n = 0; n < v->images; ++n)
         for (uint32_t c = 0; c < v->in_channels; ++c)
             for (uint32_t y = 0; y < v->height; ++y)
                 for (uint32_t x = 0; x < v->width; ++x) {
                     int32_t value = (int32_t)below(j, 2 * (uint32_t)most) - most;
-                    j->inputs[at++] = value;
-                    put_lane(j, j->addresses.bindings[0],
+                    // Both ends often, and one channel with nothing but the least.
+                    if (below(j, 8) == 0) value = value < 0 ? -most : most - 1;
+                    if (c == 3) value = -most;
+                    j->inputs[which][at++] = value;
+                    put_lane(j, j->addresses.bindings[which],
                              lane_of(j, v->in_channels, v->height, v->width, n, c, y, x),
                              j->shape.inp_bytes, value);
                 }
-    at = 0;
+}
+
+static void fill_weights(job *j) {
+    const berth_vta_conv *v = &j->conv;
+    uint32_t block = j->shape.block, kernel = v->kernel_h * v->kernel_w, depth = depth_of(v);
+    uint64_t at = 0;
     for (uint32_t o = 0; o < v->out_channels; ++o)
-        for (uint32_t c = 0; c < v->in_channels; ++c)
+        for (uint32_t c = 0; c < depth; ++c)
             for (uint32_t k = 0; k < kernel; ++k) {
-                int32_t value = (int32_t)below(j, 2 * (uint32_t)most_wgt) - most_wgt;
+                int32_t value = (int32_t)below(j, 256) - 128;
                 j->weights[at++] = value;
                 uint64_t element =
-                    ((uint64_t)(o / block) * (v->in_channels / block) + c / block) * kernel + k;
+                    ((uint64_t)(o / block) * (depth / block) + c / block) * kernel + k;
                 put_lane(j, j->addresses.bindings[1],
                          (element * block + o % block) * block + c % block, j->shape.wgt_bytes,
                          value);
@@ -79,6 +97,11 @@ static void fill_tensors(job *j) {
                      ((uint64_t)(o / block) * j->shape.batch + n) * block + o % block,
                      j->shape.acc_bytes, j->biases[o]);
     }
+}
+
+static void fill_tensors(job *j) {
+    for (uint32_t i = 0; i < inputs_of(j); ++i) fill_input(j, i);
+    if (j->conv.form == BERTH_VTA_PRODUCTS) fill_weights(j);
 }
 
 static void place_kernel(job *j) {
@@ -96,32 +119,54 @@ static void place_kernel(job *j) {
     assert_ok(berth_vta_relocate(&j->isa, &j->kernel, &j->addresses, j->dram + (at - DRAM_BASE)));
 }
 
+// The input at a position of a window. False: outside.
+static bool input_at(const job *j, uint32_t which, uint32_t n, uint32_t c, int64_t y, int64_t x,
+                     int64_t *out) {
+    const berth_vta_conv *v = &j->conv;
+    if (y < 0 || y >= v->height || x < 0 || x >= v->width) return false;
+    *out =
+        j->inputs[which][(((uint64_t)n * v->in_channels + c) * v->height + (uint64_t)y) * v->width +
+                         (uint64_t)x];
+    return true;
+}
+
+// Of products with weights, of one channel, or its maximum.
 static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t x) {
     const berth_vta_conv *v = &j->conv;
-    int64_t sum = v->no_bias ? 0 : j->biases[o];
-    for (uint32_t c = 0; c < v->in_channels; ++c)
+    bool products = v->form == BERTH_VTA_PRODUCTS, maxima = v->form == BERTH_VTA_MAXIMA;
+    int64_t sum = products && !v->no_bias ? j->biases[o] : 0, input = 0;
+    uint32_t depth = depth_of(v), group = o / (v->out_channels / (v->groups ? v->groups : 1));
+    if (maxima) sum = INT64_MIN;
+    for (uint32_t c = 0; c < (products ? depth : inputs_of(j)); ++c)
         for (uint32_t ky = 0; ky < v->kernel_h; ++ky)
             for (uint32_t kx = 0; kx < v->kernel_w; ++kx) {
                 int64_t iy = (int64_t)y * v->stride + ky - v->pad;
                 int64_t ix = (int64_t)x * v->stride + kx - v->pad;
-                if (iy < 0 || iy >= v->height || ix < 0 || ix >= v->width) continue;
-                int64_t input =
-                    j->inputs[(((uint64_t)n * v->in_channels + c) * v->height + (uint64_t)iy) *
-                                  v->width +
-                              (uint64_t)ix];
-                sum += input * j->weights[(((uint64_t)o * v->in_channels + c) * v->kernel_h + ky) *
-                                              v->kernel_w +
-                                          kx];
+                if (!input_at(j, products ? 0 : c, n, products ? group * depth + c : o, iy, ix,
+                              &input))
+                    continue;
+                if (maxima)
+                    sum = input > sum ? input : sum;
+                else if (products)
+                    sum += input *
+                           j->weights[(((uint64_t)o * depth + c) * v->kernel_h + ky) * v->kernel_w +
+                                      kx];
+                else
+                    sum += input * v->factors[c];
             }
     return sum;
 }
 
 // Half to even by its definition: the remainder against a half.
+static int64_t nearest(int64_t sum, int64_t divisor) {
+    int64_t whole = sum / divisor - (sum % divisor < 0), rest = 2 * (sum - whole * divisor);
+    return whole + (rest > divisor || (rest == divisor && whole % 2 != 0));
+}
+
 static int64_t shifted(const berth_vta_conv *v, int64_t sum) {
-    int64_t whole = sum >> v->shift, rest = sum - whole * ((int64_t)1 << v->shift);
-    if (!v->to_even || v->shift == 0) return whole;
-    int64_t half = (int64_t)1 << (v->shift - 1);
-    return whole + (rest > half || (rest == half && whole % 2 != 0));
+    if (v->form == BERTH_VTA_MAXIMA) return sum;
+    if (v->form == BERTH_VTA_SUMS) return nearest(sum, v->divisor);
+    return v->to_even ? nearest(sum, (int64_t)1 << v->shift) : sum >> v->shift;
 }
 
 static void check_outputs(const job *j, const char *order) {
@@ -194,14 +239,17 @@ static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t se
     assert_ok(berth_vta_emit_conv(j.arena, &config, &conv, &tiles, &j.kernel));
     j.dram = calloc(1, DRAM_BYTES);
     uint64_t kernel = (uint64_t)conv.kernel_h * conv.kernel_w;
-    j.inputs = calloc((uint64_t)conv.images * conv.in_channels * conv.height * conv.width, 4);
-    j.weights = calloc(conv.in_channels * conv.out_channels * kernel, 4);
+    for (uint32_t i = 0; i < 2; ++i)
+        j.inputs[i] =
+            calloc((uint64_t)conv.images * conv.in_channels * conv.height * conv.width, 4);
+    j.weights = calloc(depth_of(&conv) * conv.out_channels * kernel, 4);
     j.biases = calloc(conv.out_channels, 4);
     place_kernel(&j);
     fill_tensors(&j);
     validate_stream(&j);
     run_in_all_orders(&j);
-    free(j.inputs);
+    free(j.inputs[0]);
+    free(j.inputs[1]);
     free(j.weights);
     free(j.biases);
     free(j.dram);
@@ -210,7 +258,9 @@ static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t se
 
 #define CONV(n, h, w, ci, co, kh, kw, s, p)                                                        \
     (berth_vta_conv) {                                                                             \
-        n, h, w, ci, co, kh, kw, s, p, 7, -128, 127, false, false                                  \
+        .images = n, .height = h, .width = w, .in_channels = ci, .out_channels = co,               \
+        .kernel_h = kh, .kernel_w = kw, .stride = s, .pad = p, .shift = 7, .low = -128,            \
+        .high = 127                                                                                \
     }
 
 Test(vta_conv, shapes, .timeout = 120) {
@@ -224,6 +274,10 @@ Test(vta_conv, shapes, .timeout = 120) {
     check_conv(c, CONV(1, 9, 40, 16, 16, 1, 3, 1, 0), 7, NULL);
     // Dense: a map of one pixel.
     check_conv(c, CONV(3, 1, 1, 128, 48, 1, 1, 1, 0), 8, NULL);
+    // One and two results in a tile: what boards want between two uses of one is filled up.
+    check_conv(c, CONV(1, 1, 1, 48, 16, 1, 1, 1, 0), 16, NULL);
+    check_conv(c, CONV(2, 3, 3, 16, 16, 3, 3, 1, 0), 17, NULL);
+    check_conv(c, CONV(1, 1, 2, 16, 16, 1, 1, 1, 0), 18, NULL);
     // A shift of nothing, and ReLU.
     berth_vta_conv relu = CONV(1, 6, 6, 16, 16, 3, 3, 1, 1);
     relu.low = 0;
@@ -261,6 +315,121 @@ Test(vta_conv, rounds_to_even, .timeout = 120) {
         conv.shift = 4;
         conv.to_even = true;
         if (shape.acc_bytes == 4) check_conv(config, conv, 60, NULL);
+    }
+}
+
+// ---- other windows ----
+
+static berth_vta_conv window(berth_vta_form form, uint32_t height, uint32_t width,
+                             uint32_t channels, uint32_t kernel, uint32_t stride, uint32_t pad) {
+    berth_vta_conv conv = CONV(1, height, width, channels, channels, kernel, kernel, stride, pad);
+    conv.form = form;
+    conv.shift = 0;
+    conv.sources = conv.divisor = conv.factors[0] = conv.factors[1] = 1;
+    return conv;
+}
+
+// As given, and with maps below each other where that is the same.
+static void check_window(berth_vta_config config, berth_vta_conv conv, uint64_t seed) {
+    berth_vta_shape shape;
+    berth_vta_conv stacked = conv;
+    assert_ok(berth_vta_shape_make(&config, &shape));
+    check_conv(config, conv, seed, NULL);
+    berth_vta_conv_stack(&shape, &stacked);
+    if (stacked.height != conv.height) check_conv(config, stacked, seed, NULL);
+}
+
+Test(vta_conv, groups, .timeout = 120) {
+    for (int i = 0; i < CONFIGURATIONS; ++i) {
+        berth_vta_shape shape;
+        berth_vta_config config = configuration(i);
+        assert_ok(berth_vta_shape_make(&config, &shape));
+        uint32_t b = shape.block;
+        berth_vta_conv conv = CONV(shape.batch, 9, 7, 3 * b, 3 * b, 3, 3, 1, 1);
+        conv.groups = 3;
+        check_conv(config, conv, 70, NULL);
+        conv = CONV(shape.batch, 6, 5, 4 * b, 8 * b, 1, 1, 2, 0);
+        conv.groups = 2;
+        check_conv(config, conv, 71, NULL);
+    }
+}
+
+// Two operands of scales of which one is a multiple of the other; ties; both ends of 8 bits.
+Test(vta_conv, additions, .timeout = 120) {
+    static const uint32_t scales[][3] = {{1, 1, 1},  {1, 1, 2},    {2, 1, 2},  {1, 4, 4},
+                                         {64, 1, 8}, {1, 64, 128}, {8, 8, 32}, {1, 1, 16384}};
+    for (uint32_t i = 0; i < 8; ++i) {
+        berth_vta_conv conv = window(BERTH_VTA_SUMS, 5 + i, 9 - i, 32, 1, 1, 0);
+        conv.sources = 2;
+        memcpy(conv.factors, scales[i], sizeof(conv.factors));
+        conv.divisor = scales[i][2];
+        if (i % 2) conv.low = 0;
+        check_window(configuration(0), conv, 80 + i);
+    }
+    for (int i = 0; i < CONFIGURATIONS; ++i) {
+        berth_vta_shape shape;
+        berth_vta_config config = configuration(i);
+        assert_ok(berth_vta_shape_make(&config, &shape));
+        if (shape.acc_bytes < 4) continue;
+        berth_vta_conv conv = window(BERTH_VTA_SUMS, 11, 13, 3 * shape.block, 1, 1, 0);
+        conv.images = shape.batch;
+        conv.sources = conv.factors[0] = conv.divisor = 2;
+        check_window(config, conv, 90);
+    }
+}
+
+// Averages by powers of two and by others, ties among them (6 and 12 have halves, 9 and 49 none).
+Test(vta_conv, averages, .timeout = 120) {
+    static const struct {
+        uint32_t height, width, kernel, stride, pad, divisor;
+    } shapes[] = {{8, 8, 2, 2, 0, 4},  {7, 7, 7, 7, 0, 49},      {9, 9, 3, 1, 1, 9},
+                  {6, 10, 3, 2, 1, 6}, {5, 6, 2, 1, 0, 12},      {13, 11, 3, 2, 1, 36},
+                  {7, 7, 7, 7, 0, 98}, {14, 14, 14, 14, 0, 196}, {4, 4, 4, 1, 0, 3}};
+    for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i) {
+        berth_vta_conv conv = window(BERTH_VTA_SUMS, shapes[i].height, shapes[i].width, 48,
+                                     shapes[i].kernel, shapes[i].stride, shapes[i].pad);
+        conv.divisor = shapes[i].divisor;
+        conv.factors[0] = i == 1 || i == 3 ? 2 : 1;
+        for (int k = 0; k < CONFIGURATIONS; ++k) {
+            berth_vta_shape shape;
+            berth_vta_config config = configuration(k);
+            assert_ok(berth_vta_shape_make(&config, &shape));
+            conv.in_channels = conv.out_channels = 3 * shape.block;
+            conv.images = shape.batch;
+            if (shape.inp_bytes == 1 && shape.acc_bytes == 4) check_window(config, conv, 100 + i);
+        }
+    }
+}
+
+Test(vta_conv, maxima, .timeout = 120) {
+    static const uint32_t shapes[][5] = {{12, 12, 2, 2, 0}, {13, 9, 3, 2, 1}, {7, 8, 3, 1, 1},
+                                         {5, 5, 5, 1, 2},   {9, 7, 1, 2, 0},  {6, 6, 6, 1, 0},
+                                         {1, 1, 3, 1, 1},   {30, 3, 4, 3, 3}};
+    for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i)
+        for (int k = 0; k < CONFIGURATIONS; ++k) {
+            berth_vta_shape shape;
+            berth_vta_config config = configuration(k);
+            assert_ok(berth_vta_shape_make(&config, &shape));
+            berth_vta_conv conv = window(BERTH_VTA_MAXIMA, shapes[i][0], shapes[i][1],
+                                         3 * shape.block, shapes[i][2], shapes[i][3], shapes[i][4]);
+            conv.images = shape.batch;
+            if (i % 3 == 1) conv.low = 0;
+            check_window(config, conv, 120 + i);
+        }
+}
+
+// Tiles that do not divide the output, and that see a border in part.
+Test(vta_conv, tiles_of_windows, .timeout = 120) {
+    const berth_vta_conv_tiles tiles[] = {
+        {1, 1, 1, 1, 0}, {1, 2, 3, 1, 0}, {1, 7, 1, 1, 0}, {1, 1, 10, 1, 0}, {1, 5, 4, 1, 0}};
+    for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); ++i) {
+        check_conv(configuration(0), window(BERTH_VTA_MAXIMA, 11, 10, 32, 3, 1, 1), 130 + i,
+                   &tiles[i]);
+        check_conv(configuration(0), window(BERTH_VTA_MAXIMA, 11, 10, 16, 5, 1, 2), 140 + i,
+                   &tiles[i]);
+        berth_vta_conv mean = window(BERTH_VTA_SUMS, 11, 10, 32, 3, 1, 1);
+        mean.divisor = 9;
+        check_conv(configuration(0), mean, 150 + i, &tiles[i]);
     }
 }
 
@@ -354,11 +523,29 @@ Test(vta_conv, what_is_none) {
     refuse(CONV(1, 8, 8, 16, 16, 3, 3, 1, 3), BERTH_INVALID_ARGUMENT, "padding as large");
     refuse(CONV(1, 8, 8, 16, 16, 31, 31, 1, 16), BERTH_INVALID_ARGUMENT, "more padding");
     refuse(CONV(1, 4, 4, 16, 16, 7, 7, 1, 1), BERTH_INVALID_ARGUMENT, "larger than the padded map");
-    refuse(CONV(1, 1, 1, 16, 16, 1, 1, 1, 0), BERTH_UNSUPPORTED, "no tile");
+    refuse(CONV(1, 40, 40, 16, 16, 31, 31, 1, 1), BERTH_UNSUPPORTED, "no tile");
     berth_vta_conv conv = CONV(1, 8, 8, 16, 16, 3, 3, 1, 1);
     conv.shift = 16;
     refuse(conv, BERTH_INVALID_ARGUMENT, "shift above 15");
     conv.shift = 0;
     conv.low = 200;
     refuse(conv, BERTH_INVALID_ARGUMENT, "bounds");
+    conv = CONV(1, 8, 8, 48, 48, 3, 3, 1, 1);
+    conv.groups = 2;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "groups whose channels");
+    conv = window(BERTH_VTA_SUMS, 8, 8, 16, 3, 1, 1);
+    conv.divisor = 0;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "a divisor");
+    conv.divisor = 9;
+    conv.sources = 2;
+    refuse(conv, BERTH_UNSUPPORTED, "of two inputs");
+    conv.factors[1] = 128;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "a factor");
+    conv = window(BERTH_VTA_MAXIMA, 8, 8, 16, 3, 1, 1);
+    conv.in_channels = 32;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "come or go");
+    // 63 * 63 numbers of 8 bits, times what divides by 3969, are more than 32 bits.
+    conv = window(BERTH_VTA_SUMS, 63, 63, 16, 63, 1, 0);
+    conv.divisor = 3969;
+    refuse(conv, BERTH_UNSUPPORTED, "more than 32 bits");
 }

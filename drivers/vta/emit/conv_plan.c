@@ -1,6 +1,8 @@
 // Choosing the tiles of a convolution.
 #include "drivers/vta/emit/conv.h"
-#include "drivers/vta/emit/conv_fit.h"
+#include "drivers/vta/emit/emitter.h"
+
+enum { most_extent = 16383, least_apart = 3 };
 
 uint32_t berth_vta_conv_out_height(const berth_vta_conv *c) {
     return (c->height + 2 * c->pad - c->kernel_h) / c->stride + 1;
@@ -14,8 +16,30 @@ static berth_status bad(const char *what) {
     return berth_status_make(BERTH_INVALID_ARGUMENT, "no convolution for a VTA: %s", what);
 }
 
+// Groups of channels: each block is one where channels are by themselves.
+static uint32_t groups_of(const berth_vta_shape *shape, const berth_vta_conv *c) {
+    if (c->form != BERTH_VTA_PRODUCTS) return c->out_channels / shape->block;
+    return c->groups ? c->groups : 1;
+}
+
+// The largest that a sum of the window can be, by its amount.
+static int64_t largest_sum(const berth_vta_shape *shape, const berth_vta_conv *c) {
+    int64_t factors = c->factors[0] + (c->sources == 2 ? c->factors[1] : 0);
+    return factors * c->kernel_h * c->kernel_w * ((int64_t)1 << (8 * shape->inp_bytes - 1));
+}
+
+static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_conv *c) {
+    if (c->sources < 1 || c->sources > 2) return bad("sums of one input or two");
+    for (uint32_t s = 0; s < c->sources; ++s)
+        if (c->factors[s] < 1 || c->factors[s] > 127) return bad("a factor from 1 to 127");
+    if (c->divisor < 1 || c->divisor > 32768) return bad("a divisor from 1 to 32768");
+    if (shape->acc_bytes < 4 && largest_sum(shape, c) * 4 > INT16_MAX)
+        return bad("sums that do not fit the accumulators");
+    if (c->kernel_h > 255 || c->kernel_w > 255) return bad("a window of more than 255 rows");
+    return BERTH_OK;
+}
+
 berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta_conv *c) {
-    enum { most_extent = 16383 };
     if (c->images == 0 || c->images % shape->batch) return bad("images are no multiple of BATCH");
     if (c->in_channels == 0 || c->in_channels % shape->block || c->out_channels == 0 ||
         c->out_channels % shape->block)
@@ -34,34 +58,131 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
         return bad("a shift above 15 (14 where halves go to even), which boards do not do");
     if (c->low < INT16_MIN || c->high > INT16_MAX || c->low > c->high)
         return bad("bounds beyond 16 bits, or empty");
+    uint32_t groups = groups_of(shape, c);
+    if (c->in_channels % (groups * shape->block) || c->out_channels % (groups * shape->block))
+        return bad("groups whose channels are no multiple of BLOCK");
+    if (c->form == BERTH_VTA_PRODUCTS) return BERTH_OK;
+    if (c->in_channels != c->out_channels) return bad("channels by themselves that come or go");
+    return c->form == BERTH_VTA_SUMS ? check_sums(shape, c) : BERTH_OK;
+}
+
+void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
+    uint32_t out_height = berth_vta_conv_out_height(c), out_width = berth_vta_conv_out_width(c);
+    uint64_t maps = (uint64_t)(c->images / shape->batch) * (c->out_channels / shape->block);
+    if (c->form == BERTH_VTA_PRODUCTS || c->pad > 0 || maps * c->height > most_extent) return;
+    // A result of one row is that of any stride.
+    uint32_t stride = out_height == 1 && out_width == 1 ? c->height : c->stride;
+    if (out_height * stride != c->height) return;
+    c->stride = stride;
+    c->height *= (uint32_t)maps;
+    c->images = shape->batch;
+    c->in_channels = c->out_channels = shape->block;
+}
+
+// ---- what fits ----
+
+berth_status berth_vta__conv_rounding(const berth_vta_shape *shape, const berth_vta_conv *c,
+                                      berth_vta_rounding *out) {
+    *out = (berth_vta_rounding){.parts = 1, .multiplier = 1};
+    if (c->form == BERTH_VTA_MAXIMA) return BERTH_OK;
+    if (c->form == BERTH_VTA_SUMS) {
+        BERTH_TRY(berth_vta_rounding_find(c->divisor, largest_sum(shape, c), out));
+        uint64_t total = (uint64_t)c->factors[0] * out->multiplier;
+        if (out->multiplier > 1 && (c->sources > 1 || total >= 1u << 21))
+            return berth_status_make(BERTH_UNSUPPORTED, "a divisor of %u of two inputs",
+                                     c->divisor);
+        return BERTH_OK;
+    }
+    out->shift = c->shift;
+    if (!c->to_even || c->shift == 0) return BERTH_OK;
+    out->parts = 2;
+    out->shift = c->shift + 1;
+    out->add[0] = 3 * (1 << (c->shift - 1)) - 1;
+    out->add[1] = 1 << (c->shift - 1);
     return BERTH_OK;
 }
 
-static bool rounds(const berth_vta_conv *c) {
-    return c->to_even && c->shift > 0;
+void berth_vta__conv_bounds(const berth_vta_shape *shape, const berth_vta_conv *c, bool *out_high,
+                            bool *out_low) {
+    int64_t most = (int64_t)1 << (8 * shape->inp_bytes - 1), divisor = 1, gain = 1;
+    *out_high = *out_low = true;
+    if (c->form == BERTH_VTA_PRODUCTS) return;
+    if (c->form == BERTH_VTA_SUMS) {
+        gain = largest_sum(shape, c) / most;
+        divisor = c->divisor;
+    }
+    *out_high = c->high < 0 || gain * (most - 1) > c->high * divisor;
+    *out_low = gain * most > -c->low * divisor;
+}
+
+static uint32_t digits_of(const berth_vta_conv *c, const berth_vta_rounding *r) {
+    uint32_t digits = 1;
+    if (c->form != BERTH_VTA_SUMS || c->sources > 1) return 1;
+    for (uint64_t rest = (uint64_t)c->factors[0] * r->multiplier; rest > 127; rest >>= 7) digits++;
+    return digits;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b) {
+    return (a + b - 1) / b;
+}
+
+// Micro-ops of a maximum: tiles in the middle share theirs, those at either end have their own.
+static uint64_t maxima_micro_ops(const berth_vta_conv *c, const berth_vta_conv_tiles *t) {
+    uint64_t down = divide_up(berth_vta_conv_out_height(c), t->rows);
+    uint64_t across = divide_up(berth_vta_conv_out_width(c), t->columns);
+    uint64_t ends_y = 2 * divide_up(c->kernel_h, (uint64_t)t->rows * c->stride) + 2;
+    uint64_t ends_x = 2 * divide_up(c->kernel_w, (uint64_t)t->columns * c->stride) + 2;
+    uint64_t kinds = (down < ends_y ? down : ends_y) * (across < ends_x ? across : ends_x);
+    return 2 * kinds * ((uint64_t)c->kernel_h * c->kernel_w + 1) + 6;
+}
+
+static void place_accumulators(const berth_vta_shape *shape, const berth_vta_conv *c,
+                               berth_vta_conv_fit *f) {
+    bool has_bias = c->form == BERTH_VTA_PRODUCTS && !c->no_bias;
+    uint32_t acc = shape->memory[BERTH_VTA_ACC].depth, blocks = f->groups * f->out_blocks;
+    uint64_t copy = c->form == BERTH_VTA_MAXIMA ? f->input : f->rounding.parts == 2 ? f->tile : 0;
+    uint32_t biases = has_bias ? blocks : 0, added = f->adds_constants ? f->rounding.parts : 0;
+    uint32_t spare = f->set > f->tile ? f->set - (uint32_t)f->tile : 0;
+    uint64_t rest = biases + added + spare + copy;
+    f->acc_half = acc > rest ? (uint32_t)(acc - rest) / 2 : 0;
+    f->bias = 2 * f->acc_half;
+    f->added = f->bias + biases;
+    f->spare = f->added + added;
+    f->copy = f->spare + spare;
 }
 
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *c,
+                                       const berth_vta_rounding *rounding,
                                        const berth_vta_conv_tiles *t) {
     berth_vta_conv_fit f = {.tile = (uint64_t)t->out_blocks * t->rows * t->columns,
                             .input_rows = (t->rows - 1) * c->stride + c->kernel_h,
                             .input_columns = (t->columns - 1) * c->stride + c->kernel_w,
-                            .in_blocks = c->in_channels / shape->block,
-                            .out_blocks = c->out_channels / shape->block};
+                            .groups = groups_of(shape, c),
+                            .rounding = *rounding,
+                            .digits = digits_of(c, rounding)};
+    bool products = c->form == BERTH_VTA_PRODUCTS, maxima = c->form == BERTH_VTA_MAXIMA;
+    f.in_blocks = c->in_channels / shape->block / f.groups;
+    f.out_blocks = c->out_channels / shape->block / f.groups;
+    f.steps = products ? f.in_blocks / t->in_blocks : maxima ? 1 : c->sources;
     f.input = (uint64_t)t->in_blocks * f.input_rows * f.input_columns;
-    f.weights = (uint64_t)t->out_blocks * t->in_blocks * c->kernel_h * c->kernel_w;
+    f.weights = products ? (uint64_t)t->out_blocks * t->in_blocks * c->kernel_h * c->kernel_w
+                         : f.digits + 1;
+    f.set = f.tile > least_apart || maxima ? (uint32_t)f.tile : least_apart;
+    for (uint32_t p = 0; p < rounding->parts; ++p)
+        if (rounding->add[p] > INT16_MAX) f.adds_constants = true;
     f.inp_half = shape->memory[BERTH_VTA_INP].depth / 2;
     f.wgt_half = shape->memory[BERTH_VTA_WGT].depth / 2;
-    uint32_t acc = shape->memory[BERTH_VTA_ACC].depth;
-    uint64_t rest = (c->no_bias ? 0 : f.out_blocks) + (rounds(c) ? f.tile : 0);
-    f.acc_half = acc > rest ? (uint32_t)(acc - rest) / 2 : 0;
-    f.bias = 2 * f.acc_half;
-    f.copy = f.bias + (c->no_bias ? 0 : f.out_blocks);
-    f.micro_ops = (uint32_t)(4 * f.tile) + 2 * f.out_blocks + (rounds(c) ? 5 * t->out_blocks : 0);
-    // Micro-ops: a tile for each half of the results and of the operands, a block's results with its
-    // bias for each half, and the copy's. Boards want three results between two uses of one.
-    f.fits = f.tile >= 3 && f.tile <= f.acc_half && f.input <= f.inp_half &&
-             f.weights <= f.wgt_half && f.micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
+    place_accumulators(shape, c, &f);
+    // A reduction for each half of results and operands; what the ALU does, an element per block.
+    bool has_bias = products && !c->no_bias;
+    uint64_t each = rounding->parts == 2 ? 5 : 0;
+    each += (f.digits > 1 ? 2u : 0u) + (f.adds_constants ? 3u : 0u);
+    uint64_t micro_ops = 4 * (uint64_t)f.digits * f.set + each * t->out_blocks +
+                         2 * (has_bias ? f.groups * f.out_blocks : t->out_blocks);
+    if (maxima) micro_ops = maxima_micro_ops(c, t);
+    f.fits = f.tile <= f.acc_half && f.input <= f.inp_half && f.weights <= f.wgt_half &&
+             micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
+    f.micro_ops = f.fits ? (uint32_t)micro_ops : 0;
     return f;
 }
 
@@ -73,59 +194,100 @@ static double transfer_cycles(const berth_vta_timing *t, double transfers, doubl
            bytes / t->dram_bytes_per_cycle;
 }
 
-static uint64_t divide_up(uint64_t a, uint64_t b) {
-    return (a + b - 1) / b;
+typedef struct estimate {
+    double instructions, gemm, alu;  // of compute: micro-ops
+} estimate;
+
+static estimate sums_of_tile(const berth_vta_shape *s, const berth_vta_conv *c,
+                             const berth_vta_conv_fit *f, uint32_t in_blocks) {
+    bool high = true, low = true, two = f->rounding.parts == 2;
+    double kernel = (double)c->kernel_h * c->kernel_w, tile = (double)f->tile;
+    double alu = 7.0 * (f->digits - 1);
+    berth_vta__conv_bounds(s, c, &high, &low);
+    alu += (c->form == BERTH_VTA_PRODUCTS && !c->no_bias) + (two ? 2 : 0) + high + low;
+    for (uint32_t p = 0; p < f->rounding.parts; ++p)
+        alu += (f->rounding.add[p] != 0) + (double)divide_up(f->rounding.shift, 15);
+    double gemm = 1 + (two ? 1 : 0) + (double)f->steps * f->digits;
+    double macs = (double)f->steps * in_blocks * f->digits * kernel * f->set;
+    return (estimate){gemm + alu, macs + f->set + (two ? tile : 0), alu * tile};
 }
 
-static double estimate(const berth_vta_shape *s, const berth_vta_conv *c,
-                       const berth_vta_conv_tiles *t, const berth_vta_conv_fit *f,
-                       const berth_vta_timing *timing) {
+static estimate maxima_of_tile(const berth_vta_shape *s, const berth_vta_conv *c,
+                               const berth_vta_conv_fit *f) {
+    bool high = true, low = true;
+    double kernel = (double)c->kernel_h * c->kernel_w, tile = (double)f->tile;
+    berth_vta__conv_bounds(s, c, &high, &low);
+    double alu = kernel - 1 + high + low;
+    return (estimate){4 + alu, 2 * tile + 2 * (double)f->input, alu * tile};
+}
+
+static double estimate_cycles(const berth_vta_shape *s, const berth_vta_conv *c,
+                              const berth_vta_conv_tiles *t, const berth_vta_conv_fit *f,
+                              const berth_vta_timing *timing) {
     double issue = timing->issue_cycles + timing->pipeline_latency, tile = (double)f->tile;
-    double steps = f->in_blocks / t->in_blocks;
-    double macs = (double)f->in_blocks * c->kernel_h * c->kernel_w * tile;
-    double alu = (rounds(c) ? 8 : 3) + !c->no_bias;
-    double compute = (steps + 1 + alu) * issue +
-                     (macs + (rounds(c) ? 2 : 1) * tile) * timing->gemm_interval +
-                     alu * tile * timing->alu_interval;
-    double inputs =
-        transfer_cycles(timing, f->in_blocks, (double)f->in_blocks * f->input_rows,
-                        steps * (double)f->input * s->memory[BERTH_VTA_INP].element_bytes);
-    double weights =
-        transfer_cycles(timing, steps, steps * t->out_blocks,
-                        steps * (double)f->weights * s->memory[BERTH_VTA_WGT].element_bytes);
+    estimate e =
+        c->form == BERTH_VTA_MAXIMA ? maxima_of_tile(s, c, f) : sums_of_tile(s, c, f, t->in_blocks);
+    double compute =
+        e.instructions * issue + e.gemm * timing->gemm_interval + e.alu * timing->alu_interval;
+    double loads = (double)f->steps * t->in_blocks;
+    double inputs = transfer_cycles(timing, loads, loads * f->input_rows,
+                                    (double)f->steps * (double)f->input *
+                                        s->memory[BERTH_VTA_INP].element_bytes);
+    double weights = 0;
+    if (c->form == BERTH_VTA_PRODUCTS)
+        weights = transfer_cycles(timing, f->steps, (double)f->steps * t->out_blocks,
+                                  (double)f->steps * (double)f->weights *
+                                      s->memory[BERTH_VTA_WGT].element_bytes);
     double outputs = transfer_cycles(timing, t->out_blocks, (double)t->out_blocks * t->rows,
                                      tile * s->memory[BERTH_VTA_OUT].element_bytes);
     double port = inputs + weights + outputs;
-    double tiles = (double)(c->images / s->batch) * (f->out_blocks / t->out_blocks) *
+    double tiles = (double)(c->images / s->batch) * f->groups * (f->out_blocks / t->out_blocks) *
                    (double)divide_up(berth_vta_conv_out_height(c), t->rows) *
                    (double)divide_up(berth_vta_conv_out_width(c), t->columns);
-    double once = transfer_cycles(timing, 2, 2, 16 * tile) + port;  // micro-ops, the first tile
+    double once = transfer_cycles(timing, 2, 2, 4.0 * f->micro_ops) + port;  // and the first tile
     return once + tiles * (compute > port ? compute : port);
+}
+
+typedef struct search {
+    const berth_vta_shape *shape;
+    const berth_vta_conv *conv;
+    const berth_vta_timing *timing;
+    berth_vta_rounding rounding;
+    berth_vta_conv_tiles *best;
+} search;
+
+// Tiles of so many blocks, of every size.
+static void try_sizes(const search *s, uint32_t out_blocks, uint32_t in_blocks) {
+    for (uint32_t rows = 1; rows <= berth_vta_conv_out_height(s->conv); ++rows)
+        for (uint32_t columns = 1; columns <= berth_vta_conv_out_width(s->conv); ++columns) {
+            berth_vta_conv_tiles t = {out_blocks, rows, columns, in_blocks, 0};
+            berth_vta_conv_fit f = berth_vta__conv_fit(s->shape, s->conv, &s->rounding, &t);
+            if (f.tile > f.acc_half || f.input > f.inp_half) {
+                if (columns == 1) return;  // nor taller ones
+                break;                     // nor wider ones
+            }
+            if (!f.fits) continue;
+            t.cycles = estimate_cycles(s->shape, s->conv, &t, &f, s->timing);
+            if (s->best->cycles == 0 || t.cycles < s->best->cycles) *s->best = t;
+        }
 }
 
 berth_status berth_vta_conv_plan(const berth_vta_config *config, const berth_vta_conv *conv,
                                  const berth_vta_timing *timing, berth_vta_conv_tiles *out_tiles) {
     berth_vta_shape shape;
+    search s = {.shape = &shape, .conv = conv, .timing = timing, .best = out_tiles};
+    *out_tiles = (berth_vta_conv_tiles){0};
     BERTH_TRY(berth_vta_shape_make(config, &shape));
     BERTH_TRY(berth_vta__conv_check(&shape, conv));
-    uint32_t in_blocks = conv->in_channels / shape.block;
-    uint32_t out_blocks = conv->out_channels / shape.block;
-    bool single = conv->kernel_h == 1 && conv->kernel_w == 1;
-    *out_tiles = (berth_vta_conv_tiles){0};
+    BERTH_TRY(berth_vta__conv_rounding(&shape, conv, &s.rounding));
+    uint32_t groups = groups_of(&shape, conv);
+    uint32_t in_blocks = conv->in_channels / shape.block / groups;
+    uint32_t out_blocks = conv->out_channels / shape.block / groups;
+    bool single = conv->form == BERTH_VTA_PRODUCTS && conv->kernel_h == 1 && conv->kernel_w == 1;
     for (uint32_t o = 1; o <= out_blocks; ++o)
         for (uint32_t i = 1; out_blocks % o == 0 && i <= (single ? in_blocks : 1); ++i)
-            for (uint32_t rows = 1; in_blocks % i == 0 && rows <= berth_vta_conv_out_height(conv);
-                 ++rows)
-                for (uint32_t columns = 1; columns <= berth_vta_conv_out_width(conv); ++columns) {
-                    berth_vta_conv_tiles t = {o, rows, columns, i, 0};
-                    berth_vta_conv_fit f = berth_vta__conv_fit(&shape, conv, &t);
-                    if (f.tile > f.acc_half || f.input > f.inp_half) break;  // nor wider ones
-                    if (!f.fits) continue;
-                    t.cycles = estimate(&shape, conv, &t, &f, timing);
-                    if (out_tiles->cycles == 0 || t.cycles < out_tiles->cycles) *out_tiles = t;
-                }
+            if (in_blocks % i == 0) try_sizes(&s, o, i);
     if (out_tiles->cycles > 0) return BERTH_OK;
     return berth_status_make(BERTH_UNSUPPORTED,
-                             "no tile of this convolution fits the VTA's buffers twice (a tile has "
-                             "three results at least)");
+                             "no tile of this operation fits the VTA's buffers twice");
 }
