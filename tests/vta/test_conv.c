@@ -396,7 +396,9 @@ Test(vta_conv, averages, .timeout = 120) {
             assert_ok(berth_vta_shape_make(&config, &shape));
             conv.in_channels = conv.out_channels = 3 * shape.block;
             conv.images = shape.batch;
-            if (shape.inp_bytes == 1 && shape.acc_bytes == 4) check_window(config, conv, 100 + i);
+            bool large = shape.memory[BERTH_VTA_INP].depth < 2 * 14 * 14 && shapes[i].kernel == 14;
+            if (shape.inp_bytes == 1 && shape.acc_bytes == 4 && !large)
+                check_window(config, conv, 100 + i);
         }
     }
 }
