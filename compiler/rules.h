@@ -24,6 +24,10 @@ typedef struct berth_rules_question {
 typedef struct berth_rules_layouts {
     const char **operands;  // per operand a tag (ir/layout.h), NULL = row-major
     const char *result;     // of the first result
+    // Of a convolution with constant weights in operand `weights`: other groups than it has, fewer,
+    // each of several of its own side by side; weights between those are 0. 0 = as it is.
+    int64_t groups;
+    uint32_t weights;
 } berth_rules_layouts;
 
 typedef struct berth_kind_rules {

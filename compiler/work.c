@@ -82,6 +82,7 @@ static double op_flops(const berth_module *module, const berth_graph *graph, con
     }
     case BERTH_OP_MAX_POOL:
     case BERTH_OP_AVERAGE_POOL:
+    case BERTH_OP_QLINEAR_AVERAGE_POOL:
     case BERTH_OP_LP_POOL: return element_count(out) * window_of(module, op);
     case BERTH_OP_RNN:
     case BERTH_OP_GRU:
@@ -268,7 +269,8 @@ static const char *class_name(const berth_module *module, const berth_graph *gra
     case BERTH_OP_MATMUL_INTEGER:
     case BERTH_OP_GEMM: return matmul_class(module, graph, op);
     case BERTH_OP_MAX_POOL:
-    case BERTH_OP_AVERAGE_POOL: return "pool";
+    case BERTH_OP_AVERAGE_POOL:
+    case BERTH_OP_QLINEAR_AVERAGE_POOL: return "pool";
     default: break;
     }
     if (is_costly(op->kind)) return "elementwise.function";

@@ -70,6 +70,7 @@ BERTH_LOWER_NEST_(conv_transpose)
 // pool.c
 BERTH_LOWER_NEST_(max_pool)
 BERTH_LOWER_NEST_(average_pool)
+BERTH_LOWER_NEST_(qlinear_average_pool)
 BERTH_LOWER_NEST_(lp_pool)
 BERTH_LOWER_NEST_(global_pool)
 BERTH_LOWER_NEST_(max_unpool)

@@ -128,6 +128,44 @@ static berth_expr count_inside(berth_lower *c, const berth_window *w, int i, ber
     return x_sub(c, end, first);
 }
 
+// How many elements a mean has: one number where every window lies where they count.
+static berth_expr count_elements(berth_lower *c, const berth_window *w, const berth_expr *at) {
+    berth_expr count = ix(c, 1);
+    for (int i = 0; i < w->spatial; ++i) {
+        int64_t low = w->count_include_pad ? -w->pads_begin[i] : 0;
+        int64_t high = w->input[i] + (w->count_include_pad ? w->pads_end[i] : 0);
+        int64_t end = (w->output[i] - 1) * w->strides[i] - w->pads_begin[i] +
+                      (w->kernel[i] - 1) * w->dilations[i] + 1;
+        bool whole = low <= -w->pads_begin[i] && end <= high;
+        count = x_mul(c, count,
+                      whole ? ix(c, w->kernel[i]) : count_inside(c, w, i, at[2 + i], low, high));
+    }
+    return x_max(c, count, ix(c, 1));
+}
+
+// A parameter of one element.
+static berth_expr parameter(berth_lower *c, const berth_op *op, uint32_t i) {
+    const berth_expr zeros[BERTH_MAX_RANK] = {ix(c, 0), ix(c, 0), ix(c, 0), ix(c, 0),
+                                              ix(c, 0), ix(c, 0), ix(c, 0), ix(c, 0)};
+    return in_at(c, op, i, zeros);
+}
+
+// The sum of the window, of values without their zero point where operand `zero` is one (0 = none).
+static berth_expr window_sum(berth_lower *c, const berth_op *op, const berth_window *w,
+                             berth_dtype t, uint32_t zero, const berth_expr *at) {
+    berth_expr x_at[BERTH_MAX_RANK];
+    berth_expr condition = 0;
+    berth_buf acc = berth_lower__register(c, "acc", t);
+    berth_lower__set(c, acc, num(c, t, 0));
+    open_window(c, w, at, x_at, &condition);
+    berth_expr x = x_cast(c, t, in_at(c, op, 0, x_at));
+    if (zero) x = x_sub(c, x, x_cast(c, t, parameter(c, op, zero)));
+    x = x_select(c, condition, x, num(c, t, 0));
+    berth_lower__set(c, acc, x_add(c, berth_lower__get(c, acc), x));
+    berth_lower__end_loops(c, w->spatial);
+    return berth_lower__get(c, acc);
+}
+
 void berth_lower__average_pool(berth_lower *c, const berth_op *op) {
     berth_window w;
     berth_lower_grid grid;
@@ -135,22 +173,26 @@ void berth_lower__average_pool(berth_lower *c, const berth_op *op) {
     berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]},
                       &grid);
     berth_dtype t = out_dtype(c, op, 0);
-    berth_expr x_at[BERTH_MAX_RANK];
-    berth_expr condition = 0;
-    berth_buf acc = berth_lower__register(c, "acc", t);
-    berth_lower__set(c, acc, num(c, t, 0));
-    open_window(c, &w, grid.at, x_at, &condition);
-    berth_expr x = x_select(c, condition, in_at(c, op, 0, x_at), num(c, t, 0));
-    berth_lower__set(c, acc, x_add(c, berth_lower__get(c, acc), x));
-    berth_lower__end_loops(c, w.spatial);
-    berth_expr count = ix(c, 1);
-    for (int i = 0; i < w.spatial; ++i) {
-        int64_t low = w.count_include_pad ? -w.pads_begin[i] : 0;
-        int64_t high = w.input[i] + (w.count_include_pad ? w.pads_end[i] : 0);
-        count = x_mul(c, count, count_inside(c, &w, i, grid.at[2 + i], low, high));
-    }
-    berth_expr divisor = berth_tfn_from_index(c->fn, t, x_max(c, count, ix(c, 1)));
-    berth_lower__store(c, op, 0, grid.at, x_div(c, berth_lower__get(c, acc), divisor));
+    berth_expr sum = window_sum(c, op, &w, t, 0, grid.at);
+    berth_expr divisor = berth_tfn_from_index(c->fn, t, count_elements(c, &w, grid.at));
+    berth_lower__store(c, op, 0, grid.at, x_div(c, sum, divisor));
+    berth_lower__grid_end(c, &grid);
+}
+
+// Operands x, x_scale, x_zero, y_scale, y_zero: a sum of integers, then as the average of reals.
+void berth_lower__qlinear_average_pool(berth_lower *c, const berth_op *op) {
+    berth_window w;
+    berth_lower_grid grid;
+    berth_dtype t = BERTH_DTYPE_F32;
+    if (!describe(c, op, &w)) return;
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = output_names[w.spatial]},
+                      &grid);
+    berth_expr sum = window_sum(c, op, &w, BERTH_DTYPE_I32, 2, grid.at);
+    berth_expr mean = x_mul(c, x_cast(c, t, sum), x_cast(c, t, parameter(c, op, 1)));
+    mean = x_div(c, mean, berth_tfn_from_index(c->fn, t, count_elements(c, &w, grid.at)));
+    berth_lower__store(c, op, 0, grid.at,
+                       berth_lower__saturate(c, mean, x_cast(c, t, parameter(c, op, 3)),
+                                             parameter(c, op, 4), out_type(c, op, 0)->dtype));
     berth_lower__grid_end(c, &grid);
 }
 

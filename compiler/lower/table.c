@@ -118,6 +118,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     GRID(CONV_TRANSPOSE, conv_transpose),
     GRID(MAX_POOL, max_pool),
     GRID(AVERAGE_POOL, average_pool),
+    GRID(QLINEAR_AVERAGE_POOL, qlinear_average_pool),
     GRID(LP_POOL, lp_pool),
     GRID(GLOBAL_MAX_POOL, global_pool),
     GRID(GLOBAL_AVERAGE_POOL, global_pool),

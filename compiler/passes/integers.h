@@ -27,8 +27,8 @@
 // Rewrites `main` in place, after a fold that kept quantised weights (fold.h); what still
 // dequantises constants is left for the next one. Inside berth_arena_try of the module's arena.
 // O(operations + bytes of weights).
-// `whole`: what is between quantize_linear and dequantize_linear becomes qlinear_conv or qlinear_add
-// where there is one for it, and activations keep their type: for devices that run such operations
+// `whole`: what is between quantize_linear and dequantize_linear becomes qlinear_conv, qlinear_add
+// or qlinear_average_pool where there is one for it, and activations keep their type: for devices that run such operations
 // as one (compiler/rules.h).
 BERTH_MUST_USE berth_status berth_pass_find_integers(berth_module *module, berth_func_id main,
                                                      bool whole);

@@ -39,6 +39,28 @@ static berth_status add(finder *f, const berth_op *sum, berth_value_id *out) {
     return berth_rewriter_insert(f->r, f->id, BERTH_OP_QLINEAR_ADD, inputs, 8, NULL, sum->loc, out);
 }
 
+// The attributes of an average over whole maps as those of one over windows.
+static berth_attrs whole_window(finder *f, const berth_type *x) {
+    berth_attrs attrs = {0};
+    berth_attrs_set_ints(f->r->module, &attrs, "kernel_shape", x->dims + 2, (uint32_t)x->rank - 2);
+    return attrs;
+}
+
+static berth_status average(finder *f, const berth_op *op, berth_value_id *out) {
+    berth_quantized x;
+    *out = BERTH_NONE;
+    if (!berth_quantized_get(f->r, op->inputs[0], &x) || !berth_quantized_is_uniform(&x) ||
+        x.zero_value == BERTH_NONE)
+        return BERTH_OK;
+    const berth_type type = *type_of(f, x.value);
+    if (!berth_type_is_static(&type) || type.rank < 3) return BERTH_OK;
+    berth_attrs attrs = op->kind == BERTH_OP_AVERAGE_POOL ? op->attrs : whole_window(f, &type);
+    berth_value_id inputs[5] = {x.value, x.scale_value, x.zero_value, f->y.scale_value,
+                                f->y.zero_value};
+    return berth_rewriter_insert(f->r, f->id, BERTH_OP_QLINEAR_AVERAGE_POOL, inputs, 5, &attrs,
+                                 op->loc, out);
+}
+
 // A relu of real numbers as one of their integers; where the type saturates at 0 there is none.
 static berth_status bounded(finder *f, berth_loc_id loc, berth_value_id *value) {
     double zero = berth_tensor_get_f64(f->y.zero, 0);
@@ -66,6 +88,8 @@ berth_status berth_integers__whole(berth_rewriter *r, berth_op_id id) {
     berth_loc_id relu_loc = relu == BERTH_NONE ? op.loc : graph->ops.data[relu].loc;
     berth_value_id result = BERTH_NONE;
     if (op.kind == BERTH_OP_ADD) BERTH_TRY(add(&f, &op, &result));
+    if (op.kind == BERTH_OP_AVERAGE_POOL || op.kind == BERTH_OP_GLOBAL_AVERAGE_POOL)
+        BERTH_TRY(average(&f, &op, &result));
     if (op.kind == BERTH_OP_CONV || op.kind == BERTH_OP_MATMUL || op.kind == BERTH_OP_GEMM)
         BERTH_TRY(berth_integers__whole_sum(r, before, id, &f.y, &result));
     if (result == BERTH_NONE) return BERTH_OK;

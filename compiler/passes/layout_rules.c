@@ -1,6 +1,8 @@
 // Layouts on devices that have rules of their own: constants are packed, other operands come in the
 // layout from the device that they are copied from, since a relayout may be nothing that the device
 // itself can do.
+#include <string.h>
+
 #include "compiler/passes/layout_private.h"
 #include "compiler/rules.h"
 
@@ -53,6 +55,34 @@ static bool copies_by_rules(berth_layout_pass *p, berth_op_id id) {
     return true;
 }
 
+// Groups side by side in one: the weights [O, I, ...] become [O, times * I, ...], each output's own in
+// its group's place.
+static void merge_groups(berth_layout_pass *p, berth_op_id id, uint32_t operand, int64_t groups) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    int64_t old = berth_attrs_int(p->module, &op.attrs, "group", 1);
+    const berth_tensor *weights =
+        berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[operand]);
+    if (!weights || weights->rank < 2 || groups < 1 || groups == old || old % groups) return;
+    int64_t times = old / groups, outputs = weights->dims[0], inputs = weights->dims[1];
+    int64_t dims[BERTH_MAX_RANK];
+    memcpy(dims, weights->dims, sizeof(dims));
+    dims[1] = times * inputs;
+    berth_tensor merged =
+        berth_tensor_create(p->module->arena, weights->dtype, weights->rank, dims);
+    int64_t row = berth_tensor_element_count(weights) / outputs;
+    size_t bytes = (size_t)row * berth_dtype_size_bytes(weights->dtype);
+    memset(merged.data, 0, (size_t)(outputs * times) * bytes);
+    for (int64_t o = 0; o < outputs; ++o) {
+        int64_t place = o / (outputs / old) % times;
+        memcpy((char *)merged.data + (size_t)(o * times + place) * bytes,
+               (const char *)weights->data + (size_t)o * bytes, bytes);
+    }
+    berth_value_id value = berth_graph_insert_constant(p->module, p->main, id, &merged, op.loc);
+    graph_of(p)->values.data[value].device = graph_of(p)->values.data[op.outputs[0]].device;
+    berth_layout__set_input(p, id, operand, value);
+    berth_attrs_set_int(p->module, &graph_of(p)->ops.data[id].attrs, "group", groups);
+}
+
 bool berth_layout__by_rules(berth_layout_pass *p, berth_op_id id) {
     berth_rules_question question;
     const berth_op op = graph_of(p)->ops.data[id];
@@ -64,8 +94,9 @@ bool berth_layout__by_rules(berth_layout_pass *p, berth_op_id id) {
     berth_rules_layouts wanted = {
         .operands = berth_arena_new_array(p->scratch, const char *, op.input_count + 1)};
     rules->layouts(&question, &wanted);
+    if (wanted.groups) merge_groups(p, id, wanted.weights, wanted.groups);
     for (uint32_t i = 0; i < op.input_count; ++i)
-        if (op.inputs[i] != BERTH_NONE && wanted.operands[i])
+        if (wanted.operands[i] && graph_of(p)->ops.data[id].inputs[i] != BERTH_NONE)
             give_operand(p, id, i, wanted.operands[i]);
     if (wanted.result && op.output_count > 0)
         berth_layout__set(p, op.outputs[0], berth_module_intern(p->module, wanted.result));

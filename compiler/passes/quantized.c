@@ -107,6 +107,21 @@ static berth_status split(splitter *s) {
     return BERTH_OK;
 }
 
+// dequantize_linear, average_pool, quantize_linear: operands x, x_scale, x_zero, y_scale, y_zero.
+static berth_status split_average(splitter *s) {
+    berth_value_id x = BERTH_NONE;
+    BERTH_TRY(add(s, BERTH_OP_DEQUANTIZE_LINEAR, s->op.inputs, 3, NULL, &x));
+    BERTH_TRY(add(s, BERTH_OP_AVERAGE_POOL, &x, 1, &s->op.attrs, &x));
+    berth_op *self = &graph_of(s)->ops.data[s->at];
+    self->kind = BERTH_OP_QUANTIZE_LINEAR;
+    self->inputs[0] = x;
+    self->inputs[1] = s->op.inputs[3];
+    self->inputs[2] = s->op.inputs[4];
+    self->input_count = 3;
+    self->attrs = (berth_attrs){0};
+    return BERTH_OK;
+}
+
 static bool stays_whole(const splitter *s, const berth_multi_target *target) {
     berth_rules_question question;
     const berth_kind_rules *rules = berth_rules_of(s->rewriter.module, s->rewriter.function, s->at,
@@ -125,8 +140,10 @@ berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main
     for (uint32_t i = 0; i < count; ++i) {
         s.at = ops[i];
         s.op = graph_of(&s)->ops.data[ops[i]];
-        if (s.op.kind != BERTH_OP_QLINEAR_CONV && s.op.kind != BERTH_OP_QLINEAR_MATMUL) continue;
-        if (!stays_whole(&s, target)) BERTH_TRY(split(&s));
+        bool average = s.op.kind == BERTH_OP_QLINEAR_AVERAGE_POOL;
+        if (!average && s.op.kind != BERTH_OP_QLINEAR_CONV && s.op.kind != BERTH_OP_QLINEAR_MATMUL)
+            continue;
+        if (!stays_whole(&s, target)) BERTH_TRY(average ? split_average(&s) : split(&s));
     }
     berth_rewriter_finish(&s.rewriter);
     return BERTH_OK;

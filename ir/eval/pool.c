@@ -101,24 +101,59 @@ berth_status berth_eval__max_pool(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
+// Scales and zero points of a qlinear_average_pool: rounded in float, like the average_pool between
+// dequantize_linear and quantize_linear that it stands for.
+typedef struct quantized_mean {
+    float x_scale, y_scale;
+    double x_zero, y_zero;
+} quantized_mean;
+
+static berth_status read_quantized(berth_eval_context *ctx, quantized_mean *out) {
+    const berth_tensor *in = ctx->inputs;
+    for (int i = 1; i < 5; ++i)
+        BERTH_TRY(berth_eval__need_count(&in[i], "a scale or zero point", 1));
+    BERTH_TRY(berth_eval__need_float(ctx, 1));
+    BERTH_TRY(berth_eval__need_float(ctx, 3));
+    *out = (quantized_mean){(float)berth_tensor_get_f64(&in[1], 0),
+                            (float)berth_tensor_get_f64(&in[3], 0), berth_tensor_get_f64(&in[2], 0),
+                            berth_tensor_get_f64(&in[4], 0)};
+    return BERTH_OK;
+}
+
+static void set_mean(berth_eval_context *ctx, const quantized_mean *q, int64_t at, double sum,
+                     int64_t count, int64_t added) {
+    berth_tensor *out = &ctx->outputs[0];
+    if (ctx->op->kind == BERTH_OP_AVERAGE_POOL) {
+        berth_eval__set_f64(out, at, count > 0 ? sum / (double)count : 0);
+        return;
+    }
+    float mean = (float)(sum - q->x_zero * (double)added) * q->x_scale;
+    mean = mean / (float)(count > 0 ? count : 1);
+    double value = (double)nearbyintf(mean / q->y_scale) + q->y_zero;
+    berth_tensor_set_i64(out, at, (int64_t)berth_eval__saturate(out->dtype, value));
+}
+
+// average_pool, qlinear_average_pool
 berth_status berth_eval__average_pool(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];
+    bool quantized = ctx->op->kind == BERTH_OP_QLINEAR_AVERAGE_POOL;
+    quantized_mean q = {0};
     pool p;
     taps t;
-    BERTH_TRY(berth_eval__need_float(ctx, 0));
+    BERTH_TRY(quantized ? read_quantized(ctx, &q) : berth_eval__need_float(ctx, 0));
     BERTH_TRY(resolve_pool(ctx, &p));
     BERTH_TRY(make_taps(ctx, &p, &t));
-    BERTH_TRY(berth_eval__output(ctx, 0, x->dtype, x->rank, p.dims));
+    berth_dtype dtype = quantized ? ctx->inputs[4].dtype : x->dtype;
+    BERTH_TRY(berth_eval__output(ctx, 0, dtype, x->rank, p.dims));
     const double *values = berth_eval__load_f64(ctx, x);
     int64_t at[BERTH_MAX_SPATIAL] = {0};
     for (int64_t i = 0; i < p.out_plane; ++i) {
         find_taps(&p.window, at, &t);
-        double count = (double)(p.window.count_include_pad ? t.padded_count : t.count);
+        int64_t count = p.window.count_include_pad ? t.padded_count : t.count;
         for (int64_t plane = 0; plane < p.planes; ++plane) {
             double sum = 0;
             for (int64_t k = 0; k < t.count; ++k) sum += values[plane * p.in_plane + t.offsets[k]];
-            berth_eval__set_f64(&ctx->outputs[0], plane * p.out_plane + i,
-                                count > 0 ? sum / count : 0);
+            set_mean(ctx, &q, plane * p.out_plane + i, sum, count, t.count);
         }
         berth_eval__next(at, p.window.output, p.window.spatial);
     }

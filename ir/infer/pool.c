@@ -33,11 +33,11 @@ int64_t berth_infer__window_extent(const berth_infer *x, const berth_window *w, 
     return berth_dim_combine(m, BERTH_DIM_MIN, count, most);
 }
 
-berth_status berth_infer__pool(berth_infer *x) {
+static berth_status pool(berth_infer *x, berth_dtype dtype) {
     berth_type in = berth_infer__in(x, 0);
     berth_window window;
     if (in.rank < 0) {
-        berth_infer__set_unknown(x, 0, in.dtype, -1);
+        berth_infer__set_unknown(x, 0, dtype, -1);
         berth_infer__set_unknown(x, 1, BERTH_DTYPE_I64, -1);
         return BERTH_OK;
     }
@@ -45,9 +45,18 @@ berth_status berth_infer__pool(berth_infer *x) {
         x, berth_window_resolve(x->module, x->op, in.dims, in.rank, NULL, &window)));
     for (int i = 0; i < window.spatial; ++i)
         in.dims[2 + i] = berth_infer__window_extent(x, &window, i);
-    berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
+    berth_infer__set(x, 0, dtype, in.rank, in.dims);
     berth_infer__set(x, 1, BERTH_DTYPE_I64, in.rank, in.dims);
     return BERTH_OK;
+}
+
+berth_status berth_infer__pool(berth_infer *x) {
+    return pool(x, berth_infer__in(x, 0).dtype);
+}
+
+// x, its scale and zero point, those of the result.
+berth_status berth_infer__qlinear_pool(berth_infer *x) {
+    return pool(x, berth_infer__in(x, 4).dtype);
 }
 
 berth_status berth_infer__global_pool(berth_infer *x) {

@@ -19,6 +19,30 @@ static uint32_t filled_up(int64_t count, uint32_t log_block) {
     return ((uint32_t)count + block - 1) / block * block;
 }
 
+static berth_status unsupported(const char *why) {
+    return berth_status_make(BERTH_UNSUPPORTED, "%s", why);
+}
+
+// What is left to do about scales: shifts for products, factors and divisors for sums.
+static berth_status set_scale(const berth_vta_nest *n, berth_vta_conv *conv) {
+    bool products = n->form == BERTH_VTA_PRODUCTS;
+    bool power = (n->divisor & (n->divisor - 1)) == 0;
+    if (n->form == BERTH_VTA_MAXIMA && (n->factors[0] != 1 || n->divisor != 1))
+        return unsupported("a maximum with a scale");
+    if (products && (!power || n->factors[0] != 1))
+        return unsupported("a scale that is no power of two, or above 1");
+    if (n->factors[0] > 64 || n->factors[1] > 64)
+        return unsupported("scales that ask for a factor above 64");
+    if (n->divisor > 32768) return unsupported("scales that ask for a divisor above 32768");
+    conv->sources = n->second == BERTH_NONE ? 1 : 2;
+    conv->factors[0] = (uint32_t)n->factors[0];
+    conv->factors[1] = (uint32_t)n->factors[1];
+    conv->divisor = (uint32_t)n->divisor;
+    while (products && 1u << conv->shift < conv->divisor) conv->shift++;
+    conv->to_even = conv->shift > 0;
+    return BERTH_OK;
+}
+
 berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_config *config,
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
@@ -27,13 +51,15 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                n->kernel_h, n->kernel_w,    n->stride_h,     n->stride_w};
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
         if (extents[i] < 1 || extents[i] > most)
-            return berth_status_make(BERTH_UNSUPPORTED, "an extent of 0, or above 16383");
+            return unsupported("an extent of 0, or above 16383");
     // A result of one row or column fits any stride.
     int64_t stride = n->out_height > 1 ? n->stride_h : n->stride_w;
     if ((n->out_height > 1 && n->out_width > 1 && n->stride_h != n->stride_w) ||
         n->pad_h != n->pad_w)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "strides or padding that differ between rows and columns");
+        return unsupported("strides or padding that differ between rows and columns");
+    if (n->groups > 1 && (n->in_channels % (n->groups << config->log_block) ||
+                          n->out_channels % (n->groups << config->log_block)))
+        return unsupported("groups whose channels fill no blocks");
     *out_conv = (berth_vta_conv){.images = (uint32_t)n->images,
                                  .height = (uint32_t)n->height,
                                  .width = (uint32_t)n->width,
@@ -43,14 +69,18 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .kernel_w = (uint32_t)n->kernel_w,
                                  .stride = (uint32_t)stride,
                                  .pad = (uint32_t)n->pad_h,
-                                 .shift = (uint32_t)n->shift,
                                  .low = n->low,
                                  .high = n->high,
-                                 .to_even = n->shift > 0,
-                                 .no_bias = n->bias == BERTH_NONE};
+                                 .no_bias = n->bias == BERTH_NONE,
+                                 .form = n->form,
+                                 .groups = (uint32_t)n->groups};
     if (berth_vta_conv_out_height(out_conv) != n->out_height ||
         berth_vta_conv_out_width(out_conv) != n->out_width)
-        return berth_status_make(BERTH_UNSUPPORTED, "padding that differs between the sides");
+        return unsupported("padding that differs between the sides");
+    BERTH_TRY(set_scale(n, out_conv));
+    berth_vta_shape shape;
+    BERTH_TRY(berth_vta_shape_make(config, &shape));
+    berth_vta_conv_stack(&shape, out_conv);
     return BERTH_OK;
 }
 
@@ -116,8 +146,11 @@ static berth_status emit(const berth_codegen_job *job, const berth_vta_config *c
     BERTH_TRY(berth_vta_conv_of(nest, config, &conv));
     BERTH_TRY(berth_vta_conv_plan(config, &conv, &timing, &tiles));
     BERTH_TRY(berth_vta_emit_conv(job->arena, config, &conv, &tiles, out_kernel));
-    const berth_buf order[4] = {nest->input, nest->weights,
-                                conv.no_bias ? nest->output : nest->bias, nest->output};
+    const berth_buf products[4] = {nest->input, nest->weights,
+                                   conv.no_bias ? nest->output : nest->bias, nest->output};
+    const berth_buf own[3] = {nest->input, conv.sources == 2 ? nest->second : nest->output,
+                              nest->output};
+    const berth_buf *order = conv.form == BERTH_VTA_PRODUCTS ? products : own;
     BERTH_TRY(rebind(job->arena, source, order, out_kernel));
     snprintf(out_kernel->name, sizeof(out_kernel->name), "%s", source->entry);
     return berth_vta_kernel_check(berth_allocator_system(), config, out_kernel, true);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { most_loops = 16 };
+enum { most_loops = 16, most_terms = 2 };
 
 // A linear function of the loops' variables.
 typedef struct affine {
@@ -21,6 +21,10 @@ typedef struct reader {
     int outer;                        // of results
     berth_stmt init, update, result;  // stores; init and update only where there is a reduction
     berth_buf acc;
+    // What the result is before it is rounded: integers with scales.
+    berth_expr terms[most_terms];
+    double numerators[most_terms], denominators[most_terms];
+    int term_count;
     berth_vta_nest *out;
 } reader;
 
@@ -198,23 +202,34 @@ static berth_expr without_bounds(const reader *r, berth_expr id) {
     }
 }
 
-// A real number as an integer times a factor. False: it is something else.
-static bool scaled(const reader *r, berth_expr id, double factor, berth_expr *out_value,
-                   double *out_factor) {
+// A real number as a sum of integers, each times a numerator over a denominator. False: it is
+// something else.
+static bool read_terms(reader *r, berth_expr id, double numerator, double denominator) {
     const berth_expr_node *e = expr(r, id);
     double by = 0;
     if (e->kind == BERTH_EXPR_CAST && berth_dtype_is_integer(expr(r, e->a)->dtype)) {
-        *out_value = e->a;
-        *out_factor = factor;
+        if (r->term_count == most_terms) return false;
+        r->terms[r->term_count] = e->a;
+        r->numerators[r->term_count] = numerator;
+        r->denominators[r->term_count++] = denominator;
         return true;
     }
+    if (e->kind == BERTH_EXPR_FMA) {
+        bool first = constant(r, e->a, &by);
+        return (first || constant(r, e->b, &by)) &&
+               read_terms(r, first ? e->b : e->a, numerator * by, denominator) &&
+               read_terms(r, e->c, numerator, denominator);
+    }
     if (e->kind != BERTH_EXPR_BINARY) return false;
+    if (e->op == BERTH_BINARY_ADD)
+        return read_terms(r, e->a, numerator, denominator) &&
+               read_terms(r, e->b, numerator, denominator);
     if (e->op == BERTH_BINARY_MUL && constant(r, e->a, &by))
-        return scaled(r, e->b, factor * by, out_value, out_factor);
+        return read_terms(r, e->b, numerator * by, denominator);
     if (e->op == BERTH_BINARY_MUL && constant(r, e->b, &by))
-        return scaled(r, e->a, factor * by, out_value, out_factor);
+        return read_terms(r, e->a, numerator * by, denominator);
     if (e->op == BERTH_BINARY_DIV && constant(r, e->b, &by))
-        return scaled(r, e->a, factor / by, out_value, out_factor);
+        return read_terms(r, e->a, numerator, denominator * by);
     return false;
 }
 
@@ -232,29 +247,23 @@ static bool rounded(const reader *r, berth_expr id, berth_expr *out) {
     return true;
 }
 
-// The exponent of 2^-k; false: no power of two, or far off.
-static bool exponent(double scale, int *out) {
-    int e = 0;
-    if (!(scale > 0) || frexp(scale, &e) != 0.5) return false;
-    *out = 1 - e;
-    return *out >= -30 && *out <= 30;
-}
-
-// Shift and bounds of the stored value, and the integer that is shifted.
-static berth_status read_value(reader *r, berth_expr *out_value) {
+// Scale and bounds of the stored value, and the integers that are scaled.
+static berth_status read_value(reader *r) {
     berth_vta_nest *n = r->out;
     const berth_stmt_node *store = berth_tfn_stmt(r->fn, r->result);
-    double factor = 1;
     n->low = -128;
     n->high = 127;
     if (expr(r, store->value)->dtype != BERTH_DTYPE_I8) return refuse("results that are not i8");
-    berth_expr real = 0;
-    *out_value = without_bounds(r, without_lanes(r, store->value));
-    if (rounded(r, *out_value, &real)) {
-        if (!scaled(r, real, 1, out_value, &factor)) return refuse("what is rounded to i8 here");
-        if (!exponent(factor, &n->shift) || n->shift < 0)
-            return refuse("a scale that is no power of two, or above 1");
+    berth_expr real = 0, value = without_bounds(r, without_lanes(r, store->value));
+    if (rounded(r, value, &real)) {
+        if (!read_terms(r, real, 1, 1)) return refuse("what is rounded to i8 here");
+    } else {
+        r->terms[r->term_count] = value;
+        r->numerators[r->term_count] = r->denominators[r->term_count] = 1;
+        r->term_count++;
     }
+    if (!berth_vta_nest_scale(n, r->numerators, r->denominators, r->term_count))
+        return refuse("a scale that is no power of two over a whole number");
     if (n->low > 0 || n->high < 0 || n->low > n->high)
         return refuse("bounds without 0, which fills up blocks");
     return BERTH_OK;
@@ -338,28 +347,43 @@ static bool spatial(const reader *r, berth_expr load, int dim, int64_t *stride, 
     return *pad >= 0 && *stride > 0;
 }
 
-// n, c, h, w of input and output, and the window. *channels: the loop of the input's channels, -1
-// where they are those of the result.
-static berth_status read_window(reader *r, berth_expr load, int *channels, int *rows,
-                                int *columns) {
+// Channels of the input: those of the result, or the loop *channels over those of the group that the
+// result lies in.
+static bool read_channels(const reader *r, berth_expr load, int *channels) {
     berth_vta_nest *n = r->out;
+    affine at, result;
+    *channels = -1;
+    if (!index_of(r, load, 1, &at) || !result_index(r, 1, &result) || at.constant) return false;
+    for (int i = r->outer; i < r->count; ++i) {
+        if (at.by[i] == 0) continue;
+        if (*channels >= 0 || at.by[i] != 1) return false;
+        *channels = i;
+    }
+    n->groups = 1;
+    if (*channels < 0) return n->in_channels == 1 ? at.by[0] == 0 : same(r, &at, &result);
+    int64_t in_group = r->loops[*channels].extent, out_group = 0, within = 1;
+    if (in_group < 1 || n->in_channels % in_group) return false;
+    n->groups = n->in_channels / in_group;
+    if (n->out_channels % n->groups) return false;
+    out_group = n->out_channels / n->groups;
+    for (int i = 0; i < r->outer; ++i) {
+        // Either between groups, in whole ones, or within one.
+        if (at.by[i] % in_group || (at.by[i] && at.by[i] / in_group * out_group != result.by[i]))
+            return false;
+        if (!at.by[i]) within += (r->loops[i].extent - 1) * result.by[i];
+    }
+    return n->groups == 1 || within <= out_group;
+}
+
+// n, c, h, w of input and output, and the window; its loops of channels, rows and columns, -1 = none.
+static berth_status read_window(reader *r, berth_expr load, int loops[3]) {
+    berth_vta_nest *n = r->out;
+    n->input = expr(r, load)->load.buf;
     const berth_buf_info *in = &r->fn->bufs.data[n->input], *out = &r->fn->bufs.data[n->output];
     affine at, result;
-    int64_t factor = 0;
-    int loop = -1;
     if (in->rank != 4 || out->rank != 4 || in->dims[0] != out->dims[0])
         return refuse("tensors of other ranks than 4");
-    if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
-        !index_of(r, load, 1, &at) || !result_index(r, 1, &result) ||
-        !follows(r, &at, &result, &factor, channels) || at.constant ||
-        (*channels >= 0 || in->dims[1] == 1 ? factor != 0 : !same(r, &at, &result)))
-        return refuse("channels that are read in this way");
-    if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->pad_h, rows) ||
-        !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->pad_w, columns))
-        return refuse("a window of this form");
-    loop = r->count - r->outer;
-    if ((*channels >= 0) + (*rows >= 0) + (*columns >= 0) != loop)
-        return refuse("a reduction over more than channels and a window");
+    if (in->dtype != BERTH_DTYPE_I8) return refuse("operands that are not i8");
     n->images = in->dims[0];
     n->in_channels = in->dims[1];
     n->out_channels = out->dims[1];
@@ -367,30 +391,55 @@ static berth_status read_window(reader *r, berth_expr load, int *channels, int *
     n->width = in->dims[3];
     n->out_height = out->dims[2];
     n->out_width = out->dims[3];
+    if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
+        !read_channels(r, load, &loops[0]))
+        return refuse("channels that are read in this way");
+    if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->pad_h, &loops[1]) ||
+        !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->pad_w, &loops[2]))
+        return refuse("a window of this form");
+    if ((loops[0] >= 0) + (loops[1] >= 0) + (loops[2] >= 0) != r->count - r->outer)
+        return refuse("a reduction over more than channels and a window");
+    return BERTH_OK;
+}
+
+// Each channel by itself: sums and maxima.
+static berth_status read_own_window(reader *r, berth_expr load) {
+    int loops[3];
+    BERTH_TRY(read_window(r, load, loops));
+    if (loops[0] >= 0 || r->out->in_channels != r->out->out_channels)
+        return refuse("sums or maxima of several channels");
     return BERTH_OK;
 }
 
 // ---- products -----------------------------------------------------------------------------------
 
+static bool is_acc(const reader *r, berth_expr id) {
+    return r->acc && expr(r, id)->kind == BERTH_EXPR_LOAD && expr(r, id)->load.buf == r->acc;
+}
+
+// op(acc, value), in either order.
+static bool updates(const reader *r, berth_binary op, berth_expr *out_value) {
+    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
+    if (e->kind != BERTH_EXPR_BINARY || e->op != op) return false;
+    bool first = is_acc(r, e->a);
+    *out_value = first ? e->b : e->a;
+    return first || is_acc(r, e->b);
+}
+
 // acc + x * w; the operands in either order.
 static bool product_of(const reader *r, berth_expr *a, berth_expr *b) {
     const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
-    berth_expr acc = 0;
+    berth_expr product = 0;
     if (e->kind == BERTH_EXPR_FMA) {
         *a = e->a;
         *b = e->b;
-        acc = e->c;
-    } else if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD) {
-        bool first = expr(r, e->a)->kind == BERTH_EXPR_LOAD;
-        const berth_expr_node *m = expr(r, first ? e->b : e->a);
-        acc = first ? e->a : e->b;
-        if (m->kind != BERTH_EXPR_BINARY || m->op != BERTH_BINARY_MUL) return false;
-        *a = m->a;
-        *b = m->b;
-    } else {
-        return false;
+        return is_acc(r, e->c);
     }
-    return expr(r, acc)->kind == BERTH_EXPR_LOAD && expr(r, acc)->load.buf == r->acc;
+    if (!updates(r, BERTH_BINARY_ADD, &product)) return false;
+    e = expr(r, product);
+    *a = e->a;
+    *b = e->b;
+    return e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_MUL;
 }
 
 // w[o, c, i, j] with the loops of the window.
@@ -413,41 +462,110 @@ static bool sum_fits(reader *r, berth_expr value) {
     berth_expr bias = 0;
     affine at, result;
     if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD) {
-        bool first = expr(r, e->a)->kind == BERTH_EXPR_LOAD && expr(r, e->a)->load.buf == r->acc;
+        bool first = is_acc(r, e->a);
         if (!load_of(r, first ? e->b : e->a, &bias)) return false;
         r->out->bias = expr(r, bias)->load.buf;
         const berth_buf_info *held = &r->fn->bufs.data[r->out->bias];
         if (held->dtype != BERTH_DTYPE_I32 || held->rank != 1 || !index_of(r, bias, 0, &at) ||
             !result_index(r, 1, &result) || !same(r, &at, &result))
             return false;
-        e = expr(r, first ? e->a : e->b);
+        value = first ? e->a : e->b;
     }
-    return e->kind == BERTH_EXPR_LOAD && e->load.buf == r->acc;
+    return is_acc(r, value);
 }
 
-static berth_status read_products(reader *r, berth_expr value) {
-    berth_expr a = 0, b = 0, x = 0, w = 0;
-    double zero = 1;
+static berth_status read_products(reader *r, berth_expr a, berth_expr b) {
+    berth_expr x = 0, w = 0;
     int loops[3];
-    if (!constant(r, berth_tfn_stmt(r->fn, r->init)->value, &zero) || zero != 0 ||
-        !product_of(r, &a, &b) || !padded_load(r, a, 0, &x) || !load_of(r, b, &w))
+    r->out->form = BERTH_VTA_PRODUCTS;
+    if (r->term_count != 1 || !padded_load(r, a, 0, &x) || !load_of(r, b, &w))
         return refuse("a sum of this form");
-    if (!sum_fits(r, value)) return refuse("what is added to the sum");
-    r->out->input = expr(r, x)->load.buf;
+    if (!sum_fits(r, r->terms[0])) return refuse("what is added to the sum");
     r->out->weights = expr(r, w)->load.buf;
-    if (expr(r, x)->dtype != BERTH_DTYPE_I8 || expr(r, w)->dtype != BERTH_DTYPE_I8)
-        return refuse("operands that are not i8");
-    BERTH_TRY(read_window(r, x, &loops[0], &loops[1], &loops[2]));
+    if (expr(r, w)->dtype != BERTH_DTYPE_I8) return refuse("weights that are not i8");
+    BERTH_TRY(read_window(r, x, loops));
     if (loops[0] < 0 && r->out->in_channels > 1) return refuse("channels by themselves");
     return weights_fit(r, w, loops) ? BERTH_OK : refuse("weights that are read in this way");
 }
 
+// ---- sums and maxima ----------------------------------------------------------------------------
+
+// Of windows.
+static berth_status read_reduced(reader *r) {
+    berth_expr a = 0, b = 0, x = 0;
+    double first = 1;
+    bool from_constant = constant(r, berth_tfn_stmt(r->fn, r->init)->value, &first);
+    if (from_constant && first == 0 && product_of(r, &a, &b)) return read_products(r, a, b);
+    if (!from_constant || r->term_count != 1 || !is_acc(r, r->terms[0]))
+        return refuse("a reduction of this form");
+    if (first == 0 && updates(r, BERTH_BINARY_ADD, &a) && padded_load(r, a, 0, &x))
+        r->out->form = BERTH_VTA_SUMS;
+    else if (first == -128 && updates(r, BERTH_BINARY_MAX, &a) && padded_load(r, a, -128, &x))
+        r->out->form = BERTH_VTA_MAXIMA;
+    else
+        return refuse("a reduction of this form");
+    return read_own_window(r, x);
+}
+
+// Of elements, one or two.
+static berth_status read_elements(reader *r) {
+    r->out->form = BERTH_VTA_SUMS;
+    for (int i = r->term_count - 1; i >= 0; --i) {
+        berth_expr x = 0;
+        if (!load_of(r, r->terms[i], &x)) return refuse("what is scaled here");
+        BERTH_TRY(read_own_window(r, x));
+        const berth_vta_nest *n = r->out;
+        if (r->term_count > 1 && (n->height != n->out_height || n->width != n->out_width))
+            return refuse("operands of different shapes");
+        if (i > 0) r->out->second = r->out->input;
+    }
+    return BERTH_OK;
+}
+
+// ---- scales -------------------------------------------------------------------------------------
+
+// number = odd * 2^exponent. False: there are none in reach.
+static bool odd_part(double number, int64_t *out_odd, int *out_exponent) {
+    int e = 0;
+    if (!(number > 0) || !isfinite(number)) return false;
+    double odd = ldexp(frexp(number, &e), 30);
+    if (odd != floor(odd)) return false;
+    *out_odd = (int64_t)odd;
+    *out_exponent = e - 30;
+    while (*out_odd % 2 == 0) {
+        *out_odd /= 2;
+        ++*out_exponent;
+    }
+    return true;
+}
+
+bool berth_vta_nest_scale(berth_vta_nest *nest, const double numerators[2],
+                          const double denominators[2], int count) {
+    int64_t over[2] = {1, 1}, under[2] = {1, 1};
+    int exponents[2] = {0, 0}, lowest = 0;
+    for (int i = 0; i < count; ++i) {
+        int up = 0, down = 0;
+        if (!odd_part(numerators[i], &over[i], &up) || !odd_part(denominators[i], &under[i], &down))
+            return false;
+        exponents[i] = up - down;
+        if (over[i] == under[i]) over[i] = under[i] = 1;
+        if (over[i] != 1 || under[i] != under[0]) return false;
+        if (exponents[i] < lowest) lowest = exponents[i];
+    }
+    for (int i = 0; i < count; ++i) {
+        if (exponents[i] - lowest > 30) return false;
+        nest->factors[i] = (int64_t)1 << (exponents[i] - lowest);
+    }
+    if (lowest < -30 || under[0] > (int64_t)1 << 30 >> -lowest) return false;
+    nest->divisor = under[0] << -lowest;
+    return true;
+}
+
 berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest, berth_vta_nest *out_nest) {
     reader r = {.fn = fn, .out = out_nest};
-    berth_expr value = 0;
-    *out_nest = (berth_vta_nest){.weights = BERTH_NONE, .bias = BERTH_NONE, .input = BERTH_NONE};
+    *out_nest = (berth_vta_nest){.weights = BERTH_NONE, .bias = BERTH_NONE, .second = BERTH_NONE};
     BERTH_TRY(read_statements(&r, nest));
     out_nest->output = berth_tfn_stmt(fn, r.result)->buf;
-    BERTH_TRY(read_value(&r, &value));
-    return r.acc ? read_products(&r, value) : refuse("results that are no sums of products");
+    BERTH_TRY(read_value(&r));
+    return r.acc ? read_reduced(&r) : read_elements(&r);
 }

@@ -2,27 +2,41 @@
 // are read back, so that an operation is lowered once for every device (compiler/lower) and nothing
 // here knows operations.
 //
-// Sums of products are understood, over 8-bit tensors whose channels are in blocks (ir/layout.h), with
-// loops of any order:
+// Understood are, over 8-bit tensors whose channels are in blocks (ir/layout.h), with loops of any
+// order,
 //
-//   y[n,o,h,w] = narrow(sum over c,i,j of x[n,c,h*s+i-p,w*s+j-p] * w[o,c,i,j] + bias[o])
+//   products  y[n,o,h,w] = narrow(sum over c,i,j of x[n,g*C+c,h*s+i-p,w*s+j-p] * w[o,c,i,j] + bias[o])
+//             with the group g that o lies in, of C input channels
+//   sums      y[n,c,h,w] = narrow(sum over i,j of x[n,c,h*s+i-p,w*s+j-p], or of two tensors' elements)
+//   maxima    y[n,c,h,w] = max over i,j of x[n,c,h*s+i-p,w*s+j-p]
 //
-// narrow rounds t * 2^-shift half to even and saturates within [low, high]. Scales appear in the
-// function as real numbers; others than powers of two are refused.
+// narrow multiplies with a scale, rounds half to even and saturates within [low, high]. Scales appear
+// in the function as real numbers; others than powers of two, over whole numbers, are refused.
 #ifndef BERTH_DRIVERS_VTA_COMPILER_NEST_H_
 #define BERTH_DRIVERS_VTA_COMPILER_NEST_H_
 
+#include "drivers/vta/emit/conv.h"
 #include "ir/tensor_fn.h"
 
 typedef struct berth_vta_nest {
+    berth_vta_form form;
     berth_buf output, input;
-    berth_buf weights, bias;                    // bias: BERTH_NONE = none
+    berth_buf second;                           // of a sum of two, BERTH_NONE = none
+    berth_buf weights, bias;                    // BERTH_NONE = none
     int64_t images, in_channels, out_channels;  // as the tensors have them
+    int64_t groups;
     int64_t height, width, out_height, out_width;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;  // before the first
-    int shift;                                                     // 0 to 30
+    // The scale of each input: factors[i] / divisor, without a common divisor. Products: one.
+    int64_t factors[2];
+    int64_t divisor;
     int32_t low, high;
 } berth_vta_nest;
+
+// Factors and a divisor for scales, each a number over a whole number: numerators are powers of two,
+// sums of two have divisors that are, too. False: there are none below 2^30.
+bool berth_vta_nest_scale(berth_vta_nest *nest, const double numerators[2],
+                          const double denominators[2], int count);
 
 // Errors: UNSUPPORTED the nest is none (says what is in the way). Inside
 // berth_arena_try.

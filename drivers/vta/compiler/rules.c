@@ -27,39 +27,53 @@ static bool is_i8(const question *q, berth_value_id value) {
     return type_of(q, value)->dtype == BERTH_DTYPE_I8 && berth_type_is_static(type_of(q, value));
 }
 
-// ---- convolutions -------------------------------------------------------------------------------
+// The number that a parameter is for all elements. False: no constant, or several.
+static bool number_of(const question *q, uint32_t operand, double *out) {
+    const berth_tensor *tensor = constant_of(q, operand);
+    if (!tensor) return false;
+    *out = berth_tensor_get_f64(tensor, 0);
+    for (int64_t i = 1; i < berth_tensor_element_count(tensor); ++i)
+        if (berth_tensor_get_f64(tensor, i) != *out) return false;
+    return true;
+}
+
+static const char *check_zeros(const question *q, const uint32_t *operands, int count) {
+    for (int i = 0; i < count; ++i) {
+        double zero = 1;
+        if (!constant_of(q, operands[i])) return "its zero points are no constants";
+        if (!number_of(q, operands[i], &zero) || zero != 0) return "its zero points are not 0";
+    }
+    return NULL;
+}
+
+static const char *message(const question *q, berth_status status) {
+    const char *why = berth_arena_printf(q->arena, "%s", berth_status_message(status));
+    berth_status_free(status);
+    return why;
+}
+
+// ---- what an operation is as a nest -------------------------------------------------------------
 
 // log2(x_scale * w_scale / y_scale), if that is whole and one for all outputs. NULL: it is.
-static const char *read_shift(const question *q, int *out_shift) {
-    const berth_tensor *x = constant_of(q, 1), *w = constant_of(q, 4), *y = constant_of(q, 6);
-    if (!x || !w || !y || berth_tensor_element_count(x) != 1 || berth_tensor_element_count(y) != 1)
+static const char *read_shift(const question *q, berth_vta_nest *n) {
+    double x = 0, w = 0, y = 0;
+    if (!constant_of(q, 1) || !constant_of(q, 4) || !constant_of(q, 6) || !number_of(q, 1, &x) ||
+        !number_of(q, 6, &y))
         return "its scales are no constants";
-    double first = berth_tensor_get_f64(w, 0);
-    for (int64_t i = 1; i < berth_tensor_element_count(w); ++i)
-        if (berth_tensor_get_f64(w, i) != first)
-            return "its weights have scales per channel: one shift serves all results";
-    double factor = berth_tensor_get_f64(x, 0) * first / berth_tensor_get_f64(y, 0);
+    if (!number_of(q, 4, &w))
+        return "its weights have scales per channel: one shift serves all results";
+    double factor = x * w / y;
     int exponent = 0;
     if (!(factor > 0) || frexp(factor, &exponent) != 0.5)
         return berth_arena_printf(q->arena,
                                   "its scales (%g * %g / %g) give no power of two: results would "
                                   "need a multiplication, and there are only shifts",
-                                  berth_tensor_get_f64(x, 0), first, berth_tensor_get_f64(y, 0));
-    *out_shift = 1 - exponent;
-    if (*out_shift >= 0 && *out_shift <= 14) return NULL;
+                                  x, w, y);
+    if (exponent <= 1 && exponent >= -13 &&
+        berth_vta_nest_scale(n, (double[2]){factor, 1}, (double[2]){1, 1}, 1))
+        return NULL;
     return berth_arena_printf(q->arena, "its scales ask for a shift by %d, 0 to 14 can be done",
-                              *out_shift);
-}
-
-static const char *check_zeros(const question *q) {
-    const uint32_t operands[] = {2, 5, 7};
-    for (int i = 0; i < 3; ++i) {
-        const berth_tensor *zero = constant_of(q, operands[i]);
-        if (!zero) return "its zero points are no constants";
-        for (int64_t k = 0; k < berth_tensor_element_count(zero); ++k)
-            if (berth_tensor_get_i64(zero, k) != 0) return "its zero points are not 0";
-    }
-    return NULL;
+                              1 - exponent);
 }
 
 // Sums, their bias and what rounds them must stay within 32 bits.
@@ -73,57 +87,161 @@ static const char *check_sums(const question *q, double depth) {
     return depth * 128 * 128 + most + 65536 < 2147483648.0 ? NULL : "its sums may not fit 32 bits";
 }
 
-// The convolution and its tiles; or why there are none.
-static const char *read_conv(const question *q, berth_vta_conv *out_conv,
-                             berth_vta_conv_tiles *out_tiles) {
+// The fewest groups side by side whose channels fill blocks; all of them where no fewer do.
+static int64_t merged_groups(int64_t groups, int64_t inputs, int64_t outputs, int64_t block) {
+    for (int64_t times = 1; times < groups; ++times)
+        if (groups % times == 0 && inputs / groups * times % block == 0 &&
+            outputs / groups * times % block == 0)
+            return groups / times;
+    return 1;
+}
+
+static const char *read_window(const question *q, const int64_t *kernel, berth_vta_nest *n) {
     const berth_op *op = op_of(q);
+    const berth_type *x = type_of(q, op->inputs[0]), *y = type_of(q, op->outputs[0]);
+    berth_window w = {0};
+    berth_status status = berth_window_resolve(q->module, op, x->dims, x->rank, kernel, &w);
+    if (status) return message(q, status);
+    if (w.dilations[0] != 1 || w.dilations[1] != 1) return "it has dilations";
+    n->groups = w.group > 0 ? w.group : 1;
+    n->kernel_h = w.kernel[0];
+    n->kernel_w = w.kernel[1];
+    n->stride_h = w.strides[0];
+    n->stride_w = w.strides[1];
+    n->pad_h = w.pads_begin[0];
+    n->pad_w = w.pads_begin[1];
+    if (op->kind != BERTH_OP_QLINEAR_AVERAGE_POOL || w.count_include_pad) return NULL;
+    for (int i = 0; i < 2; ++i)
+        if (w.pads_begin[i] || (y->dims[2 + i] - 1) * w.strides[i] + w.kernel[i] > x->dims[2 + i])
+            return "its averages at a border are over fewer elements, and there is one divisor";
+    return NULL;
+}
+
+static const char *read_conv(const question *q, berth_vta_nest *n) {
+    static const uint32_t zeros[] = {2, 5, 7};
+    const berth_op *op = op_of(q);
+    const berth_graph *graph = berth_graph_get(q->module, q->function);
+    const berth_type *w = type_of(q, op->inputs[3]);
+    if (!is_i8(q, op->inputs[3])) return "its weights are not i8 of known shape";
+    if (w->rank != 4 || !berth_graph_raw_constant_of(q->module, graph, op->inputs[3]))
+        return "it is no convolution of two dimensions with constant weights";
+    const char *why = read_shift(q, n);
+    if (!why) why = check_zeros(q, zeros, 3);
+    if (!why) why = check_sums(q, (double)(w->dims[1] * w->dims[2] * w->dims[3]));
+    if (!why) why = read_window(q, w->dims + 2, n);
+    if (why) return why;
+    n->form = BERTH_VTA_PRODUCTS;
+    n->bias = constant_of(q, 8) ? 0 : BERTH_NONE;
+    n->groups = merged_groups(n->groups, n->in_channels, n->out_channels,
+                              (int64_t)1 << berth_vta_config_of(q->target).log_block);
+    return NULL;
+}
+
+static const char *scale_text(const question *q, const double up[2], const double down[2],
+                              int count) {
+    return count == 1 ? berth_arena_printf(q->arena,
+                                           "its scale (%g / %g) is no power of two over a whole "
+                                           "number below 32768",
+                                           up[0], down[0])
+                      : berth_arena_printf(q->arena,
+                                           "its scales (%g and %g by %g) are no powers of two of "
+                                           "each other",
+                                           up[0], up[1], down[0]);
+}
+
+static const char *read_add(const question *q, berth_vta_nest *n) {
+    static const uint32_t zeros[] = {2, 5, 7};
+    const berth_op *op = op_of(q);
+    const berth_type *a = type_of(q, op->inputs[0]), *b = type_of(q, op->inputs[3]);
+    double up[2] = {0}, down[2] = {0};
+    const char *why = check_zeros(q, zeros, 3);
+    if (why) return why;
+    if (!is_i8(q, op->inputs[3])) return "its second operand is not i8 of known shape";
+    for (int d = 0; d < 4; ++d)
+        if (b->rank != 4 || a->dims[d] != b->dims[d]) return "its operands differ in shape";
+    if (!number_of(q, 1, &up[0]) || !number_of(q, 4, &up[1]) || !number_of(q, 6, &down[0]))
+        return "its scales are no constants";
+    down[1] = down[0];
+    n->second = 0;
+    return berth_vta_nest_scale(n, up, down, 2) ? NULL : scale_text(q, up, down, 2);
+}
+
+static const char *read_average(const question *q, berth_vta_nest *n) {
+    static const uint32_t zeros[] = {2, 4};
+    double up[2] = {0, 1}, down[2] = {0, 1};
+    const char *why = check_zeros(q, zeros, 2);
+    if (!why) why = read_window(q, NULL, n);
+    if (why) return why;
+    if (!number_of(q, 1, &up[0]) || !number_of(q, 3, &down[0]))
+        return "its scales are no constants";
+    down[0] *= (double)(n->kernel_h * n->kernel_w);
+    return berth_vta_nest_scale(n, up, down, 1) ? NULL : scale_text(q, up, down, 1);
+}
+
+static const char *read_maximum(const question *q, berth_vta_nest *n) {
+    const berth_op *op = op_of(q);
+    n->form = BERTH_VTA_MAXIMA;
+    if (op->output_count > 1 && op->outputs[1] != BERTH_NONE) return "its indices are wanted, too";
+    if (op->kind == BERTH_OP_MAX_POOL) return read_window(q, NULL, n);
+    n->kernel_h = n->height;
+    n->kernel_w = n->width;
+    return NULL;
+}
+
+static bool is_work(berth_op_kind kind) {
+    return kind == BERTH_OP_QLINEAR_CONV || kind == BERTH_OP_QLINEAR_ADD ||
+           kind == BERTH_OP_QLINEAR_AVERAGE_POOL || kind == BERTH_OP_MAX_POOL ||
+           kind == BERTH_OP_GLOBAL_MAX_POOL;
+}
+
+// The nest that an operation becomes (compiler/lower), or why it is none for a VTA.
+static const char *read_nest(const question *q, berth_vta_nest *n) {
+    const berth_op *op = op_of(q);
+    if (!is_i8(q, op->inputs[0]) || !is_i8(q, op->outputs[0]))
+        return "its tensors are not i8 of known shape: the matrix unit has signed 8-bit lanes";
+    const berth_type *x = type_of(q, op->inputs[0]), *y = type_of(q, op->outputs[0]);
+    if (x->rank != 4) return "its tensors are no images with channels";
+    *n = (berth_vta_nest){.form = BERTH_VTA_SUMS,
+                          .second = BERTH_NONE,
+                          .bias = BERTH_NONE,
+                          .images = x->dims[0],
+                          .in_channels = x->dims[1],
+                          .out_channels = y->dims[1],
+                          .groups = 1,
+                          .height = x->dims[2],
+                          .width = x->dims[3],
+                          .out_height = y->dims[2],
+                          .out_width = y->dims[3],
+                          .kernel_h = 1,
+                          .kernel_w = 1,
+                          .stride_h = 1,
+                          .stride_w = 1,
+                          .factors = {1, 1},
+                          .divisor = 1,
+                          .low = -128,
+                          .high = 127};
+    switch (op->kind) {
+    case BERTH_OP_QLINEAR_CONV: return read_conv(q, n);
+    case BERTH_OP_QLINEAR_ADD: return read_add(q, n);
+    case BERTH_OP_QLINEAR_AVERAGE_POOL: return read_average(q, n);
+    default: return read_maximum(q, n);
+    }
+}
+
+// The operation as the emitter has it, and its tiles; or why there are none.
+static const char *plan_of(const question *q, berth_vta_conv_tiles *out_tiles) {
     berth_vta_config config = berth_vta_config_of(q->target);
     if (config.log_inp_width != 3 || config.log_wgt_width != 3 || config.log_acc_width != 5 ||
         config.log_batch != 0)
         return "code is made for 8-bit inputs and weights, 32-bit sums and log_batch=0 only";
-    const berth_graph *graph = berth_graph_get(q->module, q->function);
-    if (!is_i8(q, op->inputs[0]) || !is_i8(q, op->outputs[0]) || !is_i8(q, op->inputs[3]))
-        return "its tensors are not i8 of known shape: the matrix unit has signed 8-bit lanes";
-    const berth_type *x = type_of(q, op->inputs[0]), *w = type_of(q, op->inputs[3]),
-                     *y = type_of(q, op->outputs[0]);
-    if (x->rank != 4 || !berth_graph_raw_constant_of(q->module, graph, op->inputs[3]))
-        return "it is no convolution of two dimensions with constant weights";
-    int shift = 0;
-    const char *why = read_shift(q, &shift);
-    if (!why) why = check_zeros(q);
-    if (!why) why = check_sums(q, (double)(w->dims[1] * w->dims[2] * w->dims[3]));
+    berth_vta_nest nest;
+    berth_vta_conv conv;
+    const char *why = read_nest(q, &nest);
     if (why) return why;
-    berth_window window;
-    berth_status status =
-        berth_window_resolve(q->module, op, x->dims, x->rank, w->dims + 2, &window);
-    bool simple =
-        !status && window.group == 1 && window.dilations[0] == 1 && window.dilations[1] == 1;
-    berth_status_ignore(status);
-    if (!simple) return "it has groups or dilations";
-    berth_vta_nest nest = {.bias = constant_of(q, 8) ? 0 : BERTH_NONE,
-                           .images = x->dims[0],
-                           .in_channels = x->dims[1],
-                           .out_channels = y->dims[1],
-                           .height = x->dims[2],
-                           .width = x->dims[3],
-                           .out_height = y->dims[2],
-                           .out_width = y->dims[3],
-                           .kernel_h = window.kernel[0],
-                           .kernel_w = window.kernel[1],
-                           .stride_h = window.strides[0],
-                           .stride_w = window.strides[1],
-                           .pad_h = window.pads_begin[0],
-                           .pad_w = window.pads_begin[1],
-                           .shift = shift,
-                           .low = -128,
-                           .high = 127};
     berth_vta_timing timing = berth_vta_timing_default();
-    status = berth_vta_conv_of(&nest, &config, out_conv);
-    if (!status) status = berth_vta_conv_plan(&config, out_conv, &timing, out_tiles);
-    if (!status) return NULL;
-    why = berth_arena_printf(q->arena, "%s", berth_status_message(status));
-    berth_status_free(status);
-    return why;
+    berth_status status = berth_vta_conv_of(&nest, &config, &conv);
+    if (!status) status = berth_vta_conv_plan(&config, &conv, &timing, out_tiles);
+    return status ? message(q, status) : NULL;
 }
 
 // ---- the rules ----------------------------------------------------------------------------------
@@ -141,20 +259,25 @@ static bool blocks_are_plain(const question *q, berth_value_id value) {
     return true;
 }
 
+// The work that a relu bounds; BERTH_NONE: none.
+static berth_op_id bounded_work(const question *q) {
+    const berth_op *op = op_of(q);
+    const berth_graph *graph = berth_graph_get(q->module, q->function);
+    berth_op_id before = graph->values.data[op->inputs[0]].op;
+    bool work = op->kind == BERTH_OP_RELU && is_i8(q, op->inputs[0]) && before != BERTH_NONE &&
+                is_work(graph->ops.data[before].kind);
+    return work ? before : BERTH_NONE;
+}
+
 static const char *unsupported(const question *q) {
     const berth_op *op = op_of(q);
-    berth_vta_conv conv;
     berth_vta_conv_tiles tiles;
-    if (op->kind == BERTH_OP_QLINEAR_CONV) return read_conv(q, &conv, &tiles);
+    if (is_work(op->kind)) return plan_of(q, &tiles);
     if (op->kind == BERTH_OP_RELU) {
-        const berth_graph *graph = berth_graph_get(q->module, q->function);
-        berth_op_id before = graph->values.data[op->inputs[0]].op;
         question inner = *q;
-        inner.op = before;
-        bool after = is_i8(q, op->inputs[0]) && before != BERTH_NONE &&
-                     graph->ops.data[before].kind == BERTH_OP_QLINEAR_CONV;
-        if (!after) return "a relu of its own is no work for a VTA";
-        return read_conv(&inner, &conv, &tiles);
+        inner.op = bounded_work(q);
+        return inner.op == BERTH_NONE ? "a relu of its own is no work for a VTA"
+                                      : plan_of(&inner, &tiles);
     }
     if (op->kind == BERTH_OP_CONSTANT) return NULL;
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW))
@@ -162,8 +285,9 @@ static const char *unsupported(const question *q) {
                    ? NULL
                    : "channels in blocks cannot be reshaped";
     return berth_arena_printf(q->arena,
-                              "%s of %s is no work for a VTA: it runs 8-bit convolutions and dense "
-                              "layers between quantize_linear and dequantize_linear",
+                              "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense "
+                              "layers, additions and pooling between quantize_linear and "
+                              "dequantize_linear",
                               berth_op_facts_get(op->kind)->name,
                               op->output_count ? berth_dtype_name(type_of(q, op->outputs[0])->dtype)
                                                : "nothing");
@@ -171,10 +295,9 @@ static const char *unsupported(const question *q) {
 
 static double time_ns(const question *q) {
     const berth_op *op = op_of(q);
-    berth_vta_conv conv;
     berth_vta_conv_tiles tiles;
     if (op->kind == BERTH_OP_RELU || berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return 0;
-    if (op->kind != BERTH_OP_QLINEAR_CONV || read_conv(q, &conv, &tiles)) return -1;
+    if (!is_work(op->kind) || plan_of(q, &tiles)) return -1;
     return tiles.cycles * 1e9 / (double)q->target->clock_hz + (double)q->target->dispatch_ns;
 }
 
@@ -182,19 +305,22 @@ static void layouts(const question *q, berth_rules_layouts *out) {
     const berth_op *op = op_of(q);
     unsigned block = block_of(q);
     const char *map = berth_arena_printf(q->arena, "aBcd%ub", block);
-    if (op->kind != BERTH_OP_QLINEAR_CONV && op->kind != BERTH_OP_RELU) return;
+    berth_vta_nest nest;
+    if (!is_work(op->kind) && op->kind != BERTH_OP_RELU) return;
     if (!blocks_are_plain(q, op->inputs[0])) out->operands[0] = map;
     if (!blocks_are_plain(q, op->outputs[0])) out->result = map;
-    if (op->kind != BERTH_OP_QLINEAR_CONV) return;
+    if (op->kind == BERTH_OP_QLINEAR_ADD && !blocks_are_plain(q, op->inputs[3]))
+        out->operands[3] = map;
+    if (op->kind != BERTH_OP_QLINEAR_CONV || read_nest(q, &nest)) return;
+    out->groups = nest.groups;
+    out->weights = 3;
     out->operands[3] = berth_arena_printf(q->arena, "ABcd%ua%ub", block, block);
     if (op->input_count > 8 && op->inputs[8] != BERTH_NONE)
         out->operands[8] = berth_arena_printf(q->arena, "A%ua", block);
 }
 
 static bool follows(const question *q, berth_op_id previous) {
-    const berth_graph *graph = berth_graph_get(q->module, q->function);
-    return op_of(q)->kind == BERTH_OP_RELU &&
-           graph->ops.data[previous].kind == BERTH_OP_QLINEAR_CONV;
+    return op_of(q)->kind == BERTH_OP_RELU && bounded_work(q) == previous;
 }
 
 const berth_kind_rules berth_vta_rules = {.kind = "vta",
