@@ -68,8 +68,10 @@ static void measure(const berth_vta_config *config, const berth_vta_timing *timi
                            .out_channels = fill_up(shapes[at].out_channels, block),
                            .kernel_h = shapes[at].kernel,
                            .kernel_w = shapes[at].kernel,
-                           .stride = shapes[at].stride,
-                           .pad = shapes[at].pad,
+                           .stride_h = shapes[at].stride,
+                           .stride_w = shapes[at].stride,
+                           .pad_h = shapes[at].pad,
+                           .pad_w = shapes[at].pad,
                            .shift = 8,
                            .low = -128,
                            .high = 127};

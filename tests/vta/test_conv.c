@@ -140,8 +140,8 @@ static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t
     for (uint32_t c = 0; c < (products ? depth : inputs_of(j)); ++c)
         for (uint32_t ky = 0; ky < v->kernel_h; ++ky)
             for (uint32_t kx = 0; kx < v->kernel_w; ++kx) {
-                int64_t iy = (int64_t)y * v->stride + ky - v->pad;
-                int64_t ix = (int64_t)x * v->stride + kx - v->pad;
+                int64_t iy = (int64_t)y * v->stride_h + ky - v->pad_h;
+                int64_t ix = (int64_t)x * v->stride_w + kx - v->pad_w;
                 if (!input_at(j, products ? 0 : c, n, products ? group * depth + c : o, iy, ix,
                               &input))
                     continue;
@@ -259,8 +259,8 @@ static void check_conv(berth_vta_config config, berth_vta_conv conv, uint64_t se
 #define CONV(n, h, w, ci, co, kh, kw, s, p)                                                        \
     (berth_vta_conv) {                                                                             \
         .images = n, .height = h, .width = w, .in_channels = ci, .out_channels = co,               \
-        .kernel_h = kh, .kernel_w = kw, .stride = s, .pad = p, .shift = 7, .low = -128,            \
-        .high = 127                                                                                \
+        .kernel_h = kh, .kernel_w = kw, .stride_h = s, .stride_w = s, .pad_h = p, .pad_w = p,      \
+        .shift = 7, .low = -128, .high = 127                                                       \
     }
 
 Test(vta_conv, shapes, .timeout = 120) {
@@ -337,6 +337,27 @@ static void check_window(berth_vta_config config, berth_vta_conv conv, uint64_t 
     check_conv(config, conv, seed, NULL);
     berth_vta_conv_stack(&shape, &stacked);
     if (stacked.height != conv.height) check_conv(config, stacked, seed, NULL);
+}
+
+// Strides and padding that differ between rows and columns, and between the two ends.
+Test(vta_conv, uneven, .timeout = 120) {
+    for (int form = 0; form < 3; ++form) {
+        berth_vta_conv conv = window((berth_vta_form)form, 9, 12, 32, 3, 2, 1);
+        conv.stride_w = 1;
+        conv.pad_w = 0;
+        conv.shift = form == BERTH_VTA_PRODUCTS ? 6 : 0;
+        check_window(configuration(0), conv, 75);
+        conv.stride_w = 3;
+        conv.pad_h = 0;
+        conv.out_height = 5;  // padding at the end only
+        conv.out_width = 4;
+        check_window(configuration(0), conv, 76);
+        conv.kernel_h = 2;
+        conv.kernel_w = 5;
+        conv.pad_w = 4;
+        conv.out_height = 3;  // rows that nobody needs
+        check_window(configuration(0), conv, 77);
+    }
 }
 
 Test(vta_conv, groups, .timeout = 120) {

@@ -47,16 +47,13 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
     const berth_vta_nest *n = nest;
-    const int64_t extents[] = {n->images,   n->in_channels, n->out_channels, n->height,  n->width,
-                               n->kernel_h, n->kernel_w,    n->stride_h,     n->stride_w};
+    const int64_t extents[] = {n->images,   n->in_channels, n->out_channels, n->height,
+                               n->width,    n->kernel_h,    n->kernel_w,     n->stride_h,
+                               n->stride_w, n->out_height,  n->out_width,    n->pad_h + 1,
+                               n->pad_w + 1};
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
         if (extents[i] < 1 || extents[i] > most)
             return unsupported("an extent of 0, or above 16383");
-    // A result of one row or column fits any stride.
-    int64_t stride = n->out_height > 1 ? n->stride_h : n->stride_w;
-    if ((n->out_height > 1 && n->out_width > 1 && n->stride_h != n->stride_w) ||
-        n->pad_h != n->pad_w)
-        return unsupported("strides or padding that differ between rows and columns");
     if (n->groups > 1 && (n->in_channels % (n->groups << config->log_block) ||
                           n->out_channels % (n->groups << config->log_block)))
         return unsupported("groups whose channels fill no blocks");
@@ -67,16 +64,17 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .out_channels = filled_up(n->out_channels, config->log_block),
                                  .kernel_h = (uint32_t)n->kernel_h,
                                  .kernel_w = (uint32_t)n->kernel_w,
-                                 .stride = (uint32_t)stride,
-                                 .pad = (uint32_t)n->pad_h,
+                                 .stride_h = (uint32_t)n->stride_h,
+                                 .stride_w = (uint32_t)n->stride_w,
+                                 .pad_h = (uint32_t)n->pad_h,
+                                 .pad_w = (uint32_t)n->pad_w,
+                                 .out_height = (uint32_t)n->out_height,
+                                 .out_width = (uint32_t)n->out_width,
                                  .low = n->low,
                                  .high = n->high,
                                  .no_bias = n->bias == BERTH_NONE,
                                  .form = n->form,
                                  .groups = (uint32_t)n->groups};
-    if (berth_vta_conv_out_height(out_conv) != n->out_height ||
-        berth_vta_conv_out_width(out_conv) != n->out_width)
-        return unsupported("padding that differs between the sides");
     BERTH_TRY(set_scale(n, out_conv));
     berth_vta_shape shape;
     BERTH_TRY(berth_vta_shape_make(config, &shape));

@@ -138,6 +138,7 @@ static berth_status read_item(reader *r, berth_stmt id) {
     if (s->kind == BERTH_STMT_FOR) return read_reduction(r, id);
     if (s->kind != BERTH_STMT_STORE) return refuse("a statement of this kind");
     berth_stmt *to = r->acc && s->buf == r->acc ? &r->init : &r->result;
+    if (to == &r->init && *to) to = &r->update;  // a reduction over one element has no loops
     if (*to) return refuse("several results");
     *to = id;
     return BERTH_OK;

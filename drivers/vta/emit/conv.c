@@ -55,8 +55,8 @@ static void add_reduction(emitter *e, uint32_t acc_half, uint32_t operand_half, 
         for (uint32_t y = 0; y < t->rows; ++y)
             for (uint32_t x = 0; x < t->columns; ++x)
                 berth_vta__add_micro_op(e, dst++,
-                                        inp + (uint64_t)y * c->stride * e->fit.input_columns +
-                                            (uint64_t)x * c->stride,
+                                        inp + (uint64_t)y * c->stride_h * e->fit.input_columns +
+                                            (uint64_t)x * c->stride_w,
                                         wgt + o * block_weights);
     for (uint64_t k = e->fit.tile; k < e->fit.set; ++k)
         berth_vta__add_micro_op(e, e->fit.spare + k - e->fit.tile, inp, wgt);
@@ -106,8 +106,9 @@ static void place_micro_ops(emitter *e) {
 static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
     const berth_vta_conv *c = e->conv;
     bool sums = c->form == BERTH_VTA_SUMS;
-    span y = berth_vta__clip((int64_t)p->y * c->stride - c->pad, e->fit.input_rows, c->height);
-    span x = berth_vta__clip((int64_t)p->x * c->stride - c->pad, e->fit.input_columns, c->width);
+    span y = berth_vta__clip((int64_t)p->y * c->stride_h - c->pad_h, e->fit.input_rows, c->height);
+    span x =
+        berth_vta__clip((int64_t)p->x * c->stride_w - c->pad_w, e->fit.input_columns, c->width);
     uint32_t image = e->fit.input_rows * e->fit.input_columns;
     uint32_t group = p->out_block / e->fit.out_blocks;
     uint64_t first = ((uint64_t)p->image * e->fit.groups + group) * e->fit.in_blocks;

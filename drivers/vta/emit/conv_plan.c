@@ -2,14 +2,16 @@
 #include "drivers/vta/emit/conv.h"
 #include "drivers/vta/emit/emitter.h"
 
-enum { most_extent = 16383, least_apart = 3 };
+enum { most_extent = 16383, most_pad = 15, least_apart = 3 };
 
 uint32_t berth_vta_conv_out_height(const berth_vta_conv *c) {
-    return (c->height + 2 * c->pad - c->kernel_h) / c->stride + 1;
+    if (c->out_height) return c->out_height;
+    return (c->height + 2 * c->pad_h - c->kernel_h) / c->stride_h + 1;
 }
 
 uint32_t berth_vta_conv_out_width(const berth_vta_conv *c) {
-    return (c->width + 2 * c->pad - c->kernel_w) / c->stride + 1;
+    if (c->out_width) return c->out_width;
+    return (c->width + 2 * c->pad_w - c->kernel_w) / c->stride_w + 1;
 }
 
 static berth_status bad(const char *what) {
@@ -39,6 +41,21 @@ static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_con
     return BERTH_OK;
 }
 
+// Rows, or columns. `results` is 0 where they follow from the rest.
+static berth_status check_lines(uint32_t size, uint32_t kernel, uint32_t stride, uint32_t pad,
+                                uint32_t results) {
+    if (kernel == 0 || stride == 0 || stride > most_extent || kernel > most_extent)
+        return bad("a kernel or stride of 0, or above 16383");
+    if (pad > most_pad) return bad("more padding than the 15 that a LOAD can make");
+    if (pad >= kernel) return bad("padding as large as the kernel");
+    if (results > most_extent) return bad("results of more than 16383 rows or columns");
+    if (results == 0)
+        return size + 2 * pad < kernel ? bad("a kernel larger than the padded map") : BERTH_OK;
+    int64_t end = ((int64_t)results - 1) * stride + kernel - pad - size;
+    if (end > most_pad) return bad("more padding at the end than the 15 that a LOAD can make");
+    return end >= kernel ? bad("padding at the end as large as the kernel") : BERTH_OK;
+}
+
 berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta_conv *c) {
     if (c->images == 0 || c->images % shape->batch) return bad("images are no multiple of BATCH");
     if (c->in_channels == 0 || c->in_channels % shape->block || c->out_channels == 0 ||
@@ -47,13 +64,8 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
     if (c->height == 0 || c->width == 0 || c->height > most_extent || c->width > most_extent ||
         c->images > most_extent || c->in_channels > most_extent || c->out_channels > most_extent)
         return bad("an extent of 0, or above 16383");
-    if (c->kernel_h == 0 || c->kernel_w == 0 || c->stride == 0 || c->stride > most_extent)
-        return bad("a kernel or stride of 0");
-    if (c->pad > 15) return bad("more padding than the 15 that a LOAD can make");
-    if (c->pad >= c->kernel_h || c->pad >= c->kernel_w)
-        return bad("padding as large as the kernel");
-    if (c->height + 2 * c->pad < c->kernel_h || c->width + 2 * c->pad < c->kernel_w)
-        return bad("a kernel larger than the padded map");
+    BERTH_TRY(check_lines(c->height, c->kernel_h, c->stride_h, c->pad_h, c->out_height));
+    BERTH_TRY(check_lines(c->width, c->kernel_w, c->stride_w, c->pad_w, c->out_width));
     if (c->shift > (c->to_even ? 14 : 15))
         return bad("a shift above 15 (14 where halves go to even), which boards do not do");
     if (c->low < INT16_MIN || c->high > INT16_MAX || c->low > c->high)
@@ -69,11 +81,14 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
 void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
     uint32_t out_height = berth_vta_conv_out_height(c), out_width = berth_vta_conv_out_width(c);
     uint64_t maps = (uint64_t)(c->images / shape->batch) * (c->out_channels / shape->block);
-    if (c->form == BERTH_VTA_PRODUCTS || c->pad > 0 || maps * c->height > most_extent) return;
+    bool padded = c->pad_h > 0 || c->kernel_h > c->height;
+    if (c->form == BERTH_VTA_PRODUCTS || padded || maps * c->height > most_extent) return;
     // A result of one row is that of any stride.
-    uint32_t stride = out_height == 1 && out_width == 1 ? c->height : c->stride;
+    uint32_t stride = out_height == 1 ? c->height : c->stride_h;
     if (out_height * stride != c->height) return;
-    c->stride = stride;
+    c->stride_h = stride;
+    c->out_height = (uint32_t)maps * out_height;
+    c->out_width = out_width;
     c->height *= (uint32_t)maps;
     c->images = shape->batch;
     c->in_channels = c->out_channels = shape->block;
@@ -130,8 +145,8 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
 static uint64_t maxima_micro_ops(const berth_vta_conv *c, const berth_vta_conv_tiles *t) {
     uint64_t down = divide_up(berth_vta_conv_out_height(c), t->rows);
     uint64_t across = divide_up(berth_vta_conv_out_width(c), t->columns);
-    uint64_t ends_y = 2 * divide_up(c->kernel_h, (uint64_t)t->rows * c->stride) + 2;
-    uint64_t ends_x = 2 * divide_up(c->kernel_w, (uint64_t)t->columns * c->stride) + 2;
+    uint64_t ends_y = 2 * divide_up(c->kernel_h, (uint64_t)t->rows * c->stride_h) + 2;
+    uint64_t ends_x = 2 * divide_up(c->kernel_w, (uint64_t)t->columns * c->stride_w) + 2;
     uint64_t kinds = (down < ends_y ? down : ends_y) * (across < ends_x ? across : ends_x);
     return 2 * kinds * ((uint64_t)c->kernel_h * c->kernel_w + 1) + 6;
 }
@@ -155,8 +170,8 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
                                        const berth_vta_rounding *rounding,
                                        const berth_vta_conv_tiles *t) {
     berth_vta_conv_fit f = {.tile = (uint64_t)t->out_blocks * t->rows * t->columns,
-                            .input_rows = (t->rows - 1) * c->stride + c->kernel_h,
-                            .input_columns = (t->columns - 1) * c->stride + c->kernel_w,
+                            .input_rows = (t->rows - 1) * c->stride_h + c->kernel_h,
+                            .input_columns = (t->columns - 1) * c->stride_w + c->kernel_w,
                             .groups = groups_of(shape, c),
                             .rounding = *rounding,
                             .digits = digits_of(c, rounding)};

@@ -9,11 +9,17 @@
 //   store:   STORE
 #include "drivers/vta/emit/emitter.h"
 
+// One dimension of a tile: results from `first` on, and what there is of their input.
+typedef struct lines {
+    uint32_t first, count, stride, pad;
+    uint32_t begin, size;  // of the input
+} lines;
+
 typedef struct maxima {
     berth_vta_emitter *e;
     const berth_vta_place *p;
-    berth_vta_span y, x;  // of the input
-    uint32_t results;     // the first accumulator
+    lines y, x;
+    uint32_t results;  // the first accumulator
 } maxima;
 
 // The results [begin, begin + count) whose window has an input at position k, and where the first of
@@ -22,13 +28,11 @@ typedef struct reached {
     uint32_t begin, count, at;
 } reached;
 
-static reached reach(const maxima *m, uint32_t k, uint32_t first, uint32_t results,
-                     const berth_vta_span *input) {
-    const berth_vta_conv *c = m->e->conv;
+static reached reach(const lines *s, uint32_t k) {
     reached r = {0};
-    for (uint32_t i = 0; i < results; ++i) {
-        int64_t at = (int64_t)(first + i) * c->stride + k - c->pad - input->begin;
-        if (at < 0 || at >= input->size) continue;
+    for (uint32_t i = 0; i < s->count; ++i) {
+        int64_t at = (int64_t)(s->first + i) * s->stride + k - s->pad - s->begin;
+        if (at < 0 || at >= s->size) continue;
         if (r.count++ > 0) continue;
         r.begin = i;
         r.at = (uint32_t)at;
@@ -92,12 +96,12 @@ static void load(const maxima *m) {
 // Inputs at one position of the window, or, of all positions, NULL: into accumulators from `dst` on.
 static void take_inputs(const maxima *m, uint32_t dst, const reached *row, const reached *column) {
     berth_vta_emitter *e = m->e;
-    uint32_t inp = (uint32_t)(e->step % 2) * e->fit.inp_half, stride = row ? e->conv->stride : 1;
+    uint32_t inp = (uint32_t)(e->step % 2) * e->fit.inp_half;
     if (row) inp += row->at * m->x.size + column->at;
     berth_vta_instruction i =
         loop(BERTH_VTA_GEMM, row ? row->count : m->y.size, row ? column->count : m->x.size,
              berth_vta__run(e, 1, dst, inp, 0, 0));
-    steps(&i, i.iter_in, 1, stride * m->x.size, stride);
+    steps(&i, i.iter_in, 1, (row ? m->y.stride : 1) * m->x.size, row ? m->x.stride : 1);
     berth_vta__add(e, i);
 }
 
@@ -106,8 +110,8 @@ static bool find_first(const maxima *m, uint32_t *out_ky, uint32_t *out_kx) {
     const berth_vta_emitter *e = m->e;
     for (uint32_t ky = 0; ky < e->conv->kernel_h; ++ky)
         for (uint32_t kx = 0; kx < e->conv->kernel_w; ++kx)
-            if (reach(m, ky, m->p->y, e->tiles->rows, &m->y).count == e->tiles->rows &&
-                reach(m, kx, m->p->x, e->tiles->columns, &m->x).count == e->tiles->columns) {
+            if (reach(&m->y, ky).count == e->tiles->rows &&
+                reach(&m->x, kx).count == e->tiles->columns) {
                 *out_ky = ky;
                 *out_kx = kx;
                 return true;
@@ -117,15 +121,15 @@ static bool find_first(const maxima *m, uint32_t *out_ky, uint32_t *out_kx) {
 
 static void compare(const maxima *m, uint32_t ky, uint32_t kx) {
     berth_vta_emitter *e = m->e;
-    reached row = reach(m, ky, m->p->y, e->tiles->rows, &m->y);
-    reached column = reach(m, kx, m->p->x, e->tiles->columns, &m->x);
+    reached row = reach(&m->y, ky);
+    reached column = reach(&m->x, kx);
     if (row.count == 0 || column.count == 0) return;
     uint32_t micro_op =
         berth_vta__run(e, 1, m->results + row.begin * e->tiles->columns + column.begin,
                        e->fit.copy + row.at * m->x.size + column.at, 0, 0);
     berth_vta_instruction i = loop(BERTH_VTA_ALU, row.count, column.count, micro_op);
     i.alu_opcode = BERTH_VTA_MAX;
-    steps(&i, e->tiles->columns, 1, e->conv->stride * m->x.size, e->conv->stride);
+    steps(&i, e->tiles->columns, 1, m->y.stride * m->x.size, m->x.stride);
     berth_vta__add(e, i);
 }
 
@@ -134,8 +138,12 @@ void berth_vta__emit_maxima(berth_vta_emitter *e, const berth_vta_place *p) {
     maxima m = {.e = e, .p = p, .results = (uint32_t)(e->tile % 2) * e->fit.acc_half};
     uint32_t first_y = UINT32_MAX, first_x = 0;
     bool high = false, low = false;
-    m.y = berth_vta__clip((int64_t)p->y * c->stride - c->pad, e->fit.input_rows, c->height);
-    m.x = berth_vta__clip((int64_t)p->x * c->stride - c->pad, e->fit.input_columns, c->width);
+    berth_vta_span y =
+        berth_vta__clip((int64_t)p->y * c->stride_h - c->pad_h, e->fit.input_rows, c->height);
+    berth_vta_span x =
+        berth_vta__clip((int64_t)p->x * c->stride_w - c->pad_w, e->fit.input_columns, c->width);
+    m.y = (lines){p->y, e->tiles->rows, c->stride_h, c->pad_h, y.begin, y.size};
+    m.x = (lines){p->x, e->tiles->columns, c->stride_w, c->pad_w, x.begin, x.size};
     load(&m);
     reset(e, m.results, e->tiles->rows, e->tiles->columns);
     e->list.data[e->list.count - 1].pop_next = e->tile >= 2;
@@ -143,8 +151,8 @@ void berth_vta__emit_maxima(berth_vta_emitter *e, const berth_vta_place *p) {
     take_inputs(&m, e->fit.copy, NULL, NULL);
     e->list.data[e->list.count - 1].pop_prev = 1;
     if (find_first(&m, &first_y, &first_x)) {
-        reached row = reach(&m, first_y, p->y, e->tiles->rows, &m.y);
-        reached column = reach(&m, first_x, p->x, e->tiles->columns, &m.x);
+        reached row = reach(&m.y, first_y);
+        reached column = reach(&m.x, first_x);
         take_inputs(&m, m.results, &row, &column);
     }
     e->list.data[e->list.count - 1].push_prev = e->step + 2 < e->step_count;
