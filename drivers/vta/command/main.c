@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/file.h"
 #include "base/file.h"
 #include "drivers/vta/command/command.h"
 
@@ -92,15 +93,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static void free_image(void *pointer) {
-    berth_vta_image_free(pointer);
-}
-
 berth_status vta_read_file(vta_command *command, const char *path, vta_file *out_file) {
     berth_arena *arena = command->cli.arena;
     char *data = NULL;
     size_t size_bytes = 0;
     memset(out_file, 0, sizeof(*out_file));
+    if (berth_program_file_is(path))
+        return berth_status_prefix(vta_read_program(command, path, out_file), "%s", path);
     BERTH_TRY(berth_file_read(arena, path, (size_t)1 << 28, &data, &size_bytes));
     out_file->is_image = size_bytes >= 4 && memcmp(data, "BVTA", 4) == 0;
     if (!out_file->is_image) {
@@ -108,13 +107,7 @@ berth_status vta_read_file(vta_command *command, const char *path, vta_file *out
         out_file->config = out_file->trace.config;
         return BERTH_OK;
     }
-    berth_vta_image *image = berth_arena_new(arena, berth_vta_image);
-    berth_status status = berth_vta_image_read(berth_allocator_system(), data, size_bytes, image);
-    if (status) return berth_status_prefix(status, "%s", path);
-    berth_arena_defer(arena, free_image, image);
-    out_file->image = *image;
-    out_file->config = image->config;
-    return BERTH_OK;
+    return berth_status_prefix(vta_read_image(command, data, size_bytes, out_file), "%s", path);
 }
 
 static berth_status run(void *state) {
@@ -128,12 +121,14 @@ static berth_status run(void *state) {
 int main(int argc, char **argv) {
     static const berth_cli_command description = {
         .argp = {options, parse, "replay FILE...\ndisasm FILE...\nprofile FILE...",
-                 "Recorded programs of a VTA (*.vtag), and executables for it.\n\n"
+                 "Recorded programs of a VTA (*.vtag), and executables for it, also those of a "
+                 "program that "
+                 "`berth build` wrote.\n\n"
                  "replay runs recorded programs on the model, in several orders, and says of each "
                  "whether all "
                  "that was recorded is reproduced: exit status 0 only then. disasm prints "
                  "instructions as text. profile says what load, compute and store do over time, by "
-                 "the timing model.",
+                 "the timing model, and of a program how many cycles each step takes.",
                  NULL, NULL, NULL},
         .run = run};
     static char name[] = "vta";

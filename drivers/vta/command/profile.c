@@ -6,6 +6,11 @@
 #include "base/timeline.h"
 #include "drivers/vta/command/command.h"
 
+typedef struct profiled_step {
+    const vta_step *step;
+    uint64_t cycles, macs;
+} profiled_step;
+
 typedef struct profile {
     vta_command *command;
     vta_file file;
@@ -14,6 +19,7 @@ typedef struct profile {
     uint64_t macs;            // of GEMMs without reset
     uint64_t begin;           // of the run at hand, in cycles since the first
     BERTH_VEC(berth_timeline_span) spans;
+    BERTH_VEC(profiled_step) steps;  // of executables
 } profile;
 
 static const char *const colours[] = {"#4c78a8", "#f58518", "#54a24b", "#b279a2", "#d9d9d9"};
@@ -92,12 +98,17 @@ static berth_status run_trace(profile *p, berth_vta_run_options *options) {
 
 // Kernels one after the other, without data.
 static berth_status run_image(profile *p, const berth_vta_run_options *options) {
-    const berth_vta_image *image = &p->file.image;
-    for (uint32_t i = 0; i < image->kernel_count; ++i) {
+    for (uint32_t i = 0; i < p->file.steps.count; ++i) {
+        const vta_step *step = &p->file.steps.data[i];
+        uint64_t before = p->macs;
         berth_vta_report report;
-        BERTH_TRY(berth_vta_kernel_time(berth_allocator_system(), &image->config,
-                                        &image->kernels[i], options, &report));
+        BERTH_TRY(berth_vta_kernel_time(berth_allocator_system(), &p->file.image.config,
+                                        step->kernel, options, &report));
         add_report(p, &report);
+        uint64_t macs = (p->macs - before)
+                        << (p->file.config.log_batch + 2 * p->file.config.log_block);
+        berth_vec_push(p->command->cli.arena, &p->steps,
+                       (profiled_step){step, report.cycles, macs});
     }
     return BERTH_OK;
 }
@@ -118,16 +129,32 @@ static double share(uint64_t part, uint64_t whole) {
 }
 
 // Multiplications per cycle, as a share of what the matrix unit could do.
-static double utilisation(const profile *p) {
+static double utilisation(const profile *p, uint64_t macs, uint64_t cycles) {
     uint64_t lanes = (uint64_t)1 << (p->file.config.log_batch + 2 * p->file.config.log_block);
-    return share(p->macs, p->report.cycles * lanes);
+    return share(macs, cycles * lanes);
+}
+
+// What operations a step is for, or its kernel's name.
+static const char *what_of(const profiled_step *s) {
+    return s->step->op[0] ? s->step->op : s->step->name;
+}
+
+static void print_steps(const profile *p) {
+    berth_cli_print("  %12s %7s %11s  %s\n", "cycles", "", "utilisation", "step");
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        const profiled_step *s = &p->steps.data[i];
+        berth_cli_print("  %12llu %6.1f%% %10.1f%%  %s\n", (unsigned long long)s->cycles,
+                        share(s->cycles, p->report.cycles), utilisation(p, s->macs, s->cycles),
+                        what_of(s));
+    }
 }
 
 static void print_text(const profile *p, const char *path) {
     char config[96];
     berth_vta_config_text(&p->file.config, config);
     berth_cli_print("%s: %llu cycles on %s, GEMM utilisation %.1f %%\n", path,
-                    (unsigned long long)p->report.cycles, config, utilisation(p));
+                    (unsigned long long)p->report.cycles, config,
+                    utilisation(p, p->macs, p->report.cycles));
     berth_cli_print("  %-8s %12s %12s %7s %14s %14s\n", "unit", "instructions", "busy", "",
                     "for tokens", "for the port");
     for (int u = 0; u < BERTH_VTA_UNIT_COUNT; ++u) {
@@ -137,6 +164,7 @@ static void print_text(const profile *p, const char *path) {
             unit->count, (unsigned long long)unit->busy, share(unit->busy, p->report.cycles),
             (unsigned long long)unit->token_stall, (unsigned long long)unit->port_stall);
     }
+    if (p->steps.count > 1) print_steps(p);
 }
 
 static json_t *profile_json(const profile *p, const char *path) {
@@ -156,10 +184,21 @@ static json_t *profile_json(const profile *p, const char *path) {
 #define TIMING(name, value, meaning)                                                               \
     json_object_set_new(timing, #name, json_integer(p->command->timing.name));
 #include "drivers/vta/timing.def"
-    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:f, s:o, s:o}", "file", berth_cli_json_text(path),
-                     "name", berth_cli_json_text(p->name), "config", config, "cycles",
-                     (json_int_t)p->report.cycles, "multiplications", (json_int_t)p->macs,
-                     "gemm_utilisation_percent", utilisation(p), "units", units, "timing", timing);
+    json_t *steps = json_array();
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        const profiled_step *s = &p->steps.data[i];
+        json_array_append_new(
+            steps,
+            json_pack("{s:o, s:o, s:s, s:I, s:I}", "name", berth_cli_json_text(s->step->name), "op",
+                      berth_cli_json_text(s->step->op), "kernel", s->step->kernel->name, "cycles",
+                      (json_int_t)s->cycles, "multiplications", (json_int_t)s->macs));
+    }
+    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:o}", "file",
+                     berth_cli_json_text(path), "name", berth_cli_json_text(p->name), "config",
+                     config, "cycles", (json_int_t)p->report.cycles, "multiplications",
+                     (json_int_t)p->macs, "gemm_utilisation_percent",
+                     utilisation(p, p->macs, p->report.cycles), "units", units, "steps", steps,
+                     "timing", timing);
 }
 
 static berth_status draw(profile *p) {
@@ -178,7 +217,7 @@ static berth_status draw(profile *p) {
                                        {colours[colour_stall], "waits"}};
     const char *notes[] = {berth_arena_printf(arena, "%llu cycles, GEMM utilisation %.1f %%",
                                               (unsigned long long)p->report.cycles,
-                                              utilisation(p))};
+                                              utilisation(p, p->macs, p->report.cycles))};
     berth_timeline picture = {.title = p->name,
                               .unit = "cycles",
                               .moments = true,
