@@ -61,10 +61,56 @@ Test(vta_models, same_results_as_the_processor, .timeout = 300) {
     same_on("conv_stride", "vta", ": 1 kernels");
     same_on("conv_even", "vta", ": 1 kernels");
     same_on("conv_channels", "vta", ": 1 kernels");
-    same_on("digits", "vta", ": 3 kernels");
-    same_on("residual_small", "vta", ": 6 kernels");
-    same_on("mobile", "vta", ": 2 kernels");
+    same_on("digits", "vta", ": 6 kernels");
+    same_on("residual_small", "vta", ": 10 kernels, 2 copies");
+    same_on("mobile", "vta", ": 3 kernels, 2 copies");
     same_on("branches", "vta", ": 3 kernels");
+    clean();
+}
+
+Test(vta_models, additions, .timeout = 300) {
+    same_on("addition", "vta", ": 3 kernels, 2 copies");
+    same_on("addition_even", "vta", ": 3 kernels, 2 copies");
+    same_on("addition_wide", "vta", ": 3 kernels, 2 copies");
+    clean();
+}
+
+Test(vta_models, windows, .timeout = 300) {
+    same_on("pools", "vta", ": 7 kernels, 2 copies");
+    same_on("global_max", "vta", ": 3 kernels, 2 copies");
+    same_on("grouped", "vta", ": 5 kernels, 2 copies");
+    clean();
+}
+
+// A whole network: every operation of integers is the NPU's, and results are those that its generator
+// computed (tests/vta/make_resnet.py).
+static void whole_network(const char *options, const char *vta) {
+    if (strstr(folder, "XXXXXX")) cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(system(line("python3 tests/vta/make_resnet.py %s %s", folder, options)), 0);
+    char output[64] = "";
+    const result *r = berth_run(line("inspect %s/resnet.onnx", folder));
+    const char *named = strstr(r->out, "output ");
+    cr_assert_eq(sscanf(named ? named : "", "output %63s", output), 1, "%s", r->out);
+    r = berth_run(line("run %s/resnet.onnx --input x=%s/x.npy --target '%s,cpu' " LIBRARIES
+                       " -o %s=%s/y.npy",
+                       folder, folder, vta, output, folder));
+    cr_assert_eq(r->exit_status, 0, "%s: %s", vta, r->err);
+    cr_assert(strstr(r->out, ": 31 kernels, 2 copies"), "%s: %s", vta, r->out);
+    cr_assert_eq(system(line("python3 tests/vta/make_resnet.py --same %s/y.npy %s/expected.npy",
+                             folder, folder)),
+                 0, "%s", vta);
+}
+
+Test(vta_models, resnet18, .timeout = 300) {
+    whole_network("--size 32 --width 16 --classes 10 --seed 2", "vta");
+    whole_network("--size 40 --width 8 --classes 21 --seed 3",
+                  "vta -log_block=3 -log_wgt_buff_size=15 -log_inp_buff_size=14 "
+                  "-log_acc_buff_size=16");
+    whole_network("--size 33 --width 8 --classes 10 --seed 4",
+                  "vta -log_block=5 -log_wgt_buff_size=19 -log_inp_buff_size=16");
+    whole_network("--size 32 --width 8 --classes 10 --seed 5",
+                  "vta -log_inp_buff_size=13 -log_acc_buff_size=14");
+    whole_network("--size 32 --width 8 --classes 10 --seed 6", "vta -log_uop_buff_size=12");
     clean();
 }
 
@@ -78,6 +124,9 @@ Test(vta_models, configurations, .timeout = 300) {
         same_on("conv", configurations[i], ": 1 kernels");
         same_on("conv_channels", configurations[i], ": 1 kernels");
         same_on("residual_small", configurations[i], " kernels");
+        same_on("addition", configurations[i], ": 3 kernels");
+        same_on("pools", configurations[i], ": 7 kernels");
+        same_on("grouped", configurations[i], ": 5 kernels");
     }
     clean();
 }
@@ -91,5 +140,14 @@ Test(vta_models, plan_says_why, .timeout = 120) {
     make("unsigned");
     r = berth_run(line("plan %s/m.onnx --target vta,cpu --plugin '%s'", folder, BERTH_PLUGIN_VTA));
     cr_assert(strstr(r->out, "the matrix unit has signed 8-bit lanes"), "%s", r->out);
+    static const char *const reasons[][2] = {
+        {"addition_odd", "no powers of two of each other"},
+        {"border_mean", "its averages at a border are over fewer elements"}};
+    for (int i = 0; i < 2; ++i) {
+        make(reasons[i][0]);
+        r = berth_run(
+            line("plan %s/m.onnx --target vta,cpu --plugin '%s'", folder, BERTH_PLUGIN_VTA));
+        cr_assert(strstr(r->out, reasons[i][1]), "%s", r->out);
+    }
     clean();
 }

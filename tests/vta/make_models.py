@@ -205,6 +205,55 @@ def branches(m):
     m.output(m.conv(y, 48, 16), [1, 16, 10, 10])
 
 
+def addition(m, channels=24, size=(9, 7), shifts=((4, 3), (6, 5)), out=3, relu=True):
+    """Convolutions whose results are added, with scales of their own; many sums are halves."""
+    x = m.quantize(m.input([1, 16, *size]), 4)
+    a = m.conv(x, 16, channels, relu=False, shifts=(4, 7, shifts[0][0]))
+    b = m.conv(x, 16, channels, kernel=1, relu=False, shifts=(4, 7, shifts[0][1]))
+    y = m.add(a, b, out, relu)
+    m.output(m.node("Sigmoid", [y]), [1, channels, *size])
+
+
+def pools(m, channels=24):
+    """Maxima and means of several windows, also such as lie beyond the border."""
+    x = m.quantize(m.input([1, 16, 21, 17]), 4)
+    y = m.conv(x, 16, channels, relu=False)
+    y = m.quantize(m.node("MaxPool", [y], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), 4)
+    y = m.quantize(m.node("AveragePool", [y], kernel_shape=[3, 3], strides=[1, 1],
+                          pads=[1, 1, 1, 1], count_include_pad=1), 5)
+    y = m.quantize(m.node("MaxPool", [y], kernel_shape=[2, 3], strides=[1, 2], pads=[0, 0, 0, 1]), 5)
+    y = m.quantize(m.node("Relu", [m.node("AveragePool", [y], kernel_shape=[2, 2])]), 5)
+    y = m.quantize(m.node("GlobalAveragePool", [y]), 6)
+    y = m.node("Flatten", [y], axis=1)
+    m.output(m.dense(y, channels, 10, shifts=(6, 7, 4)), [1, 10])
+
+
+def global_max(m):
+    x = m.quantize(m.input([1, 16, 6, 5]), 4)
+    y = m.quantize(m.node("GlobalMaxPool", [m.conv(x, 16, 16, relu=False)]), 4)
+    m.output(m.dense(m.node("Flatten", [y], axis=1), 16, 3), [1, 3])
+
+
+def border_mean(m):
+    """Means at the border are over fewer elements than in the middle."""
+    x = m.quantize(m.input([1, 16, 8, 8]), 4)
+    y = m.conv(x, 16, 16)
+    y = m.node("AveragePool", [y], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    m.output(m.quantize(y, 4), [1, 16, 4, 4])
+
+
+def grouped(m):
+    """Groups of 4 channels, 20 channels each by itself, and the padding of another maker."""
+    x = m.quantize(m.input([1, 16, 11, 12]), 4)
+    y = m.conv(x, 16, 64, kernel=1)
+    y = m.conv(y, 64, 32, group=16)
+    y = m.conv(y, 32, 20, kernel=1)
+    y = m.conv(y, 20, 20, group=20)
+    y = m.node("Conv", [y, m.weights([16, 20, 3, 2], 7, -8, 8)], strides=[2, 1], pads=[0, 0, 1, 1],
+               kernel_shape=[3, 2])
+    m.output(m.quantize(y, 4), [1, 16, 5, 12])
+
+
 MODELS = {
     "conv": conv,
     "conv1x1": lambda m: conv(m, (1, 32, 9, 7), 48, kernel=1),
@@ -218,6 +267,14 @@ MODELS = {
     "residual_small": lambda m: residual(m, ((16, 1), (32, 2)), 16, 1),
     "mobile": mobile,
     "branches": branches,
+    "addition": addition,
+    "addition_even": lambda m: addition(m, 16, (8, 8), ((2, 2), ()), 1, False),
+    "addition_wide": lambda m: addition(m, 40, (5, 13), ((1, 7), ()), 3),
+    "addition_odd": lambda m: addition(m, 16, (6, 6), ((4, 0.21), ()), 3),
+    "pools": pools,
+    "global_max": global_max,
+    "border_mean": border_mean,
+    "grouped": grouped,
 }
 
 

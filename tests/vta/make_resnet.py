@@ -91,7 +91,7 @@ class Exact(Model):
 
     def layer(self, x, outputs, kernel=1, stride=1, relu=True, dense=False):
         depth, pad, w_shift = len(x.rows), kernel // 2, 7
-        most = max(2, int(400 / (depth * kernel * kernel) ** 0.5))
+        most = min(127, max(2, int(400 / (depth * kernel * kernel) ** 0.5)))
         count = depth * kernel * kernel
         rows = [[self.random.randint(-most, most) for _ in range(count)] for _ in range(outputs)]
         flat = [v for row in rows for v in row]
