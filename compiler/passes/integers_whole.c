@@ -70,6 +70,14 @@ static berth_status bounded(finder *f, berth_loc_id loc, berth_value_id *value) 
                                  zero == 0 ? 1 : 2, NULL, loc, value);
 }
 
+// A value of integers that mean what those of the quantize_linear do.
+static bool is_same(const finder *f, berth_value_id value, berth_quantized *out) {
+    return berth_quantized_get(f->r, value, out) && berth_quantized_is_uniform(out) && out->zero &&
+           type_of(f, out->value)->dtype == f->dtype &&
+           berth_tensor_get_f64(out->scale, 0) == berth_tensor_get_f64(f->y.scale, 0) &&
+           berth_tensor_get_f64(out->zero, 0) == berth_tensor_get_f64(f->y.zero, 0);
+}
+
 berth_status berth_integers__whole(berth_rewriter *r, berth_op_id id) {
     berth_graph *graph = berth_graph_get(r->module, r->function);
     finder f = {.r = r, .id = id, .op = graph->ops.data[id]};
@@ -81,6 +89,12 @@ berth_status berth_integers__whole(berth_rewriter *r, berth_op_id id) {
     berth_op_id before = op_before(&f, f.y.value), relu = BERTH_NONE;
     if (before != BERTH_NONE && graph->ops.data[before].kind == BERTH_OP_RELU) {
         relu = before;
+        if (is_same(&f, graph->ops.data[relu].inputs[0], &same)) {
+            berth_value_id value = same.value;
+            BERTH_TRY(bounded(&f, graph->ops.data[relu].loc, &value));
+            berth_rewriter_replace(r, f.op.outputs[0], value);
+            return BERTH_OK;
+        }
         before = op_before(&f, graph->ops.data[relu].inputs[0]);
     }
     if (before == BERTH_NONE) return BERTH_OK;

@@ -65,6 +65,7 @@ Test(vta_models, same_results_as_the_processor, .timeout = 300) {
     same_on("residual_small", "vta", ": 10 kernels, 2 copies");
     same_on("mobile", "vta", ": 3 kernels, 2 copies");
     same_on("branches", "vta", ": 3 kernels");
+    same_on("joined", "vta", ": 5 kernels, 2 copies");
     clean();
 }
 
@@ -125,6 +126,7 @@ Test(vta_models, configurations, .timeout = 300) {
         same_on("conv_channels", configurations[i], ": 1 kernels");
         same_on("residual_small", configurations[i], " kernels");
         same_on("addition", configurations[i], ": 3 kernels");
+        same_on("joined", configurations[i], " kernels, 2 copies");
         same_on("pools", configurations[i], ": 7 kernels");
         same_on("grouped", configurations[i], ": 5 kernels");
     }

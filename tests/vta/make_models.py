@@ -205,6 +205,16 @@ def branches(m):
     m.output(m.conv(y, 48, 16), [1, 16, 10, 10])
 
 
+def joined(m):
+    """Tensors that are joined and read by others, too, with a last one that fills no block."""
+    x = m.quantize(m.input([1, 16, 7, 9]), 4)
+    a = m.conv(x, 16, 32, relu=False)
+    b = m.conv(a, 32, 64, kernel=1)
+    c = m.conv(b, 64, 10)
+    y = m.quantize(m.node("Relu", [m.node("Concat", [a, b, c], axis=1)]), 4)
+    m.output(m.conv(y, 106, 16, kernel=1), [1, 16, 7, 9])
+
+
 def addition(m, channels=24, size=(9, 7), shifts=((4, 3), (6, 5)), out=3, relu=True):
     """Convolutions whose results are added, with scales of their own; many sums are halves."""
     x = m.quantize(m.input([1, 16, *size]), 4)
@@ -267,6 +277,7 @@ MODELS = {
     "residual_small": lambda m: residual(m, ((16, 1), (32, 2)), 16, 1),
     "mobile": mobile,
     "branches": branches,
+    "joined": joined,
     "addition": addition,
     "addition_even": lambda m: addition(m, 16, (8, 8), ((2, 2), ()), 1, False),
     "addition_wide": lambda m: addition(m, 40, (5, 13), ((1, 7), ()), 3),

@@ -43,6 +43,18 @@ static berth_status set_scale(const berth_vta_nest *n, berth_vta_conv *conv) {
     return BERTH_OK;
 }
 
+static berth_status set_parts(const berth_vta_nest *n, const berth_vta_config *config,
+                              berth_vta_conv *conv) {
+    conv->parts = n->part_count;
+    for (uint32_t i = 0; i < n->part_count; ++i) {
+        if (i + 1 < n->part_count && n->part_channels[i] % ((int64_t)1 << config->log_block))
+            return unsupported("tensors side by side whose channels fill no blocks");
+        conv->part_blocks[i] =
+            filled_up(n->part_channels[i], config->log_block) >> config->log_block;
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_config *config,
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
@@ -76,6 +88,7 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .form = n->form,
                                  .groups = (uint32_t)n->groups};
     BERTH_TRY(set_scale(n, out_conv));
+    BERTH_TRY(set_parts(n, config, out_conv));
     berth_vta_shape shape;
     BERTH_TRY(berth_vta_shape_make(config, &shape));
     berth_vta_conv_stack(&shape, out_conv);
@@ -111,7 +124,7 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
 // Buffers of the stream become the kernel's bindings.
 static berth_status rebind(berth_arena *arena, const berth_kernel_source *source,
                            const berth_buf *order, berth_vta_kernel *kernel) {
-    uint32_t place[4] = {0};
+    uint32_t place[BERTH_VTA_MOST_PARTS + 1] = {0};
     for (uint32_t b = 0; b < kernel->binding_count; ++b) {
         uint32_t at = 0;
         while (at < source->buffer_count && source->buffers[at] != order[b]) at++;
@@ -148,7 +161,10 @@ static berth_status emit(const berth_codegen_job *job, const berth_vta_config *c
                                    conv.no_bias ? nest->output : nest->bias, nest->output};
     const berth_buf own[3] = {nest->input, conv.sources == 2 ? nest->second : nest->output,
                               nest->output};
-    const berth_buf *order = conv.form == BERTH_VTA_PRODUCTS ? products : own;
+    berth_buf parts[BERTH_VTA_MOST_PARTS + 1];
+    for (uint32_t i = 0; i < conv.parts; ++i) parts[i] = nest->parts[i];
+    parts[conv.parts] = nest->output;
+    const berth_buf *order = conv.form == BERTH_VTA_PRODUCTS ? products : conv.parts ? parts : own;
     BERTH_TRY(rebind(job->arena, source, order, out_kernel));
     snprintf(out_kernel->name, sizeof(out_kernel->name), "%s", source->entry);
     return berth_vta_kernel_check(berth_allocator_system(), config, out_kernel, true);

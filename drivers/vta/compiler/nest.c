@@ -508,9 +508,59 @@ static berth_status read_reduced(reader *r) {
     return read_own_window(r, x);
 }
 
+// select(c < end, x[n,c,h,w], ...): the tensor, which begins at channel `start`. False: none like it.
+static bool read_part(reader *r, berth_expr load, int64_t start, int64_t *out_end) {
+    berth_vta_nest *n = r->out;
+    affine at, result;
+    if (n->part_count == BERTH_VTA_MOST_PARTS || !padded_load(r, load, 0, &load)) return false;
+    const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
+    const berth_buf_info *out = &r->fn->bufs.data[n->output];
+    if (in->rank != 4 || out->rank != 4 || in->dtype != BERTH_DTYPE_I8) return false;
+    for (int d = 0; d < 4; ++d) {
+        if (!index_of(r, load, d, &at) || !result_index(r, d, &result)) return false;
+        if (d == 1) at.constant += start;
+        if (!same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d])) return false;
+    }
+    n->parts[n->part_count] = expr(r, load)->load.buf;
+    n->part_channels[n->part_count++] = in->dims[1];
+    *out_end = start + in->dims[1];
+    return true;
+}
+
+static berth_status read_parts(reader *r) {
+    berth_vta_nest *n = r->out;
+    const berth_buf_info *out = &r->fn->bufs.data[n->output];
+    berth_expr value = r->terms[0];
+    int64_t end = 0;
+    for (;;) {
+        const berth_expr_node *e = expr(r, value);
+        bool last = e->kind != BERTH_EXPR_SELECT;
+        affine left, result;
+        int64_t limit = 0;
+        if (!read_part(r, last ? value : e->b, end, &end))
+            return refuse("tensors that are joined in this way");
+        if (last) break;
+        const berth_expr_node *c = expr(r, e->a);
+        if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT || !linear(r, c->a, &left) ||
+            !result_index(r, 1, &result) || !same(r, &left, &result) ||
+            !berth_tfn_const_value(r->fn, c->b, &limit) || limit != end)
+            return refuse("a choice between tensors by something else than the channel");
+        value = e->c;
+    }
+    if (end != out->dims[1]) return refuse("tensors that do not fill the result");
+    n->input = n->parts[0];
+    n->images = out->dims[0];
+    n->in_channels = n->out_channels = out->dims[1];
+    n->height = n->out_height = out->dims[2];
+    n->width = n->out_width = out->dims[3];
+    n->groups = n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
+    return BERTH_OK;
+}
+
 // Of elements, one or two.
 static berth_status read_elements(reader *r) {
     r->out->form = BERTH_VTA_SUMS;
+    if (r->term_count == 1 && expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT) return read_parts(r);
     for (int i = r->term_count - 1; i >= 0; --i) {
         berth_expr x = 0;
         if (!load_of(r, r->terms[i], &x)) return refuse("what is scaled here");
@@ -521,45 +571,6 @@ static berth_status read_elements(reader *r) {
         if (i > 0) r->out->second = r->out->input;
     }
     return BERTH_OK;
-}
-
-// ---- scales -------------------------------------------------------------------------------------
-
-// number = odd * 2^exponent. False: there are none in reach.
-static bool odd_part(double number, int64_t *out_odd, int *out_exponent) {
-    int e = 0;
-    if (!(number > 0) || !isfinite(number)) return false;
-    double odd = ldexp(frexp(number, &e), 30);
-    if (odd != floor(odd)) return false;
-    *out_odd = (int64_t)odd;
-    *out_exponent = e - 30;
-    while (*out_odd % 2 == 0) {
-        *out_odd /= 2;
-        ++*out_exponent;
-    }
-    return true;
-}
-
-bool berth_vta_nest_scale(berth_vta_nest *nest, const double numerators[2],
-                          const double denominators[2], int count) {
-    int64_t over[2] = {1, 1}, under[2] = {1, 1};
-    int exponents[2] = {0, 0}, lowest = 0;
-    for (int i = 0; i < count; ++i) {
-        int up = 0, down = 0;
-        if (!odd_part(numerators[i], &over[i], &up) || !odd_part(denominators[i], &under[i], &down))
-            return false;
-        exponents[i] = up - down;
-        if (over[i] == under[i]) over[i] = under[i] = 1;
-        if (over[i] != 1 || under[i] != under[0]) return false;
-        if (exponents[i] < lowest) lowest = exponents[i];
-    }
-    for (int i = 0; i < count; ++i) {
-        if (exponents[i] - lowest > 30) return false;
-        nest->factors[i] = (int64_t)1 << (exponents[i] - lowest);
-    }
-    if (lowest < -30 || under[0] > (int64_t)1 << 30 >> -lowest) return false;
-    nest->divisor = under[0] << -lowest;
-    return true;
 }
 
 berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest, berth_vta_nest *out_nest) {

@@ -8,6 +8,7 @@
 //   products  y[n,o,h,w] = narrow(sum over c,i,j of x[n,g*C+c,h*s+i-p,w*s+j-p] * w[o,c,i,j] + bias[o])
 //             with the group g that o lies in, of C input channels
 //   sums      y[n,c,h,w] = narrow(sum over i,j of x[n,c,h*s+i-p,w*s+j-p], or of two tensors' elements)
+//   parts     y[n,c,h,w] = x0[n,c,h,w] where c < C0, else x1[n,c-C0,h,w] ...: a sum of one element
 //   maxima    y[n,c,h,w] = max over i,j of x[n,c,h*s+i-p,w*s+j-p]
 //
 // narrow multiplies with a scale, rounds half to even and saturates within [low, high]. Scales appear
@@ -21,7 +22,11 @@
 typedef struct berth_vta_nest {
     berth_vta_form form;
     berth_buf output, input;
-    berth_buf second;                           // of a sum of two, BERTH_NONE = none
+    berth_buf second;  // of a sum of two, BERTH_NONE = none
+    // Tensors whose channels are side by side in place of `input`: 0 = none.
+    uint32_t part_count;
+    berth_buf parts[BERTH_VTA_MOST_PARTS];
+    int64_t part_channels[BERTH_VTA_MOST_PARTS];
     berth_buf weights, bias;                    // BERTH_NONE = none
     int64_t images, in_channels, out_channels;  // as the tensors have them
     int64_t groups;

@@ -188,10 +188,24 @@ static const char *read_maximum(const question *q, berth_vta_nest *n) {
     return NULL;
 }
 
+static const char *read_concat(const question *q, berth_vta_nest *n) {
+    const berth_op *op = op_of(q);
+    const berth_type *y = type_of(q, op->outputs[0]);
+    int64_t axis = berth_attrs_int(q->module, &op->attrs, "axis", 0);
+    if (axis != 1 && axis != 1 - y->rank) return "it joins along another axis than channels";
+    n->in_channels = n->out_channels;
+    if (op->input_count > BERTH_VTA_MOST_PARTS) return "it joins more than 8 tensors";
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        if (!is_i8(q, op->inputs[i])) return "its tensors are not i8 of known shape";
+        n->part_channels[n->part_count++] = type_of(q, op->inputs[i])->dims[1];
+    }
+    return NULL;
+}
+
 static bool is_work(berth_op_kind kind) {
-    return kind == BERTH_OP_QLINEAR_CONV || kind == BERTH_OP_QLINEAR_ADD ||
-           kind == BERTH_OP_QLINEAR_AVERAGE_POOL || kind == BERTH_OP_MAX_POOL ||
-           kind == BERTH_OP_GLOBAL_MAX_POOL;
+    return kind == BERTH_OP_CONCAT || kind == BERTH_OP_QLINEAR_CONV ||
+           kind == BERTH_OP_QLINEAR_ADD || kind == BERTH_OP_QLINEAR_AVERAGE_POOL ||
+           kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
 
 // The nest that an operation becomes (compiler/lower), or why it is none for a VTA.
@@ -224,6 +238,7 @@ static const char *read_nest(const question *q, berth_vta_nest *n) {
     case BERTH_OP_QLINEAR_CONV: return read_conv(q, n);
     case BERTH_OP_QLINEAR_ADD: return read_add(q, n);
     case BERTH_OP_QLINEAR_AVERAGE_POOL: return read_average(q, n);
+    case BERTH_OP_CONCAT: return read_concat(q, n);
     default: return read_maximum(q, n);
     }
 }
@@ -284,13 +299,13 @@ static const char *unsupported(const question *q) {
         return blocks_are_plain(q, op->inputs[0]) && blocks_are_plain(q, op->outputs[0])
                    ? NULL
                    : "channels in blocks cannot be reshaped";
-    return berth_arena_printf(q->arena,
-                              "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense "
-                              "layers, additions and pooling between quantize_linear and "
-                              "dequantize_linear",
-                              berth_op_facts_get(op->kind)->name,
-                              op->output_count ? berth_dtype_name(type_of(q, op->outputs[0])->dtype)
-                                               : "nothing");
+    return berth_arena_printf(
+        q->arena,
+        "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense "
+        "layers, additions, pooling and concatenations between quantize_linear and "
+        "dequantize_linear",
+        berth_op_facts_get(op->kind)->name,
+        op->output_count ? berth_dtype_name(type_of(q, op->outputs[0])->dtype) : "nothing");
 }
 
 static double time_ns(const question *q) {
@@ -311,6 +326,8 @@ static void layouts(const question *q, berth_rules_layouts *out) {
     if (!blocks_are_plain(q, op->outputs[0])) out->result = map;
     if (op->kind == BERTH_OP_QLINEAR_ADD && !blocks_are_plain(q, op->inputs[3]))
         out->operands[3] = map;
+    for (uint32_t i = 0; op->kind == BERTH_OP_CONCAT && i < op->input_count; ++i)
+        if (!blocks_are_plain(q, op->inputs[i])) out->operands[i] = map;
     if (op->kind != BERTH_OP_QLINEAR_CONV || read_nest(q, &nest)) return;
     out->groups = nest.groups;
     out->weights = 3;

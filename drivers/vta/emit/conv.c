@@ -24,7 +24,7 @@ enum { most_imm = 32767, most_shift = 15 };  // of one ALU operation
 
 // Where the output is among the buffers.
 static uint32_t buffer_output(const emitter *e) {
-    if (e->conv->form == BERTH_VTA_SUMS) return e->conv->sources;
+    if (e->conv->form == BERTH_VTA_SUMS) return e->conv->parts ? e->conv->parts : e->conv->sources;
     if (e->conv->form == BERTH_VTA_MAXIMA) return 1;
     return e->conv->no_bias ? buffer_bias : buffer_bias + 1;
 }
@@ -103,6 +103,16 @@ static void place_micro_ops(emitter *e) {
 
 // ---- one step ----
 
+// The input that holds a block, and where its map lies there.
+static uint32_t find_part(const emitter *e, const place *p, uint64_t *out_map) {
+    const berth_vta_conv *c = e->conv;
+    uint32_t part = 0, first = 0;
+    while (part + 1 < c->parts && p->out_block >= first + c->part_blocks[part])
+        first += c->part_blocks[part++];
+    *out_map = (uint64_t)p->image * c->part_blocks[part] + p->out_block - first;
+    return part;
+}
+
 static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
     const berth_vta_conv *c = e->conv;
     bool sums = c->form == BERTH_VTA_SUMS;
@@ -126,8 +136,9 @@ static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
                                    .x_pad_before = x.before,
                                    .x_pad_after = x.after};
         uint64_t map = sums ? first : first + in_block + b;
-        berth_vta__add_transfer(e, i, sums ? in_block : buffer_input,
-                                (map * c->height + y.begin) * c->width + x.begin);
+        uint32_t buffer = sums ? in_block : buffer_input;
+        if (c->parts) buffer = find_part(e, p, &map);
+        berth_vta__add_transfer(e, i, buffer, (map * c->height + y.begin) * c->width + x.begin);
     }
 }
 
@@ -338,8 +349,9 @@ static void bind(emitter *e, berth_vta_kernel *out) {
     const berth_vta_conv *c = e->conv;
     uint64_t images = c->images, kernel = (uint64_t)c->kernel_h * c->kernel_w;
     uint64_t input = images * c->in_channels * c->height * c->width * e->shape.inp_bytes;
-    uint64_t sizes[4] = {input, input};
-    uint32_t last = buffer_output(e);
+    uint64_t sizes[BERTH_VTA_MOST_PARTS + 1] = {input, input};
+    uint32_t last = buffer_output(e), blocks = e->fit.groups * e->fit.out_blocks;
+    for (uint32_t i = 0; i < c->parts; ++i) sizes[i] = input / blocks * c->part_blocks[i];
     if (c->form == BERTH_VTA_PRODUCTS) {
         sizes[buffer_weights] = (uint64_t)e->fit.in_blocks * e->fit.out_blocks * e->fit.groups *
                                 kernel * e->shape.memory[BERTH_VTA_WGT].element_bytes;

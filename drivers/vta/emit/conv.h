@@ -19,12 +19,15 @@
 // Sums: buffers input, second input where `sources` is 2, output.
 //   output = clip(nearest(sum over inputs and window of factor * x / divisor), low, high)
 //   Inputs reach the accumulators through the matrix unit, by weights of the kernel's own (boards do
-//   not load 8-bit lanes there): a diagonal of the factor.
+//   not load 8-bit lanes there): a diagonal of the factor. With `parts`, the input is several tensors
+//   whose channels are side by side: a buffer each.
 // Maxima: buffers input, output. What is outside of the input counts for nothing.
 #ifndef BERTH_DRIVERS_VTA_EMIT_CONV_H_
 #define BERTH_DRIVERS_VTA_EMIT_CONV_H_
 
 #include "drivers/vta/image.h"
+
+enum { BERTH_VTA_MOST_PARTS = 8 };
 
 typedef enum berth_vta_form {
     BERTH_VTA_PRODUCTS,  // sums of products with weights
@@ -48,6 +51,8 @@ typedef struct berth_vta_conv {
     uint32_t sources;     // sums: 1 or 2 inputs
     uint32_t factors[2];  // sums: 1 to 127
     uint32_t divisor;     // sums: 1 to 32768; of two inputs a power of two
+    // Sums of one input: how many tensors it is, 0 = one, and the blocks of channels of each.
+    uint32_t parts, part_blocks[BERTH_VTA_MOST_PARTS];
 } berth_vta_conv;
 
 // What is computed between a reset of accumulators and a store.

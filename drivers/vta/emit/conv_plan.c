@@ -37,6 +37,12 @@ static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_con
     if (c->divisor < 1 || c->divisor > 32768) return bad("a divisor from 1 to 32768");
     if (shape->acc_bytes < 4 && largest_sum(shape, c) * 4 > INT16_MAX)
         return bad("sums that do not fit the accumulators");
+    uint32_t blocks = 0;
+    if (c->parts > BERTH_VTA_MOST_PARTS || (c->parts && c->sources != 1))
+        return bad("more than 8 tensors side by side, or two such inputs");
+    for (uint32_t i = 0; i < c->parts; ++i) blocks += c->part_blocks[i];
+    if (c->parts && blocks != c->in_channels / shape->block)
+        return bad("tensors side by side with more or fewer channels than there are");
     if (c->kernel_h > 255 || c->kernel_w > 255) return bad("a window of more than 255 rows");
     return BERTH_OK;
 }
@@ -81,8 +87,8 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
 void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
     uint32_t out_height = berth_vta_conv_out_height(c), out_width = berth_vta_conv_out_width(c);
     uint64_t maps = (uint64_t)(c->images / shape->batch) * (c->out_channels / shape->block);
-    bool padded = c->pad_h > 0 || c->kernel_h > c->height;
-    if (c->form == BERTH_VTA_PRODUCTS || padded || maps * c->height > most_extent) return;
+    bool apart = c->pad_h > 0 || c->kernel_h > c->height || c->parts;
+    if (c->form == BERTH_VTA_PRODUCTS || apart || maps * c->height > most_extent) return;
     // A result of one row is that of any stride.
     uint32_t stride = out_height == 1 ? c->height : c->stride_h;
     if (out_height * stride != c->height) return;
