@@ -158,12 +158,36 @@ static berth_status concat_integers(berth_rewriter *r, berth_op_id id) {
     return BERTH_OK;
 }
 
+// pad(dequantize(x), 0) = dequantize(pad(x, zero point)).
+static berth_status pad_integers(berth_rewriter *r, berth_op_id id) {
+    berth_op op = op_at(r, id);
+    berth_quantized q;
+    berth_value_id result = BERTH_NONE;
+    bool filled = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
+    const berth_tensor *fill = filled ? berth_rewriter_constant(r, op.inputs[2]) : NULL;
+    if (!berth_quantized_get(r, op.inputs[0], &q) || !berth_quantized_is_uniform(&q) ||
+        q.zero_value == BERTH_NONE || berth_rewriter_raw_constant(r, q.value) ||
+        (filled &&
+         (!fill || berth_tensor_element_count(fill) != 1 || berth_tensor_get_f64(fill, 0) != 0)))
+        return BERTH_OK;
+    berth_value_id inputs[4] = {q.value, op.inputs[1], q.zero_value,
+                                op.input_count > 3 ? op.inputs[3] : BERTH_NONE};
+    BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_PAD, inputs, op.input_count > 3 ? 4 : 3,
+                                    &op.attrs, op.loc, &result));
+    berth_value_id back[3] = {result, q.scale_value, q.zero_value};
+    BERTH_TRY(
+        berth_rewriter_insert(r, id, BERTH_OP_DEQUANTIZE_LINEAR, back, 3, NULL, op.loc, &result));
+    berth_rewriter_replace(r, op.outputs[0], result);
+    return BERTH_OK;
+}
+
 // ---- pass ---------------------------------------------------------------------------------------
 
 static berth_status visit(berth_rewriter *r, berth_op_id id, bool whole) {
     berth_op op = op_at(r, id);
     if (only_moves(&op)) return move_integers(r, id);
     if (whole && op.kind == BERTH_OP_CONCAT) return concat_integers(r, id);
+    if (whole && op.kind == BERTH_OP_PAD && op.input_count > 1) return pad_integers(r, id);
     if (whole) return op.kind == BERTH_OP_QUANTIZE_LINEAR ? berth_integers__whole(r, id) : BERTH_OK;
     if (op.kind == BERTH_OP_CONV || op.kind == BERTH_OP_MATMUL || op.kind == BERTH_OP_GEMM)
         return berth_integers__sum(r, id);

@@ -64,7 +64,8 @@ Test(vta_models, same_results_as_the_processor, .timeout = 300) {
     same_on("digits", "vta", ": 6 kernels");
     same_on("residual_small", "vta", ": 10 kernels, 2 copies");
     same_on("mobile", "vta", ": 3 kernels, 2 copies");
-    same_on("branches", "vta", ": 3 kernels");
+    same_on("branches", "vta", ": 4 kernels, 2 copies");
+    same_on("padded", "vta", ": 3 kernels, 2 copies");
     same_on("joined", "vta", ": 5 kernels, 2 copies");
     clean();
 }

@@ -215,6 +215,15 @@ def joined(m):
     m.output(m.conv(y, 106, 16, kernel=1), [1, 16, 7, 9])
 
 
+def padded(m):
+    """Padding of its own, of one side more than of the other."""
+    x = m.quantize(m.input([1, 16, 6, 7]), 4)
+    y = m.conv(x, 16, 24, relu=False)
+    pads = m.constant("pads", INT64, [8], [0, 0, 2, 0, 0, 0, 3, 1])
+    y = m.quantize(m.node("Pad", [y, pads, m.scalar("fill", FLOAT, 0.0)]), 4)
+    m.output(m.conv(y, 24, 16, kernel=1), [1, 16, 11, 8])
+
+
 def addition(m, channels=24, size=(9, 7), shifts=((4, 3), (6, 5)), out=3, relu=True):
     """Convolutions whose results are added, with scales of their own; many sums are halves."""
     x = m.quantize(m.input([1, 16, *size]), 4)
@@ -278,6 +287,7 @@ MODELS = {
     "mobile": mobile,
     "branches": branches,
     "joined": joined,
+    "padded": padded,
     "addition": addition,
     "addition_even": lambda m: addition(m, 16, (8, 8), ((2, 2), ()), 1, False),
     "addition_wide": lambda m: addition(m, 40, (5, 13), ((1, 7), ()), 3),

@@ -34,7 +34,7 @@ static void put_lane(job *j, uint64_t address, uint64_t lane, uint32_t bytes, in
 
 static uint32_t output_of(const job *j) {
     if (j->conv.form == BERTH_VTA_MAXIMA) return 1;
-    if (j->conv.form == BERTH_VTA_SUMS) return j->conv.sources;
+    if (j->conv.form == BERTH_VTA_SUMS) return j->conv.parts ? j->conv.parts : j->conv.sources;
     return j->conv.no_bias ? 2 : 3;
 }
 
@@ -56,6 +56,19 @@ static uint64_t lane_of(const job *j, uint32_t channels, uint32_t height, uint32
     return (element * batch + n % batch) * block + c % block;
 }
 
+// The buffer of channel c and its first channel; *count: how many it has.
+static uint32_t buffer_of(const job *j, uint32_t which, uint32_t c, uint32_t *first,
+                          uint32_t *count) {
+    const berth_vta_conv *v = &j->conv;
+    *first = 0;
+    *count = v->in_channels;
+    for (uint32_t i = 0; i < v->parts; ++i, *first += *count) {
+        *count = v->part_blocks[i] * j->shape.block;
+        if (c < *first + *count) return i;
+    }
+    return which;
+}
+
 static void fill_input(job *j, uint32_t which) {
     const berth_vta_conv *v = &j->conv;
     int32_t most = j->shape.inp_bytes == 1 ? 128 : 300;
@@ -69,8 +82,9 @@ static void fill_input(job *j, uint32_t which) {
                     if (below(j, 8) == 0) value = value < 0 ? -most : most - 1;
                     if (c == 3) value = -most;
                     j->inputs[which][at++] = value;
-                    put_lane(j, j->addresses.bindings[which],
-                             lane_of(j, v->in_channels, v->height, v->width, n, c, y, x),
+                    uint32_t first = 0, count = 0, buffer = buffer_of(j, which, c, &first, &count);
+                    put_lane(j, j->addresses.bindings[buffer],
+                             lane_of(j, count, v->height, v->width, n, c - first, y, x),
                              j->shape.inp_bytes, value);
                 }
 }
@@ -441,6 +455,29 @@ Test(vta_conv, maxima, .timeout = 120) {
         }
 }
 
+// Tensors side by side; padding alone, of more elements than the window has.
+Test(vta_conv, moves, .timeout = 120) {
+    for (int i = 0; i < CONFIGURATIONS; ++i) {
+        berth_vta_shape shape;
+        berth_vta_config config = configuration(i);
+        assert_ok(berth_vta_shape_make(&config, &shape));
+        berth_vta_conv conv = window(BERTH_VTA_SUMS, 5, 6, 2 * shape.block, 1, 1, 3);
+        conv.images = shape.batch;
+        conv.pad_w = 0;
+        conv.out_height = 12;
+        conv.out_width = 10;
+        check_window(config, conv, 160);
+        conv = window(BERTH_VTA_SUMS, 5, 7, 6 * shape.block, 1, 1, 0);
+        conv.images = 2 * shape.batch;
+        conv.parts = 3;
+        memcpy(conv.part_blocks, (uint32_t[]){2, 1, 3}, 3 * sizeof(uint32_t));
+        check_window(config, conv, 161);
+    }
+    check_conv(configuration(0), CONV(1, 6, 6, 16, 16, 2, 2, 1, 5), 162, NULL);
+    check_conv(configuration(0), window(BERTH_VTA_MAXIMA, 4, 4, 16, 3, 1, 3), 163,
+               &(berth_vta_conv_tiles){1, 2, 2, 1, 0});
+}
+
 // Tiles that do not divide the output, and that see a border in part.
 Test(vta_conv, tiles_of_windows, .timeout = 120) {
     const berth_vta_conv_tiles tiles[] = {
@@ -543,7 +580,6 @@ Test(vta_conv, what_is_none) {
     refuse(CONV(0, 8, 8, 16, 16, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "BATCH");
     refuse(CONV(1, 0, 8, 16, 16, 3, 3, 1, 1), BERTH_INVALID_ARGUMENT, "an extent of 0");
     refuse(CONV(1, 8, 8, 16, 16, 3, 3, 0, 1), BERTH_INVALID_ARGUMENT, "stride of 0");
-    refuse(CONV(1, 8, 8, 16, 16, 3, 3, 1, 3), BERTH_INVALID_ARGUMENT, "padding as large");
     refuse(CONV(1, 8, 8, 16, 16, 31, 31, 1, 16), BERTH_INVALID_ARGUMENT, "more padding");
     refuse(CONV(1, 4, 4, 16, 16, 7, 7, 1, 1), BERTH_INVALID_ARGUMENT, "larger than the padded map");
     refuse(CONV(1, 40, 40, 16, 16, 31, 31, 1, 1), BERTH_UNSUPPORTED, "no tile");

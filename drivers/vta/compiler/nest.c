@@ -560,7 +560,9 @@ static berth_status read_parts(reader *r) {
 // Of elements, one or two.
 static berth_status read_elements(reader *r) {
     r->out->form = BERTH_VTA_SUMS;
-    if (r->term_count == 1 && expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT) return read_parts(r);
+    berth_expr padded = 0;
+    if (r->term_count == 1 && expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT)
+        return padded_load(r, r->terms[0], 0, &padded) ? read_own_window(r, padded) : read_parts(r);
     for (int i = r->term_count - 1; i >= 0; --i) {
         berth_expr x = 0;
         if (!load_of(r, r->terms[i], &x)) return refuse("what is scaled here");

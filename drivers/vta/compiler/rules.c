@@ -202,8 +202,27 @@ static const char *read_concat(const question *q, berth_vta_nest *n) {
     return NULL;
 }
 
+static const char *read_pad(const question *q, berth_vta_nest *n) {
+    const berth_op *op = op_of(q);
+    const berth_tensor *pads = constant_of(q, 1), *axes = constant_of(q, 3);
+    double fill = 0;
+    if (strcmp(berth_attrs_string(q->module, &op->attrs, "mode", "constant"), "constant") != 0)
+        return "it fills up with something else than zeros";
+    if (op->input_count > 2 && op->inputs[2] != BERTH_NONE &&
+        (!number_of(q, 2, &fill) || fill != 0))
+        return "it fills up with something else than zeros";
+    if (!pads || axes || berth_tensor_element_count(pads) != 8) return "its padding is not known";
+    for (int64_t i = 0; i < 8; ++i) {
+        int64_t amount = berth_tensor_get_i64(pads, i);
+        if (amount < 0 || (amount > 0 && i % 4 < 2)) return "it pads more than rows and columns";
+    }
+    n->pad_h = berth_tensor_get_i64(pads, 2);
+    n->pad_w = berth_tensor_get_i64(pads, 3);
+    return NULL;
+}
+
 static bool is_work(berth_op_kind kind) {
-    return kind == BERTH_OP_CONCAT || kind == BERTH_OP_QLINEAR_CONV ||
+    return kind == BERTH_OP_PAD || kind == BERTH_OP_CONCAT || kind == BERTH_OP_QLINEAR_CONV ||
            kind == BERTH_OP_QLINEAR_ADD || kind == BERTH_OP_QLINEAR_AVERAGE_POOL ||
            kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
@@ -239,6 +258,7 @@ static const char *read_nest(const question *q, berth_vta_nest *n) {
     case BERTH_OP_QLINEAR_ADD: return read_add(q, n);
     case BERTH_OP_QLINEAR_AVERAGE_POOL: return read_average(q, n);
     case BERTH_OP_CONCAT: return read_concat(q, n);
+    case BERTH_OP_PAD: return read_pad(q, n);
     default: return read_maximum(q, n);
     }
 }

@@ -53,13 +53,12 @@ static berth_status check_lines(uint32_t size, uint32_t kernel, uint32_t stride,
     if (kernel == 0 || stride == 0 || stride > most_extent || kernel > most_extent)
         return bad("a kernel or stride of 0, or above 16383");
     if (pad > most_pad) return bad("more padding than the 15 that a LOAD can make");
-    if (pad >= kernel) return bad("padding as large as the kernel");
     if (results > most_extent) return bad("results of more than 16383 rows or columns");
     if (results == 0)
         return size + 2 * pad < kernel ? bad("a kernel larger than the padded map") : BERTH_OK;
     int64_t end = ((int64_t)results - 1) * stride + kernel - pad - size;
-    if (end > most_pad) return bad("more padding at the end than the 15 that a LOAD can make");
-    return end >= kernel ? bad("padding at the end as large as the kernel") : BERTH_OK;
+    return end > most_pad ? bad("more padding at the end than the 15 that a LOAD can make")
+                          : BERTH_OK;
 }
 
 berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta_conv *c) {
@@ -157,6 +156,12 @@ static uint64_t maxima_micro_ops(const berth_vta_conv *c, const berth_vta_conv_t
     return 2 * kinds * ((uint64_t)c->kernel_h * c->kernel_w + 1) + 6;
 }
 
+// Whether the first tile and the last have some of the input: so have those between.
+static bool sees_input(uint32_t size, uint32_t results, uint32_t tile, uint32_t stride,
+                       uint32_t pad, uint32_t input) {
+    return input > pad && (uint64_t)(results - tile) * stride < (uint64_t)size + pad;
+}
+
 static void place_accumulators(const berth_vta_shape *shape, const berth_vta_conv *c,
                                berth_vta_conv_fit *f) {
     bool has_bias = c->form == BERTH_VTA_PRODUCTS && !c->no_bias;
@@ -202,7 +207,11 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
                          2 * (has_bias ? f.groups * f.out_blocks : t->out_blocks);
     if (maxima) micro_ops = maxima_micro_ops(c, t);
     f.fits = f.tile <= f.acc_half && f.input <= f.inp_half && f.weights <= f.wgt_half &&
-             micro_ops <= shape->memory[BERTH_VTA_UOP].depth;
+             micro_ops <= shape->memory[BERTH_VTA_UOP].depth &&
+             sees_input(c->height, berth_vta_conv_out_height(c), t->rows, c->stride_h, c->pad_h,
+                        f.input_rows) &&
+             sees_input(c->width, berth_vta_conv_out_width(c), t->columns, c->stride_w, c->pad_w,
+                        f.input_columns);
     f.micro_ops = f.fits ? (uint32_t)micro_ops : 0;
     return f;
 }
