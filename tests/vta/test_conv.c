@@ -530,10 +530,47 @@ Test(vta_conv, units_overlap) {
     }
 }
 
+// What a plan says of cycles, which places operations, is what the stream then takes.
+Test(vta_conv, estimates) {
+    berth_vta_conv shapes[8] = {CONV(1, 28, 28, 64, 64, 3, 3, 1, 1),
+                                window(BERTH_VTA_SUMS, 56, 56, 64, 1, 1, 0),
+                                window(BERTH_VTA_SUMS, 7, 7, 512, 7, 7, 0),
+                                window(BERTH_VTA_SUMS, 28, 28, 64, 2, 2, 0),
+                                window(BERTH_VTA_MAXIMA, 112, 112, 64, 3, 2, 1),
+                                window(BERTH_VTA_MAXIMA, 14, 14, 64, 2, 2, 0),
+                                CONV(1, 28, 28, 128, 128, 3, 3, 1, 1),
+                                CONV(1, 1, 1, 512, 1008, 1, 1, 1, 0)};
+    berth_vta_config config = configuration(0);
+    berth_vta_run_options options = {.timing = berth_vta_timing_default()};
+    berth_vta_shape shape;
+    assert_ok(berth_vta_shape_make(&config, &shape));
+    shapes[1].sources = 2;
+    shapes[1].divisor = 4;
+    shapes[2].divisor = 49;
+    shapes[3].divisor = 4;
+    shapes[6].groups = 8;
+    for (int i = 0; i < 8; ++i) {
+        berth_arena *arena = NULL;
+        berth_vta_conv_tiles tiles;
+        berth_vta_kernel kernel;
+        berth_vta_report report;
+        berth_vta_conv_stack(&shape, &shapes[i]);
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        assert_ok(berth_vta_conv_plan(&config, &shapes[i], &options.timing, &tiles));
+        assert_ok(berth_vta_emit_conv(arena, &config, &shapes[i], &tiles, &kernel));
+        assert_ok(
+            berth_vta_kernel_time(berth_allocator_system(), &config, &kernel, &options, &report));
+        double ratio = tiles.cycles / (double)report.cycles;
+        cr_expect(ratio > 0.85 && ratio < 1.2, "shape %d: %g of %llu", i, ratio,
+                  (unsigned long long)report.cycles);
+        berth_arena_destroy(arena);
+    }
+}
+
 // Every token is needed: without one of them, or with one more, the stream is wrong, and both the
 // validator and the driver's own check say so.
-Test(vta_conv, every_token_is_needed, .timeout = 120) {
-    job j = {.config = configuration(0), .conv = CONV(1, 6, 6, 32, 48, 3, 3, 1, 1)};
+static void check_tokens(berth_vta_conv conv, uint32_t least) {
+    job j = {.config = configuration(0), .conv = conv};
     const berth_vta_conv_tiles tiles = {1, 3, 6, 1, 0};
     assert_ok(berth_arena_create(berth_allocator_system(), &j.arena));
     assert_ok(berth_vta_shape_make(&j.config, &j.shape));
@@ -562,9 +599,17 @@ Test(vta_conv, every_token_is_needed, .timeout = 120) {
             bytes[16 * (size_t)n] ^= (uint8_t)(1u << bit);
             j.dram[j.stream - DRAM_BASE + 16 * (uint64_t)n] ^= (uint8_t)(1u << bit);
         }
-    cr_assert_gt(tokens, 60);
+    cr_assert_gt(tokens, least);
     free(j.dram);
     berth_arena_destroy(j.arena);
+}
+
+Test(vta_conv, every_token_is_needed, .timeout = 120) {
+    check_tokens(CONV(1, 6, 6, 32, 48, 3, 3, 1, 1), 60);
+    berth_vta_conv sum = window(BERTH_VTA_SUMS, 6, 6, 48, 1, 1, 0);
+    sum.sources = 2;
+    check_tokens(sum, 60);
+    check_tokens(window(BERTH_VTA_MAXIMA, 6, 6, 48, 3, 1, 1), 30);
 }
 
 static void refuse(berth_vta_conv conv, berth_code code, const char *part) {
