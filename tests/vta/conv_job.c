@@ -258,5 +258,3 @@ berth_vta_conv window(berth_vta_form form, uint32_t height, uint32_t width, uint
     conv.sources = conv.divisor = conv.factors[0] = conv.factors[1] = 1;
     return conv;
 }
-
-// As given, and with maps below each other where that is the same.

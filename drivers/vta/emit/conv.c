@@ -93,6 +93,18 @@ static void load_constants(emitter *e) {
                                                     .x_size = blocks,
                                                     .x_stride = blocks},
                             buffer_bias, 0);
+    int32_t added = berth_vta__conv_added_to_bias(e->conv);
+    uint32_t first = berth_vta__run(e, 1, e->fit.bias, 0, 0, 0);
+    if (added)
+        berth_vta__add(e, (berth_vta_instruction){.opcode = BERTH_VTA_ALU,
+                                                  .uop_begin = first,
+                                                  .uop_end = first + 1,
+                                                  .iter_out = 1,
+                                                  .iter_in = blocks,
+                                                  .dst_factor_in = blocks > 1,
+                                                  .alu_opcode = BERTH_VTA_ADD,
+                                                  .use_imm = 1,
+                                                  .imm = (uint32_t)added});
 }
 
 static void place_micro_ops(emitter *e) {

@@ -101,6 +101,11 @@ void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
 
 // ---- what fits ----
 
+int32_t berth_vta__conv_added_to_bias(const berth_vta_conv *c) {
+    bool adds = c->form == BERTH_VTA_PRODUCTS && c->to_even && c->shift > 0 && !c->no_bias;
+    return adds ? 1 << (c->shift - 1) : 0;
+}
+
 berth_status berth_vta__conv_rounding(const berth_vta_shape *shape, const berth_vta_conv *c,
                                       berth_vta_rounding *out) {
     *out = (berth_vta_rounding){.parts = 1, .multiplier = 1};
@@ -117,8 +122,10 @@ berth_status berth_vta__conv_rounding(const berth_vta_shape *shape, const berth_
     if (!c->to_even || c->shift == 0) return BERTH_OK;
     out->parts = 2;
     out->shift = c->shift + 1;
-    out->add[0] = 3 * (1 << (c->shift - 1)) - 1;
-    out->add[1] = 1 << (c->shift - 1);
+    // What both parts add is in the biases, where there are some.
+    int32_t common = berth_vta__conv_added_to_bias(c);
+    out->add[0] = 3 * (1 << (c->shift - 1)) - 1 - common;
+    out->add[1] = (1 << (c->shift - 1)) - common;
     return BERTH_OK;
 }
 
@@ -204,7 +211,7 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
     uint64_t each = rounding->parts == 2 ? 5 : 0;
     each += (f.digits > 1 ? 2u : 0u) + (f.adds_constants ? 3u : 0u);
     uint64_t micro_ops = 4 * (uint64_t)f.digits * f.set + each * t->out_blocks +
-                         2 * (has_bias ? f.groups * f.out_blocks : t->out_blocks);
+                         2 * (has_bias ? f.groups * f.out_blocks : t->out_blocks) + has_bias;
     if (maxima) micro_ops = maxima_micro_ops(c, t);
     f.fits = f.tile <= f.acc_half && f.input <= f.inp_half && f.weights <= f.wgt_half &&
              micro_ops <= shape->memory[BERTH_VTA_UOP].depth &&

@@ -34,6 +34,8 @@ BERTH_MUST_USE berth_status berth_vta__conv_check(const berth_vta_shape *shape,
 BERTH_MUST_USE berth_status berth_vta__conv_rounding(const berth_vta_shape *shape,
                                                      const berth_vta_conv *conv,
                                                      berth_vta_rounding *out);
+// What of the rounding is added to the biases, once for all tiles.
+int32_t berth_vta__conv_added_to_bias(const berth_vta_conv *conv);
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *conv,
                                        const berth_vta_rounding *rounding,
                                        const berth_vta_conv_tiles *tiles);
