@@ -1,5 +1,6 @@
 // Convolutions and products of dequantised operands as sums of integers.
 #include <math.h>
+#include <string.h>
 
 #include "compiler/passes/integers.h"
 
@@ -180,11 +181,26 @@ berth_status berth_integers__sum(berth_rewriter *r, berth_op_id id) {
 
 // ---- as one operation ---------------------------------------------------------------------------
 
-// Weights [outputs, depth, 1, 1] of a product, or as they are.
-static berth_value_id whole_weights(sum *s) {
+// Rows that are maps one after the other: the maps, of which a product is a convolution with windows as
+// large as they are. False: they are none.
+static bool maps_of(sum *s, int64_t rows, berth_value_id *out_x, int64_t dims[4]) {
+    const berth_op *made = berth_rewriter_def(s->r, s->x.value);
+    if (!made || (made->kind != BERTH_OP_FLATTEN && made->kind != BERTH_OP_RESHAPE)) return false;
+    berth_value_id before = berth_rewriter_resolve(s->r, made->inputs[0]);
+    berth_type x = type_of(s, before);
+    if (!berth_type_is_static(&x) || x.rank != 4 || x.dims[0] != rows ||
+        x.dims[1] * x.dims[2] * x.dims[3] != s->depth)
+        return false;
+    memcpy(dims, x.dims, 4 * sizeof(dims[0]));
+    *out_x = before;
+    return true;
+}
+
+// Weights of a product for maps of these dimensions, or as they are.
+static berth_value_id whole_weights(sum *s, const int64_t maps[4]) {
     if (s->conv) return s->w.value;
     const berth_tensor *w = berth_rewriter_constant(s->r, s->w.value);
-    int64_t dims[4] = {s->outputs, s->depth, 1, 1};
+    int64_t dims[4] = {s->outputs, maps[1], maps[2], maps[3]};
     berth_tensor made = berth_tensor_create(s->r->module->arena, w->dtype, 4, dims);
     for (int64_t o = 0; o < s->outputs; ++o)
         for (int64_t k = 0; k < s->depth; ++k)
@@ -232,11 +248,11 @@ berth_status berth_integers__whole_sum(berth_rewriter *r, berth_op_id id, berth_
     if (!whole_bias(&s, &bias)) return BERTH_OK;
     int64_t pixels[4] = {out.dims[0], s.depth, 1, 1};
     x = s.x.value;
-    if (!s.conv) BERTH_TRY(reshaped(&s, 4, pixels, &x));
+    if (!s.conv && !maps_of(&s, out.dims[0], &x, pixels)) BERTH_TRY(reshaped(&s, 4, pixels, &x));
     berth_value_id inputs[9] = {x,
                                 s.x.scale_value,
                                 zero_of(&s, &s.x),
-                                whole_weights(&s),
+                                whole_weights(&s, pixels),
                                 s.w.scale_value,
                                 zero_of(&s, &s.w),
                                 y->scale_value,

@@ -137,16 +137,14 @@ static const char *read_conv(const question *q, berth_vta_nest *n) {
     return NULL;
 }
 
-static const char *scale_text(const question *q, const double up[2], const double down[2],
-                              int count) {
-    return count == 1 ? berth_arena_printf(q->arena,
-                                           "its scale (%g / %g) is no power of two over a whole "
-                                           "number below 32768",
-                                           up[0], down[0])
-                      : berth_arena_printf(q->arena,
-                                           "its scales (%g and %g by %g) are no powers of two of "
-                                           "each other",
-                                           up[0], up[1], down[0]);
+// Whether integers mean what f32 computes with scales: where they are powers of two, nothing is rounded
+// on the way.
+static bool powers_of_two(const double *scales, int count) {
+    for (int i = 0; i < count; ++i) {
+        int exponent = 0;
+        if (!(scales[i] > 0) || frexp(scales[i], &exponent) != 0.5) return false;
+    }
+    return true;
 }
 
 static const char *read_add(const question *q, berth_vta_nest *n) {
@@ -161,9 +159,13 @@ static const char *read_add(const question *q, berth_vta_nest *n) {
         if (b->rank != 4 || a->dims[d] != b->dims[d]) return "its operands differ in shape";
     if (!number_of(q, 1, &up[0]) || !number_of(q, 4, &up[1]) || !number_of(q, 6, &down[0]))
         return "its scales are no constants";
+    const double scales[] = {up[0], up[1], down[0]};
     down[1] = down[0];
     n->second = 0;
-    return berth_vta_nest_scale(n, up, down, 2) ? NULL : scale_text(q, up, down, 2);
+    return powers_of_two(scales, 3) && berth_vta_nest_scale(n, up, down, 2)
+               ? NULL
+               : berth_arena_printf(q->arena, "its scales (%g and %g by %g) are no powers of two",
+                                    up[0], up[1], down[0]);
 }
 
 static const char *read_average(const question *q, berth_vta_nest *n) {
@@ -174,8 +176,12 @@ static const char *read_average(const question *q, berth_vta_nest *n) {
     if (why) return why;
     if (!number_of(q, 1, &up[0]) || !number_of(q, 3, &down[0]))
         return "its scales are no constants";
+    const double scales[] = {up[0], down[0]};
     down[0] *= (double)(n->kernel_h * n->kernel_w);
-    return berth_vta_nest_scale(n, up, down, 1) ? NULL : scale_text(q, up, down, 1);
+    return powers_of_two(scales, 2) && berth_vta_nest_scale(n, up, down, 1)
+               ? NULL
+               : berth_arena_printf(q->arena, "its scales (%g by %g) are no powers of two", up[0],
+                                    scales[1]);
 }
 
 static const char *read_maximum(const question *q, berth_vta_nest *n) {

@@ -94,7 +94,7 @@ static void load_constants(emitter *e) {
                                                     .x_stride = blocks},
                             buffer_bias, 0);
     int32_t added = berth_vta__conv_added_to_bias(e->conv);
-    uint32_t first = berth_vta__run(e, 1, e->fit.bias, 0, 0, 0);
+    uint32_t first = added ? berth_vta__run(e, 1, e->fit.bias, 0, 0, 0) : 0;
     if (added)
         berth_vta__add(e, (berth_vta_instruction){.opcode = BERTH_VTA_ALU,
                                                   .uop_begin = first,
