@@ -134,6 +134,39 @@ Test(vta_models, configurations, .timeout = 300) {
     clean();
 }
 
+// A program of `berth build`: its steps on the VTA in their order, and their cycles together.
+Test(vta_models, profile_of_a_program, .timeout = 120) {
+    make("addition");
+    const result *r = berth_run(line("build %s/m.onnx --target vta,cpu --plugin '%s' -o %s/m.berth",
+                                     folder, BERTH_PLUGIN_VTA, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    r = berth_run(line("vta profile %s/m.berth", folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    const char *first = strstr(r->out, "%  Conv\n"), *last = strstr(r->out, "%  Add+Relu\n");
+    cr_assert(first && strstr(first + 1, "%  Conv\n") && last > first, "%s", r->out);
+    r = berth_run(line("vta profile %s/m.berth -f json", folder));
+    long long sum = 0, all = 0;
+    const char *at = strstr(r->out, "\"cycles\": ");
+    for (int i = 0; at; ++i, at = strstr(at + 1, "\"cycles\": ")) {
+        long long cycles = strtoll(at + strlen("\"cycles\": "), NULL, 10);
+        if (cycles > all) {
+            sum += all;
+            all = cycles;
+        } else {
+            sum += cycles;
+        }
+    }
+    cr_expect(all > 0 && sum == all, "%lld of %lld in %s", sum, all, r->out);
+    r = berth_run(line("build %s/m.onnx --target cpu -o %s/c.berth", folder, folder));
+    r = berth_run(line("vta profile %s/c.berth", folder));
+    cr_assert_eq(r->exit_status, 1);
+    cr_assert(strstr(r->err, "a program without work for a VTA"), "%s", r->err);
+    r = berth_run(line("vta replay %s/m.berth", folder));
+    cr_assert_eq(r->exit_status, 1);
+    cr_assert(strstr(r->out, "nothing recorded"), "%s", r->out);
+    clean();
+}
+
 Test(vta_models, plan_says_why, .timeout = 120) {
     make("odd_scale");
     const result *r =
