@@ -253,12 +253,12 @@ def global_max(m):
     m.output(m.dense(m.node("Flatten", [y], axis=1), 16, 3), [1, 3])
 
 
-def border_mean(m):
+def border_mean(m, size=4, **options):
     """Means at the border are over fewer elements than in the middle."""
     x = m.quantize(m.input([1, 16, 8, 8]), 4)
     y = m.conv(x, 16, 16)
-    y = m.node("AveragePool", [y], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    m.output(m.quantize(y, 4), [1, 16, 4, 4])
+    y = m.node("AveragePool", [y], kernel_shape=[3, 3], strides=[2, 2], **options)
+    m.output(m.quantize(y, 4), [1, 16, size, size])
 
 
 def grouped(m):
@@ -294,7 +294,8 @@ MODELS = {
     "addition_odd": lambda m: addition(m, 16, (6, 6), ((4, 0.21), ()), 3),
     "pools": pools,
     "global_max": global_max,
-    "border_mean": border_mean,
+    "border_mean": lambda m: border_mean(m, pads=[1, 1, 1, 1]),
+    "ceil_mean": lambda m: border_mean(m, ceil_mode=1, count_include_pad=1),
     "grouped": grouped,
 }
 

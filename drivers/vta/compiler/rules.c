@@ -110,10 +110,13 @@ static const char *read_window(const question *q, const int64_t *kernel, berth_v
     n->stride_w = w.strides[1];
     n->pad_h = w.pads_begin[0];
     n->pad_w = w.pads_begin[1];
-    if (op->kind != BERTH_OP_QLINEAR_AVERAGE_POOL || w.count_include_pad) return NULL;
-    for (int i = 0; i < 2; ++i)
-        if (w.pads_begin[i] || (y->dims[2 + i] - 1) * w.strides[i] + w.kernel[i] > x->dims[2 + i])
+    for (int i = 0; i < 2 && op->kind == BERTH_OP_QLINEAR_AVERAGE_POOL; ++i) {
+        int64_t padding = w.pads_begin[i] + w.pads_end[i];
+        int64_t counted = x->dims[2 + i] + (w.count_include_pad ? padding : 0);
+        if ((w.pads_begin[i] && !w.count_include_pad) ||
+            (y->dims[2 + i] - 1) * w.strides[i] + w.kernel[i] > counted)
             return "its averages at a border are over fewer elements, and there is one divisor";
+    }
     return NULL;
 }
 
