@@ -100,6 +100,7 @@ static void print_alloc(berth_c_printer *p, berth_buf buf, int64_t *scratch_byte
 static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *scratch_bytes,
                       int64_t *stack_bytes) {
     int64_t extent = -1;
+    if (p->language->print_loop && p->language->print_loop(p, node)) return;
     const char *type = p->language->index_type;
     const char *var = berth_c_var_name(p, node->var);
     berth_tfn_const_value(p->fn, node->value, &extent);

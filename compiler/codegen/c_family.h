@@ -35,6 +35,8 @@ typedef struct berth_c_language {
     // (optional) Prints the head of a loop of special kind, including '{'; false = print a plain
     // loop.
     bool (*open_loop)(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent);
+    // (optional) Prints a loop, with all that is in it, in a form of its own; false = it has none.
+    bool (*print_loop)(berth_c_printer *p, const berth_stmt_node *loop);
     // Declaration of a local buffer. scratch_offset >= 0: place in the per-thread scratch, else in
     // the function.
     void (*declare_buffer)(berth_c_printer *p, berth_buf buf, int64_t element_count,

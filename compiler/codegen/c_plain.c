@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_plain_helpers.h"
+#include "compiler/codegen/c_plain_products.h"
 #include "compiler/codegen/kernel_facts.h"
 
 static const char *parameter(berth_c_printer *p, const berth_kernel_source *kernel, uint32_t i) {
@@ -71,7 +72,11 @@ static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_co
     else if (scratch_offset >= 0)
         berth_c_line(p, "%s *restrict b%u = (%s *)(void *)(" BERTH_PLAIN_SCRATCH " + %lld);", type,
                      buf, type, (long long)scratch_offset);
-    else
+    else if (berth_dtype_size_bytes(info->dtype) == 2) {  // read in pairs: from a word on
+        berth_c_line(p, "union { %s at[%lld]; int32_t alignment; } b%u_at;", type,
+                     (long long)(element_count ? element_count : 1), buf);
+        berth_c_line(p, "%s *const b%u = b%u_at.at;", type, buf, buf);
+    } else
         berth_c_line(p, "%s b%u[%lld];", type, buf, (long long)(element_count ? element_count : 1));
 }
 
@@ -117,10 +122,10 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .index_type = INDEX_TYPE, .index_bits = INDEX_BITS, BERTH_C_TYPES, .global_pointer = "",   \
         .restrict_word = "restrict", .f64_suffix = "", .open_kernel = open_kernel,                 \
         .close_kernel = close_kernel, .declare_kernel = declare_kernel, .open_loop = open_loop,    \
-        .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
-        .vector_store = vector_store, .vector_literal = vector_literal,                            \
-        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \
-        .stack_limit_bytes = STACK_LIMIT_BYTES,                                                    \
+        .print_loop = berth_c_plain_print_products, .declare_buffer = declare_buffer,              \
+        .vector_load = vector_load, .vector_store = vector_store,                                  \
+        .vector_literal = vector_literal, .vector_lane = vector_lane,                              \
+        .intrinsic_text = intrinsic_text, .stack_limit_bytes = STACK_LIMIT_BYTES,                  \
     }
 
 static const berth_c_language narrow = PLAIN("int32_t", 32);
@@ -148,6 +153,7 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     berth_strbuf code = berth_strbuf_make(job->arena);
     for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&code, job->units[i].code->source);
     berth_strbuf text = berth_strbuf_make(job->arena);
+    berth_c_plain_add_products(berth_strbuf_text(&code), &text);
     berth_c_plain_add(berth_strbuf_text(&code), &text);
     *out_bytes = (berth_codegen_bytes){
         .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};

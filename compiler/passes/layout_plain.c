@@ -11,13 +11,46 @@ int64_t berth_plain_tile(berth_dtype dtype, int64_t count, bool rows) {
     return most;
 }
 
+static void set_packed(berth_layout_pass *p, berth_op_id id, const berth_tensor *weights,
+                       const char *tag) {
+    berth_value_id packed = berth_layout__packed_constant(p, weights, tag, id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
+}
+
 static void pack(berth_layout_pass *p, berth_op_id id, const char *outer, int64_t block) {
     const berth_tensor *weights =
         berth_graph_raw_constant_of(p->module, graph_of(p), graph_of(p)->ops.data[id].inputs[1]);
     const char *tag = berth_arena_printf(p->module->arena, "%s%llda", outer, (long long)block);
-    berth_value_id packed = berth_layout__packed_constant(p, weights, tag, id);
-    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
+    set_packed(p, id, weights, tag);
 }
+
+// ---- sums of bytes (compiler/schedule/plain_columns.h) ------------------------------------------
+
+// (o, i, k...) as (o/2, reversed k..., i, o%2): what neighbours along the last dimension share lies
+// together.
+static void pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
+                                     const berth_tensor *weights) {
+    static const char *const tags[] = {[3] = "Acb2a", [4] = "Adcb2a", [5] = "Aedcb2a"};
+    int64_t group = berth_attrs_int(p->module, &graph_of(p)->ops.data[id].attrs, "group", 1);
+    if (weights->rank < 3 || weights->rank > 5 || group != 1) return;
+    if (weights->dtype == BERTH_DTYPE_I8 && weights->dims[0] % 2 == 0)
+        set_packed(p, id, weights, tags[weights->rank]);
+}
+
+// (k, n) as (n, k) for one row, else as (n/2, k, n%2).
+static void pack_integer_product(berth_layout_pass *p, berth_op_id id,
+                                 const berth_tensor *weights) {
+    const berth_type *x = type_of(p, graph_of(p)->ops.data[id].inputs[0]);
+    if (weights->rank != 2 || weights->dtype != BERTH_DTYPE_I8 || !berth_type_is_static(x)) return;
+    int64_t lines = 1;
+    for (int i = 0; i + 1 < x->rank; ++i) lines *= x->dims[i];
+    if (lines == 1)
+        set_packed(p, id, weights, "ba");
+    else if (weights->dims[1] % 2 == 0)
+        set_packed(p, id, weights, "Ba2b");
+}
+
+// ---- others -------------------------------------------------------------------------------------
 
 // (o, i, k...) as (o/B, k..., i, o%B) where padding puts the loops over the window outside, else as
 // (o/B, i, k..., o%B).
@@ -46,12 +79,18 @@ static void pack_convolution(berth_layout_pass *p, berth_op_id id, const berth_t
 
 static void pack_weights(berth_layout_pass *p, berth_op_id id) {
     const berth_op *op = &graph_of(p)->ops.data[id];
-    bool conv = op->kind == BERTH_OP_CONV || op->kind == BERTH_OP_CONV_INTEGER;
-    if (!conv && op->kind != BERTH_OP_GEMM) return;
+    bool conv = op->kind == BERTH_OP_CONV;
+    bool integer_conv = op->kind == BERTH_OP_CONV_INTEGER;
+    bool integer_product = op->kind == BERTH_OP_MATMUL_INTEGER;
+    if (!conv && !integer_conv && !integer_product && op->kind != BERTH_OP_GEMM) return;
     const berth_tensor *weights =
         berth_graph_raw_constant_of(p->module, graph_of(p), op->inputs[1]);
     if (!weights || type_of(p, op->inputs[1])->layout) return;
-    if (conv) {
+    if (integer_conv) {
+        pack_integer_convolution(p, id, weights);
+    } else if (integer_product) {
+        pack_integer_product(p, id, weights);
+    } else if (conv) {
         pack_convolution(p, id, weights);
     } else if (berth_attrs_int(p->module, &op->attrs, "transB", 0) && weights->rank == 2) {
         bool rows = type_of(p, op->outputs[0])->dims[0] > 1;

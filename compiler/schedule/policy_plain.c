@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "compiler/passes/layout_plain.h"
+#include "compiler/schedule/plain_columns.h"
 #include "compiler/schedule/policy_cpu.h"
 
 #define MAX_CONDITIONS 12
@@ -356,7 +357,8 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     const bool *small = user;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
-    berth_stmt sum = schedule_sum(fn, nest, *small);
+    berth_stmt sum = *small ? 0 : berth_plain__columns(fn, nest);
+    if (!sum) sum = schedule_sum(fn, nest, *small);
     return sum ? sum : fuse_loops(fn, nest);
 }
 

@@ -1,0 +1,300 @@
+#include "compiler/codegen/c_plain_products.h"
+
+#include <string.h>
+
+#define MAX_LOOPS 12
+
+// sums[...] += x[...] * w[...] in loops, innermost last.
+typedef struct products {
+    berth_c_printer *p;
+    const berth_stmt_node *loops[MAX_LOOPS];
+    int64_t extents[MAX_LOOPS];
+    int count;
+    berth_expr_node x, w;  // loads
+    berth_linear at[3];    // of sums, x and w
+    berth_buf bufs[3];
+    int64_t strides[3][MAX_LOOPS];
+} products;
+
+enum { SUMS, X, W };
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static berth_stmt only_one(const berth_tfn *fn, berth_stmt id) {
+    while (id && fn->stmts.data[id].kind == BERTH_STMT_SEQ && fn->stmts.data[id].count == 1)
+        id = fn->lists.data[fn->stmts.data[id].first];
+    return id;
+}
+
+// The store inside of loops of constant extents; 0: there is more.
+static berth_stmt take_loops(products *s, const berth_stmt_node *loop) {
+    berth_tfn *fn = s->p->fn;
+    for (;;) {
+        int64_t extent = 0;
+        if (s->count == MAX_LOOPS || loop->loop_kind != BERTH_LOOP_SERIAL ||
+            !berth_tfn_const_value(fn, loop->value, &extent))
+            return 0;
+        s->loops[s->count] = loop;
+        s->extents[s->count++] = extent;
+        berth_stmt body = only_one(fn, loop->body);
+        const berth_stmt_node *node = &fn->stmts.data[body];
+        if (body && node->kind == BERTH_STMT_STORE) return body;
+        if (!body || node->kind != BERTH_STMT_FOR) return 0;
+        loop = node;
+    }
+}
+
+// The load that is cast to i32.
+static bool take_load(const products *s, berth_expr id, berth_expr *out) {
+    const berth_expr_node *node = &s->p->fn->exprs.data[id];
+    if (node->kind != BERTH_EXPR_CAST || node->dtype != BERTH_DTYPE_I32) return false;
+    *out = node->a;
+    return s->p->fn->exprs.data[node->a].kind == BERTH_EXPR_LOAD;
+}
+
+static void place(products *s, int which, berth_buf buf, const berth_expr *indices, int count) {
+    s->bufs[which] = buf;
+    s->at[which] = berth_linear_access(s->p->fn, &s->p->ranges, buf, indices, count);
+}
+
+static bool take_store(products *s, berth_stmt id) {
+    berth_tfn *fn = s->p->fn;
+    const berth_stmt_node store = fn->stmts.data[id];
+    const berth_expr_node sum = fn->exprs.data[store.value];
+    berth_expr x = 0, w = 0;
+    if (sum.kind != BERTH_EXPR_BINARY || sum.op != BERTH_BINARY_ADD || sum.dtype != BERTH_DTYPE_I32)
+        return false;
+    const berth_expr_node from = fn->exprs.data[sum.a], product = fn->exprs.data[sum.b];
+    if (from.kind != BERTH_EXPR_LOAD || from.load.buf != store.buf) return false;
+    if (product.kind != BERTH_EXPR_BINARY || product.op != BERTH_BINARY_MUL) return false;
+    if (!take_load(s, product.a, &x) || !take_load(s, product.b, &w)) return false;
+    if (fn->exprs.data[w].dtype != BERTH_DTYPE_I8) {
+        berth_expr other = x;
+        x = w;
+        w = other;
+    }
+    s->x = fn->exprs.data[x];
+    s->w = fn->exprs.data[w];
+    if (s->w.dtype != BERTH_DTYPE_I8 || store.buf == s->x.load.buf) return false;
+    place(s, X, s->x.load.buf, berth_tfn_load_indices(fn, x), s->x.index_count);
+    place(s, W, s->w.load.buf, berth_tfn_load_indices(fn, w), s->w.index_count);
+    place(s, SUMS, store.buf, berth_tfn_load_indices(fn, sum.a), from.index_count);
+    berth_linear to = berth_linear_access(fn, &s->p->ranges, store.buf,
+                                          berth_tfn_store_indices(fn, id), store.index_count);
+    return berth_tfn_expr_equal(fn, berth_linear_expr(fn, &to),
+                                berth_linear_expr(fn, &s->at[SUMS]));
+}
+
+// How every access moves along every loop, which leaves its place at the loops' beginning.
+static bool take_strides(products *s) {
+    for (int which = SUMS; which <= W; ++which) {
+        for (int i = 0; i < s->count; ++i) {
+            bool linear = false;
+            s->strides[which][i] =
+                berth_linear_stride(s->p->fn, &s->at[which], s->loops[i]->var, &linear);
+            if (!linear) return false;
+        }
+        berth_linear *at = &s->at[which];
+        int kept = 0;
+        for (int t = 0; t < at->count; ++t) {
+            const berth_expr_node *atom = &s->p->fn->exprs.data[at->terms[t].atom];
+            bool own = false;
+            for (int i = 0; i < s->count; ++i)
+                own |= atom->kind == BERTH_EXPR_VAR && atom->var == s->loops[i]->var;
+            if (!own) at->terms[kept++] = at->terms[t];
+        }
+        at->count = kept;
+    }
+    return true;
+}
+
+// Whether the loops [0, count) go on over `which` without a gap in steps of `step`.
+static bool runs_on(const products *s, int which, int count, int64_t step) {
+    for (int i = count - 1; i >= 0; --i) {
+        if (s->extents[i] != 1 && s->strides[which][i] != step) return false;
+        step *= s->extents[i];
+    }
+    return true;
+}
+
+static int64_t depth_of(const products *s, int count) {
+    int64_t depth = 1;
+    for (int i = 0; i < count; ++i) {
+        depth *= s->extents[i];
+        if (s->extents[i] != 1 && s->strides[SUMS][i]) return 0;
+        if (depth > INT32_MAX / (255 * 128)) return 0;  // sums of what 16 bits hold
+    }
+    return depth;
+}
+
+// ---- printing -----------------------------------------------------------------------------------
+
+static const char *pointer(const products *s, int which) {
+    berth_c_printer *p = s->p;
+    const berth_linear *at = &s->at[which];
+    const char *name = berth_c_buffer_name(p, s->bufs[which]);
+    if (at->count == 0 && at->constant == 0) return name;
+    return berth_arena_printf(p->arena, "%s + %s", name, berth_c_linear(p, *at));
+}
+
+// sums[c][2] += x[c][k] * w[k][2]
+static bool print_pairs(const products *s) {
+    int c = s->count - 2, r = s->count - 1;
+    int64_t depth = depth_of(s, c);
+    bool pairs = s->extents[r] == 2 && s->strides[SUMS][r] == 1 && s->strides[X][r] == 0 &&
+                 s->strides[W][r] == 1;
+    bool columns = s->extents[c] == 1 || (s->strides[SUMS][c] == 2 && s->strides[W][c] == 0);
+    if (!depth || !pairs || !columns || s->x.dtype != BERTH_DTYPE_I16) return false;
+    if (!runs_on(s, X, c, 1) || !runs_on(s, W, c, 2)) return false;
+    berth_c_line(s->p, "berth_sum_pairs(%s, %s, %lld, %lld, %s, %lld);", pointer(s, SUMS),
+                 pointer(s, X), (long long)(s->extents[c] == 1 ? 0 : s->strides[X][c]),
+                 (long long)s->extents[c], pointer(s, W), (long long)depth);
+    return true;
+}
+
+// sums[r] += x[k] * w[r][k]
+static bool print_rows(const products *s) {
+    int c = s->count - 2, r = s->count - 1;
+    int64_t depth = depth_of(s, c);
+    bool rows = s->strides[SUMS][r] == 1 && s->strides[X][r] == 0 && s->strides[W][r] == depth;
+    if (!depth || !rows || s->extents[c] != 1 || s->x.dtype != BERTH_DTYPE_U8) return false;
+    if (!runs_on(s, X, c, 1) || !runs_on(s, W, c, 1)) return false;
+    berth_c_line(s->p, "berth_sum_rows(%s, %s, %s, %lld, %lld);", pointer(s, SUMS), pointer(s, X),
+                 pointer(s, W), (long long)s->extents[r], (long long)depth);
+    return true;
+}
+
+bool berth_c_plain_print_products(berth_c_printer *p, const berth_stmt_node *loop) {
+    products s = {.p = p};
+    if (p->language->index_bits != 32) return false;
+    berth_stmt store = take_loops(&s, loop);
+    if (!store || s.count < 3 || !take_store(&s, store) || !take_strides(&s)) return false;
+    return print_pairs(&s) || print_rows(&s);
+}
+
+// ---- functions ----------------------------------------------------------------------------------
+
+// A step of four products of each sum is one piece of assembly: all registers of the core are in use,
+// and the compiler would put some of its choice on the stack.
+static const char dsp[] =
+    "/* Armv7E-M's and Armv8-M's instructions on pairs of 16 bits, where the compiler has them\n"
+    "   (-DBERTH_DSP=0: without). */\n"
+    "#ifndef BERTH_DSP\n"
+    "#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__) && "
+    "!defined(__ARM_BIG_ENDIAN)\n"
+    "#define BERTH_DSP 1\n"
+    "#else\n"
+    "#define BERTH_DSP 0\n"
+    "#endif\n"
+    "#endif\n\n";
+
+static const char pairs[] =
+    "/* sums[c][r] += x[c * step + k] * w[k][r], c < count, k < depth, r < 2. */\n"
+    "static void berth_sum_pairs(int32_t *sums, const int16_t *x, int32_t step, int32_t count,\n"
+    "                            const int8_t *w, int32_t depth) {\n"
+    "    for (; count > 0; count -= 2, sums += 4, x += 2 * step) {\n"
+    "        const int16_t *a = x, *b = count > 1 ? x + step : x;\n"
+    "        const int8_t *at = w;\n"
+    "        int32_t k = depth, a0 = 0, a1 = 0, b0 = 0, b1 = 0;\n"
+    "#if BERTH_DSP\n"
+    "        for (k = depth >> 2; k; --k) {\n"
+    "            int32_t x0, x1, y0, y1, even, odd;\n"
+    "            __asm__(\"ldrd %[x0], %[x1], [%[a]], #8\\n\\t\"\n"
+    "                    \"ldrd %[y0], %[y1], [%[b]], #8\\n\\t\"\n"
+    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"
+    "                    \"sxtb16 %[even], %[odd]\\n\\t\"\n"
+    "                    \"sxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
+    "                    \"smlad %[a0], %[x0], %[even], %[a0]\\n\\t\"\n"
+    "                    \"smlad %[b0], %[y0], %[even], %[b0]\\n\\t\"\n"
+    "                    \"smlad %[a1], %[x0], %[odd], %[a1]\\n\\t\"\n"
+    "                    \"smlad %[b1], %[y0], %[odd], %[b1]\\n\\t\"\n"
+    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"
+    "                    \"sxtb16 %[even], %[odd]\\n\\t\"\n"
+    "                    \"sxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
+    "                    \"smlad %[a0], %[x1], %[even], %[a0]\\n\\t\"\n"
+    "                    \"smlad %[b0], %[y1], %[even], %[b0]\\n\\t\"\n"
+    "                    \"smlad %[a1], %[x1], %[odd], %[a1]\\n\\t\"\n"
+    "                    \"smlad %[b1], %[y1], %[odd], %[b1]\"\n"
+    "                    : [a0] \"+r\"(a0), [a1] \"+r\"(a1), [b0] \"+r\"(b0), [b1] \"+r\"(b1), "
+    "[a] \"+r\"(a),\n"
+    "                      [b] \"+r\"(b), [at] \"+r\"(at), [x0] \"=&r\"(x0), [x1] \"=&r\"(x1), "
+    "[y0] \"=&r\"(y0),\n"
+    "                      [y1] \"=&r\"(y1), [even] \"=&r\"(even), [odd] \"=&r\"(odd)\n"
+    "                    :\n"
+    "                    : \"memory\");\n"
+    "        }\n"
+    "        k = depth & 3;\n"
+    "#endif\n"
+    "        for (; k > 0; --k, ++a, ++b, at += 2) {\n"
+    "            a0 += *a * at[0];\n"
+    "            a1 += *a * at[1];\n"
+    "            b0 += *b * at[0];\n"
+    "            b1 += *b * at[1];\n"
+    "        }\n"
+    "        sums[0] += a0;\n"
+    "        sums[1] += a1;\n"
+    "        if (count == 1) return;\n"
+    "        sums[2] += b0;\n"
+    "        sums[3] += b1;\n"
+    "    }\n"
+    "}\n\n";
+
+#define ROW(sum, from)                                                                             \
+    "                    \"ldr %[b], [%[" from "]], #4\\n\\t\"\n"                                  \
+    "                    \"sxtb16 %[a], %[b]\\n\\t\"\n"                                            \
+    "                    \"sxtb16 %[b], %[b], ror #8\\n\\t\"\n"                                    \
+    "                    \"smlad %[" sum "], %[even], %[a], %[" sum "]\\n\\t\"\n"                  \
+    "                    \"smlad %[" sum "], %[odd], %[b], %[" sum "]\\n\\t\"\n"
+
+static const char rows[] =
+    "/* sums[r] += x[k] * w[r][k], r < rows, k < depth. */\n"
+    "static void berth_sum_rows(int32_t *sums, const uint8_t *x, const int8_t *w, int32_t rows,\n"
+    "                           int32_t depth) {\n"
+    "#if BERTH_DSP\n"
+    "    for (; rows >= 4; rows -= 4, sums += 4, w += 3 * depth) {\n"
+    "        const uint8_t *at = x;\n"
+    "        const int8_t *w1 = w + depth, *w2 = w1 + depth, *w3 = w2 + depth;\n"
+    "        int32_t k, s0 = 0, s1 = 0, s2 = 0, s3 = 0;\n"
+    "        for (k = depth >> 2; k; --k) {\n"
+    "            int32_t even, odd, a, b;\n"
+    "            __asm__(\"ldr %[odd], [%[at]], #4\\n\\t\"\n"
+    "                    \"uxtb16 %[even], %[odd]\\n\\t\"\n"
+    "                    \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n" ROW("s0", "w") ROW("s1", "w1")
+        ROW("s2", "w2") ROW("s3", "w3") "                    : [s0] \"+r\"(s0), [s1] \"+r\"(s1), "
+                                        "[s2] \"+r\"(s2), [s3] \"+r\"(s3), "
+                                        "[at] \"+r\"(at),\n"
+                                        "                      [w] \"+r\"(w), [w1] \"+r\"(w1), "
+                                        "[w2] \"+r\"(w2), [w3] \"+r\"(w3),\n"
+                                        "                      [even] \"=&r\"(even), [odd] "
+                                        "\"=&r\"(odd), [a] \"=&r\"(a), [b] "
+                                        "\"=&r\"(b)\n"
+                                        "                    :\n"
+                                        "                    : \"memory\");\n"
+                                        "        }\n"
+                                        "        for (k = depth & 3; k > 0; --k, ++at) {\n"
+                                        "            s0 += *at * *w++;\n"
+                                        "            s1 += *at * *w1++;\n"
+                                        "            s2 += *at * *w2++;\n"
+                                        "            s3 += *at * *w3++;\n"
+                                        "        }\n"
+                                        "        sums[0] += s0;\n"
+                                        "        sums[1] += s1;\n"
+                                        "        sums[2] += s2;\n"
+                                        "        sums[3] += s3;\n"
+                                        "    }\n"
+                                        "#endif\n"
+                                        "    for (; rows > 0; --rows, ++sums) {\n"
+                                        "        const uint8_t *at = x;\n"
+                                        "        int32_t k = depth, sum = 0;\n"
+                                        "        for (; k > 0; --k) sum += *at++ * *w++;\n"
+                                        "        *sums += sum;\n"
+                                        "    }\n"
+                                        "}\n\n";
+
+void berth_c_plain_add_products(const char *code, berth_strbuf *out) {
+    bool has_pairs = strstr(code, "berth_sum_pairs(") != NULL;
+    bool has_rows = strstr(code, "berth_sum_rows(") != NULL;
+    if (has_pairs || has_rows) berth_strbuf_add(out, dsp);
+    if (has_pairs) berth_strbuf_add(out, pairs);
+    if (has_rows) berth_strbuf_add(out, rows);
+}

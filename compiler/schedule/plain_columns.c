@@ -1,0 +1,470 @@
+#include "compiler/schedule/plain_columns.h"
+
+#include <string.h>
+
+#define STRIP_LIMIT_BYTES 2048  // beyond the fewest results
+#define MOST_COLUMNS 8
+#define MOST_ROWS 16  // of a product of a vector
+#define UNROLL 4      // elements that a copy takes at once
+
+typedef struct columns {
+    berth_tfn *fn;
+    berth_nest nest;  // its body is the reduction
+    berth_reduction reduction;
+    berth_nest depth;  // loops of the sum in the order of the weights
+    berth_expr x;      // i32
+    berth_expr w;      // i32: a cast of a load
+    int row;           // loop of the nest
+    int column;        // loop of the nest; -1 = none
+    int64_t row_step;  // in the weights, from one row to the next
+    int64_t depth_step;
+    int64_t total;  // products of a result
+    // The strip. step: its elements from one result to the next; shared: neighbours overlap.
+    bool shared;
+    int64_t stride;  // of the window, in iterations of the outermost loop of the sum
+    int64_t step;
+    int64_t count;  // results
+} columns;
+
+// ---- what the sum is ----------------------------------------------------------------------------
+
+static const berth_expr_node *node_of(const columns *s, berth_expr id) {
+    return &s->fn->exprs.data[id];
+}
+
+static bool is_load_of(const columns *s, berth_expr id, berth_dtype dtype) {
+    const berth_expr_node *node = node_of(s, id);
+    return node->kind == BERTH_EXPR_LOAD && node->dtype == dtype && node->lanes == 1;
+}
+
+static bool is_byte_cast(const columns *s, berth_expr id) {
+    const berth_expr_node *node = node_of(s, id);
+    if (node->kind != BERTH_EXPR_CAST || node->dtype != BERTH_DTYPE_I32) return false;
+    return is_load_of(s, node->a, BERTH_DTYPE_I8) || is_load_of(s, node->a, BERTH_DTYPE_U8);
+}
+
+// An i32 value that 16 bits hold: a byte, less a zero point, 0 in the padding.
+static bool fits_i16(const columns *s, berth_expr id) {
+    const berth_expr_node *node = node_of(s, id);
+    bool bytes = is_byte_cast(s, id);
+    if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_SUB)
+        return is_byte_cast(s, node->a) &&
+               (is_byte_cast(s, node->b) ||
+                (node_of(s, node->b)->kind == BERTH_EXPR_INT && node_of(s, node->b)->i >= -128 &&
+                 node_of(s, node->b)->i <= 255));
+    if (node->kind == BERTH_EXPR_SELECT) {
+        const berth_expr_node *other = node_of(s, node->c);
+        return other->kind == BERTH_EXPR_INT && other->i == 0 && fits_i16(s, node->b);
+    }
+    return bytes;
+}
+
+static bool uses(const columns *s, berth_expr id, int loop) {
+    return berth_tfn_uses_var(s->fn, id, s->nest.loops[loop].var);
+}
+
+// acc + x * w, w an i8.
+static bool take_update(columns *s) {
+    const berth_expr_node *update = node_of(s, s->reduction.update);
+    const berth_expr_node *init = node_of(s, s->reduction.init);
+    if (update->kind != BERTH_EXPR_BINARY || update->op != BERTH_BINARY_ADD ||
+        update->dtype != BERTH_DTYPE_I32)
+        return false;
+    const berth_expr_node *sum = node_of(s, update->a), *product = node_of(s, update->b);
+    if (sum->kind != BERTH_EXPR_LOAD || sum->load.buf != s->reduction.acc) return false;
+    if (product->kind != BERTH_EXPR_BINARY || product->op != BERTH_BINARY_MUL) return false;
+    if (init->kind != BERTH_EXPR_INT || init->i != 0) return false;
+    const berth_expr sides[2] = {product->a, product->b};
+    for (int i = 0; i < 2; ++i) {
+        const berth_expr_node *w = node_of(s, sides[i]);
+        if (w->kind != BERTH_EXPR_CAST || !is_load_of(s, w->a, BERTH_DTYPE_I8)) continue;
+        s->w = sides[i];
+        s->x = sides[1 - i];
+        s->row = -1;
+        for (int l = 0; l < s->nest.count; ++l)
+            if (uses(s, s->w, l)) s->row = s->row < 0 ? l : s->nest.count;
+        if (s->row < 0 || s->row >= s->nest.count || uses(s, s->x, s->row)) continue;
+        return fits_i16(s, s->x);
+    }
+    return false;
+}
+
+static berth_linear place_of(columns *s, const berth_nest *with, berth_expr load) {
+    const berth_expr_node node = *node_of(s, load);
+    berth_ranges ranges = berth_ranges_collect(s->fn);
+    ranges = berth_ranges_with(s->fn, &ranges, with);
+    ranges = berth_ranges_with(s->fn, &ranges, &s->reduction.loops);
+    return berth_linear_access(s->fn, &ranges, node.load.buf, berth_tfn_load_indices(s->fn, load),
+                               node.index_count);
+}
+
+// Puts the loops of the sum into the order in which `at` goes on without a gap, its last step being
+// *out_step. False: there is none.
+static bool order_depth(columns *s, const berth_linear *at, int64_t *out_step) {
+    const berth_nest *loops = &s->reduction.loops;
+    int64_t strides[BERTH_NEST_MAX_LOOPS];
+    s->depth = *loops;
+    s->total = 1;
+    for (int i = 0; i < loops->count; ++i) {
+        bool linear = false;
+        berth_nest_loop loop = loops->loops[i];
+        int64_t stride = berth_linear_stride(s->fn, at, loop.var, &linear);
+        int k = i;
+        if (!linear || loop.extent < 1) return false;
+        if (loop.extent == 1) stride = INT64_MAX;  // anywhere: outermost
+        for (; k > 0 && strides[k - 1] < stride; --k) {
+            strides[k] = strides[k - 1];
+            s->depth.loops[k] = s->depth.loops[k - 1];
+        }
+        strides[k] = stride;
+        s->depth.loops[k] = loop;
+    }
+    int64_t next = 0;
+    for (int i = loops->count - 1; i >= 0; --i) {
+        int64_t extent = s->depth.loops[i].extent;
+        if (extent == 1) continue;
+        if (next && strides[i] != next) return false;
+        if (!next) *out_step = strides[i];
+        next = strides[i] * extent;
+        s->total *= extent;
+    }
+    return next > 0 && s->total <= INT32_MAX / 4;
+}
+
+// ---- strips -------------------------------------------------------------------------------------
+
+// Whether all that `id` reads and compares moves along loop `a` by the same multiple (*stride, 0 =
+// not known yet) of what it moves along `b`.
+static bool moves_alike(columns *s, const berth_ranges *ranges, berth_expr id, berth_var a,
+                        berth_var b, int64_t *stride) {
+    if (!id) return true;
+    const berth_expr_node node = *node_of(s, id);
+    if (node.is_index) {
+        bool linear_a = false, linear_b = false;
+        berth_linear form = berth_linear_of(s->fn, ranges, id);
+        int64_t by_a = berth_linear_stride(s->fn, &form, a, &linear_a);
+        int64_t by_b = berth_linear_stride(s->fn, &form, b, &linear_b);
+        if (!linear_a || !linear_b) return false;
+        if (by_b == 0) return by_a == 0;
+        if (*stride == 0 && by_a % by_b == 0) *stride = by_a / by_b;
+        return *stride > 0 && by_a == *stride * by_b;
+    }
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_FLOAT: return true;
+    case BERTH_EXPR_LOAD:
+        for (int i = 0; i < node.index_count; ++i)
+            if (!moves_alike(s, ranges, berth_tfn_load_indices(s->fn, id)[i], a, b, stride))
+                return false;
+        return true;
+    case BERTH_EXPR_CAST:
+    case BERTH_EXPR_UNARY:
+    case BERTH_EXPR_BINARY:
+    case BERTH_EXPR_SELECT:
+        return moves_alike(s, ranges, node.a, a, b, stride) &&
+               moves_alike(s, ranges, node.b, a, b, stride) &&
+               moves_alike(s, ranges, node.c, a, b, stride);
+    default: return false;
+    }
+}
+
+static int64_t strip_elements(const columns *s, int64_t count) {
+    if (!s->shared) return count * s->step;
+    const berth_nest_loop *outer = &s->depth.loops[0];
+    return ((count - 1) * s->stride + outer->extent) * (s->total / outer->extent);
+}
+
+// As many results at once as divide the loop: an even number where there is one, for they are
+// computed in pairs.
+static void choose_count(columns *s) {
+    int64_t extent = s->column < 0 ? 1 : s->nest.loops[s->column].extent;
+    s->count = 1;
+    for (int64_t n = 2; n <= MOST_COLUMNS && n <= extent; ++n) {
+        bool fits = strip_elements(s, n) * 2 <= STRIP_LIMIT_BYTES || s->count == 1;
+        bool better = s->shared || s->count == 1 || (s->count % 2 && n % 2 == 0);
+        if (extent % n == 0 && fits && better && (n % 2 == 0 || s->count % 2)) s->count = n;
+    }
+}
+
+// What the strip is for the last loop of the nest that x moves along.
+static void choose_strip(columns *s) {
+    s->column = -1;
+    for (int i = 0; i < s->nest.count; ++i)
+        if (i != s->row && s->nest.loops[i].extent > 1 && uses(s, s->x, i)) s->column = i;
+    s->step = (s->total + 1) / 2 * 2;  // pairs begin at a word
+    s->shared = false;
+    if (s->column >= 0) {
+        const berth_nest_loop *outer = &s->depth.loops[0];
+        berth_ranges ranges = berth_ranges_collect(s->fn);
+        ranges = berth_ranges_with(s->fn, &ranges, &s->nest);
+        ranges = berth_ranges_with(s->fn, &ranges, &s->reduction.loops);
+        s->stride = 0;
+        bool alike =
+            moves_alike(s, &ranges, s->x, s->nest.loops[s->column].var, outer->var, &s->stride);
+        int64_t step = s->stride * (s->total / outer->extent);
+        s->shared = alike && s->stride > 0 && s->stride < outer->extent && step % 2 == 0;
+        if (s->shared) s->step = step;
+    }
+    choose_count(s);
+}
+
+// ---- building -----------------------------------------------------------------------------------
+
+static berth_expr add(berth_tfn *fn, berth_expr a, berth_expr b) {
+    return berth_tfn_binary(fn, BERTH_BINARY_ADD, a, b);
+}
+
+static berth_expr times(berth_tfn *fn, berth_expr a, int64_t factor) {
+    return berth_tfn_binary(fn, BERTH_BINARY_MUL, a, berth_tfn_index(fn, factor));
+}
+
+// Position in the loops [from, count) of the sum, `vars` in place of their own.
+static berth_expr flat(const columns *s, int from, const berth_nest *with) {
+    berth_expr at = berth_tfn_index(s->fn, 0);
+    for (int i = from; i < s->depth.count; ++i)
+        at = add(s->fn, times(s->fn, at, s->depth.loops[i].extent),
+                 berth_tfn_var_ref(s->fn, with->loops[i].var));
+    return at;
+}
+
+static berth_stmt store_at(berth_tfn *fn, berth_buf buf, berth_expr at, berth_expr value) {
+    return berth_tfn_store(fn, buf, &at, 1, value);
+}
+
+// Stores of `value`, as i16, in the loops [from, count) of `loops`; the innermost some at once.
+static berth_stmt copy(columns *s, berth_nest *loops, int from, berth_buf strip, berth_expr at,
+                       berth_expr value) {
+    berth_tfn *fn = s->fn;
+    berth_nest inner = {.count = loops->count - from};
+    memcpy(inner.loops, &loops->loops[from], (size_t)inner.count * sizeof(inner.loops[0]));
+    inner.body = store_at(fn, strip, at, berth_tfn_cast(fn, BERTH_DTYPE_I16, value));
+    int last = inner.count - 1;
+    int64_t step = UNROLL;
+    while (last >= 0 && step > 1 && inner.loops[last].extent % step) --step;
+    if (last >= 0 && step > 1) {
+        berth_status status = berth_schedule_split(fn, &inner, last, step);
+        if (!status) status = berth_schedule_unroll(fn, &inner, last + 1);
+        berth_status_ignore(status);
+    }
+    return berth_nest_emit(fn, &inner);
+}
+
+// Loops of the sum that the padding depends on, outermost; returns how many.
+static int conditions_first(const columns *s, berth_nest *loops, berth_expr condition) {
+    berth_nest_loop ordered[BERTH_NEST_MAX_LOOPS];
+    int count = 0, outside = 0;
+    for (int pass = 0; pass < 2; ++pass)
+        for (int i = 0; i < loops->count; ++i) {
+            bool decides = condition && berth_tfn_uses_var(s->fn, condition, loops->loops[i].var);
+            if (decides == (pass == 0)) ordered[count++] = loops->loops[i];
+            outside += pass == 0 && decides;
+        }
+    memcpy(loops->loops, ordered, (size_t)count * sizeof(ordered[0]));
+    return outside;
+}
+
+// strip[t][...] for one strip, which begins at result `first` of the column loop.
+static berth_stmt fill(columns *s, berth_buf strip, berth_expr first) {
+    berth_tfn *fn = s->fn;
+    berth_nest loops = s->depth;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
+    uint32_t map_count = fn->vars.count;
+    berth_var each = berth_tfn_var(fn, "c");
+    berth_expr at = 0;
+    for (int i = 0; i < loops.count; ++i) {
+        loops.loops[i].var = berth_tfn_var(fn, "k");
+        loops.loops[i].kind = BERTH_LOOP_SERIAL;
+        map[s->depth.loops[i].var] = berth_tfn_var_ref(fn, loops.loops[i].var);
+    }
+    if (s->shared) {
+        loops.loops[0].extent += (s->count - 1) * s->stride;
+        if (s->column >= 0) map[s->nest.loops[s->column].var] = first;
+        at = flat(s, 0, &loops);
+    } else {
+        at = add(fn, flat(s, 0, &loops), times(fn, berth_tfn_var_ref(fn, each), s->step));
+        if (s->column >= 0)
+            map[s->nest.loops[s->column].var] = add(fn, first, berth_tfn_var_ref(fn, each));
+        memmove(&loops.loops[1], &loops.loops[0], (size_t)loops.count * sizeof(loops.loops[0]));
+        loops.loops[0] = (berth_nest_loop){each, s->count, BERTH_LOOP_SERIAL};
+        loops.count++;
+    }
+    berth_expr value = berth_tfn_substitute(fn, s->x, map, map_count);
+    const berth_expr_node node = *node_of(s, value);
+    bool padded = node.kind == BERTH_EXPR_SELECT;
+    int outside = conditions_first(s, &loops, padded ? node.a : 0);
+    if (!padded) return copy(s, &loops, 0, strip, at, value);
+    berth_stmt body = copy(s, &loops, outside, strip, at, node.b);
+    berth_stmt zeros = copy(s, &loops, outside, strip, at, node.c);
+    loops.count = outside;
+    loops.body = berth_tfn_if(fn, node.a, body, zeros);
+    return berth_nest_emit(fn, &loops);
+}
+
+typedef struct replacement {
+    berth_buf acc;
+    berth_expr with;
+} replacement;
+
+static berth_expr replace_acc(berth_tfn *fn, berth_expr load, void *user) {
+    const replacement *r = user;
+    return fn->exprs.data[load].load.buf == r->acc ? r->with : 0;
+}
+
+// The epilogue for one result.
+static berth_stmt finish(columns *s, berth_expr row, berth_expr column, berth_expr sum) {
+    berth_tfn *fn = s->fn;
+    berth_stmt stores[8];
+    replacement r = {s->reduction.acc, sum};
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
+    uint32_t map_count = fn->vars.count;
+    map[s->nest.loops[s->row].var] = row;
+    if (s->column >= 0) map[s->nest.loops[s->column].var] = column;
+    for (int i = 0; i < s->reduction.epilogue_count; ++i) {
+        berth_stmt store = berth_tfn_substitute_stmt(fn, s->reduction.epilogue[i], map, map_count);
+        const berth_stmt_node node = fn->stmts.data[store];
+        berth_expr indices[BERTH_MAX_RANK];
+        memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_replace_loads(fn, node.value, replace_acc, &r);
+        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    }
+    return berth_tfn_seq(fn, stores, (uint32_t)s->reduction.epilogue_count);
+}
+
+static berth_nest finish_all(columns *s, berth_buf acc, int64_t rows, berth_expr outer,
+                             berth_expr first) {
+    berth_tfn *fn = s->fn;
+    berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
+    berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r);
+    berth_expr at = add(fn, times(fn, at_c, rows), at_r);
+    berth_expr row = add(fn, times(fn, outer, rows), at_r);
+    berth_expr sum = berth_tfn_load(fn, acc, &at, 1);
+    return (berth_nest){.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
+                        .count = 2,
+                        .body = finish(s, row, add(fn, first, at_c), sum)};
+}
+
+// A block of `rows` rows: sums, set to 0; products with the strip (BERTH_NONE: with x as it lies);
+// what becomes of them.
+static berth_stmt block(columns *s, int64_t rows, berth_buf strip, berth_expr outer,
+                        berth_expr first) {
+    berth_tfn *fn = s->fn;
+    int64_t dims[] = {s->count * rows};
+    berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
+    berth_var zero = berth_tfn_var(fn, "i");
+    berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
+    berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r);
+    berth_expr at = add(fn, times(fn, at_c, rows), at_r);
+    berth_expr sum = berth_tfn_load(fn, acc, &at, 1), x = s->x;
+    berth_expr row = add(fn, times(fn, outer, rows), at_r);
+    if (strip != BERTH_NONE) {
+        berth_expr from = add(fn, flat(s, 0, &s->depth), times(fn, at_c, s->step));
+        x = berth_tfn_cast(fn, BERTH_DTYPE_I32, berth_tfn_load(fn, strip, &from, 1));
+    }
+    berth_expr w = berth_replace_var(fn, s->w, s->nest.loops[s->row].var, row);
+    berth_nest depth = s->depth;
+    depth.loops[depth.count++] = (berth_nest_loop){c, s->count, BERTH_LOOP_SERIAL};
+    depth.loops[depth.count++] = (berth_nest_loop){r, rows, BERTH_LOOP_SERIAL};
+    berth_expr product = berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w);
+    depth.body = store_at(fn, acc, at, add(fn, sum, product));
+    berth_nest last = finish_all(s, acc, rows, outer, first);
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc),
+                          berth_tfn_for(fn, zero, berth_tfn_index(fn, s->count * rows),
+                                        BERTH_LOOP_SERIAL,
+                                        store_at(fn, acc, berth_tfn_var_ref(fn, zero),
+                                                 berth_tfn_int(fn, BERTH_DTYPE_I32, 0))),
+                          berth_nest_emit(fn, &depth), berth_nest_emit(fn, &last)};
+    return berth_tfn_seq(fn, items, 4);
+}
+
+// The nest without the row loop, the column loop in steps of `count`; sets *first to the first
+// column of a step.
+static berth_nest outer_loops(columns *s, berth_expr *first) {
+    berth_nest outer = s->nest;
+    *first = berth_tfn_index(s->fn, 0);
+    if (s->column >= 0) {
+        berth_nest_loop *loop = &outer.loops[s->column];
+        loop->var = berth_tfn_var(s->fn, "strip");
+        loop->extent /= s->count;
+        *first = times(s->fn, berth_tfn_var_ref(s->fn, loop->var), s->count);
+    }
+    int after = outer.count - s->row - 1;
+    memmove(&outer.loops[s->row], &outer.loops[s->row + 1], (size_t)after * sizeof(outer.loops[0]));
+    outer.count--;
+    return outer;
+}
+
+static berth_stmt in_loops(columns *s, int64_t rows, bool with_strip) {
+    berth_tfn *fn = s->fn;
+    berth_expr first = 0;
+    berth_nest outer = outer_loops(s, &first);
+    berth_var var = berth_tfn_var(fn, "rows");
+    berth_buf strip = BERTH_NONE;
+    berth_stmt items[3];
+    uint32_t count = 0;
+    if (with_strip) {
+        int64_t dims[] = {strip_elements(s, s->count)};
+        strip = berth_tfn_buffer(fn, "strip", BERTH_DTYPE_I16, 1, dims, BERTH_SCOPE_PRIVATE);
+        items[count++] = berth_tfn_alloc(fn, strip);
+        items[count++] = fill(s, strip, first);
+    }
+    berth_stmt body = block(s, rows, strip, berth_tfn_var_ref(fn, var), first);
+    berth_expr blocks = berth_tfn_index(fn, s->nest.loops[s->row].extent / rows);
+    items[count++] = berth_tfn_for(fn, var, blocks, BERTH_LOOP_SERIAL, body);
+    outer.body = berth_tfn_seq(fn, items, count);
+    return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
+}
+
+// ---- forms --------------------------------------------------------------------------------------
+
+// Weights in pairs of rows, one element of each in turn.
+static bool has_pairs(columns *s) {
+    berth_nest split = s->nest;
+    if (s->nest.loops[s->row].extent % 2 || split.count == BERTH_NEST_MAX_LOOPS) return false;
+    berth_var outer = berth_tfn_var(s->fn, "rows"), inner = berth_tfn_var(s->fn, "r");
+    split.loops[s->row] =
+        (berth_nest_loop){outer, s->nest.loops[s->row].extent / 2, BERTH_LOOP_SERIAL};
+    split.loops[split.count++] = (berth_nest_loop){inner, 2, BERTH_LOOP_SERIAL};
+    berth_expr row = add(s->fn, times(s->fn, berth_tfn_var_ref(s->fn, outer), 2),
+                         berth_tfn_var_ref(s->fn, inner));
+    berth_expr w = berth_replace_var(s->fn, s->w, s->nest.loops[s->row].var, row);
+    berth_linear at = place_of(s, &split, node_of(s, w)->a);
+    bool linear = false, linear_outer = false;
+    int64_t step = berth_linear_stride(s->fn, &at, inner, &linear);
+    (void)berth_linear_stride(s->fn, &at, outer, &linear_outer);
+    return linear && linear_outer && step == 1 && order_depth(s, &at, &s->depth_step) &&
+           s->depth_step == 2;
+}
+
+// Rows one behind the other, and one run of u8 that they are multiplied by.
+static bool has_rows(columns *s) {
+    berth_var row = s->nest.loops[s->row].var;
+    bool linear = false;
+    if (!is_byte_cast(s, s->x) || !is_load_of(s, node_of(s, s->x)->a, BERTH_DTYPE_U8)) return false;
+    berth_linear w = place_of(s, &s->nest, node_of(s, s->w)->a);
+    berth_linear x = place_of(s, &s->nest, node_of(s, s->x)->a);
+    int64_t x_step = 0;
+    if (!order_depth(s, &x, &x_step) || x_step != 1) return false;
+    berth_nest by_x = s->depth;
+    if (!order_depth(s, &w, &s->depth_step) || s->depth_step != 1) return false;
+    if (berth_linear_stride(s->fn, &w, row, &linear) != s->total || !linear) return false;
+    for (int i = 0; i < by_x.count; ++i)
+        if (by_x.loops[i].var != s->depth.loops[i].var) return false;
+    return true;
+}
+
+berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest) {
+    columns s = {.fn = fn, .nest = *nest};
+    if (!berth_reduction_parse(fn, nest->body, &s.reduction) || s.reduction.loops.count == 0)
+        return 0;
+    if (s.reduction.loops.count + 4 > BERTH_NEST_MAX_LOOPS || !take_update(&s)) return 0;
+    if (has_pairs(&s)) {
+        choose_strip(&s);
+        return in_loops(&s, 2, true);
+    }
+    if (!has_rows(&s)) return 0;
+    int64_t rows = MOST_ROWS;
+    while (s.nest.loops[s.row].extent % rows) --rows;
+    s.column = -1;
+    s.count = 1;
+    return in_loops(&s, rows, false);
+}
