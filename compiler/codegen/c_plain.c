@@ -115,7 +115,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 }
 
 // Private buffers beyond this go to static memory: small cores have stacks of a few KiB.
-#define STACK_LIMIT_BYTES 256
+#define STACK_LIMIT_BYTES 128
 
 #define PLAIN(INDEX_TYPE, INDEX_BITS)                                                              \
     {                                                                                              \

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "compiler/codegen/c_plain_products.h"
 #include "compiler/codegen/c_preamble.h"
 
 #define MAX_PARAMETERS 8
@@ -274,8 +275,10 @@ void berth_c_plain_add(const char *code, berth_strbuf *out) {
     mark_used(&r, code, r.helpers.count);
     for (uint32_t i = 0; i < r.helpers.count; ++i) {
         if (!r.helpers.data[i].used) continue;
+        const char *rounding = berth_c_plain_rounding(r.helpers.data[i].name);
+        if (rounding) berth_strbuf_addf(out, "#if BERTH_DSP_ROUND\n%s#else\n", rounding);
         add_plain(r.helpers.data[i].text, out);
-        berth_strbuf_add(out, "\n\n");
+        berth_strbuf_add(out, rounding ? "\n#endif\n\n" : "\n\n");
     }
     add_plain(code, out);
     berth_arena_destroy(scratch);

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "compiler/codegen/kernel_facts.h"
+#include "compiler/schedule/plain_columns.h"
+
 #define MAX_LOOPS 12
 
 // sums[...] += x[...] * w[...] in loops, innermost last.
@@ -164,12 +167,36 @@ static bool print_rows(const products *s) {
     return true;
 }
 
+// sums[r][c] += x[r * s + h][c * s + k] * w[h][k]
+static bool print_windows(const products *s) {
+    enum { height, width, r, c, loops };
+    if (s->count != loops || s->x.dtype != BERTH_DTYPE_U8) return false;
+    const int64_t *sums = s->strides[SUMS], *x = s->strides[X], *w = s->strides[W];
+    bool fits = w[width] == 1 && w[height] == s->extents[width] && x[width] == 1 && sums[c] == 1 &&
+                sums[height] == 0 && sums[width] == 0 && w[r] == 0 && w[c] == 0 &&
+                (s->extents[r] == 1 || sums[r] == s->extents[c]);
+    // What lies behind the last window is read, too.
+    int64_t last = s->at[X].constant + BERTH_PLAIN_WINDOW_SPARE_BYTES;
+    for (int i = 0; i < loops; ++i) last += x[i] * (s->extents[i] - 1);
+    berth_range rest = {0, 0};
+    berth_linear outer = s->at[X];
+    outer.constant = 0;
+    rest = berth_linear_range(s->p->fn, &s->p->ranges, &outer);
+    bool spare = last + rest.high < berth_kernel_elements(s->p->fn, s->bufs[X]);
+    if (!fits || !spare || s->extents[height] * s->extents[width] > 1024) return false;
+    berth_c_line(s->p, "berth_sum_windows(%s, %s, %lld, %lld, %lld, %lld, %lld, %s, %lld, %lld);",
+                 pointer(s, SUMS), pointer(s, X), (long long)x[height], (long long)x[c],
+                 (long long)x[r], (long long)s->extents[r], (long long)s->extents[c], pointer(s, W),
+                 (long long)s->extents[height], (long long)s->extents[width]);
+    return true;
+}
+
 bool berth_c_plain_print_products(berth_c_printer *p, const berth_stmt_node *loop) {
     products s = {.p = p};
     if (p->language->index_bits != 32) return false;
     berth_stmt store = take_loops(&s, loop);
     if (!store || s.count < 3 || !take_store(&s, store) || !take_strides(&s)) return false;
-    return print_pairs(&s) || print_rows(&s);
+    return print_pairs(&s) || print_rows(&s) || print_windows(&s);
 }
 
 // ---- functions ----------------------------------------------------------------------------------
@@ -186,6 +213,11 @@ static const char dsp[] =
     "#else\n"
     "#define BERTH_DSP 0\n"
     "#endif\n"
+    "#endif\n"
+    "#if BERTH_DSP && defined(__ARM_FP) && (__ARM_FP & 4)\n"
+    "#define BERTH_DSP_ROUND 1\n"
+    "#else\n"
+    "#define BERTH_DSP_ROUND 0\n"
     "#endif\n\n";
 
 static const char pairs[] =
@@ -291,10 +323,116 @@ static const char rows[] =
                                         "    }\n"
                                         "}\n\n";
 
+#define WINDOW_ROW(from, w, b, m)                                                                  \
+    "                        \"ldr %[odd], " from "\\n\\t\"\n"                                     \
+    "                        \"uxtb16 %[even], %[odd]\\n\\t\"\n"                                   \
+    "                        \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"                            \
+    "                        \"smlad %[a], %[even], %[" w "], %[a]\\n\\t\"\n"                      \
+    "                        \"smlab" b " %[a], %[odd], %[" m "], %[a]\\n\\t\"\n"                  \
+    "                        \"smlad %[b], %[odd], %[" w "], %[b]\\n\\t\"\n"                       \
+    "                        \"smlat" b " %[b], %[even], %[" m "], %[b]\\n\\t\"\n"
+#define WINDOW_ROW_ONE(from, w, b, m)                                                              \
+    "                        \"ldr %[odd], " from "\\n\\t\"\n"                                     \
+    "                        \"uxtb16 %[even], %[odd]\\n\\t\"\n"                                   \
+    "                        \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"                            \
+    "                        \"smlad %[a], %[even], %[" w "], %[a]\\n\\t\"\n"                      \
+    "                        \"smlab" b " %[a], %[odd], %[" m "], %[a]\\n\\t\"\n"
+
+static const char windows[] =
+    "/* sums[r][c] += x[r * row_step + h * pitch + c * step + k] * w[h][k], r < rows, c < count, h "
+    "< height,\n"
+    "   k < width. Bytes up to the third behind a window are read, too. */\n"
+    "static void berth_sum_windows(int32_t *sums, const uint8_t *x, int32_t pitch, int32_t step, "
+    "int32_t row_step,\n"
+    "                              int32_t rows, int32_t count, const int8_t *w, int32_t height, "
+    "int32_t width) {\n"
+    "    for (; rows > 0; --rows, x += row_step) {\n"
+    "        const uint8_t *at = x;\n"
+    "        int32_t c = count;\n"
+    "#if BERTH_DSP\n"
+    "        if (height == 3 && width == 3) {\n"
+    "            const uint32_t w0 = (uint32_t)w[2] << 16 | (uint16_t)w[0];\n"
+    "            const uint32_t w1 = (uint32_t)w[5] << 16 | (uint16_t)w[3];\n"
+    "            const uint32_t w2 = (uint32_t)w[8] << 16 | (uint16_t)w[6];\n"
+    "            const uint32_t m0 = (uint32_t)w[4] << 16 | (uint16_t)w[1], m1 = (uint16_t)w[7];\n"
+    "            int32_t even, odd, a, b;\n"
+    "            if (step == 1)\n"
+    "                for (; c >= 2; c -= 2, at += 2, sums += 2) {\n"
+    "                    a = sums[0];\n"
+    "                    b = sums[1];\n"
+    "                    __asm__(\n" WINDOW_ROW("[%[at]]", "w0", "b", "m0")
+        WINDOW_ROW("[%[at], %[pitch]]", "w1", "t", "m0") WINDOW_ROW(
+            "[%[at], %[pitch], lsl #1]", "w2", "b",
+            "m1") "                        : [a] \"+r\"(a), [b] \"+r\"(b), [even] \"=&r\"(even), "
+                  "[odd] \"=&r\"(odd)\n"
+                  "                        : [at] \"r\"(at), [pitch] \"r\"(pitch), [w0] \"r\"(w0), "
+                  "[w1] \"r\"(w1), "
+                  "[w2] \"r\"(w2),\n"
+                  "                          [m0] \"r\"(m0), [m1] \"r\"(m1)\n"
+                  "                        : \"memory\");\n"
+                  "                    sums[0] = a;\n"
+                  "                    sums[1] = b;\n"
+                  "                }\n";
+
+static const char windows_rest[] =
+    "            for (; c > 0; --c, at += step) {\n"
+    "                a = *sums;\n"
+    "                __asm__(\n" WINDOW_ROW_ONE("[%[at]]", "w0", "b", "m0")
+        WINDOW_ROW_ONE("[%[at], %[pitch]]", "w1", "t", "m0") WINDOW_ROW_ONE(
+            "[%[at], %[pitch], lsl #1]", "w2", "b",
+            "m1") "                        : [a] \"+r\"(a), [even] \"=&r\"(even), "
+                  "[odd] \"=&r\"(odd)\n"
+                  "                        : [at] \"r\"(at), [pitch] \"r\"(pitch), "
+                  "[w0] \"r\"(w0), [w1] \"r\"(w1), "
+                  "[w2] \"r\"(w2),\n"
+                  "                          [m0] \"r\"(m0), [m1] \"r\"(m1)\n"
+                  "                        : \"memory\");\n"
+                  "                *sums++ = a;\n"
+                  "            }\n"
+                  "        }\n"
+                  "#endif\n"
+                  "        for (; c > 0; --c, at += step, ++sums) {\n"
+                  "            const int8_t *weight = w;\n"
+                  "            int32_t h, k, sum = 0;\n"
+                  "            for (h = 0; h < height; ++h)\n"
+                  "                for (k = 0; k < width; ++k) sum += at[h * pitch + "
+                  "k] * *weight++;\n"
+                  "            *sums += sum;\n"
+                  "        }\n"
+                  "    }\n"
+                  "}\n\n";
+
+// Rounds to the nearest number, ties to even, as the current mode of the FPU says and as the other form
+// does; saturates; NaN gives what the other form gives.
+#define NEAREST(type, name, saturate)                                                              \
+    "static inline " type " berth_" name "(float x, int z) {\n"                                    \
+    "    int32_t n;\n"                                                                             \
+    "    if (z != 0 && x != x) return 0;\n"                                                        \
+    "    __asm__(\"vcvtr.s32.f32 %1, %1\\n\\tvmov %0, %1\" : \"=r\"(n), \"+t\"(x));\n"             \
+    "    if (z != 0) __asm__(\"qadd %0, %0, %1\" : \"+r\"(n) : \"r\"(z));\n"                       \
+    "    __asm__(\"" saturate " %0, #8, %0\" : \"+r\"(n));\n"                                      \
+    "    return (" type ")n;\n"                                                                    \
+    "}\n\n"
+
+static const struct {
+    const char *name, *text;
+} rounding[] = {{"berth_nearest_u8_f32", NEAREST("uint8_t", "nearest_u8_f32", "usat")},
+                {"berth_nearest_i8_f32", NEAREST("int8_t", "nearest_i8_f32", "ssat")}};
+
+const char *berth_c_plain_rounding(const char *name) {
+    for (size_t i = 0; i < sizeof(rounding) / sizeof(rounding[0]); ++i)
+        if (strcmp(rounding[i].name, name) == 0) return rounding[i].text;
+    return NULL;
+}
+
 void berth_c_plain_add_products(const char *code, berth_strbuf *out) {
     bool has_pairs = strstr(code, "berth_sum_pairs(") != NULL;
     bool has_rows = strstr(code, "berth_sum_rows(") != NULL;
-    if (has_pairs || has_rows) berth_strbuf_add(out, dsp);
+    bool has_windows = strstr(code, "berth_sum_windows(") != NULL;
+    bool rounds = strstr(code, "berth_nearest_") != NULL;
+    if (has_pairs || has_rows || has_windows || rounds) berth_strbuf_add(out, dsp);
     if (has_pairs) berth_strbuf_add(out, pairs);
     if (has_rows) berth_strbuf_add(out, rows);
+    if (has_windows) berth_strbuf_add(out, windows);
+    if (has_windows) berth_strbuf_add(out, windows_rest);
 }

@@ -14,4 +14,8 @@ bool berth_c_plain_print_products(berth_c_printer *p, const berth_stmt_node *loo
 // Appends the functions that `code` calls.
 void berth_c_plain_add_products(const char *code, berth_strbuf *out);
 
+// Another text of a helper function of the preamble for such cores with an FPU (BERTH_DSP_ROUND); NULL
+// = it has none.
+const char *berth_c_plain_rounding(const char *name);
+
 #endif  // BERTH_COMPILER_CODEGEN_C_PLAIN_PRODUCTS_H_

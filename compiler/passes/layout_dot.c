@@ -210,10 +210,8 @@ static berth_value_id packed_weights(berth_layout_pass *p, berth_op_id id, const
     return berth_layout__packed_constant(p, weights, tag, id);
 }
 
-// The operation becomes sum - x_zero * sum(w).
-static void subtract_zero(berth_layout_pass *p, berth_op_id id, const dot *d, berth_value_id sum,
-                          const int64_t *sums, int dim) {
-    int64_t zero = berth_tensor_get_i64(d->x_zero, 0);
+void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id, int64_t zero,
+                                 berth_value_id sum, const int64_t *sums, int dim) {
     int64_t dims[BERTH_MAX_RANK];
     int rank = type_of(p, sum)->rank;
     for (int i = 0; i < rank; ++i) dims[i] = i == dim ? type_of(p, sum)->dims[dim] : 1;
@@ -270,7 +268,7 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     berth_op_id conv = graph_of(p)->values.data[sum].op;
     graph_of(p)->ops.data[conv].attrs = d.op.attrs;
     set_window(p, conv, &w);
-    subtract_zero(p, id, &d, sum, sums, 1);
+    berth_layout__subtract_zero(p, id, berth_tensor_get_i64(d.x_zero, 0), sum, sums, 1);
     return BERTH_OK;
 }
 
@@ -318,7 +316,8 @@ bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
         sum = berth_layout__insert(
             p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2,
             berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
-        subtract_zero(p, id, &d, sum, sums, out.rank - 1);
+        berth_layout__subtract_zero(p, id, berth_tensor_get_i64(d.x_zero, 0), sum, sums,
+                                    out.rank - 1);
         return true;
     }
     berth_op *self = &graph_of(p)->ops.data[id];

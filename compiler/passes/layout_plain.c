@@ -37,6 +37,25 @@ static void pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
         set_packed(p, id, weights, tags[weights->rank]);
 }
 
+// One zero point of what (k, n) weights are multiplied by, taken off the sums: the bytes are then
+// multiplied as they lie.
+static void take_zero_off(berth_layout_pass *p, berth_op_id id, const berth_tensor *weights) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    if (op.input_count < 3 || op.inputs[2] == BERTH_NONE) return;
+    if (op.input_count > 3 && op.inputs[3] != BERTH_NONE) return;
+    const berth_tensor *zero = berth_graph_constant_of(p->module, graph_of(p), op.inputs[2]);
+    if (!zero || berth_tensor_element_count(zero) != 1) return;
+    const berth_type out = *type_of(p, op.outputs[0]);
+    int64_t columns = weights->dims[1], *sums = berth_arena_new_array(p->scratch, int64_t, columns);
+    for (int64_t i = 0; i < weights->dims[0] * columns; ++i)
+        sums[i % columns] += berth_tensor_get_i64(weights, i);
+    berth_value_id inputs[] = {op.inputs[0], graph_of(p)->ops.data[id].inputs[1]};
+    berth_value_id sum =
+        berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2,
+                             berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
+    berth_layout__subtract_zero(p, id, berth_tensor_get_i64(zero, 0), sum, sums, out.rank - 1);
+}
+
 // (k, n) as (n, k) for one row, else as (n/2, k, n%2).
 static void pack_integer_product(berth_layout_pass *p, berth_op_id id,
                                  const berth_tensor *weights) {
@@ -44,9 +63,10 @@ static void pack_integer_product(berth_layout_pass *p, berth_op_id id,
     if (weights->rank != 2 || weights->dtype != BERTH_DTYPE_I8 || !berth_type_is_static(x)) return;
     int64_t lines = 1;
     for (int i = 0; i + 1 < x->rank; ++i) lines *= x->dims[i];
-    if (lines == 1)
+    if (lines == 1) {
         set_packed(p, id, weights, "ba");
-    else if (weights->dims[1] % 2 == 0)
+        take_zero_off(p, id, weights);
+    } else if (weights->dims[1] % 2 == 0)
         set_packed(p, id, weights, "Ba2b");
 }
 

@@ -103,6 +103,10 @@ BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, ber
 // blocks of as many channels as one adds, zero points as a bias. *out_done: it has that form.
 BERTH_MUST_USE berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id,
                                                    bool *out_done);
+// Operation `id`, a sum of integers, becomes `sum` less `zero` times, per index of dimension `dim`,
+// the sum of the weights.
+void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id, int64_t zero,
+                                 berth_value_id sum, const int64_t *sums, int dim);
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
 

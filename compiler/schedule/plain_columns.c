@@ -7,44 +7,28 @@
 #define MOST_ROWS 16  // of a product of a vector
 #define UNROLL 4      // elements that a copy takes at once
 
-typedef struct columns {
-    berth_tfn *fn;
-    berth_nest nest;  // its body is the reduction
-    berth_reduction reduction;
-    berth_nest depth;  // loops of the sum in the order of the weights
-    berth_expr x;      // i32
-    berth_expr w;      // i32: a cast of a load
-    int row;           // loop of the nest
-    int column;        // loop of the nest; -1 = none
-    int64_t row_step;  // in the weights, from one row to the next
-    int64_t depth_step;
-    int64_t total;  // products of a result
-    // The strip. step: its elements from one result to the next; shared: neighbours overlap.
-    bool shared;
-    int64_t stride;  // of the window, in iterations of the outermost loop of the sum
-    int64_t step;
-    int64_t count;  // results
-} columns;
-
 // ---- what the sum is ----------------------------------------------------------------------------
 
-static const berth_expr_node *node_of(const columns *s, berth_expr id) {
+static const berth_expr_node *node_of(const berth_plain_sum *s, berth_expr id) {
     return &s->fn->exprs.data[id];
 }
 
-static bool is_load_of(const columns *s, berth_expr id, berth_dtype dtype) {
+static bool is_load_of(const berth_plain_sum *s, berth_expr id, berth_dtype dtype) {
     const berth_expr_node *node = node_of(s, id);
     return node->kind == BERTH_EXPR_LOAD && node->dtype == dtype && node->lanes == 1;
 }
 
-static bool is_byte_cast(const columns *s, berth_expr id) {
+static bool is_byte_cast(const berth_plain_sum *s, berth_expr id) {
     const berth_expr_node *node = node_of(s, id);
     if (node->kind != BERTH_EXPR_CAST || node->dtype != BERTH_DTYPE_I32) return false;
+    const berth_expr_node *from = node_of(s, node->a);
+    if (from->kind == BERTH_EXPR_INT)
+        return from->dtype == BERTH_DTYPE_I8 || from->dtype == BERTH_DTYPE_U8;
     return is_load_of(s, node->a, BERTH_DTYPE_I8) || is_load_of(s, node->a, BERTH_DTYPE_U8);
 }
 
 // An i32 value that 16 bits hold: a byte, less a zero point, 0 in the padding.
-static bool fits_i16(const columns *s, berth_expr id) {
+static bool fits_i16(const berth_plain_sum *s, berth_expr id) {
     const berth_expr_node *node = node_of(s, id);
     bool bytes = is_byte_cast(s, id);
     if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_SUB)
@@ -59,12 +43,14 @@ static bool fits_i16(const columns *s, berth_expr id) {
     return bytes;
 }
 
-static bool uses(const columns *s, berth_expr id, int loop) {
+static bool uses(const berth_plain_sum *s, berth_expr id, int loop) {
     return berth_tfn_uses_var(s->fn, id, s->nest.loops[loop].var);
 }
 
-// acc + x * w, w an i8.
-static bool take_update(columns *s) {
+bool berth_plain__take(berth_plain_sum *s) {
+    if (!berth_reduction_parse(s->fn, s->nest.body, &s->reduction)) return false;
+    if (s->reduction.loops.count == 0 || s->reduction.loops.count + 4 > BERTH_NEST_MAX_LOOPS)
+        return false;
     const berth_expr_node *update = node_of(s, s->reduction.update);
     const berth_expr_node *init = node_of(s, s->reduction.init);
     if (update->kind != BERTH_EXPR_BINARY || update->op != BERTH_BINARY_ADD ||
@@ -74,22 +60,20 @@ static bool take_update(columns *s) {
     if (sum->kind != BERTH_EXPR_LOAD || sum->load.buf != s->reduction.acc) return false;
     if (product->kind != BERTH_EXPR_BINARY || product->op != BERTH_BINARY_MUL) return false;
     if (init->kind != BERTH_EXPR_INT || init->i != 0) return false;
-    const berth_expr sides[2] = {product->a, product->b};
     for (int i = 0; i < 2; ++i) {
-        const berth_expr_node *w = node_of(s, sides[i]);
+        s->w = i ? product->b : product->a;
+        s->x = i ? product->a : product->b;
+        const berth_expr_node *w = node_of(s, s->w);
         if (w->kind != BERTH_EXPR_CAST || !is_load_of(s, w->a, BERTH_DTYPE_I8)) continue;
-        s->w = sides[i];
-        s->x = sides[1 - i];
         s->row = -1;
         for (int l = 0; l < s->nest.count; ++l)
             if (uses(s, s->w, l)) s->row = s->row < 0 ? l : s->nest.count;
-        if (s->row < 0 || s->row >= s->nest.count || uses(s, s->x, s->row)) continue;
-        return fits_i16(s, s->x);
+        if (s->row >= 0 && s->row < s->nest.count && fits_i16(s, s->x)) return true;
     }
     return false;
 }
 
-static berth_linear place_of(columns *s, const berth_nest *with, berth_expr load) {
+berth_linear berth_plain__place(berth_plain_sum *s, const berth_nest *with, berth_expr load) {
     const berth_expr_node node = *node_of(s, load);
     berth_ranges ranges = berth_ranges_collect(s->fn);
     ranges = berth_ranges_with(s->fn, &ranges, with);
@@ -100,7 +84,7 @@ static berth_linear place_of(columns *s, const berth_nest *with, berth_expr load
 
 // Puts the loops of the sum into the order in which `at` goes on without a gap, its last step being
 // *out_step. False: there is none.
-static bool order_depth(columns *s, const berth_linear *at, int64_t *out_step) {
+bool berth_plain__order_depth(berth_plain_sum *s, const berth_linear *at, int64_t *out_step) {
     const berth_nest *loops = &s->reduction.loops;
     int64_t strides[BERTH_NEST_MAX_LOOPS];
     s->depth = *loops;
@@ -111,7 +95,7 @@ static bool order_depth(columns *s, const berth_linear *at, int64_t *out_step) {
         int64_t stride = berth_linear_stride(s->fn, at, loop.var, &linear);
         int k = i;
         if (!linear || loop.extent < 1) return false;
-        if (loop.extent == 1) stride = INT64_MAX;  // anywhere: outermost
+        if (loop.extent == 1) stride = 0;  // anywhere: innermost
         for (; k > 0 && strides[k - 1] < stride; --k) {
             strides[k] = strides[k - 1];
             s->depth.loops[k] = s->depth.loops[k - 1];
@@ -135,8 +119,8 @@ static bool order_depth(columns *s, const berth_linear *at, int64_t *out_step) {
 
 // Whether all that `id` reads and compares moves along loop `a` by the same multiple (*stride, 0 =
 // not known yet) of what it moves along `b`.
-static bool moves_alike(columns *s, const berth_ranges *ranges, berth_expr id, berth_var a,
-                        berth_var b, int64_t *stride) {
+bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, berth_expr id,
+                              berth_var a, berth_var b, int64_t *stride) {
     if (!id) return true;
     const berth_expr_node node = *node_of(s, id);
     if (node.is_index) {
@@ -154,21 +138,22 @@ static bool moves_alike(columns *s, const berth_ranges *ranges, berth_expr id, b
     case BERTH_EXPR_FLOAT: return true;
     case BERTH_EXPR_LOAD:
         for (int i = 0; i < node.index_count; ++i)
-            if (!moves_alike(s, ranges, berth_tfn_load_indices(s->fn, id)[i], a, b, stride))
+            if (!berth_plain__moves_alike(s, ranges, berth_tfn_load_indices(s->fn, id)[i], a, b,
+                                          stride))
                 return false;
         return true;
     case BERTH_EXPR_CAST:
     case BERTH_EXPR_UNARY:
     case BERTH_EXPR_BINARY:
     case BERTH_EXPR_SELECT:
-        return moves_alike(s, ranges, node.a, a, b, stride) &&
-               moves_alike(s, ranges, node.b, a, b, stride) &&
-               moves_alike(s, ranges, node.c, a, b, stride);
+        return berth_plain__moves_alike(s, ranges, node.a, a, b, stride) &&
+               berth_plain__moves_alike(s, ranges, node.b, a, b, stride) &&
+               berth_plain__moves_alike(s, ranges, node.c, a, b, stride);
     default: return false;
     }
 }
 
-static int64_t strip_elements(const columns *s, int64_t count) {
+static int64_t strip_elements(const berth_plain_sum *s, int64_t count) {
     if (!s->shared) return count * s->step;
     const berth_nest_loop *outer = &s->depth.loops[0];
     return ((count - 1) * s->stride + outer->extent) * (s->total / outer->extent);
@@ -176,7 +161,7 @@ static int64_t strip_elements(const columns *s, int64_t count) {
 
 // As many results at once as divide the loop: an even number where there is one, for they are
 // computed in pairs.
-static void choose_count(columns *s) {
+static void choose_count(berth_plain_sum *s) {
     int64_t extent = s->column < 0 ? 1 : s->nest.loops[s->column].extent;
     s->count = 1;
     for (int64_t n = 2; n <= MOST_COLUMNS && n <= extent; ++n) {
@@ -187,7 +172,7 @@ static void choose_count(columns *s) {
 }
 
 // What the strip is for the last loop of the nest that x moves along.
-static void choose_strip(columns *s) {
+static void choose_strip(berth_plain_sum *s) {
     s->column = -1;
     for (int i = 0; i < s->nest.count; ++i)
         if (i != s->row && s->nest.loops[i].extent > 1 && uses(s, s->x, i)) s->column = i;
@@ -199,8 +184,8 @@ static void choose_strip(columns *s) {
         ranges = berth_ranges_with(s->fn, &ranges, &s->nest);
         ranges = berth_ranges_with(s->fn, &ranges, &s->reduction.loops);
         s->stride = 0;
-        bool alike =
-            moves_alike(s, &ranges, s->x, s->nest.loops[s->column].var, outer->var, &s->stride);
+        bool alike = berth_plain__moves_alike(s, &ranges, s->x, s->nest.loops[s->column].var,
+                                              outer->var, &s->stride);
         int64_t step = s->stride * (s->total / outer->extent);
         s->shared = alike && s->stride > 0 && s->stride < outer->extent && step % 2 == 0;
         if (s->shared) s->step = step;
@@ -219,7 +204,7 @@ static berth_expr times(berth_tfn *fn, berth_expr a, int64_t factor) {
 }
 
 // Position in the loops [from, count) of the sum, `vars` in place of their own.
-static berth_expr flat(const columns *s, int from, const berth_nest *with) {
+static berth_expr flat(const berth_plain_sum *s, int from, const berth_nest *with) {
     berth_expr at = berth_tfn_index(s->fn, 0);
     for (int i = from; i < s->depth.count; ++i)
         at = add(s->fn, times(s->fn, at, s->depth.loops[i].extent),
@@ -231,26 +216,39 @@ static berth_stmt store_at(berth_tfn *fn, berth_buf buf, berth_expr at, berth_ex
     return berth_tfn_store(fn, buf, &at, 1, value);
 }
 
-// Stores of `value`, as i16, in the loops [from, count) of `loops`; the innermost some at once.
-static berth_stmt copy(columns *s, berth_nest *loops, int from, berth_buf strip, berth_expr at,
-                       berth_expr value) {
-    berth_tfn *fn = s->fn;
-    berth_nest inner = {.count = loops->count - from};
-    memcpy(inner.loops, &loops->loops[from], (size_t)inner.count * sizeof(inner.loops[0]));
-    inner.body = store_at(fn, strip, at, berth_tfn_cast(fn, BERTH_DTYPE_I16, value));
-    int last = inner.count - 1;
+berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf buf, berth_expr at,
+                             berth_expr value) {
+    berth_nest nest = *loops;
+    berth_dtype dtype = fn->bufs.data[buf].dtype;
+    if (fn->exprs.data[value].dtype != dtype) value = berth_tfn_cast(fn, dtype, value);
+    nest.body = store_at(fn, buf, at, value);
+    int last = nest.count - 1;
     int64_t step = UNROLL;
-    while (last >= 0 && step > 1 && inner.loops[last].extent % step) --step;
+    while (last >= 0 && step > 1 && nest.loops[last].extent % step) --step;
     if (last >= 0 && step > 1) {
-        berth_status status = berth_schedule_split(fn, &inner, last, step);
-        if (!status) status = berth_schedule_unroll(fn, &inner, last + 1);
+        berth_status status = berth_schedule_split(fn, &nest, last, step);
+        if (!status) status = berth_schedule_unroll(fn, &nest, last + 1);
         berth_status_ignore(status);
     }
-    return berth_nest_emit(fn, &inner);
+    return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
+}
+
+berth_stmt berth_plain__clear(berth_tfn *fn, berth_buf buf, int64_t count) {
+    berth_var i = berth_tfn_var(fn, "i");
+    berth_nest loops = {.loops = {{i, count, BERTH_LOOP_SERIAL}}, .count = 1};
+    return berth_plain__copy(fn, &loops, buf, berth_tfn_var_ref(fn, i),
+                             berth_tfn_int(fn, fn->bufs.data[buf].dtype, 0));
+}
+
+// The loops [from, count) of a nest.
+static berth_nest inside(const berth_nest *loops, int from) {
+    berth_nest inner = {.count = loops->count - from};
+    memcpy(inner.loops, &loops->loops[from], (size_t)inner.count * sizeof(inner.loops[0]));
+    return inner;
 }
 
 // Loops of the sum that the padding depends on, outermost; returns how many.
-static int conditions_first(const columns *s, berth_nest *loops, berth_expr condition) {
+static int conditions_first(const berth_plain_sum *s, berth_nest *loops, berth_expr condition) {
     berth_nest_loop ordered[BERTH_NEST_MAX_LOOPS];
     int count = 0, outside = 0;
     for (int pass = 0; pass < 2; ++pass)
@@ -264,7 +262,7 @@ static int conditions_first(const columns *s, berth_nest *loops, berth_expr cond
 }
 
 // strip[t][...] for one strip, which begins at result `first` of the column loop.
-static berth_stmt fill(columns *s, berth_buf strip, berth_expr first) {
+static berth_stmt fill(berth_plain_sum *s, berth_buf strip, berth_expr first) {
     berth_tfn *fn = s->fn;
     berth_nest loops = s->depth;
     berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
@@ -292,9 +290,10 @@ static berth_stmt fill(columns *s, berth_buf strip, berth_expr first) {
     const berth_expr_node node = *node_of(s, value);
     bool padded = node.kind == BERTH_EXPR_SELECT;
     int outside = conditions_first(s, &loops, padded ? node.a : 0);
-    if (!padded) return copy(s, &loops, 0, strip, at, value);
-    berth_stmt body = copy(s, &loops, outside, strip, at, node.b);
-    berth_stmt zeros = copy(s, &loops, outside, strip, at, node.c);
+    if (!padded) return berth_plain__copy(fn, &loops, strip, at, value);
+    berth_nest inner = inside(&loops, outside);
+    berth_stmt body = berth_plain__copy(fn, &inner, strip, at, node.b);
+    berth_stmt zeros = berth_plain__copy(fn, &inner, strip, at, node.c);
     loops.count = outside;
     loops.body = berth_tfn_if(fn, node.a, body, zeros);
     return berth_nest_emit(fn, &loops);
@@ -310,15 +309,11 @@ static berth_expr replace_acc(berth_tfn *fn, berth_expr load, void *user) {
     return fn->exprs.data[load].load.buf == r->acc ? r->with : 0;
 }
 
-// The epilogue for one result.
-static berth_stmt finish(columns *s, berth_expr row, berth_expr column, berth_expr sum) {
+berth_stmt berth_plain__finish(const berth_plain_sum *s, const berth_expr *map, uint32_t map_count,
+                               berth_expr sum) {
     berth_tfn *fn = s->fn;
     berth_stmt stores[8];
     replacement r = {s->reduction.acc, sum};
-    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
-    uint32_t map_count = fn->vars.count;
-    map[s->nest.loops[s->row].var] = row;
-    if (s->column >= 0) map[s->nest.loops[s->column].var] = column;
     for (int i = 0; i < s->reduction.epilogue_count; ++i) {
         berth_stmt store = berth_tfn_substitute_stmt(fn, s->reduction.epilogue[i], map, map_count);
         const berth_stmt_node node = fn->stmts.data[store];
@@ -330,7 +325,7 @@ static berth_stmt finish(columns *s, berth_expr row, berth_expr column, berth_ex
     return berth_tfn_seq(fn, stores, (uint32_t)s->reduction.epilogue_count);
 }
 
-static berth_nest finish_all(columns *s, berth_buf acc, int64_t rows, berth_expr outer,
+static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, berth_expr outer,
                              berth_expr first) {
     berth_tfn *fn = s->fn;
     berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
@@ -338,19 +333,21 @@ static berth_nest finish_all(columns *s, berth_buf acc, int64_t rows, berth_expr
     berth_expr at = add(fn, times(fn, at_c, rows), at_r);
     berth_expr row = add(fn, times(fn, outer, rows), at_r);
     berth_expr sum = berth_tfn_load(fn, acc, &at, 1);
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
+    map[s->nest.loops[s->row].var] = row;
+    if (s->column >= 0) map[s->nest.loops[s->column].var] = add(fn, first, at_c);
     return (berth_nest){.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
                         .count = 2,
-                        .body = finish(s, row, add(fn, first, at_c), sum)};
+                        .body = berth_plain__finish(s, map, fn->vars.count, sum)};
 }
 
 // A block of `rows` rows: sums, set to 0; products with the strip (BERTH_NONE: with x as it lies);
 // what becomes of them.
-static berth_stmt block(columns *s, int64_t rows, berth_buf strip, berth_expr outer,
+static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_expr outer,
                         berth_expr first) {
     berth_tfn *fn = s->fn;
     int64_t dims[] = {s->count * rows};
     berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
-    berth_var zero = berth_tfn_var(fn, "i");
     berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
     berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r);
     berth_expr at = add(fn, times(fn, at_c, rows), at_r);
@@ -367,18 +364,14 @@ static berth_stmt block(columns *s, int64_t rows, berth_buf strip, berth_expr ou
     berth_expr product = berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w);
     depth.body = store_at(fn, acc, at, add(fn, sum, product));
     berth_nest last = finish_all(s, acc, rows, outer, first);
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc),
-                          berth_tfn_for(fn, zero, berth_tfn_index(fn, s->count * rows),
-                                        BERTH_LOOP_SERIAL,
-                                        store_at(fn, acc, berth_tfn_var_ref(fn, zero),
-                                                 berth_tfn_int(fn, BERTH_DTYPE_I32, 0))),
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(fn, acc, s->count * rows),
                           berth_nest_emit(fn, &depth), berth_nest_emit(fn, &last)};
     return berth_tfn_seq(fn, items, 4);
 }
 
 // The nest without the row loop, the column loop in steps of `count`; sets *first to the first
 // column of a step.
-static berth_nest outer_loops(columns *s, berth_expr *first) {
+static berth_nest outer_loops(berth_plain_sum *s, berth_expr *first) {
     berth_nest outer = s->nest;
     *first = berth_tfn_index(s->fn, 0);
     if (s->column >= 0) {
@@ -393,7 +386,7 @@ static berth_nest outer_loops(columns *s, berth_expr *first) {
     return outer;
 }
 
-static berth_stmt in_loops(columns *s, int64_t rows, bool with_strip) {
+static berth_stmt in_loops(berth_plain_sum *s, int64_t rows, bool with_strip) {
     berth_tfn *fn = s->fn;
     berth_expr first = 0;
     berth_nest outer = outer_loops(s, &first);
@@ -417,7 +410,7 @@ static berth_stmt in_loops(columns *s, int64_t rows, bool with_strip) {
 // ---- forms --------------------------------------------------------------------------------------
 
 // Weights in pairs of rows, one element of each in turn.
-static bool has_pairs(columns *s) {
+static bool has_pairs(berth_plain_sum *s) {
     berth_nest split = s->nest;
     if (s->nest.loops[s->row].extent % 2 || split.count == BERTH_NEST_MAX_LOOPS) return false;
     berth_var outer = berth_tfn_var(s->fn, "rows"), inner = berth_tfn_var(s->fn, "r");
@@ -427,25 +420,25 @@ static bool has_pairs(columns *s) {
     berth_expr row = add(s->fn, times(s->fn, berth_tfn_var_ref(s->fn, outer), 2),
                          berth_tfn_var_ref(s->fn, inner));
     berth_expr w = berth_replace_var(s->fn, s->w, s->nest.loops[s->row].var, row);
-    berth_linear at = place_of(s, &split, node_of(s, w)->a);
+    berth_linear at = berth_plain__place(s, &split, node_of(s, w)->a);
     bool linear = false, linear_outer = false;
     int64_t step = berth_linear_stride(s->fn, &at, inner, &linear);
     (void)berth_linear_stride(s->fn, &at, outer, &linear_outer);
-    return linear && linear_outer && step == 1 && order_depth(s, &at, &s->depth_step) &&
-           s->depth_step == 2;
+    return linear && linear_outer && step == 1 &&
+           berth_plain__order_depth(s, &at, &s->depth_step) && s->depth_step == 2;
 }
 
 // Rows one behind the other, and one run of u8 that they are multiplied by.
-static bool has_rows(columns *s) {
+static bool has_rows(berth_plain_sum *s) {
     berth_var row = s->nest.loops[s->row].var;
     bool linear = false;
     if (!is_byte_cast(s, s->x) || !is_load_of(s, node_of(s, s->x)->a, BERTH_DTYPE_U8)) return false;
-    berth_linear w = place_of(s, &s->nest, node_of(s, s->w)->a);
-    berth_linear x = place_of(s, &s->nest, node_of(s, s->x)->a);
+    berth_linear w = berth_plain__place(s, &s->nest, node_of(s, s->w)->a);
+    berth_linear x = berth_plain__place(s, &s->nest, node_of(s, s->x)->a);
     int64_t x_step = 0;
-    if (!order_depth(s, &x, &x_step) || x_step != 1) return false;
+    if (!berth_plain__order_depth(s, &x, &x_step) || x_step != 1) return false;
     berth_nest by_x = s->depth;
-    if (!order_depth(s, &w, &s->depth_step) || s->depth_step != 1) return false;
+    if (!berth_plain__order_depth(s, &w, &s->depth_step) || s->depth_step != 1) return false;
     if (berth_linear_stride(s->fn, &w, row, &linear) != s->total || !linear) return false;
     for (int i = 0; i < by_x.count; ++i)
         if (by_x.loops[i].var != s->depth.loops[i].var) return false;
@@ -453,10 +446,8 @@ static bool has_rows(columns *s) {
 }
 
 berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest) {
-    columns s = {.fn = fn, .nest = *nest};
-    if (!berth_reduction_parse(fn, nest->body, &s.reduction) || s.reduction.loops.count == 0)
-        return 0;
-    if (s.reduction.loops.count + 4 > BERTH_NEST_MAX_LOOPS || !take_update(&s)) return 0;
+    berth_plain_sum s = {.fn = fn, .nest = *nest};
+    if (!berth_plain__take(&s) || uses(&s, s.x, s.row)) return 0;
     if (has_pairs(&s)) {
         choose_strip(&s);
         return in_loops(&s, 2, true);

@@ -13,13 +13,65 @@
 //   rows      weights [o][k], and one run of bytes that they are multiplied by: a product of a
 //             vector, which needs no copy.
 //
+//   windows   (plain_windows.c) every channel with weights of its own. Rows of a channel are copied,
+//             with the padding around them, so that no window leaves the copy:
+//
+//               for channel, oh_o: strip[t][u] = x(oh_o * R * s + t, u)
+//                 for oh_i: acc[...] = 0
+//                   for kh, kw, oh, ow: acc[oh][ow] += strip[oh s + kh][ow s + kw] * w[kh, kw]
+//                 y = ...
+//
 // Private to compiler/schedule.
 #ifndef BERTH_COMPILER_SCHEDULE_PLAIN_COLUMNS_H_
 #define BERTH_COMPILER_SCHEDULE_PLAIN_COLUMNS_H_
 
 #include "compiler/schedule/nest.h"
 
+// Of a strip that windows are read from: bytes behind the last one that may be read, too.
+#define BERTH_PLAIN_WINDOW_SPARE_BYTES 4
+
+typedef struct berth_plain_sum {
+    berth_tfn *fn;
+    berth_nest nest;  // its body is the reduction
+    berth_reduction reduction;
+    berth_nest depth;  // loops of the sum in the order of the weights
+    berth_expr x;      // i32
+    berth_expr w;      // i32: a cast of a load
+    int row;           // loop of the nest
+    int column;        // loop of the nest; -1 = none
+    int64_t row_step;  // in the weights, from one row to the next
+    int64_t depth_step;
+    int64_t total;  // products of a result
+    // The strip. step: its elements from one result to the next; shared: neighbours overlap.
+    bool shared;
+    int64_t stride;  // of the window, in iterations of the outermost loop of the sum
+    int64_t step;
+    int64_t count;  // results
+} berth_plain_sum;
+
 // The nest in one of these forms, or 0 when it has none. O(nodes of the body).
 berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest);
+berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest);
+
+// ---- parts --------------------------------------------------------------------------------------
+
+// Takes the sum acc + x * w apart, w being an i8. False: it is something else.
+bool berth_plain__take(berth_plain_sum *s);
+// Where a load lies, its variables being those of `with` and of the sum.
+berth_linear berth_plain__place(berth_plain_sum *s, const berth_nest *with, berth_expr load);
+// Puts the loops of the sum into the order in which `at` goes on without a gap, its last step being
+// *out_step. False: there is none.
+bool berth_plain__order_depth(berth_plain_sum *s, const berth_linear *at, int64_t *out_step);
+// Whether all that `id` reads and compares moves along loop `a` by the same multiple (*stride, 0 =
+// not known yet) of what it moves along `b`.
+bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, berth_expr id,
+                              berth_var a, berth_var b, int64_t *stride);
+// Stores of `value` in loops, the innermost some at once; of 0 to a whole buffer.
+berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf buf, berth_expr at,
+                             berth_expr value);
+berth_stmt berth_plain__clear(berth_tfn *fn, berth_buf buf, int64_t count);
+// The epilogue for one result, whose sum is `sum` and whose variables `map` replaces.
+berth_stmt berth_plain__finish(const berth_plain_sum *s, const berth_expr *map, uint32_t map_count,
+                               berth_expr sum);
 
 #endif  // BERTH_COMPILER_SCHEDULE_PLAIN_COLUMNS_H_

@@ -358,6 +358,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     berth_stmt sum = *small ? 0 : berth_plain__columns(fn, nest);
+    if (!sum && !*small) sum = berth_plain__windows(fn, nest);
     if (!sum) sum = schedule_sum(fn, nest, *small);
     return sum ? sum : fuse_loops(fn, nest);
 }
