@@ -7,6 +7,7 @@
 #include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
+#include "ir/op_params.h"
 
 enum { max_group_ops = 24 };
 
@@ -58,6 +59,25 @@ static bool reads_once(berth_op_kind kind) {
            kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
 
+// A pool whose windows do not overlap.
+static bool pools_once(const fuser *f, const berth_op *op) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_type *x = berth_type_get(f->module, graph->values.data[op->inputs[0]].type);
+    berth_window w;
+    if (op->kind != BERTH_OP_AVERAGE_POOL && op->kind != BERTH_OP_MAX_POOL) return false;
+    berth_status status = berth_window_resolve(f->module, op, x->dims, x->rank, NULL, &w);
+    bool once = !status;
+    for (int i = 0; once && i < w.spatial; ++i) once = w.strides[i] >= w.kernel[i];
+    berth_status_ignore(status);
+    return once;
+}
+
+// Where memory is what counts, such pools read integers in place of the floats that they stand for.
+static bool reads_operand_once(const fuser *f, const berth_op *op) {
+    bool small = f->target && f->target->executor == BERTH_EXECUTOR_AOT;
+    return reads_once(op->kind) || (small && op->output_count == 1 && pools_once(f, op));
+}
+
 // Whether a group's one reduction is of those that store wherever they are told to
 // (compiler/lower), and `op` adds a constant border in space after it.
 static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
@@ -104,7 +124,7 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (graph->ops.data[producer].device != op->device || !device_lets_join(f, id, producer))
         return false;
     *out_group = f->group_of[producer];
-    if (reads_once(op->kind)) return op->inputs[0] == value && g->elementwise_only;
+    if (reads_operand_once(f, op)) return op->inputs[0] == value && g->elementwise_only;
     if (op->inputs[0] == value && g->elementwise_only &&
         berth_producer_pays(f->module, graph, f->target, id, &g->work))
         return true;
@@ -139,13 +159,16 @@ static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
 
 // A dequantize_linear for one operation that takes several operands is not yet after the group
 // that makes its integers: where another operand is better off in the operation's group, this one
-// would be stored as floats.
+// would be stored as floats. Nor is one for an operation that reads every integer once, where memory
+// is what counts.
 static bool waits_for_user(const fuser *f, const berth_op *op) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     if (op->kind != BERTH_OP_DEQUANTIZE_LINEAR || f->uses[op->outputs[0]] != 1) return false;
     berth_op_id user = f->only_user[op->outputs[0]];
     if (user == BERTH_NONE) return false;
     const berth_op *next = &graph->ops.data[user];
+    bool small = f->target && f->target->executor == BERTH_EXECUTOR_AOT;
+    if (small && next->device == op->device && reads_operand_once(f, next)) return true;
     return berth_op_has(next->kind, BERTH_TRAIT_ELEMENTWISE) && next->input_count > 1 &&
            next->output_count == 1 && next->device == op->device &&
            same_shape_and_layout(f->module, graph, op->outputs[0], next->outputs[0]);

@@ -8,8 +8,9 @@
 // - epilogue: X is elementwise and v has X's shape and layout; X runs on the value before it is
 //   stored.
 //
-// - producer: X is a reduction that reads every element once (reduce_*, global pools) and G is
-//   elementwise; G is computed as X reads it.
+// - producer: X is a reduction that reads every element once (reduce_*, global pools; for the executor
+//   aot other pools, too, whose windows do not overlap) and G is elementwise; G is computed as X reads
+//   it. For the executor aot such an X takes a dequantize_linear from the group that makes its integers.
 //
 // - operand: X is a convolution, a matrix product or a Winograd transform, v its first operand, G
 // is
