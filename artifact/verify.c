@@ -331,8 +331,8 @@ static berth_status check_access(const berth_program *program, uint32_t i, uint3
     return BERTH_OK;
 }
 
-// No byte that a kernel writes is another binding's, but where both are the same range and declared
-// for it. `ranges` has room for all bindings.
+// No byte that a kernel writes is another binding's, but where both begin at the same byte and are
+// declared for it. `ranges` has room for all bindings.
 static berth_status check_overlap(const berth_program *program, uint32_t i, range *ranges) {
     const berth_program_step *step = &program->steps[i];
     const berth_program_kernel *kernel = &program->kernels[step->kernel];
@@ -347,9 +347,8 @@ static berth_status check_overlap(const berth_program *program, uint32_t i, rang
         const range *r = &ranges[first];
         if (first == 0 || ranges[first - 1].pool != r->pool) read_end = write_end = 0;
         bool writes = false, alias = true;
-        for (end = first; end < count && ranges[end].pool == r->pool &&
-                          ranges[end].begin == r->begin && ranges[end].end == r->end;
-             ++end) {
+        for (end = first;
+             end < count && ranges[end].pool == r->pool && ranges[end].begin == r->begin; ++end) {
             uint32_t access = kernel->bindings[ranges[end].record].access;
             writes |= (access & BERTH_ACCESS_WRITE) != 0;
             alias &= (access & BERTH_ACCESS_ALIAS) != 0;
@@ -359,8 +358,9 @@ static berth_status check_overlap(const berth_program *program, uint32_t i, rang
             return BAD("steps[%u].bindings[%u]: shares bytes with another binding, and kernels[%u] "
                        "writes them",
                        i, r->record, step->kernel);
-        if (r->end > read_end) read_end = r->end;
-        if (writes && r->end > write_end) write_end = r->end;
+        const range *longest = &ranges[end - 1];
+        if (longest->end > read_end) read_end = longest->end;
+        if (writes && longest->end > write_end) write_end = longest->end;
     }
     return BERTH_OK;
 }

@@ -69,6 +69,51 @@ static uint32_t count_bindings(const berth_packager *p, const berth_sharing *s, 
     return count;
 }
 
+// The largest live sum of one memory.
+static uint64_t live_peak(const berth_packager *p, const berth_sharing *s, uint32_t place,
+                          int64_t *change) {
+    memset(change, 0, (p->steps.count + 1) * sizeof(*change));
+    for (uint32_t i = 0; i < p->storages.count; ++i) {
+        const berth_storage *storage = &p->storages.data[i];
+        if (storage->place != place || storage->usage != BERTH_POOL_WORKSPACE ||
+            s->into[i] != BERTH_NO_INDEX || s->first_step[i] == BERTH_NO_INDEX)
+            continue;
+        change[s->first_step[i]] += (int64_t)storage->size_bytes;
+        change[s->last_step[i] + 1] -= (int64_t)storage->size_bytes;
+    }
+    int64_t live = 0;
+    int64_t peak = 0;
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        live += change[i];
+        if (live > peak) peak = live;
+    }
+    return (uint64_t)peak;
+}
+
+// The smaller of an operand and a result that may begin at the same byte gets the place of the larger,
+// which is then live for both, unless that makes more live at once.
+static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t from, uint32_t to) {
+    const berth_storage *source = &p->storages.data[from], *target = &p->storages.data[to];
+    uint32_t place = source->place;
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
+    uint64_t before = live_peak(p, s, place, change);
+    bool grows = target->size_bytes > source->size_bytes;
+    uint32_t kept = grows ? to : from, lost = grows ? from : to;
+    uint32_t first = s->first_step[kept], last = s->last_step[kept];
+    s->into[lost] = kept;
+    s->offset_bytes[lost] = 0;
+    s->first_step[kept] = s->first_step[from];
+    s->last_step[kept] = s->last_step[to];
+    bool better = live_peak(p, s, place, change) <= before;
+    berth_arena_destroy(scratch);
+    if (better) return true;
+    s->into[lost] = BERTH_NO_INDEX;
+    s->first_step[kept] = first;
+    s->last_step[kept] = last;
+    return false;
+}
+
 // Lets the result of a step have the bytes of an operand, where no other step touches these later
 // and none touched the result's place before. A result with a place of its own elsewhere (an
 // output, a part of a whole that is live anyway) takes the operand there. True when it was done.
@@ -83,11 +128,12 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
         target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
         !is_whole(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
         count_bindings(p, s, reuse->step, from) != 1 ||
-        p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes ||
         s->own_first_step[p->storage_of.data[reuse->to]] != reuse->step)
         return false;
     bool whole = is_whole(p, reuse->to, to, to_offset);
     if (whole && s->first_step[to] != reuse->step) return false;
+    if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes)
+        return whole && target->usage == BERTH_POOL_WORKSPACE && share_larger(p, s, from, to);
     if (whole && target->usage == BERTH_POOL_WORKSPACE) {
         s->into[to] = from;
         s->offset_bytes[to] = 0;
@@ -120,24 +166,8 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
     if (in_place) apply_reuses(p, &s);
     int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
     uint64_t sum = 0;
-    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
-        memset(change, 0, (p->steps.count + 1) * sizeof(*change));
-        for (uint32_t i = 0; i < p->storages.count; ++i) {
-            const berth_storage *storage = &p->storages.data[i];
-            if (storage->place != place || storage->usage != BERTH_POOL_WORKSPACE ||
-                s.into[i] != BERTH_NO_INDEX || s.first_step[i] == BERTH_NO_INDEX)
-                continue;
-            change[s.first_step[i]] += (int64_t)storage->size_bytes;
-            change[s.last_step[i] + 1] -= (int64_t)storage->size_bytes;
-        }
-        int64_t live = 0;
-        int64_t peak = 0;
-        for (uint32_t i = 0; i < p->steps.count; ++i) {
-            live += change[i];
-            if (live > peak) peak = live;
-        }
-        sum += (uint64_t)peak;
-    }
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
+        sum += live_peak(p, &s, place, change);
     berth_arena_destroy(scratch);
     return sum;
 }
@@ -301,6 +331,8 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     find_lifetimes(p, &s);
     p->report->in_place_count = apply_reuses(p, &s);
     p->report->ordered_bytes = measure(p, &s, false);
+    if (p->report->ordered_bytes < p->report->order_bound_bytes)
+        p->report->order_bound_bytes = 0;  // a bound where no result is over one of another size
     for (uint32_t i = 0; i < p->storages.count; ++i) {
         berth_storage *storage = &p->storages.data[i];
         storage->into = s.into[i];

@@ -5,6 +5,7 @@
 
 #include "compiler/in_place.h"
 #include "compiler/pipeline.h"
+#include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
 
 typedef struct scheduled_key {
@@ -50,6 +51,27 @@ static void keep_in_place(berth_module *module, berth_func_id function, const be
                              BERTH_ATTR_IN_PLACE, triples, 3 * count);
 }
 
+// The pairs with those of the plain policy's own.
+static const berth_in_place *add_plain_pairs(berth_tfn *fn, const berth_in_place *pairs,
+                                             uint32_t *count) {
+    uint32_t nests = berth_pipeline__count_nests(fn);
+    berth_in_place *all =
+        berth_arena_new_array(fn->module->arena, berth_in_place, *count + (size_t)nests);
+    if (*count) memcpy(all, pairs, *count * sizeof(*pairs));
+    for (uint32_t i = 0; i < nests; ++i) {
+        const berth_stmt_node body = fn->stmts.data[fn->body];
+        berth_stmt at = body.kind == BERTH_STMT_SEQ ? fn->lists.data[body.first + i] : fn->body;
+        berth_nest nest;
+        berth_in_place pair = {.nest = i};
+        if (!berth_nest_parse(fn, at, &nest) || !berth_nest_is_independent(fn, &nest) ||
+            !berth_plain_in_place(fn, &nest, &pair.from, &pair.to))
+            continue;
+        fn->bufs.data[pair.from].may_alias = fn->bufs.data[pair.to].may_alias = true;
+        all[(*count)++] = pair;
+    }
+    return all;
+}
+
 static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t device,
                                    berth_func_id *out_function) {
     berth_module *module = s->module;
@@ -72,6 +94,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
             : berth_schedule_policy_for(module, function, held->target);
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
+    if (policy == &berth_schedule_policy_plain) pairs = add_plain_pairs(fn, pairs, &pair_count);
     fn->any_size = s->any_size;
     BERTH_TRY(
         berth_status_prefix(policy->apply(fn, held->target), "scheduling %s for %s", name, kind));

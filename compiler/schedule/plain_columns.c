@@ -445,14 +445,16 @@ static bool has_rows(berth_plain_sum *s) {
     return true;
 }
 
+bool berth_plain__has_columns(berth_plain_sum *s) {
+    if (!berth_plain__take(s) || uses(s, s->x, s->row) || !has_pairs(s)) return false;
+    choose_strip(s);
+    return true;
+}
+
 berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest) {
     berth_plain_sum s = {.fn = fn, .nest = *nest};
-    if (!berth_plain__take(&s) || uses(&s, s.x, s.row)) return 0;
-    if (has_pairs(&s)) {
-        choose_strip(&s);
-        return in_loops(&s, 2, true);
-    }
-    if (!has_rows(&s)) return 0;
+    if (berth_plain__has_columns(&s)) return in_loops(&s, 2, true);
+    if (!berth_plain__take(&s) || uses(&s, s.x, s.row) || !has_rows(&s)) return 0;
     int64_t rows = MOST_ROWS;
     while (s.nest.loops[s.row].extent % rows) --rows;
     s.column = -1;

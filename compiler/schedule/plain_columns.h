@@ -53,6 +53,13 @@ typedef struct berth_plain_sum {
 berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest);
 berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest);
 
+// Whether the nest has the form "columns"; sets *s.
+bool berth_plain__has_columns(berth_plain_sum *s);
+// Whether it has the form "windows" with whole channels in the strip; *high and *wide are the loops of
+// the nest over rows and columns of results.
+bool berth_plain__has_windows(berth_tfn *fn, const berth_nest *nest, berth_plain_sum *s, int *high,
+                              int *wide);
+
 // ---- parts --------------------------------------------------------------------------------------
 
 // Takes the sum acc + x * w apart, w being an i8. False: it is something else.

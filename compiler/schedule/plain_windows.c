@@ -4,7 +4,7 @@
 #include "compiler/schedule/plain_columns.h"
 #include "compiler/schedule/policy_cpu.h"
 
-#define STRIP_LIMIT_BYTES 2048
+#define STRIP_LIMIT_BYTES 1024
 #define MOST_SUMS 48
 // The functions read words: up to so many bytes behind a window.
 #define SPARE_BYTES BERTH_PLAIN_WINDOW_SPARE_BYTES
@@ -222,4 +222,15 @@ berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest) {
     if (!read_form(&v)) return 0;
     choose_sizes(&v);
     return build(&v);
+}
+
+bool berth_plain__has_windows(berth_tfn *fn, const berth_nest *nest, berth_plain_sum *s, int *high,
+                              int *wide) {
+    windows v = {.s = {.fn = fn, .nest = *nest}};
+    if (!read_form(&v)) return false;
+    choose_sizes(&v);
+    *s = v.s;
+    *high = v.high;
+    *wide = v.wide;
+    return v.rows == v.s.nest.loops[v.high].extent;
 }

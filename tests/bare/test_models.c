@@ -77,7 +77,7 @@ static fixture begin(const model_row *row) {
     for (uint32_t i = 0; i < program->kernel_count; ++i)
         if (program->kernels[i].scratch_bytes > scratch_bytes)
             scratch_bytes = program->kernels[i].scratch_bytes;
-    f.arena_bytes += (scratch_bytes + 7) / 8 * 8;
+    f.arena_bytes = (f.arena_bytes + 7) / 8 * 8 + (scratch_bytes + 7) / 8 * 8;
     f.inputs = program->input_count;
     f.outputs = program->output_count;
     berth_model_destroy(model);
