@@ -207,8 +207,8 @@ static const char dsp[] =
     "/* Armv7E-M's and Armv8-M's instructions on pairs of 16 bits, where the compiler has them\n"
     "   (-DBERTH_DSP=0: without). */\n"
     "#ifndef BERTH_DSP\n"
-    "#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__) && "
-    "!defined(__ARM_BIG_ENDIAN)\n"
+    "#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__GNUC__) && \\\n"
+    "    defined(__OPTIMIZE__) && !defined(__ARM_BIG_ENDIAN)\n"
     "#define BERTH_DSP 1\n"
     "#else\n"
     "#define BERTH_DSP 0\n"
@@ -272,12 +272,13 @@ static const char pairs[] =
     "}\n\n";
 
 #define ROW(sum, from)                                                                             \
-    "                    \"ldr %[b], [%[" from "]], #4\\n\\t\"\n"                                  \
+    "                    \"ldr %[b], " from "\\n\\t\"\n"                                           \
     "                    \"sxtb16 %[a], %[b]\\n\\t\"\n"                                            \
     "                    \"sxtb16 %[b], %[b], ror #8\\n\\t\"\n"                                    \
     "                    \"smlad %[" sum "], %[even], %[a], %[" sum "]\\n\\t\"\n"                  \
     "                    \"smlad %[" sum "], %[odd], %[b], %[" sum "]\\n\\t\"\n"
 
+// clang-format off
 static const char rows[] =
     "/* sums[r] += x[k] * w[r][k], r < rows, k < depth. */\n"
     "static void berth_sum_rows(int32_t *sums, const uint8_t *x, const int8_t *w, int32_t rows,\n"
@@ -285,43 +286,41 @@ static const char rows[] =
     "#if BERTH_DSP\n"
     "    for (; rows >= 4; rows -= 4, sums += 4, w += 3 * depth) {\n"
     "        const uint8_t *at = x;\n"
-    "        const int8_t *w1 = w + depth, *w2 = w1 + depth, *w3 = w2 + depth;\n"
+    "        const int8_t *v = w + 2 * depth;\n"
     "        int32_t k, s0 = 0, s1 = 0, s2 = 0, s3 = 0;\n"
     "        for (k = depth >> 2; k; --k) {\n"
     "            int32_t even, odd, a, b;\n"
     "            __asm__(\"ldr %[odd], [%[at]], #4\\n\\t\"\n"
     "                    \"uxtb16 %[even], %[odd]\\n\\t\"\n"
-    "                    \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n" ROW("s0", "w") ROW("s1", "w1")
-        ROW("s2", "w2") ROW("s3", "w3") "                    : [s0] \"+r\"(s0), [s1] \"+r\"(s1), "
-                                        "[s2] \"+r\"(s2), [s3] \"+r\"(s3), "
-                                        "[at] \"+r\"(at),\n"
-                                        "                      [w] \"+r\"(w), [w1] \"+r\"(w1), "
-                                        "[w2] \"+r\"(w2), [w3] \"+r\"(w3),\n"
-                                        "                      [even] \"=&r\"(even), [odd] "
-                                        "\"=&r\"(odd), [a] \"=&r\"(a), [b] "
-                                        "\"=&r\"(b)\n"
-                                        "                    :\n"
-                                        "                    : \"memory\");\n"
-                                        "        }\n"
-                                        "        for (k = depth & 3; k > 0; --k, ++at) {\n"
-                                        "            s0 += *at * *w++;\n"
-                                        "            s1 += *at * *w1++;\n"
-                                        "            s2 += *at * *w2++;\n"
-                                        "            s3 += *at * *w3++;\n"
-                                        "        }\n"
-                                        "        sums[0] += s0;\n"
-                                        "        sums[1] += s1;\n"
-                                        "        sums[2] += s2;\n"
-                                        "        sums[3] += s3;\n"
-                                        "    }\n"
-                                        "#endif\n"
-                                        "    for (; rows > 0; --rows, ++sums) {\n"
-                                        "        const uint8_t *at = x;\n"
-                                        "        int32_t k = depth, sum = 0;\n"
-                                        "        for (; k > 0; --k) sum += *at++ * *w++;\n"
-                                        "        *sums += sum;\n"
-                                        "    }\n"
-                                        "}\n\n";
+    "                    \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
+    ROW("s1", "[%[w], %[depth]]") ROW("s0", "[%[w]], #4")
+    ROW("s3", "[%[v], %[depth]]") ROW("s2", "[%[v]], #4")
+    "                    : [s0] \"+r\"(s0), [s1] \"+r\"(s1), [s2] \"+r\"(s2), [s3] \"+r\"(s3), [at] \"+r\"(at),\n"
+    "                      [w] \"+r\"(w), [v] \"+r\"(v), [even] \"=&r\"(even), [odd] \"=&r\"(odd),\n"
+    "                      [a] \"=&r\"(a), [b] \"=&r\"(b)\n"
+    "                    : [depth] \"r\"(depth)\n"
+    "                    : \"memory\");\n"
+    "        }\n"
+    "        for (k = depth & 3; k > 0; --k, ++at, ++w, ++v) {\n"
+    "            s0 += *at * *w;\n"
+    "            s1 += *at * w[depth];\n"
+    "            s2 += *at * *v;\n"
+    "            s3 += *at * v[depth];\n"
+    "        }\n"
+    "        sums[0] += s0;\n"
+    "        sums[1] += s1;\n"
+    "        sums[2] += s2;\n"
+    "        sums[3] += s3;\n"
+    "    }\n"
+    "#endif\n"
+    "    for (; rows > 0; --rows, ++sums) {\n"
+    "        const uint8_t *at = x;\n"
+    "        int32_t k = depth, sum = 0;\n"
+    "        for (; k > 0; --k) sum += *at++ * *w++;\n"
+    "        *sums += sum;\n"
+    "    }\n"
+    "}\n\n";
+// clang-format on
 
 #define WINDOW_ROW(from, w, b, m)                                                                  \
     "                        \"ldr %[odd], " from "\\n\\t\"\n"                                     \

@@ -15,6 +15,7 @@ typedef struct slicer {
     berth_rewriter r;
     const berth_multi_target *target;
     berth_op_id *only_user;  // per value of the graph as it was; BERTH_NONE = none, or several
+    bool *is_result;         // per value
     uint64_t io_bytes;
 } slicer;
 
@@ -176,8 +177,8 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
         berth_plan_device_of(s->r.module, s->target, graph->ops.data[c->ops[0]].device);
     if (device == BERTH_NO_INDEX) return 1;
     uint64_t budget = s->target->memories[s->target->devices[device].own_memory].budget_bytes;
-    uint64_t other =
-        s->io_bytes + SPARE_BYTES + bytes_of(s, graph->ops.data[c->ops[c->count - 1]].outputs[0]);
+    berth_value_id y = graph->ops.data[c->ops[c->count - 1]].outputs[0];
+    uint64_t other = s->io_bytes + SPARE_BYTES + (s->is_result[y] ? 0 : bytes_of(s, y));
     if (graph->values.data[x].op != BERTH_NONE) other += bytes_of(s, x);
     uint64_t between = between_bytes(s, c);
     if (budget == 0 || between + other <= budget) return 1;
@@ -249,6 +250,7 @@ static void find_users(slicer *s) {
     const berth_region *root = &graph->regions.data[0];
     uint32_t *uses = berth_graph_count_uses(graph, s->r.module->arena);
     s->only_user = berth_arena_new_array(s->r.module->arena, berth_op_id, graph->values.count + 1);
+    s->is_result = berth_arena_new_array(s->r.module->arena, bool, graph->values.count + 1);
     memset(s->only_user, 0xff, (graph->values.count + 1) * sizeof(*s->only_user));
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
@@ -260,6 +262,7 @@ static void find_users(slicer *s) {
         s->io_bytes += bytes_of(s, root->params.data[i]);
     for (uint32_t i = 0; i < root->results.count; ++i) {
         s->only_user[root->results.data[i]] = BERTH_NONE;
+        s->is_result[root->results.data[i]] = true;
         s->io_bytes += bytes_of(s, root->results.data[i]);
     }
 }

@@ -37,7 +37,7 @@ def layer(x, x_scale, shape, relu, **attributes):
     """Convolution or Gemm: weights of a scale per output, a bias, and for `relu` the clip of the quantisation."""
     weights = random.randint(-127, 128, shape).astype(np.int8)
     fan = int(np.prod(shape[1:]))
-    scales = (random.uniform(0.7, 1.3, shape[0]) / (127 * np.sqrt(fan))).astype(np.float32)
+    scales = (random.uniform(0.7, 1.3, shape[0]) * 2.4 / (127 * np.sqrt(fan))).astype(np.float32)
     bias = random.randint(-2000, 2000, shape[0]).astype(np.int32)
     w = node("DequantizeLinear", constant(weights), constant(scales), constant(np.zeros(shape[0], np.int8)), axis=0)
     b = node("DequantizeLinear", constant(bias), constant((scales * np.float32(x_scale)).astype(np.float32)),

@@ -1,0 +1,261 @@
+// Sums of bytes in the forms that plain C has for them: what they compute is what the interpreter
+// computes, natively (C99 alone) and on Cortex-M4 and M55 (SMLAD), and that form is what was printed;
+// results over operands, and channels in slices.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "compiler/compile.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "tests/bare/support.h"
+#include "tests/check.h"
+#include "tests/lower/op_case.h"
+
+#define PAIRS "berth_sum_pairs("
+#define ROWS "berth_sum_rows("
+#define WINDOWS "berth_sum_windows("
+
+static const struct {
+    const char *text, *calls;
+} rows[] = {
+    // one column, an odd number, an even one; depths that are no multiple of four; padding; strides
+    {"conv_integer | u8[1,5,1,1] i8[6,5,1,1]! |", PAIRS},
+    {"conv_integer | u8[1,8,5,5] i8[4,8,1,1]! u8[]=200 |", PAIRS},
+    {"conv_integer | u8[1,3,9,8] i8[4,3,3,3]! u8[]=131 | pads=1,1,1,1", PAIRS},
+    {"conv_integer | u8[1,4,10,10] i8[8,4,3,3]! | pads=0,0,1,1 strides=2,2", PAIRS},
+    {"conv_integer | i8[2,6,7,7] i8[2,6,2,5]! i8[]=-128 | pads=1,2,0,2 dilations=1,2", PAIRS},
+    {"conv_integer | u8[1,1,20,9] i8[4,1,10,4]! u8[]=7 | pads=4,1,5,1 strides=2,2", PAIRS},
+    {"conv_integer | u8[1,16,33] i8[6,16,3]! u8[]=255 | pads=1,1", PAIRS},
+    {"conv_integer | u8[1,2,3,4,6] i8[2,2,2,3,3]! | pads=1,1,1,0,1,1", PAIRS},
+    {"matmul_integer | u8[6,35] i8[35,8]! u8[]=9 |", PAIRS},
+    {"matmul_integer | u8[1,67] i8[67,11]! u8[]=204 |", ROWS},
+    {"matmul_integer | u8[1,128] i8[128,32]! |", ROWS},
+    {"conv_integer | u8[1,3,9,8] i8[3,1,3,3]! | pads=1,1,1,1 group=3", WINDOWS},
+    {"conv_integer | u8[1,2,9,9] i8[2,1,3,3]! | pads=0,0,1,1 strides=2,2 group=2", WINDOWS},
+    {"conv_integer | u8[1,2,64,61] i8[2,1,3,3]! | pads=1,1,1,1 group=2", WINDOWS},
+    {"conv_integer | u8[2,2,7,70] i8[2,1,3,3]! | pads=2,0,2,0 group=2", WINDOWS},
+    {"conv_integer | u8[1,4,8,8] i8[4,1,5,2]! | pads=2,1,2,0 group=4", WINDOWS},
+};
+
+enum { row_count = sizeof(rows) / sizeof(rows[0]) };
+
+typedef struct sources {
+    berth_arena *arena;
+    berth_module *module;
+    const char *text;
+    berth_tensor input, expected;
+    const berth_bare_file *files;
+    uint32_t file_count;
+} sources;
+
+static void name_value(sources *s, berth_func_id function, berth_value_id value, const char *name) {
+    berth_graph_get(s->module, function)->values.data[value].name =
+        berth_module_intern(s->module, name);
+}
+
+// What the interpreter computes from a random input of full range.
+static berth_status expect(sources *s, berth_func_id function) {
+    const berth_graph *graph = berth_graph_get(s->module, function);
+    const berth_region *root = &graph->regions.data[0];
+    const berth_type *type =
+        berth_type_get(s->module, graph->values.data[root->params.data[0]].type);
+    name_value(s, function, root->params.data[0], "x");
+    name_value(s, function, root->results.data[0], "y");
+    s->input = berth_tensor_create(s->arena, type->dtype, type->rank, type->dims);
+    berth_tensor_fill_random(&s->input, 11);
+    for (int64_t i = 0;
+         berth_dtype_size_bytes(type->dtype) == 1 && i < berth_tensor_element_count(&s->input); ++i)
+        ((uint8_t *)s->input.data)[i] = (uint8_t)((i * 2654435761u) >> 7);
+    return berth_eval_function(s->module, function, &s->input, 1, &s->expected, 1, s->arena);
+}
+
+static berth_status build_case(void *user) {
+    sources *s = user;
+    berth_func_id function = BERTH_NONE;
+    berth_tensor given[10] = {{0}};
+    s->module = berth_module_create(s->arena, "case");
+    BERTH_TRY(op_case_build_given(s->text, s->module, &function, given));
+    return expect(s, function);
+}
+
+static const char *code_of(const sources *s) {
+    for (uint32_t i = 0; i < s->file_count; ++i)
+        if (strcmp(s->files[i].name, "m.c") == 0) return s->files[i].text;
+    return "";
+}
+
+static void compare(const sources *s, const char *folder, const char *where) {
+    char path[128], *out = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof(path), "%s/out", folder);
+    assert_ok(berth_file_read(s->arena, path, 1 << 20, &out, &size));
+    cr_assert_eq(size, berth_tensor_size_bytes(&s->expected), "%s, %s", s->text, where);
+    berth_tensor got = s->expected;
+    got.data = out;
+    const char *problem =
+        op_case_differ(&s->expected, &got, 0, berth_dtype_is_float(got.dtype) ? 1e-5 : 0, s->arena);
+    cr_expect_null(problem, "%s, %s: %s", s->text, where, problem);
+}
+
+static void run_native(const sources *s, const char *folder) {
+    shell("cd %s && gcc " BARE_WARNINGS " -O1 -fsanitize=address,undefined "
+          "-fno-sanitize-recover=all -o program *.c -lm && ./program <in >out",
+          folder);
+    compare(s, folder, "natively");
+}
+
+static void run_on_board(const sources *s, const char *folder, const char *flags, const char *board,
+                         const char *machine) {
+    char here[256];
+    cr_assert(realpath("tests/bare/board", here));
+    shell("cd %s && arm-none-eabi-gcc " BARE_WARNINGS " %s -mthumb -mfloat-abi=hard "
+          "-nostartfiles --specs=rdimon.specs -L %s -T %s -o program.elf m.c m_weights.c main.c "
+          "%s/startup.c -lm && qemu-system-arm -M %s -display none -serial none -monitor none "
+          "-semihosting-config enable=on,target=native -kernel program.elf <in >out",
+          folder, flags, here, board, here, machine);
+    compare(s, folder, machine);
+}
+
+static void print_sources(sources *s, const berth_program *program,
+                          const berth_memory_report *memory, const char *folder) {
+    char path[128];
+    berth_bare_options options = {.name = "m", .memory = memory};
+    assert_ok(berth_bare_print(program, &options, s->arena, &s->files, &s->file_count));
+    write_files(folder, s->files, s->file_count);
+    snprintf(path, sizeof(path), "%s/in", folder);
+    write_bytes(path, s->input.data, berth_tensor_size_bytes(&s->input));
+}
+
+ParameterizedTestParameters(bare_sums, compute_what_the_interpreter_does) {
+    static int indices[row_count];
+    for (int i = 0; i < row_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, row_count);
+}
+
+ParameterizedTest(int *index, bare_sums, compute_what_the_interpreter_does, .timeout = 300) {
+    sources s = {.text = rows[*index].text};
+    const berth_program *program = NULL;
+    const berth_memory_report *memory = NULL;
+    char folder[64];
+    make_folder(folder);
+    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+    assert_ok(berth_arena_try(s.arena, build_case, &s));
+    assert_ok(bare_compile(s.module, false, &program, &memory));
+    print_sources(&s, program, memory, folder);
+    const char *function = strstr(code_of(&s), "static void u");
+    cr_expect(function && strstr(function, rows[*index].calls), "%s does not call %s", s.text,
+              rows[*index].calls);
+    run_native(&s, folder);
+    if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
+        run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -Os", "an386.ld", "mps2-an386");
+        run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -O0", "an386.ld", "mps2-an386");
+        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
+                     "an547.ld", "mps3-an547");
+    }
+    remove_tree(folder);
+    berth_arena_destroy(s.arena);
+}
+
+// ---- whole graphs -------------------------------------------------------------------------------
+
+// A constant of the dimensions given, of seeded values.
+static void add_constant(berth_strbuf *out, const char *name, const char *type, int64_t count,
+                         int64_t *seed) {
+    bool floats = type[0] == 'f';
+    berth_strbuf_addf(out, "  %%%s = constant() {value = %s (", name, type);
+    for (int64_t i = 0; i < count; ++i) {
+        *seed = (*seed * 1103515245 + 12345) % 2147483648;
+        int value = (int)(*seed / 65536 % 255) - 127;
+        berth_strbuf_addf(out, floats ? "%s%.6f" : "%s%.0f", i ? ", " : "",
+                          floats ? value / 256.0 : (double)value);
+    }
+    berth_strbuf_add(out, ")}\n");
+}
+
+static berth_status compile_for(sources *s, const char *target_text, const berth_program **program,
+                                const berth_memory_report **memory) {
+    berth_target_options target_options = {.executor = "aot", .runtime = "bare"};
+    berth_multi_target *target = NULL;
+    berth_compile_result result = {0};
+    BERTH_TRY(berth_module_parse(s->arena, s->text, strlen(s->text), "test", &s->module));
+    BERTH_TRY(expect(s, berth_module_find_function(s->module, "main")));
+    BERTH_TRY(berth_target_parse(s->arena, target_text, &target_options, &target));
+    berth_compile_options options = {.target = target, .verify = true};
+    BERTH_TRY(berth_compile(s->module, &options, &result));
+    *program = result.program;
+    *memory = result.memory;
+    return BERTH_OK;
+}
+
+// Bytes of intermediate values; the sources compute what the interpreter does.
+static uint64_t arena_bytes(const char *text, const char *target) {
+    sources s = {.text = text};
+    const berth_program *program = NULL;
+    const berth_memory_report *memory = NULL;
+    uint64_t bytes = 0;
+    char folder[64];
+    make_folder(folder);
+    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+    assert_ok(compile_for(&s, target, &program, &memory));
+    print_sources(&s, program, memory, folder);
+    run_native(&s, folder);
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].usage == BERTH_POOL_WORKSPACE) bytes += program->pools[i].size_bytes;
+    remove_tree(folder);
+    berth_arena_destroy(s.arena);
+    return bytes;
+}
+
+static void add_layer(berth_strbuf *out, int index, int inputs, int outputs, int64_t *seed) {
+    char name[16], type[32];
+    snprintf(name, sizeof(name), "w%d", index);
+    snprintf(type, sizeof(type), "i8[%d,%d,1,1]", outputs, inputs);
+    add_constant(out, name, type, inputs * outputs, seed);
+    berth_strbuf_addf(out,
+                      "  %%s%d = conv_integer(%%v%d, %%w%d)\n"
+                      "  %%f%d = cast(%%s%d) {to = f32}\n"
+                      "  %%v%d = quantize_linear(%%f%d, %%scale, %%zero)\n",
+                      index, index, index, index, index, index + 1, index);
+}
+
+// Pixel by pixel: values of 144, 288 and 144 bytes between input and output, each over the one before.
+// Beside each other two would need 432.
+Test(bare_sums, pointwise_layers_write_over_what_they_read) {
+    static const int channels[] = {4, 4, 8, 4, 6};
+    berth_arena *arena = NULL;
+    int64_t seed = 1;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%v0: u8[1,4,6,6]) {\n"
+                            "  %scale = constant() {value = f32[] (150.0)}\n"
+                            "  %zero = constant() {value = u8[] (3)}\n");
+    for (int i = 0; i < 4; ++i) add_layer(&text, i, channels[i], channels[i + 1], &seed);
+    berth_strbuf_add(&text, "  return %v4\n}\n");
+    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 288);
+    berth_arena_destroy(arena);
+}
+
+// Between two convolutions 9216 bytes; input (2304) and output (9216) are the caller's. A memory of
+// 24320 bytes, of which 8192 stay free for kernels, has room for half of them.
+Test(bare_sums, channels_are_sliced_where_the_memory_is_small) {
+    berth_arena *arena = NULL;
+    int64_t seed = 2;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: f32[1,4,12,12]) {\n");
+    add_constant(&text, "w", "f32[16,4,1,1]", 64, &seed);
+    add_constant(&text, "b", "f32[16]", 16, &seed);
+    add_constant(&text, "v", "f32[16,1,3,3]", 144, &seed);
+    berth_strbuf_add(&text, "  %a = conv(%x, %w, %b)\n  %r = relu(%a)\n"
+                            "  %y = conv(%r, %v, _) {group = 16, pads = [1, 1, 1, 1]}\n"
+                            "  return %y\n}\n");
+    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 9216);
+    cr_expect_eq(
+        arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4 -memory_capacity_bytes=24320"),
+        4608);
+    berth_arena_destroy(arena);
+}
