@@ -201,8 +201,9 @@ bool berth_c_plain_print_products(berth_c_printer *p, const berth_stmt_node *loo
 
 // ---- functions ----------------------------------------------------------------------------------
 
-// A step of four products of each sum is one piece of assembly: all registers of the core are in use,
-// and the compiler would put some of its choice on the stack.
+// Steps of four products of each sum, for pairs with the loop around them, are one piece of assembly: all
+// registers of the core are in use, and the compiler would put some of its choice on the stack. 13
+// operands are what is left beside a frame pointer.
 static const char dsp[] =
     "/* Armv7E-M's and Armv8-M's instructions on pairs of 16 bits, where the compiler has them\n"
     "   (-DBERTH_DSP=0: without). */\n"
@@ -220,6 +221,17 @@ static const char dsp[] =
     "#define BERTH_DSP_ROUND 0\n"
     "#endif\n\n";
 
+#define PAIR_STEP(x)                                                                               \
+    "                    \"ldr %[y], [%[b]], #4\\n\\t\"\n"                                         \
+    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"                                      \
+    "                    \"sxtb16 %[even], %[odd]\\n\\t\"\n"                                       \
+    "                    \"sxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"                                \
+    "                    \"smlad %[a0], %[" x "], %[even], %[a0]\\n\\t\"\n"                        \
+    "                    \"smlad %[b0], %[y], %[even], %[b0]\\n\\t\"\n"                            \
+    "                    \"smlad %[a1], %[" x "], %[odd], %[a1]\\n\\t\"\n"                         \
+    "                    \"smlad %[b1], %[y], %[odd], %[b1]\\n\\t\"\n"
+
+// clang-format off
 static const char pairs[] =
     "/* sums[c][r] += x[c * step + k] * w[k][r], c < count, k < depth, r < 2. */\n"
     "static void berth_sum_pairs(int32_t *sums, const int16_t *x, int32_t step, int32_t count,\n"
@@ -229,31 +241,19 @@ static const char pairs[] =
     "        const int8_t *at = w;\n"
     "        int32_t k = depth, a0 = 0, a1 = 0, b0 = 0, b1 = 0;\n"
     "#if BERTH_DSP\n"
-    "        for (k = depth >> 2; k; --k) {\n"
-    "            int32_t x0, x1, y0, y1, even, odd;\n"
-    "            __asm__(\"ldrd %[x0], %[x1], [%[a]], #8\\n\\t\"\n"
-    "                    \"ldrd %[y0], %[y1], [%[b]], #8\\n\\t\"\n"
-    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"
-    "                    \"sxtb16 %[even], %[odd]\\n\\t\"\n"
-    "                    \"sxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
-    "                    \"smlad %[a0], %[x0], %[even], %[a0]\\n\\t\"\n"
-    "                    \"smlad %[b0], %[y0], %[even], %[b0]\\n\\t\"\n"
-    "                    \"smlad %[a1], %[x0], %[odd], %[a1]\\n\\t\"\n"
-    "                    \"smlad %[b1], %[y0], %[odd], %[b1]\\n\\t\"\n"
-    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"
-    "                    \"sxtb16 %[even], %[odd]\\n\\t\"\n"
-    "                    \"sxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
-    "                    \"smlad %[a0], %[x1], %[even], %[a0]\\n\\t\"\n"
-    "                    \"smlad %[b0], %[y1], %[even], %[b0]\\n\\t\"\n"
-    "                    \"smlad %[a1], %[x1], %[odd], %[a1]\\n\\t\"\n"
-    "                    \"smlad %[b1], %[y1], %[odd], %[b1]\"\n"
-    "                    : [a0] \"+r\"(a0), [a1] \"+r\"(a1), [b0] \"+r\"(b0), [b1] \"+r\"(b1), "
-    "[a] \"+r\"(a),\n"
-    "                      [b] \"+r\"(b), [at] \"+r\"(at), [x0] \"=&r\"(x0), [x1] \"=&r\"(x1), "
-    "[y0] \"=&r\"(y0),\n"
-    "                      [y1] \"=&r\"(y1), [even] \"=&r\"(even), [odd] \"=&r\"(odd)\n"
+    "        k = depth >> 2;\n"
+    "        if (k) {\n"
+    "            int32_t x0, x1, y, even, odd;\n"
+    "            __asm__(\"1:\\n\\t\"\n"
+    "                    \"ldrd %[x0], %[x1], [%[a]], #8\\n\\t\"\n"
+    PAIR_STEP("x0") PAIR_STEP("x1")
+    "                    \"subs %[k], %[k], #1\\n\\t\"\n"
+    "                    \"bne 1b\"\n"
+    "                    : [a0] \"+r\"(a0), [a1] \"+r\"(a1), [b0] \"+r\"(b0), [b1] \"+r\"(b1), [a] \"+r\"(a),\n"
+    "                      [b] \"+r\"(b), [at] \"+r\"(at), [k] \"+r\"(k), [x0] \"=&r\"(x0), [x1] \"=&r\"(x1),\n"
+    "                      [y] \"=&r\"(y), [even] \"=&r\"(even), [odd] \"=&r\"(odd)\n"
     "                    :\n"
-    "                    : \"memory\");\n"
+    "                    : \"cc\", \"memory\");\n"
     "        }\n"
     "        k = depth & 3;\n"
     "#endif\n"
@@ -270,6 +270,8 @@ static const char pairs[] =
     "        sums[3] += b1;\n"
     "    }\n"
     "}\n\n";
+
+// clang-format on
 
 #define ROW(sum, from)                                                                             \
     "                    \"ldr %[b], " from "\\n\\t\"\n"                                           \
@@ -288,18 +290,22 @@ static const char rows[] =
     "        const uint8_t *at = x;\n"
     "        const int8_t *v = w + 2 * depth;\n"
     "        int32_t k, s0 = 0, s1 = 0, s2 = 0, s3 = 0;\n"
-    "        for (k = depth >> 2; k; --k) {\n"
+    "        k = depth >> 2;\n"
+    "        if (k) {\n"
     "            int32_t even, odd, a, b;\n"
-    "            __asm__(\"ldr %[odd], [%[at]], #4\\n\\t\"\n"
+    "            __asm__(\"1:\\n\\t\"\n"
+    "                    \"ldr %[odd], [%[at]], #4\\n\\t\"\n"
     "                    \"uxtb16 %[even], %[odd]\\n\\t\"\n"
     "                    \"uxtb16 %[odd], %[odd], ror #8\\n\\t\"\n"
     ROW("s1", "[%[w], %[depth]]") ROW("s0", "[%[w]], #4")
     ROW("s3", "[%[v], %[depth]]") ROW("s2", "[%[v]], #4")
+    "                    \"subs %[k], %[k], #1\\n\\t\"\n"
+    "                    \"bne 1b\"\n"
     "                    : [s0] \"+r\"(s0), [s1] \"+r\"(s1), [s2] \"+r\"(s2), [s3] \"+r\"(s3), [at] \"+r\"(at),\n"
-    "                      [w] \"+r\"(w), [v] \"+r\"(v), [even] \"=&r\"(even), [odd] \"=&r\"(odd),\n"
+    "                      [w] \"+r\"(w), [v] \"+r\"(v), [k] \"+r\"(k), [even] \"=&r\"(even), [odd] \"=&r\"(odd),\n"
     "                      [a] \"=&r\"(a), [b] \"=&r\"(b)\n"
     "                    : [depth] \"r\"(depth)\n"
-    "                    : \"memory\");\n"
+    "                    : \"cc\", \"memory\");\n"
     "        }\n"
     "        for (k = depth & 3; k > 0; --k, ++at, ++w, ++v) {\n"
     "            s0 += *at * *w;\n"
