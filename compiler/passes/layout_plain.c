@@ -26,15 +26,39 @@ static void pack(berth_layout_pass *p, berth_op_id id, const char *outer, int64_
 
 // ---- sums of bytes (compiler/schedule/plain_columns.h) ------------------------------------------
 
+// Weights (o, ...) less their zero points as i8; NULL where that holds some of them not.
+static const berth_tensor *signed_weights(berth_layout_pass *p, const berth_op *op,
+                                          const berth_tensor *weights) {
+    berth_value_id zero = op->input_count > 3 ? op->inputs[3] : BERTH_NONE;
+    if (zero == BERTH_NONE) return weights->dtype == BERTH_DTYPE_I8 ? weights : NULL;
+    const berth_tensor *zeros = berth_graph_constant_of(p->module, graph_of(p), zero);
+    int64_t count = zeros ? berth_tensor_element_count(zeros) : 0;
+    if (count != 1 && (count == 0 || count != weights->dims[0])) return NULL;
+    berth_tensor *out = berth_arena_new(p->module->arena, berth_tensor);
+    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, weights->rank, weights->dims);
+    int64_t all = berth_tensor_element_count(weights), each = all / weights->dims[0];
+    for (int64_t i = 0; i < all; ++i) {
+        int64_t value = berth_tensor_get_i64(weights, i) -
+                        berth_tensor_get_i64(zeros, count == 1 ? 0 : i / each);
+        if (value < -128 || value > 127) return NULL;
+        berth_tensor_set_i64(out, i, value);
+    }
+    return out;
+}
+
 // (o, i, k...) as (o/2, reversed k..., i, o%2): what neighbours along the last dimension share lies
-// together.
-static void pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
+// together. False: it has no such form.
+static bool pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
                                      const berth_tensor *weights) {
     static const char *const tags[] = {[3] = "Acb2a", [4] = "Adcb2a", [5] = "Aedcb2a"};
-    int64_t group = berth_attrs_int(p->module, &graph_of(p)->ops.data[id].attrs, "group", 1);
-    if (weights->rank < 3 || weights->rank > 5 || group != 1) return;
-    if (weights->dtype == BERTH_DTYPE_I8 && weights->dims[0] % 2 == 0)
-        set_packed(p, id, weights, tags[weights->rank]);
+    const berth_op *op = &graph_of(p)->ops.data[id];
+    int64_t group = berth_attrs_int(p->module, &op->attrs, "group", 1);
+    if (weights->rank < 3 || weights->rank > 5 || group != 1 || weights->dims[0] % 2) return false;
+    const berth_tensor *held = signed_weights(p, op, weights);
+    if (!held) return false;
+    set_packed(p, id, held, tags[weights->rank]);
+    if (graph_of(p)->ops.data[id].input_count > 3) berth_layout__set_input(p, id, 3, BERTH_NONE);
+    return true;
 }
 
 // One zero point of what (k, n) weights are multiplied by, taken off the sums: the bytes are then
@@ -106,11 +130,10 @@ static void pack_weights(berth_layout_pass *p, berth_op_id id) {
     const berth_tensor *weights =
         berth_graph_raw_constant_of(p->module, graph_of(p), op->inputs[1]);
     if (!weights || type_of(p, op->inputs[1])->layout) return;
-    if (integer_conv) {
-        pack_integer_convolution(p, id, weights);
-    } else if (integer_product) {
+    if (integer_conv && pack_integer_convolution(p, id, weights)) return;
+    if (integer_product) {
         pack_integer_product(p, id, weights);
-    } else if (conv) {
+    } else if (conv || integer_conv) {
         pack_convolution(p, id, weights);
     } else if (berth_attrs_int(p->module, &op->attrs, "transB", 0) && weights->rank == 2) {
         bool rows = type_of(p, op->outputs[0])->dims[0] > 1;

@@ -31,6 +31,7 @@ static const struct {
     {"conv_integer | u8[1,1,20,9] i8[4,1,10,4]! u8[]=7 | pads=4,1,5,1 strides=2,2", PAIRS},
     {"conv_integer | u8[1,16,33] i8[6,16,3]! u8[]=255 | pads=1,1", PAIRS},
     {"conv_integer | u8[1,2,3,4,6] i8[2,2,2,3,3]! | pads=1,1,1,0,1,1", PAIRS},
+    {"conv_integer | u8[1,8,5,5] u8[4,8,1,1]! u8[]=3 u8[]=128 |", PAIRS},
     {"matmul_integer | u8[6,35] i8[35,8]! u8[]=9 |", PAIRS},
     {"matmul_integer | u8[1,67] i8[67,11]! u8[]=204 |", ROWS},
     {"matmul_integer | u8[1,128] i8[128,32]! |", ROWS},
