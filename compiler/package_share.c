@@ -58,6 +58,13 @@ static bool is_whole(const berth_packager *p, uint32_t tensor, uint32_t root, ui
     return offset == 0 && p->tensors.data[tensor].size_bytes == p->storages.data[root].size_bytes;
 }
 
+// Whether a result may take over this storage from a tensor that begins it. Where results of other
+// sizes took it over before, the tensor need not fill it.
+static bool may_take(const berth_packager *p, uint32_t tensor, uint32_t root, uint64_t offset) {
+    bool small = p->target->executor == BERTH_EXECUTOR_AOT;
+    return is_whole(p, tensor, root, offset) || (small && offset == 0);
+}
+
 static uint32_t count_bindings(const berth_packager *p, const berth_sharing *s, uint32_t step,
                                uint32_t root) {
     uint32_t count = 0;
@@ -91,8 +98,10 @@ static uint64_t live_peak(const berth_packager *p, const berth_sharing *s, uint3
 }
 
 // The smaller of an operand and a result that may begin at the same byte gets the place of the larger,
-// which is then live for both, unless that makes more live at once.
-static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t from, uint32_t to) {
+// which is then live for both, unless that makes more live at once (`eager`: even then, because of what
+// may follow).
+static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t from, uint32_t to,
+                         bool eager) {
     const berth_storage *source = &p->storages.data[from], *target = &p->storages.data[to];
     uint32_t place = source->place;
     berth_arena *scratch = berth_arena_create_child(p->arena);
@@ -105,7 +114,7 @@ static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t fro
     s->offset_bytes[lost] = 0;
     s->first_step[kept] = s->first_step[from];
     s->last_step[kept] = s->last_step[to];
-    bool better = live_peak(p, s, place, change) <= before;
+    bool better = eager || live_peak(p, s, place, change) <= before;
     berth_arena_destroy(scratch);
     if (better) return true;
     s->into[lost] = BERTH_NO_INDEX;
@@ -117,7 +126,8 @@ static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t fro
 // Lets the result of a step have the bytes of an operand, where no other step touches these later
 // and none touched the result's place before. A result with a place of its own elsewhere (an
 // output, a part of a whole that is live anyway) takes the operand there. True when it was done.
-static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_reuse *reuse) {
+static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_reuse *reuse,
+                        bool eager) {
     uint64_t from_offset = 0;
     uint64_t to_offset = 0;
     uint32_t from = root_of_tensor(p, s, reuse->from, &from_offset);
@@ -126,20 +136,22 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
     const berth_storage *target = &p->storages.data[to];
     if (from == to || source->usage != BERTH_POOL_WORKSPACE ||
         target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
-        !is_whole(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
+        !may_take(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
         count_bindings(p, s, reuse->step, from) != 1 ||
         s->own_first_step[p->storage_of.data[reuse->to]] != reuse->step)
         return false;
     bool whole = is_whole(p, reuse->to, to, to_offset);
     if (whole && s->first_step[to] != reuse->step) return false;
     if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes)
-        return whole && target->usage == BERTH_POOL_WORKSPACE && share_larger(p, s, from, to);
+        return whole && target->usage == BERTH_POOL_WORKSPACE &&
+               share_larger(p, s, from, to, eager);
     if (whole && target->usage == BERTH_POOL_WORKSPACE) {
         s->into[to] = from;
         s->offset_bytes[to] = 0;
         s->last_step[from] = s->last_step[to];
         return true;
     }
+    if (!is_whole(p, reuse->from, from, from_offset)) return false;
     if (!whole && target->usage == BERTH_POOL_WORKSPACE && s->first_step[to] > s->first_step[from])
         return false;
     s->into[from] = to;
@@ -149,12 +161,37 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
     return true;
 }
 
-static uint32_t apply_reuses(const berth_packager *p, berth_sharing *s) {
+static uint32_t apply_with(const berth_packager *p, berth_sharing *s, bool eager) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->reuses.count; ++i)
         if (!p->facts.data[p->reuses.data[i].step].removed)
-            count += apply_reuse(p, s, &p->reuses.data[i]);
+            count += apply_reuse(p, s, &p->reuses.data[i], eager);
     return count;
+}
+
+static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
+    uint64_t sum = 0;
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
+        sum += live_peak(p, s, place, change);
+    berth_arena_destroy(scratch);
+    return sum;
+}
+
+// One by one as each makes it no worse, or for small memories all, where that ends better.
+static uint32_t apply_reuses(const berth_packager *p, berth_sharing *s) {
+    if (p->target->executor != BERTH_EXECUTOR_AOT) return apply_with(p, s, false);
+    berth_sharing eager = make_sharing(p, p->arena);
+    copy_sharing(p, s, &eager);
+    size_t bytes = p->storages.count * sizeof(uint32_t);
+    memcpy(eager.first_step, s->first_step, bytes);
+    memcpy(eager.last_step, s->last_step, bytes);
+    memcpy(eager.own_first_step, s->own_first_step, bytes);
+    uint32_t eager_count = apply_with(p, &eager, true), count = apply_with(p, s, false);
+    if (live_peaks(p, &eager) >= live_peaks(p, s)) return count;
+    *s = eager;
+    return eager_count;
 }
 
 // The largest live sum of each memory, added up.
@@ -164,10 +201,7 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
     copy_sharing(p, given, &s);
     find_lifetimes(p, &s);
     if (in_place) apply_reuses(p, &s);
-    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
-    uint64_t sum = 0;
-    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
-        sum += live_peak(p, &s, place, change);
+    uint64_t sum = live_peaks(p, &s);
     berth_arena_destroy(scratch);
     return sum;
 }

@@ -110,6 +110,23 @@ static bool device_lets_join(const fuser *f, berth_op_id id, berth_op_id produce
     return !rules || !rules->follows || rules->follows(&question, producer);
 }
 
+// Where memory is what counts: a model's input is quantised as a convolution of bytes copies it
+// (schedule/plain_columns.h: once per strip, not once per product), when it is larger than the result.
+static bool quantises_input(const fuser *f, const berth_op *op, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *first = &graph->ops.data[g->ops.data[0]];
+    if (!f->target || f->target->executor != BERTH_EXECUTOR_AOT || g->ops.count != 1) return false;
+    if (op->kind != BERTH_OP_CONV_INTEGER || first->kind != BERTH_OP_QUANTIZE_LINEAR) return false;
+    const berth_type *x = berth_type_get(f->module, graph->values.data[op->inputs[0]].type);
+    const berth_type *y = berth_type_get(f->module, graph->values.data[op->outputs[0]].type);
+    const berth_type *w = berth_type_get(f->module, graph->values.data[op->inputs[1]].type);
+    int64_t read = 1, made = 1;
+    for (int i = 0; i < x->rank; ++i) read *= x->dims[i];
+    for (int i = 0; i < y->rank; ++i) made *= y->dims[i];
+    return graph->values.data[first->inputs[0]].op == BERTH_NONE && w->layout && read > made &&
+           berth_attrs_int(f->module, &op->attrs, "group", 1) == 1;
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -125,6 +142,7 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
         return false;
     *out_group = f->group_of[producer];
     if (reads_operand_once(f, op)) return op->inputs[0] == value && g->elementwise_only;
+    if (op->inputs[0] == value && quantises_input(f, op, g)) return true;
     if (op->inputs[0] == value && g->elementwise_only &&
         berth_producer_pays(f->module, graph, f->target, id, &g->work))
         return true;

@@ -22,9 +22,7 @@ static bool is_byte_cast(const berth_plain_sum *s, berth_expr id) {
     const berth_expr_node *node = node_of(s, id);
     if (node->kind != BERTH_EXPR_CAST || node->dtype != BERTH_DTYPE_I32) return false;
     const berth_expr_node *from = node_of(s, node->a);
-    if (from->kind == BERTH_EXPR_INT)
-        return from->dtype == BERTH_DTYPE_I8 || from->dtype == BERTH_DTYPE_U8;
-    return is_load_of(s, node->a, BERTH_DTYPE_I8) || is_load_of(s, node->a, BERTH_DTYPE_U8);
+    return (from->dtype == BERTH_DTYPE_I8 || from->dtype == BERTH_DTYPE_U8) && from->lanes == 1;
 }
 
 // An i32 value that 16 bits hold: a byte, less a zero point, 0 in the padding.

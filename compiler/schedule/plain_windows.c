@@ -5,7 +5,9 @@
 #include "compiler/schedule/policy_cpu.h"
 
 #define STRIP_LIMIT_BYTES 1024
-#define MOST_SUMS 48
+#define WHOLE_LIMIT_BYTES 8192  // of a whole channel,
+#define WHOLE_SHARE 4           // which is less than this part of all channels
+#define MOST_SUMS 32
 // The functions read words: up to so many bytes behind a window.
 #define SPARE_BYTES BERTH_PLAIN_WINDOW_SPARE_BYTES
 
@@ -73,7 +75,12 @@ static void choose_sizes(windows *v) {
     int64_t height = v->s.nest.loops[v->high].extent, width = v->s.nest.loops[v->wide].extent;
     v->pitch = (width - 1) * v->stride[1] + v->kw.extent;
     v->rows = height;
-    while (v->rows > 1 &&
+    // A whole channel lets the result be written over the operand (plain_in_place.h).
+    int64_t whole = strip_rows(v, height) * v->pitch,
+            all = whole * v->s.nest.loops[v->s.row].extent;
+    bool fits =
+        whole <= STRIP_LIMIT_BYTES || (whole <= WHOLE_LIMIT_BYTES && whole <= all / WHOLE_SHARE);
+    while (!fits && v->rows > 1 &&
            (height % v->rows || strip_rows(v, v->rows) * v->pitch > STRIP_LIMIT_BYTES))
         v->rows--;
     v->sum_columns = largest_divisor(width, width < MOST_SUMS ? width : MOST_SUMS);
