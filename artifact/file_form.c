@@ -50,7 +50,7 @@ static const berth_file_field tensor_fields[] = {TEXT(berth_program_tensor, name
                                                  U32(berth_program_tensor, rank)};
 static const berth_file_field constant_fields[] = {X64(berth_file_constant, offset_bytes),
                                                    U32(berth_file_constant, tensor),
-                                                   U32(berth_file_constant, reserved)};
+                                                   U32(berth_file_constant, surrounding)};
 static const berth_file_field io_fields[] = {TEXT(berth_program_io, name),
                                              U32(berth_program_io, tensor)};
 static const berth_file_field executable_fields[] = {
@@ -109,11 +109,11 @@ const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
 
 bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
     *out_optional = kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
-                    kind == BERTH_SECTION_SIGNATURE;
+                    kind == BERTH_SECTION_FALLBACKS || kind == BERTH_SECTION_SIGNATURE;
     return berth_artifact__record_form(kind) || kind == BERTH_SECTION_TEXTS ||
            kind == BERTH_SECTION_NUMBERS_32 || kind == BERTH_SECTION_NUMBERS_64 ||
            kind == BERTH_SECTION_IMAGES || kind == BERTH_SECTION_CONSTANT_DATA ||
-           kind == BERTH_SECTION_SIGNATURE;
+           kind == BERTH_SECTION_FALLBACKS || kind == BERTH_SECTION_SIGNATURE;
 }
 
 uint32_t berth_artifact__field_bytes(const berth_file_field *field) {

@@ -4,6 +4,9 @@
 //   section table  one entry per section: kind, record count, offset, size, checksum of the content
 //   sections       each starts at a multiple of 128; little endian; gaps are zero
 //
+// A fallback is a file of the same form inside of the file. Its constants that the surrounding one has
+// too are there alone.
+//
 // A section of records holds packed records of one kind, described by a table of fields below, from
 // which both writer and reader work. Texts are offsets into the section of texts; lists of numbers
 // are ranges of a section of numbers and, like images and constants, used in place.
@@ -74,8 +77,11 @@ typedef enum berth_file_section_kind {
     BERTH_SECTION_NUMBERS_32 = 33,       // bindings, waits
     BERTH_SECTION_NUMBERS_64 = 34,       // dispatch constants
     BERTH_SECTION_IMAGES = 35,           // code, and content of attachments
-    BERTH_SECTION_CONSTANT_DATA = 62,    // content of constant tensors
-    BERTH_SECTION_SIGNATURE = 63,        // optional; a berth_file_signature of all before it
+    // Optional: files in a row, each at a multiple of 128; gaps between them are zero. Those who know it
+    // check the sums of each, not that of all: their constants stay unread when a file is opened.
+    BERTH_SECTION_FALLBACKS = 61,
+    BERTH_SECTION_CONSTANT_DATA = 62,  // content of constant tensors
+    BERTH_SECTION_SIGNATURE = 63,      // optional; a berth_file_signature of all before it
     BERTH_SECTION_KINDS = 64,
 } berth_file_section_kind;
 #define BERTH_SECTION_OPTIONAL 0x80000000u
@@ -113,8 +119,8 @@ typedef struct berth_file_step {
 } berth_file_step;
 typedef struct berth_file_constant {
     uint32_t tensor;
-    uint32_t reserved;
-    uint64_t offset_bytes;  // in CONSTANT_DATA
+    uint32_t surrounding;   // 1: in a fallback, a constant of the surrounding file; else 0
+    uint64_t offset_bytes;  // in CONSTANT_DATA, of the surrounding file then
 } berth_file_constant;
 typedef struct berth_file_signature {
     uint8_t public_key[32];

@@ -14,7 +14,8 @@ typedef struct reader {
     const uint8_t *data;  // aligned to BERTH_PROGRAM_FILE_ALIGNMENT
     size_t size_bytes;
     bool check_sums;
-    const berth_program_file *file;  // whose mapping `data` is; NULL = none
+    const berth_program_file *file;    // whose mapping `data` is; NULL = none
+    const struct reader *surrounding;  // of a fallback: the file that it is in
     const berth_program **out_program;
     berth_file_section table[BERTH_SECTION_KINDS];  // as it stands in the file
     uint32_t section_count;
@@ -70,6 +71,8 @@ static berth_status take_section(reader *r, const berth_file_section *section) {
     if (kind == BERTH_SECTION_SIGNATURE && (section->checksum != 0 || section->record_count != 0 ||
                                             section->size_bytes != sizeof(berth_file_signature)))
         return BAD("the signature of the program file is none");
+    if (kind == BERTH_SECTION_FALLBACKS && r->surrounding)
+        return BAD("a fallback has fallbacks of its own");
     r->sections[kind] = *section;
     return BERTH_OK;
 }
@@ -87,7 +90,7 @@ static berth_status read_section(reader *r, uint32_t i, uint64_t *end, uint32_t 
     if (!all_zero(r->data + *end, (size_t)(section->offset_bytes - *end)))
         return BAD("the program file is damaged before section %u", i);
     *end = section->offset_bytes + section->size_bytes;
-    if (r->check_sums && kind < BERTH_SECTION_CONSTANT_DATA &&
+    if (r->check_sums && kind < BERTH_SECTION_FALLBACKS &&
         berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
             section->checksum)
         return BAD("the program file is damaged: the checksum of section %u differs", i);
@@ -304,6 +307,19 @@ static berth_status read_steps(const reader *r, berth_program *program) {
     return BERTH_OK;
 }
 
+// A constant that the surrounding file has.
+static berth_status find_surrounding(const reader *r, const berth_file_constant *constant,
+                                     uint64_t size_bytes, const void **out_data) {
+    if (!r->surrounding) return BAD("it is in a surrounding file, but there is none");
+    uint64_t total = r->surrounding->sections[BERTH_SECTION_CONSTANT_DATA].size_bytes;
+    if (constant->offset_bytes % BERTH_PROGRAM_FILE_ALIGNMENT || constant->offset_bytes > total ||
+        size_bytes > total - constant->offset_bytes)
+        return BAD("its bytes lie outside of the surrounding file's constants");
+    *out_data = (const uint8_t *)content_of(r->surrounding, BERTH_SECTION_CONSTANT_DATA) +
+                constant->offset_bytes;
+    return BERTH_OK;
+}
+
 static berth_status read_constants(const reader *r, berth_program *program) {
     const void *records = NULL;
     BERTH_TRY(read_records(r, BERTH_SECTION_CONSTANTS, &records, &program->constant_count));
@@ -317,16 +333,69 @@ static berth_status read_constants(const reader *r, berth_program *program) {
                        program->tensor_count);
         uint64_t size_bytes = program->tensors[in[i].tensor].size_bytes;
         uint64_t total = r->sections[BERTH_SECTION_CONSTANT_DATA].size_bytes;
+        constants[i].tensor = in[i].tensor;
+        if (in[i].surrounding) {
+            berth_status status = find_surrounding(r, &in[i], size_bytes, &constants[i].data);
+            if (status) return berth_status_prefix(status, "constants[%u]", i);
+            continue;
+        }
         if (in[i].offset_bytes != end || end > total || size_bytes > total - end ||
             berth_artifact__padded(size_bytes) > total - end)
             return BAD("constants[%u]: its bytes lie outside of the constant data", i);
-        constants[i].tensor = in[i].tensor;
         constants[i].data = (const uint8_t *)content_of(r, BERTH_SECTION_CONSTANT_DATA) + end;
         end += berth_artifact__padded(size_bytes);
     }
     if (end != r->sections[BERTH_SECTION_CONSTANT_DATA].size_bytes)
         return BAD("the constant data has bytes behind its end");
     program->constants = constants;
+    return BERTH_OK;
+}
+
+// ---- fallbacks ----
+
+static berth_status parse_whole(reader *r);
+
+// The file at `offset` of the section, and where the next one begins.
+static berth_status read_fallback(const reader *r, uint64_t *offset,
+                                  const berth_program **out_program) {
+    const berth_file_section *section = &r->sections[BERTH_SECTION_FALLBACKS];
+    const uint8_t *data = (const uint8_t *)content_of(r, BERTH_SECTION_FALLBACKS) + *offset;
+    uint64_t left = section->size_bytes - *offset;
+    berth_file_header header;
+    if (left < sizeof(header)) return BAD("it lies outside of its section");
+    memcpy(&header, data, sizeof(header));
+    uint64_t size_bytes = header.file_size_bytes;
+    if (size_bytes > left || berth_artifact__padded(size_bytes) > left)
+        return BAD("it lies outside of its section");
+    if (!all_zero(data + size_bytes, (size_t)(berth_artifact__padded(size_bytes) - size_bytes)))
+        return BAD("the program file is damaged behind it");
+    reader *inner = berth_arena_new(r->arena, reader);
+    *inner = (reader){.arena = r->arena,
+                      .data = data,
+                      .size_bytes = (size_t)size_bytes,
+                      .check_sums = r->check_sums,
+                      .file = r->file,
+                      .surrounding = r,
+                      .out_program = out_program};
+    *offset += berth_artifact__padded(size_bytes);
+    return parse_whole(inner);
+}
+
+static berth_status read_fallbacks(const reader *r, berth_program *program) {
+    const berth_file_section *section = &r->sections[BERTH_SECTION_FALLBACKS];
+    uint32_t count = section->record_count;
+    if (count > section->size_bytes / sizeof(berth_file_header))
+        return BAD("fallbacks: %u in %llu bytes", count, (unsigned long long)section->size_bytes);
+    const berth_program **fallbacks =
+        berth_arena_array(r->arena, count, sizeof(const berth_program *));
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_status status = read_fallback(r, &offset, &fallbacks[i]);
+        if (status) return berth_status_prefix(status, "fallbacks[%u]", i);
+    }
+    if (offset != section->size_bytes) return BAD("fallbacks: bytes behind the last one");
+    program->fallbacks = fallbacks;
+    program->fallback_count = count;
     return BERTH_OK;
 }
 
@@ -362,7 +431,18 @@ static berth_status read_program(const reader *r, berth_program *program) {
     BERTH_TRY(check_images(r, program));
     BERTH_TRY(read_constants(r, program));
     BERTH_TRY(read_steps(r, program));
+    BERTH_TRY(read_fallbacks(r, program));
     return berth_program_verify(program);
+}
+
+static berth_status parse_whole(reader *r) {
+    BERTH_TRY(read_header(r));
+    BERTH_TRY(read_sections(r));
+    berth_program *program = berth_arena_new(r->arena, berth_program);
+    BERTH_TRY(read_program(r, program));
+    program->file = r->file;
+    *r->out_program = program;
+    return BERTH_OK;
 }
 
 static berth_status parse_body(void *user) {
@@ -373,13 +453,7 @@ static berth_status parse_body(void *user) {
         memcpy(copy, r->data, r->size_bytes);
         r->data = copy;
     }
-    BERTH_TRY(read_header(r));
-    BERTH_TRY(read_sections(r));
-    berth_program *program = berth_arena_new(r->arena, berth_program);
-    BERTH_TRY(read_program(r, program));
-    program->file = r->file;
-    *r->out_program = program;
-    return BERTH_OK;
+    return parse_whole(r);
 }
 
 berth_status berth_artifact__parse(berth_arena *arena, const void *data, size_t size_bytes,
@@ -445,12 +519,22 @@ berth_status berth_program_read(berth_arena *arena, const char *path,
     return read_mapped(arena, path, &mapping, out_program);
 }
 
+// The constants of a file in the mapping, but for those of a surrounding file.
 static berth_status check_constant_data(const char *path, berth_mapping mapping,
-                                        const berth_program *program) {
+                                        const uint8_t *data, const berth_program *program) {
     uint64_t hash = 0;
+    berth_file_header header;  // read_mapped has checked it and the table
+    berth_file_section held = {0}, section;
+    memcpy(&header, data, sizeof(header));
+    for (uint32_t i = 0; i < header.section_count; ++i) {
+        memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
+        if (section.kind == BERTH_SECTION_CONSTANT_DATA) held = section;
+    }
     for (uint32_t i = 0; i < program->constant_count; ++i) {
         const berth_program_constant *constant = &program->constants[i];
         uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
+        uint64_t offset = (uint64_t)((const uint8_t *)constant->data - data) - held.offset_bytes;
+        if (size_bytes && offset >= held.size_bytes) continue;
         hash = berth_hash64(constant->data, (size_t)size_bytes, hash);
         hash = berth_hash64((const uint8_t *)constant->data + size_bytes,
                             (size_t)(berth_artifact__padded(size_bytes) - size_bytes), hash);
@@ -458,15 +542,29 @@ static berth_status check_constant_data(const char *path, berth_mapping mapping,
         if (program->pools[program->tensors[constant->tensor].pool].usage == BERTH_POOL_STORE)
             berth_file_drop_range(mapping, constant->data, (size_t)size_bytes);
     }
-    berth_file_header header;  // read_mapped has checked it and the table
-    memcpy(&header, mapping.data, sizeof(header));
+    if (held.checksum == hash) return BERTH_OK;
+    return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
+}
+
+static berth_status check_all_constants(const char *path, berth_mapping mapping,
+                                        const berth_program *program) {
+    const uint8_t *data = mapping.data;
+    BERTH_TRY(check_constant_data(path, mapping, data, program));
+    berth_file_header header;
+    memcpy(&header, data, sizeof(header));
     for (uint32_t i = 0; i < header.section_count; ++i) {
         berth_file_section section;
-        memcpy(&section, mapping.data + sizeof(header) + i * sizeof(section), sizeof(section));
-        if (section.kind == BERTH_SECTION_CONSTANT_DATA && section.checksum == hash)
-            return BERTH_OK;
+        memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
+        if ((section.kind & ~BERTH_SECTION_OPTIONAL) != BERTH_SECTION_FALLBACKS) continue;
+        uint64_t offset = section.offset_bytes;
+        for (uint32_t f = 0; f < program->fallback_count; ++f) {
+            berth_file_header inner;
+            memcpy(&inner, data + offset, sizeof(inner));
+            BERTH_TRY(check_constant_data(path, mapping, data + offset, program->fallbacks[f]));
+            offset += berth_artifact__padded(inner.file_size_bytes);
+        }
     }
-    return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
+    return BERTH_OK;
 }
 
 berth_status berth_program_file_check(berth_allocator allocator, const char *path) {
@@ -475,7 +573,7 @@ berth_status berth_program_file_check(berth_allocator allocator, const char *pat
     berth_mapping mapping;
     const berth_program *program = NULL;
     berth_status status = read_mapped(arena, path, &mapping, &program);
-    if (!status) status = check_constant_data(path, mapping, program);
+    if (!status) status = check_all_constants(path, mapping, program);
     berth_arena_destroy(arena);
     return status;
 }

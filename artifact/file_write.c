@@ -7,6 +7,17 @@
 
 typedef BERTH_VEC(berth_file_part) part_list;
 
+// Constants of a program by content.
+typedef struct indexed_constant {
+    const void *data;
+    uint64_t size_bytes;
+    uint64_t offset_bytes;  // in CONSTANT_DATA
+} indexed_constant;
+typedef struct constant_index {
+    berth_interner *hashes;
+    BERTH_VEC(indexed_constant) rows;  // by interned id
+} constant_index;
+
 typedef struct writer {
     const berth_program *program;
     berth_arena *arena;
@@ -18,6 +29,8 @@ typedef struct writer {
     berth_strbuf images;
     part_list constant_parts;  // content and the gap after it, alternating
     uint64_t constant_bytes;
+    const constant_index *surrounding;  // of a fallback: the constants of the file that it is in
+    part_list fallback_parts;
     berth_file_header header;
     berth_file_section sections[BERTH_SECTION_KINDS];  // by kind
     const void *contents[BERTH_SECTION_KINDS];
@@ -151,6 +164,42 @@ static void put_steps(writer *w) {
                 (uint64_t)w->numbers_64.count * sizeof(int64_t));
 }
 
+static uint32_t id_of_content(berth_interner *hashes, const void *data, uint64_t size_bytes) {
+    char hex[33];
+    berth_hash128_hex(berth_hash128_of(data, (size_t)size_bytes), hex);
+    return berth_intern(hashes, hex);
+}
+
+static constant_index *index_constants(const writer *w) {
+    const berth_program *program = w->program;
+    constant_index *index = berth_arena_new(w->arena, constant_index);
+    index->hashes = berth_interner_create(w->arena);
+    uint64_t offset_bytes = 0;
+    for (uint32_t i = 0; i < program->constant_count; ++i) {
+        const void *data = program->constants[i].data;
+        uint64_t size_bytes = program->tensors[program->constants[i].tensor].size_bytes;
+        uint32_t id = id_of_content(index->hashes, data, size_bytes);
+        while (index->rows.count <= id)
+            berth_vec_push(w->arena, &index->rows, (indexed_constant){0});
+        index->rows.data[id] = (indexed_constant){data, size_bytes, offset_bytes};
+        offset_bytes += berth_artifact__padded(size_bytes);
+    }
+    return index;
+}
+
+// The same content in the surrounding file; NULL: it has none.
+static const indexed_constant *find_surrounding(const writer *w, const void *data,
+                                                uint64_t size_bytes) {
+    const constant_index *index = w->surrounding;
+    if (!index || size_bytes == 0) return NULL;
+    uint32_t id = id_of_content(index->hashes, data, size_bytes);
+    if (id >= index->rows.count) return NULL;
+    const indexed_constant *row = &index->rows.data[id];
+    if (row->size_bytes != size_bytes || memcmp(row->data, data, (size_t)size_bytes) != 0)
+        return NULL;
+    return row;
+}
+
 static void put_constants(writer *w) {
     const berth_program *program = w->program;
     berth_file_constant *records =
@@ -160,6 +209,11 @@ static void put_constants(writer *w) {
         const berth_program_constant *constant = &program->constants[i];
         uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
         size_t gap = (size_t)(berth_artifact__padded(size_bytes) - size_bytes);
+        const indexed_constant *same = find_surrounding(w, constant->data, size_bytes);
+        if (same) {
+            records[i] = (berth_file_constant){constant->tensor, 1, same->offset_bytes};
+            continue;
+        }
         records[i] =
             (berth_file_constant){.tensor = constant->tensor, .offset_bytes = w->constant_bytes};
         berth_vec_push(w->arena, &w->constant_parts,
@@ -204,6 +258,10 @@ static void add_part(writer *w, part_list *parts, const void *data, uint64_t siz
     berth_vec_push(w->arena, parts, (berth_file_part){data, (size_t)size_bytes});
 }
 
+static void add_parts(writer *w, part_list *parts, const part_list *added) {
+    for (uint32_t p = 0; p < added->count; ++p) berth_vec_push(w->arena, parts, added->data[p]);
+}
+
 // The table and the content of the sections that are present, each at its place.
 static uint64_t place_sections(writer *w, part_list *parts) {
     for (uint32_t kind = 0; kind < BERTH_SECTION_KINDS; ++kind)
@@ -221,8 +279,9 @@ static uint64_t place_sections(writer *w, part_list *parts) {
         w->table[count++] = w->sections[kind];
         offset = start + w->sections[kind].size_bytes;
         if (kind == BERTH_SECTION_CONSTANT_DATA)
-            for (uint32_t p = 0; p < w->constant_parts.count; ++p)
-                berth_vec_push(w->arena, parts, w->constant_parts.data[p]);
+            add_parts(w, parts, &w->constant_parts);
+        else if (kind == BERTH_SECTION_FALLBACKS)
+            add_parts(w, parts, &w->fallback_parts);
         else if (kind != BERTH_SECTION_SIGNATURE)
             add_part(w, parts, w->contents[kind], w->sections[kind].size_bytes);
     }
@@ -244,12 +303,57 @@ static uint32_t version_of(const berth_program *program) {
     return BERTH_PROGRAM_OLDEST;
 }
 
-static berth_status write_parts(writer *w, write_call *call) {
-    part_list parts = {0};
+// All of the file but a signature, as parts.
+static void make_parts(writer *w, part_list *parts) {
     memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
     w->header.version = version_of(w->program);
-    w->header.file_size_bytes = place_sections(w, &parts);
+    w->header.file_size_bytes = place_sections(w, parts);
     w->header.checksum = berth_artifact__header_checksum(&w->header, w->table);
+}
+
+static writer *make_writer(berth_arena *arena, const berth_program *program) {
+    writer *w = berth_arena_new(arena, writer);
+    w->program = program;
+    w->arena = arena;
+    w->interner = berth_interner_create(arena);
+    w->texts = berth_strbuf_make(arena);
+    w->images = berth_strbuf_make(arena);
+    return w;
+}
+
+// After the constants: fallbacks refer to them.
+static berth_status put_fallbacks(writer *w) {
+    const berth_program *program = w->program;
+    if (program->fallback_count == 0) return BERTH_OK;
+    const constant_index *index = index_constants(w);
+    uint64_t size_bytes = 0;
+    for (uint32_t i = 0; i < program->fallback_count; ++i) {
+        writer *inner = make_writer(w->arena, program->fallbacks[i]);
+        inner->surrounding = index;
+        put_sections(inner);
+        make_parts(inner, &w->fallback_parts);
+        uint64_t file_bytes = inner->header.file_size_bytes;
+        uint64_t padded_bytes = berth_artifact__padded(file_bytes);
+        add_part(w, &w->fallback_parts, zeros, padded_bytes - file_bytes);
+        size_bytes += padded_bytes;
+    }
+    berth_hash64_stream *stream = berth_hash64_begin();
+    if (!stream) return berth_status_oom();
+    for (uint32_t i = 0; i < w->fallback_parts.count; ++i)
+        berth_hash64_add(stream, w->fallback_parts.data[i].data,
+                         w->fallback_parts.data[i].size_bytes);
+    w->present[BERTH_SECTION_FALLBACKS] = true;
+    w->sections[BERTH_SECTION_FALLBACKS] =
+        (berth_file_section){.kind = BERTH_SECTION_FALLBACKS | BERTH_SECTION_OPTIONAL,
+                             .record_count = program->fallback_count,
+                             .size_bytes = size_bytes,
+                             .checksum = berth_hash64_end(stream)};
+    return BERTH_OK;
+}
+
+static berth_status write_parts(writer *w, write_call *call) {
+    part_list parts = {0};
+    make_parts(w, &parts);
     berth_file_signature signature;
     if (w->key) {
         BERTH_TRY(berth_artifact__sign(parts.data, parts.count, w->key, &signature));
@@ -263,14 +367,10 @@ static berth_status write_parts(writer *w, write_call *call) {
 
 static berth_status write_body(void *user) {
     write_call *call = user;
-    writer *w = berth_arena_new(call->arena, writer);
-    w->program = call->program;
-    w->arena = call->arena;
+    writer *w = make_writer(call->arena, call->program);
     w->key = call->key;
-    w->interner = berth_interner_create(call->arena);
-    w->texts = berth_strbuf_make(call->arena);
-    w->images = berth_strbuf_make(call->arena);
     put_sections(w);
+    BERTH_TRY(put_fallbacks(w));
     w->present[BERTH_SECTION_SIGNATURE] = w->key != NULL;
     w->sections[BERTH_SECTION_SIGNATURE] =
         (berth_file_section){.kind = BERTH_SECTION_SIGNATURE | BERTH_SECTION_OPTIONAL,

@@ -196,10 +196,21 @@ typedef struct berth_program {
     uint32_t placement_count;
     const berth_program_attachment *attachments;
     uint32_t attachment_count;
+    // The same model for fewer or other devices, in the order of preference: what a session opens where
+    // a device of this one is not here, and goes on with when one is lost. Of the same inputs and
+    // outputs; without fallbacks of their own.
+    const struct berth_program *const *fallbacks;
+    uint32_t fallback_count;
     const char *executor;            // "graph"; "aot": sources, which no session opens
     double predicted_ns;             // of one run, by the cost model; 0 = unknown
     const berth_program_file *file;  // NULL = it was not read from one
 } berth_program;
+
+// Plan 0 is the program itself, plan i its fallback i - 1; NULL: there is none of this number.
+static inline const berth_program *berth_program_plan(const berth_program *program, uint32_t plan) {
+    if (plan == 0) return program;
+    return plan <= program->fallback_count ? program->fallbacks[plan - 1] : NULL;
+}
 
 // Whether `device` works in the pool: it is the pool's device, or the pool is shared with it.
 static inline bool berth_program_pool_reached(const berth_program_pool *pool, uint32_t device) {

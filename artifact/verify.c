@@ -462,6 +462,7 @@ static berth_status check_lists(const berth_program *program) {
     LIST(steps, step_count);
     LIST(placements, placement_count);
     LIST(attachments, attachment_count);
+    LIST(fallbacks, fallback_count);
 #undef LIST
     if (program->device_count > max_devices)
         return BAD("devices: %u; at most %d", program->device_count, max_devices);
@@ -493,6 +494,47 @@ static berth_status check_all(const berth_program *program, range *ranges) {
     return check_attachments(program);
 }
 
+// ---- fallbacks ----
+
+static berth_status check_same_ports(const char *what, const berth_program *a,
+                                     const berth_program_io *of_a, const berth_program *b,
+                                     const berth_program_io *of_b, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_tensor *x = &a->tensors[of_a[i].tensor];
+        const berth_program_tensor *y = &b->tensors[of_b[i].tensor];
+        if (strcmp(of_a[i].name, of_b[i].name) != 0 || x->dtype != y->dtype || x->rank != y->rank ||
+            memcmp(x->dims, y->dims, (size_t)x->rank * sizeof(*x->dims)) != 0)
+            return BAD("%s[%u] \"%s\" is not that of the program, \"%s\", in name, element type or "
+                       "shape",
+                       what, i, of_b[i].name, of_a[i].name);
+    }
+    return BERTH_OK;
+}
+
+static berth_status check_fallback(const berth_program *program, const berth_program *fallback) {
+    if (fallback && fallback->fallback_count) return BAD("it has fallbacks of its own");
+    BERTH_TRY(berth_program_verify(fallback));
+    if (strcmp(fallback->executor, program->executor) != 0)
+        return BAD("its executor is \"%s\", that of the program \"%s\"", fallback->executor,
+                   program->executor);
+    if (fallback->input_count != program->input_count ||
+        fallback->output_count != program->output_count)
+        return BAD("it has %u inputs and %u outputs, the program %u and %u", fallback->input_count,
+                   fallback->output_count, program->input_count, program->output_count);
+    BERTH_TRY(check_same_ports("inputs", program, program->inputs, fallback, fallback->inputs,
+                               program->input_count));
+    return check_same_ports("outputs", program, program->outputs, fallback, fallback->outputs,
+                            program->output_count);
+}
+
+static berth_status check_fallbacks(const berth_program *program) {
+    for (uint32_t i = 0; i < program->fallback_count; ++i) {
+        berth_status status = check_fallback(program, program->fallbacks[i]);
+        if (status) return berth_status_prefix(status, "fallbacks[%u]", i);
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_program_verify(const berth_program *program) {
     if (!program) return BAD("the program is missing");
     BERTH_TRY(check_lists(program));
@@ -504,5 +546,5 @@ berth_status berth_program_verify(const berth_program *program) {
     if (!ranges) return berth_status_oom();
     berth_status status = check_all(program, ranges);
     free(ranges);
-    return status;
+    return status ? status : check_fallbacks(program);
 }

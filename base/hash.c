@@ -7,6 +7,27 @@ uint64_t berth_hash64(const void *data, size_t size_bytes, uint64_t seed) {
     return XXH3_64bits_withSeed(data, size_bytes, seed);
 }
 
+// The library's own type, under our name.
+static XXH3_state_t *state_of(berth_hash64_stream *stream) {
+    return (XXH3_state_t *)(void *)stream;
+}
+
+berth_hash64_stream *berth_hash64_begin(void) {
+    XXH3_state_t *state = XXH3_createState();
+    if (state) XXH3_64bits_reset(state);
+    return (berth_hash64_stream *)(void *)state;
+}
+
+void berth_hash64_add(berth_hash64_stream *stream, const void *data, size_t size_bytes) {
+    if (size_bytes) XXH3_64bits_update(state_of(stream), data, size_bytes);
+}
+
+uint64_t berth_hash64_end(berth_hash64_stream *stream) {
+    uint64_t hash = XXH3_64bits_digest(state_of(stream));
+    XXH3_freeState(state_of(stream));
+    return hash;
+}
+
 berth_hash128 berth_hash128_of(const void *data, size_t size_bytes) {
     XXH128_hash_t hash = XXH3_128bits(data, size_bytes);
     return (berth_hash128){hash.high64, hash.low64};
