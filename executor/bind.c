@@ -13,6 +13,7 @@ static const berth_session_binding *find_binding(const berth_session *session, c
 
 static berth_status check_bindings(const berth_session *session) {
     const berth_program *program = session->program;
+    if (session->plan) return BERTH_OK;  // they were chosen for the first plan
     for (uint32_t i = 0; i < session->options.binding_count; ++i) {
         const char *name = session->options.bindings[i].name;
         bool found = false;
@@ -69,8 +70,7 @@ static bool has_steps(const berth_program *program, const berth_program_device *
     return false;
 }
 
-// Whether the program does anything with this device: one that is only listed may be absent.
-static bool is_used(const berth_program *program, uint32_t device) {
+bool berth_executor__is_used(const berth_program *program, uint32_t device) {
     for (uint32_t i = 0; i < program->step_count; ++i)
         if (program->steps[i].device == device) return true;
     for (uint32_t i = 0; i < program->pool_count; ++i)
@@ -149,7 +149,7 @@ berth_status berth_executor__open_devices(berth_session *session) {
         const berth_program_device *device = &program->devices[d];
         const berth_session_binding *binding = find_binding(session, device->name);
         berth_session_device *bound = &session->devices[d];
-        if (!binding && !is_used(program, d)) continue;
+        if (!binding && !berth_executor__is_used(program, d)) continue;
         if (binding && binding->device) {
             BERTH_TRY(use_callers(session, device, binding->device, &bound->physical));
         } else {

@@ -229,11 +229,12 @@ static uint32_t find_failed_batch(const berth_session *session) {
     return BERTH_NO_INDEX;
 }
 
-static berth_status name_failure(const berth_session *session, uint32_t batch_index,
+static berth_status name_failure(berth_session *session, uint32_t batch_index,
                                  berth_status failure) {
     if (batch_index == BERTH_NO_INDEX) return failure;
     const berth_schedule_batch *batch = &session->schedule.batches[batch_index];
     const berth_program *program = session->program;
+    session->lost_device = program->queues[batch->queue].device;
     const char *device = program->devices[program->queues[batch->queue].device].name;
     const char *first = program->steps[batch->steps[0]].name;
     if (batch->step_count == 1)
@@ -252,7 +253,15 @@ static berth_status repair(berth_session *session) {
     return status;
 }
 
-berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
+// The run that was to be cancelled has ended.
+static void forget_cancel(berth_session *session) {
+    pthread_mutex_lock(&session->lock);
+    session->cancelled = false;
+    pthread_mutex_unlock(&session->lock);
+}
+
+berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns) {
+    session->lost_device = BERTH_NO_INDEX;
     if (session->broken) BERTH_TRY(repair(session));
     session->run_start_ns = berth_clock_ns();
     uint32_t failed_batch = BERTH_NO_INDEX;
@@ -269,19 +278,19 @@ berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
     if (code == BERTH_DEADLINE_EXCEEDED)
         status = berth_status_prefix(status, "the run did not end within %lld us",
                                      (long long)(timeout_ns / 1000));
-    else if (code != BERTH_CANCELLED)
+    else if (code == BERTH_CANCELLED)
+        forget_cancel(session);
+    else
         status = name_failure(
             session, failed_batch == BERTH_NO_INDEX ? find_failed_batch(session) : failed_batch,
             status);
-    berth_session_cancel(session);  // what has not begun is dropped
+    berth_executor__fail_timelines(session, "the run has failed");  // what has not begun is dropped
     return status;
 }
 
-void berth_session_cancel(berth_session *session) {
-    berth_executor__fail_timelines(session, "the run was cancelled");
-}
-
 berth_status berth_session_recover(berth_session *session) {
+    session = berth_executor__in_use(session);
+    forget_cancel(session);
     session->broken = true;  // until it is repaired
     return repair(session);
 }

@@ -71,6 +71,7 @@ static void take_times(berth_session *session) {
 }
 
 void berth_session_get_report(berth_session *session, berth_session_report *out_report) {
+    session = berth_executor__in_use(session);
     const berth_program *program = session->program;
     if (session->timings && session->run_count && !session->broken) take_times(session);
     *out_report = (berth_session_report){.devices = session->device_reports,
@@ -137,6 +138,7 @@ static berth_status trace_body(void *user) {
 }
 
 berth_status berth_session_write_trace(berth_session *session, const char *path) {
+    session = berth_executor__in_use(session);
     if (!session->timings || session->run_count == 0 || session->broken)
         return berth_status_make(
             BERTH_FAILED_PRECONDITION,

@@ -235,13 +235,11 @@ berth_status berth_session_check_buffers(const berth_session *session, const ber
     return check(session, (caller_buffers){inputs, outputs});
 }
 
-berth_status berth_session_run_with(berth_session *session, const berth_tensor *inputs,
-                                    uint32_t input_count, const berth_tensor *outputs,
-                                    uint32_t output_count, int64_t timeout_ns) {
+berth_status berth_executor__run_with_once(berth_session *session, const berth_tensor *inputs,
+                                           const berth_tensor *outputs, int64_t timeout_ns) {
     const caller_buffers callers = {inputs, outputs};
-    BERTH_TRY(berth_session_check_buffers(session, inputs, input_count, outputs, output_count));
     bool moved = move_out(session, callers);
-    berth_status status = berth_session_run(session, timeout_ns);
+    berth_status status = berth_executor__run_once(session, timeout_ns);
     // What a failed run left going must not touch the caller's memory any more.
     if (status && moved) berth_executor__close_queues(session);
     move_back(session, callers, status == BERTH_OK);

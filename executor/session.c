@@ -5,8 +5,24 @@
 #include "base/str.h"
 #include "executor/session_private.h"
 
+// What later plans are opened with.
+static void keep_options(berth_session *session) {
+    berth_session_options *options = &session->options;
+    if (session->whole->fallback_count == 0) return;
+    berth_session_binding *bindings =
+        berth_arena_new_array(session->arena, berth_session_binding, options->binding_count);
+    for (uint32_t i = 0; i < options->binding_count; ++i) {
+        bindings[i] = options->bindings[i];
+        bindings[i].name = berth_arena_strdup(session->arena, bindings[i].name);
+    }
+    options->bindings = bindings;
+    if (options->cache_folder)
+        options->cache_folder = berth_arena_strdup(session->arena, options->cache_folder);
+}
+
 static berth_status open_body(void *user) {
     berth_session *session = user;
+    keep_options(session);
     BERTH_TRY(berth_executor__open_devices(session));
     session->schedule = berth_schedule_make(session->arena, session->program);
     BERTH_TRY(berth_executor__open_queues(session));
@@ -18,55 +34,85 @@ static berth_status open_body(void *user) {
     return BERTH_OK;
 }
 
+static berth_status make_lock(berth_session *session) {
+    if (pthread_mutex_init(&session->lock, NULL) != 0)
+        return berth_status_make(BERTH_OUT_OF_MEMORY, "the system gives no mutex");
+    pthread_cond_init(&session->opened, NULL);
+    session->lock_made = true;
+    return BERTH_OK;
+}
+
 berth_status berth_session_open(berth_allocator allocator, const berth_program *program,
                                 const berth_session_options *options, berth_session **out_session) {
     *out_session = NULL;
     BERTH_TRY(berth_program_verify(program));
+    berth_session_options given = {0};
+    if (options) given = *options;
     if (strcmp(program->executor, "graph") != 0)
         return berth_status_make(
             BERTH_UNSUPPORTED,
             "opening \"%s\": it is for executor \"%s\", whose programs are sources "
             "for a C compiler (`berth build` writes them); here runs \"graph\"",
             program->name, program->executor);
-    if (options && options->base && options->base->program != program)
+    if (!given.base)
+        return berth_executor__open_first(allocator, program, &given, 0, NULL, BERTH_OK,
+                                          out_session);
+    if (given.base->whole != program)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "opening \"%s\": the session that it shares with is of another "
                                  "program",
                                  program->name);
+    given.base = berth_executor__newest(given.base);
+    berth_status status =
+        berth_executor__open_plan(allocator, program, given.base->plan, &given, out_session);
+    if (!status) (*out_session)->why = berth_status_clone(given.base->why);
+    return status;
+}
+
+berth_status berth_executor__open_plan(berth_allocator allocator, const berth_program *program,
+                                       uint32_t plan, const berth_session_options *options,
+                                       berth_session **out_session) {
+    *out_session = NULL;
     berth_session *session = berth_calloc(allocator, 1, sizeof(*session));
     if (!session) return berth_status_oom();
     session->allocator = allocator;
-    session->program = program;
-    if (options) session->options = *options;
+    session->whole = program;
+    session->program = berth_program_plan(program, plan);
+    session->plan = plan;
+    session->lost_device = BERTH_NO_INDEX;
+    session->options = *options;
     if (session->options.base) session->options.profile = session->options.base->options.profile;
     berth_status status = berth_arena_create(allocator, &session->arena);
-    if (!status && pthread_mutex_init(&session->lock, NULL) != 0)
-        status = berth_status_make(BERTH_OUT_OF_MEMORY, "the system gives no mutex");
-    else if (!status)
-        session->lock_made = true;
+    if (!status) status = make_lock(session);
     if (!status) status = berth_arena_try(session->arena, open_body, session);
     if (status) {
         berth_session_close(session);
         return berth_status_prefix(status, "opening \"%s\"", program->name);
     }
-    session->options.bindings = NULL;  // the caller's, needed only while opening
-    session->options.binding_count = 0;
     *out_session = session;
     return BERTH_OK;
 }
 
 void berth_session_close(berth_session *session) {
     if (!session) return;
+    if (session->next != session->spare) berth_session_close(session->next);
+    berth_session_close(session->spare);
     berth_executor__close_queues(session);
     berth_executor__free_memory(session);
     berth_executor__close_devices(session);
+    if (session->lock_made) pthread_cond_destroy(&session->opened);
     if (session->lock_made) pthread_mutex_destroy(&session->lock);
+    berth_status_free(session->why);
     berth_arena_destroy(session->arena);
     berth_free(session->allocator, session, sizeof(*session));
 }
 
 const berth_program *berth_session_program(const berth_session *session) {
-    return session->program;
+    return session->whole;
+}
+
+const berth_program *berth_session_program_in_use(const berth_session *session) {
+    return berth_executor__in_use(session)->program;
 }
 
 // ---- inputs and outputs ----

@@ -40,10 +40,17 @@ typedef struct berth_session_options {
     // An open session of the same program, whose devices, threads, code and constants this one uses
     // too: bindings, threads and profile are then that one's. It closes after this one. NULL = none.
     berth_session *base;
+    // Of a program with fallbacks: what is said when one of them is used. `on_message` comes from the
+    // thread that opens or runs. NULL = nobody is told, berth_session_plan tells who asks.
+    void (*on_message)(void *user, const char *message);
+    void *message_user;
+    bool first_plan_only;  // never a fallback: an error, as without them
 } berth_session_options;
 
 // Opens a program; it is verified first. `options` NULL = defaults. A device of the program that no
-// step and no pool uses, and no binding names, is not opened: it may be absent.
+// step and no pool uses, and no binding names, is not opened: it may be absent. Where one is not here,
+// the first of the program's fallbacks is opened whose devices are; bindings hold there as far as they
+// name a device of it.
 //   ownership: everything is allocated through `allocator`, drivers and devices included
 //   errors:    INVALID_ARGUMENT the program breaks a rule, or a binding names no device of it;
 //   UNAVAILABLE a device is
@@ -59,6 +66,13 @@ BERTH_MUST_USE berth_status berth_session_open(berth_allocator allocator,
 void berth_session_close(berth_session *session);
 
 const berth_program *berth_session_program(const berth_session *session);  // that it was opened for
+
+// The plan of it that runs.
+const berth_program *berth_session_program_in_use(const berth_session *session);
+
+// The plan that runs: 0 is the program itself, i its fallback i - 1. `out_reason` (may be NULL): why no
+// earlier one, "" for 0; valid until close. Thread-safe.
+uint32_t berth_session_plan(berth_session *session, const char **out_reason);
 
 // ---- inputs and outputs ----
 
@@ -86,7 +100,8 @@ BERTH_MUST_USE berth_status berth_session_get_output(const berth_session *sessio
 // ---- running ----
 
 // Runs once and waits for the outputs. timeout_ns < 0 = no limit. Allocates nothing, after a failed
-// run excepted.
+// run excepted. Where a device is lost (UNAVAILABLE) and a fallback does without it, that is opened, and
+// this run and all later ones are done there, in the same inputs and outputs.
 //   errors: the failure of a step, named by it ("conv1+relu1 on opencl:0: ..."); DEADLINE_EXCEEDED
 //   (what runs is left
 //           to end, what has not begun is dropped); CANCELLED. The session can run again

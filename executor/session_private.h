@@ -58,8 +58,14 @@ typedef struct berth_session_batch {
 
 struct berth_session {
     berth_allocator allocator;
-    berth_arena *arena;  // all of the session's own memory
-    const berth_program *program;
+    berth_arena *arena;            // all of the session's own memory
+    const berth_program *whole;    // as it was opened
+    const berth_program *program;  // the plan of it that this session runs, number `plan`
+    uint32_t plan;
+    berth_status why;  // no earlier plan runs; BERTH_OK for the first
+    berth_session
+        *next;  // of a later plan, which took over; of the thread that runs, `lock` to set it
+    uint32_t lost_device;  // of the plan: where the last run failed; BERTH_NO_INDEX = unknown
     berth_session_options options;
 
     berth_driver **drivers;
@@ -82,9 +88,15 @@ struct berth_session {
     berth_session_batch *batches;
     berth_command_timing *timings;  // per step; NULL when not profiling
 
-    pthread_mutex_t lock;  // of the `semaphore` pointers of the queues; nothing is called under it
+    // Of the `semaphore` pointers of the queues and of the four after it; nothing is called under it.
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
     bool lock_made;
-    bool broken;              // the last run failed: queues and semaphores must be made anew
+    bool cancelled;  // somebody asked for it, and no run has ended by it yet
+    bool opening;    // a thread opens `spare`
+    berth_session
+        *spare;   // of a session that has no base: what takes over from it and who shares it
+    bool broken;  // the last run failed: queues and semaphores must be made anew
     uint64_t submitted_runs;  // since the semaphores were made
     uint64_t run_count;
     int64_t run_start_ns;
@@ -92,6 +104,32 @@ struct berth_session {
     berth_session_device_report *device_reports;
     berth_session_step_report *step_reports;
 };
+
+// session.c. Opens one plan. Errors: UNAVAILABLE a device is not here; those of berth_session_open.
+BERTH_MUST_USE berth_status berth_executor__open_plan(berth_allocator allocator,
+                                                      const berth_program *program, uint32_t plan,
+                                                      const berth_session_options *options,
+                                                      berth_session **out_session);
+
+// fallback.c. Opens the first plan, from number `plan` on, whose devices are here and not `lost` (NULL =
+// none is). `why`: what kept earlier ones from running, taken over.
+BERTH_MUST_USE berth_status berth_executor__open_first(
+    berth_allocator allocator, const berth_program *program, const berth_session_options *options,
+    uint32_t plan, const berth_program_device *lost, berth_status why, berth_session **out_session);
+// Whose plan the sessions of a base run now.
+berth_session *berth_executor__newest(berth_session *base);
+// Who runs for the session: itself, or what took over.
+berth_session *berth_executor__in_use(const berth_session *session);
+
+// graph.c, run_with.c. One run of the session's own plan.
+BERTH_MUST_USE berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns);
+BERTH_MUST_USE berth_status berth_executor__run_with_once(berth_session *session,
+                                                          const berth_tensor *inputs,
+                                                          const berth_tensor *outputs,
+                                                          int64_t timeout_ns);
+
+// bind.c. Whether a program does anything with a device: one that is only listed may be absent.
+bool berth_executor__is_used(const berth_program *program, uint32_t device);
 
 // Inside berth_arena_try of the session's arena; what was made is recorded in the session at once,
 // so that close frees it wherever opening stops.

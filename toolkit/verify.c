@@ -243,7 +243,8 @@ static berth_status compare_outputs(void *user) {
     berth_session *session = NULL;
     berth_session_options session_options = {.thread_count = job->options->thread_count,
                                              .cache_folder =
-                                                 job->options->model.compile.cache_folder};
+                                                 job->options->model.compile.cache_folder,
+                                             .first_plan_only = true};
     BERTH_TRY(berth_session_open(berth_allocator_system(), program, &session_options, &session));
     berth_status status = feed(job, session);
     if (!status) status = berth_session_run(session, -1);
@@ -326,7 +327,8 @@ static berth_status run_both(void *user) {
     berth_session *sessions[2] = {NULL, NULL};
     berth_status status = BERTH_OK;
     for (int i = 0; i < 2 && !status; ++i) {
-        berth_session_options options = {.thread_count = job->side[i].options->thread_count};
+        berth_session_options options = {.thread_count = job->side[i].options->thread_count,
+                                         .first_plan_only = true};
         status =
             berth_session_open(berth_allocator_system(), berth_model_program(job->side[i].model),
                                &options, &sessions[i]);

@@ -195,7 +195,8 @@ static berth_status run_streams(bench_state *s) {
 static berth_status open_streams(bench_state *s) {
     berth_session_options session_options = {.thread_count = s->command.threads,
                                              .cache_folder =
-                                                 berth_cli_driver_cache(&s->command.cli)};
+                                                 berth_cli_driver_cache(&s->command.cli),
+                                             .first_plan_only = true};
     s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
     int64_t before_ns = berth_clock_ns();
     for (uint32_t i = 0; i < s->command.streams; ++i) {

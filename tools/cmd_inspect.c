@@ -201,11 +201,8 @@ static void print_ends(const char *what, const berth_program *program, const ber
     }
 }
 
-static void print_program(const berth_program *program) {
-    berth_cli_print("program of model %s, executor %s: %u steps, %u kernels\n", program->name,
-                    program->executor, program->step_count, program->kernel_count);
-    print_ends("input", program, program->inputs, program->input_count);
-    print_ends("output", program, program->outputs, program->output_count);
+// Where a plan runs, and in which memory.
+static void print_plan(const berth_program *program) {
     for (uint32_t i = 0; i < program->device_count; ++i)
         berth_cli_print("device %s%s\n", program->devices[i].name,
                         program->devices[i].host_only ? ", host only" : "");
@@ -217,6 +214,14 @@ static void print_program(const berth_program *program) {
         if (strcmp(pool->scope, "global") != 0) berth_cli_print(", scope %s", pool->scope);
         berth_cli_print(": %s of %s\n", bytes, usages[pool->usage]);
     }
+    berth_cli_print("target %s\n", program->target_json);
+}
+
+static void print_program(const berth_program *program) {
+    berth_cli_print("program of model %s, executor %s: %u steps, %u kernels\n", program->name,
+                    program->executor, program->step_count, program->kernel_count);
+    print_ends("input", program, program->inputs, program->input_count);
+    print_ends("output", program, program->outputs, program->output_count);
     for (uint32_t i = 0; i < program->executable_count; ++i)
         if (*program->executables[i].external)
             berth_cli_print("external code %s: not made by the compiler, runs with your rights\n",
@@ -224,7 +229,13 @@ static void print_program(const berth_program *program) {
     for (uint32_t i = 0; i < program->attachment_count; ++i)
         berth_cli_print("attachment %s: %llu bytes\n", program->attachments[i].name,
                         (unsigned long long)program->attachments[i].size_bytes);
-    berth_cli_print("target %s\n", program->target_json);
+    print_plan(program);
+    for (uint32_t i = 0; i < program->fallback_count; ++i) {
+        const berth_program *fallback = program->fallbacks[i];
+        berth_cli_print("fallback %u: %u steps, %u kernels\n", i + 1, fallback->step_count,
+                        fallback->kernel_count);
+        print_plan(fallback);
+    }
 }
 
 static json_t *ends_json(const berth_program *program, const berth_program_io *ends,
@@ -272,16 +283,30 @@ static json_t *attachments_json(const berth_program *program) {
     return list;
 }
 
+static json_t *fallbacks_json(const berth_program *program) {
+    json_t *list = json_array();
+    json_error_t error;
+    for (uint32_t i = 0; i < program->fallback_count; ++i) {
+        const berth_program *fallback = program->fallbacks[i];
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:o, s:o}", "steps", (int)fallback->step_count, "kernels",
+                            (int)fallback->kernel_count, "memory", pools_json(fallback), "target",
+                            json_loads(fallback->target_json, 0, &error)));
+    }
+    return list;
+}
+
 static json_t *program_json(const berth_program *program) {
     json_error_t error;
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "program",
-        berth_cli_json_text(program->name), "executor", berth_cli_json_text(program->executor),
-        "inputs", ends_json(program, program->inputs, program->input_count), "outputs",
-        ends_json(program, program->outputs, program->output_count), "steps",
-        (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
-        pools_json(program), "external_code", external_json(program), "attachments",
-        attachments_json(program), "target", json_loads(program->target_json, 0, &error));
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "program",
+                     berth_cli_json_text(program->name), "executor",
+                     berth_cli_json_text(program->executor), "inputs",
+                     ends_json(program, program->inputs, program->input_count), "outputs",
+                     ends_json(program, program->outputs, program->output_count), "steps",
+                     (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
+                     pools_json(program), "external_code", external_json(program), "attachments",
+                     attachments_json(program), "fallbacks", fallbacks_json(program), "target",
+                     json_loads(program->target_json, 0, &error));
 }
 
 static berth_status extract_file(berth_arena *arena, const char *folder, const char *name,

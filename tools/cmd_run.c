@@ -95,15 +95,35 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 // ---- inputs and runs ----------------------------------------------------------------------------
 
+// The plan that runs. True: it is another one than before.
+static bool follow_plan(run_state *s) {
+    const berth_program *before = s->program;
+    s->program = berth_session_program_in_use(s->session);
+    return s->program != before;
+}
+
+static berth_status check_required(const run_state *s) {
+    if (!s->command.require) return BERTH_OK;
+    return berth_program_require(s->program, s->command.require, false);
+}
+
+static void say_fallback(void *user, const char *message) {
+    (void)user;
+    berth_cli_message("warning", message);
+}
+
 static berth_status run_all(run_state *s) {
     uint64_t repeat = s->command.repeat;
     s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, repeat);
-    s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
     for (uint64_t i = 0; i < s->command.warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
+    follow_plan(s);
+    s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
     for (uint64_t i = 0; i < repeat; ++i) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_session_run(s->session, -1));
         s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
+        if (follow_plan(s))  // a device was lost: the steps are others from here on
+            s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
         if (s->command.profile) berth_run_profile_add(&s->profile, s->session);
     }
     berth_latency_sort(s->latency_ms, repeat);
@@ -194,27 +214,37 @@ static json_t *report_json(run_state *s) {
     }
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "min", s->latency_ms[0]);
+    const char *reason = NULL;
+    uint32_t plan = berth_session_plan(s->session, &reason);
     json_t *json =
         json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model", berth_cli_json_text(s->program->name),
                   "latency_ms", latency, "runs", (json_int_t)s->command.repeat, "outputs", outputs,
                   "copied_bytes", (json_int_t)report.copied_bytes, "devices", devices);
+    if (plan)
+        json_object_set_new(
+            json, "fallback",
+            json_pack("{s:i, s:o}", "number", (int)plan, "reason", berth_cli_json_text(reason)));
     if (s->command.profile)
         json_object_set_new(json, "profile", berth_run_profile_json(&s->profile));
     return json;
 }
 
 static berth_status run_model(run_state *s) {
-    if (s->command.require) BERTH_TRY(berth_program_require(s->program, s->command.require, false));
+    if (s->program->fallback_count == 0) BERTH_TRY(check_required(s));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
     berth_session_options session_options = {.thread_count = s->command.threads,
                                              .profile = true,
                                              .cache_folder =
-                                                 berth_cli_driver_cache(&s->command.cli)};
+                                                 berth_cli_driver_cache(&s->command.cli),
+                                             .on_message = say_fallback};
     BERTH_TRY(
         berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
+    follow_plan(s);
+    BERTH_TRY(check_required(s));
     BERTH_TRY(check_outputs(s));
     BERTH_TRY(berth_run_inputs_feed(s->session, &s->options.import, s->command.seed));
     BERTH_TRY(run_all(s));
+    BERTH_TRY(check_required(s));
     berth_interrupt interrupt = berth_cli_interrupt(&s->command.cli);
     berth_interrupt_defer(interrupt, true);
     berth_status status = write_files(s);

@@ -8,7 +8,8 @@
 #include "artifact/sign.h"
 
 typedef struct counted_program {
-    berth_program record;  // first: its address is the public one
+    berth_program record;            // first: its address is the public one
+    struct counted_program *parent;  // of a fallback: whose references are counted
     atomic_uint references;
     berth_arena *arena;  // of this struct
     void (*destroy)(void *owner);
@@ -35,6 +36,24 @@ static berth_port *make_ports(berth_arena *arena, const berth_program *record,
     return ports;
 }
 
+static counted_program *make_program(berth_arena *arena, const berth_program *record) {
+    counted_program *program = berth_arena_new(arena, counted_program);
+    program->record = *record;
+    atomic_init(&program->references, 1);
+    program->inputs = make_ports(arena, record, record->inputs, record->input_count);
+    program->outputs = make_ports(arena, record, record->outputs, record->output_count);
+    program->placements = berth_arena_new_array(arena, berth_placement, record->placement_count);
+    for (uint32_t i = 0; i < record->placement_count; ++i) {
+        const berth_program_placement *placement = &record->placements[i];
+        program->placements[i] =
+            (berth_placement){.node = placement->node,
+                              .op = placement->op,
+                              .device = record->devices[placement->device].name,
+                              .reason = placement->reason};
+    }
+    return program;
+}
+
 typedef struct adoption {
     berth_arena *arena;
     const berth_program *record;
@@ -44,22 +63,16 @@ typedef struct adoption {
 static berth_status make(void *user) {
     adoption *job = user;
     const berth_program *record = job->record;
-    counted_program *program = berth_arena_new(job->arena, counted_program);
-    program->record = *record;
+    counted_program *program = make_program(job->arena, record);
     program->arena = job->arena;
-    atomic_init(&program->references, 1);
-    program->inputs = make_ports(job->arena, record, record->inputs, record->input_count);
-    program->outputs = make_ports(job->arena, record, record->outputs, record->output_count);
-    program->placements =
-        berth_arena_new_array(job->arena, berth_placement, record->placement_count);
-    for (uint32_t i = 0; i < record->placement_count; ++i) {
-        const berth_program_placement *placement = &record->placements[i];
-        program->placements[i] =
-            (berth_placement){.node = placement->node,
-                              .op = placement->op,
-                              .device = record->devices[placement->device].name,
-                              .reason = placement->reason};
+    const berth_program **fallbacks =
+        berth_arena_array(job->arena, record->fallback_count, sizeof(const berth_program *));
+    for (uint32_t i = 0; i < record->fallback_count; ++i) {
+        counted_program *fallback = make_program(job->arena, record->fallbacks[i]);
+        fallback->parent = program;
+        fallbacks[i] = &fallback->record;
     }
+    program->record.fallbacks = fallbacks;
     job->program = program;
     return BERTH_OK;
 }
@@ -82,12 +95,17 @@ berth_status berth_api__program_adopt(const berth_program *record, void (*destro
     return BERTH_OK;
 }
 
+static counted_program *holder(berth_program *program) {
+    counted_program *held = (counted_program *)program;
+    return held && held->parent ? held->parent : held;
+}
+
 void berth_program_retain(berth_program *program) {
-    atomic_fetch_add_explicit(&((counted_program *)program)->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&holder(program)->references, 1, memory_order_relaxed);
 }
 
 void berth_program_release(berth_program *program) {
-    counted_program *held = (counted_program *)program;
+    counted_program *held = holder(program);
     if (!held || atomic_fetch_sub_explicit(&held->references, 1, memory_order_acq_rel) != 1) return;
     held->destroy(held->owner);
     berth_arena_destroy(held->arena);
@@ -159,6 +177,64 @@ berth_status berth_program_open_memory(const void *data, size_t size_bytes,
 
 berth_status berth_program_save(const berth_program *program, const char *path) {
     return berth_program_write(program, path);
+}
+
+// ---- fallbacks ----------------------------------------------------------------------------------
+
+typedef struct joined_programs {
+    uint32_t count;
+    berth_program *held[];
+} joined_programs;
+
+static size_t joined_bytes(uint32_t count) {
+    return sizeof(joined_programs) + count * sizeof(berth_program *);
+}
+
+static void release_joined(void *owner) {
+    joined_programs *joined = owner;
+    for (uint32_t i = 0; i < joined->count; ++i) berth_program_release(joined->held[i]);
+    berth_free(berth_allocator_system(), joined, joined_bytes(joined->count));
+}
+
+berth_status berth_program_with_fallbacks(berth_program *program, berth_program *const *fallbacks,
+                                          uint32_t fallback_count, berth_program **out_program) {
+    *out_program = NULL;
+    berth_program record = *program;
+    const berth_program **list =
+        berth_calloc(berth_allocator_system(), fallback_count + 1, sizeof(const berth_program *));
+    joined_programs *joined =
+        berth_calloc(berth_allocator_system(), 1, joined_bytes(fallback_count + 1));
+    berth_status status = list && joined ? BERTH_OK : berth_status_oom();
+    if (joined) joined->count = fallback_count + 1;
+    for (uint32_t i = 0; !status && i <= fallback_count; ++i) {
+        berth_program *held = i ? fallbacks[i - 1] : program;
+        if (!held)
+            status = berth_status_make(BERTH_INVALID_ARGUMENT, "fallback %u is NULL", i - 1);
+        else
+            berth_program_retain(joined->held[i] = held);
+        list[i] = held;
+    }
+    record.fallbacks = list ? list + 1 : NULL;
+    record.fallback_count = fallback_count;
+    if (!status)
+        status = berth_api__program_adopt(&record, release_joined, joined, out_program);
+    else if (joined)
+        release_joined(joined);
+    berth_free(berth_allocator_system(), list,
+               (fallback_count + 1) * sizeof(const berth_program *));
+    return status;
+}
+
+uint32_t berth_program_fallback_count(const berth_program *program) {
+    return program->fallback_count;
+}
+
+berth_program *berth_program_fallback(const berth_program *program, uint32_t index) {
+    union {
+        const berth_program *constant;
+        berth_program *counted;
+    } fallback = {.constant = index < program->fallback_count ? program->fallbacks[index] : NULL};
+    return fallback.counted;
 }
 
 // ---- facts --------------------------------------------------------------------------------------

@@ -154,6 +154,10 @@ berth_status berth_runner_create(berth_program *program, const berth_runner_sett
     return status;
 }
 
+uint32_t berth_runner_plan(berth_runner *runner, const char **out_reason) {
+    return berth_session_plan(runner->workers[0].session, out_reason);
+}
+
 // ---- closing ------------------------------------------------------------------------------------
 
 static berth_request *take_waiting(berth_runner *runner) {

@@ -38,6 +38,9 @@ berth_status berth_api__session_open(const berth_program *program,
                                            .thread_count = wanted.thread_count,
                                            .profile = wanted.profile != 0,
                                            .cache_folder = wanted.cache_folder,
+                                           .on_message = wanted.on_message,
+                                           .message_user = wanted.message_user,
+                                           .first_plan_only = wanted.first_plan_only != 0,
                                            .base = base};
     berth_allocator allocator = wanted.allocator ? *wanted.allocator : berth_allocator_system();
     return berth_session_open(allocator, program, &options, out_session);
@@ -61,7 +64,7 @@ void berth_session_destroy(berth_session *session) {
 }
 
 uint32_t berth_session_step_count(const berth_session *session) {
-    return berth_session_program(session)->step_count;
+    return berth_session_program_in_use(session)->step_count;
 }
 
 berth_status berth_session_get_step(berth_session *session, uint32_t index,

@@ -65,7 +65,6 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_input(berth_compiler *c
 // excepted.
 typedef void (*berth_progress_callback)(void *user, const char *what, uint32_t done,
                                         uint32_t total);
-typedef void (*berth_message_callback)(void *user, const char *message);
 BERTH_API void berth_compiler_on_progress(berth_compiler *compiler,
                                           berth_progress_callback callback, void *user);
 BERTH_API void berth_compiler_on_message(berth_compiler *compiler, berth_message_callback callback,

@@ -52,6 +52,22 @@ BERTH_API BERTH_MUST_USE berth_status berth_program_save(const berth_program *pr
 BERTH_API void berth_program_retain(berth_program *program);   // one reference more
 BERTH_API void berth_program_release(berth_program *program);  // one less; NULL is fine
 
+// ---- fallbacks: the same model for other devices, for when one of the program's is not here or lost ----
+
+// A program that is `program` with these fallbacks instead of those that it has; the first that can run is
+// taken. Sessions and runners open it like any other, use a fallback where they must, and say so
+// (berth_session_settings); files keep it. All have the same inputs and outputs.
+//   ownership: keeps references of all; the caller owns the new one
+//   errors:    INVALID_ARGUMENT other inputs or outputs; a fallback that has some itself
+BERTH_API BERTH_MUST_USE berth_status berth_program_with_fallbacks(berth_program *program,
+                                                                   berth_program *const *fallbacks,
+                                                                   uint32_t fallback_count,
+                                                                   berth_program **out_program);
+BERTH_API uint32_t berth_program_fallback_count(const berth_program *program);
+// NULL when there is no such index. It lives as long as the program, and may be opened by itself;
+// references of it count as the program's.
+BERTH_API berth_program *berth_program_fallback(const berth_program *program, uint32_t index);
+
 // Name of the model ("" = none), and the target as JSON that it was compiled for.
 BERTH_API const char *berth_program_name(const berth_program *program);
 BERTH_API const char *berth_program_target(const berth_program *program);

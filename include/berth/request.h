@@ -56,6 +56,10 @@ BERTH_API BERTH_MUST_USE berth_status berth_runner_create(berth_program *program
 // that nobody released included. NULL is fine. Not from a callback.
 BERTH_API void berth_runner_destroy(berth_runner *runner);
 
+// berth_session_plan of what the runner opened. When a device is lost, the requests that it took with it
+// are done again on a fallback, as are all later ones.
+BERTH_API uint32_t berth_runner_plan(berth_runner *runner, const char **out_reason);
+
 // What a request's end calls, once, on a thread of the runner or of who cancels a waiting one. No lock is
 // held: it may submit, cancel and release requests, but not wait for them. `request` is the caller's
 // for the call.

@@ -41,9 +41,15 @@ typedef struct berth_session_settings {
     // Of all that the session and its devices allocate themselves in host memory, workspaces included;
     // NULL = malloc. Copied; its state outlives the session. Statuses and libraries of vendors use malloc.
     const berth_allocator *allocator;
+    // Of a program with fallbacks: told when one of them is used, and why, by the thread that opens or
+    // runs. NULL = nobody is told; berth_session_plan tells who asks.
+    berth_message_callback on_message;
+    void *message_user;
+    int first_plan_only;  // not 0: no fallback; a device that is not here or lost is an error
 } berth_session_settings;
 
-// Opens a program; `settings` NULL = defaults.
+// Opens a program; `settings` NULL = defaults. Where a device is not here, the first of the program's
+// fallbacks is opened whose devices are. Choices of devices hold there by the names of devices.
 //   ownership: the session keeps a reference of the program; nothing of `settings` is kept
 //   errors:    UNAVAILABLE a device is not here (says which, and what is here); INVALID_ARGUMENT a
 //              choice names no device of the program; INCOMPATIBLE the device does not take the code;
@@ -51,6 +57,10 @@ typedef struct berth_session_settings {
 BERTH_API BERTH_MUST_USE berth_status berth_session_create(berth_program *program,
                                                            const berth_session_settings *settings,
                                                            berth_session **out_session);
+// Which plan runs: 0 is the program itself, i its fallback i - 1. `out_reason` (may be NULL): why no
+// earlier one, "" for 0; valid until the session is destroyed.
+BERTH_API uint32_t berth_session_plan(berth_session *session, const char **out_reason);
+
 // Waits for running work, then frees everything. NULL is fine.
 BERTH_API void berth_session_destroy(berth_session *session);
 
@@ -81,6 +91,9 @@ BERTH_API BERTH_MUST_USE berth_status berth_session_get_output(const berth_sessi
 
 // Runs once and waits for the outputs. timeout_ns < 0 = no limit. Allocates nothing, after a failed
 // run excepted.
+// When a device is lost and a fallback of the program does without it, that is opened (which takes as long
+// as opening a session does), and the run is done again there, as are all later ones. Steps and traces are
+// then those of that plan.
 //   errors: the failure of a step, named by it; DEADLINE_EXCEEDED (what runs is left to end, what has
 //           not begun is dropped); CANCELLED. The session can run again afterwards.
 BERTH_API BERTH_MUST_USE berth_status berth_session_run(berth_session *session, int64_t timeout_ns);

@@ -51,6 +51,9 @@ BERTH_API const char *berth_code_name(berth_code code);  // "NOT_FOUND"
 // Frees a status; NULL is fine.
 BERTH_API void berth_status_free(berth_status status);
 
+// What is worth knowing but no error: notes and warnings, one line each without its end.
+typedef void (*berth_message_callback)(void *user, const char *message);
+
 BERTH_END
 
 #endif  // BERTH_STATUS_H_
