@@ -1,7 +1,9 @@
 // Requests under pressure, as a plain program so that it runs under the thread sanitizer too: threads
-// that submit, wait, take, cancel and set limits on one runner, over two queues of a device.
+// that submit, wait, take, cancel and set limits on one runner, over two queues of a device; while steps
+// fail, and when the device is lost.
 //
 //   stress_requests [rounds]
+#include <berth/device.h>
 #include <berth/request.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,6 +22,8 @@ const char *__tsan_default_suppressions(void) {
 }
 
 enum { thread_count = 3, count = 300, runs = 60 };
+
+static berth_code fault;  // that requests may meet, besides what is done to them
 
 static void check(bool ok, const char *what) {
     if (ok) return;
@@ -106,7 +110,8 @@ static void *use_runner(void *user) {
             berth_code code = berth_request_code(requests[k]);
             static const berth_code allowed[] = {BERTH_CODE_OK, BERTH_DEADLINE_EXCEEDED,
                                                  BERTH_CANCELLED};
-            check(code == BERTH_CODE_OK || code == allowed[k], berth_request_message(requests[k]));
+            check(code == BERTH_CODE_OK || code == allowed[k] || code == fault,
+                  berth_request_message(requests[k]));
             check(atomic_load(&jobs[k].calls) == run + 1, "a callback did not come, or twice");
             for (int i = 0; !code && i < count; ++i)
                 check(jobs[k].y[i] == 8 * jobs[k].x[i], "a result is wrong");
@@ -119,24 +124,47 @@ static void *use_runner(void *user) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
-    int rounds = argc > 1 ? atoi(argv[1]) : 2;
-    berth_program *program = make_program();
+// What goes wrong in a runner's time (tests/faults/flaky_driver.c).
+typedef struct trouble {
+    const char *variable, *value;
+    berth_code code;  // of requests that it hits
+    uint32_t plan;    // that runs in the end
+} trouble;
+
+static void put_under_pressure(berth_program *program, const trouble *t) {
     static const berth_device_choice other = {"cpu:1", 0};  // two queues, one device
-    for (int round = 0; round < rounds; ++round) {
-        const berth_session_settings session = {
-            .size_bytes = sizeof(session), .thread_count = 2, .devices = &other, .device_count = 1};
-        const berth_runner_settings settings = {
-            .size_bytes = sizeof(settings), .at_once = 2, .session = &session};
-        berth_runner *runner = NULL;
-        must(berth_runner_create(program, &settings, &runner));
-        pthread_t threads[thread_count];
-        for (int i = 0; i < thread_count; ++i)
-            check(pthread_create(&threads[i], NULL, use_runner, runner) == 0, "no thread");
-        for (int i = 0; i < thread_count; ++i) pthread_join(threads[i], NULL);
-        berth_runner_destroy(runner);
-    }
+    const berth_session_settings session = {
+        .size_bytes = sizeof(session), .thread_count = 2, .devices = &other, .device_count = 1};
+    const berth_runner_settings settings = {
+        .size_bytes = sizeof(settings), .at_once = 2, .session = &session};
+    berth_runner *runner = NULL;
+    if (t->variable) setenv(t->variable, t->value, 1);
+    fault = t->code;
+    must(berth_runner_create(program, &settings, &runner));
+    pthread_t threads[thread_count];
+    for (int i = 0; i < thread_count; ++i)
+        check(pthread_create(&threads[i], NULL, use_runner, runner) == 0, "no thread");
+    for (int i = 0; i < thread_count; ++i) pthread_join(threads[i], NULL);
+    check(berth_runner_plan(runner, NULL) == t->plan, "another plan runs than should");
+    berth_runner_destroy(runner);
+    if (t->variable) unsetenv(t->variable);
+}
+
+int main(int argc, char **argv) {
+    static const trouble troubles[] = {{.plan = 0},
+                                       {"FLAKY_FAIL_EVERY", "11", BERTH_IO, 0},
+                                       {"FLAKY_LOSE_AFTER", "25", BERTH_CODE_OK, 1}};
+    int rounds = argc > 1 ? atoi(argv[1]) : 2;
+    const char *kind = NULL;
+    must(berth_driver_load(FLAKY_CPU, &kind));
+    berth_program *program = make_program(), *fallback = make_program(), *whole = NULL;
+    must(berth_program_with_fallbacks(program, &fallback, 1, &whole));
     berth_program_release(program);
+    berth_program_release(fallback);
+    for (int round = 0; round < rounds; ++round)
+        for (size_t i = 0; i < sizeof(troubles) / sizeof(*troubles); ++i)
+            put_under_pressure(whole, &troubles[i]);
+    berth_program_release(whole);
     puts("ok");
     return 0;
 }
