@@ -5,6 +5,7 @@
 >>> scores = model(image)                               # doctest: +SKIP
 
 `berth.load` takes models and programs; `berth.Compiler`, `berth.Program` and `berth.Session` are the steps one by one;
+`berth.Runner` is for many runs at the same time;
 `berth.onnxruntime` has the names that applications of ONNX Runtime use.
 """
 
@@ -13,9 +14,10 @@ from ._model import Model, load
 from ._native import BerthError
 from ._native import run as _run
 from ._plan import plan
-from ._program import (Compiler, Device, Driver, ModelInfo, Placement, Plan, Program, Session, Step, cache_folder, devices,
-                       drivers, load_driver)
+from ._program import (Compiler, Device, Driver, ModelInfo, Placement, Plan, PlanInUse, Program, Session, Step, cache_folder,
+                       devices, drivers, load_driver)
+from ._runner import Request, Runner
 
 __version__ = _run.berth_version().decode()
-__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Plan", "Port", "Program", "Session",
-           "Step", "cache_folder", "devices", "drivers", "load", "load_driver", "plan"]
+__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Plan", "PlanInUse", "Port", "Program",
+           "Request", "Runner", "Session", "Step", "cache_folder", "devices", "drivers", "load", "load_driver", "plan"]

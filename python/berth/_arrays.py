@@ -75,6 +75,21 @@ def as_array(value, port):
     return value if value.flags.c_contiguous else np.ascontiguousarray(value).reshape(value.shape)
 
 
+def tensors_of(arrays, ports):
+    """As many as there are arrays, for ctypes; those that no port is for are left empty."""
+    tensors = (_native.Tensor * max(len(arrays), 1))()
+    for i, array in enumerate(arrays[:len(ports)]):
+        tensors[i] = tensor_of(array, dtype_number(ports[i]))
+    return tensors
+
+
+def check_out(arrays, ports):
+    for array, port in zip(arrays, ports):
+        if not isinstance(array, np.ndarray) or array.dtype != port.dtype or not array.flags.c_contiguous or \
+                not array.flags.writeable:
+            raise _native.BerthError("INVALID_ARGUMENT", f'output "{port.name}" takes a contiguous array of {port.dtype}')
+
+
 def empty(port):
     """A new array for an output, aligned so that kernels can write it in place (berth_session_run_with)."""
     alignment = 128

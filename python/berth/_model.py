@@ -39,15 +39,16 @@ class Model:
     """
 
     def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=None, threads=0, profile=False,
-                 devices=None, folder=None, progress=None, message=None, **options):
+                 devices=None, folder=None, progress=None, message=None, fallbacks=(), **options):
         self._lock = threading.Lock()
         self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
         self.last_session = None  # of the latest call: its steps, with profile=True
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
         self._max_shapes = max(1, _MOST_SHAPES if max_shapes is None else max_shapes)
-        self._may_share = max_shapes is None and not (profile or devices or constants)
-        self._settings = {"threads": threads, "profile": profile, "devices": devices}
+        self._may_share = max_shapes is None and not (profile or devices or constants or fallbacks)
+        self._settings = {"threads": threads, "profile": profile, "devices": devices, "message": message}
+        self._fallbacks = tuple(fallbacks)
         self._source, self._folder = model, folder
         self._compile_options = (target, dict(dims or {}), dict(constants or {}), tuple(pins), progress, message, options)
         self._program = _open_program(model)
@@ -71,7 +72,7 @@ class Model:
 
     def _check_no_compile_options(self):
         target, dims, constants, pins, _, _, options = self._compile_options
-        if target or dims or constants or pins or options:
+        if target or dims or constants or pins or options or self._fallbacks:
             raise BerthError("INVALID_ARGUMENT", "a program is compiled already: target, dims, constants, pins and other "
                              "options of the compiler are for models")
 
@@ -89,8 +90,10 @@ class Model:
 
     # ---- programs by shapes ----
 
-    def _compiler(self):
+    def _compiler(self, fallback=None):
         target, dims, _, pins, progress, message, options = self._compile_options
+        if fallback is not None:
+            target, pins = fallback, ()
         compiler = Compiler(target=target, **options)
         if progress:
             compiler.on_progress(progress)
@@ -103,14 +106,20 @@ class Model:
         return compiler
 
     def _compile(self, shapes, values):
+        program = self._compile_for(shapes, values)
+        if self._fallbacks:
+            program = program.with_fallbacks(*[self._compile_for(shapes, values, target) for target in self._fallbacks])
+        return _Variant(program, frozenset(values))
+
+    def _compile_for(self, shapes, values, fallback=None):
         constants = self._compile_options[2]
-        compiler = self._compiler()
+        compiler = self._compiler(fallback)
         for port in self._all_inputs:
             if port.name in constants or port.name in values:
                 compiler.set_constant(port, constants.get(port.name, values.get(port.name)))
             else:
                 compiler.set_shape(port, shapes[port.name])
-        return _Variant(compiler.compile(self._source, self._folder), frozenset(values))
+        return compiler.compile(self._source, self._folder)
 
     @staticmethod
     def _key(shapes, values=()):
@@ -157,7 +166,7 @@ class Model:
 
     def _dynamic_after(self, error):
         """Where no program can be made of the model, what runs it all the same; or the error."""
-        if error.code != "UNSUPPORTED":
+        if error.code != "UNSUPPORTED" or self._fallbacks:
             raise error
         with self._lock:
             self._may_share = False  # it must

@@ -8,6 +8,11 @@ MAX_RANK = 8
 SONAME_VERSION = "0.1"
 
 
+PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_uint32, c_uint32)
+MESSAGE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+REQUEST_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [("dtype", c_int), ("rank", c_int), ("dims", c_int64 * MAX_RANK), ("data", c_void_p)]
 
@@ -44,16 +49,25 @@ class DeviceChoice(ctypes.Structure):
 
 class SessionSettings(ctypes.Structure):
     _fields_ = [("size_bytes", c_size_t), ("thread_count", c_uint32), ("profile", c_int),
-                ("cache_folder", c_char_p), ("devices", POINTER(DeviceChoice)), ("device_count", c_uint32)]
+                ("cache_folder", c_char_p), ("devices", POINTER(DeviceChoice)), ("device_count", c_uint32),
+                ("allocator", c_void_p), ("on_message", MESSAGE), ("message_user", c_void_p), ("first_plan_only", c_int)]
+
+
+class RunnerSettings(ctypes.Structure):
+    _fields_ = [("size_bytes", c_size_t), ("at_once", c_uint32), ("most_waiting", c_uint32),
+                ("session", POINTER(SessionSettings))]
+
+
+class RequestCall(ctypes.Structure):
+    _fields_ = [("size_bytes", c_size_t), ("inputs", POINTER(Tensor)), ("input_count", c_uint32),
+                ("outputs", POINTER(Tensor)), ("output_count", c_uint32), ("timeout_ns", c_int64), ("done", REQUEST_DONE),
+                ("user", c_void_p), ("to_take", c_int)]
 
 
 class StepFacts(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("op", c_char_p), ("device", c_char_p), ("copied_bytes", c_uint64),
                 ("start_ns", c_int64), ("duration_ns", c_int64)]
 
-
-PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_uint32, c_uint32)
-MESSAGE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 _P = c_void_p  # a handle, or where one goes
 _OUT = POINTER(c_void_p)
@@ -79,6 +93,10 @@ RUN_SIDE = {
     "berth_program_open_memory": (STATUS, [c_char_p, c_size_t, _OUT]),
     "berth_program_save": (STATUS, [_P, c_char_p]),
     "berth_program_release": (None, [_P]),
+    "berth_program_with_fallbacks": (STATUS, [_P, POINTER(c_void_p), c_uint32, _OUT]),
+    "berth_program_fallback_count": (c_uint32, [_P]),
+    "berth_program_fallback": (c_void_p, [_P, c_uint32]),
+    "berth_program_retain": (None, [_P]),
     "berth_program_name": (c_char_p, [_P]),
     "berth_program_target": (c_char_p, [_P]),
     "berth_program_predicted_ns": (c_double, [_P]),
@@ -92,6 +110,7 @@ RUN_SIDE = {
     "berth_program_placement_at": (POINTER(Placement), [_P, c_uint32]),
     "berth_session_create": (STATUS, [_P, POINTER(SessionSettings), _OUT]),
     "berth_session_destroy": (None, [_P]),
+    "berth_session_plan": (c_uint32, [_P, POINTER(c_char_p)]),
     "berth_session_input": (POINTER(Tensor), [_P, c_uint32]),
     "berth_session_output": (POINTER(Tensor), [_P, c_uint32]),
     "berth_session_run": (STATUS, [_P, c_int64]),
@@ -100,6 +119,14 @@ RUN_SIDE = {
     "berth_session_step_count": (c_uint32, [_P]),
     "berth_session_get_step": (STATUS, [_P, c_uint32, POINTER(StepFacts), c_size_t]),
     "berth_session_write_trace": (STATUS, [_P, c_char_p]),
+    "berth_runner_create": (STATUS, [_P, POINTER(RunnerSettings), _OUT]),
+    "berth_runner_destroy": (None, [_P]),
+    "berth_runner_plan": (c_uint32, [_P, POINTER(c_char_p)]),
+    "berth_runner_submit": (STATUS, [_P, POINTER(RequestCall), _OUT]),
+    "berth_request_cancel": (None, [_P]),
+    "berth_request_code": (c_int, [_P]),
+    "berth_request_message": (c_char_p, [_P]),
+    "berth_request_release": (None, [_P]),
 }
 COMPILER = {
     "berth_model_info_read": (STATUS, [c_char_p, _OUT]),

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -111,6 +112,32 @@ class Program:
     def save(self, path):
         run.berth_program_save(self._handle.pointer, path_bytes(path))
 
+    def with_fallbacks(self, *programs):
+        """This program with others of the same model, for when a device of it is not here or lost: the first of them
+        whose devices are runs then, and says so (Session). Saving keeps them.
+
+        >>> import berth
+        >>> def build(target):
+        ...     return berth.load("examples/digits/digits.onnx", target=target, dims={"batch": 1}).program()
+        >>> program = build("cpu,opencl").with_fallbacks(build("cpu"))
+        >>> [fallback.devices for fallback in program.fallbacks]
+        [['cpu:0']]
+        """
+        pointers = (ctypes.c_void_p * max(1, len(programs)))(*[p._handle.pointer for p in programs])
+        return Program(Handle(run.berth_program_with_fallbacks, run.berth_program_release, self._handle.pointer, pointers,
+                              len(programs)))
+
+    @property
+    def fallbacks(self):
+        """Programs to open where this one cannot run."""
+        pointer, found = self._handle.pointer, []
+        for index in range(run.berth_program_fallback_count(pointer)):
+            fallback = run.berth_program_fallback(pointer, index)
+            run.berth_program_retain(fallback)
+            found.append(Program(Handle(lambda out, held=fallback: setattr(out._obj, "value", held),
+                                        run.berth_program_release)))
+        return found
+
     @property
     def placements(self):
         """Where every operation of the model runs, and why."""
@@ -128,8 +155,42 @@ class Program:
     def session(self, **settings):
         return Session(self, **settings)
 
+    def runner(self, **settings):
+        """A Runner: any number of runs at the same time."""
+        from ._runner import Runner
+        return Runner(self, **settings)
+
     def __repr__(self):
         return f"<berth.Program {self.name!r} on {', '.join(self.devices)}>"
+
+
+class PlanInUse(NamedTuple):
+    number: int  # 0 = the program itself, i = its fallbacks[i - 1]
+    reason: str  # why no earlier one runs; "" = it is the first
+
+
+def plan_in_use(function, pointer):
+    reason = ctypes.c_char_p()
+    number = function(pointer, ctypes.byref(reason))
+    return PlanInUse(number, text(reason.value))
+
+
+def _warn(message):
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+class SessionSettings:
+    """How a program is opened, with what has to stay alive."""
+
+    def __init__(self, threads, profile, devices, cache, message, fallbacks):
+        choices = [_native.DeviceChoice(name.encode(), ordinal) for name, ordinal in (devices or {}).items()]
+        array = (_native.DeviceChoice * max(len(choices), 1))(*choices)
+        tell = message or _warn
+        self._callback = _native.MESSAGE(lambda _, said: tell(text(said)))
+        self.record = _native.SessionSettings(
+            size_bytes=ctypes.sizeof(_native.SessionSettings), thread_count=threads, profile=1 if profile else 0,
+            cache_folder=path_bytes(cache or cache_folder()), devices=array, device_count=len(choices),
+            on_message=self._callback, first_plan_only=0 if fallbacks else 1)
 
 
 class Session:
@@ -138,6 +199,8 @@ class Session:
     threads: of the processor; 0 = all cores
     profile: record times of steps (`steps`, `write_trace`)
     devices: {device of the program: ordinal of this machine's device of that kind}
+    message: function(text), told when a fallback of the program is used; by default it is a RuntimeWarning
+    fallbacks: False = none; a device that is not here or lost is a BerthError UNAVAILABLE
 
     >>> import berth
     >>> session = berth.load("examples/digits/digits.onnx", target="cpu", dims={"batch": 1}).program().session(threads=1)
@@ -147,15 +210,16 @@ class Session:
     ((1, 10), 1.0)
     """
 
-    def __init__(self, program, threads=0, profile=False, devices=None, cache=None):
-        choices = [_native.DeviceChoice(name.encode(), ordinal) for name, ordinal in (devices or {}).items()]
-        array = (_native.DeviceChoice * max(len(choices), 1))(*choices)
-        settings = _native.SessionSettings(
-            size_bytes=ctypes.sizeof(_native.SessionSettings), thread_count=threads, profile=1 if profile else 0,
-            cache_folder=path_bytes(cache or cache_folder()), devices=array, device_count=len(choices))
+    def __init__(self, program, threads=0, profile=False, devices=None, cache=None, message=None, fallbacks=True):
         self.program = program
+        self._settings = SessionSettings(threads, profile, devices, cache, message, fallbacks)
         self._handle = Handle(run.berth_session_create, run.berth_session_destroy, program._handle.pointer,
-                              ctypes.byref(settings))
+                              ctypes.byref(self._settings.record))
+
+    @property
+    def plan(self):
+        """Which plan runs, and why no earlier one: (0, "") for the program itself."""
+        return plan_in_use(run.berth_session_plan, self._handle.pointer)
 
     def input(self, index):
         """The session's own memory of an input, as an array to write into: then nothing is copied. It keeps the
@@ -177,27 +241,14 @@ class Session:
             inputs[len(program.inputs):])
         if out is None:
             out = [_arrays.empty(port) for port in program.outputs]
-        self._check_out(out)
-        run.berth_session_run_with(self._handle.pointer, self._tensors(inputs, program.inputs), len(inputs),
-                                   self._tensors(out, program.outputs), len(out), timeout_ns)
+        _arrays.check_out(out, program.outputs)
+        run.berth_session_run_with(self._handle.pointer, _arrays.tensors_of(inputs, program.inputs), len(inputs),
+                                   _arrays.tensors_of(out, program.outputs), len(out), timeout_ns)
         return out
 
     def cancel(self):
         """Makes a run on another thread end with BerthError CANCELLED."""
         run.berth_session_cancel(self._handle.pointer)
-
-    def _check_out(self, out):
-        for array, port in zip(out, self.program.outputs):
-            if not isinstance(array, np.ndarray) or array.dtype != port.dtype or not array.flags.c_contiguous or \
-                    not array.flags.writeable:
-                raise BerthError("INVALID_ARGUMENT", f'output "{port.name}" takes a contiguous array of {port.dtype}')
-
-    @staticmethod
-    def _tensors(arrays, ports):
-        tensors = (_native.Tensor * max(len(arrays), 1))()
-        for i, array in enumerate(arrays[:len(ports)]):
-            tensors[i] = _arrays.tensor_of(array, _arrays.dtype_number(ports[i]))
-        return tensors
 
     @property
     def steps(self):

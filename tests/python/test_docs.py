@@ -18,7 +18,7 @@ class Examples(unittest.TestCase):
     def test_package(self):
         import berth
         count = 0
-        for name in ("__init__", "_arrays", "_model", "_plan", "_program", "onnxruntime"):
+        for name in ("__init__", "_arrays", "_model", "_plan", "_program", "_runner", "onnxruntime"):
             module = berth if name == "__init__" else importlib.import_module("berth." + name)
             result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
             self.assertEqual(result.failed, 0, name)

@@ -20,6 +20,9 @@ program = model.program()
 names: list[str] = [port.name for port in program.inputs]
 session = program.session(threads=1)
 session.input(0)[...] = 1
+with program.runner(at_once=2) as runner:
+    first: float = runner.submit([np.zeros(3)], timeout=1.5).result(timeout=2)[0].max()
+reason: str = program.with_fallbacks(program).session(message=print).plan.reason
 total = sum(step.duration for step in session.steps) + 0.5
 try:
     picture: str = berth.plan("m.onnx", pins=["*=cpu:0"])._repr_svg_()
@@ -29,6 +32,7 @@ outputs = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvide
 wrong1: int = program.name
 wrong2 = berth.load()
 wrong3 = session.run(timeout="soon")
+wrong6 = runner.submit([], timeout="soon")
 wrong4 = model.no_such_name
 wrong5: str = berth.devices()[0].memory_bytes
 '''
