@@ -27,6 +27,7 @@ berth_status berth_device_open(berth_driver *driver, uint32_t ordinal,
     device->allocator = driver->allocator;
     device->options = *options;
     device->options.attributes = NULL;  // borrowed until now
+    device->options.threads = NULL;
     *out_device = device;
     return BERTH_OK;
 }

@@ -14,6 +14,7 @@
 #ifndef BERTH_DEVICES_DRIVER_H_
 #define BERTH_DEVICES_DRIVER_H_
 
+#include <berth/threads.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,7 +64,9 @@ typedef struct berth_device_info {
 
 typedef struct berth_device_options {
     uint32_t thread_count;  // cpu: threads of the pool with the caller; 0 = all cores
-    bool profile;           // fill berth_command.timing
+    // cpu: the application's threads instead of a pool; NULL = a pool. Borrowed until open returns
+    const berth_caller_threads *threads;
+    bool profile;     // fill berth_command.timing
     bool own_memory;  // vulkan: as if the host did not see the device's memory (discrete GPUs), for
                       // tests
     const char *cache_folder;  // where a driver keeps compiled kernels from one run to the next;

@@ -94,8 +94,9 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     if (choice.ordinal >= berth_driver_device_count(driver))
         return absent(session, device, choice.ordinal, driver);
     // A device that only holds memory (inputs and outputs for another one) needs no threads.
-    uint32_t thread_count = has_steps(session->program, device) ? session->options.thread_count : 1;
-    const berth_device_options options = {.thread_count = thread_count,
+    bool works = has_steps(session->program, device);
+    const berth_device_options options = {.thread_count = works ? session->options.thread_count : 1,
+                                          .threads = works ? session->options.threads : NULL,
                                           .profile = session->options.profile,
                                           .cache_folder = session->options.cache_folder,
                                           .attributes = choice.attributes};

@@ -16,6 +16,9 @@ static void keep_options(berth_session *session) {
         bindings[i].name = berth_arena_strdup(session->arena, bindings[i].name);
     }
     options->bindings = bindings;
+    if (options->threads)
+        options->threads =
+            berth_arena_copy(session->arena, options->threads, sizeof(*options->threads));
     if (options->cache_folder)
         options->cache_folder = berth_arena_strdup(session->arena, options->cache_folder);
 }

@@ -34,8 +34,9 @@ typedef struct berth_session_binding {
 typedef struct berth_session_options {
     const berth_session_binding *bindings;
     uint32_t binding_count;
-    uint32_t thread_count;     // cpu: threads of a device the session opens; 0 = all cores
-    bool profile;              // record when each step ran (about 0.1 us per step on cpu)
+    uint32_t thread_count;  // cpu: threads of a device the session opens; 0 = all cores
+    bool profile;           // record when each step ran (about 0.1 us per step on cpu)
+    const berth_caller_threads *threads;  // cpu: instead of a pool; NULL = a pool
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     // An open session of the same program, whose devices, threads, code and constants this one uses
     // too: bindings, threads and profile are then that one's. It closes after this one. NULL = none.

@@ -18,6 +18,14 @@ static berth_status read_settings(const berth_session_settings *given,
                                  "sizeof(berth_session_settings), %zu in this version",
                                  given->size_bytes, sizeof(*out_settings));
     memcpy(out_settings, given, given->size_bytes);
+    const berth_caller_threads *threads = out_settings->threads;
+    if (threads && (threads->size_bytes != sizeof(*threads) || !threads->parallel_for ||
+                    threads->thread_count == 0))
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "berth_caller_threads: size_bytes is to be %zu, thread_count at least "
+            "1, and parallel_for a function",
+            sizeof(*threads));
     if (out_settings->device_count <= most_choices) return BERTH_OK;
     return berth_status_make(BERTH_OUT_OF_RANGE, "%u choices of devices; at most %d",
                              out_settings->device_count, most_choices);
@@ -38,6 +46,7 @@ berth_status berth_api__session_open(const berth_program *program,
                                            .thread_count = wanted.thread_count,
                                            .profile = wanted.profile != 0,
                                            .cache_folder = wanted.cache_folder,
+                                           .threads = wanted.threads,
                                            .on_message = wanted.on_message,
                                            .message_user = wanted.message_user,
                                            .first_plan_only = wanted.first_plan_only != 0,

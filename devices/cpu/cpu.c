@@ -217,10 +217,12 @@ static berth_status open_threads(cpu_device *device) {
     if (device->thread_count == 1) return BERTH_OK;
     uint32_t cores = device->part.core_count;
     berth_thread_pool_options options = {.thread_count = device->thread_count,
-                                         .spin_ns = WORKER_SPIN_NS};
+                                         .spin_ns = WORKER_SPIN_NS,
+                                         .callers = device->base.options.threads};
     // More threads than cores: looking would keep others from working.
     if (device->thread_count > cores) options.spin_ns = 0;
     BERTH_TRY(berth_thread_pool_create(allocator, &options, &device->pool));
+    if (options.callers) return BERTH_OK;
     bool bind = device->thread_count == cores || device->part.pinned;
     return bind ? bind_workers(device) : BERTH_OK;
 }
@@ -231,9 +233,11 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
                                     const berth_device_options *options,
                                     berth_device **out_device) {
     cpu_driver *driver = (cpu_driver *)base;
-    if (options->thread_count > MAX_THREADS)
+    uint32_t thread_count =
+        options->threads ? options->threads->thread_count : options->thread_count;
+    if (thread_count > MAX_THREADS)
         return berth_status_make(BERTH_OUT_OF_RANGE, "%u threads: at most %d are possible",
-                                 options->thread_count, MAX_THREADS);
+                                 thread_count, MAX_THREADS);
     cpu_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
     if (!device) return berth_status_oom();
     device->base.ops = &cpu_device_ops;
@@ -247,7 +251,8 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
     }
     berth_cpu_part_info(driver->topology, &device->part, &device->base.info);
     device->base.info.ordinal = ordinal;
-    device->thread_count = options->thread_count ? options->thread_count : device->part.core_count;
+    device->thread_count = thread_count ? thread_count : device->part.core_count;
+    device->base.options.threads = options->threads;
     device->caller_processor = UINT32_MAX;
     pthread_mutex_init(&device->run_lock, NULL);
     pthread_mutex_init(&device->library_lock, NULL);

@@ -40,7 +40,8 @@ struct berth_thread_pool {
     berth_allocator allocator;
     berth_aligned_block self;  // the pool itself and its shares
     berth_thread_pool_options options;
-    uint32_t started_count;  // workers
+    berth_caller_threads callers;  // parallel_for NULL: workers
+    uint32_t started_count;        // workers, or what takes their place
     worker *workers;
     share *shares;                                 // one per thread
     _Alignas(CACHE_LINE_BYTES) atomic_uint epoch;  // follows `loop`; futex of workers
@@ -249,6 +250,10 @@ static void look_for_sleepers(berth_thread_pool *pool, int64_t expected_ns) {
     wake_when_worth_it(pool, expected_ns);
 }
 
+static void run_callers_part(void *pool, uint32_t thread) {
+    run_shares(pool, thread);
+}
+
 void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expected_ns,
                            berth_thread_pool_body body, void *user) {
     if (count <= 0) return;
@@ -264,6 +269,10 @@ void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expec
     pool->unit = 1 + count / INT32_MAX;
     pool->unit_count = (uint32_t)((count + pool->unit - 1) / pool->unit);
     count_loop(pool);
+    if (pool->callers.parallel_for) {
+        pool->callers.parallel_for(pool->callers.user, threads, run_callers_part, pool);
+        return;
+    }
     announce(pool);
     look_for_sleepers(pool, expected_ns);
     run_shares(pool, 0);
@@ -283,7 +292,8 @@ void berth_thread_pool_destroy(berth_thread_pool *pool) {
     atomic_store(&pool->stopping, true);
     atomic_fetch_add(&pool->epoch, 1);
     berth_devices__futex_wake(&pool->epoch, INT_MAX);
-    for (uint32_t i = 0; i < pool->started_count; ++i) pthread_join(pool->workers[i].thread, NULL);
+    for (uint32_t i = 0; pool->workers && i < pool->started_count; ++i)
+        pthread_join(pool->workers[i].thread, NULL);
     berth_free(pool->allocator, pool->workers, pool->options.thread_count * sizeof(worker));
     berth_aligned_block self = pool->self;
     berth_devices__aligned_free(pool->allocator, &self);
@@ -305,6 +315,12 @@ berth_status berth_thread_pool_create(berth_allocator allocator,
     pool->allocator = allocator;
     pool->options = *options;
     atomic_init(&pool->gate, GATE_CLOSED);
+    if (options->callers) {
+        pool->callers = *options->callers;
+        pool->started_count = options->thread_count - 1;
+        *out_pool = pool;
+        return BERTH_OK;
+    }
     pool->workers = berth_calloc(allocator, options->thread_count, sizeof(worker));
     if (!pool->workers) {
         berth_devices__aligned_free(allocator, &block);

@@ -4,6 +4,7 @@
 #ifndef BERTH_DEVICES_CPU_THREAD_POOL_H_
 #define BERTH_DEVICES_CPU_THREAD_POOL_H_
 
+#include <berth/threads.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ typedef void (*berth_thread_pool_body)(void *user, uint32_t thread, int64_t begi
 typedef struct berth_thread_pool_options {
     uint32_t thread_count;  // with the caller; at least 1
     int64_t spin_ns;        // how long workers look before they sleep
+    const berth_caller_threads
+        *callers;  // the application's threads instead of workers; NULL = workers
 } berth_thread_pool_options;
 
 // Errors: OUT_OF_MEMORY; UNAVAILABLE threads do not start.
@@ -27,7 +30,7 @@ BERTH_MUST_USE berth_status berth_thread_pool_create(berth_allocator allocator,
 void berth_thread_pool_destroy(berth_thread_pool *pool);  // NULL is fine
 
 uint32_t berth_thread_pool_thread_count(const berth_thread_pool *pool);
-// The system's handle of a worker: 1 .. thread_count - 1. For binding it.
+// The system's handle of a worker: 1 .. thread_count - 1. For binding it. Not of the application's.
 pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t thread);
 
 // Calls body for disjoint ranges that cover [0, count), on any threads of the pool, and returns

@@ -4,6 +4,7 @@
 //   status.h    what every fallible call returns; NULL = success
 //   tensor.h    element type, shape, data
 //   allocator.h the caller's allocator
+//   threads.h   the caller's threads
 //   device.h    the devices of this machine
 //   program.h   a compiled model: from a file, from memory, or from the compiler
 //   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
@@ -30,6 +31,7 @@
 #include <berth/session.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
+#include <berth/threads.h>
 #include <berth/version.h>
 
 #endif  // BERTH_BERTH_H_

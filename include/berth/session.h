@@ -15,6 +15,7 @@
 #include <berth/program.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
+#include <berth/threads.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,10 @@ typedef struct berth_session_settings {
     berth_message_callback on_message;
     void *message_user;
     int first_plan_only;  // not 0: no fallback; a device that is not here or lost is an error
+    // Used by the processor's kernels instead of threads of their own, and of `thread_count`; NULL = own
+    // ones. Copied; `user` outlives the session. Where these run is the caller's: targets that give cpu
+    // devices certain cores do not move them.
+    const berth_caller_threads *threads;
 } berth_session_settings;
 
 // Opens a program; `settings` NULL = defaults. Where a device is not here, the first of the program's
