@@ -21,6 +21,9 @@ berth_status berth_device_open(berth_driver *driver, uint32_t ordinal,
                    ordinal, count);
     berth_device_options all_default = {0};
     if (!options) options = &all_default;
+    if (options->queue && !driver->ops->takes_queue)
+        return berth_status_make(BERTH_UNSUPPORTED, "%s devices take no queue of the application",
+                                 driver->ops->kind);
     berth_device *device = NULL;
     BERTH_TRY(driver->ops->device_open(driver, ordinal, options, &device));
     device->driver = driver;
@@ -28,6 +31,7 @@ berth_status berth_device_open(berth_driver *driver, uint32_t ordinal,
     device->options = *options;
     device->options.attributes = NULL;  // borrowed until now
     device->options.threads = NULL;
+    device->options.queue = NULL;
     *out_device = device;
     return BERTH_OK;
 }

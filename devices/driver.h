@@ -66,6 +66,9 @@ typedef struct berth_device_options {
     uint32_t thread_count;  // cpu: threads of the pool with the caller; 0 = all cores
     // cpu: the application's threads instead of a pool; NULL = a pool. Borrowed until open returns
     const berth_caller_threads *threads;
+    void *
+        queue;  // drivers that say takes_queue: one of the application's, whose device is opened, whatever
+                // the ordinal says; kept by reference. NULL = own ones
     bool profile;     // fill berth_command.timing
     bool own_memory;  // vulkan: as if the host did not see the device's memory (discrete GPUs), for
                       // tests
@@ -257,6 +260,7 @@ typedef struct berth_driver_ops {
     // What the target `local` makes of its devices, unless they are more devices of the machine:
     bool is_host;          // they are the machine itself, which targets describe without a driver
     bool runs_no_kernels;  // nothing can be placed on them
+    bool takes_queue;      // device_open looks at berth_device_options.queue
     // Loads what the driver needs. UNAVAILABLE with the reason when a library or device is missing.
     berth_status (*open)(berth_allocator allocator, berth_driver **out_driver);
     void (*close)(berth_driver *driver);

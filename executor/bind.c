@@ -79,10 +79,10 @@ bool berth_executor__is_used(const berth_program *program, uint32_t device) {
 }
 
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
-                                  berth_device_choice choice, uint32_t *out_index) {
-    for (uint32_t i = 0; i < session->physical_count; ++i) {
+                                  berth_device_choice choice, void *queue, uint32_t *out_index) {
+    for (uint32_t i = 0; i < session->physical_count && !queue; ++i) {
         berth_session_physical *other = &session->physicals[i];
-        if (!other->owned || strcmp(other->kind, device->kind) != 0 ||
+        if (!other->owned || other->of_queue || strcmp(other->kind, device->kind) != 0 ||
             !berth_device_choice_equal(&other->choice, &choice))
             continue;
         *out_index = i;
@@ -97,10 +97,12 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     bool works = has_steps(session->program, device);
     const berth_device_options options = {.thread_count = works ? session->options.thread_count : 1,
                                           .threads = works ? session->options.threads : NULL,
+                                          .queue = queue,
                                           .profile = session->options.profile,
                                           .cache_folder = session->options.cache_folder,
                                           .attributes = choice.attributes};
-    berth_session_physical physical = {.kind = device->kind, .choice = choice, .owned = true};
+    berth_session_physical physical = {
+        .kind = device->kind, .choice = choice, .owned = true, .of_queue = queue != NULL};
     status = berth_device_open(driver, choice.ordinal, &options, &physical.device);
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
     session->physicals[session->physical_count] = physical;
@@ -158,7 +160,8 @@ berth_status berth_executor__open_devices(berth_session *session) {
             if (!binding)
                 BERTH_TRY(
                     berth_device_choose(session->allocator, program, d, session->arena, &choice));
-            BERTH_TRY(open_physical(session, device, choice, &bound->physical));
+            void *queue = binding ? binding->queue : NULL;
+            BERTH_TRY(open_physical(session, device, choice, queue, &bound->physical));
         }
         bound->device = session->physicals[bound->physical].device;
     }

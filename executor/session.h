@@ -29,6 +29,7 @@ typedef struct berth_session_binding {
     uint32_t ordinal;      // of the driver's devices
     berth_device *device;  // an open device of the caller, who keeps it open; NULL = the session
                            // opens `ordinal`
+    void *queue;           // one of the application's, whose device is opened then; NULL = none
 } berth_session_binding;
 
 typedef struct berth_session_options {

@@ -15,7 +15,8 @@ typedef struct berth_session_physical {
     const char *kind;
     berth_device_choice choice;
     berth_device *device;
-    bool owned;  // false: the caller's
+    bool owned;     // false: the caller's
+    bool of_queue;  // opened for a queue of the application's: not for other devices of the program
 } berth_session_physical;
 
 // One of the program's devices.

@@ -26,9 +26,11 @@ static berth_status read_settings(const berth_session_settings *given,
             "berth_caller_threads: size_bytes is to be %zu, thread_count at least "
             "1, and parallel_for a function",
             sizeof(*threads));
-    if (out_settings->device_count <= most_choices) return BERTH_OK;
-    return berth_status_make(BERTH_OUT_OF_RANGE, "%u choices of devices; at most %d",
-                             out_settings->device_count, most_choices);
+    if (out_settings->device_count <= most_choices &&
+        out_settings->queue_count <= most_choices - out_settings->device_count)
+        return BERTH_OK;
+    return berth_status_make(BERTH_OUT_OF_RANGE, "%u choices of devices and %u queues; at most %d",
+                             out_settings->device_count, out_settings->queue_count, most_choices);
 }
 
 berth_status berth_api__session_open(const berth_program *program,
@@ -38,11 +40,15 @@ berth_status berth_api__session_open(const berth_program *program,
     berth_session_settings wanted;
     BERTH_TRY(read_settings(settings, &wanted));
     berth_session_binding bindings[most_choices];
+    uint32_t count = 0;  // the first of a name is taken
+    for (uint32_t i = 0; i < wanted.queue_count; ++i)
+        bindings[count++] = (berth_session_binding){.name = wanted.queues[i].device,
+                                                    .queue = wanted.queues[i].queue};
     for (uint32_t i = 0; i < wanted.device_count; ++i)
-        bindings[i] = (berth_session_binding){.name = wanted.devices[i].device,
-                                              .ordinal = wanted.devices[i].ordinal};
+        bindings[count++] = (berth_session_binding){.name = wanted.devices[i].device,
+                                                    .ordinal = wanted.devices[i].ordinal};
     const berth_session_options options = {.bindings = bindings,
-                                           .binding_count = wanted.device_count,
+                                           .binding_count = count,
                                            .thread_count = wanted.thread_count,
                                            .profile = wanted.profile != 0,
                                            .cache_folder = wanted.cache_folder,

@@ -131,6 +131,7 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
 
 static void opencl_device_destroy(berth_device *base) {
     opencl_device *device = (opencl_device *)base;
+    if (device->callers) device->api->clReleaseCommandQueue(device->callers);
     if (device->transfer) device->api->clReleaseCommandQueue(device->transfer);
     if (device->context) device->api->clReleaseContext(device->context);
     berth_free(base->allocator, device, sizeof(*device));
@@ -154,10 +155,49 @@ static const berth_device_ops opencl_device_ops = {
     .queue_destroy = berth_opencl__queue_destroy,
 };
 
-static berth_status open_context(opencl_device *device, cl_platform_id platform) {
+// The device of the application's queue, among those that the driver lists.
+static berth_status find_device(const opencl_driver *driver, cl_command_queue queue, bool profile,
+                                uint32_t *out_ordinal) {
+    cl_device_id id = NULL;
+    cl_command_queue_properties properties = 0;
+    const opencl_api *api = &driver->api;
+    BERTH_TRY(berth_opencl__check(
+        api->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(id), &id, NULL),
+        "look at the application's queue"));
+    BERTH_TRY(berth_opencl__check(api->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES,
+                                                             sizeof(properties), &properties, NULL),
+                                  "look at the application's queue"));
+    bool in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    if (!in_order || (profile && !(properties & CL_QUEUE_PROFILING_ENABLE)))
+        return berth_status_make(BERTH_INCOMPATIBLE, "the application's queue is not %s",
+                                 in_order ? "for profiling (CL_QUEUE_PROFILING_ENABLE)"
+                                          : "in order (CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)");
+    for (*out_ordinal = 0; *out_ordinal < driver->ordinal_count; ++*out_ordinal)
+        if (driver->ordinals[*out_ordinal].device == id) return BERTH_OK;
+    return berth_status_make(BERTH_INCOMPATIBLE,
+                             "the application's queue is of no OpenCL device that is listed here");
+}
+
+static berth_status use_callers_context(opencl_device *device, cl_command_queue queue) {
+    BERTH_TRY(berth_opencl__check(device->api->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT,
+                                                                     sizeof(device->context),
+                                                                     &device->context, NULL),
+                                  "look at the application's queue"));
+    device->api->clRetainContext(device->context);
+    device->api->clRetainCommandQueue(queue);
+    device->callers = queue;
+    return BERTH_OK;
+}
+
+static berth_status open_context(opencl_device *device, cl_platform_id platform,
+                                 cl_command_queue callers) {
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
     cl_int error = CL_SUCCESS;
-    device->context = device->api->clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
+    if (callers)
+        BERTH_TRY(use_callers_context(device, callers));
+    else
+        device->context =
+            device->api->clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
     BERTH_TRY(berth_opencl__check(error, "open the device"));
     device->transfer = device->api->clCreateCommandQueue(device->context, device->id, 0, &error);
     return berth_opencl__check(error, "open the device");
@@ -166,8 +206,8 @@ static berth_status open_context(opencl_device *device, cl_platform_id platform)
 static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
                                        const berth_device_options *options,
                                        berth_device **out_device) {
-    (void)options;  // the core keeps them; queues look at `profile`
     const opencl_driver *driver = (const opencl_driver *)base;
+    if (options->queue) BERTH_TRY(find_device(driver, options->queue, options->profile, &ordinal));
     opencl_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
     if (!device) return berth_status_oom();
     device->base.ops = &opencl_device_ops;
@@ -179,7 +219,7 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
     device->pointer_alignment_bytes =
         device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
-    if (!status) status = open_context(device, driver->ordinals[ordinal].platform);
+    if (!status) status = open_context(device, driver->ordinals[ordinal].platform, options->queue);
     if (status) {
         opencl_device_destroy(&device->base);
         return status;
@@ -261,6 +301,7 @@ extern const berth_driver_ops berth_devices__opencl_driver;
 const berth_driver_ops berth_devices__opencl_driver = {
     .kind = "opencl",
     .description = "OpenCL devices of all installed platforms (libOpenCL, loaded at run time)",
+    .takes_queue = true,
     .open = opencl_open,
     .close = opencl_close,
     .device_count = opencl_device_count,

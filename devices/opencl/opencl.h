@@ -38,6 +38,7 @@ typedef struct opencl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue transfer;  // of map and unmap
+    cl_command_queue callers;   // of the application, for all work; NULL = queues of our own
     cl_ulong max_allocation_bytes;
     uint32_t pointer_alignment_bytes;  // of memory of the caller's
 } opencl_device;

@@ -225,8 +225,12 @@ berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
     if (!queue) return berth_status_oom();
     cl_command_queue_properties properties = base->options.profile ? CL_QUEUE_PROFILING_ENABLE : 0;
     cl_int error = CL_SUCCESS;
-    queue->handle =
-        device->api->clCreateCommandQueue(device->context, device->id, properties, &error);
+    queue->handle = device->callers;
+    if (queue->handle)
+        error = device->api->clRetainCommandQueue(queue->handle);
+    else
+        queue->handle =
+            device->api->clCreateCommandQueue(device->context, device->id, properties, &error);
     berth_status status = berth_opencl__check(error, "open a queue");
     if (!status) {
         status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);

@@ -30,6 +30,19 @@ typedef struct berth_device_choice {
     uint32_t ordinal;    // of the driver's devices (berth_device_facts)
 } berth_device_choice;
 
+// A queue that the caller has made, for one of the program's devices: work of Berth's goes there, in the
+// device and context of that queue.
+//
+// Today of opencl devices: `queue` is an in-order cl_command_queue of a device that Berth lists, from the
+// libOpenCL.so.1 that the process has loaded; for profiles made with CL_QUEUE_PROFILING_ENABLE. The commands of
+// a run come behind what is in the queue when the run is submitted, and are complete when it has ended: what
+// is enqueued after that comes after them. What is enqueued meanwhile may come between them. Berth keeps
+// references, not the caller's: they may be released once the session is open.
+typedef struct berth_caller_queue {
+    const char *device;  // the program's: "opencl:0"
+    void *queue;
+} berth_caller_queue;
+
 // Zero everything, set size_bytes, then what should not be the default. Later versions may add members
 // at the end; size_bytes says which there are.
 typedef struct berth_session_settings {
@@ -51,6 +64,8 @@ typedef struct berth_session_settings {
     // ones. Copied; `user` outlives the session. Where these run is the caller's: targets that give cpu
     // devices certain cores do not move them.
     const berth_caller_threads *threads;
+    const berth_caller_queue *queues;  // before what `devices` says of the same device
+    uint32_t queue_count;
 } berth_session_settings;
 
 // Opens a program; `settings` NULL = defaults. Where a device is not here, the first of the program's
@@ -58,7 +73,7 @@ typedef struct berth_session_settings {
 //   ownership: the session keeps a reference of the program; nothing of `settings` is kept
 //   errors:    UNAVAILABLE a device is not here (says which, and what is here); INVALID_ARGUMENT a
 //              choice names no device of the program; INCOMPATIBLE the device does not take the code;
-//              OUT_OF_MEMORY
+//              or the queue; UNSUPPORTED devices of that kind take no queue; OUT_OF_MEMORY
 BERTH_API BERTH_MUST_USE berth_status berth_session_create(berth_program *program,
                                                            const berth_session_settings *settings,
                                                            berth_session **out_session);
