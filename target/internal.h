@@ -68,6 +68,10 @@ const char *berth_target__hint(berth_target__parse *parse, const char *text,
 // "a, b, c"
 const char *berth_target__join(berth_arena *arena, const char *const *names);
 
+// parse.c: JSON as text to a located object, without what it remarks about itself. NULL with
+// diagnostics.
+json *berth_target__source_json(berth_target__parse *parse, const char *text, size_t length,
+                                const char *path);
 // source.c: any spelling to a located JSON object. NULL in *out with diagnostics when the text is
 // wrong. `resolve`: `cpu` in a short form means this machine.
 berth_status berth_target__source(berth_target__parse *parse, const char *text, bool resolve,
@@ -86,7 +90,7 @@ berth_status berth_target__named(berth_target__parse *parse, const char *text, c
 // diagnostics when the text is wrong.
 berth_status berth_target__short_form(berth_target__parse *parse, const char *text, bool resolve,
                                       const char *path, int depth, json **out);
-// machine.c: this machine's CPU, and `local`.
+// machine_target.c: this machine's CPU, and `local`.
 json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *machine);
 json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts *machine,
                                    const berth_machine_device *device);

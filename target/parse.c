@@ -98,6 +98,22 @@ json *berth_target__wrap_single(berth_target__parse *parse, json *single) {
     return multi;
 }
 
+json *berth_target__source_json(berth_target__parse *parse, const char *text, size_t length,
+                                const char *path) {
+    const char *error = NULL;
+    json *value = berth_target__json_read(parse->scratch, parse->scratch, text, length, &error);
+    if (!value) {
+        berth_target__error(parse, path, "this is not JSON: %s", error);
+        return NULL;
+    }
+    berth_target__json_locate(parse->scratch, value, path);
+    if (!berth_target__is_object(parse, value, "a target")) return NULL;
+    // What a file may say about itself, and is no part of the target.
+    berth_target__json_set(parse->scratch, value, "description", NULL);
+    berth_target__json_set(parse->scratch, value, "sources", NULL);
+    return value;
+}
+
 // The merged source as a MultiTarget's JSON; NULL with diagnostics.
 static berth_status merged_source(berth_target__parse *parse, const char *text, json **out) {
     const berth_target_options *options = parse->options;

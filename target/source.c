@@ -17,25 +17,6 @@ static bool ends_with(const char *text, const char *tail) {
     return length > tail_length && strcmp(text + length - tail_length, tail) == 0;
 }
 
-static json *from_json(berth_target__parse *parse, const char *text, size_t length,
-                       const char *path) {
-    const char *error = NULL;
-    json *value = berth_target__json_read(parse->scratch, parse->scratch, text, length, &error);
-    if (!value) {
-        berth_target__error(parse, path, "this is not JSON: %s", error);
-        return NULL;
-    }
-    berth_target__json_locate(parse->scratch, value, path);
-    return berth_target__is_object(parse, value, "a target") ? value : NULL;
-}
-
-// What a file may say about itself, and is no part of the target.
-static void drop_remarks(berth_target__parse *parse, json *value) {
-    if (!value) return;
-    berth_target__json_set(parse->scratch, value, "description", NULL);
-    berth_target__json_set(parse->scratch, value, "sources", NULL);
-}
-
 // An export of hwloc: another machine.
 static berth_status from_export(berth_target__parse *parse, const char *name, const char *data,
                                 size_t size_bytes, json **out) {
@@ -55,8 +36,7 @@ static berth_status from_file(berth_target__parse *parse, const char *name, cons
     BERTH_TRY(berth_file_read(parse->scratch, name, file_limit_bytes, &data, &size_bytes));
     if (berth_topology_is_xml(data, size_bytes))
         return from_export(parse, name, data, size_bytes, out);
-    *out = from_json(parse, data, size_bytes, path);
-    drop_remarks(parse, *out);
+    *out = berth_target__source_json(parse, data, size_bytes, path);
     return BERTH_OK;
 }
 
@@ -72,7 +52,7 @@ static berth_status from_tag(berth_target__parse *parse, const char *text, const
     json *value = NULL;
     BERTH_TRY(berth_target__tag_source(parse, name, selector, path, &value));
     if (value && patch_text) {
-        json *patch = from_json(parse, patch_text, strlen(patch_text), path);
+        json *patch = berth_target__source_json(parse, patch_text, strlen(patch_text), path);
         value = patch ? berth_target__json_merge(parse->scratch, value, patch) : NULL;
     }
     if (value) berth_target__json_locate(parse->scratch, value, path);
@@ -117,8 +97,7 @@ berth_status berth_target__source(berth_target__parse *parse, const char *text, 
         return BERTH_OK;
     }
     if (*trimmed == '{') {
-        *out = from_json(parse, trimmed, length, path);
-        drop_remarks(parse, *out);
+        *out = berth_target__source_json(parse, trimmed, length, path);
         return BERTH_OK;
     }
     if (depth == 0 && strcmp(trimmed, "local") == 0) return from_local(parse, path, out);
