@@ -16,7 +16,7 @@ packages=(
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
   gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
   libcriterion-dev libonnx-testdata mypy python3-onnx python3-numpy python3-pil python3-pip python3-setuptools python3-wheel
-  graphviz groff-base zsh
+  graphviz groff-base zsh abigail-tools
 )
 missing=()
 for package in "${packages[@]}"; do
