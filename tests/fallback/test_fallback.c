@@ -182,6 +182,69 @@ Test(fallback, a_loss_without_a_fallback_is_an_error) {
     berth_program_release(program);
 }
 
+// ---- memory that runs out -----------------------------------------------------------------------
+
+// Fails once `left` allocations have been given.
+typedef struct limited {
+    atomic_int left, alive;
+} limited;
+
+static void *resize(void *state, void *pointer, size_t old_bytes, size_t new_bytes) {
+    limited *l = state;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        if (pointer) atomic_fetch_sub(&l->alive, 1);
+        free(pointer);
+        return NULL;
+    }
+    if (atomic_fetch_sub(&l->left, 1) <= 0) return NULL;
+    void *made = realloc(pointer, new_bytes);
+    if (!pointer) atomic_fetch_add(&l->alive, 1);
+    return made;
+}
+
+// At every allocation, of opening the first plan (which is not here), of the fallback, and of what takes
+// over: an error that says so, never another plan, and nothing is left behind.
+static void run_out(const char *fault, const char *value, int most_runs) {
+    if (!load(FLAKY_OPENCL, fault, value)) cr_skip("no opencl");
+    berth_program *program = make_program();
+    bool passed = false;
+    for (int limit = 0; limit < 4000 && !passed; ++limit) {
+        limited l = {limit, 0};
+        const berth_allocator allocator = {resize, &l};
+        notes n = {0};
+        berth_session_settings settings = settings_of(&n);
+        settings.allocator = &allocator;
+        berth_session *session = NULL;
+        berth_status status = berth_session_create(program, &settings, &session);
+        for (int run = 0; run < most_runs && !status; ++run) {
+            fill(berth_session_input(session, 0), (float)run);
+            status = berth_session_run(session, -1);
+            if (!status) check(berth_session_output(session, 0), (float)run);
+        }
+        passed = !status;
+        if (passed)
+            cr_assert_eq(berth_session_plan(session, NULL), 2);
+        else
+            cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY, "%s",
+                         berth_status_message(status));
+        berth_status_free(status);
+        berth_session_destroy(session);
+        cr_assert_eq(atomic_load(&l.alive), 0, "limit %d: %d are left", limit,
+                     atomic_load(&l.alive));
+    }
+    cr_assert(passed);
+    berth_program_release(program);
+}
+
+Test(fallback, memory_runs_out_while_opening) {
+    run_out("FLAKY_ABSENT", "1", 1);
+}
+
+Test(fallback, memory_runs_out_while_taking_over) {
+    run_out("FLAKY_LOSE_AFTER", "2", 3);
+}
+
 // ---- requests -----------------------------------------------------------------------------------
 
 enum { request_count = 60 };

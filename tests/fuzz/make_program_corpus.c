@@ -5,12 +5,19 @@
 #include "artifact/file.h"
 #include "tests/artifact/random_program.h"
 
-static int write_one(const char *folder, uint64_t seed) {
+// With a fallback, the program is its own.
+static int write_one(const char *folder, const char *name, uint64_t seed, uint32_t fallback_count) {
     char path[4096];
-    snprintf(path, sizeof(path), "%s/program_%llu", folder, (unsigned long long)seed);
+    snprintf(path, sizeof(path), "%s/%s_%llu", folder, name, (unsigned long long)seed);
     berth_arena *arena = NULL;
     berth_status status = berth_arena_create(berth_allocator_system(), &arena);
-    if (!status) status = berth_program_write(random_program(arena, seed), path);
+    if (!status) {
+        berth_program whole = *random_program(arena, seed), alone = whole;
+        const berth_program *list[] = {&alone};
+        whole.fallbacks = list;
+        whole.fallback_count = fallback_count;
+        status = berth_program_write(&whole, path);
+    }
     if (status) fprintf(stderr, "%s\n", berth_status_message(status));
     int failed = status != NULL;
     berth_status_free(status);
@@ -24,6 +31,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     int failed = 0;
-    for (uint64_t seed = 1; seed <= 8 && !failed; ++seed) failed = write_one(argv[1], seed);
+    for (uint64_t seed = 1; seed <= 8 && !failed; ++seed)
+        failed = write_one(argv[1], "program", seed, 0);
+    for (uint64_t seed = 2; seed <= 4 && !failed; ++seed)
+        failed = write_one(argv[1], "fallback", seed, 1);
     return failed;
 }
