@@ -59,12 +59,27 @@ def dtype_number(port):
     return NONE
 
 
+# DLDeviceType of the DLPack specification. The host reads the first four as its own memory.
+_HOST_MEMORY = {1: "CPU", 3: "CUDAHost", 11: "ROCMHost", 13: "CUDAManaged"}
+_DEVICE_MEMORY = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCM", 12: "ExtDev", 14: "OneAPI",
+                  15: "WebGPU", 16: "Hexagon"}
+
+
+def _from_dlpack(value, port):
+    kind = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else 1
+    if kind not in _HOST_MEMORY:
+        raise _native.BerthError("UNSUPPORTED", f'input "{port.name}" is in the memory of a device '
+                                 f'(kDL{_DEVICE_MEMORY.get(kind, kind)}); inputs are host memory: copy it there first (PyTorch: '
+                                 ".cpu())")
+    return np.from_dlpack(value)
+
+
 def as_array(value, port):
     """The value as a contiguous array of the port's element type. Without a copy where it is one already; other
     libraries' tensors come through DLPack. Python numbers and lists are converted, arrays of another type are not."""
     if not isinstance(value, np.ndarray):
         if hasattr(value, "__dlpack__") and hasattr(np, "from_dlpack"):
-            value = np.from_dlpack(value)
+            value = _from_dlpack(value, port)
         elif hasattr(value, "__array__"):
             value = np.asarray(value)
         else:

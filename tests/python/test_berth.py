@@ -1,5 +1,6 @@
 """The Python package against known answers: labels of examples/digits, and goldens of other implementations (../shared)."""
 
+import ctypes
 import gc
 import glob
 import os
@@ -12,6 +13,7 @@ import weakref
 import numpy as np
 
 import berth
+from berth import _arrays
 
 DIGITS = "examples/digits/digits.onnx"
 SHARED = "../shared/models"
@@ -251,6 +253,43 @@ class Models(unittest.TestCase):
                 self.assertEqual(len(results), len(outputs))
                 for result, expected in zip(results, outputs):
                     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+class OfDevice:
+    """Another library's tensor that says it is in the memory of such a device (a DLDeviceType), whatever it is."""
+
+    def __init__(self, array, kind):
+        self.array, self.kind = array, kind
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self, **keywords):
+        capsule = self.array.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        ctypes.c_int32.from_address(pointer(capsule, b"dltensor") + 8).value = self.kind  # after the data's address
+        return capsule
+
+
+@unittest.skipUnless(hasattr(np, "from_dlpack"), "this NumPy has no from_dlpack")
+class DLPack(unittest.TestCase):
+    def test_memory_that_the_host_reads(self):
+        images, _ = digits()
+        model = berth.load(DIGITS, target="cpu", dims={"batch": 1})
+        image = images[:1].copy()
+        expected = model(image)
+        for kind in (1, 3, 11, 13):  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
+            np.testing.assert_array_equal(model(OfDevice(image, kind)), expected)
+        for kind, name in ((2, "kDLCUDA"), (4, "kDLOpenCL"), (7, "kDLVulkan"), (99, "kDL99")):
+            with Fails(self, "UNSUPPORTED", f"({name})"):
+                model(OfDevice(image, kind))
+
+    def test_no_copy(self):
+        session = berth.load(DIGITS, target="cpu", dims={"batch": 1}).program().session()
+        for kind in (1, 3):
+            again = _arrays.as_array(OfDevice(session.input(0), kind), session.program.inputs[0])
+            self.assertEqual(again.ctypes.data, session.input(0).ctypes.data)
 
 
 class Programs(unittest.TestCase):
