@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "base/axis.h"
 
 typedef struct sweeper {
     berth_arena *arena;
@@ -137,7 +138,6 @@ enum {
     MARGIN_RIGHT = 50,
     MARGIN_TOP = 56,
     MARGIN_BOTTOM = 58,
-    TICKS = 5,
 };
 
 typedef struct canvas {
@@ -211,23 +211,6 @@ static void draw_curve(const canvas *c) {
     }
 }
 
-// The next of 1, 2, 2.5 and 5 times the unit or ten times it, and so on, that is no less.
-static double round_up(double value, double unit) {
-    static const double steps[] = {1, 2, 2.5, 5, 10};
-    if (!(value > 0)) return unit;
-    double scale = unit * pow(10, floor(log10(value / unit)));
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i)
-        if (steps[i] * scale >= value * (1 - 1e-9)) return steps[i] * scale;
-    return value;
-}
-
-// A round step of an axis up to `most`, in a unit of powers of `base`.
-static double tick_of(double most, double base) {
-    double unit = 1, step = most / TICKS;
-    while (step / unit >= base) unit *= base;
-    return round_up(step, unit);
-}
-
 void berth_memory_sweep_draw(const berth_memory_sweep *sweep, berth_strbuf *out) {
     canvas c = {.in = sweep, .out = out};
     double most_bytes = 0, most_ns = 0;
@@ -235,8 +218,8 @@ void berth_memory_sweep_draw(const berth_memory_sweep *sweep, berth_strbuf *out)
         most_bytes = fmax(most_bytes, (double)sweep->points[i].budget_bytes);
         most_ns = fmax(most_ns, sweep->points[i].predicted_ns);
     }
-    c.tick_bytes = tick_of(most_bytes, 1024);
-    c.tick_ns = tick_of(most_ns, 1000);
+    c.tick_bytes = berth_axis_tick(most_bytes, 1024);
+    c.tick_ns = berth_axis_tick(most_ns, 1000);
     c.most_bytes = c.tick_bytes * fmax(ceil(most_bytes / c.tick_bytes), 1);
     c.most_ns = c.tick_ns * fmax(ceil(most_ns / c.tick_ns), 1);
     berth_strbuf_addf(out,

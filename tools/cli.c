@@ -52,7 +52,8 @@ static const struct argp_option file_options[] = {
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
      "is but one; may be repeated",
      2},
-    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg)", 4},
+    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg; bench: svg)",
+     4},
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
 };

@@ -1,11 +1,14 @@
 // berth bench: latency and throughput of a model or a built program.
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "executor/session.h"
+#include "tools/bench_picture.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
@@ -77,6 +80,7 @@ static const struct argp_option options[] = {
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
+    static const char *const formats[] = {"text", "json", "svg", NULL};
     bench_command *command = &((bench_state *)state->input)->command;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
@@ -84,6 +88,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         if (!berth_cli_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(
                 state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
+        return 0;
+    case ARGP_KEY_END:
+        if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
         return 0;
     case key_count: command->count = berth_cli_number(state, "--count", arg, 1, 10000000); return 0;
     case key_warmup:
@@ -271,9 +278,20 @@ static json_t *report_json(const bench_state *s) {
     return json;
 }
 
+static void print_picture(const bench_state *s) {
+    berth_strbuf text = berth_strbuf_make(s->command.cli.arena);
+    const berth_bench_facts facts = {.model = s->program->name,
+                                     .latency_ms = s->latency_ms,
+                                     .count = s->count,
+                                     .throughput_per_s = throughput(s),
+                                     .streams = s->command.streams,
+                                     .predicted_ms = s->program->predicted_ns / 1e6};
+    berth_bench_draw(&facts, &text);
+    fputs(berth_strbuf_text(&text), stdout);
+}
+
 static berth_status run(void *state) {
     bench_state *s = state;
-    bool json = berth_cli_wants_json(&s->command.cli);
     BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
     s->options.only_these_inputs = true;
     int64_t before_ns = berth_clock_ns();
@@ -282,8 +300,11 @@ static berth_status run(void *state) {
     s->program = berth_model_program(s->model);
     BERTH_TRY(open_streams(s));
     BERTH_TRY(run_streams(s));
-    if (json)
+    const char *format = s->command.cli.format ? s->command.cli.format : "text";
+    if (strcmp(format, "json") == 0)
         berth_cli_print_json(report_json(s));
+    else if (strcmp(format, "svg") == 0)
+        print_picture(s);
     else
         print_text(s);
     return BERTH_OK;
@@ -306,7 +327,8 @@ int berth_cmd_bench(int argc, char **argv) {
                  "Measures MODEL (an ONNX file, a module as `berth opt` prints it, or a program "
                  "made by `berth build`): latency, throughput and load time, and what the cost "
                  "model predicted.\vInputs that are not given are random, seeded, of the right "
-                 "shape. Load time is that of the first stream.",
+                 "shape. Load time is that of the first stream. --format=svg draws the latencies "
+                 "of all runs.",
                  children, NULL, NULL},
         .run = run,
         .end = end};

@@ -1,5 +1,6 @@
 // berth bench, and berth run --profile: figures that must agree with each other and with the plan.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support.h"
@@ -81,7 +82,7 @@ Test(bench_command, wrong_usage) {
     berth_run_fails("bench " DIGITS " --count 0", 2, "--count takes a number");
     berth_run_fails("bench " DIGITS " --streams 1000", 2, "--streams takes a number");
     berth_run_fails("bench " DIGITS " --duration soon", 2, "--duration takes a time");
-    berth_run_fails("bench " DIGITS " --format=csv", 2, "--format takes text or json");
+    berth_run_fails("bench " DIGITS " --format=csv", 2, "--format takes text, json or svg");
     berth_run_fails("bench no-such.onnx", 1, "no-such.onnx");
 }
 
@@ -110,4 +111,29 @@ Test(bench_command, profile) {
     json = berth_run_json("run " DIGITS " --format=json");
     cr_assert_null(json_object_get(json, "profile"));
     json_decref(json);
+}
+
+// The curve rises from the fastest run at the left edge to the slowest at the right one, within the axes.
+Test(bench_command, picture) {
+    const result *r = berth_run("bench " DIGITS " --count 400 --warmup 2 --format=svg");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_eq(strncmp(r->out, "<svg", 4), 0);
+    cr_assert(strstr(r->out, "latency of 400 runs, 1 stream:"), "%s", r->out);
+    cr_assert(strstr(r->out, "predicted: ") && strstr(r->out, ">p50 ") && strstr(r->out, ">p99 "));
+    const char *at = strstr(r->out, "points=\"");
+    cr_assert_not_null(at);
+    double x = 0, y = 0, last_x = 0, last_y = 1e9, first_y = 0;
+    int used = 0, count = 0;
+    for (at += strlen("points=\""); sscanf(at, "%lf,%lf %n", &x, &y, &used) == 2; at += used) {
+        cr_assert(x >= last_x && y <= last_y, "point %d", count);
+        cr_assert(x >= 80 && x <= 720 && y >= 56 && y <= 376, "point %d: %g, %g", count, x, y);
+        if (count++ == 0) first_y = y;
+        last_x = x;
+        last_y = y;
+    }
+    cr_assert_eq(*at, '"');
+    cr_assert(count > 100 && last_x == 720 && last_y < first_y);
+    cr_assert(strstr(r->out, "</svg>\n"));
+    berth_run_fails("bench " DIGITS " --count 1 --format=dot", 2,
+                    "--format takes text, json or svg");
 }
