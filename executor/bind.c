@@ -90,6 +90,12 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     }
     berth_driver *driver = NULL;
     berth_status status = open_driver(session, device->kind, &driver);
+    if (berth_status_code(status) == BERTH_NOT_FOUND) {  // no driver, so the device is not here
+        berth_status missing =
+            berth_status_make(BERTH_UNAVAILABLE, "%s", berth_status_message(status));
+        berth_status_free(status);
+        status = missing;
+    }
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
     if (choice.ordinal >= berth_driver_device_count(driver))
         return absent(session, device, choice.ordinal, driver);

@@ -252,7 +252,7 @@ Test(session, absent_devices_are_named) {
     builder_copy(b, warp, x, builder_tensor(b, warp, 4));
     assert_fails(
         berth_session_open(berth_allocator_system(), builder_finish(b, NULL), NULL, &session),
-        BERTH_NOT_FOUND, "device \"warp:0\" of the program");
+        BERTH_UNAVAILABLE, "device \"warp:0\" of the program");
 }
 
 Test(session, an_unused_device_may_be_absent) {

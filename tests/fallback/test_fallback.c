@@ -125,6 +125,33 @@ Test(fallback, a_device_that_is_not_here) {
     berth_program_release(program);
 }
 
+// Nobody has loaded what such devices need.
+Test(fallback, a_driver_that_is_not_here) {
+    berth_arena *arena = NULL;
+    berth_program *first = NULL, *fallback = make_plan("cpu", 2), *whole = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    builder *b = builder_create(arena, "npu");
+    uint32_t cpu = builder_device(b, "cpu", 0), npu = builder_device(b, "npu9", 0);
+    uint32_t x = builder_input(b, cpu, "x", count), y = builder_output(b, cpu, "y", count);
+    uint32_t there = builder_tensor(b, npu, count);
+    builder_copy(b, npu, x, there);
+    builder_copy(b, npu, there, y);
+    assert_ok(berth_api__program_adopt(builder_finish(b, NULL), destroy_arena, arena, &first));
+    assert_ok(berth_program_with_fallbacks(first, &fallback, 1, &whole));
+    berth_program_release(first);
+    berth_program_release(fallback);
+    berth_session *session = NULL;
+    const char *reason = NULL;
+    assert_ok(berth_session_create(whole, NULL, &session));
+    cr_assert_eq(berth_session_plan(session, &reason), 1);
+    cr_assert(strstr(reason, "no driver for npu9 devices"), "%s", reason);
+    fill(berth_session_input(session, 0), 3);
+    assert_ok(berth_session_run(session, -1));
+    check(berth_session_output(session, 0), 3);
+    berth_session_destroy(session);
+    berth_program_release(whole);
+}
+
 // The run that meets the loss has its result, from the inputs that were there; so have all later ones.
 Test(fallback, a_device_that_is_lost) {
     if (!load(FLAKY_OPENCL, "FLAKY_LOSE_AFTER", "3")) cr_skip("no opencl");
