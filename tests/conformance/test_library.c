@@ -23,7 +23,7 @@ Test(library, refusals) {
     const char *kind = NULL;
     refuse("/no/such/driver.so", BERTH_NOT_FOUND, "/no/such/driver.so");
     refuse("CMakeLists.txt", BERTH_UNAVAILABLE, "CMakeLists.txt");
-    refuse(BERTH_LIBRARY_OLD, BERTH_INCOMPATIBLE, "version 3");
+    refuse(BERTH_LIBRARY_OLD, BERTH_INCOMPATIBLE, "version 4");
     check_ok(berth_driver_load(BERTH_LIBRARY_NULL, &kind));
     cr_assert_str_eq(kind, "example");
     check_ok(berth_driver_load(BERTH_LIBRARY_NULL, &kind));  // again: nothing changes
