@@ -141,6 +141,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (graph->ops.data[producer].device != op->device || !device_lets_join(f, id, producer))
         return false;
     *out_group = f->group_of[producer];
+    if (g->ops.count == 1 && berth_producer_reads_across(f->module, graph, f->target, id, producer))
+        return true;
     if (reads_operand_once(f, op)) return op->inputs[0] == value && g->elementwise_only;
     if (op->inputs[0] == value && quantises_input(f, op, g)) return true;
     if (op->inputs[0] == value && g->elementwise_only &&

@@ -3,10 +3,11 @@
 #include "ir/op_params.h"
 #include "planner/planner.h"
 
-#define STAGED_OUTPUTS 64      // that share what one work-group stages
-#define COLUMNS 16             // of weights that one register tile covers
-#define LEAST_ROWS 8           // of a product whose rows are worth a panel
-#define SLOW_FLOPS 16          // of exp, tanh, ..., and of a division
+#define STAGED_OUTPUTS 64  // that share what one work-group stages
+#define COLUMNS 16         // of weights that one register tile covers
+#define LEAST_ROWS 8       // of a product whose rows are worth a panel
+#define FEW_USES 4         // of an element: fewer than what schedules put in order for a product
+#define SLOW_FLOPS 16      // of exp, tanh, ..., and of a division
 #define USUAL_EFFICIENCY 0.25  // of the peak, for work between loads
 #define USUAL_BANDWIDTH 20e9   // bytes per second, where the target does not say
 #define USUAL_L2_BYTES 524288.0
@@ -164,4 +165,25 @@ bool berth_producer_pays(const berth_module *module, const berth_graph *graph,
     double saved_s = 8 / bandwidth;
     double spent_s = again * work->flops / peak + again * operands * 4 / bandwidth;
     return spent_s <= saved_s;
+}
+
+bool berth_producer_reads_across(const berth_module *module, const berth_graph *graph,
+                                 const berth_multi_target *target, berth_op_id reader,
+                                 berth_op_id transposition) {
+    const berth_op *op = &graph->ops.data[reader];
+    const berth_op *move = &graph->ops.data[transposition];
+    if (!target || target->executor == BERTH_EXECUTOR_AOT || op->kind != BERTH_OP_MATMUL ||
+        move->kind != BERTH_OP_TRANSPOSE || op->inputs[1] != move->outputs[0])
+        return false;
+    const berth_type *b = type_of(module, graph, op->inputs[1]);
+    const berth_type *y = type_of(module, graph, op->outputs[0]);
+    uint32_t device = berth_plan_device_of(module, target, op->device), count = 0;
+    const int64_t *perm = berth_attrs_ints(module, &move->attrs, "perm", &count);
+    if (device == BERTH_NO_INDEX || !berth_target_is_cores(target->devices[device].target) ||
+        b->dtype != BERTH_DTYPE_F32 || b->rank < 2 || !berth_type_is_static(b) || b->layout ||
+        type_of(module, graph, move->inputs[0])->layout || count != (uint32_t)b->rank ||
+        perm[b->rank - 2] != b->rank - 1 || element_count(b) <= 0)
+        return false;
+    double uses = element_count(y) * (double)b->dims[b->rank - 2] / element_count(b);
+    return uses < FEW_USES;
 }

@@ -32,4 +32,11 @@ bool berth_producer_pays(const berth_module *module, const berth_graph *graph,
                          const berth_multi_target *target, berth_op_id reader,
                          const berth_producer_work *work);
 
+// Whether `reader`, a product of a few rows, should read its second operand from what `transposition`
+// has before it, which copies it for fewer uses than make up for that: sums along the rows of that
+// operand are as fast as what tiles do (schedule/row_lanes.c). O(1).
+bool berth_producer_reads_across(const berth_module *module, const berth_graph *graph,
+                                 const berth_multi_target *target, berth_op_id reader,
+                                 berth_op_id transposition);
+
 #endif  // BERTH_COMPILER_PASSES_PRODUCER_H_

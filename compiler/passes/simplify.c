@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler/passes/fourier.h"
+#include "compiler/passes/repeat.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/wide.h"
 #include "ir/infer.h"
@@ -330,6 +331,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_MUL:
     case BERTH_OP_ADD: return fold_channel_arithmetic;
     case BERTH_OP_GEMM: return gemm_to_matmul;
+    case BERTH_OP_MATMUL: return berth_join_repeated;
     case BERTH_OP_POW: return power_of_two;
     case BERTH_OP_DIV: return divide_by_power_of_two;
     case BERTH_OP_SUM:
@@ -349,6 +351,17 @@ static rule rule_for(berth_op_kind kind) {
     }
 }
 
+static berth_status simplify_op(berth_rewriter *r, berth_op_id id) {
+    berth_op op = op_at(r, id);
+    rule apply = rule_for(op.kind);
+    if (apply) BERTH_TRY(apply(r, id));
+    bool is_left =
+        op.output_count == 1 && berth_rewriter_resolve(r, op.outputs[0]) == op.outputs[0];
+    if (is_left && berth_op_has(op.kind, BERTH_TRAIT_ELEMENTWISE))
+        BERTH_TRY(berth_move_before_reshape(r, id));
+    return BERTH_OK;
+}
+
 berth_status berth_simplify(berth_module *module, berth_func_id main) {
     enum {
         most_rounds = 8
@@ -360,10 +373,7 @@ berth_status berth_simplify(berth_module *module, berth_func_id main) {
         uint32_t count = graph->regions.data[0].ops.count;
         berth_op_id *order = berth_arena_copy(module->arena, graph->regions.data[0].ops.data,
                                               count * sizeof(berth_op_id));
-        for (uint32_t i = 0; i < count; ++i) {
-            rule apply = rule_for(op_at(&r, order[i]).kind);
-            if (apply) BERTH_TRY(apply(&r, order[i]));
-        }
+        for (uint32_t i = 0; i < count; ++i) BERTH_TRY(simplify_op(&r, order[i]));
         berth_rewriter_finish(&r);
         if (!r.changed) break;
     }

@@ -8,6 +8,7 @@
 //   div by a power of two
 //   very many operands or results                     trees of smaller operations (wide.h)
 //   transpose of a transpose, reshape of a reshape    one
+//   product of a few rows with a repeated operand     product without the copies (repeat.h)
 #ifndef BERTH_COMPILER_PASSES_SIMPLIFY_H_
 #define BERTH_COMPILER_PASSES_SIMPLIFY_H_
 
