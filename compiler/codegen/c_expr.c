@@ -102,9 +102,28 @@ static bool same_terms(const berth_c_printer *p, const berth_linear *a, const be
     return true;
 }
 
+// The step of an access whose indices are ramps, or the same in all lanes, into a buffer in rows: that
+// of the ramps' dimensions. False: there are other indices or blocks.
+static bool ramp_step(const berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
+                      int64_t *out_step) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    int64_t stride = 1, step = 0;
+    if (info->layout) return false;
+    for (int d = count - 1; d >= 0; --d) {
+        const berth_expr_node *node = node_of(p, indices[d]);
+        if (node->lanes > 1 && node->kind != BERTH_EXPR_RAMP && node->kind != BERTH_EXPR_BROADCAST)
+            return false;
+        if (node->lanes > 1 && node->kind == BERTH_EXPR_RAMP) step += stride;
+        stride *= info->dims[d];
+    }
+    *out_step = step;
+    return true;
+}
+
 // Whether the lanes of an access follow each other in memory with a constant step.
 static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                       int lanes, int64_t *out_step) {
+    if (ramp_step(p, buf, indices, count, out_step)) return true;
     *out_step = 0;
     berth_linear first = lane_access(p, buf, indices, count, 0);
     for (int l = 1; l < lanes; ++l) {

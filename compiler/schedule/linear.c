@@ -359,10 +359,31 @@ static void append(berth_tfn *fn, berth_linear *offset, int64_t extent, const be
     *offset = atom_form(berth_tfn_binary(fn, BERTH_BINARY_ADD, whole, berth_linear_expr(fn, part)));
 }
 
+// In rows: without blocks. False where the form becomes too long.
+static bool access_rows(berth_tfn *fn, const berth_ranges *ranges, berth_buf buf,
+                        const berth_expr *indices, int count, berth_linear *out) {
+    int64_t strides[BERTH_MAX_RANK], stride = 1;
+    berth_expr ids[BERTH_MAX_RANK];
+    for (int d = count - 1; d >= 0; --d) {
+        strides[d] = stride;
+        stride *= fn->bufs.data[buf].dims[d];
+        ids[d] = indices[d];  // the list may move while nodes are added
+    }
+    *out = (berth_linear){0};
+    for (int d = 0; d < count; ++d) {
+        berth_linear at = first_lane(fn, ranges, ids[d]);
+        if (!add_scaled(fn, out, &at, strides[d])) return false;
+    }
+    merge_quotients(fn, ranges, out);
+    return true;
+}
+
 berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, berth_buf buf,
                                  const berth_expr *indices, int count) {
     const berth_buf_info info = fn->bufs.data[buf];
+    berth_linear rows;
     berth_layout layout;
+    if (!info.layout && access_rows(fn, ranges, buf, indices, count, &rows)) return rows;
     berth_status status =
         berth_layout_parse(berth_module_str(fn->module, info.layout), info.rank, &layout);
     if (status) {  // the verifier has seen the tag; row-major keeps going
