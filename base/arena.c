@@ -211,3 +211,13 @@ size_t berth_arena_used_bytes(const berth_arena *arena) {
         total += berth_arena_used_bytes(child);
     return total;
 }
+
+bool berth_arena_holds(const berth_arena *arena, const void *pointer) {
+    for (const chunk *c = arena->chunks; c; c = c->next)
+        if ((uintptr_t)pointer >= (uintptr_t)c->data &&
+            (uintptr_t)pointer < (uintptr_t)c->data + c->used_bytes)
+            return true;
+    for (const berth_arena *child = arena->first_child; child; child = child->next_sibling)
+        if (berth_arena_holds(child, pointer)) return true;
+    return false;
+}

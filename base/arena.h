@@ -15,6 +15,7 @@
 #ifndef BERTH_BASE_ARENA_H_
 #define BERTH_BASE_ARENA_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,8 @@ void *berth_arena_grow(berth_arena *arena, void *pointer, size_t old_size_bytes,
 void berth_arena_defer(berth_arena *arena, void (*cleanup)(void *pointer), void *pointer);
 
 size_t berth_arena_used_bytes(const berth_arena *arena);  // including children
+// Whether the byte at `pointer` was allocated in the arena or in a child of it. O(chunks).
+bool berth_arena_holds(const berth_arena *arena, const void *pointer);
 
 #define berth_arena_new(arena, type) ((type *)berth_arena_alloc((arena), sizeof(type)))
 #define berth_arena_new_array(arena, type, count)                                                  \

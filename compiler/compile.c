@@ -178,23 +178,33 @@ static berth_status explain_no_code(const berth_compile_options *options, berth_
         options->plan_only ? "" : ", or only plan (`berth plan`)");
 }
 
+static berth_cost_model costs_of(berth_arena *arena, const berth_compile_options *options) {
+    berth_cost_model costs = berth_cost_model_create(arena, options->target, options);
+    bool by_rules = !options->strategy || strcmp(options->strategy, "default") == 0;
+    if (options->other_sizes && by_rules && options->target->device_count == 1) {
+        costs.unsupported = NULL;
+        costs.time_ns = NULL;
+        costs.figure = NULL;
+    }
+    return costs;
+}
+
 static berth_status run_plan(berth_module *module, berth_pass_context *context) {
     berth_pipeline *pipeline = pipeline_of(context);
     const berth_compile_options *options = pipeline->options;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pipeline__check_static(module, main));
-    berth_plan_options plan_options = {
-        .target = options->target,
-        .cost = berth_cost_model_create(module->arena, options->target, options),
-        .strategy = options->strategy,
-        .objective = options->objective,
-        .node_budget = options->node_budget,
-        .time_budget_ns = options->time_budget_ns,
-        .reserve_bytes = options->reserve_bytes,
-        .explain = options->plan_only,
-        .max_instances = options->max_instances,
-        .host_bound = true};
+    berth_plan_options plan_options = {.target = options->target,
+                                       .cost = costs_of(module->arena, options),
+                                       .strategy = options->strategy,
+                                       .objective = options->objective,
+                                       .node_budget = options->node_budget,
+                                       .time_budget_ns = options->time_budget_ns,
+                                       .reserve_bytes = options->reserve_bytes,
+                                       .explain = options->plan_only,
+                                       .max_instances = options->max_instances,
+                                       .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
     if (status) return explain_no_code(options, module->arena, status);
     for (size_t i = 0; i < sizeof(pipeline->notes) / sizeof(pipeline->notes[0]); ++i)
@@ -285,8 +295,34 @@ static berth_status run_lower(berth_module *module, berth_pass_context *context)
 
 // The planner once more: what the buffers of tensor functions demand of memory scopes goes to the
 // values and the other way round. Devices are decided, so without scopes nothing changes.
+// Whether a kernel's buffer has to be in another scope than where values are by themselves.
+static bool demands_scopes(const berth_module *module) {
+    for (uint32_t i = 0; i < module->functions.count; ++i) {
+        const berth_tfn *fn = berth_tfn_get(module, i);
+        for (uint32_t b = 0; fn && b < fn->param_count; ++b)
+            if (fn->bufs.data[b].memory_scope) return true;
+    }
+    return false;
+}
+
+// Whether every value of the function has its place.
+static bool is_placed(const berth_module *module, berth_func_id function) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        if (!op->device || op->region_count) return false;
+        for (uint32_t k = 0; k < op->output_count; ++k)
+            if (!graph->values.data[op->outputs[k]].device) return false;
+    }
+    return true;
+}
+
 static berth_status run_plan_scopes(berth_module *module, berth_pass_context *context) {
     berth_pipeline *pipeline = pipeline_of(context);
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    if (pipeline->plan && !demands_scopes(module) && is_placed(module, main)) return BERTH_OK;
     berth_plan_options plan_options = {.target = pipeline->options->target, .host_bound = true};
     berth_plan *scopes = NULL, *plan = pipeline->plan;
     BERTH_TRY(berth_plan_module(module, &plan_options, &scopes));
@@ -468,8 +504,10 @@ static void note_devices_without_code(job *j, const berth_compile_options *plann
 }
 
 // The module says for what it is compiled. Once planned, it stays with that.
-static berth_status record_target(berth_module *module, const berth_multi_target *target) {
-    const char *wanted = berth_target_print_json(module->arena, target, 0);
+static berth_status record_target(berth_module *module, const berth_compile_options *options) {
+    const berth_multi_target *target = options->target;
+    const char *wanted = options->target_text ? options->target_text
+                                              : berth_target_print_json(module->arena, target, 0);
     const char *held = berth_attrs_string(module, &module->attrs, BERTH_ATTR_TARGET, wanted);
     if (strcmp(held, wanted) != 0 && berth_module_has_run(module, pass_plan.name))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
@@ -507,7 +545,7 @@ static berth_status run_passes(void *user) {
     bool taken = false;
     BERTH_TRY(take_kept(j, &taken));
     if (taken) return BERTH_OK;
-    BERTH_TRY(record_target(j->module, j->options->target));
+    BERTH_TRY(record_target(j->module, j->options));
     berth_compile_options planned = *j->options;
     note_devices_without_code(j, &planned);
     j->pipeline.options = &planned;

@@ -17,10 +17,11 @@
 
 typedef struct berth_compile_options {
     const berth_multi_target *target;
-    const char *strategy;           // of placement; NULL = "default"
-    const char *objective;          // NULL = "latency"
-    uint64_t node_budget;           // search nodes; 0 = the planner's default
-    int64_t time_budget_ns;         // 0 = none: the same plan every time
+    const char *target_text;  // (optional) what berth_target_print_json gives of it, on one line
+    const char *strategy;     // of placement; NULL = "default"
+    const char *objective;    // NULL = "latency"
+    uint64_t node_budget;     // search nodes; 0 = the planner's default
+    int64_t time_budget_ns;   // 0 = none: the same plan every time
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
@@ -45,6 +46,10 @@ typedef struct berth_compile_options {
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
+    // The same module was compiled before for other sizes: where the target has one device, and the
+    // strategy is "default", the plan asks neither whether it can compute the operations (lowering
+    // refuses what it cannot) nor how long they take: predicted_ns is 0.
+    bool other_sizes;
     // (optional) Constants that earlier compilations packed; the program refers to its memory
     // (compiler/passes/packed_store.h).
     struct berth_packed_store *packed_store;

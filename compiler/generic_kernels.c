@@ -6,9 +6,9 @@
 #include "compiler/codegen/template.h"
 
 struct berth_generic_kernel {
-    berth_generic_kernel *next;
-    berth_hash128 key;   // scope, name, target, form
-    berth_hash128 like;  // target, form
+    berth_generic_kernel *next;  // of its bucket
+    berth_hash128 key;           // scope, name, target, form
+    berth_hash128 like;          // target, form
     berth_template held;
     berth_template_arguments arguments;
     const char *prefix;
@@ -24,13 +24,13 @@ typedef struct known_use {
 
 // A power of two, of which three quarters are filled at most: a decoder's functions of fixed sizes are
 // some hundreds, those of one more token some tens.
-enum { most_uses = 4096 };
+enum { most_uses = 4096, bucket_count = 256 };
 
 struct berth_generic_kernels {
     berth_allocator allocator;
     berth_arena *arena;
-    berth_generic_kernel *first;  // the newest
-    known_use *uses;              // most_uses, by hash; NULL = none yet
+    berth_generic_kernel *buckets[bucket_count];  // by what they are like; the newest first
+    known_use *uses;                              // most_uses, by hash; NULL = none yet
     uint32_t use_count;
     berth_generic_report report;
 };
@@ -139,6 +139,10 @@ bool berth_generic_kernels_recall(berth_generic_kernels *kernels, const berth_ge
 
 // ---- finding ------------------------------------------------------------------------------------
 
+static berth_generic_kernel **bucket_of(berth_generic_kernels *kernels, berth_hash128 like) {
+    return &kernels->buckets[like.low % bucket_count];
+}
+
 static berth_hash128 like_of(const berth_generic_key *key, const berth_template *wanted) {
     berth_hash128 both[2] = {key->target->hash, wanted->form};
     return berth_hash128_of(both, sizeof(both));
@@ -191,7 +195,7 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
     int64_t *values = berth_arena_new_array(arena, int64_t, wanted.number_count + 1);
     const berth_generic_kernel *like = NULL;
     berth_generic_kernel *found = NULL, *other = NULL;
-    for (berth_generic_kernel *k = kernels->first; k; k = k->next) {
+    for (berth_generic_kernel *k = *bucket_of(kernels, form); k; k = k->next) {
         if (!berth_hash128_equal(k->like, form)) continue;
         bool own = berth_hash128_equal(k->key, hash);
         if (own && !like) like = k;
@@ -242,8 +246,9 @@ static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel 
         berth_arena_copy(arena, made->arguments.of, (held->number_count + 1) * sizeof(uint32_t));
     kept->prefix = berth_arena_strdup(arena, made->prefix);
     kept->image = image;
-    kept->next = kernels->first;
-    kernels->first = kept;
+    berth_generic_kernel **bucket = bucket_of(kernels, kept->like);
+    kept->next = *bucket;
+    *bucket = kept;
     if (kept->arguments.count)
         kernels->report.generic_count++;
     else

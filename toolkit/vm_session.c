@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "compiler/passes/packed_store.h"
+#include "compiler/program_copy.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -14,22 +15,11 @@
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
+#include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
 
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
-
-// A segment compiled for shapes.
-typedef struct compiled {
-    struct compiled *next;
-    uint32_t segment;
-    berth_hash128 key;
-    uint64_t last_use;
-    uint64_t size_bytes;
-    berth_arena *arena;  // of module and program
-    const berth_program *program;
-    berth_session *session;
-} compiled;
 
 typedef struct opened_device {
     struct opened_device *next;
@@ -49,12 +39,9 @@ struct berth_vm_session {
     berth_generic_kernels *generic_kernels;
     berth_packed_store *packed_store;
     berth_vm_parts *parts;  // NULL: segments stay whole
-    compiled *kept;
-    uint32_t kept_count;
-    uint64_t kept_bytes;
+    berth_vm_kept kept;
     uint32_t most_kept;
     uint64_t most_kept_bytes;
-    uint64_t clock;
     opened_device *devices;
     berth_vm_report report;
     const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
@@ -114,15 +101,28 @@ typedef struct segment_job {
     berth_vm_session *session;
     uint32_t segment;
     const berth_tensor *inputs;
-    compiled *made;
+    berth_vm_compiled *made;
+    berth_arena *arena;  // of the compiler
     berth_module *module;
+    const berth_program *program;  // in `arena`
 } segment_job;
 
 static berth_status make_module(void *user) {
     segment_job *job = user;
     const berth_vm_session *s = job->session;
     job->module = berth_vm_segment_module(s->module, segment_at(s, job->segment),
-                                          name_at(s, job->segment), job->inputs, job->made->arena);
+                                          name_at(s, job->segment), job->inputs, job->arena);
+    return BERTH_OK;
+}
+
+// Beside what the compiler needed the program is small: hundreds of them are kept.
+static berth_status keep_program(void *user) {
+    segment_job *job = user;
+    berth_vm_compiled *made = job->made;
+    made->program = berth_program_copy(job->program, job->arena, made->arena);
+    made->inputs = berth_arena_new_array(made->arena, berth_tensor, made->program->input_count + 1);
+    made->outputs =
+        berth_arena_new_array(made->arena, berth_tensor, made->program->output_count + 1);
     return BERTH_OK;
 }
 
@@ -140,51 +140,32 @@ static berth_status open_session(void *user) {
     return berth_session_open(berth_allocator_system(), program, &options, &job->made->session);
 }
 
-static void free_compiled(compiled *c) {
-    if (!c) return;
-    berth_session_close(c->session);
-    berth_arena_destroy(c->arena);
-    berth_free(berth_allocator_system(), c, sizeof(*c));
-}
-
-static uint64_t size_of(const compiled *c) {
+static uint64_t size_of(const berth_vm_compiled *c) {
     uint64_t bytes = berth_arena_used_bytes(c->arena);
     for (uint32_t i = 0; i < c->program->pool_count; ++i) bytes += c->program->pools[i].size_bytes;
     return bytes;
 }
 
-// Whether a segment was compiled before, for other shapes.
-static bool is_compiled(const berth_vm_session *s, uint32_t segment) {
-    for (const compiled *c = s->kept; c; c = c->next)
-        if (c->segment == segment) return true;
-    return false;
-}
-
-static berth_status compile_segment(segment_job *job) {
+static berth_status compile_in(segment_job *job) {
     berth_vm_session *s = job->session;
     berth_compile_result result;
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
-    BERTH_TRY(berth_arena_try(job->made->arena, make_module, job));
+    BERTH_TRY(berth_arena_try(job->arena, make_module, job));
     s->compile.generic_scope = job->segment;
-    s->compile.any_size = is_compiled(s, job->segment);
+    s->compile.any_size = s->compile.other_sizes = berth_vm_kept_has(&s->kept, job->segment);
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
-    job->made->program = result.program;
+    job->program = result.program;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
+    BERTH_TRY(berth_arena_try(job->made->arena, keep_program, job));
     BERTH_TRY(berth_arena_try(s->arena, open_session, job));
-    s->report.kernel_count += result.program->kernel_count;
+    s->report.kernel_count += job->program->kernel_count;
     return BERTH_OK;
 }
 
-// Room for one more.
-static void drop_oldest(berth_vm_session *s) {
-    compiled **oldest = &s->kept;
-    for (compiled **at = &s->kept; *at; at = &(*at)->next)
-        if ((*at)->last_use < (*oldest)->last_use) oldest = at;
-    compiled *gone = *oldest;
-    *oldest = gone->next;
-    s->kept_bytes -= gone->size_bytes;
-    free_compiled(gone);
-    s->kept_count--;
-    s->report.dropped_count++;
+static berth_status compile_segment(segment_job *job) {
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
+    berth_status status = compile_in(job);
+    berth_arena_destroy(job->arena);
+    return status;
 }
 
 // What a compiled segment is for: element types and shapes of its inputs, and values where they
@@ -215,14 +196,8 @@ static berth_status key_of(const berth_vm_session *s, uint32_t segment, const be
     return BERTH_OK;
 }
 
-static compiled *find_compiled(const berth_vm_session *s, uint32_t segment, berth_hash128 key) {
-    for (compiled *c = s->kept; c; c = c->next)
-        if (c->segment == segment && berth_hash128_equal(c->key, key)) return c;
-    return NULL;
-}
-
 static berth_status make_compiled(berth_vm_session *s, uint32_t segment, const berth_tensor *inputs,
-                                  berth_hash128 key, compiled **out) {
+                                  berth_hash128 key, berth_vm_compiled **out) {
     segment_job job = {.session = s, .segment = segment, .inputs = inputs};
     job.made = berth_calloc(berth_allocator_system(), 1, sizeof(*job.made));
     if (!job.made) return berth_status_oom();
@@ -232,18 +207,18 @@ static berth_status make_compiled(berth_vm_session *s, uint32_t segment, const b
     berth_status status = compile_segment(&job);
     s->report.compile_ns += berth_clock_ns() - start_ns;
     if (status) {
-        free_compiled(job.made);
+        berth_vm_compiled_free(job.made);
         return status;
     }
     job.made->size_bytes = size_of(job.made);
-    while (s->kept_count > 0 && (s->kept_count >= s->most_kept ||
-                                 s->kept_bytes + job.made->size_bytes > s->most_kept_bytes))
-        drop_oldest(s);
+    uint64_t room =
+        s->most_kept_bytes > job.made->size_bytes ? s->most_kept_bytes - job.made->size_bytes : 0;
+    while (s->kept.count > 0 && (s->kept.count >= s->most_kept || s->kept.size_bytes > room)) {
+        berth_vm_kept_drop_oldest(&s->kept);
+        s->report.dropped_count++;
+    }
+    berth_vm_kept_add(&s->kept, job.made);
     s->report.compiled_count++;
-    s->kept_count++;
-    s->kept_bytes += job.made->size_bytes;
-    job.made->next = s->kept;
-    s->kept = job.made;
     *out = job.made;
     return BERTH_OK;
 }
@@ -269,7 +244,7 @@ static berth_status give_copies(const berth_tensor *tensors, uint32_t count,
 
 // Inputs of a compiled segment are those that are not known, in order; some may have turned out not
 // to be needed.
-static berth_status feed(const compiled *c, const berth_vm_segment *segment,
+static berth_status feed(const berth_vm_compiled *c, const berth_vm_segment *segment,
                          const berth_tensor *inputs) {
     char name[32];
     uint32_t at = 0;
@@ -278,28 +253,41 @@ static berth_status feed(const compiled *c, const berth_vm_segment *segment,
         snprintf(name, sizeof(name), "input%u", i);
         if (at >= c->program->input_count || strcmp(c->program->inputs[at].name, name) != 0)
             continue;
-        const berth_tensor *wanted = berth_session_input(c->session, at++);
-        size_t size = berth_tensor_size_bytes(wanted);
-        if (size != berth_tensor_size_bytes(&inputs[i]))
+        c->inputs[at] = *berth_session_input(c->session, at);
+        if (berth_tensor_size_bytes(&c->inputs[at]) != berth_tensor_size_bytes(&inputs[i]))
             return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
-        if (size) memcpy(wanted->data, inputs[i].data, size);
+        c->inputs[at++].data = inputs[i].data;
     }
-    return BERTH_OK;
+    if (at == c->program->input_count) return BERTH_OK;
+    return berth_status_make(BERTH_INTERNAL, "a segment lacks an input");
 }
 
-static berth_status run_compiled(berth_vm_session *s, compiled *c, const berth_tensor *inputs,
-                                 berth_vm_value **outputs) {
-    const berth_vm_segment *segment = segment_at(s, c->segment);
-    c->last_use = ++s->clock;
-    BERTH_TRY(feed(c, segment, inputs));
-    BERTH_TRY(berth_session_run(c->session, -1));
-    for (uint32_t i = 0; i < segment->output_count; ++i) {
-        berth_status status = give_copies(berth_session_output(c->session, i), 1, &outputs[i]);
-        if (!status) continue;
-        while (i-- > 0) berth_vm_value_release(outputs[i]);
-        return status;
+static void release_all(berth_vm_value **values, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_vm_value_release(values[i]);
+        values[i] = NULL;
     }
-    return BERTH_OK;
+}
+
+// Kernels read the inputs where they are, and write the outputs where they stay.
+static berth_status run_compiled(berth_vm_session *s, berth_vm_compiled *c,
+                                 const berth_tensor *inputs, berth_vm_value **outputs) {
+    const berth_vm_segment *segment = segment_at(s, c->segment);
+    uint32_t count = segment->output_count;
+    BERTH_TRY(feed(c, segment, inputs));
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; i < count; ++i) outputs[i] = NULL;
+    for (uint32_t i = 0; i < count && !status; ++i) {
+        const berth_tensor *made = berth_session_output(c->session, i);
+        status = berth_vm_value_tensor(berth_allocator_system(), made->dtype, made->rank,
+                                       made->dims, &outputs[i]);
+        if (!status) c->outputs[i] = outputs[i]->tensor;
+    }
+    if (!status)
+        status = berth_session_run_with(c->session, c->inputs, c->program->input_count, c->outputs,
+                                        count, -1);
+    if (status) release_all(outputs, count);
+    return status;
 }
 
 // A segment or a part of one: as it was compiled for these shapes, in parts, or compiled now.
@@ -308,7 +296,7 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
     berth_vm_session *s = user;
     berth_hash128 key;
     BERTH_TRY(key_of(s, index, inputs, &key));
-    compiled *c = find_compiled(s, index, key);
+    berth_vm_compiled *c = berth_vm_kept_find(&s->kept, index, key);
     if (!c && s->parts) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_vm_parts_look(s->parts, index, inputs));
@@ -431,6 +419,7 @@ static berth_status load(void *user) {
                                            &s->module));
     s->compile = job->options->compile;
     s->compile.target = s->target;
+    s->compile.target_text = berth_target_print_json(s->arena, s->target, 0);
     s->compile.known_inputs = NULL;
     s->compile.known_input_count = 0;
     s->compile.progress = NULL;
@@ -479,11 +468,7 @@ berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, c
 
 void berth_vm_session_close(berth_vm_session *session) {
     if (!session) return;
-    while (session->kept) {
-        compiled *next = session->kept->next;
-        free_compiled(session->kept);
-        session->kept = next;
-    }
+    berth_vm_kept_clear(&session->kept);
     for (opened_device *d = session->devices; d; d = d->next) {
         berth_device_close(d->device);
         berth_driver_close(d->driver);
@@ -553,7 +538,7 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
                                  "asks: the shape of its result is only known in the run, and the "
                                  "reference interpreter computes it",
                                  session->on_host->op, session->on_host->name, host->name, device);
-    for (const compiled *c = session->kept; c; c = c->next)
+    for (const berth_vm_compiled *c = session->kept.newest; c; c = c->older)
         BERTH_TRY(berth_program_require(c->program, device, true));
     return BERTH_OK;
 }
