@@ -23,8 +23,9 @@ typedef struct known_use {
 } known_use;
 
 // A power of two, of which three quarters are filled at most: a decoder's functions of fixed sizes are
-// some hundreds, those of one more token some tens.
-enum { most_uses = 4096, bucket_count = 256 };
+// some hundreds. Uses with sizes as arguments are of one size each, of which there may be ever new ones:
+// fewer of them are kept.
+enum { most_uses = 4096, most_sized_uses = 512, bucket_count = 256 };
 
 struct berth_generic_kernels {
     berth_allocator allocator;
@@ -32,6 +33,7 @@ struct berth_generic_kernels {
     berth_generic_kernel *buckets[bucket_count];  // by what they are like; the newest first
     known_use *uses;                              // most_uses, by hash; NULL = none yet
     uint32_t use_count;
+    uint32_t sized_use_count;
     berth_generic_report report;
 };
 
@@ -61,6 +63,7 @@ void berth_generic_kernels_destroy(berth_generic_kernels *kernels) {
 void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
                                       berth_generic_report *out_report) {
     *out_report = kernels->report;
+    out_report->held_bytes = berth_arena_used_bytes(kernels->arena);
 }
 
 // ---- uses that are known ------------------------------------------------------------------------
@@ -113,7 +116,9 @@ static berth_status add_use(void *user) {
     if (!kernels->uses) kernels->uses = berth_arena_new_array(kernels->arena, known_use, most_uses);
     known_use made = {job->key, job->kernel, copy_code(job->code, kernels->arena)};
     known_use *place = find_use(kernels, job->key);
-    kernels->use_count += memcmp(&place->key, &made.key, sizeof(made.key)) != 0;
+    bool is_new = memcmp(&place->key, &made.key, sizeof(made.key)) != 0;
+    kernels->use_count += is_new;
+    kernels->sized_use_count += is_new && made.kernel->arguments.count > 0;
     *place = made;
     return BERTH_OK;
 }
@@ -121,7 +126,9 @@ static berth_status add_use(void *user) {
 // Without memory for it, the function is printed the next time.
 static void know_use(berth_generic_kernels *kernels, const berth_generic_key *key,
                      berth_generic_kernel *kernel, const berth_codegen_result *code) {
-    if (kernels->use_count >= most_uses / 4 * 3) return;
+    if (kernels->use_count >= most_uses / 4 * 3 ||
+        (kernel->arguments.count > 0 && kernels->sized_use_count >= most_sized_uses))
+        return;
     use_job job = {kernels, use_key(key), kernel, code};
     berth_status_ignore(berth_arena_try(kernels->arena, add_use, &job));
 }

@@ -29,6 +29,7 @@ typedef struct berth_generic_report {
     uint32_t exact_count;    // functions compiled for their exact sizes
     uint32_t generic_count;  // functions compiled with sizes as arguments
     uint32_t reused_count;   // functions that needed no compiler
+    uint64_t held_bytes;     // for kernels and their uses
 } berth_generic_report;
 
 BERTH_MUST_USE berth_status berth_generic_kernels_create(berth_allocator allocator,

@@ -50,17 +50,18 @@ struct berth_vm_session {
 
 // ---- devices: opened once, for all segments -----------------------------------------------------
 
-// Inside berth_arena_try of the session's arena.
+// Inside berth_arena_try of the session's arena and of `scratch`.
 static berth_status open_device(berth_vm_session *s, const berth_program *program, uint32_t index,
-                                berth_device **out_device) {
+                                berth_arena *scratch, berth_device **out_device) {
     const berth_program_device *wanted = &program->devices[index];
     berth_device_choice choice;
-    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, s->arena, &choice));
+    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, scratch, &choice));
     for (opened_device *d = s->devices; d; d = d->next)
         if (strcmp(d->kind, wanted->kind) == 0 && berth_device_choice_equal(&d->choice, &choice)) {
             *out_device = d->device;
             return BERTH_OK;
         }
+    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, s->arena, &choice));
     opened_device *made = berth_arena_new(s->arena, opened_device);
     made->kind = berth_arena_strdup(s->arena, wanted->kind);
     made->choice = choice;
@@ -135,9 +136,15 @@ static berth_status open_session(void *user) {
         if (!is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];
         *binding = (berth_session_binding){.name = program->devices[d].name};
-        BERTH_TRY(open_device(job->session, program, d, &binding->device));
+        BERTH_TRY(open_device(job->session, program, d, job->arena, &binding->device));
     }
     return berth_session_open(berth_allocator_system(), program, &options, &job->made->session);
+}
+
+// Device choices are made in the compiler's arena, and kept in the session's where a device is opened.
+static berth_status open_session_on_devices(void *user) {
+    segment_job *job = user;
+    return berth_arena_try(job->arena, open_session, job);
 }
 
 static uint64_t size_of(const berth_vm_compiled *c) {
@@ -156,7 +163,7 @@ static berth_status compile_in(segment_job *job) {
     job->program = result.program;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
     BERTH_TRY(berth_arena_try(job->made->arena, keep_program, job));
-    BERTH_TRY(berth_arena_try(s->arena, open_session, job));
+    BERTH_TRY(berth_arena_try(s->arena, open_session_on_devices, job));
     s->report.kernel_count += job->program->kernel_count;
     return BERTH_OK;
 }
@@ -546,4 +553,6 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
     *out_report = session->report;
     berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
+    out_report->held_bytes = berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
+                             out_report->kernels.held_bytes;
 }

@@ -28,6 +28,9 @@ typedef struct berth_vm_report {
     berth_generic_report
         kernels;            // functions of segments: compiled, and used again for other shapes
     uint32_t kernel_count;  // of all compiled segments
+    // Of the session and of all that it keeps, but for packed constants: ends to grow with the limits of
+    // what is kept, however many shapes come.
+    uint64_t held_bytes;
 } berth_vm_report;
 
 // Imports the model without compiling it. Of `options`, import.inputs are not looked at (their shapes

@@ -143,14 +143,14 @@ static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_ex
 
 // The largest power of two, up to 64, that divides the offset of the first lane whatever the loops'
 // variables are.
-static int64_t lane_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
-                              int count) {
+static void set_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count) {
+    if (!p->language->needs_alignment) return;
     berth_linear at = lane_access(p, buf, indices, count, 0);
     int64_t alignment = 64;
     while (at.constant % alignment) alignment /= 2;
     for (int i = 0; i < at.count; ++i)
         while (at.terms[i].coefficient % alignment) alignment /= 2;
-    return alignment;
+    p->access_alignment = alignment;
 }
 
 static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
@@ -187,7 +187,7 @@ static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node)
     if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
         const char *offset = lane_offset(p, buf, indices, node.index_count, 0);
         if (step == 1 && has_vector_access(p, buf)) {
-            p->access_alignment = lane_alignment(p, buf, indices, node.index_count);
+            set_alignment(p, buf, indices, node.index_count);
             return p->language->vector_load(p, buf, offset, node.lanes);
         }
         if (step == 0)
@@ -630,7 +630,7 @@ static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *in
                          berth_dtype dtype, int lanes, const char *value) {
     int64_t step = 0;
     if (lane_step(p, buf, indices, count, lanes, &step) && step == 1 && has_vector_access(p, buf)) {
-        p->access_alignment = lane_alignment(p, buf, indices, count);
+        set_alignment(p, buf, indices, count);
         p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
         return;
     }

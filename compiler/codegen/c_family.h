@@ -51,8 +51,9 @@ typedef struct berth_c_language {
     void (*after_vector_let)(berth_c_printer *p, const char *name, int bytes);  // (optional)
     // The function berth_<name> of an intrinsic; NULL = the language lacks it.
     const char *(*intrinsic_text)(const berth_intrinsic_facts *facts);
-    bool half_vectors;    // vector_load and vector_store convert f16 and bf16
-    const char *barrier;  // statement text; NULL = unsupported
+    bool half_vectors;     // vector_load and vector_store convert f16 and bf16
+    bool needs_alignment;  // they look at access_alignment
+    const char *barrier;   // statement text; NULL = unsupported
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
 } berth_c_language;
@@ -96,7 +97,8 @@ struct berth_c_printer {
     berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
     bool marks_numbers;                      // the text is a template (codegen/template.h)
     berth_status status;                     // first error
-    int64_t access_alignment;  // elements that divide the offset of the vector access being printed
+    int64_t
+        access_alignment;  // where the language needs it: elements that divide the offset of the vector access being printed
 };
 
 // Starts a printer over a copy of `fn`.

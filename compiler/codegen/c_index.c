@@ -24,7 +24,8 @@ const char *berth_c_hint(berth_c_printer *p, int64_t value) {
 }
 
 int64_t berth_c_array_size(const berth_c_printer *p, berth_buf buf, int64_t count) {
-    int64_t size = 16;
+    enum { least = 16, least_row = 512 };  // of a row that may have many lengths
+    int64_t size = count > least ? least_row : least;
     if (!p->marks_numbers || p->fn->bufs.data[buf].scope != BERTH_SCOPE_PRIVATE)
         return count ? count : 1;
     while (size < count) size *= 2;

@@ -185,7 +185,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .open_loop = open_loop, .declare_buffer = declare_buffer, .vector_load = vector_load,      \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
-        .barrier = "__syncthreads();",                                                             \
+        .needs_alignment = true, .barrier = "__syncthreads();",                                    \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);

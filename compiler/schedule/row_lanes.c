@@ -270,7 +270,10 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     const berth_stmt_node node = fn->stmts.data[id];
     row_loop r = {.fn = fn, .lanes = lanes, .acc = BERTH_NONE};
     if (extent < lanes || !parse(&r, node.var, node.body)) return id;
-    int64_t count = r.acc != BERTH_NONE && extent >= 2 * most_parts * lanes ? most_parts : 1;
+    // What stores its values, too (exponentials on the way to their sum), does not wait for the sum; so
+    // few vectors do where a function is made again for every size.
+    bool waits = r.acc != BERTH_NONE && !(fn->any_size && r.store_count > 1);
+    int64_t count = waits && extent >= 2 * most_parts * lanes ? most_parts : 1;
     berth_nest at_once = {
         .loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1, .body = node.body};
     berth_nest single = {0};
@@ -278,8 +281,10 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     berth_status status = BERTH_OK;
     int64_t in_vectors = extent / lanes * lanes;
     int64_t together = extent / (count * lanes) * count * lanes;
-    if (in_vectors < extent) status = berth_schedule_peel(fn, &at_once, 0, in_vectors, &rest);
-    if (!status && together < in_vectors)
+    // Where other sizes are to have the same form, these loops may have no iteration.
+    if (in_vectors < extent || fn->any_size)
+        status = berth_schedule_peel(fn, &at_once, 0, in_vectors, &rest);
+    if (!status && (together < in_vectors || (fn->any_size && count > 1)))
         status = berth_schedule_peel(fn, &at_once, 0, together, &single);
     if (status) {
         berth_status_ignore(status);

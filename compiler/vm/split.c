@@ -135,6 +135,40 @@ static uint32_t find_parts(splitter *s, bool first_changes) {
     return part;
 }
 
+// The last part in which an operation that changes can be: that of the first that reads it, or, where
+// that one does not change, the part before.
+static uint32_t latest_part(const berth_op *op, const uint32_t *read_in) {
+    uint32_t latest = UINT32_MAX;
+    for (uint32_t k = 0; k < op->output_count; ++k)
+        if (read_in[op->outputs[k]] < latest) latest = read_in[op->outputs[k]];
+    return latest;
+}
+
+// Operations that change go as late as possible, next to what needs them: what is done to one layer's
+// cache (a transposition) belongs to that layer, not to the first part that could have it. Equal layers
+// are then equal parts, and one of them is compiled.
+static void delay_changing(splitter *s) {
+    berth_arena *arena = berth_arena_create_child(s->arena);
+    uint32_t values = s->graph->values.count + 1;
+    uint32_t *read_in =
+        berth_arena_new_array(arena, uint32_t, values);  // the last part for a value
+    memset(read_in, 0xff, values * sizeof(uint32_t));
+    for (uint32_t i = s->segment->op_count; i-- > 0;) {
+        const berth_op *op = op_at(s, i);
+        uint32_t latest = s->op_changes[i] ? latest_part(op, read_in) : UINT32_MAX;
+        if (latest != UINT32_MAX) s->part_of[i] = latest;
+        for (uint32_t k = 0; k < op->output_count; ++k)
+            s->made_in[op->outputs[k]] = s->part_of[i] + 1;
+        for (uint32_t k = 0; k < op->input_count; ++k) {
+            berth_value_id value = op->inputs[k];
+            if (value == BERTH_NONE || !s->is_inside[value]) continue;
+            uint32_t here = s->part_of[i] - !s->op_changes[i];
+            if (here < read_in[value]) read_in[value] = here;
+        }
+    }
+    berth_arena_destroy(arena);
+}
+
 // What other changing parts need, too (a mask that all layers share), becomes a part before the rest of
 // its own, so that the first of equal layers is like the others. Returns the number of parts.
 static uint32_t part_what_is_shared(splitter *s, uint32_t part_count) {
@@ -324,6 +358,7 @@ static berth_status run_split(void *user) {
     uint32_t changing_first = find_parts(s, true);
     s->part_count = find_parts(s, false);
     if (changing_first < s->part_count) s->part_count = find_parts(s, true);
+    if (s->part_count > 1) delay_changing(s);
     if (s->part_count > 1) s->part_count = part_what_is_shared(s, s->part_count);
     if (s->part_count < 2 || s->segment->op_count < s->part_count * least_ops_per_part)
         return BERTH_OK;

@@ -198,12 +198,12 @@ static void expect_equal(const vm_case *test, const berth_tensor *got, const ber
     }
 }
 
-static void run_once(vm_run *r, uint32_t index) {
+static void run_with(vm_run *r, const input *shapes, uint32_t index) {
     const vm_case *test = r->test;
     berth_tensor inputs[most_values], wanted[most_values];
     berth_vm_value *given[most_values], *got[most_values];
     for (uint32_t i = 0; i < test->input_count; ++i) {
-        inputs[i] = make(r, &test->runs[index][i], 100 * index + i);
+        inputs[i] = make(r, &shapes[i], 100 * index + i);
         assert_ok(berth_vm_value_borrow(berth_allocator_system(), &inputs[i], &given[i]));
     }
     assert_ok(berth_eval_function(r->module, berth_module_find_function(r->module, "main"), inputs,
@@ -215,6 +215,10 @@ static void run_once(vm_run *r, uint32_t index) {
         berth_vm_value_release(got[i]);
     }
     for (uint32_t i = 0; i < test->input_count; ++i) berth_vm_value_release(given[i]);
+}
+
+static void run_once(vm_run *r, uint32_t index) {
+    run_with(r, r->test->runs[index], index);
 }
 
 // All runs twice: the second time everything is compiled already.
@@ -317,6 +321,29 @@ Test(vm_models, a_growing_cache_compiles_attention_only) {
     cr_assert_eq(second.compiled_count, last.compiled_count);
     end(&r);
     if (is_here("opencl")) run_case(&growing, "opencl -host=cpu");
+}
+
+// Every length from 1 on, as a decoder has them, with whole and broken vectors; what is kept for them
+// stays within its limits.
+Test(vm_models, hundreds_of_lengths_are_right_and_take_no_more_memory) {
+    enum { lengths = 360, warm = 180 };
+    vm_run r = begin(&growing, "cpu");
+    berth_vm_report before, after;
+    berth_vm_session_set_limits(r.session, 8, 0);
+    for (int64_t n = 1; n <= lengths; ++n) {
+        const input shapes[] = {M(1, 16), M(n, 16), M(n, 16), M(16, 16), M(1, n + 1)};
+        run_with(&r, shapes, (uint32_t)n);
+        if (n == warm) berth_vm_session_get_report(r.session, &before);
+    }
+    berth_vm_session_get_report(r.session, &after);
+    cr_assert_gt(after.dropped_count, lengths);
+    // Buffers of longer caches, and a few kernels of forms that are new.
+    cr_assert_lt(after.held_bytes, before.held_bytes + (1 << 20), "%llu, then %llu bytes",
+                 (unsigned long long)before.held_bytes, (unsigned long long)after.held_bytes);
+    cr_assert_lt(after.kernels.exact_count + after.kernels.generic_count -
+                     before.kernels.exact_count - before.kernels.generic_count,
+                 10, "lengths share kernels");
+    end(&r);
 }
 
 // With room for one compiled segment everything is compiled again and again, and right.
