@@ -1,4 +1,5 @@
 // Products of a few rows with operands that were repeated for groups of heads (passes/repeat.h).
+#include "compiler/compile.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/repeat.h"
 #include "compiler/passes/simplify.h"
@@ -130,4 +131,44 @@ Test(repeat, other_repetitions_stay) {
     expect_same(&f);
     cr_assert_eq(count(&f, BERTH_OP_EXPAND), 1);
     berth_arena_destroy(f.arena);
+}
+
+// Steps of a product of `rows` rows with a transposed operand.
+static uint32_t count_steps(const char *target_text, int rows, bool other_sizes,
+                            double *out_predicted_ns) {
+    fixture f = {.arena = NULL};
+    berth_multi_target *target = NULL;
+    berth_compile_result result;
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    char *text = berth_arena_printf(f.arena,
+                                    "module \"m\"\n"
+                                    "graph @main(%%q: f32[1,2,%d,16], %%k: f32[1,2,40,16]) {\n"
+                                    "  %%t = transpose(%%k) {perm = [0, 1, 3, 2]}\n"
+                                    "  %%p = matmul(%%q, %%t)\n  return %%p\n}\n",
+                                    rows);
+    assert_ok(berth_module_parse(f.arena, text, strlen(text), "test.txt", &f.module));
+    assert_ok(berth_target_parse(f.arena, target_text, NULL, &target));
+    berth_compile_options options = {
+        .target = target, .plan_only = true, .verify = true, .other_sizes = other_sizes};
+    assert_ok(berth_compile(f.module, &options, &result));
+    uint32_t steps = result.program->step_count;
+    *out_predicted_ns = result.program->predicted_ns;
+    berth_arena_destroy(f.arena);
+    return steps;
+}
+
+Test(repeat, a_few_rows_read_what_is_transposed_where_it_is) {
+    double ns = 0;
+    for (int rows = 1; rows < 6; ++rows)
+        cr_assert_eq(count_steps("cpu -arch=x86_64 -vector_bits=256", rows, false, &ns),
+                     rows < 4 ? 1 : 2, "%d rows", rows);
+}
+
+// What is not asked again for other sizes changes nothing but what is predicted.
+Test(repeat, other_sizes_of_a_module_are_not_predicted) {
+    static const char target[] = "cpu -arch=x86_64 -vector_bits=256";
+    double first = 0, again = 0;
+    cr_assert_eq(count_steps(target, 5, false, &first), count_steps(target, 5, true, &again));
+    cr_assert_gt(first, 0);
+    cr_assert_leq(again, 0);
 }
