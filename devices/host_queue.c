@@ -229,6 +229,19 @@ static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) 
     pthread_mutex_unlock(&queue->lock);
 }
 
+static void *thread_main(void *user);
+
+// What is not done at once needs the thread; many queues (one per program that is kept for a shape) never
+// have anything else. Under the lock.
+static berth_status need_thread(berth_host_queue *queue) {
+    if (queue->has_thread) return BERTH_OK;
+    int error = pthread_create(&queue->thread, NULL, thread_main, queue);
+    queue->has_thread = error == 0;
+    if (error == 0) return BERTH_OK;
+    return berth_status_make(BERTH_UNAVAILABLE, "cannot start the thread of a queue: %s",
+                             strerror(error));
+}
+
 berth_status berth_host_queue_submit(berth_queue *base, const berth_submission *submission) {
     berth_host_queue *queue = (berth_host_queue *)base;
     bool synchronous = !queue->ops->finish;
@@ -244,7 +257,8 @@ berth_status berth_host_queue_submit(berth_queue *base, const berth_submission *
         return BERTH_OK;
     }
     berth_host_queue_entry *entry = NULL;
-    berth_status status = append(queue, submission, here ? ENTRY_STARTING : ENTRY_WAITING, &entry);
+    berth_status status = need_thread(queue);
+    if (!status) status = append(queue, submission, here ? ENTRY_STARTING : ENTRY_WAITING, &entry);
     if (!status && here) queue->starting = true;
     if (!status && !here) pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
@@ -345,20 +359,17 @@ berth_status berth_host_queue_init(berth_host_queue *queue, berth_device *device
     queue->allocator = device->allocator;
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->changed, NULL);
-    int error = pthread_create(&queue->thread, NULL, thread_main, queue);
-    if (error == 0) return BERTH_OK;
-    pthread_cond_destroy(&queue->changed);
-    pthread_mutex_destroy(&queue->lock);
-    return berth_status_make(BERTH_UNAVAILABLE, "cannot start the thread of a queue: %s",
-                             strerror(error));
+    return BERTH_OK;
 }
 
 void berth_host_queue_deinit(berth_host_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     queue->stopping = true;
     pthread_cond_broadcast(&queue->changed);
+    bool has_thread = queue->has_thread;
+    while (!has_thread && queue->starting) pthread_cond_wait(&queue->changed, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
-    pthread_join(queue->thread, NULL);
+    if (has_thread) pthread_join(queue->thread, NULL);
     while (queue->unused) {
         berth_host_queue_entry *next = queue->unused->next;
         entry_destroy(queue, queue->unused);

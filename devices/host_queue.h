@@ -40,7 +40,8 @@ typedef struct berth_host_queue {
     berth_queue base;
     const berth_host_queue_ops *ops;
     berth_allocator allocator;
-    pthread_t thread;
+    pthread_t thread;  // once something was submitted that was not done at once
+    bool has_thread;
     pthread_mutex_t lock;  // of what follows
     pthread_cond_t changed;
     berth_host_queue_entry *first, *last;  // submissions in order
@@ -53,7 +54,8 @@ typedef struct berth_host_queue {
     bool stopping;
 } berth_host_queue;
 
-// Fills `queue` and starts its thread. The driver's own members must be ready before.
+// Fills `queue`; its thread starts with the first submission that is not done at once. The driver's own
+// members must be ready before.
 BERTH_MUST_USE berth_status berth_host_queue_init(berth_host_queue *queue, berth_device *device,
                                                   const berth_host_queue_ops *ops);
 // Waits for submitted work and ends the thread. The caller frees the struct.
