@@ -125,59 +125,6 @@ static berth_status run_expose(berth_module *module, berth_pass_context *context
     return BERTH_OK;
 }
 
-// Whether this version makes code for a device of the target that computes; the kind of one for
-// which it does not (NULL = there is none).
-static bool makes_code(const berth_multi_target *target, const char **out_other) {
-    bool some = false;
-    *out_other = NULL;
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        const char *kind = berth_device_kind_name(target->devices[d].target->kind);
-        if (target->devices[d].host_only) continue;
-        if (berth_codegen_find(kind))
-            some = true;
-        else
-            *out_other = kind;
-    }
-    return some;
-}
-
-// Names and kinds of the devices that should compute and have no code generator. "" for none.
-static const char *without_code(const berth_multi_target *target, berth_arena *arena) {
-    berth_strbuf out = berth_strbuf_make(arena);
-    const char *kind = "";
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        const berth_target_device *device = &target->devices[d];
-        const char *own = berth_device_kind_name(device->target->kind);
-        if (device->host_only || berth_codegen_find(own)) continue;
-        berth_strbuf_addf(&out, "%s%s", out.length ? ", " : "", device->name);
-        kind = own;
-    }
-    if (out.length) berth_strbuf_addf(&out, " (%s)", kind);
-    return berth_strbuf_text(&out);
-}
-
-// A kind of GPU that has a code generator.
-static berth_device_kind gpu_with_code(void) {
-    for (int kind = 1; kind < BERTH_DEVICE_KIND_COUNT; ++kind)
-        if (berth_device_kind_is_gpu((berth_device_kind)kind) &&
-            berth_codegen_find(berth_device_kind_name((berth_device_kind)kind)))
-            return (berth_device_kind)kind;
-    return BERTH_DEVICE_FREE;
-}
-
-static berth_status explain_no_code(const berth_compile_options *options, berth_arena *arena,
-                                    berth_status status) {
-    const char *other = NULL;
-    if (berth_status_code(status) != BERTH_UNSUPPORTED || makes_code(options->target, &other))
-        return status;
-    return berth_status_prefix(
-        status,
-        "this version makes code for %s devices, and the target has none of them that computes: "
-        "add one (\"%s,cpu\")%s",
-        berth_codegen_kinds(arena), other ? other : berth_device_kind_name(gpu_with_code()),
-        options->plan_only ? "" : ", or only plan (`berth plan`)");
-}
-
 static berth_cost_model costs_of(berth_arena *arena, const berth_compile_options *options) {
     berth_cost_model costs = berth_cost_model_create(arena, options->target, options);
     bool by_rules = !options->strategy || strcmp(options->strategy, "default") == 0;
@@ -206,7 +153,8 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .max_instances = options->max_instances,
                                        .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
-    if (status) return explain_no_code(options, module->arena, status);
+    if (status) return berth_pipeline__explain_no_code(options, module->arena, status);
+    berth_pipeline__note_times(module, main, pipeline);
     for (size_t i = 0; i < sizeof(pipeline->notes) / sizeof(pipeline->notes[0]); ++i)
         if (pipeline->notes[i])
             berth_plan_add_note(pipeline->plan, module->arena, pipeline->notes[i]);
@@ -276,6 +224,7 @@ static berth_status run_lower(berth_module *module, berth_pass_context *context)
     uint32_t count = berth_graph_get(module, main)->ops.count;
     pipeline_of(context)->works = berth_works_of_main(module, main, module->arena);
     pipeline_of(context)->work_count = count;
+    berth_pipeline__give_times(module, main, pipeline_of(context));
     for (uint32_t i = 0; i < count; ++i) {
         berth_op *op = &berth_graph_get(module, main)->ops.data[i];
         if (op->region == BERTH_NONE || op->kind != BERTH_OP_CALL) continue;
@@ -493,13 +442,10 @@ static const char *note_unused_memories(const berth_multi_target *target, berth_
 // What a plan is not about, and the target it is made for.
 static void note_devices_without_code(job *j, const berth_compile_options *planned) {
     berth_arena *arena = j->module->arena;
-    const char *others = without_code(planned->target, arena);
     j->pipeline.notes[0] = planned->note;
     j->pipeline.notes[1] = note_unused_memories(planned->target, arena);
-    if (!*others) return;
-    j->pipeline.notes[2] = berth_arena_printf(
-        arena, "this version makes no code for %s yet: nothing runs there", others);
-    if (!planned->plan_only)
+    berth_pipeline__note_no_code(planned, arena, &j->pipeline.notes[2], &j->pipeline.notes[3]);
+    if (j->pipeline.notes[2] && !planned->plan_only)
         berth_log_message(planned->log, BERTH_LOG_INFO, "%s", j->pipeline.notes[2]);
 }
 
@@ -605,7 +551,10 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
                            berth_compile_result *out_result) {
     *out_result = (berth_compile_result){0};
     const berth_multi_target *target = options->target;
-    if (!options->plan_only) BERTH_TRY(check_executor(target));
+    if (!options->plan_only) {
+        BERTH_TRY(check_executor(target));
+        BERTH_TRY(berth_pipeline__refuse_described(target));
+    }
     if (options->expose_values && berth_module_has_run(module, pass_plan.name))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "the values of a planned module cannot be made outputs");

@@ -70,6 +70,8 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
                           berth_cost_figure *out_figure) {
     const berth_target *on = target->devices[device].target;
     *out_figure = BERTH_COST_NONE;
+    if (work->given_ns > 0) *out_figure = BERTH_COST_ANALYTIC;
+    if (work->given_ns > 0) return work->given_ns;
     if (work->flops == 0 && work->bytes == 0) return 0;
     if (table) {
         double ns = berth_cost_device_ns(berth_cost_table_device(table, on), work, out_figure);
@@ -83,12 +85,26 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
 
 // ---- operations ---------------------------------------------------------------------------------
 
+static berth_rules_question question_of(const cost_model *model, const berth_module *module,
+                                        berth_func_id function, berth_op_id id, uint32_t device) {
+    return (berth_rules_question){.module = module,
+                                  .function = function,
+                                  .op = id,
+                                  .target = model->target->devices[device].target,
+                                  .arena = model->arena,
+                                  .machine = model->target,
+                                  .device = device};
+}
+
+static const berth_kind_rules *rules_of(const cost_model *model, uint32_t device) {
+    return berth_rules_find(model->target->devices[device].target->kind);
+}
+
 // What a kind of device says itself of its time; below 0: nothing.
 static double time_of_rules(const cost_model *model, const berth_module *module,
                             berth_func_id function, berth_op_id id, uint32_t device) {
-    const berth_target *on = model->target->devices[device].target;
-    const berth_kind_rules *rules = berth_rules_find(on->kind);
-    const berth_rules_question question = {module, function, id, on, model->arena};
+    const berth_kind_rules *rules = rules_of(model, device);
+    const berth_rules_question question = question_of(model, module, function, id, device);
     return rules && rules->time_ns ? rules->time_ns(&question) : -1;
 }
 
@@ -193,7 +209,9 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     const berth_multi_target *target = model->target;
     if (target->devices[device].host_only) return "it only drives other devices";
     const char *kind = berth_device_kind_name(target->devices[device].target->kind);
-    if (!berth_codegen_find(kind))
+    bool planned = model->options && model->options->plan_only &&
+                   berth_rules_only_described(target->devices[device].target->kind);
+    if (!berth_codegen_find(kind) && !planned)
         return berth_arena_printf(arena, "no code generator for devices of kind %s", kind);
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
@@ -202,10 +220,9 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
         return berth_external_refusal(module, external, target->devices[device].target->kind,
                                       arena);
     if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) return NULL;
-    const berth_kind_rules *rules = berth_rules_find(target->devices[device].target->kind);
-    if (rules && rules->unsupported)
-        return rules->unsupported(&(berth_rules_question){
-            module, function, id, target->devices[device].target, model->arena});
+    const berth_kind_rules *rules = rules_of(model, device);
+    const berth_rules_question question = question_of(model, module, function, id, device);
+    if (rules && rules->unsupported) return rules->unsupported(&question);
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return NULL;
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";
@@ -214,6 +231,30 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     model->graph = graph;
     model->op = id;
     return model->answer;
+}
+
+static bool only_after(void *user, const berth_module *module, berth_func_id function,
+                       berth_op_id id, uint32_t device, berth_op_id previous) {
+    const berth_kind_rules *rules = rules_of(user, device);
+    const berth_rules_question question = question_of(user, module, function, id, device);
+    return rules && rules->only_after && rules->only_after(&question, previous);
+}
+
+static uint32_t buffers(void *user, const berth_module *module, berth_func_id function,
+                        berth_op_id id, uint32_t device, berth_arena *arena,
+                        berth_plan_buffer **out_buffers) {
+    const cost_model *model = user;
+    const berth_kind_rules *rules = rules_of(user, device);
+    const berth_rules_question question = question_of(user, module, function, id, device);
+    berth_rules_buffer used[BERTH_RULES_MAX_BUFFERS];
+    uint32_t count = 0, found = rules && rules->buffers ? rules->buffers(&question, used) : 0;
+    *out_buffers = berth_arena_new_array(arena, berth_plan_buffer, found + 1);
+    for (uint32_t i = 0; i < found; ++i) {
+        uint32_t memory = berth_multi_target_memory_of(model->target, device, used[i].scope);
+        if (memory != BERTH_NO_INDEX)
+            (*out_buffers)[count++] = (berth_plan_buffer){memory, used[i].used_bytes};
+    }
+    return count;
 }
 
 berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_target *target,
@@ -226,5 +267,7 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
                               .time_ns = time_ns,
                               .user = model,
                               .figure = figure_of,
-                              .copy_ns = copy_ns};
+                              .copy_ns = copy_ns,
+                              .only_after = only_after,
+                              .buffers = buffers};
 }

@@ -114,7 +114,8 @@ static berth_status make_image(image_builder *b, uint32_t first, const berth_cod
 static void leave_empty(image_builder *b, uint32_t unit, const berth_codegen *codegen) {
     const berth_external_code *external = b->pipeline->units.data[unit].external;
     b->pipeline->units.data[unit].executable = b->images.count;
-    berth_executable_image image = {.device_kind = codegen->kind,
+    const berth_target *target = target_of(b, &b->pipeline->units.data[unit]);
+    berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
                                     .format = codegen->format,
                                     .options = "",
                                     .data = "",
@@ -129,9 +130,8 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
     for (uint32_t i = 0; i < pipeline->units.count; ++i) {
         if (pipeline->units.data[i].executable != BERTH_NO_INDEX || !pipeline->units.data[i].used)
             continue;
-        const berth_target *target = target_of(&b, &pipeline->units.data[i]);
         const berth_codegen *codegen =
-            berth_codegen_for(pipeline->options->target, berth_device_kind_name(target->kind));
+            berth_pipeline__codegen(pipeline, pipeline->units.data[i].device);
         if (pipeline->options->plan_only)
             leave_empty(&b, i, codegen);
         else if (!use_generic(&b, &pipeline->units.data[i]))

@@ -174,7 +174,7 @@ bool berth_stream_choose(berth_stream_problem *problem, double *out_ns) {
     double best_ns = -1, best_loads_ns = 0, best_share = 0;
     int best = 0;
     for (int preferred = 0; preferred < PREFERENCE_COUNT; ++preferred) {
-        rank_weights(&c, preferred);
+        rank_weights(&c, (preference)preferred);
         for (int part = 0; part <= parts; ++part) {
             let_stay(&c, (double)part / parts);
             if (most_used(&c) + c.resident_bytes > problem->room_bytes) continue;
@@ -189,7 +189,7 @@ bool berth_stream_choose(berth_stream_problem *problem, double *out_ns) {
         }
     }
     if (best_ns < 0) return false;
-    rank_weights(&c, best);
+    rank_weights(&c, (preference)best);
     let_stay(&c, best_share);
     *out_ns = schedule_loads(&c, true);
     return true;

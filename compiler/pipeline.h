@@ -30,18 +30,26 @@ typedef struct berth_unit {
     uint32_t first_kernel;  // in the program
 } berth_unit;
 
+// What the rules of a device's kind said of an operation's time.
+typedef struct berth_given_time {
+    berth_op_kind kind;
+    berth_loc_id loc;
+    double ns;
+} berth_given_time;
+
 typedef struct berth_pipeline {
     const berth_compile_options *options;
     berth_plan *plan;
     BERTH_VEC(berth_unit) units;
-    uint32_t *unit_of_op;            // per operation of main (calls): unit, BERTH_NONE otherwise
-    const berth_work *const *works;  // per operation of main when it was lowered: of its calls
+    uint32_t *unit_of_op;               // per operation of main (calls): unit, BERTH_NONE otherwise
+    BERTH_VEC(berth_given_time) given;  // by the rules, when the module was planned
+    berth_work *const *works;           // per operation of main when it was lowered: of its calls
     uint32_t work_count;
     const berth_work *const *step_works;  // per step of the program
     const berth_program *program;
     const berth_memory_report *memory;
     berth_known_inputs known;
-    const char *notes[3];    // for the plan, as many as there are; NULL = nothing to say
+    const char *notes[4];    // for the plan, as many as there are; NULL = nothing to say
     berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
     uint32_t over_device;    // whose memory did not suffice
     uint64_t over_bytes;     // by how much; 0 = all sufficed
@@ -55,6 +63,27 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
 // of a scheduled function, triples (nest, from, to) of compiler/in_place.h.
 #define BERTH_ATTR_TARGET "target"
 #define BERTH_ATTR_IN_PLACE "in_place"
+
+// no_code.c: notes on the devices that should compute and have no code generator: nothing runs there,
+// or they are planned for and nothing more. NULL for none. And a status that says which kinds there
+// are, where that is what stands in the way.
+void berth_pipeline__note_no_code(const berth_compile_options *options, berth_arena *arena,
+                                  const char **out_left_out, const char **out_planned);
+berth_status berth_pipeline__explain_no_code(const berth_compile_options *options,
+                                             berth_arena *arena, berth_status status);
+// UNSUPPORTED where a device that computes can only be planned for.
+berth_status berth_pipeline__refuse_described(const berth_multi_target *target);
+
+// rule_times.c: keeps the times that rules gave for the planned operations, and hands them to the
+// works of what these have become.
+void berth_pipeline__note_times(const berth_module *module, berth_func_id main,
+                                berth_pipeline *pipeline);
+void berth_pipeline__give_times(const berth_module *module, berth_func_id main,
+                                berth_pipeline *pipeline);
+
+// units.c: the code generator of a device of the target; NULL: there is none. Devices that are only
+// described have one for plans.
+const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uint32_t device);
 
 // compile.c: layouts of activations and weights, per device; the bytes of packed constants are made
 // when *out_packing (NULL = there are none) is started and finished.

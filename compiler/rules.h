@@ -19,7 +19,16 @@ typedef struct berth_rules_question {
     berth_op_id op;
     const berth_target *target;  // of a device of the kind
     berth_arena *arena;
+    const berth_multi_target *machine;  // that the device belongs to
+    uint32_t device;                    // of the machine
 } berth_rules_question;
+
+// A memory on a device's chip that an operation works in while it runs.
+typedef struct berth_rules_buffer {
+    const char *scope;    // of a memory of the machine that the device reaches
+    uint64_t used_bytes;  // of it, at most
+} berth_rules_buffer;
+#define BERTH_RULES_MAX_BUFFERS 8
 
 typedef struct berth_rules_layouts {
     const char **operands;  // per operand a tag (ir/layout.h), NULL = row-major
@@ -32,6 +41,8 @@ typedef struct berth_rules_layouts {
 
 typedef struct berth_kind_rules {
     const char *kind;
+    // There is no code generator: devices are planned for and simulated, and nothing is built.
+    bool described;
     // It wants quantised operations whole (qlinear_conv, qlinear_add), with activations as signed as
     // the model has them: find-integers makes them where a target has such a device, and elsewhere
     // than on it they are taken apart again before layouts are chosen.
@@ -46,11 +57,19 @@ typedef struct berth_kind_rules {
     // (optional: as on other devices) Whether the operation may follow `previous`, which makes one
     // of its operands, in one function.
     bool (*follows)(const berth_rules_question *question, berth_op_id previous);
+    // (optional: never) Whether the device runs the operation only so, in one function with
+    // `previous`: the planner keeps the two on one device.
+    bool (*only_after)(const berth_rules_question *question, berth_op_id previous);
+    // (optional: none) What an operation that it runs takes of the memories on its chip, by the tiles
+    // that it would be run in; the number of them. `out` has room for BERTH_RULES_MAX_BUFFERS.
+    uint32_t (*buffers)(const berth_rules_question *question, berth_rules_buffer *out);
 } berth_kind_rules;
 
 // Errors: ALREADY_EXISTS the kind has rules; OUT_OF_RANGE. Rules must live as long as the process.
 BERTH_MUST_USE berth_status berth_rules_register(const berth_kind_rules *rules);
 const berth_kind_rules *berth_rules_find(berth_device_kind kind);  // NULL: none
+// Whether such devices can be planned for, and nothing more.
+bool berth_rules_only_described(berth_device_kind kind);
 
 // Whether some device of the target wants quantised operations whole.
 bool berth_rules_want_whole(const berth_multi_target *target);

@@ -5,6 +5,7 @@
 
 #include "compiler/in_place.h"
 #include "compiler/pipeline.h"
+#include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
 
@@ -78,7 +79,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     const berth_target_device *held = &s->target->devices[device];
     const char *kind = berth_device_kind_name(held->target->kind);
     const char *name = berth_module_str(module, berth_module_function(module, source)->name);
-    if (!berth_codegen_for(s->target, kind))
+    if (!berth_codegen_for(s->target, kind) && !berth_rules_only_described(held->target->kind))
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);
     berth_func_id function =

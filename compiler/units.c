@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/pipeline.h"
+#include "compiler/rules.h"
 
 // The pairs of buffers that the schedule recorded; false when the attribute is none of ours.
 static bool read_in_place(const berth_module *module, berth_func_id function, berth_tfn *fn,
@@ -65,13 +66,21 @@ static berth_status print_unit(const berth_module *module, const berth_pipeline 
     return codegen->print(unit->fn, unit->prefix, module->arena, &unit->code);
 }
 
+const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uint32_t device) {
+    const berth_multi_target *target = pipeline->options->target;
+    berth_device_kind kind = target->devices[device].target->kind;
+    const berth_codegen *codegen = berth_codegen_for(target, berth_device_kind_name(kind));
+    bool planned = pipeline->options->plan_only && berth_rules_only_described(kind);
+    return codegen || !planned ? codegen : &berth_codegen_described;
+}
+
 static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
                               berth_func_id function, uint32_t device, const berth_op *call) {
     berth_tfn *fn = berth_tfn_get(module, function);
     const char *name = berth_module_str(module, berth_module_function(module, function)->name);
     const char *kind =
         berth_device_kind_name(pipeline->options->target->devices[device].target->kind);
-    const berth_codegen *codegen = berth_codegen_for(pipeline->options->target, kind);
+    const berth_codegen *codegen = berth_pipeline__codegen(pipeline, device);
     if (!codegen)
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);

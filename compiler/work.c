@@ -373,11 +373,11 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
     return work;
 }
 
-const berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id main,
-                                             berth_arena *arena) {
+berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id main,
+                                       berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
-    const berth_work **works = berth_arena_new_array(arena, const berth_work *, graph->ops.count);
+    berth_work **works = berth_arena_new_array(arena, berth_work *, graph->ops.count);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         if (op->kind != BERTH_OP_CALL) continue;

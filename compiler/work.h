@@ -16,6 +16,7 @@ typedef struct berth_work {
     berth_dtype dtype;  // of the result: which of a device's peaks is the limit
     double flops;       // multiply-adds count as two
     double bytes;       // read and written at least once
+    double given_ns;    // what the rules of the device's kind say (compiler/rules.h); 0 = nothing
 } berth_work;
 
 // Floating-point (or integer) operations and bytes that one execution of an operation takes at
@@ -38,7 +39,7 @@ berth_op_id berth_work_anchor_of(const berth_module *module, berth_func_id funct
 
 // Works per operation of @main, for the calls of primitive functions that are not lowered yet; NULL
 // elsewhere. [operations of @main]
-const berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id main,
-                                             berth_arena *arena);
+berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id main,
+                                       berth_arena *arena);
 
 #endif  // BERTH_COMPILER_WORK_H_

@@ -40,6 +40,52 @@ static void support_one(berth_planner_state *state, berth_func_id function, bert
     if (f->able[id]) state->constraints->nodes.data[root].allowed &= f->able[id];
 }
 
+// The operation that makes operand i and without which the device does not run `id`; BERTH_NONE: it
+// runs alone, or that is elsewhere.
+static berth_op_id needed_before(const berth_planner_state *state, berth_func_id function,
+                                 berth_op_id id, uint32_t i, uint32_t device) {
+    const berth_planner_function *f = &state->functions[function];
+    const berth_cost_model *cost = &state->options->cost;
+    berth_value_id value = f->graph->ops.data[id].inputs[i];
+    berth_op_id previous = value == BERTH_NONE ? BERTH_NONE : f->graph->values.data[value].op;
+    if (!cost->only_after || previous == BERTH_NONE ||
+        !computes(state, &f->graph->ops.data[previous]) || !(f->able[id] >> device & 1) ||
+        !cost->only_after(cost->user, state->module, function, id, device, previous))
+        return BERTH_NONE;
+    return previous;
+}
+
+// What a device runs only together with the operation before it stays with that one.
+static void keep_together(berth_planner_state *state, berth_func_id function, berth_op_id id) {
+    const berth_planner_function *f = &state->functions[function];
+    const berth_op *op = &f->graph->ops.data[id];
+    for (uint32_t d = 0; d < state->options->target->device_count; ++d)
+        for (uint32_t i = 0; i < op->input_count; ++i) {
+            berth_op_id previous = needed_before(state, function, id, i, d);
+            if (previous != BERTH_NONE)
+                (void)berth_constraints_soft(
+                    state->constraints, f->op[previous], f->op[id],
+                    (berth_constraint_reason){"a device runs it only with what makes its operand",
+                                              op->loc});
+        }
+}
+
+// Why the operation cannot run where demands have put it: what it needs before it is elsewhere.
+static const char *apart(const berth_planner_state *state, berth_func_id function, berth_op_id id,
+                         uint32_t device) {
+    const berth_planner_function *f = &state->functions[function];
+    for (uint32_t i = 0; i < f->graph->ops.data[id].input_count; ++i) {
+        berth_op_id previous = needed_before(state, function, id, i, device);
+        if (previous == BERTH_NONE || berth_planner__device_of(state, f->op[previous]) == device)
+            continue;
+        return berth_arena_printf(
+            state->arena, "%s runs it only with what makes its operand, %s, which is elsewhere",
+            state->options->target->devices[device].name,
+            berth_loc_describe(state->module, f->graph->ops.data[previous].loc, state->arena));
+    }
+    return NULL;
+}
+
 berth_status berth_planner__support(berth_planner_state *state) {
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         berth_planner_function *f = &state->functions[i];
@@ -49,6 +95,9 @@ berth_status berth_planner__support(berth_planner_state *state) {
         for (uint32_t k = 0; k < f->order_count; ++k)
             if (computes(state, &f->graph->ops.data[f->order[k]]))
                 support_one(state, i, f->order[k]);
+        for (uint32_t k = 0; k < f->order_count; ++k)
+            if (computes(state, &f->graph->ops.data[f->order[k]]))
+                keep_together(state, i, f->order[k]);
     }
     return BERTH_OK;
 }
@@ -196,8 +245,10 @@ static berth_status check_support(const berth_planner_state *state) {
             const berth_op *op = &f->graph->ops.data[f->order[k]];
             if (!computes(state, op)) continue;
             uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
-            if (!f->able || f->able[f->order[k]] >> device & 1) continue;
-            const char *problem = unsupported(state, i, f->order[k], device);
+            if (!f->able) continue;
+            const char *problem = f->able[f->order[k]] >> device & 1
+                                      ? apart(state, i, f->order[k], device)
+                                      : unsupported(state, i, f->order[k], device);
             if (problem && ++count <= most)
                 berth_strbuf_addf(&failures, "\n  %s: %s",
                                   berth_loc_describe(state->module, op->loc, state->arena),

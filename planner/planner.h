@@ -21,6 +21,12 @@ typedef enum berth_cost_figure {
 } berth_cost_figure;
 const char *berth_cost_figure_name(berth_cost_figure figure);  // "measured"
 
+// A memory on a device's chip that an operation works in while it runs there.
+typedef struct berth_plan_buffer {
+    uint32_t memory;      // of the target
+    uint64_t used_bytes;  // at most
+} berth_plan_buffer;
+
 // What the planner asks the compiler about an operation on a device of the target: one interface for
 // costs from figures and from measurements.
 typedef struct berth_cost_model {
@@ -37,6 +43,14 @@ typedef struct berth_cost_model {
     // (optional) Time of a copy between the own memories of two devices, where it is known better
     // than from the target's links; false = it is not.
     bool (*copy_ns)(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns);
+    // (optional) Whether the device runs the operation only together with `previous`, which makes
+    // one of its operands: the two stay on one device, unless that is not what was asked for.
+    bool (*only_after)(void *user, const berth_module *module, berth_func_id function,
+                       berth_op_id op, uint32_t device, berth_op_id previous);
+    // (optional) The memories on the device's chip that the operation takes; the number of them.
+    uint32_t (*buffers)(void *user, const berth_module *module, berth_func_id function,
+                        berth_op_id op, uint32_t device, berth_arena *arena,
+                        berth_plan_buffer **out_buffers);
 } berth_cost_model;
 
 typedef struct berth_plan_options {
@@ -86,9 +100,11 @@ typedef struct berth_plan_entry {
     const char *const *chain;  // the same step by step, what decided it last; NULL unless asked for
     uint32_t chain_count;
     bool host_operation;
-    double time_ns;                 // predicted
-    berth_cost_figure figure;       // where that comes from
-    double start_ns;                // predicted, from the start of a request
+    double time_ns;              // predicted
+    berth_cost_figure figure;    // where that comes from
+    double start_ns;             // predicted, from the start of a request
+    berth_plan_buffer *buffers;  // what it takes of the device's chip
+    uint32_t buffer_count;
     berth_plan_rejected *rejected;  // the other devices, in order; NULL unless asked for
     uint32_t rejected_count;
 } berth_plan_entry;

@@ -47,6 +47,9 @@ static void list_entries(const berth_planner_state *state, const berth_planner_r
             entry.figure = cost->figure(cost->user, state->module, state->main, ops[i], device);
         else if (cost->time_ns)
             entry.figure = BERTH_COST_ANALYTIC;
+        if (cost->buffers)
+            entry.buffer_count = cost->buffers(cost->user, state->module, state->main, ops[i],
+                                               device, state->arena, &entry.buffers);
         plan->entries[plan->entry_count++] = entry;
     }
 }

@@ -19,6 +19,7 @@ OWNERS = {
     "K_GPU": ["opencl", "vulkan", "cuda"],
     "K_NOT_CPU": [name for name in NAMES if name != "cpu"],
     "K_VTA": ["vta"],
+    "K_NPU": ["npu"],
 }
 ROW = re.compile(r'^(?:FIELD|ATTRIBUTE)\((\w+), (\w+), (\w+), ([^,]+), ([^,]+), "([^"]+)"\)', re.M)
 ATTRIBUTES = [(m[1], m[2], m[3], float(m[4]), float(m[5]), m[6]) for m in ROW.finditer(TABLE)]

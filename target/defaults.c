@@ -126,6 +126,13 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const berth_target_extra *)a)->name, ((const berth_target_extra *)b)->name);
 }
 
+static void sort_extras(berth_arena *arena, berth_target *target) {
+    berth_target_extra *sorted =
+        berth_arena_copy(arena, target->extras, target->extra_count * sizeof(*sorted));
+    qsort(sorted, target->extra_count, sizeof(*sorted), by_name);
+    target->extras = sorted;
+}
+
 // The configuration that all upstream VTA boards share ("1x16x16").
 static void fill_vta(berth_arena *arena, berth_target *target) {
     static const berth_target_extra defaults[] = {
@@ -134,10 +141,7 @@ static void fill_vta(berth_arena *arena, berth_target *target) {
         {"log_inp_buff_size", 15}, {"log_wgt_buff_size", 18}, {"log_acc_buff_size", 17}};
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); ++i)
         set_extra(arena, target, defaults[i].name, defaults[i].value);
-    berth_target_extra *sorted =
-        berth_arena_copy(arena, target->extras, target->extra_count * sizeof(*sorted));
-    qsort(sorted, target->extra_count, sizeof(*sorted), by_name);
-    target->extras = sorted;
+    sort_extras(arena, target);
     set(&target->clock_hz, 100000000);
     set(&target->vector_bits, 128);
     set(&target->cache_line_bytes, 64);
@@ -146,6 +150,40 @@ static void fill_vta(berth_arena *arena, berth_target *target) {
     double batch = (double)((int64_t)1 << berth_target_extra_get(target, "log_batch", 0));
     set_real(&target->peak_flops[BERTH_DTYPE_I8],
              2 * batch * block * block * (double)target->clock_hz);
+    set_real(&target->peak_flops[BERTH_DTYPE_F32], (double)target->clock_hz);  // has no f32 unit
+    set(&target->memory_capacity_bytes, (int64_t)256 << 20);
+    set_real(&target->memory_bandwidth_bytes_per_s, 4e9);
+    set_real(&target->link_bandwidth_bytes_per_s, 1e9);
+}
+
+static berth_string_list list_of(berth_arena *arena, const char *const *names, uint32_t count) {
+    return (berth_string_list){berth_arena_copy(arena, names, count * sizeof(*names)), count};
+}
+
+// A systolic array of 16 x 16 with what convolutional networks of 8-bit integers need.
+static void fill_npu(berth_arena *arena, berth_target *target) {
+    static const char *const operators[] = {"qlinear_conv", "qlinear_add", "max_pool", "relu",
+                                            "clip"};
+    static const char *const element_types[] = {"i8", "u8"};
+    static const berth_target_extra defaults[] = {{"mac_inputs", 16},
+                                                  {"mac_outputs", 16},
+                                                  {"mac_results", 1},
+                                                  {"elements_per_cycle", 16},
+                                                  {"sram_bytes", 256 << 10}};
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); ++i)
+        set_extra(arena, target, defaults[i].name, defaults[i].value);
+    sort_extras(arena, target);
+    if (!target->operators.count)
+        target->operators = list_of(arena, operators, sizeof(operators) / sizeof(operators[0]));
+    if (!target->element_types.count) target->element_types = list_of(arena, element_types, 2);
+    set(&target->clock_hz, 500000000);
+    set(&target->vector_bits, 128);
+    set(&target->cache_line_bytes, 64);
+    set(&target->dispatch_ns, 5000);
+    double macs = (double)berth_target_extra_get(target, "mac_inputs", 1) *
+                  (double)berth_target_extra_get(target, "mac_outputs", 1) *
+                  (double)berth_target_extra_get(target, "mac_results", 1);
+    set_real(&target->peak_flops[BERTH_DTYPE_I8], 2 * macs * (double)target->clock_hz);
     set_real(&target->peak_flops[BERTH_DTYPE_F32], (double)target->clock_hz);  // has no f32 unit
     set(&target->memory_capacity_bytes, (int64_t)256 << 20);
     set_real(&target->memory_bandwidth_bytes_per_s, 4e9);
@@ -181,6 +219,7 @@ void berth_target__fill_defaults(berth_arena *arena, berth_target *target) {
     case BERTH_DEVICE_VULKAN: fill_gpu(target, &vulkan); break;
     case BERTH_DEVICE_CUDA: fill_gpu(target, &cuda); break;
     case BERTH_DEVICE_VTA: fill_vta(arena, target); break;
+    case BERTH_DEVICE_NPU: fill_npu(arena, target); break;
     case BERTH_DEVICE_NULL: fill_null(target); break;
     case BERTH_DEVICE_FREE:
     case BERTH_DEVICE_KIND_COUNT: break;
@@ -205,6 +244,7 @@ berth_target__memory_defaults berth_target__memory_defaults_of(berth_device_kind
     case BERTH_DEVICE_VULKAN: return (berth_target__memory_defaults){256, 400, 10000};
     case BERTH_DEVICE_VTA: return (berth_target__memory_defaults){4096, 300, 5000};
     case BERTH_DEVICE_CPU:
+    case BERTH_DEVICE_NPU:
     case BERTH_DEVICE_NULL:
     case BERTH_DEVICE_FREE:
     case BERTH_DEVICE_KIND_COUNT: break;

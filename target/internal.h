@@ -30,6 +30,9 @@ const berth_target_attribute_facts *berth_target__attribute(const char *name);  
 size_t berth_target__attribute_offset(const berth_target_attribute_facts *facts);
 // The member of an INT attribute, or NULL.
 int64_t *berth_target__int_member(berth_target *target, const berth_target_attribute_facts *facts);
+// The bytes and scope of the device's memory number `index` on its chip, in the order of kinds.def;
+// *out_scope = NULL: there are no more.
+uint64_t berth_target__on_chip(const berth_target *target, uint32_t index, const char **out_scope);
 bool berth_target__list_has(berth_string_list list, const char *text);
 
 // check.c: diagnostics and typed access. Each reader reports what is wrong and returns false.

@@ -9,6 +9,7 @@
 #define K_NOT_CPU (K_ALL & ~K_CPU)
 #define K_GPU (K_BIT(OPENCL) | K_BIT(VULKAN) | K_BIT(CUDA))
 #define K_VTA K_BIT(VTA)
+#define K_NPU K_BIT(NPU)
 
 static const char *const kind_names[] = {
 #define KIND(enum_name, name, traits, doc) name,
@@ -100,6 +101,26 @@ const char *berth_executor_kind_name(berth_executor_kind kind) {
 
 const char *berth_runtime_kind_name(berth_runtime_kind kind) {
     return berth_target__runtime_names[kind];
+}
+
+static uint64_t power_of_two(int64_t log) {
+    return log < 0 || log > 62 ? 1 : (uint64_t)1 << log;
+}
+
+uint64_t berth_target__on_chip(const berth_target *target, uint32_t index, const char **out_scope) {
+    uint32_t at = 0;
+    *out_scope = NULL;
+#define A(name) berth_target_extra_get(target, #name, 1)
+#define P2(log) power_of_two(log)
+#define ON_CHIP(kind_name, scope_name, bytes)                                                      \
+    if (target->kind == BERTH_DEVICE_##kind_name && at++ == index) {                               \
+        *out_scope = scope_name;                                                                   \
+        return bytes;                                                                              \
+    }
+#include "target/kinds.def"
+#undef A
+#undef P2
+    return 0;
 }
 
 const char *const berth_target__executor_names[] = {"graph", "vm", "aot", NULL};

@@ -291,6 +291,44 @@ static void imply(builder *b) {
     }
 }
 
+static uint32_t declared_of_scope(const berth_multi_target *multi, uint32_t device,
+                                  const char *scope) {
+    for (uint32_t i = 0; i < multi->memory_count; ++i)
+        if (strcmp(multi->memories[i].scope, scope) == 0 &&
+            (multi->memories[i].reached_by >> device & 1))
+            return i;
+    return BERTH_NO_INDEX;
+}
+
+// What a device has on its chip: as large as its attributes say, whoever declares it.
+static void imply_on_chip(builder *b, uint32_t device, const json *declared) {
+    berth_multi_target *multi = b->multi;
+    const char *scope = NULL;
+    for (uint32_t i = 0;; ++i) {
+        uint64_t bytes = berth_target__on_chip(multi->devices[device].target, i, &scope);
+        if (!scope) return;
+        uint32_t index = declared_of_scope(multi, device, scope);
+        if (index == BERTH_NO_INDEX) {
+            const char *last = strrchr(scope, '.') + 1;
+            index = add_memory(
+                b, device,
+                berth_arena_printf(b->parse->scratch, "%s.%s", multi->devices[device].name, last));
+            berth_target_memory *memory = &multi->memories[index];
+            memory->scope = scope;
+            memory->bandwidth_bytes_per_s = default_scope_bandwidth;
+            memory->latency_ns = 10;
+            memory->alignment_bytes = 1;
+        } else if (!multi->memories[index].implied &&
+                   multi->memories[index].capacity_bytes != bytes) {
+            berth_target__error(b->parse, declared->items.data[index]->path,
+                                "the attributes of '%s' give %llu bytes for %s, not %llu",
+                                multi->devices[device].name, (unsigned long long)bytes, scope,
+                                (unsigned long long)multi->memories[index].capacity_bytes);
+        }
+        multi->memories[index].capacity_bytes = multi->memories[index].budget_bytes = bytes;
+    }
+}
+
 // A constant is in one place for all devices that work in the same memory, so they all must reach
 // it.
 static void find_constant_memories(builder *b, const json *declared) {
@@ -358,6 +396,24 @@ static void check_connected(builder *b, const json *declared) {
     }
 }
 
+// Its bytes follow from a device's attributes: there is nothing to save.
+static bool refuse_on_chip(builder *b, uint32_t memory, const char *path) {
+    const berth_target_memory *refused = &b->multi->memories[memory];
+    const char *scope = NULL;
+    for (uint32_t d = 0; d < b->multi->device_count; ++d)
+        for (uint32_t i = 0; refused->reached_by >> d & 1; ++i) {
+            berth_target__on_chip(b->multi->devices[d].target, i, &scope);
+            if (!scope) break;
+            if (strcmp(scope, refused->scope) != 0) continue;
+            berth_target__error(b->parse, path,
+                                "'%s' is on the chip of '%s' and as large as its attributes say: "
+                                "it takes no budget",
+                                refused->name, b->multi->devices[d].name);
+            return true;
+        }
+    return false;
+}
+
 // One "NAME=BYTES" of the option.
 static void take_budget(builder *b, const char *text) {
     static const char option[] = "--memory";
@@ -384,6 +440,7 @@ static void take_budget(builder *b, const char *text) {
                             berth_target__hint(b->parse, name, names));
         return;
     }
+    if (refuse_on_chip(b, index, option)) return;
     berth_target_memory *memory = &b->multi->memories[index];
     const char *error = NULL;  // "4096" is a number, "4KiB" a text
     json *value = berth_target__json_read(scratch, scratch, equals + 1, strlen(equals + 1), &error);
@@ -417,7 +474,8 @@ static void read_budgets(builder *b) {
                                 "there is no memory '%s'; memories are %s%s", member->key,
                                 berth_target__join(b->parse->scratch, names),
                                 berth_target__hint(b->parse, member->key, names));
-        } else if (berth_target__read_int(b->parse, member->value, true, 1,
+        } else if (!refuse_on_chip(b, index, member->value->path) &&
+                   berth_target__read_int(b->parse, member->value, true, 1,
                                           (double)b->multi->memories[index].capacity_bytes,
                                           &bytes)) {
             b->multi->memories[index].budget_bytes = (uint64_t)bytes;
@@ -440,6 +498,7 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
         berth_arena_new_array(parse->arena, berth_target_link,
                               (links ? links->items.count : 0) + BERTH_TARGET_MAX_MEMORIES);
     imply(&b);
+    for (uint32_t d = 0; d < multi->device_count; ++d) imply_on_chip(&b, d, memories);
     find_constant_memories(&b, memories);
     if (links)
         for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);

@@ -94,6 +94,8 @@ typedef struct berth_target {
     double link_bandwidth_bytes_per_s;
     bool shares_host_memory;
     const char *resource;
+    berth_string_list operators;      // npu: what it runs
+    berth_string_list element_types;  // npu: of what
     const berth_target_extra
         *extras;  // kind-specific numbers (vta: log_block, ...), sorted by name
     uint32_t extra_count;

@@ -27,7 +27,8 @@ enum {
 static const char *const tints[] = {
     [BERTH_DEVICE_CPU] = "#ddeffa",    [BERTH_DEVICE_OPENCL] = "#fbecd0",
     [BERTH_DEVICE_VULKAN] = "#f7e9f1", [BERTH_DEVICE_CUDA] = "#d9f0e8",
-    [BERTH_DEVICE_VTA] = "#fbf7cf",    [BERTH_DEVICE_NULL] = "#eeeeee"};
+    [BERTH_DEVICE_VTA] = "#fbf7cf",    [BERTH_DEVICE_NPU] = "#fbe6cf",
+    [BERTH_DEVICE_NULL] = "#eeeeee"};
 static const char *const classes[CLASSES] = {"#0072b2", "#d55e00", "#009e73",
                                              "#cc79a7", "#e69f00", "#7f8c8d"};
 

@@ -158,35 +158,61 @@ static uint32_t kernels_on(const berth_program *program, uint32_t device) {
     return count;
 }
 
-berth_status berth_program_require(const berth_program *program, const char *device,
-                                   bool kernels_optional) {
-    uint32_t wanted = BERTH_NO_INDEX;
-    char names[512] = "";
-    size_t length = 0;
-    for (uint32_t d = 0; d < program->device_count; ++d) {
-        const char *name = program->devices[d].name;
-        if (strcmp(name, device) == 0) wanted = d;
-        if (length < sizeof(names))
-            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
-                                       d ? ", " : "", name);
+static bool is_name(const char *name, const char *text, size_t length) {
+    return strncmp(name, text, length) == 0 && !name[length];
+}
+
+bool berth_require_has(const char *devices, const char *name) {
+    for (size_t length = 0; devices; devices = devices[length] ? devices + length + 1 : NULL) {
+        length = strcspn(devices, ",");
+        if (is_name(name, devices, length)) return true;
     }
-    if (wanted == BERTH_NO_INDEX)
-        return berth_status_make(
-            BERTH_UNAVAILABLE,
-            "the target has no device \"%s\", which --require asks for; it has %s", device, names);
+    return false;
+}
+
+// The devices of a list "A,B", as bits.
+static berth_status read_required(const berth_program *program, const char *list,
+                                  uint64_t *out_devices) {
+    char names[512] = "";
+    size_t used = 0;
+    for (uint32_t d = 0; d < program->device_count && used < sizeof(names); ++d)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", d ? ", " : "",
+                                 program->devices[d].name);
+    *out_devices = 0;
+    for (size_t length = 0; list; list = list[length] ? list + length + 1 : NULL) {
+        length = strcspn(list, ",");
+        uint32_t d = 0;
+        while (d < program->device_count && !is_name(program->devices[d].name, list, length)) ++d;
+        if (d == program->device_count)
+            return berth_status_make(
+                BERTH_UNAVAILABLE,
+                "the target has no device \"%.*s\", which --require asks for; it has %s",
+                (int)(length < 200 ? length : 200), list, names);
+        *out_devices |= (uint64_t)1 << d;
+    }
+    return BERTH_OK;
+}
+
+berth_status berth_program_require(const berth_program *program, const char *devices,
+                                   bool kernels_optional) {
+    uint64_t wanted = 0;
+    BERTH_TRY(read_required(program, devices, &wanted));
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *placement = &program->placements[i];
-        if (placement->device == wanted || placement->host_operation) continue;
+        if (wanted >> placement->device & 1 || placement->host_operation) continue;
         return berth_status_make(
             BERTH_UNAVAILABLE, "node \"%s\" (%s) runs on %s, not on %s as --require asks: %s",
-            placement->node, placement->op, program->devices[placement->device].name, device,
+            placement->node, placement->op, program->devices[placement->device].name, devices,
             placement->reason);
     }
-    if (kernels_optional || kernels_on(program, wanted) > 0) return BERTH_OK;
-    return berth_status_make(BERTH_UNAVAILABLE,
-                             "no kernel runs on %s, which --require asks for: all results were "
-                             "computed before the run, or are parts of the inputs",
-                             device);
+    for (uint32_t d = 0; d < program->device_count && !kernels_optional; ++d)
+        if (wanted >> d & 1 && kernels_on(program, d) == 0)
+            return berth_status_make(BERTH_UNAVAILABLE,
+                                     "no kernel runs on %s, which --require asks for: all results "
+                                     "were computed before the run or elsewhere, or are parts of "
+                                     "the inputs",
+                                     program->devices[d].name);
+    return BERTH_OK;
 }
 
 typedef struct verify_job {

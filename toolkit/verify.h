@@ -75,11 +75,13 @@ BERTH_MUST_USE berth_status berth_verify_per_op(berth_arena *arena, const char *
                                                 berth_verify_result *out_result,
                                                 uint32_t *out_compared);
 
-// Errors: UNAVAILABLE when an operation of the program runs on another device than `device` (names
-// the first one), or when no kernel runs on it at all. Operations that only the host does (shapes)
-// are exempt.
+// `devices`: a name, or several "vta:0,cpu:0". Errors: UNAVAILABLE when an operation of the program
+// runs on another device (names the first one), or when no kernel runs on one of them at all.
+// Operations that only the host does (shapes) are exempt.
 // `kernels_optional`: none at all is no error.
-BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *device,
+BERTH_MUST_USE berth_status berth_program_require(const berth_program *program, const char *devices,
                                                   bool kernels_optional);
+// Whether the name is in such a list.
+bool berth_require_has(const char *devices, const char *name);
 
 #endif  // BERTH_TOOLKIT_VERIFY_H_

@@ -68,9 +68,9 @@ void berth_vm_session_cancel(berth_vm_session *session);
 
 // Errors: as berth_program_require (toolkit/verify.h), of what was compiled and ran so far; no kernel
 // at all is none. Arithmetic on a few integers may run on the host; other operations that ran there
-// are UNAVAILABLE where `device` is not the target's host.
+// are UNAVAILABLE where the target's host is not among `devices`.
 BERTH_MUST_USE berth_status berth_vm_session_require(const berth_vm_session *session,
-                                                     const char *device);
+                                                     const char *devices);
 
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report);
 

@@ -112,6 +112,8 @@ static void ask_memories(asker *a) {
     const berth_multi_target *target = a->target;
     for (uint32_t m = 0; m < target->memory_count; ++m) {
         uint32_t first = 0, count = 0;
+        if (strcmp(target->memories[m].scope, "global") != 0)
+            continue;  // of a chip that is as it is
         while (first < m && !berth_multi_target_memories_alike(target, first, m)) ++first;
         if (first < m) continue;
         for (uint32_t k = m; k < target->memory_count; ++k)

@@ -99,6 +99,7 @@ static void print_operation(const explain_command *command, uint32_t index) {
                         target->devices[entry->device].name,
                         berth_plan_memory_of(command->model, index), entry->time_ns / 1e3,
                         berth_cost_figure_name(entry->figure), entry->start_ns / 1e3);
+    berth_plan_print_buffers(target, entry, 2);
     for (uint32_t i = 0; i < entry->chain_count; ++i)
         berth_cli_print("  %s %s\n", i == 0 ? "because:" : "        ", entry->chain[i]);
     for (uint32_t i = 0; i < entry->rejected_count; ++i)

@@ -93,6 +93,7 @@ static void print_text(const plan_command *command, const berth_model *model) {
         berth_cli_print("%-12s %-24s %-40s %9.1f us %-13s %s\n", program->devices[p->device].name,
                         p->op, p->node, plan->entries[i].time_ns / 1e3,
                         shown_figure(plan->entries[i].figure), p->reason);
+        berth_plan_print_buffers(target, &plan->entries[i], 13);
         if (command->why) print_rejected(target, &plan->entries[i]);
     }
     for (uint32_t i = 0; i < plan->copy_count; ++i) {

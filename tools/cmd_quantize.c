@@ -173,9 +173,10 @@ static berth_status take_target(quantize_command *command) {
     if (!has_npu(target)) return BERTH_OK;
     if ((command->scales && !o->power_of_two) || o->per_channel)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "a VTA shifts results, all channels alike: it takes power-of-two "
-                                 "scales, not %s; leave that out, or give another target",
-                                 o->per_channel ? "one per channel" : "float ones");
+                                 "a VTA shifts results, all channels alike: with %s no layer would "
+                                 "run there, all would run elsewhere; leave that out, or give "
+                                 "another target",
+                                 o->per_channel ? "a scale per channel" : "float scales");
     o->power_of_two = o->whole = true;
     return BERTH_OK;
 }

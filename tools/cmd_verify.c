@@ -32,8 +32,8 @@ enum {
 static const struct argp_option options[] = {
     {"data", key_data, "DIR", 0,
      "Folder with input_i.pb and output_i.pb (ONNX test data); may be repeated", 0},
-    {"require", key_require, "DEVICE", 0,
-     "Fail when any operation runs elsewhere, or nothing there", 0},
+    {"require", key_require, "DEVICE,...", 0,
+     "Fail when any operation runs elsewhere, or nothing on one of them", 0},
     {"rtol", key_rtol, "R", 0, "Relative tolerance (default 1e-3)", 0},
     {"atol", key_atol, "A", 0, "Absolute tolerance (default 1e-5 of the largest expected value)",
      0},

@@ -78,6 +78,32 @@ static json_t *texts_json(const char *const *texts, uint32_t count) {
     return list;
 }
 
+void berth_plan_print_buffers(const berth_multi_target *target, const berth_plan_entry *entry,
+                              int indent) {
+    char bytes[2][32];
+    for (uint32_t i = 0; i < entry->buffer_count; ++i) {
+        const berth_target_memory *memory = &target->memories[entry->buffers[i].memory];
+        berth_format_bytes(entry->buffers[i].used_bytes, bytes[0]);
+        berth_format_bytes(memory->capacity_bytes, bytes[1]);
+        berth_cli_print("%*s%s%s %s of %s", i ? 0 : indent, "",
+                        i ? ", " : "on the chip: ", memory->scope, bytes[0], bytes[1]);
+    }
+    if (entry->buffer_count) berth_cli_print("\n");
+}
+
+static json_t *buffers_json(const berth_multi_target *target, const berth_plan_entry *entry) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < entry->buffer_count; ++i) {
+        const berth_target_memory *memory = &target->memories[entry->buffers[i].memory];
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:I, s:I}", "memory", berth_cli_json_text(memory->name),
+                            "scope", berth_cli_json_text(memory->scope), "used_bytes",
+                            (json_int_t)entry->buffers[i].used_bytes, "capacity_bytes",
+                            (json_int_t)memory->capacity_bytes));
+    }
+    return list;
+}
+
 json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
@@ -90,6 +116,7 @@ json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
         texts_json(e->chain, e->chain_count), "start_us", e->start_ns / 1e3, "time_us",
         e->time_ns / 1e3, "cost", berth_cost_figure_name(e->figure), "host_operation",
         (int)p->host_operation);
+    json_object_set_new(json, "buffers", buffers_json(berth_model_target(model), e));
     json_object_set_new(json, "rejected", rejected_json(plan, berth_model_target(model), e));
     return json;
 }

@@ -18,6 +18,9 @@ const char *berth_plan_operation_name(berth_arena *arena, const berth_model *mod
 // The memory in which an operation's results are.
 const char *berth_plan_memory_of(const berth_model *model, uint32_t entry);
 
+// What the operation takes of the memories on its device's chip; nothing where it takes none.
+void berth_plan_print_buffers(const berth_multi_target *target, const berth_plan_entry *entry,
+                              int indent);
 json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry);
 json_t *berth_plan_copies_json(const berth_model *model);
 json_t *berth_plan_objective_json(const berth_plan *plan);

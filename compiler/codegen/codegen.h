@@ -90,6 +90,8 @@ extern const berth_codegen berth_codegen_c_plain;  // codegen/c_plain.c: C99, fo
 extern const berth_codegen berth_codegen_opencl;   // codegen/opencl.c: OpenCL C 1.2
 extern const berth_codegen berth_codegen_spirv;    // codegen/spirv.c: SPIR-V 1.5
 extern const berth_codegen berth_codegen_cuda;     // codegen/cuda.c: CUDA C
+// codegen/described.c: facts of kernels and no code, for devices that are only planned for.
+extern const berth_codegen berth_codegen_described;
 
 // How C stores an element ("float"); NULL for types that it has none for.
 const char *berth_codegen_c_type(berth_dtype dtype);

@@ -136,17 +136,16 @@ static const char *folder_of(berth_arena *arena, const char *path) {
     return slash == path ? "/" : berth_arena_strndup(arena, path, (size_t)(slash - path));
 }
 
-berth_status berth_onnx_edit_read(berth_arena *arena, const char *path,
-                                  berth_onnx_edit **out_model) {
-    berth_mapping *mapping = NULL;
+berth_status berth_onnx_edit_read_memory(berth_arena *arena, const void *data, size_t size_bytes,
+                                         const char *path, const char *folder,
+                                         berth_onnx_edit **out_model) {
     *out_model = NULL;
-    BERTH_TRY(map_file(arena, path, &mapping));
     berth_onnx_edit *model = berth_arena_new(arena, berth_onnx_edit);
     model->arena = arena;
     model->path = berth_arena_strdup(arena, path);
-    model->folder = folder_of(arena, path);
+    model->folder = folder ? berth_arena_strdup(arena, folder) : NULL;
     reader r = {.arena = arena, .model = model};
-    berth_wire wire = berth_wire_make(mapping->data, mapping->size_bytes);
+    berth_wire wire = berth_wire_make(data, size_bytes);
     bool has_graph = false;
     size_t start = 0;
     for (berth_wire_field field; berth_wire_next(&wire, &field); start = wire.at) {
@@ -170,6 +169,15 @@ berth_status berth_onnx_edit_read(berth_arena *arena, const char *path,
                                  path);
     *out_model = model;
     return BERTH_OK;
+}
+
+berth_status berth_onnx_edit_read(berth_arena *arena, const char *path,
+                                  berth_onnx_edit **out_model) {
+    berth_mapping *mapping = NULL;
+    *out_model = NULL;
+    BERTH_TRY(map_file(arena, path, &mapping));
+    return berth_onnx_edit_read_memory(arena, mapping->data, mapping->size_bytes, path,
+                                       folder_of(arena, path), out_model);
 }
 
 #define COPY_VEC(arena, to, from)                                                                  \
@@ -383,6 +391,8 @@ static berth_status read_external(const berth_onnx_edit *model, berth_arena *are
     if (berth_narrow_type_of(proto->element))
         return berth_status_make(BERTH_UNSUPPORTED, "external data of a type below 8 bits");
     BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &size));
+    if (!model->folder)
+        return berth_status_make(BERTH_UNSUPPORTED, "external data of a model in memory");
     BERTH_TRY(berth_file_below(arena, model->folder, proto->location ? proto->location : "",
                                "external data", &path));
     BERTH_TRY(map_file(arena, path, &mapping));
@@ -416,6 +426,12 @@ int64_t berth_onnx_edit_opset(const berth_onnx_edit *model) {
 }
 
 void berth_onnx_edit_set_opset(berth_onnx_edit *model, int64_t version) {
-    for (uint32_t i = 0; i < model->opsets.count; ++i)
-        if (!*model->opsets.data[i].domain) model->opsets.data[i].version = version;
+    bool found = false;
+    for (uint32_t i = 0; i < model->opsets.count; ++i) {
+        if (*model->opsets.data[i].domain) continue;
+        model->opsets.data[i].version = version;
+        found = true;
+    }
+    berth_onnx_opset opset = {"", version};
+    if (!found) berth_vec_push(model->arena, &model->opsets, opset);
 }

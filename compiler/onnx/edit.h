@@ -58,7 +58,7 @@ typedef struct berth_onnx_opset {
 typedef struct berth_onnx_edit {
     berth_arena *arena;
     const char *path;    // for messages
-    const char *folder;  // of external data
+    const char *folder;  // of external data; NULL = none is read
     int64_t ir_version;
     BERTH_VEC(berth_onnx_opset) opsets;
     BERTH_VEC(berth_onnx_node *) nodes;  // in the order of the file
@@ -72,6 +72,12 @@ typedef struct berth_onnx_edit {
 // Errors: NOT_FOUND, IO, INVALID_ARGUMENT (no ONNX model, broken message) with the file's name.
 BERTH_MUST_USE berth_status berth_onnx_edit_read(berth_arena *arena, const char *path,
                                                  berth_onnx_edit **out_model);
+// The same from memory that outlives the arena. `path` is for messages, `folder` where external data is
+// (NULL = none is read).
+BERTH_MUST_USE berth_status berth_onnx_edit_read_memory(berth_arena *arena, const void *data,
+                                                        size_t size_bytes, const char *path,
+                                                        const char *folder,
+                                                        berth_onnx_edit **out_model);
 // A copy whose nodes and lists can be changed apart from the model's, in `arena`, which the model must
 // outlive.
 berth_onnx_edit *berth_onnx_edit_copy(berth_arena *arena, const berth_onnx_edit *model);

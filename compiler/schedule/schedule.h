@@ -35,5 +35,6 @@ extern const berth_schedule_policy berth_schedule_policy_plain_small;
 extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
 extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
 extern const berth_schedule_policy berth_schedule_policy_cuda;
+extern const berth_schedule_policy berth_schedule_policy_npu;  // policy_npu.c
 
 #endif  // BERTH_COMPILER_SCHEDULE_SCHEDULE_H_

@@ -156,6 +156,32 @@ def two_inputs(m):
     return None
 
 
+def decoder(m):
+    """A convolution to half the size and transposed ones back to it, with a batch norm and, last, in groups."""
+    y = m.node("Relu", [m.node("Conv", [m.input(["n", 3, 8, 8]), m.weights(8, 3, 3, 3), m.vector(8)], pads=[1] * 4,
+                               strides=[2, 2])])
+    y = m.node("ConvTranspose", [y, m.weights(8, 6, 2, 2), m.vector(6)], strides=[2, 2])
+    y = m.node("BatchNormalization", [y, m.vector(6, 0.5, 2), m.vector(6), m.vector(6), m.vector(6, 0.5, 2)])
+    y = m.node("Relu", [y])
+    m.output(m.node("ConvTranspose", [y, m.weights(6, 1, 3, 3)], pads=[1] * 4, group=2), ["n", 2, 8, 8])
+    return [3, 8, 8]
+
+
+def branch(m):
+    """A convolution, and one in either branch of an If."""
+    y = m.node("Relu", [m.node("Conv", [m.input(["n", 3, 6, 6]), m.weights(4, 3, 3, 3), m.vector(4)], pads=[1] * 4)])
+    sides = []
+    for side in ("then", "else"):
+        inner = data(1, y) + data(1, m.weights(2, 4, 1, 1)) + data(2, side) + data(3, "inner_" + side) + data(4, "Conv")
+        graph = data(1, inner) + data(2, side) + data(12, m.value(side, ["n", 2, 6, 6]))
+        sides.append(data(5, data(1, side + "_branch") + data(6, graph) + number(20, 5)))
+    many = m.node("ReduceMax", [y], keepdims=0)
+    condition = m.node("Greater", [many, m.constant([], [1e6])])
+    m.nodes.append(data(1, data(1, condition) + data(2, "chosen") + data(3, "if") + data(4, "If") + b"".join(sides)))
+    m.output("chosen", ["n", 2, 6, 6])
+    return [3, 6, 6]
+
+
 def no_layers(m):
     m.output(m.node("Relu", [m.input(["n", 4])]), ["n", 4])
     return [4]
@@ -163,7 +189,7 @@ def no_layers(m):
 
 MODELS = {"residual": (residual, 13, 8), "old": (old, 9, 3), "upsample": (upsample, 9, 4),
           "ancient": (no_layers, 6, 3), "uneven": (uneven, 13, 8), "two_inputs": (two_inputs, 13, 8),
-          "no_layers": (no_layers, 13, 8)}
+          "decoder": (decoder, 13, 8), "branch": (branch, 13, 8), "no_layers": (no_layers, 13, 8)}
 
 
 def main():

@@ -217,6 +217,63 @@ Test(quantize_command, old_operators) {
                     "version_converter");
 }
 
+// A layer of the report; NULL.
+static const json_t *layer_of(const json_t *report, const char *name) {
+    size_t i = 0;
+    json_t *layer = NULL;
+    json_array_foreach(json_object_get(report, "layers"), i, layer) {
+        if (strcmp(json_string_value(json_object_get(layer, "name")), name) == 0) return layer;
+    }
+    return NULL;
+}
+
+static const char *float_because(const json_t *report, const char *name) {
+    const char *text = json_string_value(json_object_get(layer_of(report, name), "float_because"));
+    return text ? text : "";
+}
+
+// Transposed convolutions have the channels of their results second in the weights: a batch norm
+// becomes part of one, and it has scales per channel there. One in groups stays float.
+Test(quantize_command, transposed_convolutions) {
+    make("decoder");
+    cr_expect_gt(quantize("", "convtranspose15_0"), 40);
+    cr_expect_eq(operators("@/q.onnx", "BatchNormalization"), 0);
+    // Two activations; weights and biases of the convolution and of the transposed one.
+    cr_expect_eq(operators("@/q.onnx", "DequantizeLinear"), 6);
+    cr_expect_gt(quantize("--per-channel", "convtranspose15_0"), 40);
+    json_t *report =
+        berth_run_json(line("quantize @/m.onnx --calibrate @/data -q -o @/q.onnx --format=json"));
+    cr_expect_eq(number(report, "layers_quantized"), 2);
+    cr_expect_eq(*float_because(report, "n7"), 0);
+    cr_expect(strstr(float_because(report, "n15"), "it has groups"));
+    json_decref(report);
+    report = berth_run_json(
+        line("quantize @/m.onnx --calibrate @/data -q -o @/q.onnx --target vta,cpu --format=json"));
+    cr_expect(strstr(float_because(report, "n7"), "the target has no integers for it"));
+    json_decref(report);
+}
+
+// Layers in branches are listed as float, with the node that they are in.
+Test(quantize_command, layers_inside_of_control_flow) {
+    make("branch");
+    cr_expect_gt(quantize("", "chosen"), 35);
+    json_t *report =
+        berth_run_json(line("quantize @/m.onnx --calibrate @/data -q -o @/q.onnx --format=json"));
+    cr_expect_eq(number(report, "layers_quantized"), 1);
+    cr_expect_eq(json_array_size(json_object_get(report, "layers")), 3);
+    cr_expect(strstr(float_because(report, "inner_then"), "inside of control flow, node \"if\""));
+    cr_expect(strstr(float_because(report, "inner_else"), "inside of control flow, node \"if\""));
+    json_decref(report);
+}
+
+// A scale per channel is nothing that a VTA can do: what would follow is said.
+Test(quantize_command, per_channel_on_a_vta) {
+    berth_run_fails(line("quantize " DIGITS " --calibrate " IMAGES
+                         " --target vta,cpu --per-channel -q -o @/q.onnx"),
+                    1,
+                    "with a scale per channel no layer would run there, all would run elsewhere");
+}
+
 // Where channels differ much, equalisation is worth several bits.
 Test(quantize_command, equalisation) {
     make("uneven");
@@ -340,7 +397,7 @@ Test(quantize_command, data_that_do_not_do) {
 Test(quantize_command, models_that_do_not_do) {
     make("no_layers");
     berth_run_fails(line("quantize @/m.onnx --calibrate @/data -q -o @/none.onnx"), 1,
-                    "no Conv, Gemm or MatMul");
+                    "no Conv, ConvTranspose, Gemm or MatMul");
     const result *r = berth_run(line("quantize " DIGITS " --calibrate " IMAGES " -q -o @/q.onnx"));
     cr_assert_eq(r->exit_status, 0, "%s", r->err);
     berth_run_fails(line("quantize @/q.onnx --calibrate " IMAGES " -q -o @/none.onnx"), 1,

@@ -2,6 +2,7 @@
 // processor alone bit by bit (tests/vta/make_models.py: scales are powers of two, so that there is one
 // right answer).
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,5 +187,195 @@ Test(vta_models, plan_says_why, .timeout = 120) {
             line("plan %s/m.onnx --target vta,cpu --plugin '%s'", folder, BERTH_PLUGIN_VTA));
         cr_assert(strstr(r->out, reasons[i][1]), "%s", r->out);
     }
+    make("integer");  // float scales on sums: said of each operation, and the results are the same
+    r = berth_run(line("plan %s/m.onnx --target vta,cpu --plugin '%s'", folder, BERTH_PLUGIN_VTA));
+    cr_assert(strstr(r->out, "conv_integer is not exact there"), "%s", r->out);
+    cr_assert(strstr(r->out, "quantize_linear reads floats"), "%s", r->out);
+    cr_assert(strstr(r->out, "mul of f32: a VTA has integers only"), "%s", r->out);
+    same_on("integer", "vta", "vta:0");
+    clean();
+}
+
+// ---- three kinds of device ----------------------------------------------------------------------
+
+// The digits example, quantised for a VTA, into the folder; its first `rows` images as test data, with
+// what the processor alone makes of them.
+static void make_digits(void) {
+    if (strstr(folder, "XXXXXX")) cr_assert_not_null(mkdtemp(folder));
+    const result *r = berth_run(line("quantize examples/digits/digits.onnx --calibrate "
+                                     "examples/digits/test_images.npy --target vta,cpu -o "
+                                     "%s/m.onnx",
+                                     folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+}
+
+static bool skip_without_opencl(void) {
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    const result *r = berth_run("devices");
+    return !strstr(r->out, "opencl") && !(required && strstr(required, "opencl"));
+}
+
+// Images as a TensorProto: dimensions, type, raw data (protocol buffers' wire format).
+static void write_images(const char *path, unsigned char rows) {
+    enum { image_bytes = 64 * 4 };
+    static unsigned char images[255 * image_bytes];
+    unsigned char start[] = {8, rows, 8, 1, 8, 8, 8, 8, 0x10, 1, 0x4a, 0, 0, 0};
+    uint32_t bytes = rows * (uint32_t)image_bytes;
+    FILE *from = fopen("examples/digits/test_images.npy", "rb");
+    FILE *to = fopen(path, "wb");
+    cr_assert(from && to && rows < 128);
+    cr_assert_eq(fseek(from, 128, SEEK_SET), 0);  // the header of the file
+    cr_assert_eq(fread(images, 1, bytes, from), bytes);
+    start[11] = (unsigned char)(bytes & 127) | 128;
+    start[12] = (unsigned char)(bytes >> 7 & 127) | 128;
+    start[13] = (unsigned char)(bytes >> 14);
+    cr_assert_eq(fwrite(start, 1, sizeof(start), to), sizeof(start));
+    cr_assert_eq(fwrite(images, 1, bytes, to), bytes);
+    fclose(from);
+    fclose(to);
+}
+
+static const char three[] = "--target vta,opencl,cpu --pin op:Conv=vta:0 --pin op:Gemm=opencl:0 "
+                            "--pin op:Softmax=cpu:0 " LIBRARIES;
+
+// Convolutions on the NPU, the dense layer on OpenCL, softmax on the processor: three memories in one
+// run, whose results are the processor's bit by bit, by `run`, `verify` and a built program.
+Test(vta_models, three_kinds_of_device, .timeout = 300) {
+    if (skip_without_opencl()) cr_skip("skipped: this needs OpenCL");
+    make_digits();
+    write_images(line("%s/input_0.pb", folder), 24);
+    const result *r = berth_run(line("run %s/m.onnx --target cpu --input %s/input_0.pb -o "
+                                     "probabilities=%s/output_0.pb",
+                                     folder, folder, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    r = berth_run(line("run %s/m.onnx %s --require vta:0,opencl:0,cpu:0 --input %s/input_0.pb -o "
+                       "probabilities=%s/three.pb",
+                       folder, three, folder, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_eq(system(line("cmp %s/output_0.pb %s/three.pb", folder, folder)), 0);
+    r = berth_run(line("verify %s/m.onnx %s --require vta:0,opencl:0,cpu:0 --data %s --rtol 0 "
+                       "--atol 0",
+                       folder, three, folder));
+    cr_expect_eq(r->exit_status, 0, "%s%s", r->out, r->err);
+    r = berth_run(line("plan %s/m.onnx --dim batch=24 %s", folder, three));
+    cr_expect(strstr(r->out, "memory       vta:0, in vta:0") &&
+                  strstr(r->out, "memory       opencl:0, in opencl:0") &&
+                  strstr(r->out, "memory       cpu:0, in host"),
+              "%s", r->out);
+    r = berth_run(line("build %s/m.onnx --dim batch=24 %s -o %s/m.berth", folder, three, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    r = berth_run(line("run %s/m.berth " LIBRARIES " --require vta:0,opencl:0,cpu:0 --input "
+                       "%s/input_0.pb -o probabilities=%s/built.pb",
+                       folder, folder, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_eq(system(line("cmp %s/output_0.pb %s/built.pb", folder, folder)), 0);
+    clean();
+}
+
+// All devices in the list must run something, and nothing else anything.
+Test(vta_models, require_several, .timeout = 120) {
+    if (skip_without_opencl()) cr_skip("skipped: this needs OpenCL");
+    make_digits();
+    const result *r =
+        berth_run(line("run %s/m.onnx --dim batch=1 %s --require vta:0,opencl:0", folder, three));
+    cr_expect_neq(r->exit_status, 0);
+    cr_expect(strstr(r->err, "runs on cpu:0, not on vta:0,opencl:0 as --require asks"), "%s",
+              r->err);
+    r = berth_run(line("run %s/m.onnx --dim batch=1 --target vta,cpu --pin 'op:*=cpu:0' " LIBRARIES
+                       " --require cpu:0,vta:0",
+                       folder));
+    cr_expect_neq(r->exit_status, 0);
+    cr_expect(strstr(r->err, "no kernel runs on vta:0"), "%s", r->err);
+    r = berth_run(line("run %s/m.onnx --dim batch=1 %s --require vta:0,opencl", folder, three));
+    cr_expect_neq(r->exit_status, 0);
+    cr_expect(strstr(r->err, "no device \"opencl\""), "%s", r->err);
+    clean();
+}
+
+// The planner alone sends the second convolution to the NPU of a board, and says why the first, of
+// one channel in blocks of 16, stays.
+Test(vta_models, planner_alone, .timeout = 120) {
+    make_digits();
+    const result *r = berth_run(line("explain %s/m.onnx --dim batch=16 --target xilinx/pynq-z2 "
+                                     "--strategy auto --no-what-if --plugin '%s'",
+                                     folder, BERTH_PLUGIN_VTA));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect(strstr(r->out, "conv2 (Conv)\n  on npu"), "%s", r->out);
+    cr_expect(strstr(r->out, "relu2 (Relu)\n  on npu"), "%s", r->out);
+    const char *first = strstr(r->out, "conv1 (Conv)\n  on cpu");
+    cr_assert_not_null(first, "%s", r->out);
+    cr_expect_not_null(strstr(first, "not npu: +"), "%s", first);
+    cr_expect(strstr(r->out, "not npu: unsupported: softmax of f32: a VTA has integers only"), "%s",
+              r->out);
+    clean();
+}
+
+// A ReLU runs on a VTA in its convolution's stream only: it follows the convolution, and pins that
+// part the two name what is in the way.
+Test(vta_models, relu_stays_with_its_convolution, .timeout = 120) {
+    make("digits");
+    const result *r = berth_run(line("plan %s/m.onnx --target vta,cpu --pin op:Conv=cpu:0 --plugin "
+                                     "'%s'",
+                                     folder, BERTH_PLUGIN_VTA));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_null(strstr(r->out, "vta:0        Relu"), "%s", r->out);
+    r = berth_run(line("plan %s/m.onnx --target xilinx/pynq-z2 --strategy auto --plugin '%s'",
+                       folder, BERTH_PLUGIN_VTA));
+    cr_expect_eq(r->exit_status, 0, "%s", r->err);
+    r = berth_run(line("plan %s/m.onnx --target vta,cpu --pin op:Conv=cpu:0 --pin op:Relu=vta:0 "
+                       "--plugin '%s'",
+                       folder, BERTH_PLUGIN_VTA));
+    cr_expect_neq(r->exit_status, 0);
+    cr_expect(
+        strstr(r->err, "vta:0 runs it only with what makes its operand, node \"node_conv13\""),
+        "%s", r->err);
+    clean();
+}
+
+// What the convolution takes of each buffer stands in the plan, of the sizes that attributes give; where
+// it must run on the VTA and fits no tile, operation, buffer and bytes are in the error.
+Test(vta_models, buffers_in_plans, .timeout = 120) {
+    make("conv");
+    json_t *plan = berth_run_json(line("plan %s/m.onnx --target 'vta -log_inp_buff_size=14,cpu' "
+                                       "--format=json -q --plugin '%s'",
+                                       folder, BERTH_PLUGIN_VTA));
+    static const struct {
+        const char *scope;
+        json_int_t capacity;
+    } rows[] = {{"vta.uop", 1 << 15},
+                {"vta.wgt", 1 << 18},
+                {"vta.inp", 1 << 14},
+                {"vta.acc", 1 << 17},
+                {"vta.out", 1 << 15}};
+    size_t i, found = 0;
+    json_t *item;
+    json_array_foreach(json_object_get(plan, "operations"), i, item) {
+        const json_t *buffers = json_object_get(item, "buffers");
+        if (strcmp(json_string_value(json_object_get(item, "op")), "Conv") != 0) {
+            cr_expect_eq(json_array_size(buffers), 0);
+            continue;
+        }
+        cr_assert_eq(json_array_size(buffers), sizeof(rows) / sizeof(rows[0]));
+        for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); ++k) {
+            const json_t *buffer = json_array_get(buffers, k);
+            json_int_t used = json_integer_value(json_object_get(buffer, "used_bytes"));
+            cr_expect_str_eq(json_string_value(json_object_get(buffer, "scope")), rows[k].scope);
+            cr_expect_eq(json_integer_value(json_object_get(buffer, "capacity_bytes")),
+                         rows[k].capacity);
+            cr_expect(used > 0 && used <= rows[k].capacity);
+        }
+        found++;
+    }
+    cr_expect_eq(found, 1);
+    json_decref(plan);
+    const result *r =
+        berth_run(line("plan %s/m.onnx --target 'vta -log_wgt_buff_size=12,cpu' --pin "
+                       "op:Conv=vta:0 --plugin '%s'",
+                       folder, BERTH_PLUGIN_VTA));
+    cr_expect_neq(r->exit_status, 0);
+    cr_expect(strstr(r->err, "node \"node_conv13\" (Conv)") &&
+                  strstr(r->err, "does not fit vta.wgt: the smallest tile, 1 x 1 results of 16 "
+                                 "channels, takes 4608 bytes in both halves, and there are 4096"),
+              "%s", r->err);
     clean();
 }

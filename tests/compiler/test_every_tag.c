@@ -21,6 +21,8 @@ typedef struct row {
 static const row refusals[] = {
     {"amlogic/sm1", CROSS},
     {"apple/m1", CROSS},
+    {"arm/corstone-300-ethos-*", BERTH_UNSUPPORTED, "no code generator for devices of kind npu",
+     false},
     {"arm/rasp*", CROSS},
     {"aws/graviton*", CROSS},
     {"google/coral-dev-board", CROSS},
@@ -114,6 +116,7 @@ Test(every_tag, mixtures_plan) {
         {"opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu", NULL},
         {"cuda -shares_host_memory=true", NULL},
         {"vta,cpu", NULL},
+        {"npu,cpu", NULL},
         {"null,cpu", NULL},
         {"vta", "add one (\"vta,cpu\")"},
         {"null", "add one (\"null,cpu\")"},

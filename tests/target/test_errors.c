@@ -62,7 +62,7 @@ static const error_case cases[] = {
     {"{\"kind\": \"cpu\"} x", "", "not JSON"},
     {"{}", "kind", "kinds are cpu, opencl"},
     {"{\"kind\": 3}", "kind", "a string is wanted"},
-    {"{\"kind\": \"gpu\"}", "kind", "allowed are cpu, opencl, vulkan, cuda, vta, null"},
+    {"{\"kind\": \"gpu\"}", "kind", "allowed are cpu, opencl, vulkan, cuda, vta, npu, null"},
     {"{\"kind\": \"cpu\", \"arch\": 5}", "arch", "a string is wanted"},
     {"{\"kind\": \"cpu\", \"features\": \"avx\"}", "features", "list of words"},
     {"{\"kind\": \"cpu\", \"features\": [3]}", "features[0]", "a string is wanted"},

@@ -75,7 +75,7 @@ Test(target_spellings, documented_example) {
     cr_expect_str_eq(t->name, "phone-soc");
     cr_expect_eq(t->default_device, 1u);
     cr_expect_eq(t->host, 0u);
-    cr_assert_eq(t->memory_count, 3u);
+    cr_assert_eq(t->memory_count, 3u + 4u);  // of the npu's chip: those not listed
     cr_expect_eq(t->memories[0].reached_by, 3u);
     cr_expect_eq(t->memories[0].budget_bytes, 64u << 20);
     cr_expect_eq(t->memories[1].alignment_bytes, 4096u);
@@ -93,7 +93,7 @@ Test(target_spellings, documented_example) {
 }
 
 Test(target_spellings, one_name_is_enough) {
-    static const char *const names[] = {"cpu", "opencl", "vulkan", "cuda", "vta", "null"};
+    static const char *const names[] = {"cpu", "opencl", "vulkan", "cuda", "vta", "npu", "null"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         berth_multi_target *t = parse(names[i]);
         check_invariants(t, names[i]);
@@ -366,4 +366,51 @@ Test(target_spellings, memories_that_hold_constants) {
     t = parse("cuda,cpu");
     for (uint32_t d = 0; d < t->device_count; ++d)
         cr_expect_eq(t->devices[d].constant_memory, t->devices[d].own_memory);
+}
+
+static const berth_target_memory *in_scope(const berth_multi_target *t, uint32_t device,
+                                           const char *scope) {
+    uint32_t memory = berth_multi_target_memory_of(t, device, scope);
+    cr_assert_neq(memory, BERTH_NO_INDEX, "%s", scope);
+    return &t->memories[memory];
+}
+
+// What a device has on its chip is a memory of the target, as large as its attributes say.
+Test(target_spellings, memories_on_chips) {
+    berth_multi_target *t = parse("vta -log_wgt_buff_size=16,cpu");
+    check_invariants(t, "vta");
+    check_round_trip(t, "vta");
+    cr_expect_eq(in_scope(t, 0, "vta.uop")->capacity_bytes, 32768);
+    cr_expect_eq(in_scope(t, 0, "vta.inp")->capacity_bytes, 32768);
+    cr_expect_eq(in_scope(t, 0, "vta.wgt")->capacity_bytes, 65536);
+    cr_expect_eq(in_scope(t, 0, "vta.acc")->capacity_bytes, 131072);
+    // 8 of the 32 bits of an accumulator.
+    cr_expect_eq(in_scope(t, 0, "vta.out")->capacity_bytes, 32768);
+    cr_expect(in_scope(t, 0, "vta.out")->implied);
+    cr_expect_str_eq(t->memories[t->devices[0].own_memory].scope, "global");
+    // The canonical form with other attributes: implied memories follow.
+    static const char *const other[] = {"devices[0].target.log_wgt_buff_size=17", NULL};
+    t = parse_with(t->canonical, &(berth_target_options){.overrides = other});
+    cr_expect_eq(in_scope(t, 0, "vta.wgt")->capacity_bytes, 131072);
+    t = parse("npu -sram_bytes=48KiB,cpu");
+    check_round_trip(t, "npu");
+    cr_expect_eq(in_scope(t, 0, "npu.sram")->capacity_bytes, 49152);
+    // 2 x 16 x 16 operations in a cycle.
+    cr_expect_float_eq(t->devices[0].target->peak_flops[BERTH_DTYPE_I8],
+                       512.0 * (double)t->devices[0].target->clock_hz, 1);
+    cr_expect_eq(t->devices[0].target->operators.count, 5);
+}
+
+// A declared one must be what the attributes say.
+Test(target_spellings, declared_memories_on_chips) {
+    static const char text[] =
+        "{\"kind\": \"multi\", \"devices\": [{\"name\": \"n\", \"target\": {\"kind\": "
+        "\"vta\"}}], \"memories\": [{\"name\": \"d\", \"capacity_bytes\": 1000000, "
+        "\"reached_by\": [\"n\"]}, {\"name\": \"w\", \"scope\": \"vta.wgt\", "
+        "\"capacity_bytes\": 1024, \"reached_by\": [\"n\"]}]}";
+    berth_target_diagnostics found = diagnose(text, NULL);
+    cr_expect(has_diagnostic(found, "memories[1]",
+                             "the attributes of 'n' give 262144 bytes for vta.wgt, not 1024"));
+    found = diagnose("npu,cpu", &(berth_target_options){.budgets = "npu:0.sram=1KiB"});
+    cr_expect(has_diagnostic(found, "--memory", "'npu:0.sram' is on the chip of 'npu:0'"));
 }

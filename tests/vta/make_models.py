@@ -154,6 +154,17 @@ def unsigned(m):
     m.output(m.conv(x, 16, 16), [1, 16, 8, 8])
 
 
+def integer(m):
+    """ConvInteger of uint8 with zero points, whose sums are scaled by a float: in the manner of dynamic quantisation."""
+    x = m.input([1, 4, 9, 9])
+    scale, zero = m.scalar("scale", FLOAT, 0.05), m.scalar("zero", UINT8, 113)
+    q = m.node("QuantizeLinear", [x, scale, zero])
+    w = m.constant("w", UINT8, [8, 4, 3, 3], [m.random.randint(0, 255) for _ in range(8 * 4 * 9)])
+    y = m.node("ConvInteger", [q, w, zero, m.scalar("zero", UINT8, 125)], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    y = m.node("Mul", [m.node("Cast", [y], to=FLOAT), m.scalar("scale", FLOAT, 0.05 * 0.0078)])
+    m.output(m.node("Relu", [y]), [1, 8, 9, 9])
+
+
 def digits(m):
     """In the manner of LeNet: two convolutions with pooling, two dense layers, softmax."""
     x = m.quantize(m.input([1, 1, 28, 28]), 6)
@@ -281,6 +292,7 @@ MODELS = {
     "conv_channels": lambda m: conv(m, (1, 20, 11, 11), 10),
     "odd_scale": odd_scale,
     "unsigned": unsigned,
+    "integer": integer,
     "digits": digits,
     "residual": residual,
     "residual_small": lambda m: residual(m, ((16, 1), (32, 2)), 16, 1),

@@ -45,8 +45,8 @@ static berth_status find_pair(const berth_quantize__graph *graph, berth_onnx_nod
     if (!*out_found) return BERTH_OK;
     const berth_quantize__affine *b = &out->parts[1];
     out->group = berth_onnx_node_int(next, "group", 1);
-    bool gemm = berth_onnx_node_is(next, "Gemm");
-    int64_t inputs = gemm ? b->weight->dims[1 - b->axis] : b->weight->dims[1] * out->group;
+    bool plain = !berth_onnx_node_is(next, "Conv");
+    int64_t inputs = plain ? b->weight->dims[1 - b->axis] : b->weight->dims[1] * out->group;
     *out_found =
         out->group > 0 && inputs == out->parts[0].channels && b->channels % out->group == 0;
     return BERTH_OK;
@@ -62,7 +62,7 @@ static int64_t inner_of(const berth_tensor *tensor, int axis) {
 static int64_t channel_of(const pair *p, int side, int64_t at) {
     const berth_quantize__affine *a = &p->parts[side];
     if (side == 0) return at / inner_of(a->weight, a->axis) % a->channels;
-    if (berth_onnx_node_is(p->nodes[1], "Gemm"))
+    if (!berth_onnx_node_is(p->nodes[1], "Conv"))
         return at / inner_of(a->weight, 1 - a->axis) % a->weight->dims[1 - a->axis];
     int64_t per_group = a->weight->dims[1], output = at / inner_of(a->weight, 0);
     return output / (a->channels / p->group) * per_group + at / inner_of(a->weight, 1) % per_group;

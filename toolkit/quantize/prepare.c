@@ -203,9 +203,12 @@ static const char *add_f32(const berth_quantize__graph *graph, const char *stem,
 berth_status berth_quantize__read_affine(const berth_quantize__graph *graph,
                                          const berth_onnx_node *node, bool *out_found,
                                          berth_quantize__affine *out) {
-    bool conv = berth_onnx_node_is(node, "Conv"), gemm = berth_onnx_node_is(node, "Gemm");
+    bool gemm = berth_onnx_node_is(node, "Gemm");
+    bool transposed = berth_onnx_node_is(node, "ConvTranspose");
+    bool conv = transposed || berth_onnx_node_is(node, "Conv");
     *out_found = false;
-    if (!conv && !gemm) return BERTH_OK;
+    if ((!conv && !gemm) || (transposed && berth_onnx_node_int(node, "group", 1) != 1))
+        return BERTH_OK;
     *out = (berth_quantize__affine){0};
     BERTH_TRY(berth_quantize__constant(graph, node, 1, &out->weight));
     BERTH_TRY(berth_quantize__constant(graph, node, 2, &out->bias));
@@ -213,7 +216,7 @@ berth_status berth_quantize__read_affine(const berth_quantize__graph *graph,
     if (!out->weight || (has_bias && !out->bias)) return BERTH_OK;
     if (gemm && (out->weight->rank != 2 || berth_onnx_node_int(node, "transA", 0))) return BERTH_OK;
     if (conv && out->weight->rank < 3) return BERTH_OK;
-    out->axis = gemm && !berth_onnx_node_int(node, "transB", 0) ? 1 : 0;
+    out->axis = transposed || (gemm && !berth_onnx_node_int(node, "transB", 0)) ? 1 : 0;
     out->channels = out->weight->dims[out->axis];
     out->result_rank = out->weight->rank;
     int64_t bias_count = out->bias ? berth_tensor_element_count(out->bias) : out->channels;

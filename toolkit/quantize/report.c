@@ -41,16 +41,19 @@ static void add_totals(const berth_quantize_result *r, berth_strbuf *out) {
 
 static void add_text(const berth_quantize_result *r, berth_strbuf *out) {
     size_t width = 5;
+    int op_width = 6;
     for (uint32_t i = 0; i < r->layer_count; ++i) {
         size_t length = strlen(r->layers[i].name);
         if (length > width) width = length < 48 ? length : 48;
     }
-    berth_strbuf_addf(out, "%-*s  %-6s  %9s  %9s  %9s  %s\n", (int)width, "layer", "", "weights",
-                      "alone", "in all", "largest error alone");
+    for (uint32_t i = 0; i < r->layer_count; ++i)
+        if ((int)strlen(r->layers[i].op) > op_width) op_width = (int)strlen(r->layers[i].op);
+    berth_strbuf_addf(out, "%-*s  %-*s  %9s  %9s  %9s  %s\n", (int)width, "layer", op_width, "",
+                      "weights", "alone", "in all", "largest error alone");
     for (uint32_t i = 0; i < r->layer_count; ++i) {
         const berth_quantize_layer *layer = &r->layers[i];
         char weights[32], alone[32], total[32];
-        berth_strbuf_addf(out, "%-*s  %-6s  ", (int)width, layer->name, layer->op);
+        berth_strbuf_addf(out, "%-*s  %-*s  ", (int)width, layer->name, op_width, layer->op);
         if (layer->kept) {
             berth_strbuf_addf(out, "float: %s\n", layer->kept);
             continue;

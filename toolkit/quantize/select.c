@@ -123,7 +123,8 @@ berth_quantize__tensor *berth_quantize__tensor_of(const berth_quantize__state *s
 berth_quantize__layer *berth_quantize__layer_of(const berth_quantize__state *state,
                                                 const berth_onnx_node *node) {
     for (uint32_t i = 0; i < state->layers.count && node->outputs.count; ++i)
-        if (strcmp(state->layers.data[i].output, node->outputs.data[0]) == 0)
+        if (*state->layers.data[i].output &&
+            strcmp(state->layers.data[i].output, node->outputs.data[0]) == 0)
             return &state->layers.data[i];
     return NULL;
 }
@@ -153,7 +154,8 @@ static berth_status read_matmul(const berth_quantize__graph *graph, const berth_
     return BERTH_OK;
 }
 
-static berth_status read_layer(const berth_quantize__graph *graph, const berth_onnx_node *node,
+static berth_status read_layer(const berth_quantize__state *state,
+                               const berth_quantize__graph *graph, const berth_onnx_node *node,
                                berth_quantize__layer *layer) {
     berth_quantize__affine a;
     bool found = false;
@@ -169,6 +171,16 @@ static berth_status read_layer(const berth_quantize__graph *graph, const berth_o
         return BERTH_OK;
     }
     if (berth_onnx_node_is(node, "MatMul")) return read_matmul(graph, node, layer);
+    bool transposed = berth_onnx_node_is(node, "ConvTranspose");
+    if (transposed && state->options->whole) {
+        layer->kept = "the target has no integers for it";
+        return BERTH_OK;
+    }
+    if (transposed && berth_onnx_node_int(node, "group", 1) != 1) {
+        layer->kept =
+            "it has groups: a scale per channel of its weights would be one of all groups";
+        return BERTH_OK;
+    }
     BERTH_TRY(berth_quantize__read_affine(graph, node, &found, &a));
     if (!found || berth_quantize__input(graph, node, 0)->constant) {
         layer->kept = "its weights and bias are no constants of f32 in the usual form";
@@ -182,9 +194,17 @@ static berth_status read_layer(const berth_quantize__graph *graph, const berth_o
     return BERTH_OK;
 }
 
+bool berth_quantize__is_layer_type(const char *op_type, const char *domain) {
+    static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    if (*domain && strcmp(domain, "ai.onnx") != 0) return false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+        if (strcmp(op_type, names[i]) == 0) return true;
+    return false;
+}
+
 static bool is_layer(const berth_onnx_node *node) {
-    static const char *const names[] = {"Conv", "Gemm", "MatMul", NULL};
-    return is_one_of(node, names) && node->outputs.count == 1 && node->inputs.count >= 2;
+    return berth_quantize__is_layer_type(node->op_type, node->domain) && node->outputs.count == 1 &&
+           node->inputs.count >= 2;
 }
 
 // Values that share a scale with what they are a rearrangement of.
@@ -206,8 +226,9 @@ berth_status berth_quantize__find_layers(berth_quantize__state *state) {
     uint32_t open = 0;
     for (uint32_t i = 0; i < state->model->nodes.count && !status; ++i) {
         berth_quantize__layer layer;
+        berth_quantize__find_inside(state, state->model->nodes.data[i]);
         if (!is_layer(state->model->nodes.data[i])) continue;
-        status = read_layer(&graph, state->model->nodes.data[i], &layer);
+        status = read_layer(state, &graph, state->model->nodes.data[i], &layer);
         open += !layer.kept;
         berth_vec_push(state->arena, &state->layers, layer);
     }
@@ -217,7 +238,7 @@ berth_status berth_quantize__find_layers(berth_quantize__state *state) {
             state->layers.count
                 ? berth_arena_printf(scratch, "node \"%s\" (%s): %s", state->layers.data[0].name,
                                      state->layers.data[0].op, state->layers.data[0].kept)
-                : "no Conv, Gemm or MatMul of f32 in its main graph");
+                : "no Conv, ConvTranspose, Gemm or MatMul of f32 in its main graph");
     if (!status) {
         berth_quantize__selection s = berth_quantize__select(scratch, state, &graph);
         for (uint32_t v = 0; v < graph.values.count; ++v) {

@@ -88,7 +88,8 @@ static void add_shadow(shadows *all, const berth_quantize__graph *graph,
                        berth_quantize__layer *layer, const berth_onnx_node *node) {
     berth_quantize__state *state = all->state;
     berth_onnx_edit *model = graph->model;
-    shadow s = {.layer = layer, .axis_from_right = strcmp(layer->op, "Conv") == 0 ? -1 : 1};
+    bool maps = strncmp(layer->op, "Conv", 4) == 0;
+    shadow s = {.layer = layer, .axis_from_right = maps ? -1 : 1};
     berth_onnx_node *second = berth_arena_copy(model->arena, node, sizeof(*node));
     second->inputs.data = berth_arena_copy(model->arena, node->inputs.data,
                                            node->inputs.count * sizeof(node->inputs.data[0]));

@@ -28,7 +28,8 @@ typedef struct berth_quantize__tensor {
 typedef struct berth_quantize__layer {
     const char *name;  // of the node
     const char *op;
-    const char *output;  // of the node, before an activation function: finds it in copies
+    const char *output;  // of the node, before an activation function: finds it in copies; "" =
+                         // of a node that is not in the main graph
     const char *input;
     const char *second;          // activation of a MatMul of two; NULL
     const berth_tensor *weight;  // f32; NULL with `second`
@@ -76,7 +77,7 @@ typedef struct berth_quantize__affine {
     int64_t channels;
     int result_rank;
 } berth_quantize__affine;
-// *out_found: `node` is a Conv or Gemm of that form.
+// *out_found: `node` is a Conv, ConvTranspose or Gemm of that form.
 BERTH_MUST_USE berth_status berth_quantize__read_affine(const berth_quantize__graph *graph,
                                                         const berth_onnx_node *node,
                                                         bool *out_found,
@@ -109,6 +110,10 @@ typedef struct berth_quantize__selection {
 berth_quantize__selection berth_quantize__select(berth_arena *arena,
                                                  const berth_quantize__state *state,
                                                  const berth_quantize__graph *graph);
+// Whether nodes of this operator are layers.
+bool berth_quantize__is_layer_type(const char *op_type, const char *domain);
+// inside.c: adds the layers in a node's graphs, which stay float.
+void berth_quantize__find_inside(berth_quantize__state *state, const berth_onnx_node *node);
 // Only moves values or takes the largest: works on integers, with one scale.
 bool berth_quantize__passes(const berth_onnx_node *node);
 // By its name; NULL.

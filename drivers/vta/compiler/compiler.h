@@ -21,4 +21,15 @@ BERTH_MUST_USE berth_status berth_vta_conv_of(const berth_vta_nest *nest,
                                               const berth_vta_config *config,
                                               berth_vta_conv *out_conv);
 
+// What such tiles take of the five buffers, by their scopes (target/kinds.def); the number of them.
+uint32_t berth_vta_conv_buffers(const berth_vta_config *config, const berth_vta_conv *conv,
+                                const berth_vta_conv_tiles *tiles, berth_rules_buffer *out);
+
+// The buffer that the smallest tile does not fit, in words; NULL: it is not that.
+const char *berth_vta_conv_misfit(berth_arena *arena, const berth_vta_config *config,
+                                  const berth_vta_conv *conv);
+
+// Why an operation runs elsewhere that a VTA has nothing for.
+const char *berth_vta_no_work(const berth_rules_question *question);
+
 #endif  // BERTH_DRIVERS_VTA_COMPILER_COMPILER_H_

@@ -273,19 +273,29 @@ static const char *read_nest(const question *q, berth_vta_nest *n) {
 }
 
 // The operation as the emitter has it, and its tiles; or why there are none.
-static const char *plan_of(const question *q, berth_vta_conv_tiles *out_tiles) {
+static const char *plan_conv(const question *q, berth_vta_conv *out_conv,
+                             berth_vta_conv_tiles *out_tiles) {
     berth_vta_config config = berth_vta_config_of(q->target);
     if (config.log_inp_width != 3 || config.log_wgt_width != 3 || config.log_acc_width != 5 ||
         config.log_batch != 0)
         return "code is made for 8-bit inputs and weights, 32-bit sums and log_batch=0 only";
     berth_vta_nest nest;
-    berth_vta_conv conv;
     const char *why = read_nest(q, &nest);
     if (why) return why;
     berth_vta_timing timing = berth_vta_timing_default();
-    berth_status status = berth_vta_conv_of(&nest, &config, &conv);
-    if (!status) status = berth_vta_conv_plan(&config, &conv, &timing, out_tiles);
-    return status ? message(q, status) : NULL;
+    berth_status status = berth_vta_conv_of(&nest, &config, out_conv);
+    if (status) return message(q, status);
+    status = berth_vta_conv_plan(&config, out_conv, &timing, out_tiles);
+    if (!status) return NULL;
+    bool full = berth_status_code(status) == BERTH_UNSUPPORTED;
+    const char *planned = message(q, status);
+    why = full ? berth_vta_conv_misfit(q->arena, &config, out_conv) : NULL;
+    return why ? why : planned;
+}
+
+static const char *plan_of(const question *q, berth_vta_conv_tiles *out_tiles) {
+    berth_vta_conv conv;
+    return plan_conv(q, &conv, out_tiles);
 }
 
 // ---- the rules ----------------------------------------------------------------------------------
@@ -328,13 +338,7 @@ static const char *unsupported(const question *q) {
         return blocks_are_plain(q, op->inputs[0]) && blocks_are_plain(q, op->outputs[0])
                    ? NULL
                    : "channels in blocks cannot be reshaped";
-    return berth_arena_printf(
-        q->arena,
-        "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense "
-        "layers, additions, pooling and concatenations between quantize_linear and "
-        "dequantize_linear",
-        berth_op_facts_get(op->kind)->name,
-        op->output_count ? berth_dtype_name(type_of(q, op->outputs[0])->dtype) : "nothing");
+    return berth_vta_no_work(q);
 }
 
 static double time_ns(const question *q) {
@@ -369,9 +373,19 @@ static bool follows(const question *q, berth_op_id previous) {
     return op_of(q)->kind == BERTH_OP_RELU && bounded_work(q) == previous;
 }
 
+static uint32_t buffers(const question *q, berth_rules_buffer *out) {
+    berth_vta_config config = berth_vta_config_of(q->target);
+    berth_vta_conv conv;
+    berth_vta_conv_tiles tiles;
+    if (!is_work(op_of(q)->kind) || plan_conv(q, &conv, &tiles)) return 0;
+    return berth_vta_conv_buffers(&config, &conv, &tiles, out);
+}
+
 const berth_kind_rules berth_vta_rules = {.kind = "vta",
                                           .whole_quantized = true,
                                           .unsupported = unsupported,
                                           .time_ns = time_ns,
                                           .layouts = layouts,
-                                          .follows = follows};
+                                          .follows = follows,
+                                          .only_after = follows,
+                                          .buffers = buffers};
