@@ -55,11 +55,8 @@ const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena
             if (berth_target_has_feature(target, x86_features[i][0]))
                 berth_strbuf_addf(&text, " -m%s", x86_features[i][1]);
         // Generic tuning on purpose: tuning for one processor folds loads into every multiply-add.
-        // GCC 12.2 reads under a condition with masks there, and takes one masked load for another
-        // with the opposite mask (i < 2 ? x[i] : x[i - 2], in short loops over memory that does not
-        // overlap) where it eliminates partial redundancies.
         if (berth_target_has_feature(target, "avx512f"))
-            berth_strbuf_addf(&text, " -mprefer-vector-width=%d -fno-tree-pre",
+            berth_strbuf_addf(&text, " -mprefer-vector-width=%d",
                               target->vector_bits >= 512 ? 512 : 256);
     } else if (strcmp(target->arch, "aarch64") == 0) {
         berth_strbuf_add(&text, " -march=armv8-a");
