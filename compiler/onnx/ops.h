@@ -65,6 +65,7 @@ BERTH_MUST_USE berth_status onnx_build_adagrad(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_adam(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_momentum(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_attention(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ms_dynamic_lstm(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_dynamic_matmul(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_embed_norm(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_fused_conv(onnx_call *call);

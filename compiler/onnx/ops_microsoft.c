@@ -302,6 +302,48 @@ berth_status onnx_build_ms_integer_to_float(onnx_call *call) {
     return c.status;
 }
 
+// ---- DynamicQuantizeLSTM ----
+
+// A scale or zero point by direction, or by direction and gate, to be spread over (directions,
+// inputs, gates).
+static berth_value_id spread(onnx_compose *c, berth_value_id value) {
+    value = onnx_unsqueezed(c, onnx_cast_to(c, value, BERTH_DTYPE_F32), 1);
+    return onnx_compose_rank(c, value) == 2 ? onnx_unsqueezed(c, value, 2) : value;
+}
+
+// Weights (directions, inputs, gates) of 8 bits as LSTM has them: (directions, gates, inputs) of f32.
+static berth_value_id lstm_weights(onnx_compose *c, uint32_t weights, uint32_t scale) {
+    berth_value_id value = onnx_cast_to(c, onnx_compose_input(c, weights), BERTH_DTYPE_F32);
+    berth_value_id zero = onnx_compose_input(c, scale + 1);
+    if (zero != BERTH_NONE) value = onnx_sub(c, value, spread(c, zero));
+    value = onnx_mul(c, value, spread(c, onnx_compose_input(c, scale)));
+    return onnx_transposed(c, value, (int64_t[]){0, 2, 1}, 3);
+}
+
+// LSTM's inputs, then scale and zero point of both weights. The sequence is quantised as
+// DynamicQuantizeLinear does; the hidden state, which ONNX Runtime quantises anew in every step, stays
+// as it is.
+berth_status onnx_build_ms_dynamic_lstm(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 3, 12);
+    berth_value_id inputs[8];
+    for (uint32_t i = 3; i < 8; ++i) inputs[i] = onnx_compose_input(&c, i);
+    if (onnx_compose_input(&c, 8) == BERTH_NONE || onnx_compose_input(&c, 10) == BERTH_NONE)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "the scales of its weights are missing");
+    berth_value_id x = onnx_compose_input(&c, 0);
+    onnx_made made = onnx_start(&c, BERTH_OP_DYNAMIC_QUANTIZE_LINEAR, &x, 1, 3);
+    onnx_finish(made);
+    inputs[0] = onnx_make3(&c, BERTH_OP_DEQUANTIZE_LINEAR, onnx_result(made, 0),
+                           onnx_result(made, 1), onnx_result(made, 2));
+    inputs[1] = lstm_weights(&c, 1, 8);
+    inputs[2] = lstm_weights(&c, 2, 10);
+    made = onnx_start(&c, BERTH_OP_LSTM, inputs, 8, 3);
+    onnx_set_copied(made);
+    onnx_finish(made);
+    for (uint32_t i = 0; i < 3; ++i)
+        if (onnx_compose_wants(&c, i)) onnx_compose_output(&c, i, onnx_result(made, i));
+    return c.status;
+}
+
 // ---- MatMulNBits ----
 
 // Numbers of `bits` bits in bytes (rows, groups, bytes) as f32 (rows, groups, count), lowest bits first.

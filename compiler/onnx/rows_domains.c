@@ -22,6 +22,7 @@ static const onnx_row microsoft[] = {
     {"Attention", 1, onnx_build_ms_attention, "-do_rotary:i -mask_filter_value:f !num_heads:i -past_present_share_buffer:i -qkv_hidden_sizes:I -rotary_embedding_dim:i -scale:f -unidirectional:i"},
     {"BiasGelu", 1, onnx_build_ms_gelu, ""},
     {"DequantizeLinear", 1, onnx_build_dequantize, "axis:i -block_size:i"},
+    {"DynamicQuantizeLSTM", 1, onnx_build_ms_dynamic_lstm, "activation_alpha:F activation_beta:F activations:S clip:f direction:s hidden_size:i input_forget:i"},
     {"DynamicQuantizeMatMul", 1, onnx_build_ms_dynamic_matmul, ""},
     {"EmbedLayerNormalization", 1, onnx_build_ms_embed_norm, "-epsilon:f -mask_index_type:i"},
     {"FastGelu", 1, onnx_build_ms_gelu, ""},

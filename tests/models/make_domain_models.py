@@ -211,9 +211,27 @@ def machine_learning():
     ml("tree_classifier_missing", "TreeEnsembleClassifier", [x], 2, classlabels_int64s=[4, 5, 6], **holes)
 
 
+def recurrent():
+    """One step of values and a state that 8 bits hold exactly, so that it does not matter who quantises them."""
+    batch, size, hidden = 2, 3, 4
+    for name, directions, channels in (("dynamic_quantize_lstm", 1, False), ("dynamic_quantize_lstm_channels", 2, True)):
+        scales = (directions, 4 * hidden) if channels else (directions,)
+        x = (numbers(0, 256, (1, batch, size), np.float32) - 128) / 128
+        x[0, 0, 0], x[0, 1, 2] = -1, 127 / 128
+        state = numbers(0, 256, (directions, batch, hidden), np.float32)
+        state[:, :, 0], state[:, :, 1] = 0, 255  # each row by itself: threads share the rows out
+        zero = np.zeros(scales, np.int8) if channels else numbers(-9, 9, scales, np.int8)
+        weights = [numbers(-127, 128, (directions, inputs, 4 * hidden), np.int8) for inputs in (size, hidden)]
+        case(name, "DynamicQuantizeLSTM",
+             [x, *weights, floats(directions, 8 * hidden), None, state / np.float32(255),
+              floats(directions, batch, hidden), None, np.abs(floats(*scales)) / 100 + np.float32(0.001), zero,
+              np.abs(floats(*scales)) / 100 + np.float32(0.001), zero], 3, constants=(1, 2, 8, 9, 10, 11), hidden_size=hidden,
+             direction="bidirectional" if directions == 2 else "forward")
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
