@@ -129,9 +129,9 @@ static void put_first(chain *c, berth_op_id id, uint32_t operand) {
 static bool find_chain(const slicer *s, berth_op_id id, chain *c) {
     const berth_graph *graph = graph_of(s);
     const berth_op *op = &graph->ops.data[id];
+    if (!is_convolution(op->kind)) return false;
     const berth_type *x = type_of(s, op->inputs[0]);
-    if (!is_convolution(op->kind) || x->rank != 4 || x->dims[0] != 1 || !berth_type_is_static(x))
-        return false;
+    if (x->rank != 4 || x->dims[0] != 1 || !berth_type_is_static(x)) return false;
     *c = (chain){.ops = {id}, .count = 1, .channels = x->dims[1]};
     if (c->channels < 4 || group_of(s, op) != c->channels || !has_constant_operands(s, c, op))
         return false;
