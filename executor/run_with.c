@@ -193,7 +193,7 @@ static bool move_out(berth_session *session, caller_buffers callers) {
         any |= movable->moved;
         if (movable->moved)
             move(session, &program->inputs[i], movable, tensor->data);
-        else if (session->inputs[i].data)
+        else if (session->inputs[i].data && tensor->data)
             memcpy(session->inputs[i].data, tensor->data, berth_tensor_size_bytes(tensor));
     }
     for (uint32_t i = 0; i < program->output_count; ++i) {
@@ -221,7 +221,8 @@ static void move_back(berth_session *session, caller_buffers callers, bool succe
         berth_session_movable *movable = &session->output_movables[i];
         if (movable->moved)
             move(session, &program->outputs[i], movable, own->data);
-        else if (succeeded && tensor->data != own->data && own->data)
+        else if (succeeded && tensor->data != own->data && own->data &&
+                 tensor->data)  // none: no bytes
             memcpy(tensor->data, own->data, berth_tensor_size_bytes(own));
         movable->moved = false;
     }
