@@ -1,6 +1,8 @@
-// Tensor files: ONNX TensorProto (.pb, as in ONNX test data) and NumPy (.npy).
+// Tensor files (<berth/tensor_file.h>, where writing is declared) into arenas.
 #ifndef BERTH_TOOLKIT_TENSOR_FILE_H_
 #define BERTH_TOOLKIT_TENSOR_FILE_H_
+
+#include <berth/tensor_file.h>
 
 #include "base/tensor.h"
 
@@ -14,13 +16,5 @@ BERTH_MUST_USE berth_status berth_tensor_file_read(berth_arena *arena, const cha
 BERTH_MUST_USE berth_status berth_tensor_file_parse(berth_arena *arena, const void *data,
                                                     size_t size_bytes, berth_tensor *out_tensor,
                                                     const char **out_name);
-
-// Writes a tensor file, complete or not at all; the path's ending says which form: ".pb" or ".npy".
-// `name` goes into a .pb file; NULL = none. Errors: INVALID_ARGUMENT another ending; UNSUPPORTED
-// bf16 as .npy; IO.
-BERTH_MUST_USE berth_status berth_tensor_file_write(const char *path, const char *name,
-                                                    const berth_tensor *tensor);
-// Whether that would take the path's ending.
-BERTH_MUST_USE berth_status berth_tensor_file_check_name(const char *path);
 
 #endif  // BERTH_TOOLKIT_TENSOR_FILE_H_

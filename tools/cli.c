@@ -1,14 +1,16 @@
 #include "tools/cli.h"
-#include "compiler/plugin.h"
 
+#include <berth/compile.h>
+#include <berth/device.h>
+#include <berth/program.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "artifact/file.h"
-#include "devices/library.h"
+#include "base/file.h"
+#include "base/str.h"
 #include "tools/cli_describe.h"
 #include "tools/cli_inputs.h"
 
@@ -160,7 +162,7 @@ static json_t *strategy_json(const berth_cli_strategy *item) {
 static _Noreturn void list_strategies(const berth_cli_model *cli) {
     const char *name = NULL, *doc = NULL;
     berth_cli_strategies all = {.count = 0};
-    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
+    for (uint32_t i = 0; berth_compiler_strategy_at(i, &name, &doc); ++i)
         berth_cli_add_strategy(&all, name, doc);
     json_t *list = berth_cli_wants_json(cli) ? json_array() : NULL;
     for (uint32_t i = 0; i < all.count; ++i) {
@@ -202,7 +204,7 @@ void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *nam
 
 static void take_strategy(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *names[BERTH_CLI_MOST_NAMES] = {"list"}, *name = NULL, *doc = NULL;
-    for (uint32_t i = 0; berth_plan_strategy_at(i, &name, &doc); ++i)
+    for (uint32_t i = 0; berth_compiler_strategy_at(i, &name, &doc); ++i)
         berth_cli_add_name(names, name);
     cli->lists_strategies = berth_cli_choose(state, "--strategy", arg, names) == 0;
     cli->strategy = arg;
@@ -246,13 +248,12 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
 
 // At once, since what it adds may be named in other options. A failure ends the command later.
 static void load_plugin(berth_cli_model *cli, const char *path) {
-    const berth_plugin *plugin = NULL;
+    const char *name = NULL, *version = NULL;
     if (cli->failure) return;
-    cli->failure = berth_plugin_load(path, &plugin);
+    cli->failure = berth_compiler_load_plugin(path, &name, &version);
     if (!cli->failure)
         berth_cli_push(cli, &cli->plugins,
-                       berth_arena_printf(cli->arena, "plug-in %s %s of %s", plugin->name,
-                                          plugin->version, path));
+                       berth_arena_printf(cli->arena, "plug-in %s %s of %s", name, version, path));
 }
 
 static error_t parse_driver(int key, char *arg, struct argp_state *state) {
@@ -450,8 +451,7 @@ const char *berth_cli_default_costs(berth_cli_model *cli) {
     return folder ? berth_arena_printf(cli->arena, "%s/costs.jsonl", folder) : NULL;
 }
 
-// The file to read; NULL = none.
-static const char *costs_of(berth_cli_model *cli) {
+const char *berth_cli_costs(berth_cli_model *cli) {
     if (cli->costs) return strcmp(cli->costs, "none") == 0 ? NULL : cli->costs;
     const char *path = berth_cli_default_costs(cli);
     return path && berth_file_exists(path) ? path : NULL;
@@ -480,22 +480,11 @@ bool berth_cli_wants_json(const berth_cli_model *cli) {
     exit(2);
 }
 
-static void write_log(void *state, berth_log_level level, const char *message) {
-    const berth_cli_model *cli = state;
-    static const char *const names[] = {"error", "warning", "note", "debug"};
-    if (level > (cli->quiet ? BERTH_LOG_WARNING : BERTH_LOG_INFO)) return;
-    berth_cli_message(names[level], message);
+bool berth_cli_shows_progress(const berth_cli_model *cli) {
+    return !cli->quiet && isatty(STDERR_FILENO);
 }
 
-berth_log berth_cli_log(const berth_cli_model *cli) {
-    union {
-        const berth_cli_model *constant;
-        void *mutable_pointer;
-    } state = {.constant = cli};
-    return (berth_log){write_log, state.mutable_pointer};
-}
-
-static void show_progress(void *user, const char *what, uint32_t done, uint32_t total) {
+void berth_cli_show_progress(void *user, const char *what, uint32_t done, uint32_t total) {
     (void)user;
     if (total == 0) return;
     fprintf(stderr, "\rberth: %s: %u of %u%s", what, done, total, done == total ? "\n" : "");
@@ -540,44 +529,4 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
                                         cli->model, all[i].option));
         exit(2);
     }
-}
-
-berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
-                                     berth_model_options *out) {
-    berth_cli_refuse_with_program(cli);
-    memset(out, 0, sizeof(*out));
-    out->target = cli->target;
-    out->target_options =
-        (berth_target_options){.host = cli->host,
-                               .executor = cli->executor,
-                               .runtime = cli->runtime,
-                               .budgets = cli->memory,
-                               .pins = cli->pins.count ? cli->pins.data : NULL,
-                               .overrides = cli->overrides.count ? cli->overrides.data : NULL,
-                               .tag_folder = getenv("BERTH_TAGS"),
-                               .log = berth_cli_log(cli)};
-    out->costs = costs_of(cli);
-    out->import.log = berth_cli_log(cli);
-    out->import.default_batch = 1;
-    BERTH_TRY(berth_cli_read_dims(cli, out));
-    if (read_inputs) BERTH_TRY(berth_cli_read_inputs(cli, out));
-    bool show = !cli->quiet && isatty(STDERR_FILENO);
-    const char *cache = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
-    out->compile = (berth_compile_options){.strategy = cli->strategy,
-                                           .objective = cli->objective,
-                                           .node_budget = cli->node_budget,
-                                           .time_budget_ns = cli->time_budget_ns,
-                                           .cache_folder = cli->no_cache ? NULL : cache,
-                                           .cache_limit_bytes = cli->cache_limit_bytes,
-                                           .search_path = getenv("PATH"),
-                                           .temporary_folder = getenv("TMPDIR"),
-                                           .jobs = cli->jobs,
-                                           .compiler_time_limit_ns = cli->compiler_time_limit_ns,
-                                           .no_fusion = cli->no_fusion,
-                                           .no_layouts = cli->no_layouts,
-                                           .no_winograd = cli->no_winograd,
-                                           .log = berth_cli_log(cli),
-                                           .interrupt = berth_cli_interrupt(cli),
-                                           .progress = show ? show_progress : NULL};
-    return BERTH_OK;
 }

@@ -9,10 +9,12 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include <berth/version.h>
+#include <berth/status.h>
+#include <berth/tensor.h>
 
+#include "base/arena.h"
 #include "base/interrupt.h"
-#include "toolkit/model.h"
+#include "base/status.h"
 
 typedef struct berth_cli_strings {
     const char **data;  // NULL-terminated
@@ -99,12 +101,6 @@ bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv);
 // process when there is no memory (argp-help.c asserts); here that is an error like any other.
 _Noreturn void berth_cli_give_help(const struct argp *argp, int argc, char **argv, void *state);
 
-// Fills model options from the command line (reads --input files when `read_inputs`).
-// `inputs_as_constants`: integer inputs of at most 64 elements are bound as constants as well
-// (verify).
-BERTH_MUST_USE berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
-                                                    berth_model_options *out_options);
-
 // Wrong usage (exit status 2) where options for compiling are given with a built program.
 void berth_cli_refuse_with_program(const berth_cli_model *cli);
 
@@ -129,8 +125,10 @@ void berth_cli_close_results(void);
 // --format: true for json, false for text; any other word is wrong usage (prints and exits with 2).
 bool berth_cli_wants_json(const berth_cli_model *cli);
 
-// stderr messages of compilation.
-berth_log berth_cli_log(const berth_cli_model *cli);
+// Whether progress is shown: a terminal, without --quiet.
+bool berth_cli_shows_progress(const berth_cli_model *cli);
+// "berth: WHAT: DONE of TOTAL" on stderr (a berth_progress_callback).
+void berth_cli_show_progress(void *user, const char *what, uint32_t done, uint32_t total);
 
 // Ctrl-C and the like while temporary files are there: they end the program when these are gone.
 berth_interrupt berth_cli_interrupt(berth_cli_model *cli);
@@ -182,6 +180,9 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns);
 // A number from `least` to `most`; else wrong usage.
 uint64_t berth_cli_number(struct argp_state *state, const char *option, const char *text,
                           uint64_t least, uint64_t most);
+
+// The file of measured costs to plan by, as --costs says; NULL = none.
+const char *berth_cli_costs(berth_cli_model *cli);
 
 // Where drivers keep compiled kernels: as --cache-dir and --no-cache say; NULL = nowhere.
 const char *berth_cli_driver_cache(const berth_cli_model *cli);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "toolkit/tensor_file.h"
+#include "base/str.h"
+#include "base/tensor.h"
+#include "tools/cli_tensor.h"
 #include "tools/image.h"
 #include "tools/npz.h"
 
@@ -76,8 +78,8 @@ typedef struct inputs_job {
     const berth_cli_port *ports;
     uint32_t port_count;
     bool known;
-    BERTH_VEC(berth_input_binding) inputs;
-    BERTH_VEC(berth_dim_binding) dims;
+    BERTH_VEC(berth_cli_input) inputs;
+    BERTH_VEC(berth_cli_dim) dims;
     uint32_t position;  // of the next FILE without a name
 } inputs_job;
 
@@ -116,7 +118,7 @@ static berth_status add_input(inputs_job *job, const char *name, const berth_ten
         if (strcmp(job->inputs.data[j].name, name) == 0)
             return berth_status_make(BERTH_ALREADY_EXISTS, "--input %s is given twice", name);
     berth_vec_push(job->cli->arena, &job->inputs,
-                   (berth_input_binding){.name = name, .tensor = *tensor});
+                   (berth_cli_input){.name = name, .tensor = *tensor});
     return BERTH_OK;
 }
 
@@ -270,8 +272,7 @@ static berth_status read_file(inputs_job *job, const char *name, const char *pat
     else if (image)
         BERTH_TRY(read_image(job, port, file, &tensor));
     else
-        BERTH_TRY(
-            berth_tensor_file_parse(job->cli->arena, file.data, file.size_bytes, &tensor, NULL));
+        BERTH_TRY(berth_cli_tensor_parse(job->cli->arena, file.data, file.size_bytes, &tensor));
     return add_input(job, name, &tensor);
 }
 
@@ -294,17 +295,6 @@ static berth_status read_input(inputs_job *job, const char *text) {
     berth_status status = berth_arena_try(job->cli->arena, read_mapped, &call);
     berth_file_unmap(call.file);
     return berth_status_prefix(status, "\"%s\"", call.path);
-}
-
-berth_status berth_cli_read_inputs(berth_cli_model *cli, berth_model_options *out) {
-    inputs_job job = {.cli = cli};
-    for (uint32_t i = 0; i < out->import.dim_count; ++i)
-        berth_vec_push(cli->arena, &job.dims, out->import.dims[i]);
-    for (uint32_t i = 0; i < cli->inputs.count; ++i)
-        BERTH_TRY(read_input(&job, cli->inputs.data[i]));
-    out->import.inputs = job.inputs.data;
-    out->import.input_count = job.inputs.count;
-    return BERTH_OK;
 }
 
 // ---- dimensions ---------------------------------------------------------------------------------
@@ -336,14 +326,14 @@ static berth_status read_shape(inputs_job *job, const char *text) {
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "--shape %s: dimension %d of input \"%s\" is %lld", text, d,
                                      port->name, (long long)port->dims[d]);
-        berth_vec_push(job->cli->arena, &job->dims,
-                       (berth_dim_binding){
-                           berth_arena_printf(job->cli->arena, "%s.%d", port->name, d), dims[d]});
+        berth_vec_push(
+            job->cli->arena, &job->dims,
+            (berth_cli_dim){berth_arena_printf(job->cli->arena, "%s.%d", port->name, d), dims[d]});
     }
     return BERTH_OK;
 }
 
-berth_status berth_cli_read_dims(berth_cli_model *cli, berth_model_options *out) {
+berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs, berth_cli_values *out) {
     inputs_job job = {.cli = cli};
     for (uint32_t i = 0; i < cli->dims.count; ++i) {
         const char *equals = strrchr(cli->dims.data[i], '=');
@@ -351,11 +341,12 @@ berth_status berth_cli_read_dims(berth_cli_model *cli, berth_model_options *out)
         berth_cli_parse_u64(equals + 1, &extent);  // take_dim has checked it
         const char *name = berth_arena_strndup(cli->arena, cli->dims.data[i],
                                                (size_t)(equals - cli->dims.data[i]));
-        berth_vec_push(cli->arena, &job.dims, (berth_dim_binding){name, (int64_t)extent});
+        berth_vec_push(cli->arena, &job.dims, (berth_cli_dim){name, (int64_t)extent});
     }
     for (uint32_t i = 0; i < cli->shapes.count; ++i)
         BERTH_TRY(read_shape(&job, cli->shapes.data[i]));
-    out->import.dims = job.dims.data;
-    out->import.dim_count = job.dims.count;
+    for (uint32_t i = 0; read_inputs && i < cli->inputs.count; ++i)
+        BERTH_TRY(read_input(&job, cli->inputs.data[i]));
+    *out = (berth_cli_values){job.dims.data, job.dims.count, job.inputs.data, job.inputs.count};
     return BERTH_OK;
 }

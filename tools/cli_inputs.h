@@ -25,9 +25,26 @@ void berth_cli_take_layout(berth_cli_model *cli, const char *arg, struct argp_st
 void berth_cli_take_numbers(berth_cli_numbers *out, const char *option, const char *arg,
                             struct argp_state *state);
 
-// What --dim and --shape say, into out->import. Errors: INVALID_ARGUMENT --shape does not fit the input.
-BERTH_MUST_USE berth_status berth_cli_read_dims(berth_cli_model *cli, berth_model_options *out);
-// Reads the files of --input, into out->import. Errors: those of the files, naming them.
-BERTH_MUST_USE berth_status berth_cli_read_inputs(berth_cli_model *cli, berth_model_options *out);
+typedef struct berth_cli_dim {
+    const char *name;  // of a dimension of the model, or "INPUT.AXIS"
+    int64_t extent;
+} berth_cli_dim;
+
+typedef struct berth_cli_input {
+    const char *name;
+    berth_tensor tensor;
+} berth_cli_input;
+
+typedef struct berth_cli_values {
+    const berth_cli_dim *dims;  // what --dim and --shape say
+    uint32_t dim_count;
+    const berth_cli_input *inputs;  // the files of --input
+    uint32_t input_count;
+} berth_cli_values;
+
+// In the command's arena; files are only read where `read_inputs`. Errors: INVALID_ARGUMENT --shape does
+// not fit the input; those of the files, naming them.
+BERTH_MUST_USE berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs,
+                                                  berth_cli_values *out_values);
 
 #endif  // BERTH_TOOLS_CLI_INPUTS_H_

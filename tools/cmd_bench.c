@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "executor/session.h"
 #include "tools/bench_picture.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"

@@ -6,7 +6,7 @@
 #include "artifact/file.h"
 #include "artifact/sign.h"
 #include "compiler/bare/bare.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct build_command {

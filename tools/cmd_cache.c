@@ -1,16 +1,17 @@
 // berth cache: the folder of compiled kernels.
+#include <berth/kernel_cache.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/str.h"
-#include "compiler/toolchain.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
 typedef struct cache_command {
     berth_cli_model cli;
     const char *action;
+    berth_kernel_cache *cache;  // of list
 } cache_command;
 
 static const struct argp_option options[] = {
@@ -50,10 +51,10 @@ static const char *age_text(berth_arena *arena, int64_t seconds) {
                               units[i].unit);
 }
 
-static void print_entries(berth_arena *arena, const berth_cache_entry *entries, uint32_t count) {
+static void print_entries(berth_arena *arena, const berth_kernel_cache *cache) {
     int64_t now_s = (int64_t)time(NULL);
-    for (uint32_t i = 0; i < count; ++i) {
-        const berth_cache_entry *e = &entries[i];
+    for (uint32_t i = 0; i < berth_kernel_cache_count(cache); ++i) {
+        const berth_kernel_cache_entry *e = berth_kernel_cache_at(cache, i);
         char bytes[32];
         berth_format_bytes(e->size_bytes, bytes);
         berth_cli_print("%-35s %10s  used %s ago, %s%s%s%s%s\n", e->name, bytes,
@@ -63,32 +64,39 @@ static void print_entries(berth_arena *arena, const berth_cache_entry *entries, 
     }
 }
 
-static json_t *entries_json(const berth_cache_entry *entries, uint32_t count) {
+static json_t *entries_json(const berth_kernel_cache *cache) {
     int64_t now_s = (int64_t)time(NULL);
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count; ++i)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", entries[i].name,
-                                        "what", entries[i].what, "machine", entries[i].machine,
-                                        "size_bytes", (json_int_t)entries[i].size_bytes, "age_s",
-                                        (json_int_t)(now_s - entries[i].used_s), "fault",
-                                        berth_cli_json_text(entries[i].fault)));
+    for (uint32_t i = 0; cache && i < berth_kernel_cache_count(cache); ++i) {
+        const berth_kernel_cache_entry *e = berth_kernel_cache_at(cache, i);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", e->name,
+                                              "what", e->what, "machine", e->machine, "size_bytes",
+                                              (json_int_t)e->size_bytes, "age_s",
+                                              (json_int_t)(now_s - e->used_s), "fault",
+                                              berth_cli_json_text(e->fault)));
+    }
     return list;
 }
 
-static void print_totals(const cache_command *command, const char *folder, berth_cache_stats stats,
-                         json_t *entries) {
+typedef struct totals {
+    uint32_t count;
+    uint64_t size_bytes;
+} totals;
+
+static void print_totals(const cache_command *command, const char *folder, totals all, bool json) {
     bool clear = strcmp(command->action, "clear") == 0;
-    char bytes[32];
-    berth_format_bytes(stats.size_bytes, bytes);
-    if (entries)
-        berth_cli_print_json(json_pack(
-            "{s:o, s:i, s:I, s:I, s:b, s:o}", "folder", berth_cli_json_text(folder), "count",
-            (int)stats.entry_count, "size_bytes", (json_int_t)stats.size_bytes, "limit_bytes",
-            (json_int_t)BERTH_CACHE_LIMIT_BYTES, "cleared", clear, "entries", entries));
+    char bytes[32], limit[32];
+    berth_format_bytes(all.size_bytes, bytes);
+    berth_format_bytes(berth_kernel_cache_default_limit_bytes(), limit);
+    if (json)
+        berth_cli_print_json(json_pack("{s:o, s:i, s:I, s:I, s:b, s:o}", "folder",
+                                       berth_cli_json_text(folder), "count", (int)all.count,
+                                       "size_bytes", (json_int_t)all.size_bytes, "limit_bytes",
+                                       (json_int_t)berth_kernel_cache_default_limit_bytes(),
+                                       "cleared", clear, "entries", entries_json(command->cache)));
     else
-        berth_cli_print("%s: %u entries, %s%s\n", folder, stats.entry_count, bytes,
-                        clear ? ", removed" : " of at most 1 GiB");
+        berth_cli_print("%s: %u entries, %s%s%s\n", folder, all.count, bytes,
+                        clear ? ", removed" : " of at most ", clear ? "" : limit);
 }
 
 static berth_status run(void *state) {
@@ -100,18 +108,22 @@ static berth_status run(void *state) {
     if (!folder)
         return berth_status_make(BERTH_NOT_FOUND,
                                  "no cache folder: HOME is not set; give --cache-dir");
-    berth_cache_stats stats = {0};
-    berth_cache_entry *entries = NULL;
+    totals all = {0, 0};
     if (strcmp(command->action, "clear") == 0) {
-        BERTH_TRY(berth_toolchain_cache_clear(folder, &stats));
+        BERTH_TRY(berth_kernel_cache_clear(folder, &all.count, &all.size_bytes));
     } else {
-        BERTH_TRY(berth_toolchain_cache_list(arena, folder, &entries, &stats.entry_count));
-        for (uint32_t i = 0; i < stats.entry_count; ++i) stats.size_bytes += entries[i].size_bytes;
+        BERTH_TRY(berth_kernel_cache_read(folder, &command->cache));
+        all.count = berth_kernel_cache_count(command->cache);
+        for (uint32_t i = 0; i < all.count; ++i)
+            all.size_bytes += berth_kernel_cache_at(command->cache, i)->size_bytes;
+        if (!json) print_entries(arena, command->cache);
     }
-    if (!json && entries) print_entries(arena, entries, stats.entry_count);
-    print_totals(command, folder, stats,
-                 json ? entries_json(entries, entries ? stats.entry_count : 0) : NULL);
+    print_totals(command, folder, all, json);
     return BERTH_OK;
+}
+
+static void end(void *state) {
+    berth_kernel_cache_free(((cache_command *)state)->cache);
 }
 
 int berth_cmd_cache(int argc, char **argv) {
@@ -121,7 +133,8 @@ int berth_cmd_cache(int argc, char **argv) {
              "Shows or clears the cache of compiled kernels. The least recently used kernels go "
              "by themselves when it exceeds 1 GiB.",
              NULL, NULL, NULL},
-        .run = run};
+        .run = run,
+        .end = end};
     cache_command state = {0};
     return berth_cli_run(&command, &state, argc, argv);
 }

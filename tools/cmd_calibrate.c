@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "toolkit/calibrate.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct calibrate_command {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "tools/beside.h"
 #include "tools/cli.h"
 #include "tools/cli_describe.h"

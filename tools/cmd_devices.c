@@ -1,11 +1,16 @@
 // berth devices: what drivers and devices are here, and what is missing and why.
+#include <berth/device.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "devices/registry.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+
+typedef struct devices_command {
+    berth_cli_model cli;
+    berth_device_list *list;
+} devices_command;
 
 static const struct argp_option options[] = {
     {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
@@ -24,48 +29,53 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static json_t *memory_json(const berth_memory_info *memory) {
+static json_t *memory_json(const berth_memory_facts *memory) {
     return json_pack("{s:o, s:I, s:I, s:b}", "scope", berth_cli_json_text(memory->scope),
                      "capacity_bytes", (json_int_t)memory->capacity_bytes, "alignment_bytes",
                      (json_int_t)memory->alignment_bytes, "host_visible", memory->host_visible);
 }
 
-static json_t *device_json(const char *kind, const berth_device_info *device) {
+static json_t *device_json(const berth_device_facts *device) {
     json_t *memories = json_array();
     for (uint32_t i = 0; i < device->memory_count; ++i)
-        json_array_append_new(memories, memory_json(&device->memories[i]));
-    char name[64];
-    snprintf(name, sizeof(name), "%s:%u", kind, device->ordinal);
+        json_array_append_new(memories, memory_json(device->memories[i]));
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", name, "name",
-        berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", device->device,
+        "name", berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
         "driver_version", berth_cli_json_text(device->driver_version), "features",
         berth_cli_json_text(device->features), "compute_units", (json_int_t)device->compute_units,
         "max_group_size", (json_int_t)device->max_group_size, "local_memory_bytes",
         (json_int_t)device->local_memory_bytes, "cache_bytes", (json_int_t)device->cache_bytes[0],
         (json_int_t)device->cache_bytes[1], (json_int_t)device->cache_bytes[2],
-        "shares_host_memory", (int)(device->unified || device->memories[0].host_visible),
-        "memories", memories);
+        "shares_host_memory", device->shares_host_memory, "memories", memories);
 }
 
-static json_t *report_json(const berth_driver_report *reports, uint32_t count) {
+// The device at `index` if it is one of the driver's.
+static const berth_device_facts *device_of(const berth_device_list *list, uint32_t index,
+                                           const berth_driver_facts *driver) {
+    const berth_device_facts *device = berth_device_list_at(list, index);
+    return strcmp(device->kind, driver->kind) == 0 ? device : NULL;
+}
+
+static json_t *report_json(const berth_device_list *list) {
     json_t *drivers = json_array();
-    for (uint32_t i = 0; i < count; ++i) {
-        const berth_driver_report *report = &reports[i];
+    for (uint32_t i = 0; i < berth_device_list_driver_count(list); ++i) {
+        const berth_driver_facts *driver = berth_device_list_driver_at(list, i);
         json_t *devices = json_array();
-        for (uint32_t d = 0; d < report->device_count; ++d)
-            json_array_append_new(devices, device_json(report->kind, &report->devices[d]));
+        for (uint32_t d = 0; d < berth_device_list_count(list); ++d)
+            if (device_of(list, d, driver))
+                json_array_append_new(devices, device_json(device_of(list, d, driver)));
         json_array_append_new(
-            drivers, json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "kind", report->kind,
-                               "description", berth_cli_json_text(report->description), "library",
-                               berth_cli_json_text(report->library), "available", report->available,
-                               "reason", berth_cli_json_text(report->reason), "devices", devices));
+            drivers, json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "kind", driver->kind,
+                               "description", berth_cli_json_text(driver->description), "library",
+                               berth_cli_json_text(driver->library), "available", !*driver->missing,
+                               "reason", berth_cli_json_text(driver->missing), "devices", devices));
     }
     return json_pack("{s:o}", "drivers", drivers);
 }
 
-static void print_device(const char *kind, const berth_device_info *device) {
-    berth_cli_print("  %s:%u  %s\n", kind, device->ordinal, device->name);
+static void print_device(const berth_device_facts *device) {
+    berth_cli_print("  %s  %s\n", device->device, device->name);
     berth_cli_print("      %s%s%s, %u compute unit%s", device->vendor, *device->vendor ? ", " : "",
                     device->driver_version, device->compute_units,
                     device->compute_units == 1 ? "" : "s");
@@ -84,39 +94,41 @@ static void print_device(const char *kind, const berth_device_info *device) {
     }
     if (device->cache_bytes[0]) berth_cli_print("\n");
     for (uint32_t i = 0; i < device->memory_count; ++i) {
-        const berth_memory_info *memory = &device->memories[i];
+        const berth_memory_facts *memory = device->memories[i];
         berth_format_bytes(memory->capacity_bytes, bytes);
         berth_cli_print("      memory %s: %s, aligned to %u%s\n", memory->scope,
                         memory->capacity_bytes ? bytes : "capacity unknown",
                         memory->alignment_bytes,
-                        memory->host_visible        ? ", host memory"
-                        : i == 0 && device->unified ? ", can be shared with the host"
-                                                    : "");
+                        memory->host_visible                   ? ", host memory"
+                        : i == 0 && device->shares_host_memory ? ", can be shared with the host"
+                                                               : "");
     }
 }
 
-static void print_report(const berth_driver_report *reports, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-        const berth_driver_report *report = &reports[i];
-        berth_cli_print("%s: %s\n", report->kind, report->description);
-        if (*report->library) berth_cli_print("  loaded from %s\n", report->library);
-        if (!report->available) berth_cli_print("  not available: %s\n", report->reason);
-        for (uint32_t d = 0; d < report->device_count; ++d)
-            print_device(report->kind, &report->devices[d]);
+static void print_report(const berth_device_list *list) {
+    for (uint32_t i = 0; i < berth_device_list_driver_count(list); ++i) {
+        const berth_driver_facts *driver = berth_device_list_driver_at(list, i);
+        berth_cli_print("%s: %s\n", driver->kind, driver->description);
+        if (*driver->library) berth_cli_print("  loaded from %s\n", driver->library);
+        if (*driver->missing) berth_cli_print("  not available: %s\n", driver->missing);
+        for (uint32_t d = 0; d < berth_device_list_count(list); ++d)
+            if (device_of(list, d, driver)) print_device(device_of(list, d, driver));
     }
 }
 
 static berth_status show_devices(void *state) {
-    berth_cli_model *cli = state;
-    bool json = berth_cli_wants_json(cli);
-    berth_driver_report *reports = NULL;
-    uint32_t count = 0;
-    BERTH_TRY(berth_driver_report_all(cli->arena, berth_allocator_system(), &reports, &count));
+    devices_command *command = state;
+    bool json = berth_cli_wants_json(&command->cli);
+    BERTH_TRY(berth_device_list_create(&command->list));
     if (json)
-        berth_cli_print_json(report_json(reports, count));
+        berth_cli_print_json(report_json(command->list));
     else
-        print_report(reports, count);
+        print_report(command->list);
     return BERTH_OK;
+}
+
+static void end(void *state) {
+    berth_device_list_free(((devices_command *)state)->list);
 }
 
 int berth_cmd_devices(int argc, char **argv) {
@@ -125,7 +137,8 @@ int berth_cmd_devices(int argc, char **argv) {
                  "Shows the drivers that are built in or loaded, the devices they find on this "
                  "machine, and what is missing and why.",
                  children, NULL, NULL},
-        .run = show_devices};
-    berth_cli_model cli = {0};
-    return berth_cli_run(&command, &cli, argc, argv);
+        .run = show_devices,
+        .end = end};
+    devices_command state = {.list = NULL};
+    return berth_cli_run(&command, &state, argc, argv);
 }

@@ -6,7 +6,7 @@
 #include "artifact/file.h"
 #include "base/str.h"
 #include "toolkit/what_if.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/explain_summary.h"
 #include "tools/plan_memory.h"

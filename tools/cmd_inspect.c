@@ -7,7 +7,7 @@
 #include "ir/external.h"
 #include "toolkit/module_file.h"
 #include "toolkit/vm_session.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct inspect_command {

@@ -1,8 +1,7 @@
 // berth key: keys that programs are signed with.
+#include <berth/signing.h>
 #include <string.h>
 
-#include "artifact/file.h"
-#include "artifact/sign.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -39,38 +38,18 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-// The public key of a pair that is new, of a key file, or that signed a program.
-static berth_status find_key(const key_command *command, bool *out_signed, berth_public_key *key) {
-    *out_signed = true;
-    if (strcmp(command->action, "create") == 0) {
-        BERTH_TRY(berth_key_create(command->file));
-    } else if (berth_program_file_is(command->file)) {
-        return berth_program_file_signer(command->file, out_signed, key);
-    } else {
-        berth_status status = berth_public_key_read(command->file, key);
-        if (berth_status_code(status) != BERTH_INVALID_ARGUMENT) return status;
-        berth_status_free(status);
-    }
-    berth_secret_key secret;
-    BERTH_TRY(berth_secret_key_read(command->file, &secret));
-    *key = berth_secret_key_public(&secret);
-    berth_secret_key_forget(&secret);
-    return BERTH_OK;
-}
-
 static berth_status run(void *state) {
-    key_command *command = state;
+    const key_command *command = state;
     bool json = berth_cli_wants_json(&command->cli);
-    bool is_signed = false;
-    berth_public_key key = {0};
-    char hex[65] = "";
-    BERTH_TRY(find_key(command, &is_signed, &key));
-    if (is_signed) berth_public_key_hex(&key, hex);
+    char digits[BERTH_PUBLIC_KEY_DIGITS + 1] = "";
+    if (strcmp(command->action, "create") == 0) BERTH_TRY(berth_signing_key_create(command->file));
+    BERTH_TRY(berth_signing_key_show(command->file, digits));
     if (json)
         berth_cli_print_json(json_pack("{s:o, s:o}", "file", berth_cli_json_text(command->file),
-                                       "public_key", is_signed ? json_string(hex) : json_null()));
+                                       "public_key", *digits ? json_string(digits) : json_null()));
     else
-        berth_cli_print("%s: %s%s\n", command->file, is_signed ? "public key " : "not signed", hex);
+        berth_cli_print("%s: %s%s\n", command->file, *digits ? "public key " : "not signed",
+                        digits);
     return BERTH_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "ir/pass.h"
 #include "ir/text.h"
 #include "toolkit/module_file.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct opt_command {

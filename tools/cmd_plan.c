@@ -7,7 +7,7 @@
 #include "artifact/file.h"
 #include "toolkit/memory_sweep.h"
 #include "toolkit/plan_picture.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/plan_compare.h"
 #include "tools/plan_memory.h"

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "toolkit/quantize/quantize.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct quantize_command {

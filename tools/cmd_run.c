@@ -6,7 +6,7 @@
 #include "executor/session.h"
 #include "toolkit/tensor_file.h"
 #include "toolkit/verify.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "toolkit/simulate.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
 

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "toolkit/machine_picture.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 #include "tools/target_detect.h"
 

@@ -5,7 +5,7 @@
 
 #include "toolkit/verify.h"
 #include "toolkit/vm_session.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/commands.h"
 
 typedef struct verify_command {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 #include "tools/plan_memory.h"
 #include "tools/plan_report.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "tools/beside.h"
 #include "tools/cli.h"
 #include "tools/commands.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zip.h>
 
-#include "toolkit/tensor_file.h"
+#include "tools/cli_tensor.h"
 
 enum { most_arrays = 1024, deflate_at_most = 1032 };  // times: the form's limit
 
@@ -73,7 +73,7 @@ static berth_status read_array(archive *a, zip_uint64_t index, berth_npz_array *
     const char *content = NULL;
     berth_status status = read_content(a, index, &facts, &content);
     if (!status)
-        status = berth_tensor_file_parse(a->arena, content, (size_t)facts.size, &out->tensor, NULL);
+        status = berth_cli_tensor_parse(a->arena, content, (size_t)facts.size, &out->tensor);
     return berth_status_prefix(status, "array \"%s\"", out->name);
 }
 

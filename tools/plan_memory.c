@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 
 static const char *usage_name(berth_pool_usage usage) {
     static const char *const names[] = {"workspace", "constants", "io", "store"};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "toolkit/plan_picture.h"
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 
 double berth_plan_shown(const char *unit, double value) {
     return strcmp(unit, "ns") == 0 ? value / 1e6 : value;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 
 berth_run_profile berth_run_profile_make(berth_arena *arena, const berth_program *program) {
     berth_run_profile profile = {.program = program};

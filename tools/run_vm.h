@@ -2,7 +2,7 @@
 #ifndef BERTH_TOOLS_RUN_VM_H_
 #define BERTH_TOOLS_RUN_VM_H_
 
-#include "tools/cli.h"
+#include "tools/cli_model.h"
 
 typedef struct berth_run_vm {
     berth_cli_model *cli;

@@ -1,5 +1,6 @@
 // The public compiler (<berth/compile.h>).
 #include <berth/compile.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,31 +13,73 @@
 typedef enum option_name {
     OPTION_TARGET,
     OPTION_HOST,
+    OPTION_EXECUTOR,
+    OPTION_RUNTIME,
+    OPTION_MEMORY,
+    OPTION_TAG_FOLDER,
     OPTION_STRATEGY,
     OPTION_OBJECTIVE,
+    OPTION_COSTS,
     OPTION_CACHE_FOLDER,
     OPTION_C_COMPILER,
     OPTION_SEARCH_PATH,
     OPTION_TEMPORARY_FOLDER,
+    OPTION_TEXT_COUNT,
+    // Numbers.
+    OPTION_NODES = OPTION_TEXT_COUNT,
+    OPTION_TIME_BUDGET,
+    OPTION_DEFAULT_BATCH,
+    OPTION_CACHE_LIMIT,
+    OPTION_COMPILER_TIME_LIMIT,
     OPTION_JOBS,
+    // "on" or "off"; not 0: off.
+    OPTION_FUSION,
+    OPTION_LAYOUTS,
+    OPTION_WINOGRAD,
     OPTION_COUNT
 } option_name;
 
 static const char *const option_names[OPTION_COUNT + 1] = {
-    "target",     "host",        "strategy",         "objective", "cache_folder",
-    "c_compiler", "search_path", "temporary_folder", "jobs",      NULL};
+    [OPTION_TARGET] = "target",
+    [OPTION_HOST] = "host",
+    [OPTION_EXECUTOR] = "executor",
+    [OPTION_RUNTIME] = "runtime",
+    [OPTION_MEMORY] = "memory",
+    [OPTION_TAG_FOLDER] = "tag_folder",
+    [OPTION_STRATEGY] = "strategy",
+    [OPTION_OBJECTIVE] = "objective",
+    [OPTION_COSTS] = "costs",
+    [OPTION_CACHE_FOLDER] = "cache_folder",
+    [OPTION_C_COMPILER] = "c_compiler",
+    [OPTION_SEARCH_PATH] = "search_path",
+    [OPTION_TEMPORARY_FOLDER] = "temporary_folder",
+    [OPTION_NODES] = "nodes",
+    [OPTION_TIME_BUDGET] = "time_budget_ns",
+    [OPTION_DEFAULT_BATCH] = "default_batch",
+    [OPTION_CACHE_LIMIT] = "cache_limit_bytes",
+    [OPTION_COMPILER_TIME_LIMIT] = "compiler_time_limit_ns",
+    [OPTION_JOBS] = "jobs",
+    [OPTION_FUSION] = "fusion",
+    [OPTION_LAYOUTS] = "layouts",
+    [OPTION_WINOGRAD] = "winograd"};
 
 struct berth_compiler {
     berth_arena *arena;
-    const char *options[OPTION_COUNT];
-    uint32_t jobs;
-    BERTH_VEC(const char *) pins;  // NULL-terminated while compiling
+    const char *options[OPTION_TEXT_COUNT];
+    uint64_t numbers[OPTION_COUNT - OPTION_TEXT_COUNT];  // 0 = the default
+    BERTH_VEC(const char *) pins;                        // NULL-terminated while compiling
+    BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
     BERTH_VEC(berth_dim_binding) dims;
     BERTH_VEC(berth_input_binding) inputs;
     berth_progress_callback progress;
     void *progress_user;
     berth_message_callback message;
     void *message_user;
+    berth_level_callback level_message;
+    void *level_message_user;
+    berth_defer_callback defer;
+    berth_pending_callback pending;
+    void *interrupt_user;
     atomic_bool cancelled;
 };
 
@@ -80,15 +123,26 @@ static berth_status unknown_option(berth_compiler *compiler, const char *name) {
                              closest ? "\"?" : "", berth_strbuf_text(&names));
 }
 
-static berth_status take_jobs(berth_compiler *compiler, const char *value) {
+static berth_status take_number(berth_compiler *compiler, option_name option, const char *value) {
     enum { most_jobs = 1024 };
+    const uint64_t most = option == OPTION_JOBS ? most_jobs : INT64_MAX;
     char *end = NULL;
-    unsigned long number = value ? strtoul(value, &end, 10) : 0;
-    if (value && (*value < '0' || *value > '9' || *end || number == 0 || number > most_jobs))
+    errno = 0;
+    unsigned long long number = value ? strtoull(value, &end, 10) : 0;
+    if (value && (*value < '0' || *value > '9' || *end || errno || number == 0 || number > most))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "option jobs takes a number from 1 to %d, not \"%s\"", most_jobs,
-                                 value);
-    compiler->jobs = (uint32_t)number;
+                                 "option %s takes a number from 1 to %llu, not \"%s\"",
+                                 option_names[option], (unsigned long long)most, value);
+    compiler->numbers[option - OPTION_TEXT_COUNT] = number;
+    return BERTH_OK;
+}
+
+static berth_status take_switch(berth_compiler *compiler, option_name option, const char *value) {
+    bool off = value && strcmp(value, "off") == 0;
+    if (value && !off && strcmp(value, "on") != 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "option %s takes on or off, not \"%s\"",
+                                 option_names[option], value);
+    compiler->numbers[option - OPTION_TEXT_COUNT] = off;
     return BERTH_OK;
 }
 
@@ -108,7 +162,8 @@ static berth_status set_option(void *user) {
     int option = 0;
     while (option < OPTION_COUNT && strcmp(option_names[option], job->name) != 0) ++option;
     if (option == OPTION_COUNT) return unknown_option(compiler, job->name);
-    if (option == OPTION_JOBS) return take_jobs(compiler, job->value);
+    if (option >= OPTION_FUSION) return take_switch(compiler, (option_name)option, job->value);
+    if (option >= OPTION_TEXT_COUNT) return take_number(compiler, (option_name)option, job->value);
     if (option == OPTION_OBJECTIVE) BERTH_TRY(check_objective(job->value));
     compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
     return BERTH_OK;
@@ -130,6 +185,23 @@ static berth_status add_pin(void *user) {
 berth_status berth_compiler_add_pin(berth_compiler *compiler, const char *pin) {
     text_job job = {.compiler = compiler, .value = pin};
     return berth_arena_try(compiler->arena, add_pin, &job);
+}
+
+static berth_status add_override(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_vec_push(compiler->arena, &compiler->overrides,
+                   berth_arena_strdup(compiler->arena, job->value));
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_add_override(berth_compiler *compiler, const char *override_text) {
+    text_job job = {.compiler = compiler, .value = override_text};
+    return berth_arena_try(compiler->arena, add_override, &job);
+}
+
+int berth_compiler_strategy_at(uint32_t index, const char **out_name, const char **out_text) {
+    return berth_plan_strategy_at(index, out_name, out_text);
 }
 
 static berth_status set_dim(void *user) {
@@ -199,6 +271,19 @@ void berth_compiler_on_message(berth_compiler *compiler, berth_message_callback 
     compiler->message_user = user;
 }
 
+void berth_compiler_on_level_message(berth_compiler *compiler, berth_level_callback callback,
+                                     void *user) {
+    compiler->level_message = callback;
+    compiler->level_message_user = user;
+}
+
+void berth_compiler_on_interrupt(berth_compiler *compiler, berth_defer_callback defer,
+                                 berth_pending_callback pending, void *user) {
+    compiler->defer = defer;
+    compiler->pending = pending;
+    compiler->interrupt_user = user;
+}
+
 void berth_compiler_cancel(berth_compiler *compiler) {
     atomic_store(&compiler->cancelled, true);
 }
@@ -207,19 +292,61 @@ void berth_compiler_cancel(berth_compiler *compiler) {
 
 static void write_message(void *state, berth_log_level level, const char *message) {
     const berth_compiler *compiler = state;
-    if (compiler->message && level != BERTH_LOG_DEBUG)
-        compiler->message(compiler->message_user, message);
+    _Static_assert((int)BERTH_LOG_ERROR == (int)BERTH_MESSAGE_ERROR &&
+                       (int)BERTH_LOG_WARNING == (int)BERTH_MESSAGE_WARNING &&
+                       (int)BERTH_LOG_INFO == (int)BERTH_MESSAGE_NOTE,
+                   "the same numbers");
+    if (level == BERTH_LOG_DEBUG) return;
+    if (compiler->message) compiler->message(compiler->message_user, message);
+    if (compiler->level_message)
+        compiler->level_message(compiler->level_message_user, (berth_message_level)level, message);
 }
 
 static bool is_cancelled(void *state) {
-    return atomic_load(&((berth_compiler *)state)->cancelled);
+    const berth_compiler *compiler = state;
+    return atomic_load(&compiler->cancelled) ||
+           (compiler->pending && compiler->pending(compiler->interrupt_user));
 }
 
-static berth_status end_pins(void *user) {
+static void defer_signals(void *state, bool on) {
+    const berth_compiler *compiler = state;
+    if (compiler->defer) compiler->defer(compiler->interrupt_user, on);
+}
+
+static berth_status end_lists(void *user) {
     berth_compiler *compiler = user;
     berth_vec_push(compiler->arena, &compiler->pins, NULL);
     compiler->pins.count--;
+    berth_vec_push(compiler->arena, &compiler->overrides, NULL);
+    compiler->overrides.count--;
     return BERTH_OK;
+}
+
+static uint64_t number_of(const berth_compiler *compiler, option_name option) {
+    return compiler->numbers[option - OPTION_TEXT_COUNT];
+}
+
+static berth_compile_options compile_options(berth_compiler *compiler) {
+    const char *const *options = compiler->options;
+    return (berth_compile_options){
+        .strategy = options[OPTION_STRATEGY],
+        .objective = options[OPTION_OBJECTIVE],
+        .node_budget = number_of(compiler, OPTION_NODES),
+        .time_budget_ns = (int64_t)number_of(compiler, OPTION_TIME_BUDGET),
+        .cache_folder = options[OPTION_CACHE_FOLDER],
+        .cache_limit_bytes = number_of(compiler, OPTION_CACHE_LIMIT),
+        .c_compiler = options[OPTION_C_COMPILER],
+        .search_path = options[OPTION_SEARCH_PATH],
+        .temporary_folder = options[OPTION_TEMPORARY_FOLDER],
+        .compiler_time_limit_ns = (int64_t)number_of(compiler, OPTION_COMPILER_TIME_LIMIT),
+        .jobs = (uint32_t)number_of(compiler, OPTION_JOBS),
+        .no_fusion = number_of(compiler, OPTION_FUSION) != 0,
+        .no_layouts = number_of(compiler, OPTION_LAYOUTS) != 0,
+        .no_winograd = number_of(compiler, OPTION_WINOGRAD) != 0,
+        .log = {write_message, compiler},
+        .progress = compiler->progress,
+        .progress_user = compiler->progress_user,
+        .interrupt = {.defer = defer_signals, .pending = is_cancelled, .state = compiler}};
 }
 
 static berth_model_options model_options(berth_compiler *compiler) {
@@ -227,23 +354,22 @@ static berth_model_options model_options(berth_compiler *compiler) {
     const berth_log log = {write_message, compiler};
     return (berth_model_options){
         .target = options[OPTION_TARGET],
-        .target_options = {.host = options[OPTION_HOST], .pins = compiler->pins.data, .log = log},
+        .target_options = {.host = options[OPTION_HOST],
+                           .executor = options[OPTION_EXECUTOR],
+                           .runtime = options[OPTION_RUNTIME],
+                           .budgets = options[OPTION_MEMORY],
+                           .tag_folder = options[OPTION_TAG_FOLDER],
+                           .pins = compiler->pins.count ? compiler->pins.data : NULL,
+                           .overrides = compiler->overrides.count ? compiler->overrides.data : NULL,
+                           .log = log},
+        .costs = options[OPTION_COSTS],
         .import = {.dims = compiler->dims.data,
                    .dim_count = compiler->dims.count,
                    .inputs = compiler->inputs.data,
                    .input_count = compiler->inputs.count,
+                   .default_batch = (int64_t)number_of(compiler, OPTION_DEFAULT_BATCH),
                    .log = log},
-        .compile = {.strategy = options[OPTION_STRATEGY],
-                    .objective = options[OPTION_OBJECTIVE],
-                    .cache_folder = options[OPTION_CACHE_FOLDER],
-                    .c_compiler = options[OPTION_C_COMPILER],
-                    .search_path = options[OPTION_SEARCH_PATH],
-                    .temporary_folder = options[OPTION_TEMPORARY_FOLDER],
-                    .jobs = compiler->jobs,
-                    .log = log,
-                    .progress = compiler->progress,
-                    .progress_user = compiler->progress_user,
-                    .interrupt = {.pending = is_cancelled, .state = compiler}}};
+        .compile = compile_options(compiler)};
 }
 
 // A compiled model, and the copy of what it was read from; NULL = a file.
@@ -281,7 +407,7 @@ static berth_status make_source(void *user) {
 
 berth_status berth_api__compiler_options(berth_compiler *compiler,
                                          berth_model_options *out_options) {
-    BERTH_TRY(berth_arena_try(compiler->arena, end_pins, compiler));
+    BERTH_TRY(berth_arena_try(compiler->arena, end_lists, compiler));
     if (atomic_exchange(&compiler->cancelled, false))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
     *out_options = model_options(compiler);
@@ -304,7 +430,7 @@ static berth_status compile(berth_compiler *compiler, const char *path, const vo
                             size_t size_bytes, const char *folder, berth_program **out_program) {
     *out_program = NULL;
     copy_job job = {.data = data, .size_bytes = size_bytes};
-    BERTH_TRY(berth_arena_try(compiler->arena, end_pins, compiler));
+    BERTH_TRY(berth_arena_try(compiler->arena, end_lists, compiler));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
     berth_status status = berth_arena_try(job.arena, make_source, &job);
     if (status) {

@@ -31,6 +31,7 @@ static const char *copy_text(const load_job *job, const char *text) {
 static berth_status copy_options(void *user) {
     load_job *job = user;
     berth_compile_options *compile = &job->options->compile;
+    job->options->costs = copy_text(job, job->options->costs);
     compile->strategy = copy_text(job, compile->strategy);
     compile->objective = copy_text(job, compile->objective);
     compile->cache_folder = copy_text(job, compile->cache_folder);

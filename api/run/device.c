@@ -18,6 +18,22 @@ typedef struct list_job {
     berth_device_list *list;
 } list_job;
 
+static const berth_memory_facts *const *memories_of(berth_arena *arena,
+                                                    const berth_device_info *info) {
+    const berth_memory_facts **list =
+        berth_arena_new_array(arena, const berth_memory_facts *, info->memory_count);
+    for (uint32_t i = 0; i < info->memory_count; ++i) {
+        const berth_memory_info *memory = &info->memories[i];
+        berth_memory_facts *facts = berth_arena_new(arena, berth_memory_facts);
+        *facts = (berth_memory_facts){.scope = memory->scope,
+                                      .capacity_bytes = memory->capacity_bytes,
+                                      .alignment_bytes = memory->alignment_bytes,
+                                      .host_visible = memory->host_visible};
+        list[i] = facts;
+    }
+    return list;
+}
+
 static void add_devices(berth_device_list *list, const berth_driver_report *report) {
     for (uint32_t d = 0; d < report->device_count; ++d) {
         const berth_device_info *info = &report->devices[d];
@@ -29,7 +45,15 @@ static void add_devices(berth_device_list *list, const berth_driver_report *repo
             .vendor = info->vendor,
             .driver_version = info->driver_version,
             .memory_bytes = info->memory_count ? info->memories[0].capacity_bytes : 0,
-            .compute_units = info->compute_units};
+            .compute_units = info->compute_units,
+            .features = info->features,
+            .max_group_size = info->max_group_size,
+            .local_memory_bytes = info->local_memory_bytes,
+            .cache_bytes = {info->cache_bytes[0], info->cache_bytes[1], info->cache_bytes[2]},
+            .shares_host_memory =
+                info->unified || (info->memory_count && info->memories[0].host_visible),
+            .memories = memories_of(list->arena, info),
+            .memory_count = info->memory_count};
     }
 }
 
@@ -47,7 +71,8 @@ static berth_status make_list(void *user) {
     for (uint32_t i = 0; i < count; ++i) {
         list->drivers[i] = (berth_driver_facts){.kind = reports[i].kind,
                                                 .description = reports[i].description,
-                                                .missing = reports[i].reason};
+                                                .missing = reports[i].reason,
+                                                .library = reports[i].library};
         add_devices(list, &reports[i]);
     }
     return BERTH_OK;

@@ -12,6 +12,9 @@
 //   model.h     what a model takes and gives    (libberth-compiler)
 //   compile.h   a model and a target -> program (libberth-compiler)
 //   plan.h      where operations would run, and why (libberth-compiler)
+//   tensor_file.h  tensors from and to files (libberth-compiler)
+//   signing.h   keys, and programs that are signed (libberth-compiler)
+//   kernel_cache.h  the folder of compiled kernels (libberth-compiler)
 //   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
 //
 // Programs that only run need libberth; what model.h and compile.h declare is in libberth-compiler.
@@ -24,13 +27,16 @@
 #include <berth/compile.h>
 #include <berth/device.h>
 #include <berth/dynamic.h>
+#include <berth/kernel_cache.h>
 #include <berth/model.h>
 #include <berth/plan.h>
 #include <berth/program.h>
 #include <berth/request.h>
 #include <berth/session.h>
+#include <berth/signing.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
+#include <berth/tensor_file.h>
 #include <berth/threads.h>
 #include <berth/version.h>
 

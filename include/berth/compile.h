@@ -31,13 +31,25 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   target         a tag, a short form ("opencl -host=cpu"), JSON or "local" (docs/target.md);
 //                  default: that for which a module was planned, else "cpu"
 //   host           target of the host
-//   strategy       of placement: "default", "auto", ... (`berth plan --strategy list`)
+//   executor       "graph", "vm" or "aot"
+//   runtime        "hosted", or "bare" with the executor aot
+//   memory         budgets of memories, "NAME=BYTES,...", before the target's own
+//   tag_folder     users' own tags, FOLDER/VENDOR/NAME.json; default: none
+//   strategy       of placement: "default", "auto", ... (berth_compiler_strategy_at)
 //   objective      "latency" (default), "throughput" or "memory"
+//   nodes          search nodes of the placement: the same plan every time; default: 300000
+//   time_budget_ns time of the placement's search instead: plans may differ
+//   costs          a file of measured costs (`berth calibrate`); default: the target's figures alone
+//   default_batch  extent of dimensions that look like the batch and have none; default: they stay open
 //   cache_folder   of compiled kernels; default: none are kept
+//   cache_limit_bytes  above which the least recently used leave it; default: 1 GiB
 //   c_compiler     a C compiler's path; default: the first of cc, gcc, clang on search_path
 //   search_path    folders separated by ':'; default: /usr/local/bin:/usr/bin:/bin
 //   temporary_folder  default: /tmp
+//   compiler_time_limit_ns  of one C compiler; default: 10 minutes
 //   jobs           C compilers at once; default: as many as cores
+//   fusion, layouts, winograd  "on" (default) or "off": one kernel per operation, every tensor
+//                  row-major, direct convolutions only
 // Errors: NOT_FOUND no such option; INVALID_ARGUMENT a value that is none.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set(berth_compiler *compiler,
                                                          const char *option, const char *value);
@@ -46,6 +58,16 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set(berth_compiler *compile
 // operators.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_pin(berth_compiler *compiler,
                                                              const char *pin);
+
+// Overrides a field of the target: "cores=2", or "devices[0].target.cores=2" where there are several.
+// Whether there is such a field shows when the target is read.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_override(berth_compiler *compiler,
+                                                                  const char *override_text);
+
+// Strategies of placement: name and one line about each; several rows of one name do it by other means
+// for other objectives. 0 after the last. Thread-safe.
+BERTH_API int berth_compiler_strategy_at(uint32_t index, const char **out_name,
+                                         const char **out_text);
 
 // Gives a dimension of the model an extent, by its name or as "INPUT.AXIS". Errors: OUT_OF_RANGE a
 // negative extent. (That the model has no such dimension shows when it is compiled.)
@@ -69,6 +91,36 @@ BERTH_API void berth_compiler_on_progress(berth_compiler *compiler,
                                           berth_progress_callback callback, void *user);
 BERTH_API void berth_compiler_on_message(berth_compiler *compiler, berth_message_callback callback,
                                          void *user);
+
+// The same messages with what they are, for who tells them apart; instead of, or beside,
+// berth_compiler_on_message. Numbers do not change.
+typedef enum berth_message_level {
+    BERTH_MESSAGE_ERROR = 0,
+    BERTH_MESSAGE_WARNING = 1,
+    BERTH_MESSAGE_NOTE = 2
+} berth_message_level;
+typedef void (*berth_level_callback)(void *user, berth_message_level level, const char *message);
+BERTH_API void berth_compiler_on_level_message(berth_compiler *compiler,
+                                               berth_level_callback callback, void *user);
+
+// For programs that signals end, which would leave temporary files behind. `defer` is called with 1
+// before the compiler makes the first of these and with 0 when the last is gone; in between `pending` is
+// asked now and then, and with its first answer that is not 0 the compilation ends with CANCELLED. From
+// the thread that compiles. Either may be NULL.
+typedef void (*berth_defer_callback)(void *user, int on);
+typedef int (*berth_pending_callback)(void *user);
+BERTH_API void berth_compiler_on_interrupt(berth_compiler *compiler, berth_defer_callback defer,
+                                           berth_pending_callback pending, void *user);
+
+// Loads a plug-in of the compiler (operations, passes, schedules, ...; examples/vendor) from a shared
+// library for the rest of the process. Loading the same file again changes nothing. It is native code
+// and runs with the process's rights. While no model is compiled, and by one thread at a time.
+//   ownership: *out_name and *out_version live as long as the process; either may be NULL
+//   errors:    NOT_FOUND; UNAVAILABLE it does not load; INCOMPATIBLE it is none, or one for another
+//              version; what it says itself
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_plugin(const char *path,
+                                                                 const char **out_name,
+                                                                 const char **out_version);
 
 // Compiles a model from a file (ONNX, or a module as `berth opt` prints it) or an ONNX model from
 // memory, which is copied; `folder` is where its external data lies, NULL = it has none.

@@ -13,16 +13,31 @@
 
 BERTH_BEGIN
 
+// A memory that a device works in. Later versions may add members at the end.
+typedef struct berth_memory_facts {
+    const char *scope;         // "global", "numa:1"
+    uint64_t capacity_bytes;   // 0 = unknown
+    uint32_t alignment_bytes;  // of what is allocated there
+    int host_visible;          // not 0: it is host memory, read and written without copies
+} berth_memory_facts;
+
 // A device. Later versions may add members at the end.
 typedef struct berth_device_facts {
-    const char *device;          // "opencl:0", as targets and sessions name it
-    const char *kind;            // "opencl"
-    uint32_t ordinal;            // among the devices of its kind
-    const char *name;            // "NVIDIA H200"
-    const char *vendor;          // "" = unknown, here and below
-    const char *driver_version;  //
-    uint64_t memory_bytes;       // of its first memory; 0 = unknown
-    uint32_t compute_units;      // cores, or what the driver counts
+    const char *device;           // "opencl:0", as targets and sessions name it
+    const char *kind;             // "opencl"
+    uint32_t ordinal;             // among the devices of its kind
+    const char *name;             // "NVIDIA H200"
+    const char *vendor;           // "" = unknown, here and below
+    const char *driver_version;   //
+    uint64_t memory_bytes;        // of its first memory; 0 = unknown
+    uint32_t compute_units;       // cores, or what the driver counts
+    const char *features;         // what kernels may use, and what is lacking, for people
+    uint64_t max_group_size;      // of work items; 0 = unknown or no such thing, here and below
+    uint64_t local_memory_bytes;  // of a group
+    uint64_t cache_bytes[3];      // data caches of level 1 to 3 that one core uses
+    int shares_host_memory;       // not 0: its buffers can be the host's
+    const berth_memory_facts *const *memories;  // [memory_count]
+    uint32_t memory_count;
 } berth_device_facts;
 
 // A driver, with or without a device here. Later versions may add members at the end.
@@ -31,6 +46,7 @@ typedef struct berth_driver_facts {
     const char *description;  // one line
     const char
         *missing;  // why it cannot work here ("libvulkan.so.1: cannot open ..."); "" = it can
+    const char *library;  // the file that it was loaded from; "" = built in
 } berth_driver_facts;
 
 typedef struct berth_device_list berth_device_list;

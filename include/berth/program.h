@@ -45,6 +45,9 @@ BERTH_API BERTH_MUST_USE berth_status berth_program_open_signed(const char *path
 BERTH_API BERTH_MUST_USE berth_status berth_program_open_memory(const void *data, size_t size_bytes,
                                                                 berth_program **out_program);
 
+// Whether a file is a program file by its first bytes; 0 also for what cannot be read.
+BERTH_API int berth_program_file_is(const char *path);
+
 // Writes a program file, complete or not at all. Errors: IO.
 BERTH_API BERTH_MUST_USE berth_status berth_program_save(const berth_program *program,
                                                          const char *path);

@@ -26,9 +26,9 @@ declared() {
 # exported LIBRARY PATTERN: names in versions that match.
 exported() { nm -D --with-symbol-versions --defined-only "$build/$1" | awk '{print $3}' | grep -E "$2" | sed 's/@.*//' | sort -u; }
 
-run_side="version status tensor device program session request"
+run_side="version status tensor device program session request"  # all others are libberth-compiler's
 declared $run_side >"$work/run_side"
-declared model compile plan dynamic | comm -23 - "$work/run_side" >"$work/compiler"
+declared $(cd include/berth && ls ./*.h | sed -E 's|^\./(.*)\.h$|\1|' | grep -vx berth) | comm -23 - "$work/run_side" >"$work/compiler"
 [ "$(wc -l <"$work/run_side")" -gt 40 ] || fail "declarations were not found"
 for pair in libberth.so:run_side libberth-compiler.so:compiler; do
   library=${pair%%:*}

@@ -55,6 +55,9 @@ while IFS=: read -r file line include; do
   esac
 done < <(grep -rnE '^#include "' planner/solve --include='*.c' --include='*.h' 2>/dev/null)
 
+# The command uses the public interface, but for the files that are listed.
+python3 tools/lint/public_commands.py || status=1
+
 # getenv only where a command line is.
 while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
   < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit api drivers --include='*.c' | cut -d: -f1,2)

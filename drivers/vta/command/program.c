@@ -32,15 +32,15 @@ static const berth_vta_kernel *find(const vta_file *file, const char *entry) {
 
 berth_status vta_read_program(vta_command *command, const char *path, vta_file *out_file) {
     const berth_program *program = NULL;
-    uint32_t found = BERTH_NONE;
+    uint32_t found = BERTH_NO_INDEX;
     BERTH_TRY(berth_program_read(command->cli.arena, path, &program));
     for (uint32_t i = 0; i < program->executable_count; ++i) {
         if (strcmp(program->executables[i].format, BERTH_VTA_FORMAT) != 0) continue;
-        if (found != BERTH_NONE)
+        if (found != BERTH_NO_INDEX)
             return berth_status_make(BERTH_UNSUPPORTED, "executables for several VTAs");
         found = i;
     }
-    if (found == BERTH_NONE)
+    if (found == BERTH_NO_INDEX)
         return berth_status_make(BERTH_NOT_FOUND, "a program without work for a VTA");
     const berth_executable_image *executable = &program->executables[found];
     BERTH_TRY(vta_read_image(command, executable->data, (size_t)executable->size_bytes, out_file));
