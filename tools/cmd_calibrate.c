@@ -1,9 +1,9 @@
 // berth calibrate: measures kernels and copies on this machine, for plans to predict by.
+#include <berth/calibrate.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "toolkit/calibrate.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
 typedef struct calibrate_command {
@@ -12,6 +12,8 @@ typedef struct calibrate_command {
     const char *output;
     int64_t duration_ns;
     bool merge;
+    berth_compiler *compiler;
+    berth_costs *costs;
 } calibrate_command;
 
 enum { key_output = 'o', key_merge = 0x600, key_duration };
@@ -64,31 +66,37 @@ static void show_progress(void *user, const char *what) {
         berth_cli_message("note", berth_arena_printf(command->cli.arena, "measuring %s", what));
 }
 
-static berth_status measure(calibrate_command *command, berth_cost_table *table) {
-    berth_calibrate_options calibration = {.duration_ns = command->duration_ns,
-                                           .seed = 1,
-                                           .progress = show_progress,
-                                           .progress_user = command};
-    BERTH_TRY(berth_cli_model_options(&command->cli, false, &calibration.model));
-    if (command->files.count == 0) return berth_calibrate(NULL, &calibration, table);
+static berth_status measure(calibrate_command *command) {
+    const berth_calibrate_settings settings = {.size_bytes = sizeof(settings),
+                                               .duration_ns = command->duration_ns,
+                                               .seed = 1,
+                                               .on_begin = show_progress,
+                                               .user = command};
+    BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));
+    if (command->files.count == 0)
+        return berth_compiler_calibrate(command->compiler, NULL, &settings, command->costs);
     for (uint32_t i = 0; i < command->files.count; ++i)
-        BERTH_TRY(berth_status_prefix(berth_calibrate(command->files.data[i], &calibration, table),
-                                      "%s", command->files.data[i]));
+        BERTH_TRY(
+            berth_status_prefix(berth_compiler_calibrate(command->compiler, command->files.data[i],
+                                                         &settings, command->costs),
+                                "%s", command->files.data[i]));
     return BERTH_OK;
 }
 
-static berth_status read_all(const calibrate_command *command, berth_cost_table *table) {
+static berth_status read_all(const calibrate_command *command) {
     for (uint32_t i = 0; i < command->files.count; ++i)
-        BERTH_TRY(berth_cost_table_read(table, command->files.data[i]));
+        BERTH_TRY(berth_costs_read(command->costs, command->files.data[i]));
     return BERTH_OK;
 }
 
-static berth_status keep_older(berth_arena *arena, const char *path, berth_cost_table *table) {
+static berth_status keep_older(const char *path, berth_costs *costs) {
     if (!berth_file_exists(path)) return BERTH_OK;
-    berth_cost_table *older = berth_cost_table_create(arena);
-    BERTH_TRY(berth_cost_table_read(older, path));
-    berth_cost_table_add_missing(table, older);
-    return BERTH_OK;
+    berth_costs *older = NULL;
+    BERTH_TRY(berth_costs_create(&older));
+    berth_status status = berth_costs_read(older, path);
+    if (!status) status = berth_costs_add_missing(costs, older);
+    berth_costs_destroy(older);
+    return status;
 }
 
 static berth_status run(void *state) {
@@ -97,17 +105,17 @@ static berth_status run(void *state) {
     bool json = berth_cli_wants_json(&command->cli);
     bool fallback = !command->output;
     const char *path = fallback ? berth_cli_default_costs(&command->cli) : command->output;
-    berth_cost_table *table = berth_cost_table_create(arena);
     if (!path)
         return berth_status_make(BERTH_NOT_FOUND, "no cache folder: HOME is not set; give -o FILE");
-    BERTH_TRY(command->merge ? read_all(command, table) : measure(command, table));
-    uint32_t measured = berth_cost_table_count(table);
-    if (!command->merge) BERTH_TRY(keep_older(arena, path, table));
+    BERTH_TRY(berth_costs_create(&command->costs));
+    BERTH_TRY(command->merge ? read_all(command) : measure(command));
+    uint32_t measured = berth_costs_count(command->costs);
+    if (!command->merge) BERTH_TRY(keep_older(path, command->costs));
     if (fallback)
         BERTH_TRY(berth_file_make_folders(
             berth_arena_strndup(arena, path, (size_t)(strrchr(path, '/') - path))));
-    BERTH_TRY(berth_cost_table_write(table, path));
-    uint32_t count = berth_cost_table_count(table);
+    BERTH_TRY(berth_costs_save(command->costs, path));
+    uint32_t count = berth_costs_count(command->costs);
     if (json)
         berth_cli_print_json(json_pack("{s:o, s:i, s:i}", "file", berth_cli_json_text(path),
                                        "records", (int)count, "kept", (int)(count - measured)));
@@ -115,6 +123,12 @@ static berth_status run(void *state) {
         berth_cli_print("%s: %u costs, %u of them kept from before\n", path, count,
                         count - measured);
     return BERTH_OK;
+}
+
+static void end(void *state) {
+    calibrate_command *command = state;
+    berth_costs_destroy(command->costs);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_calibrate(int argc, char **argv) {
@@ -128,7 +142,8 @@ int berth_cmd_calibrate(int argc, char **argv) {
              "are made of.\vPlans then predict by what was measured, and from similar work "
              "where it was not (docs/costs.md). Nothing else should be running.",
              children, NULL, NULL},
-        .run = run};
+        .run = run,
+        .end = end};
     calibrate_command state = {0};
     return berth_cli_run(&command, &state, argc, argv);
 }

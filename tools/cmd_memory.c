@@ -1,12 +1,9 @@
 // berth memory: static memory allocation problems in CSV, without a model.
-#include <stdio.h>
+#include <berth/allocation.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "memory/plot.h"
-#include "memory/solve.h"
-#include "memory/validator.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -20,8 +17,7 @@ typedef struct memory_command {
     uint64_t node_budget;
     const char *output;
 
-    berth_memory_problem *problem;
-    uint64_t *capacities_bytes;  // [pool_count]
+    berth_allocation_problem *problem;
 } memory_command;
 
 enum { key_time = 0x300, key_nodes };
@@ -92,37 +88,32 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 // --capacity BYTES holds for all pools, POOL=BYTES for one.
-static berth_status resolve_capacities(memory_command *command) {
-    const berth_memory_problem *problem = command->problem;
-    command->capacities_bytes =
-        berth_arena_new_array(command->cli.arena, uint64_t, problem->pool_count);
+static berth_status set_capacities(memory_command *command) {
     for (uint32_t i = 0; i < command->capacities.count; ++i) {
         const char *text = command->capacities.data[i];
         const char *equals = strrchr(text, '=');
+        const char *pool =
+            equals ? berth_arena_strndup(command->cli.arena, text, (size_t)(equals - text)) : NULL;
         uint64_t bytes = 0;
         if (!berth_cli_parse_bytes(equals ? equals + 1 : text, &bytes) || bytes == 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "--capacity \"%s\": not a number of bytes from 1", text);
-        bool found = false;
-        for (uint32_t p = 0; p < problem->pool_count; ++p) {
-            const char *name = problem->pool_names[p];
-            if (equals &&
-                (strlen(name) != (size_t)(equals - text) || memcmp(name, text, strlen(name)) != 0))
-                continue;
-            command->capacities_bytes[p] = bytes;
-            found = true;
+        berth_status status = berth_allocation_problem_set_capacity(command->problem, pool, bytes);
+        if (berth_status_code(status) != BERTH_NOT_FOUND) {
+            BERTH_TRY(status);
+            continue;
         }
-        if (!found)
-            return berth_status_make(BERTH_NOT_FOUND,
-                                     "--capacity \"%s\": the file has no such pool", text);
+        berth_status_free(status);
+        return berth_status_make(BERTH_NOT_FOUND, "--capacity \"%s\": the file has no such pool",
+                                 text);
     }
     return BERTH_OK;
 }
 
-static const char *verdict_name(berth_memory_verdict verdict) {
-    return verdict == BERTH_MEMORY_FITS         ? "fits"
-           : verdict == BERTH_MEMORY_CANNOT_FIT ? "cannot fit"
-                                                : "unknown";
+static const char *verdict_name(berth_allocation_verdict verdict) {
+    return verdict == BERTH_ALLOCATION_FITS         ? "fits"
+           : verdict == BERTH_ALLOCATION_CANNOT_FIT ? "cannot fit"
+                                                    : "unknown";
 }
 
 typedef struct totals {
@@ -130,21 +121,21 @@ typedef struct totals {
     bool fits, proven;
 } totals;
 
-static totals sum_pools(const berth_memory_problem *problem,
-                        const berth_memory_solution *solution) {
+static totals sum_pools(const berth_allocation_problem *problem) {
     totals t = {0, 0, true, true};
-    for (uint32_t p = 0; p < problem->pool_count; ++p) {
-        t.height_bytes += solution->pools[p].height_bytes;
-        t.lower_bound_bytes += solution->pools[p].lower_bound_bytes;
-        t.fits &= solution->pools[p].verdict == BERTH_MEMORY_FITS;
-        t.proven &= solution->pools[p].proven;
+    for (uint32_t p = 0; p < berth_allocation_problem_pool_count(problem); ++p) {
+        const berth_allocation_pool *pool = berth_allocation_problem_pool(problem, p);
+        t.height_bytes += pool->height_bytes;
+        t.lower_bound_bytes += pool->lower_bound_bytes;
+        t.fits &= pool->verdict == BERTH_ALLOCATION_FITS;
+        t.proven &= pool->proven != 0;
     }
     return t;
 }
 
-static json_t *pool_json(const char *name, const berth_memory_pool_solution *pool) {
+static json_t *pool_json(const berth_allocation_pool *pool) {
     json_t *json = json_pack(
-        "{s:o, s:s, s:I, s:I, s:b, s:s}", "pool", berth_cli_json_text(name), "verdict",
+        "{s:o, s:s, s:I, s:I, s:b, s:s}", "pool", berth_cli_json_text(pool->name), "verdict",
         verdict_name(pool->verdict), "height", (json_int_t)pool->height_bytes, "lower_bound",
         (json_int_t)pool->lower_bound_bytes, "proven", pool->proven, "strategy", pool->strategy);
     if (json && pool->capacity_bytes)
@@ -152,118 +143,95 @@ static json_t *pool_json(const char *name, const berth_memory_pool_solution *poo
     return json;
 }
 
-static void print_json(const memory_command *command, const berth_memory_solution *solution,
-                       double seconds) {
-    const berth_memory_problem *problem = command->problem;
-    totals t = sum_pools(problem, solution);
+static void print_json(const memory_command *command, double seconds) {
+    const berth_allocation_problem *problem = command->problem;
+    totals t = sum_pools(problem);
     json_t *pools = json_array();
-    for (uint32_t p = 0; p < problem->pool_count; ++p)
-        json_array_append_new(pools, pool_json(problem->pool_names[p], &solution->pools[p]));
+    for (uint32_t p = 0; p < berth_allocation_problem_pool_count(problem); ++p)
+        json_array_append_new(pools, pool_json(berth_allocation_problem_pool(problem, p)));
     json_t *json =
         json_pack("{s:b, s:I, s:I, s:b, s:f, s:I, s:i, s:o}", "fits", t.fits, "height",
                   (json_int_t)t.height_bytes, "lower_bound", (json_int_t)t.lower_bound_bytes,
-                  "proven", t.proven, "seconds", seconds, "nodes", (json_int_t)solution->nodes,
-                  "buffers", (int)problem->buffer_count, "pools", pools);
+                  "proven", t.proven, "seconds", seconds, "nodes",
+                  (json_int_t)berth_allocation_problem_node_count(problem), "buffers",
+                  (int)berth_allocation_problem_buffer_count(problem), "pools", pools);
     berth_cli_print_json(json);
 }
 
-static void print_text(const memory_command *command, const berth_memory_solution *solution,
-                       double seconds) {
-    const berth_memory_problem *problem = command->problem;
-    for (uint32_t p = 0; p < problem->pool_count; ++p) {
-        const berth_memory_pool_solution *pool = &solution->pools[p];
-        if (problem->has_pool) berth_cli_print("pool \"%s\": ", problem->pool_names[p]);
+static void print_text(const memory_command *command, double seconds) {
+    const berth_allocation_problem *problem = command->problem;
+    const uint32_t pool_count = berth_allocation_problem_pool_count(problem);
+    for (uint32_t p = 0; p < pool_count; ++p) {
+        const berth_allocation_pool *pool = berth_allocation_problem_pool(problem, p);
+        if (pool_count > 1 || *pool->name) berth_cli_print("pool \"%s\": ", pool->name);
         if (pool->capacity_bytes)
-            berth_cli_print("%s %llu bytes%s; ",
-                            pool->verdict == BERTH_MEMORY_FITS ? "fits in"
-                            : pool->proven                     ? "cannot fit in"
-                                                               : "not known to fit in",
-                            (unsigned long long)pool->capacity_bytes,
-                            pool->proven && pool->verdict == BERTH_MEMORY_CANNOT_FIT ? " (proven)"
-                                                                                     : "");
+            berth_cli_print(
+                "%s %llu bytes%s; ",
+                pool->verdict == BERTH_ALLOCATION_FITS ? "fits in"
+                : pool->proven                         ? "cannot fit in"
+                                                       : "not known to fit in",
+                (unsigned long long)pool->capacity_bytes,
+                pool->proven && pool->verdict == BERTH_ALLOCATION_CANNOT_FIT ? " (proven)" : "");
         berth_cli_print(
             "height %llu, lower bound %llu%s, found by %s\n",
             (unsigned long long)pool->height_bytes, (unsigned long long)pool->lower_bound_bytes,
             pool->height_bytes == pool->lower_bound_bytes ? " (optimal)" : "", pool->strategy);
     }
-    berth_cli_print("%u buffers, %llu nodes, %.3f s\n", problem->buffer_count,
-                    (unsigned long long)solution->nodes, seconds);
+    berth_cli_print("%u buffers, %llu nodes, %.3f s\n",
+                    berth_allocation_problem_buffer_count(problem),
+                    (unsigned long long)berth_allocation_problem_node_count(problem), seconds);
 }
 
-static berth_status write_solution(const memory_command *command,
-                                   const berth_memory_solution *solution) {
-    berth_strbuf csv = berth_strbuf_make(command->cli.arena);
-    berth_memory_problem_write(command->problem, solution->offsets, &csv);
-    return berth_file_write(command->output, berth_strbuf_text(&csv), csv.length);
-}
-
-static berth_status run_solver(memory_command *command, berth_memory_solution *solution,
-                               double *out_seconds) {
+static berth_status run_solver(memory_command *command, double *out_seconds) {
     int64_t start_ns = berth_clock_ns();
     int64_t budget_ns =
         command->time_budget_ns ? command->time_budget_ns : (int64_t)60 * 1000000000;
-    berth_memory_solve_options solve_options = {
-        .capacities_bytes = command->capacities_bytes,
-        .node_limit = command->node_budget,
-        .deadline_ns = command->node_budget ? 0 : start_ns + budget_ns};
-    BERTH_TRY(berth_memory_solve(command->cli.arena, command->problem, &solve_options, solution));
+    BERTH_TRY(berth_allocation_problem_solve(command->problem, command->node_budget,
+                                             command->node_budget ? 0 : budget_ns));
     *out_seconds = (double)(berth_clock_ns() - start_ns) * 1e-9;
-    // Whatever found it, it is checked: against the capacities where it is said to fit.
-    uint64_t *limits =
-        berth_arena_new_array(command->cli.arena, uint64_t, command->problem->pool_count);
-    for (uint32_t p = 0; p < command->problem->pool_count; ++p)
-        if (solution->pools[p].verdict == BERTH_MEMORY_FITS)
-            limits[p] = command->capacities_bytes[p];
-    return berth_status_prefix(berth_memory_validate(command->cli.arena, command->problem,
-                                                     solution->offsets, limits, NULL),
-                               "the solver's result is wrong, please report this");
+    return BERTH_OK;
 }
 
 static berth_status solve(memory_command *command, bool json) {
-    berth_memory_solution solution;
     double seconds = 0;
-    BERTH_TRY(run_solver(command, &solution, &seconds));
-    bool fits = sum_pools(command->problem, &solution).fits;
-    if (fits && command->output) BERTH_TRY(write_solution(command, &solution));
+    BERTH_TRY(run_solver(command, &seconds));
+    bool fits = sum_pools(command->problem).fits;
+    if (fits && command->output)
+        BERTH_TRY(berth_allocation_problem_save(command->problem, command->output));
     command->cli.exit_status = fits ? 0 : 1;
     if (json)
-        print_json(command, &solution, seconds);
+        print_json(command, seconds);
     else
-        print_text(command, &solution, seconds);
+        print_text(command, seconds);
     return BERTH_OK;
 }
 
 static berth_status plot(memory_command *command) {
-    berth_memory_solution solution = {.offsets = command->problem->offsets};
     double seconds = 0;
-    if (!solution.offsets) BERTH_TRY(run_solver(command, &solution, &seconds));
-    berth_strbuf svg = berth_strbuf_make(command->cli.arena);
-    berth_memory_plot_options plot_options = {.capacity_bytes = command->capacities_bytes,
-                                              .title = command->file};
-    berth_memory_plot(command->problem, solution.offsets, &plot_options, &svg);
-    return berth_file_write(command->output ? command->output : "-", berth_strbuf_text(&svg),
-                            svg.length);
+    const char *svg = NULL;
+    if (!berth_allocation_problem_is_solved(command->problem))
+        BERTH_TRY(run_solver(command, &seconds));
+    BERTH_TRY(berth_allocation_problem_draw(command->problem, command->file, &svg));
+    return berth_file_write(command->output ? command->output : "-", svg, strlen(svg));
 }
 
 static berth_status check(memory_command *command, bool json) {
-    if (!command->problem->offsets)
+    berth_allocation_problem *problem = command->problem;
+    if (!berth_allocation_problem_is_solved(problem))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s has no offset column", command->file);
-    const berth_memory_problem *problem = command->problem;
-    uint64_t *heights = berth_arena_new_array(command->cli.arena, uint64_t, problem->pool_count);
-    BERTH_TRY(berth_memory_validate(command->cli.arena, problem, problem->offsets,
-                                    command->capacities_bytes, heights));
+    BERTH_TRY(berth_allocation_problem_check(problem));
     json_t *pools = json ? json_array() : NULL;
-    for (uint32_t p = 0; p < problem->pool_count; ++p) {
-        uint64_t bound = berth_memory_validate_lower_bound(command->cli.arena, problem, p);
+    for (uint32_t p = 0; p < berth_allocation_problem_pool_count(problem); ++p) {
+        const berth_allocation_pool *pool = berth_allocation_problem_pool(problem, p);
         if (json)
             json_array_append_new(pools, json_pack("{s:o, s:I, s:I}", "pool",
-                                                   berth_cli_json_text(problem->pool_names[p]),
-                                                   "height", (json_int_t)heights[p], "lower_bound",
-                                                   (json_int_t)bound));
+                                                   berth_cli_json_text(pool->name), "height",
+                                                   (json_int_t)pool->height_bytes, "lower_bound",
+                                                   (json_int_t)pool->lower_bound_bytes));
         else
-            berth_cli_print("pool \"%s\": valid, height %llu, lower bound %llu\n",
-                            problem->pool_names[p], (unsigned long long)heights[p],
-                            (unsigned long long)bound);
+            berth_cli_print("pool \"%s\": valid, height %llu, lower bound %llu\n", pool->name,
+                            (unsigned long long)pool->height_bytes,
+                            (unsigned long long)pool->lower_bound_bytes);
     }
     if (json) berth_cli_print_json(json_pack("{s:b, s:o}", "valid", true, "pools", pools));
     return BERTH_OK;
@@ -272,11 +240,15 @@ static berth_status check(memory_command *command, bool json) {
 static berth_status run_action(void *state) {
     memory_command *command = state;
     bool json = berth_cli_wants_json(&command->cli);
-    BERTH_TRY(berth_memory_problem_read(command->cli.arena, command->file, &command->problem));
-    BERTH_TRY(resolve_capacities(command));
+    BERTH_TRY(berth_allocation_problem_read(command->file, &command->problem));
+    BERTH_TRY(set_capacities(command));
     if (strcmp(command->action, "plot") == 0) return plot(command);
     if (strcmp(command->action, "check") == 0) return check(command, json);
     return solve(command, json);
+}
+
+static void end(void *state) {
+    berth_allocation_problem_destroy(((memory_command *)state)->problem);
 }
 
 int berth_cmd_memory(int argc, char **argv) {
@@ -291,7 +263,8 @@ int berth_cmd_memory(int argc, char **argv) {
                  "Exit status: 0 done, 1 it does not fit (or not within the budget) or could not "
                  "be done, 2 wrong usage.",
                  NULL, NULL, NULL},
-        .run = run_action};
+        .run = run_action,
+        .end = end};
     memory_command state = {0};
     return berth_cli_run(&command, &state, argc, argv);
 }

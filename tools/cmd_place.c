@@ -1,14 +1,13 @@
 // berth place: device placement problems in JSON, without a model.
+#include <berth/placement.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "planner/solve/plot.h"
-#include "planner/solve/problem_file.h"
+#include "base/str.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
 
@@ -17,12 +16,9 @@ typedef struct place_command {
     const char *file;
     const char *check;
     const char *output;
-    berth_place_options solve;
-    int64_t time_budget_ns;
-    bool list;  // latency by list scheduling
+    berth_placement_settings solve;
 
-    berth_place_problem *problem;
-    berth_place_answer answer;
+    berth_placement_problem *problem;
     double seconds;
     int64_t told_ns;  // last line of progress; 0 = none
 } place_command;
@@ -64,8 +60,9 @@ static const char *const model_names[] = {"subgraph", "list", NULL};
 
 static void take_strategy(place_command *command, const char *arg, struct argp_state *state) {
     const char *names[BERTH_CLI_MOST_NAMES] = {"auto"};
-    for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
-        berth_cli_add_name(names, (*all)->name);
+    const char *name = NULL, *text = NULL;
+    for (uint32_t i = 0; berth_placement_strategy_at(i, &name, &text); ++i)
+        berth_cli_add_name(names, name);
     berth_cli_choose(state, "--strategy", arg, names);
     command->solve.strategy = arg;
 }
@@ -73,9 +70,9 @@ static void take_strategy(place_command *command, const char *arg, struct argp_s
 static void check_arguments(place_command *command, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "svg", NULL};
     if (!command->file) berth_cli_wrong_usage(state, "which problem? (a JSON file)");
-    if (command->solve.contiguous && command->solve.objective != BERTH_PLACE_THROUGHPUT)
+    if (command->solve.contiguous && command->solve.objective != BERTH_PLACEMENT_THROUGHPUT)
         berth_cli_wrong_usage(state, "--contiguous is for the objective throughput");
-    if (command->list && command->solve.objective != BERTH_PLACE_LATENCY)
+    if (command->solve.one_node_at_a_time && command->solve.objective != BERTH_PLACEMENT_LATENCY)
         berth_cli_wrong_usage(state, "--model list is for the objective latency");
     if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
 }
@@ -85,19 +82,20 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case 'O':
         command->solve.objective =
-            (berth_place_objective)berth_cli_choose(state, "--objective", arg, objective_names);
+            (berth_placement_objective)berth_cli_choose(state, "--objective", arg, objective_names);
         return 0;
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
-    case key_contiguous: command->solve.contiguous = true; return 0;
+    case key_contiguous: command->solve.contiguous = 1; return 0;
     case key_model:
-        command->list = berth_cli_choose(state, "--model", arg, model_names) == 1;
+        command->solve.one_node_at_a_time =
+            berth_cli_choose(state, "--model", arg, model_names) == 1;
         return 0;
     case key_strategy: take_strategy(command, arg, state); return 0;
     case key_check: command->check = arg; return 0;
     case key_quiet: command->cli.quiet = true; return 0;
     case key_time:
-        if (!berth_cli_parse_time(arg, &command->time_budget_ns))
+        if (!berth_cli_parse_time(arg, &command->solve.time_budget_ns))
             berth_cli_wrong_usage(
                 state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
@@ -118,56 +116,39 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 // ------------------------------------------------------------------------------------------------
 // results
 
-typedef struct device_row {
-    const char *name;
-    double load, bytes, capacity_bytes;
-    uint32_t nodes;
-} device_row;
-
-static device_row row_of(const place_command *command, uint32_t device) {
-    const berth_place_problem *problem = command->problem;
-    device_row row = {.name = berth_place_device_name(command->cli.arena, problem, device),
-                      .load = command->answer.value.device_load[device],
-                      .capacity_bytes =
-                          problem->kinds[problem->device_kind[device]].capacity_bytes};
-    for (uint32_t v = 0; v < problem->node_count; ++v) {
-        if (command->answer.assignment[v] != device) continue;
-        row.bytes += problem->size_bytes[v];
-        row.nodes++;
-    }
-    return row;
-}
-
 static const char *objective_name(const place_command *command) {
     return objective_names[command->solve.objective];
 }
 
-static const char *unit_of(const place_command *command) {
-    if (command->solve.objective != BERTH_PLACE_MEMORY) return "ms";
-    return berth_place_memory_is_share(command->problem) ? "of the capacity" : "bytes";
+static const berth_placement_answer *answer_of(const place_command *command) {
+    return berth_placement_problem_answer(command->problem);
 }
 
-static void add_device_text(const place_command *command, uint32_t device, berth_strbuf *out) {
-    device_row row = row_of(command, device);
-    if (row.nodes == 0) return;
+static const char *unit_of(const place_command *command) {
+    if (command->solve.objective != BERTH_PLACEMENT_MEMORY) return "ms";
+    return answer_of(command)->is_share ? "of the capacity" : "bytes";
+}
+
+static void add_device_text(const place_command *command, const berth_placement_device *device,
+                            berth_strbuf *out) {
+    if (device->node_count == 0) return;
     char size[32];
     char load[48];
     char capacity[32];
-    berth_format_bytes_f64(row.bytes, size);
-    snprintf(load, sizeof(load), "%.5g ms", row.load);
-    bool limited = row.capacity_bytes < INFINITY;
-    if (limited) berth_format_bytes_f64(row.capacity_bytes, capacity);
-    berth_strbuf_addf(out, "  %-8s %-14s %10s%s%s %8u node%s\n", row.name,
-                      command->solve.objective == BERTH_PLACE_MEMORY ? "" : load, size,
-                      limited ? " of " : "", limited ? capacity : "", row.nodes,
-                      row.nodes == 1 ? "" : "s");
+    berth_format_bytes_f64(device->size_bytes, size);
+    snprintf(load, sizeof(load), "%.5g ms", device->load);
+    bool limited = device->capacity_bytes < INFINITY;
+    if (limited) berth_format_bytes_f64(device->capacity_bytes, capacity);
+    berth_strbuf_addf(out, "  %-8s %-14s %10s%s%s %8u node%s\n", device->name,
+                      command->solve.objective == BERTH_PLACEMENT_MEMORY ? "" : load, size,
+                      limited ? " of " : "", limited ? capacity : "", device->node_count,
+                      device->node_count == 1 ? "" : "s");
 }
 
 static void add_text(const place_command *command, berth_strbuf *out) {
-    const berth_place_answer *answer = &command->answer;
-    const berth_place_problem *problem = command->problem;
-    berth_strbuf_addf(out, "%s %.8g %s", objective_name(command), answer->value.value,
-                      unit_of(command));
+    const berth_placement_answer *answer = answer_of(command);
+    const berth_placement_problem *problem = command->problem;
+    berth_strbuf_addf(out, "%s %.8g %s", objective_name(command), answer->value, unit_of(command));
     if (command->check)
         berth_strbuf_add(out, ", all limits are kept\n");
     else if (answer->proven)
@@ -175,47 +156,54 @@ static void add_text(const place_command *command, berth_strbuf *out) {
     else
         berth_strbuf_addf(out, ", lower bound %.8g, gap %.3g %%; found by %s\n",
                           answer->lower_bound, answer->gap * 100, answer->strategy);
-    for (uint32_t d = 0; d < problem->device_count; ++d) add_device_text(command, d, out);
     uint32_t unused = 0;
-    for (uint32_t d = 0; d < problem->device_count; ++d) unused += row_of(command, d).nodes == 0;
+    for (uint32_t d = 0; d < berth_placement_problem_device_count(problem); ++d) {
+        const berth_placement_device *device = berth_placement_problem_device(problem, d);
+        add_device_text(command, device, out);
+        unused += device->node_count == 0;
+    }
     if (unused) berth_strbuf_addf(out, "  %u unused\n", unused);
-    berth_strbuf_addf(out, "%u nodes in %u groups, %u edges", problem->node_count,
-                      problem->group_count, problem->edge_count);
+    berth_strbuf_addf(
+        out, "%u nodes in %u groups, %u edges", berth_placement_problem_node_count(problem),
+        berth_placement_problem_group_count(problem), berth_placement_problem_edge_count(problem));
     if (!command->check)
-        berth_strbuf_addf(out, "; %llu search nodes, %.3f s%s", (unsigned long long)answer->nodes,
-                          command->seconds,
+        berth_strbuf_addf(out, "; %llu search nodes, %.3f s%s",
+                          (unsigned long long)answer->node_count, command->seconds,
                           answer->reproducible ? "" : " (may differ next time: time ran out)");
     berth_strbuf_add(out, "\n");
 }
 
 static json_t *devices_json(const place_command *command) {
     json_t *devices = json_array();
-    for (uint32_t d = 0; d < command->problem->device_count; ++d) {
-        device_row row = row_of(command, d);
-        json_array_append_new(devices,
-                              json_pack("{s:s, s:f, s:f, s:i}", "device", row.name, "load",
-                                        row.load, "bytes", row.bytes, "nodes", (int)row.nodes));
+    for (uint32_t d = 0; d < berth_placement_problem_device_count(command->problem); ++d) {
+        const berth_placement_device *row = berth_placement_problem_device(command->problem, d);
+        json_array_append_new(devices, json_pack("{s:s, s:f, s:f, s:i}", "device", row->name,
+                                                 "load", row->load, "bytes", row->size_bytes,
+                                                 "nodes", (int)row->node_count));
     }
     return devices;
 }
 
 static json_t *answer_json(const place_command *command) {
-    const berth_place_answer *answer = &command->answer;
-    const berth_place_problem *problem = command->problem;
+    const berth_placement_answer *answer = answer_of(command);
+    const berth_placement_problem *problem = command->problem;
     json_t *assignment = json_object();
-    for (uint32_t v = 0; v < problem->node_count; ++v)
-        json_object_set_new(assignment, problem->node_names[v],
-                            json_string(berth_place_device_name(command->cli.arena, problem,
-                                                                answer->assignment[v])));
+    for (uint32_t v = 0; v < berth_placement_problem_node_count(problem); ++v) {
+        const berth_placement_node *node = berth_placement_problem_node(problem, v);
+        json_object_set_new(
+            assignment, node->name,
+            json_string(berth_placement_problem_device(problem, node->device)->name));
+    }
     json_t *json =
         json_pack("{s:s, s:f, s:o, s:o}", "objective", objective_name(command), "value",
-                  answer->value.value, "devices", devices_json(command), "assignment", assignment);
+                  answer->value, "devices", devices_json(command), "assignment", assignment);
     if (command->solve.contiguous) json_object_set_new(json, "contiguous", json_true());
     if (command->check) return json;
-    json_t *search = json_pack(
-        "{s:f, s:f, s:b, s:f, s:s, s:b, s:I}", "lower_bound", answer->lower_bound, "gap",
-        answer->gap, "proven", answer->proven, "seconds", command->seconds, "strategy",
-        answer->strategy, "reproducible", answer->reproducible, "nodes", (json_int_t)answer->nodes);
+    json_t *search =
+        json_pack("{s:f, s:f, s:b, s:f, s:s, s:b, s:I}", "lower_bound", answer->lower_bound, "gap",
+                  answer->gap, "proven", answer->proven, "seconds", command->seconds, "strategy",
+                  answer->strategy, "reproducible", answer->reproducible, "nodes",
+                  (json_int_t)answer->node_count);
     json_object_update(json, search);
     json_decref(search);
     return json;
@@ -244,9 +232,10 @@ static berth_status write_result(const place_command *command) {
         const char *slash = strrchr(command->file, '/');
         const char *title = berth_arena_printf(
             command->cli.arena, "%s: %s %.6g %s", slash ? slash + 1 : command->file,
-            objective_name(command), command->answer.value.value, unit_of(command));
-        berth_place_plot_options plot = {.title = title};
-        berth_place_plot(command->problem, command->solve.objective, &command->answer, &plot, &out);
+            objective_name(command), answer_of(command)->value, unit_of(command));
+        const char *svg = NULL;
+        BERTH_TRY(berth_placement_problem_draw(command->problem, title, &svg));
+        berth_strbuf_add(&out, svg);
     } else {
         add_text(command, &out);
     }
@@ -256,55 +245,44 @@ static berth_status write_result(const place_command *command) {
 // ------------------------------------------------------------------------------------------------
 // work
 
-static void show_progress(void *user, const berth_place_search *search) {
+static void show_progress(void *user, const berth_placement_progress *progress) {
     place_command *command = user;
     int64_t now_ns = berth_clock_ns();
     if (now_ns - command->told_ns < 200000000) return;
     command->told_ns = now_ns;
-    if (search->best_value < INFINITY)
-        fprintf(stderr, "\rberth: %s: value %.6g, bound %.6g\033[K", search->strategy,
-                search->best_value, search->lower_bound);
+    if (progress->value < INFINITY)
+        fprintf(stderr, "\rberth: %s: value %.6g, bound %.6g\033[K", progress->strategy,
+                progress->value, progress->lower_bound);
     else
-        fprintf(stderr, "\rberth: %s: nothing found yet\033[K", search->strategy);
+        fprintf(stderr, "\rberth: %s: nothing found yet\033[K", progress->strategy);
     fflush(stderr);
 }
 
 static berth_status search(place_command *command) {
     int64_t start_ns = berth_clock_ns();
-    if (command->time_budget_ns) command->solve.deadline_ns = start_ns + command->time_budget_ns;
-    bool show = !command->cli.quiet && isatty(STDERR_FILENO);
+    bool show = berth_cli_shows_progress(&command->cli);
     if (show) {
         command->solve.progress = show_progress;
         command->solve.progress_user = command;
         command->told_ns = start_ns;
     }
-    berth_status status =
-        berth_place_solve(command->cli.arena, command->problem, &command->solve, &command->answer);
+    berth_status status = berth_placement_problem_solve(command->problem, &command->solve);
     command->seconds = (double)(berth_clock_ns() - start_ns) * 1e-9;
     if (show && command->told_ns != start_ns) fputs("\r\033[K", stderr);
     return status;
 }
 
-static berth_status check(place_command *command) {
-    berth_arena *arena = command->cli.arena;
-    char *text = NULL;
-    size_t length = 0;
-    BERTH_TRY(berth_file_read(arena, command->check, (size_t)1 << 28, &text, &length));
-    BERTH_TRY(berth_place_answer_parse(arena, command->check, text, length, command->problem,
-                                       &command->answer.assignment));
-    return berth_status_prefix(
-        berth_place_evaluate(arena, command->problem, command->solve.objective,
-                             command->solve.contiguous, command->answer.assignment,
-                             &command->answer.value),
-        "%s", command->check);
-}
-
 static berth_status run_body(void *user) {
     place_command *command = user;
-    BERTH_TRY(berth_place_problem_read(command->cli.arena, command->file, &command->problem));
-    command->problem->one_subgraph = !command->list;
-    BERTH_TRY(command->check ? check(command) : search(command));
+    BERTH_TRY(berth_placement_problem_read(command->file, &command->problem));
+    BERTH_TRY(command->check
+                  ? berth_placement_problem_check(command->problem, command->check, &command->solve)
+                  : search(command));
     return write_result(command);
+}
+
+static void end(void *state) {
+    berth_placement_problem_destroy(((place_command *)state)->problem);
 }
 
 // The end of --help: the strategies that there are.
@@ -312,8 +290,9 @@ static char *help_filter(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;
     berth_cli_strategies all = {.count = 0};
-    for (const berth_place_strategy *const *each = berth_place_strategies(); *each; ++each)
-        berth_cli_add_strategy(&all, (*each)->name, (*each)->doc);
+    const char *name = NULL, *line = NULL;
+    for (uint32_t i = 0; berth_placement_strategy_at(i, &name, &line); ++i)
+        berth_cli_add_strategy(&all, name, line);
     char *list = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&list, &length);
@@ -343,7 +322,8 @@ int berth_cmd_place(int argc, char **argv) {
              "answer "
              "checked breaks one) or it could not be done, 2 wrong usage.",
              NULL, help_filter, NULL},
-        .run = run_body};
-    place_command state = {0};
+        .run = run_body,
+        .end = end};
+    place_command state = {.solve = {.size_bytes = sizeof(state.solve)}};
     return berth_cli_run(&command, &state, argc, argv);
 }

@@ -1,20 +1,21 @@
 // berth quantize: a float model becomes one with 8-bit weights and activations, in QDQ form.
+#include <berth/quantize.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "toolkit/quantize/quantize.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
 typedef struct quantize_command {
     berth_cli_model cli;
-    berth_quantize_options options;
+    berth_quantize_settings settings;
     const char *output;
     const char *report;
-    const char *scales;  // as given; NULL = as the target wants
+    berth_compiler *compiler;
+    berth_quantized *result;
 } quantize_command;
 
 enum {
@@ -101,36 +102,41 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     static const char *const methods[] = {"mse", "minmax", "percentile", "entropy", NULL};
     static const char *const equalize[] = {"auto", "on", "off", NULL};
     quantize_command *command = state->input;
-    berth_quantize_options *o = &command->options;
+    berth_quantize_settings *o = &command->settings;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_output: command->output = arg; return 0;
-    case key_calibrate: o->calibrate = arg; return 0;
+    case key_calibrate: o->calibration = arg; return 0;
     case key_scales:
-        o->power_of_two = berth_cli_choose(state, "--scales", arg, scales) == 1;
-        command->scales = arg;
+        o->scales = berth_cli_choose(state, "--scales", arg, scales) == 1
+                        ? BERTH_SCALES_POWER_OF_TWO
+                        : BERTH_SCALES_FLOAT;
         return 0;
-    case key_per_channel: o->per_channel = true; return 0;
+    case key_per_channel: o->per_channel = 1; return 0;
     case key_method:
-        o->method = (berth_quantize_method)berth_cli_choose(state, "--method", arg, methods);
+        o->range = (berth_quantize_range)berth_cli_choose(state, "--method", arg, methods);
         return 0;
     case key_percentile: o->percentile = parse_share(state, "--percentile", arg); return 0;
     case key_equalize:
-        o->equalize = (berth_quantize_equalize)berth_cli_choose(state, "--equalize", arg, equalize);
+        o->equalization =
+            (berth_quantize_equalization)berth_cli_choose(state, "--equalize", arg, equalize);
         return 0;
-    case key_no_bias_correction: o->no_bias_correction = true; return 0;
+    case key_no_bias_correction: o->no_bias_correction = 1; return 0;
     case key_keep_worst:
         o->keep_worst = (uint32_t)berth_cli_number(state, "--keep-worst", arg, 0, 1000000);
         return 0;
-    case key_max_drop: o->max_drop = parse_share(state, "--max-drop", arg); return 0;
+    case key_max_drop:
+        o->max_drop = parse_share(state, "--max-drop", arg);
+        o->has_max_drop = 1;
+        return 0;
     case key_labels: o->labels = arg; return 0;
-    case key_values: o->compare_values = true; return 0;
+    case key_values: o->compare_values = 1; return 0;
     case key_report: parse_report(command, arg, state); return 0;
     case key_threads:
         o->thread_count = (uint32_t)berth_cli_number(state, "--threads", arg, 1, 1024);
         return 0;
     case ARGP_KEY_END:
-        if (!o->calibrate) berth_cli_wrong_usage(state, "--calibrate DIR is missing");
+        if (!o->calibration) berth_cli_wrong_usage(state, "--calibrate DIR is missing");
         if (!command->output) berth_cli_wrong_usage(state, "-o FILE is missing");
         if (command->cli.inputs.count || command->cli.pins.count)
             berth_cli_wrong_usage(state, "inputs are those of --calibrate, and nothing is placed: "
@@ -153,45 +159,15 @@ static void show_progress(void *user, const char *what, uint32_t done, uint32_t 
     }
 }
 
-static bool has_npu(const berth_multi_target *target) {
-    for (uint32_t d = 0; d < target->device_count; ++d)
-        if (target->devices[d].target->kind == BERTH_DEVICE_VTA) return true;
-    return false;
-}
-
-// Conventions of the target that the model is for; it runs on the processor here.
-static berth_status take_target(quantize_command *command) {
-    berth_quantize_options *o = &command->options;
-    if (!command->cli.target) return BERTH_OK;
-    berth_machine_facts facts;
-    berth_multi_target *target = NULL;
-    berth_target_options target_options = o->model.target_options;
-    BERTH_TRY(berth_machine_facts_for(command->cli.arena, command->cli.target, &facts));
-    target_options.machine = &facts;
-    BERTH_TRY(
-        berth_target_parse(command->cli.arena, command->cli.target, &target_options, &target));
-    if (!has_npu(target)) return BERTH_OK;
-    if ((command->scales && !o->power_of_two) || o->per_channel)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "a VTA shifts results, all channels alike: with %s no layer would "
-                                 "run there, all would run elsewhere; leave that out, or give "
-                                 "another target",
-                                 o->per_channel ? "a scale per channel" : "float scales");
-    o->power_of_two = o->whole = true;
-    return BERTH_OK;
-}
-
-static berth_status write_report(const quantize_command *command,
-                                 const berth_quantize_result *result) {
+static berth_status write_report(const quantize_command *command) {
     if (!command->report) return BERTH_OK;
-    const char *dot = strrchr(command->report, '.');
-    berth_strbuf out = berth_strbuf_make(command->cli.arena);
-    berth_quantize_report(result,
-                          strcmp(dot, ".json") == 0  ? BERTH_QUANTIZE_JSON
-                          : strcmp(dot, ".svg") == 0 ? BERTH_QUANTIZE_SVG
-                                                     : BERTH_QUANTIZE_TEXT,
-                          &out);
-    return berth_file_write(command->report, out.data, out.length);
+    const char *dot = strrchr(command->report, '.'), *text = NULL;
+    BERTH_TRY(berth_quantized_report(command->result,
+                                     strcmp(dot, ".json") == 0  ? BERTH_REPORT_JSON
+                                     : strcmp(dot, ".svg") == 0 ? BERTH_REPORT_SVG
+                                                                : BERTH_REPORT_TEXT,
+                                     &text));
+    return berth_file_write(command->report, text, strlen(text));
 }
 
 static void print_text(const char *text) {
@@ -204,32 +180,32 @@ static void print_text(const char *text) {
 
 static berth_status run(void *state) {
     quantize_command *command = state;
-    berth_quantize_options *o = &command->options;
-    berth_quantize_result result;
     bool json = berth_cli_wants_json(&command->cli);
-    BERTH_TRY(berth_cli_model_options(&command->cli, false, &o->model));
-    BERTH_TRY(take_target(command));
-    o->model.target = "cpu";
-    o->model.target_options = (berth_target_options){
-        .log = o->model.target_options.log, .tag_folder = o->model.target_options.tag_folder};
-    o->model.compile.progress = NULL;
-    o->model.import.default_batch = 0;
-    o->progress = show_progress;
-    o->progress_user = command;
-    BERTH_TRY(berth_quantize(command->cli.arena, command->cli.model, o, &result));
+    const char *text = NULL;
+    command->settings.progress = show_progress;
+    command->settings.progress_user = command;
+    BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));
+    BERTH_TRY(berth_compiler_quantize_file(command->compiler, command->cli.model,
+                                           &command->settings, &command->result));
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
     berth_interrupt_defer(interrupt, true);
-    berth_status status = berth_file_write(command->output, result.model, result.model_bytes);
-    if (!status) status = write_report(command, &result);
+    berth_status status = berth_quantized_save(command->result, command->output);
+    if (!status) status = write_report(command);
     berth_interrupt_defer(interrupt, false);
     BERTH_TRY(status);
-    berth_strbuf out = berth_strbuf_make(command->cli.arena);
-    berth_quantize_report(&result, json ? BERTH_QUANTIZE_JSON : BERTH_QUANTIZE_TEXT, &out);
+    BERTH_TRY(berth_quantized_report(command->result, json ? BERTH_REPORT_JSON : BERTH_REPORT_TEXT,
+                                     &text));
     if (json)
-        berth_cli_put_json(berth_strbuf_text(&out));
+        berth_cli_put_json(text);
     else
-        print_text(berth_strbuf_text(&out));
+        print_text(text);
     return BERTH_OK;
+}
+
+static void end(void *state) {
+    quantize_command *command = state;
+    berth_quantized_free(command->result);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_quantize(int argc, char **argv) {
@@ -242,7 +218,8 @@ int berth_cmd_quantize(int argc, char **argv) {
                  "signal over noise: what its weights lose, what it loses alone, and what its "
                  "result has lost in the whole model. See docs/quantize.md.",
                  children, NULL, NULL},
-        .run = run};
-    quantize_command state = {.options = {.max_drop = -1}};
+        .run = run,
+        .end = end};
+    quantize_command state = {.settings = {.size_bytes = sizeof(state.settings)}};
     return berth_cli_run(&command, &state, argc, argv);
 }

@@ -1,13 +1,10 @@
 // berth simulate: a model's schedule on the machine that a target describes, which may be absent.
-#include <math.h>
+#include <berth/simulate.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/file.h"
-#include "toolkit/simulate.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
-#include "tools/latency.h"
 
 typedef struct simulate_command {
     berth_cli_model cli;
@@ -15,8 +12,8 @@ typedef struct simulate_command {
     const char *output;
     uint32_t requests, streams;
     double rate;  // per second; 0 = all at once
-    berth_model *model;
-    berth_simulation simulation;
+    berth_compiler *compiler;
+    berth_simulation_info *simulation;
 } simulate_command;
 
 enum { key_output = 'o', key_requests = 'n', key_rate = 0x700, key_streams, key_trace };
@@ -56,152 +53,152 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static double quantile_ms(const berth_simulation *s, double q) {
-    return berth_latency_quantile(s->sorted_latency_ns, s->load.requests, q) / 1e6;
+static double quantile_ms(const berth_simulation_info *s, double q) {
+    return berth_simulation_info_latency_ns(s, q) / 1e6;
 }
 
-static double throughput(const berth_simulation *s) {
-    return s->result.end_ns > 0 ? s->load.requests / s->result.end_ns * 1e9 : 0;
+static double end_ms(const berth_simulation_info *s) {
+    return berth_simulation_info_end_ns(s) / 1e6;
 }
 
-static double utilisation(const berth_simulation *s, uint32_t resource) {
-    return s->result.end_ns > 0 ? s->result.busy_ns[resource] / s->result.end_ns : 0;
+static double throughput(const berth_simulation_info *s) {
+    double end_ns = berth_simulation_info_end_ns(s);
+    return end_ns > 0 ? berth_simulation_info_request_count(s) / end_ns * 1e9 : 0;
+}
+
+static double utilisation(const berth_simulation_info *s, uint32_t resource) {
+    double end_ns = berth_simulation_info_end_ns(s);
+    return end_ns > 0 ? berth_simulation_info_resource(s, resource)->busy_ns / end_ns : 0;
 }
 
 // ---- text ---------------------------------------------------------------------------------------
 
-static void print_timeline(const berth_simulation *s) {
-    const berth_program *program = berth_model_program(s->model);
+static berth_status print_timeline(const berth_simulation_info *s) {
     berth_cli_print("%12s %12s  %-24s step (operators), of the first request\n", "start us", "us",
                     "on");
-    for (uint32_t i = 0; i < program->step_count; ++i) {
-        const berth_sim_event *event = &s->result.events[i];
-        berth_cli_print("%12.1f %12.1f  %-24s %s (%s)\n", event->start_ns / 1e3,
-                        (event->end_ns - event->start_ns) / 1e3, s->resources[s->tasks[i].resource],
-                        program->steps[i].name, program->steps[i].op);
+    for (uint32_t i = 0; i < berth_simulation_info_event_count(s); ++i) {
+        berth_simulation_event event;
+        BERTH_TRY(berth_simulation_info_get_event(s, i, &event, sizeof(event)));
+        if (event.request > 0) break;
+        berth_cli_print("%12.1f %12.1f  %-24s %s (%s)\n", event.start_ns / 1e3,
+                        (event.end_ns - event.start_ns) / 1e3, event.resource, event.step,
+                        event.op);
     }
+    return BERTH_OK;
 }
 
-static void print_peak(const berth_simulation *s, uint32_t memory) {
-    char bytes[32];
-    if (s->memories && s->memories[memory].count) {
-        berth_format_bytes_f64(s->memories[memory].peak_bytes, bytes);
+static void print_memory(const berth_simulation_memory *memory) {
+    char bytes[32], capacity[32];
+    if (memory->size_bytes <= 0) return;
+    berth_format_bytes_f64(memory->size_bytes, bytes);
+    berth_format_bytes(memory->capacity_bytes, capacity);
+    berth_cli_print("memory %s: %s%s%s", memory->name, bytes, memory->capacity_bytes ? " of " : "",
+                    memory->capacity_bytes ? capacity : "");
+    if (memory->peak_bytes > 0) {
+        berth_format_bytes_f64(memory->peak_bytes, bytes);
         berth_cli_print(", intermediate values: at most %s, at %.3f ms", bytes,
-                        s->memories[memory].peak_ns / 1e6);
+                        memory->peak_ns / 1e6);
     }
     berth_cli_print("\n");
 }
 
-static void print_text(const berth_simulation *s) {
-    const berth_multi_target *target = berth_model_target(s->model);
-    print_timeline(s);
+static berth_status print_text(const berth_simulation_info *s) {
+    BERTH_TRY(print_timeline(s));
     berth_cli_print("%u requests, %u streams: %.3f ms, %.2f requests per second\n",
-                    s->load.requests, s->load.streams, s->result.end_ns / 1e6, throughput(s));
+                    berth_simulation_info_request_count(s), berth_simulation_info_stream_count(s),
+                    end_ms(s), throughput(s));
     berth_cli_print("latency: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms\n", quantile_ms(s, 0.5),
                     quantile_ms(s, 0.9), quantile_ms(s, 0.99));
-    for (uint32_t r = 0; r < s->resource_count; ++r)
-        if (s->result.busy_ns[r] > 0)
-            berth_cli_print("busy %5.1f%%  %s\n", 100 * utilisation(s, r), s->resources[r]);
-    for (uint32_t m = 0; m < target->memory_count; ++m) {
-        char bytes[32], capacity[32];
-        if (s->memory_bytes[m] <= 0) continue;
-        berth_format_bytes_f64(s->memory_bytes[m], bytes);
-        berth_format_bytes(target->memories[m].capacity_bytes, capacity);
-        berth_cli_print("memory %s: %s%s%s", target->memories[m].name, bytes,
-                        target->memories[m].capacity_bytes ? " of " : "",
-                        target->memories[m].capacity_bytes ? capacity : "");
-        print_peak(s, m);
+    for (uint32_t r = 0; r < berth_simulation_info_resource_count(s); ++r) {
+        const berth_simulation_resource *resource = berth_simulation_info_resource(s, r);
+        if (resource->busy_ns > 0)
+            berth_cli_print("busy %5.1f%%  %s\n", 100 * utilisation(s, r), resource->name);
     }
+    for (uint32_t m = 0; m < berth_simulation_info_memory_count(s); ++m)
+        print_memory(berth_simulation_info_memory(s, m));
+    return BERTH_OK;
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-static json_t *events_json(const berth_simulation *s) {
-    const berth_program *program = berth_model_program(s->model);
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < s->result.event_count; ++i) {
-        const berth_sim_event *event = &s->result.events[i];
-        const berth_program_step *step = &program->steps[event->task];
+static berth_status events_json(const berth_simulation_info *s, json_t *list) {
+    for (uint32_t i = 0; i < berth_simulation_info_event_count(s); ++i) {
+        berth_simulation_event event;
+        BERTH_TRY(berth_simulation_info_get_event(s, i, &event, sizeof(event)));
         json_array_append_new(
-            list,
-            json_pack("{s:i, s:o, s:o, s:s, s:o, s:b, s:f, s:f}", "request", (int)event->request,
-                      "step", berth_cli_json_text(step->name), "op", berth_cli_json_text(step->op),
-                      "device", program->devices[step->device].name, "on",
-                      berth_cli_json_text(s->resources[s->tasks[event->task].resource]), "copy",
-                      step->kind == BERTH_STEP_COPY, "start_us", event->start_ns / 1e3, "end_us",
-                      event->end_ns / 1e3));
+            list, json_pack("{s:i, s:o, s:o, s:s, s:o, s:b, s:f, s:f}", "request",
+                            (int)event.request, "step", berth_cli_json_text(event.step), "op",
+                            berth_cli_json_text(event.op), "device", event.device, "on",
+                            berth_cli_json_text(event.resource), "copy", event.is_copy, "start_us",
+                            event.start_ns / 1e3, "end_us", event.end_ns / 1e3));
     }
-    return list;
+    return BERTH_OK;
 }
 
-static json_t *memory_json(const berth_simulation *s, uint32_t m) {
-    const berth_target_memory *memory = &berth_model_target(s->model)->memories[m];
+static json_t *memory_json(const berth_simulation_memory *memory) {
     json_t *json =
         json_pack("{s:o, s:f, s:I}", "name", berth_cli_json_text(memory->name), "bytes",
-                  s->memory_bytes[m], "capacity_bytes", (json_int_t)memory->capacity_bytes);
-    if (!s->memories) return json;
-    json_object_set_new(json, "fixed_bytes", json_real(s->memories[m].fixed_bytes));
-    json_object_set_new(json, "peak_bytes", json_real(s->memories[m].peak_bytes));
-    json_object_set_new(json, "peak_ms", json_real(s->memories[m].peak_ns / 1e6));
+                  memory->size_bytes, "capacity_bytes", (json_int_t)memory->capacity_bytes);
+    if (!memory->is_followed) return json;
+    json_object_set_new(json, "fixed_bytes", json_real(memory->fixed_bytes));
+    json_object_set_new(json, "peak_bytes", json_real(memory->peak_bytes));
+    json_object_set_new(json, "peak_ms", json_real(memory->peak_ns / 1e6));
     return json;
 }
 
-static json_t *report_json(const berth_simulation *s) {
-    const berth_multi_target *target = berth_model_target(s->model);
-    json_t *busy = json_array(), *memory = json_array();
-    for (uint32_t r = 0; r < s->resource_count; ++r)
-        if (s->result.busy_ns[r] > 0)
+static berth_status print_json(const berth_simulation_info *s) {
+    json_t *busy = json_array(), *memory = json_array(), *events = json_array();
+    for (uint32_t r = 0; r < berth_simulation_info_resource_count(s); ++r) {
+        const berth_simulation_resource *resource = berth_simulation_info_resource(s, r);
+        if (resource->busy_ns > 0)
             json_array_append_new(busy, json_pack("{s:o, s:f, s:f}", "name",
-                                                  berth_cli_json_text(s->resources[r]), "busy_ms",
-                                                  s->result.busy_ns[r] / 1e6, "utilisation",
+                                                  berth_cli_json_text(resource->name), "busy_ms",
+                                                  resource->busy_ns / 1e6, "utilisation",
                                                   utilisation(s, r)));
-    for (uint32_t m = 0; m < target->memory_count; ++m)
-        json_array_append_new(memory, memory_json(s, m));
+    }
+    for (uint32_t m = 0; m < berth_simulation_info_memory_count(s); ++m)
+        json_array_append_new(memory, memory_json(berth_simulation_info_memory(s, m)));
     json_t *latency = json_pack("{s:f, s:f, s:f}", "p50", quantile_ms(s, 0.5), "p90",
                                 quantile_ms(s, 0.9), "p99", quantile_ms(s, 0.99));
-    return json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o}", "model",
-                     berth_cli_json_text(berth_model_program(s->model)->name), "requests",
-                     (int)s->load.requests, "streams", (int)s->load.streams, "total_ms",
-                     s->result.end_ns / 1e6, "throughput_per_s", throughput(s), "latency_ms",
-                     latency, "resources", busy, "memories", memory, "events", events_json(s));
+    berth_status status = events_json(s, events);
+    json_t *json = json_pack("{s:o, s:i, s:i, s:f, s:f, s:o, s:o, s:o, s:o}", "model",
+                             berth_cli_json_text(berth_simulation_info_name(s)), "requests",
+                             (int)berth_simulation_info_request_count(s), "streams",
+                             (int)berth_simulation_info_stream_count(s), "total_ms", end_ms(s),
+                             "throughput_per_s", throughput(s), "latency_ms", latency, "resources",
+                             busy, "memories", memory, "events", events);
+    if (status)
+        json_decref(json);
+    else
+        berth_cli_print_json(json);
+    return status;
 }
 
 // ---- the command --------------------------------------------------------------------------------
 
-static berth_status write_files(simulate_command *command) {
-    berth_arena *arena = command->cli.arena;
-    if (command->trace)
-        BERTH_TRY(berth_simulation_write_trace(arena, &command->simulation, command->trace));
-    if (!command->output) return BERTH_OK;
-    berth_strbuf picture = berth_strbuf_make(arena);
-    berth_simulation_draw(&command->simulation, &picture);
-    return berth_file_write(command->output, picture.data, picture.length);
-}
-
 static berth_status run(void *state) {
     simulate_command *command = state;
     enum { many = 100 };
-    berth_model_options model_options;
     bool json = berth_cli_wants_json(&command->cli);
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    model_options.only_these_inputs = true;
-    model_options.compile.plan_only = true;
-    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
-    berth_sim_load load = {.requests = command->requests, .streams = command->streams};
-    if (!load.requests) load.requests = command->rate > 0 ? many : 1;
-    if (command->rate > 0) load.interval_ns = 1e9 / command->rate;
-    BERTH_TRY(
-        berth_model_simulate(command->cli.arena, command->model, &load, &command->simulation));
-    BERTH_TRY(write_files(command));
-    if (json)
-        berth_cli_print_json(report_json(&command->simulation));
-    else
-        print_text(&command->simulation);
-    return BERTH_OK;
+    berth_simulation_load load = {.size_bytes = sizeof(load),
+                                  .requests = command->requests,
+                                  .streams = command->streams,
+                                  .requests_per_s = command->rate};
+    if (!load.requests && command->rate > 0) load.requests = many;
+    BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
+    BERTH_TRY(berth_compiler_simulate_file(command->compiler, command->cli.model, &load,
+                                           &command->simulation));
+    if (command->trace)
+        BERTH_TRY(berth_simulation_info_write_trace(command->simulation, command->trace));
+    if (command->output)
+        BERTH_TRY(berth_simulation_info_write_svg(command->simulation, command->output));
+    return json ? print_json(command->simulation) : print_text(command->simulation);
 }
 
 static void end(void *state) {
-    berth_model_destroy(((simulate_command *)state)->model);
+    simulate_command *command = state;
+    berth_simulation_info_free(command->simulation);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_simulate(int argc, char **argv) {

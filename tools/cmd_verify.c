@@ -1,22 +1,20 @@
 // berth verify: results on a target against expected ones.
+#include <berth/verify.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "toolkit/verify.h"
-#include "toolkit/vm_session.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
 typedef struct verify_command {
     berth_cli_model cli;
     berth_cli_strings folders;
-    const char *require;
-    double rtol, atol;
-    uint32_t threads;
+    berth_verify_settings settings;
     const char *against;  // reference target of --per-op
     bool per_op;
-    berth_vm_session *vm_session;  // kept from folder to folder
+    berth_compiler *compiler;
+    berth_verifier *verifier;
 } verify_command;
 
 enum {
@@ -58,16 +56,22 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_data: berth_cli_push(&command->cli, &command->folders, arg); return 0;
-    case key_require: command->require = arg; return 0;
+    case key_require: command->settings.require = arg; return 0;
     case key_against: command->against = arg; return 0;
     case key_per_op: command->per_op = true; return 0;
-    case key_rtol: command->rtol = parse_tolerance(state, "--rtol", arg); return 0;
-    case key_atol: command->atol = parse_tolerance(state, "--atol", arg); return 0;
+    case key_rtol:
+        command->settings.rtol = parse_tolerance(state, "--rtol", arg);
+        command->settings.has_rtol = 1;
+        return 0;
+    case key_atol:
+        command->settings.atol = parse_tolerance(state, "--atol", arg);
+        command->settings.has_atol = 1;
+        return 0;
     case key_threads:
         if (!berth_cli_parse_u64(arg, &number) || number == 0 || number > 1024)
             berth_cli_wrong_usage(state, "--threads takes a number from 1 to 1024, not \"%s\"",
                                   arg);
-        command->threads = (uint32_t)number;
+        command->settings.thread_count = (uint32_t)number;
         return 0;
     case ARGP_KEY_ARG:
         if (!command->cli.model) return ARGP_ERR_UNKNOWN;
@@ -88,106 +92,109 @@ static json_t *number_json(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *result_json(const berth_verify_result *result) {
+static json_t *result_json(const berth_verification *result) {
+    const berth_verification_facts *facts = berth_verification_facts_of(result);
     json_t *outputs = json_array();
-    for (uint32_t i = 0; i < result->output_count; ++i) {
-        const berth_comparison *c = &result->outputs[i].comparison;
-        json_array_append_new(
-            outputs,
-            json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:I, s:I}", "name",
-                      berth_cli_json_text(result->outputs[i].name), "pass", c->pass,
-                      "max_absolute_error", number_json(c->max_absolute_error),
-                      "max_relative_error", number_json(c->max_relative_error), "rtol",
-                      number_json(c->rtol), "atol", number_json(c->atol), "elements",
-                      (json_int_t)c->element_count, "mismatches", (json_int_t)c->mismatch_count));
+    for (uint32_t i = 0; i < berth_verification_output_count(result); ++i) {
+        const berth_verification_output *o = berth_verification_output_at(result, i);
+        json_array_append_new(outputs,
+                              json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:I, s:I}", "name",
+                                        berth_cli_json_text(o->name), "pass", o->pass,
+                                        "max_absolute_error", number_json(o->max_absolute_error),
+                                        "max_relative_error", number_json(o->max_relative_error),
+                                        "rtol", number_json(o->rtol), "atol", number_json(o->atol),
+                                        "elements", (json_int_t)o->element_count, "mismatches",
+                                        (json_int_t)o->mismatch_count));
     }
     json_t *known = json_array();
-    for (uint32_t i = 0; i < result->known_input_count; ++i)
-        json_array_append_new(known, berth_cli_json_text(result->known_inputs[i]));
+    for (uint32_t i = 0; i < berth_verification_known_input_count(result); ++i)
+        json_array_append_new(known,
+                              berth_cli_json_text(berth_verification_known_input(result, i)));
     return json_pack("{s:o, s:b, s:s, s:o, s:I, s:I, s:o}", "data",
-                     berth_cli_json_text(result->folder), "pass", result->pass, "executor",
-                     result->by_vm ? "vm" : "graph", "compiled_in", known, "kernels",
-                     (json_int_t)result->kernel_count, "host_operations",
-                     (json_int_t)result->host_operations, "outputs", outputs);
+                     berth_cli_json_text(facts->folder), "pass", facts->pass, "executor",
+                     facts->by_vm ? "vm" : "graph", "compiled_in", known, "kernels",
+                     (json_int_t)facts->kernel_count, "host_operations",
+                     (json_int_t)facts->host_operations, "outputs", outputs);
 }
 
-static void print_known(const berth_verify_result *result) {
-    if (result->by_vm) berth_cli_print("%s: run by the virtual machine\n", result->folder);
-    if (result->host_operations)
+static void print_known(const berth_verification *result) {
+    const berth_verification_facts *facts = berth_verification_facts_of(result);
+    if (facts->by_vm) berth_cli_print("%s: run by the virtual machine\n", facts->folder);
+    if (facts->host_operations)
         berth_cli_print("%s: %llu operations on data computed on the host by the reference "
                         "interpreter\n",
-                        result->folder, (unsigned long long)result->host_operations);
-    if (result->known_input_count) {
+                        facts->folder, (unsigned long long)facts->host_operations);
+    if (berth_verification_known_input_count(result)) {
         printf("%s: compiled in, as shapes or branches depend on them: the values of",
-               result->folder);
-        for (uint32_t i = 0; i < result->known_input_count; ++i)
-            printf("%s %s", i ? "," : "", result->known_inputs[i]);
+               facts->folder);
+        for (uint32_t i = 0; i < berth_verification_known_input_count(result); ++i)
+            printf("%s %s", i ? "," : "", berth_verification_known_input(result, i));
         putchar('\n');
     }
-    if (result->computed_before)
-        printf("%s: nothing runs: all results are computed before the run\n", result->folder);
+    if (facts->computed_before)
+        printf("%s: nothing runs: all results are computed before the run\n", facts->folder);
 }
 
-static void print_result(const berth_verify_result *result) {
+static void print_result(const berth_verification *result) {
+    const char *folder = berth_verification_facts_of(result)->folder;
     print_known(result);
-    for (uint32_t i = 0; i < result->output_count; ++i) {
-        const berth_comparison *c = &result->outputs[i].comparison;
+    for (uint32_t i = 0; i < berth_verification_output_count(result); ++i) {
+        const berth_verification_output *o = berth_verification_output_at(result, i);
         berth_cli_print(
             "%s: output %s: largest error %.3g absolute, %.3g relative (rtol %g, atol %.3g): %s\n",
-            result->folder, result->outputs[i].name, c->max_absolute_error, c->max_relative_error,
-            c->rtol, c->atol, c->pass ? "PASS" : "FAIL");
-        if (!c->pass)
+            folder, o->name, o->max_absolute_error, o->max_relative_error, o->rtol, o->atol,
+            o->pass ? "PASS" : "FAIL");
+        if (!o->pass)
             berth_cli_print(
                 "  %lld of %lld elements differ; the worst is element %lld: %g, expected %g\n",
-                (long long)c->mismatch_count, (long long)c->element_count,
-                (long long)c->worst_index, c->worst_got, c->worst_expected);
+                (long long)o->mismatch_count, (long long)o->element_count,
+                (long long)o->worst_index, o->worst_got, o->worst_expected);
     }
 }
 
-static berth_status per_op(verify_command *command, const char *folder,
-                           const berth_verify_options *verify, bool *out_pass, json_t *results) {
-    const char *against = command->against ? command->against : "cpu";
-    berth_verify_result result;
-    uint32_t compared = 0;
-    BERTH_TRY(berth_verify_per_op(command->cli.arena, command->cli.model, folder, against, verify,
-                                  &result, &compared));
-    *out_pass &= result.pass;
-    if (results) {
-        json_t *json = result_json(&result);
-        json_object_set_new(json, "against", berth_cli_json_text(against));
-        json_object_set_new(json, "compared", json_integer(compared));
-        json_array_append_new(results, json);
-        return BERTH_OK;
-    }
-    if (result.pass)
-        berth_cli_print("%s: %u results agree with %s\n", folder, compared, against);
+static void print_per_op(const berth_verification *result, const char *against) {
+    const berth_verification_facts *facts = berth_verification_facts_of(result);
+    if (facts->pass)
+        berth_cli_print("%s: %u results agree with %s\n", facts->folder, facts->compared_count,
+                        against);
     else
-        berth_cli_print("%s: %u results agree with %s, then the first that differs:\n", folder,
-                        compared - 1, against);
-    print_result(&result);
-    return BERTH_OK;
+        berth_cli_print("%s: %u results agree with %s, then the first that differs:\n",
+                        facts->folder, facts->compared_count - 1, against);
+    print_result(result);
+}
+
+static void show(const verify_command *command, const berth_verification *result, json_t *results) {
+    const char *against = command->against ? command->against : "cpu";
+    if (!results && command->per_op) {
+        print_per_op(result, against);
+    } else if (!results) {
+        print_result(result);
+    } else {
+        json_t *json = result_json(result);
+        if (command->per_op) {
+            const berth_verification_facts *facts = berth_verification_facts_of(result);
+            json_object_set_new(json, "against", berth_cli_json_text(against));
+            json_object_set_new(json, "compared", json_integer(facts->compared_count));
+        }
+        json_array_append_new(results, json);
+    }
 }
 
 static berth_status verify_all(verify_command *command, bool *out_pass, json_t *results) {
-    berth_verify_options verify = {.compare = {.rtol = command->rtol, .atol = command->atol},
-                                   .thread_count = command->threads,
-                                   .require_device = command->require};
-    verify.vm_session = &command->vm_session;
-    BERTH_TRY(berth_cli_model_options(&command->cli, false, &verify.model));
+    const char *against = command->against ? command->against : "cpu";
+    BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));
+    BERTH_TRY(berth_verifier_create(command->compiler, command->cli.model, &command->settings,
+                                    &command->verifier));
     *out_pass = true;
     for (uint32_t i = 0; i < command->folders.count; ++i) {
-        if (command->per_op) {
-            BERTH_TRY(per_op(command, command->folders.data[i], &verify, out_pass, results));
-            continue;
-        }
-        berth_verify_result result;
-        BERTH_TRY(berth_verify_folder(command->cli.arena, command->cli.model,
-                                      command->folders.data[i], &verify, &result));
-        *out_pass &= result.pass;
-        if (results)
-            json_array_append_new(results, result_json(&result));
-        else
-            print_result(&result);
+        const char *folder = command->folders.data[i];
+        berth_verification *result = NULL;
+        BERTH_TRY(command->per_op
+                      ? berth_verifier_run_per_op(command->verifier, folder, against, &result)
+                      : berth_verifier_run(command->verifier, folder, &result));
+        *out_pass &= berth_verification_facts_of(result)->pass != 0;
+        show(command, result, results);
+        berth_verification_free(result);
     }
     return BERTH_OK;
 }
@@ -208,7 +215,9 @@ static berth_status run(void *state) {
 }
 
 static void end(void *state) {
-    berth_vm_session_close(((verify_command *)state)->vm_session);
+    verify_command *command = state;
+    berth_verifier_destroy(command->verifier);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_verify(int argc, char **argv) {
@@ -221,6 +230,6 @@ int berth_cmd_verify(int argc, char **argv) {
                  children, NULL, NULL},
         .run = run,
         .end = end};
-    verify_command state = {.rtol = -1, .atol = -1};
+    verify_command state = {.settings = {.size_bytes = sizeof(state.settings)}};
     return berth_cli_run(&command, &state, argc, argv);
 }

@@ -109,7 +109,7 @@ typedef struct text_job {
     const char *value;
     int64_t extent;
     const berth_tensor *tensor;
-    bool constant;
+    bool constant, keeps_data;
 } text_job;
 
 static berth_status unknown_option(berth_compiler *compiler, const char *name) {
@@ -230,7 +230,7 @@ static berth_status set_input(void *user) {
     berth_compiler *compiler = job->compiler;
     berth_input_binding binding = {.tensor = *job->tensor, .as_constant = job->constant};
     binding.tensor.data = NULL;
-    if (job->constant) {
+    if (job->constant || job->keeps_data) {
         binding.tensor = berth_tensor_create_unset(compiler->arena, job->tensor->dtype,
                                                    job->tensor->rank, job->tensor->dims);
         size_t size_bytes = berth_tensor_size_bytes(job->tensor);
@@ -257,6 +257,22 @@ berth_status berth_compiler_set_input(berth_compiler *compiler, const char *name
     if (status) return berth_status_prefix(status, "input \"%s\"", name);
     text_job job = {.compiler = compiler, .name = name, .tensor = value, .constant = constant != 0};
     return berth_arena_try(compiler->arena, set_input, &job);
+}
+
+berth_status berth_compiler_set_input_value(berth_compiler *compiler, const char *name,
+                                            const berth_tensor *value) {
+    BERTH_TRY(berth_status_prefix(berth_tensor_check(value), "input \"%s\"", name));
+    text_job job = {.compiler = compiler, .name = name, .tensor = value, .keeps_data = true};
+    return berth_arena_try(compiler->arena, set_input, &job);
+}
+
+// Whether all inputs that were set have a value.
+static bool knows_inputs(const berth_compiler *compiler) {
+    for (uint32_t i = 0; i < compiler->inputs.count; ++i) {
+        const berth_tensor *tensor = &compiler->inputs.data[i].tensor;
+        if (!tensor->data && berth_tensor_size_bytes(tensor)) return false;
+    }
+    return compiler->inputs.count > 0;
 }
 
 void berth_compiler_on_progress(berth_compiler *compiler, berth_progress_callback callback,
@@ -363,6 +379,7 @@ static berth_model_options model_options(berth_compiler *compiler) {
                            .overrides = compiler->overrides.count ? compiler->overrides.data : NULL,
                            .log = log},
         .costs = options[OPTION_COSTS],
+        .only_these_inputs = knows_inputs(compiler),
         .import = {.dims = compiler->dims.data,
                    .dim_count = compiler->dims.count,
                    .inputs = compiler->inputs.data,

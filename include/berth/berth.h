@@ -13,6 +13,12 @@
 //   compile.h   a model and a target -> program (libberth-compiler)
 //   plan.h      where operations would run, and why (libberth-compiler)
 //   tensor_file.h  tensors from and to files (libberth-compiler)
+//   simulate.h  how a model would run on a machine that is not here (libberth-compiler)
+//   verify.h    a model's results against expected ones (libberth-compiler)
+//   calibrate.h measured times of kernels and copies (libberth-compiler)
+//   quantize.h  a float model as one with 8-bit weights and activations (libberth-compiler)
+//   allocation.h  static memory allocation on plain data (libberth-compiler)
+//   placement.h device placement on plain data (libberth-compiler)
 //   signing.h   keys, and programs that are signed (libberth-compiler)
 //   kernel_cache.h  the folder of compiled kernels (libberth-compiler)
 //   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
@@ -23,21 +29,27 @@
 #ifndef BERTH_BERTH_H_
 #define BERTH_BERTH_H_
 
+#include <berth/allocation.h>
 #include <berth/allocator.h>
+#include <berth/calibrate.h>
 #include <berth/compile.h>
 #include <berth/device.h>
 #include <berth/dynamic.h>
 #include <berth/kernel_cache.h>
 #include <berth/model.h>
+#include <berth/placement.h>
 #include <berth/plan.h>
 #include <berth/program.h>
+#include <berth/quantize.h>
 #include <berth/request.h>
 #include <berth/session.h>
 #include <berth/signing.h>
+#include <berth/simulate.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
 #include <berth/tensor_file.h>
 #include <berth/threads.h>
+#include <berth/verify.h>
 #include <berth/version.h>
 
 #endif  // BERTH_BERTH_H_

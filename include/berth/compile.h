@@ -82,6 +82,13 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_input(berth_compiler *c
                                                                const berth_tensor *value,
                                                                int constant);
 
+// As berth_compiler_set_input with constant 0, and says that the program will run with this very value,
+// which is copied: where shapes or branches depend on it, it is compiled in, and a note says so. Only where all inputs
+// that were set have one.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_input_value(berth_compiler *compiler,
+                                                                     const char *name,
+                                                                     const berth_tensor *value);
+
 // Called from the thread that compiles, with what is done ("compiling kernels"), and how many of how
 // many; and with notes and warnings for people. Neither may call the compiler, berth_compiler_cancel
 // excepted.
