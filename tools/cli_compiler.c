@@ -4,7 +4,7 @@
 
 #include "tools/cli_inputs.h"
 
-static void show_message(void *user, berth_message_level level, const char *message) {
+void berth_cli_level_message(void *user, berth_message_level level, const char *message) {
     static const char *const names[] = {"error", "warning", "note"};
     const berth_cli_model *cli = user;
     if (cli->quiet && level > BERTH_MESSAGE_WARNING) return;
@@ -76,14 +76,18 @@ static berth_status set_values(berth_cli_model *cli, bool read_inputs, berth_com
     return BERTH_OK;
 }
 
+berth_status berth_cli_target_compiler(berth_cli_model *cli, berth_compiler **out_compiler) {
+    BERTH_TRY(berth_compiler_create(out_compiler));
+    berth_compiler_on_level_message(*out_compiler, berth_cli_level_message, cli);
+    return set_options(cli, *out_compiler);
+}
+
 berth_status berth_cli_compiler(berth_cli_model *cli, bool read_inputs,
                                 berth_compiler **out_compiler) {
     berth_cli_refuse_with_program(cli);
-    BERTH_TRY(berth_compiler_create(out_compiler));
-    berth_compiler_on_level_message(*out_compiler, show_message, cli);
+    BERTH_TRY(berth_cli_target_compiler(cli, out_compiler));
     berth_compiler_on_interrupt(*out_compiler, defer, is_pending, cli);
     if (berth_cli_shows_progress(cli))
         berth_compiler_on_progress(*out_compiler, berth_cli_show_progress, cli);
-    BERTH_TRY(set_options(cli, *out_compiler));
     return set_values(cli, read_inputs, *out_compiler);
 }

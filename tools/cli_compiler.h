@@ -12,4 +12,11 @@
 BERTH_MUST_USE berth_status berth_cli_compiler(berth_cli_model *cli, bool read_inputs,
                                                berth_compiler **out_compiler);
 
+// The same without a model: for what has options of targets alone.
+BERTH_MUST_USE berth_status berth_cli_target_compiler(berth_cli_model *cli,
+                                                      berth_compiler **out_compiler);
+
+// Messages on stderr; notes without --quiet (a berth_level_callback, `user` = the berth_cli_model).
+void berth_cli_level_message(void *user, berth_message_level level, const char *message);
+
 #endif  // BERTH_TOOLS_CLI_COMPILER_H_

@@ -1,12 +1,12 @@
 // berth target: tags, canonical JSON, diagnostics by field.
+#include <berth/target.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/str.h"
-#include "toolkit/machine_picture.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 #include "tools/target_detect.h"
 
@@ -16,6 +16,9 @@ typedef struct target_command {
     berth_cli_strings arguments;  // after the action
     const char *tag_folder;
     berth_cli_detection detection;
+    berth_compiler *compiler;  // which holds host, overrides, ...
+    berth_tag_list *tags;
+    berth_target_info *target;  // of show
 } target_command;
 
 enum {
@@ -112,25 +115,27 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 // list
 
 static berth_status list_tags(target_command *command, bool json) {
-    berth_target_tag *tags = NULL;
-    uint32_t count = 0;
-    BERTH_TRY(berth_target_list_tags(command->cli.arena, command->tag_folder, &tags, &count));
+    BERTH_TRY(berth_tag_list_create(command->tag_folder, &command->tags));
+    const berth_tag_list *tags = command->tags;
+    const uint32_t count = berth_tag_list_count(tags);
     const char *pattern = command->arguments.count ? command->arguments.data[0] : "*";
     json_t *array = json ? json_array() : NULL;
     int width = 0;
-    for (uint32_t i = 0; i < count; ++i)
-        if (berth_glob_match(pattern, tags[i].name) && (int)strlen(tags[i].name) > width)
-            width = (int)strlen(tags[i].name);
     for (uint32_t i = 0; i < count; ++i) {
-        if (!berth_glob_match(pattern, tags[i].name)) continue;
+        const char *name = berth_tag_list_at(tags, i)->name;
+        if (berth_glob_match(pattern, name) && (int)strlen(name) > width) width = (int)strlen(name);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_tag_facts *tag = berth_tag_list_at(tags, i);
+        if (!berth_glob_match(pattern, tag->name)) continue;
         if (json)
             json_array_append_new(
-                array, json_pack("{s:o, s:o, s:o, s:b}", "name", berth_cli_json_text(tags[i].name),
-                                 "description", berth_cli_json_text(tags[i].description), "sources",
-                                 berth_cli_json_text(tags[i].sources), "user", tags[i].user));
+                array, json_pack("{s:o, s:o, s:o, s:b}", "name", berth_cli_json_text(tag->name),
+                                 "description", berth_cli_json_text(tag->description), "sources",
+                                 berth_cli_json_text(tag->sources), "user", tag->is_users));
         else
-            berth_cli_print("%-*s  %s%s\n", width, tags[i].name, tags[i].description,
-                            tags[i].user ? " (yours)" : "");
+            berth_cli_print("%-*s  %s%s\n", width, tag->name, tag->description,
+                            tag->is_users ? " (yours)" : "");
     }
     if (json) berth_cli_print_json(array);
     if (width > 0) return BERTH_OK;
@@ -142,155 +147,165 @@ static berth_status list_tags(target_command *command, bool json) {
 // ------------------------------------------------------------------------------------------------
 // show
 
-static void show_device(const berth_multi_target *target, uint32_t index) {
-    const berth_target_device *device = &target->devices[index];
-    const berth_target *t = device->target;
-    berth_cli_print("  %-12s %-7s", device->name, berth_device_kind_name(t->kind));
+static void show_device(const berth_target_info *target, uint32_t index) {
+    const berth_target_facts *facts = berth_target_info_facts(target);
+    const berth_target_device_facts *t = berth_target_info_device(target, index);
+    berth_cli_print("  %-12s %-7s", t->name, t->kind);
     if (*t->arch) berth_cli_print(" %s", t->arch);
     if (*t->cpu) berth_cli_print(" %s", t->cpu);
     if (t->cores) berth_cli_print(", %lld cores", (long long)t->cores);
     if (t->compute_units) berth_cli_print(", %lld units", (long long)t->compute_units);
-    berth_cli_print(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9,
-                    t->peak_flops[BERTH_DTYPE_F32] / 1e9);
-    berth_cli_print(", memory %s", target->memories[device->own_memory].name);
-    if (device->constant_memory != device->own_memory)
-        berth_cli_print(", constants in %s", target->memories[device->constant_memory].name);
-    if (index == target->default_device) berth_cli_print(" [default]");
-    if (index == target->host) berth_cli_print(" [host%s]", device->host_only ? " only" : "");
+    berth_cli_print(", %.3g GHz, %.4g GFLOP/s f32", (double)t->clock_hz / 1e9, t->f32_flops / 1e9);
+    berth_cli_print(", memory %s", berth_target_info_memory(target, t->memory)->name);
+    if (t->constant_memory != t->memory)
+        berth_cli_print(", constants in %s",
+                        berth_target_info_memory(target, t->constant_memory)->name);
+    if (index == facts->default_device) berth_cli_print(" [default]");
+    if (index == facts->host) berth_cli_print(" [host%s]", t->host_only ? " only" : "");
     berth_cli_print("\n");
 }
 
-static void show_memories(const berth_multi_target *target) {
+static void show_memories(const berth_target_info *target) {
     puts("memories:");
-    for (uint32_t i = 0; i < target->memory_count; ++i) {
-        const berth_target_memory *m = &target->memories[i];
+    for (uint32_t i = 0; i < berth_target_info_memory_count(target); ++i) {
+        const berth_target_memory_facts *m = berth_target_info_memory(target, i);
         char capacity[32];
         berth_format_bytes(m->capacity_bytes, capacity);
         berth_cli_print("  %-12s %s, %s, %.4g GB/s, %llu ns, reached by", m->name, m->scope,
                         capacity, m->bandwidth_bytes_per_s / 1e9,
                         (unsigned long long)m->latency_ns);
-        for (uint32_t d = 0; d < target->device_count; ++d)
-            if (m->reached_by >> d & 1) berth_cli_print(" %s", target->devices[d].name);
+        for (uint32_t d = 0; d < berth_target_info_device_count(target); ++d)
+            if (m->reached_by >> d & 1)
+                berth_cli_print(" %s", berth_target_info_device(target, d)->name);
         berth_cli_print("%s%s\n", m->holds_constants ? ", holds constants" : "",
-                        m->implied ? " (implied)" : "");
+                        m->is_implied ? " (implied)" : "");
     }
-    if (target->link_count) puts("links:");
-    for (uint32_t i = 0; i < target->link_count; ++i) {
-        const berth_target_link *l = &target->links[i];
-        berth_cli_print("  %s %s %s: %.4g GB/s, %llu ns, bus %s\n", target->memories[l->from].name,
-                        l->duplex ? "<=>" : "<->", target->memories[l->to].name,
+    if (berth_target_info_link_count(target)) puts("links:");
+    for (uint32_t i = 0; i < berth_target_info_link_count(target); ++i) {
+        const berth_target_link_facts *l = berth_target_info_link(target, i);
+        berth_cli_print("  %s %s %s: %.4g GB/s, %llu ns, bus %s\n",
+                        berth_target_info_memory(target, l->from)->name,
+                        l->is_duplex ? "<=>" : "<->", berth_target_info_memory(target, l->to)->name,
                         l->bandwidth_bytes_per_s / 1e9, (unsigned long long)l->latency_ns, l->bus);
     }
 }
 
-static void show_text(const target_command *command, const berth_multi_target *target) {
-    char hash[33];
-    berth_hash128_hex(target->hash, hash);
-    size_t length = strcspn(command->arguments.data[0], ":{ ");
-    const char *name = berth_arena_strndup(command->cli.arena, command->arguments.data[0], length);
-    berth_target_tag tag = {0};
-    if (strchr(name, '/'))  // only for its description; a file's path finds none
-        berth_status_ignore(
-            berth_target_find_tag(command->cli.arena, command->tag_folder, name, &tag));
-    if (tag.name) berth_cli_print("%s: %s\n", tag.name, tag.description);
-    if (tag.name) berth_cli_print("sources: %s\n", tag.sources);
-    berth_cli_print("hash: %s\n", hash);
-    berth_cli_print("executor: %s, runtime: %s\n", berth_executor_kind_name(target->executor),
-                    berth_runtime_kind_name(target->runtime));
-    berth_cli_print("devices:\n");
-    for (uint32_t i = 0; i < target->device_count; ++i) show_device(target, i);
-    show_memories(target);
-    for (uint32_t i = 0; i < target->pin_count; ++i)
-        berth_cli_print("pin: %s on %s\n", target->pins[i].match,
-                        target->devices[target->pins[i].device].name);
+// The description of a tag, without selector and overrides; a file's path is none.
+static void show_tag(target_command *command) {
+    const char *text = command->arguments.data[0];
+    const char *name = berth_arena_strndup(command->cli.arena, text, strcspn(text, ":{ "));
+    if (!strchr(name, '/')) return;
+    berth_status_ignore(berth_tag_list_create(command->tag_folder, &command->tags));
+    for (uint32_t i = 0; command->tags && i < berth_tag_list_count(command->tags); ++i) {
+        const berth_tag_facts *tag = berth_tag_list_at(command->tags, i);
+        if (strcmp(tag->name, name) != 0) continue;
+        berth_cli_print("%s: %s\n", tag->name, tag->description);
+        berth_cli_print("sources: %s\n", tag->sources);
+    }
 }
 
-static berth_status show_picture(const target_command *command, const berth_multi_target *target) {
-    berth_strbuf out = berth_strbuf_make(command->cli.arena);
+static void show_text(target_command *command, const berth_target_info *target) {
+    const berth_target_facts *facts = berth_target_info_facts(target);
+    show_tag(command);
+    berth_cli_print("hash: %s\n", facts->hash);
+    berth_cli_print("executor: %s, runtime: %s\n", facts->executor, facts->runtime);
+    berth_cli_print("devices:\n");
+    for (uint32_t i = 0; i < berth_target_info_device_count(target); ++i) show_device(target, i);
+    show_memories(target);
+    for (uint32_t i = 0; i < berth_target_info_pin_count(target); ++i) {
+        const berth_target_pin_facts *pin = berth_target_info_pin(target, i);
+        berth_cli_print("pin: %s on %s\n", pin->match,
+                        berth_target_info_device(target, pin->device)->name);
+    }
+}
+
+static berth_status show_picture(const target_command *command) {
+    const char *svg = berth_target_info_svg(command->target);
     const char *file = command->detection.output;
-    berth_machine_picture_svg(target, &out);
-    if (file && strcmp(file, "-") != 0) return berth_file_write(file, out.data, out.length);
-    fputs(berth_strbuf_text(&out), stdout);
+    if (file && strcmp(file, "-") != 0) return berth_file_write(file, svg, strlen(svg));
+    fputs(svg, stdout);
     return BERTH_OK;
 }
 
-static berth_status show(target_command *command, const berth_target_options *target_options,
-                         bool json) {
-    berth_multi_target *target = NULL;
-    BERTH_TRY(berth_target_parse(command->cli.arena, command->arguments.data[0], target_options,
-                                 &target));
+static berth_status show(target_command *command, bool json) {
+    BERTH_TRY(berth_compiler_read_target(command->compiler, command->arguments.data[0],
+                                         &command->target));
     if (command->cli.format && strcmp(command->cli.format, "svg") == 0)
-        return show_picture(command, target);
+        return show_picture(command);
     if (json)
-        berth_cli_put_json(berth_arena_printf(
-            command->cli.arena, "%s\n", berth_target_print_json(command->cli.arena, target, 2)));
+        berth_cli_put_json(berth_arena_printf(command->cli.arena, "%s\n",
+                                              berth_target_info_json(command->target)));
     else
-        show_text(command, target);
+        show_text(command, command->target);
     return BERTH_OK;
 }
 
 // ------------------------------------------------------------------------------------------------
 // validate
 
-static void report_text(const char *text, berth_target_diagnostics diagnostics,
-                        const berth_multi_target *target) {
-    char hash[33] = "";
-    if (target) berth_hash128_hex(target->hash, hash);
-    if (target) berth_cli_print("%s: valid, hash %s\n", text, hash);
-    for (uint32_t i = 0; i < diagnostics.count; ++i) {
-        const berth_target_diagnostic *d = &diagnostics.data[i];
-        berth_cli_print("%s: %s%s%s\n", text, d->path, *d->path ? ": " : "", d->message);
+// What was found out of one text.
+typedef struct validation {
+    const char *text, *hash;
+    bool valid;
+    const berth_target_info *info;  // its problems; NULL:
+    const char *message;            // what is not about the text, as a file that is not there
+} validation;
+
+static void report_text(const validation *v) {
+    if (v->valid) berth_cli_print("%s: valid, hash %s\n", v->text, v->hash);
+    if (v->message) berth_cli_print("%s: %s\n", v->text, v->message);
+    for (uint32_t i = 0; v->info && i < berth_target_info_problem_count(v->info); ++i) {
+        const berth_target_problem *p = berth_target_info_problem(v->info, i);
+        berth_cli_print("%s: %s%s%s\n", v->text, p->path, *p->path ? ": " : "", p->message);
     }
 }
 
-static json_t *report_json(const char *text, berth_target_diagnostics diagnostics,
-                           const berth_multi_target *target) {
-    char hash[33] = "";
-    if (target) berth_hash128_hex(target->hash, hash);
+static json_t *problem_json(const char *path, const char *message) {
+    return json_pack("{s:o, s:o}", "path", berth_cli_json_text(path), "message",
+                     berth_cli_json_text(message));
+}
+
+static json_t *report_json(const validation *v) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < diagnostics.count; ++i)
-        json_array_append_new(
-            list, json_pack("{s:o, s:o}", "path", berth_cli_json_text(diagnostics.data[i].path),
-                            "message", berth_cli_json_text(diagnostics.data[i].message)));
-    return json_pack("{s:o, s:b, s:s, s:o}", "target", berth_cli_json_text(text), "valid",
-                     target != NULL, "hash", hash, "diagnostics", list);
+    if (v->message) json_array_append_new(list, problem_json("", v->message));
+    for (uint32_t i = 0; v->info && i < berth_target_info_problem_count(v->info); ++i) {
+        const berth_target_problem *p = berth_target_info_problem(v->info, i);
+        json_array_append_new(list, problem_json(p->path, p->message));
+    }
+    return json_pack("{s:o, s:b, s:s, s:o}", "target", berth_cli_json_text(v->text), "valid",
+                     v->valid, "hash", v->hash, "diagnostics", list);
 }
 
 // What is not about the text (no such file or tag, no device facts) is one diagnostic more, so that
 // the other targets get their turn. Only out-of-memory ends it all.
-static berth_status validate_one(target_command *command,
-                                 const berth_target_options *target_options, const char *text,
-                                 berth_target_diagnostics *out_diagnostics,
-                                 berth_multi_target **out_target) {
-    berth_status status = berth_target_validate(command->cli.arena, text, target_options,
-                                                out_diagnostics, out_target);
-    if (!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
-    berth_target_diagnostic *one = berth_arena_new(command->cli.arena, berth_target_diagnostic);
-    one->path = "";
-    one->message = berth_arena_strdup(command->cli.arena, berth_status_message(status));
+static berth_status validate_one(const target_command *command, const char *text, json_t *reports,
+                                 bool *out_invalid) {
+    berth_target_info *info = NULL;
+    berth_status status = berth_compiler_check_target(command->compiler, text, &info);
+    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    const berth_target_facts *facts = info ? berth_target_info_facts(info) : NULL;
+    const validation found = {.text = text,
+                              .hash = facts ? facts->hash : "",
+                              .valid = facts != NULL,
+                              .info = info,
+                              .message = status ? berth_status_message(status) : NULL};
+    *out_invalid |= !found.valid;
+    if (reports)
+        json_array_append_new(reports, report_json(&found));
+    else
+        report_text(&found);
     berth_status_free(status);
-    *out_diagnostics = (berth_target_diagnostics){one, 1};
+    berth_target_info_free(info);
     return BERTH_OK;
 }
 
 // *out_invalid: whether any was.
-static berth_status validate(target_command *command, const berth_target_options *target_options,
-                             bool json, bool *out_invalid) {
+static berth_status validate(target_command *command, bool json, bool *out_invalid) {
     json_t *reports = json ? json_array() : NULL;
     berth_status status = BERTH_OK;
-    for (uint32_t i = 0; i < command->arguments.count; ++i) {
-        const char *text = command->arguments.data[i];
-        berth_target_diagnostics diagnostics;
-        berth_multi_target *target = NULL;
-        BERTH_TRY_GOTO(status, validate_one(command, target_options, text, &diagnostics, &target));
-        if (!target) *out_invalid = true;
-        if (json)
-            json_array_append_new(reports, report_json(text, diagnostics, target));
-        else
-            report_text(text, diagnostics, target);
-    }
-    if (json) berth_cli_print_json(json_incref(reports));
-done:
+    for (uint32_t i = 0; !status && i < command->arguments.count; ++i)
+        status = validate_one(command, command->arguments.data[i], reports, out_invalid);
+    if (!status && json) berth_cli_print_json(json_incref(reports));
     json_decref(reports);
     return status;
 }
@@ -305,27 +320,20 @@ static berth_status run(void *state) {
     if (strcmp(command->action, "detect") == 0)
         return berth_cli_detect(&command->cli, &command->detection);
     if (strcmp(command->action, "list") == 0) return list_tags(command, json);
-    berth_machine_facts facts;
-    berth_strbuf texts = berth_strbuf_make(command->cli.arena);  // one question for all targets
-    for (uint32_t i = 0; i < command->arguments.count; ++i)
-        if (*command->arguments.data[i] != '{')
-            berth_strbuf_addf(&texts, "%s ", command->arguments.data[i]);
-    BERTH_TRY(berth_machine_facts_for(command->cli.arena, berth_strbuf_text(&texts), &facts));
-    berth_target_options target_options = {
-        .tag_folder = command->tag_folder,
-        .machine = &facts,
-        .overrides = command->cli.overrides.data,
-        .host = command->cli.host,
-        .executor = command->cli.executor,
-        .runtime = command->cli.runtime,
-        .pins = command->cli.pins.data,
-        .log = berth_cli_log(&command->cli),
-    };
-    if (strcmp(command->action, "show") == 0) return show(command, &target_options, json);
+    BERTH_TRY(berth_cli_target_compiler(&command->cli, &command->compiler));
+    BERTH_TRY(berth_compiler_set(command->compiler, "tag_folder", command->tag_folder));
+    if (strcmp(command->action, "show") == 0) return show(command, json);
     bool invalid = false;
-    berth_status status = validate(command, &target_options, json, &invalid);
+    berth_status status = validate(command, json, &invalid);
     command->cli.exit_status = invalid ? 1 : 0;
     return status;
+}
+
+static void end(void *state) {
+    target_command *command = state;
+    berth_target_info_free(command->target);
+    berth_tag_list_free(command->tags);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_target(int argc, char **argv) {
@@ -342,7 +350,8 @@ int berth_cmd_target(int argc, char **argv) {
                  "device may be listed, with "
                  "commas between them.\n\nExit status: 0 done and valid, 1 not, 2 wrong usage.",
                  children, NULL, NULL},
-        .run = run};
+        .run = run,
+        .end = end};
     target_command state = {.tag_folder = getenv("BERTH_TAGS")};
     return berth_cli_run(&command, &state, argc, argv);
 }

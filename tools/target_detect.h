@@ -2,7 +2,7 @@
 #ifndef BERTH_TOOLS_TARGET_DETECT_H_
 #define BERTH_TOOLS_TARGET_DETECT_H_
 
-#include "tools/cli_model.h"
+#include "tools/cli.h"
 
 typedef struct berth_cli_detection {
     const char *output;    // NULL or "-" = stdout

@@ -13,6 +13,7 @@
 //   compile.h   a model and a target -> program (libberth-compiler)
 //   plan.h      where operations would run, and why (libberth-compiler)
 //   tensor_file.h  tensors from and to files (libberth-compiler)
+//   target.h    machines: by name, by field, and this one (libberth-compiler)
 //   simulate.h  how a model would run on a machine that is not here (libberth-compiler)
 //   verify.h    a model's results against expected ones (libberth-compiler)
 //   calibrate.h measured times of kernels and copies (libberth-compiler)
@@ -46,6 +47,7 @@
 #include <berth/signing.h>
 #include <berth/simulate.h>
 #include <berth/status.h>
+#include <berth/target.h>
 #include <berth/tensor.h>
 #include <berth/tensor_file.h>
 #include <berth/threads.h>
