@@ -65,14 +65,12 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
     return BERTH_OK;
 }
 
-static berth_status set_values(berth_cli_model *cli, bool read_inputs, berth_compiler *compiler) {
-    berth_cli_values values;
-    BERTH_TRY(berth_cli_read_values(cli, read_inputs, &values));
-    for (uint32_t i = 0; i < values.dim_count; ++i)
-        BERTH_TRY(berth_compiler_set_dim(compiler, values.dims[i].name, values.dims[i].extent));
-    for (uint32_t i = 0; i < values.input_count; ++i)
-        BERTH_TRY(berth_compiler_set_input_value(compiler, values.inputs[i].name,
-                                                 &values.inputs[i].tensor));
+static berth_status set_values(const berth_cli_values *values, berth_compiler *compiler) {
+    for (uint32_t i = 0; i < values->dim_count; ++i)
+        BERTH_TRY(berth_compiler_set_dim(compiler, values->dims[i].name, values->dims[i].extent));
+    for (uint32_t i = 0; i < values->input_count; ++i)
+        BERTH_TRY(berth_compiler_set_input_value(compiler, values->inputs[i].name,
+                                                 &values->inputs[i].tensor));
     return BERTH_OK;
 }
 
@@ -82,12 +80,24 @@ berth_status berth_cli_target_compiler(berth_cli_model *cli, berth_compiler **ou
     return set_options(cli, *out_compiler);
 }
 
-berth_status berth_cli_compiler(berth_cli_model *cli, bool read_inputs,
-                                berth_compiler **out_compiler) {
+static berth_status make_compiler(berth_cli_model *cli, bool read_inputs,
+                                  berth_compiler **out_compiler, berth_cli_values *out_values) {
     berth_cli_refuse_with_program(cli);
     BERTH_TRY(berth_cli_target_compiler(cli, out_compiler));
     berth_compiler_on_interrupt(*out_compiler, defer, is_pending, cli);
     if (berth_cli_shows_progress(cli))
         berth_compiler_on_progress(*out_compiler, berth_cli_show_progress, cli);
-    return set_values(cli, read_inputs, *out_compiler);
+    BERTH_TRY(berth_cli_read_values(cli, read_inputs, out_values));
+    return set_values(out_values, *out_compiler);
+}
+
+berth_status berth_cli_compiler(berth_cli_model *cli, bool read_inputs,
+                                berth_compiler **out_compiler) {
+    berth_cli_values values;
+    return make_compiler(cli, read_inputs, out_compiler, &values);
+}
+
+berth_status berth_cli_compiler_of(berth_cli_model *cli, berth_compiler **out_compiler,
+                                   berth_cli_values *out_values) {
+    return make_compiler(cli, true, out_compiler, out_values);
 }

@@ -4,7 +4,7 @@
 
 #include <berth/compile.h>
 
-#include "tools/cli.h"
+#include "tools/cli_inputs.h"
 
 // Makes a compiler with all options of the command line, which says on stderr what it has to say, and with
 // --input files as values of inputs when `read_inputs`. The caller destroys it, after errors, too; `cli`
@@ -12,6 +12,10 @@
 BERTH_MUST_USE berth_status berth_cli_compiler(berth_cli_model *cli, bool read_inputs,
                                                berth_compiler **out_compiler);
 
+// The same with --input files, and what these are; lives in the command's arena.
+BERTH_MUST_USE berth_status berth_cli_compiler_of(berth_cli_model *cli,
+                                                  berth_compiler **out_compiler,
+                                                  berth_cli_values *out_values);
 // The same without a model: for what has options of targets alone.
 BERTH_MUST_USE berth_status berth_cli_target_compiler(berth_cli_model *cli,
                                                       berth_compiler **out_compiler);

@@ -1,4 +1,5 @@
 // berth bench: latency and throughput of a model or a built program.
+#include <berth/session.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "executor/session.h"
+#include "base/tensor.h"
 #include "tools/bench_picture.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"
@@ -39,9 +40,9 @@ typedef struct stream {
 
 typedef struct bench_state {
     bench_command command;
-    berth_model_options options;
-    berth_model *model;
-    const berth_program *program;
+    berth_compiler *compiler;
+    berth_cli_values values;
+    berth_program *program;
     stream *streams;
     atomic_uint ready;         // streams that are warm
     atomic_bool stop;          // a stream failed
@@ -200,20 +201,18 @@ static berth_status run_streams(bench_state *s) {
 }
 
 static berth_status open_streams(bench_state *s) {
-    berth_session_options session_options = {.thread_count = s->command.threads,
-                                             .cache_folder =
-                                                 berth_cli_driver_cache(&s->command.cli),
-                                             .first_plan_only = true};
+    berth_session_settings settings = {.size_bytes = sizeof(settings),
+                                       .thread_count = s->command.threads,
+                                       .cache_folder = berth_cli_driver_cache(&s->command.cli),
+                                       .first_plan_only = 1};
     s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
     int64_t before_ns = berth_clock_ns();
     for (uint32_t i = 0; i < s->command.streams; ++i) {
         s->streams[i].bench = s;
-        BERTH_TRY(berth_session_open(berth_allocator_system(), s->program, &session_options,
-                                     &s->streams[i].session));
+        BERTH_TRY(berth_session_create(s->program, &settings, &s->streams[i].session));
         if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
-        if (s->command.share) session_options.base = s->streams[0].session;
-        BERTH_TRY(
-            berth_run_inputs_feed(s->streams[i].session, &s->options.import, s->command.seed));
+        if (s->command.share) settings.share = s->streams[0].session;
+        BERTH_TRY(berth_run_inputs_feed(s->streams[i].session, &s->values, s->command.seed));
     }
     return BERTH_OK;
 }
@@ -236,7 +235,7 @@ static double throughput(const bench_state *s) {
 
 static void print_text(const bench_state *s) {
     const bench_command *command = &s->command;
-    const char *kind = berth_model_plan(s->model) ? "compiled" : "loaded";
+    const char *kind = berth_program_file_is(command->cli.model) ? "loaded" : "compiled";
     berth_cli_print("%s in %.1f ms, opened in %.1f ms\n", kind, s->load_ms, s->open_ms);
     berth_cli_print("latency: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, mean %.3f ms, min %.3f ms, "
                     "max %.3f ms\n",
@@ -247,29 +246,30 @@ static void print_text(const bench_state *s) {
                     throughput(s), (unsigned long long)s->count, s->count == 1 ? "" : "s",
                     command->streams, command->streams == 1 ? "" : "s", s->wall_ms / 1e3,
                     (unsigned long long)command->warmup);
-    if (s->program->predicted_ns > 0)
+    if (berth_program_predicted_ns(s->program) > 0)
         berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n",
-                        s->program->predicted_ns / 1e6,
-                        quantile(s, 0.5) * 1e6 / s->program->predicted_ns);
+                        berth_program_predicted_ns(s->program) / 1e6,
+                        quantile(s, 0.5) * 1e6 / berth_program_predicted_ns(s->program));
     else
         berth_cli_print("predicted: the program does not say\n");
 }
 
 static json_t *report_json(const bench_state *s) {
-    double predicted_ns = s->program->predicted_ns;
+    double predicted_ns = berth_program_predicted_ns(s->program);
     json_t *latency = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "p50", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "p99", quantile(s, 0.99), "mean", mean_ms(s),
                                 "min", quantile(s, 0), "max", quantile(s, 1));
     json_t *devices = json_array();
-    for (uint32_t i = 0; i < s->program->device_count; ++i)
-        json_array_append_new(devices, berth_cli_json_text(s->program->devices[i].name));
+    for (uint32_t i = 0; i < berth_program_device_count(s->program); ++i)
+        json_array_append_new(devices,
+                              berth_cli_json_text(berth_program_device_name(s->program, i)));
     json_t *json =
         json_pack("{s:o, s:o, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:b, s:i, s:f}", "model",
-                  berth_cli_json_text(s->program->name), "devices", devices, "load_ms", s->load_ms,
-                  "open_ms", s->open_ms, "latency_ms", latency, "throughput_per_s", throughput(s),
-                  "runs", (json_int_t)s->count, "warmup", (json_int_t)s->command.warmup, "streams",
-                  (int)s->command.streams, "shared", s->command.share, "threads",
-                  (int)s->command.threads, "wall_ms", s->wall_ms);
+                  berth_cli_json_text(berth_program_name(s->program)), "devices", devices,
+                  "load_ms", s->load_ms, "open_ms", s->open_ms, "latency_ms", latency,
+                  "throughput_per_s", throughput(s), "runs", (json_int_t)s->count, "warmup",
+                  (json_int_t)s->command.warmup, "streams", (int)s->command.streams, "shared",
+                  s->command.share, "threads", (int)s->command.threads, "wall_ms", s->wall_ms);
     json_object_set_new(json, "predicted_ms",
                         predicted_ns > 0 ? json_real(predicted_ns / 1e6) : json_null());
     json_object_set_new(json, "measured_over_predicted",
@@ -280,24 +280,22 @@ static json_t *report_json(const bench_state *s) {
 
 static void print_picture(const bench_state *s) {
     berth_strbuf text = berth_strbuf_make(s->command.cli.arena);
-    const berth_bench_facts facts = {.model = s->program->name,
+    const berth_bench_facts facts = {.model = berth_program_name(s->program),
                                      .latency_ms = s->latency_ms,
                                      .count = s->count,
                                      .throughput_per_s = throughput(s),
                                      .streams = s->command.streams,
-                                     .predicted_ms = s->program->predicted_ns / 1e6};
+                                     .predicted_ms = berth_program_predicted_ns(s->program) / 1e6};
     berth_bench_draw(&facts, &text);
     fputs(berth_strbuf_text(&text), stdout);
 }
 
 static berth_status run(void *state) {
     bench_state *s = state;
-    BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
-    s->options.only_these_inputs = true;
+    BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     int64_t before_ns = berth_clock_ns();
-    BERTH_TRY(berth_model_load(s->command.cli.model, &s->options, &s->model));
+    BERTH_TRY(berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program));
     s->load_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
-    s->program = berth_model_program(s->model);
     BERTH_TRY(open_streams(s));
     BERTH_TRY(run_streams(s));
     const char *format = s->command.cli.format ? s->command.cli.format : "text";
@@ -313,10 +311,11 @@ static berth_status run(void *state) {
 static void end(void *state) {
     bench_state *s = state;
     for (uint32_t i = s->streams ? s->command.streams : 0; i-- > 0;) {  // the first is shared
-        berth_session_close(s->streams[i].session);
+        berth_session_destroy(s->streams[i].session);
         free(s->streams[i].latency_ms);
     }
-    berth_model_destroy(s->model);
+    berth_program_release(s->program);
+    berth_compiler_destroy(s->compiler);
 }
 
 int berth_cmd_bench(int argc, char **argv) {

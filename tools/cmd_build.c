@@ -1,12 +1,10 @@
 // berth build: compiles a model into one program file.
-#include <stdio.h>
+#include <berth/signing.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "artifact/file.h"
-#include "artifact/sign.h"
-#include "compiler/bare/bare.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
 typedef struct build_command {
@@ -16,10 +14,9 @@ typedef struct build_command {
     const char *name;
     const char *optimise;
     bool keep_source;
-    berth_cli_strings fallbacks;    // targets
-    berth_model **fallback_models;  // as many
-    berth_compile_options compile;  // as the model was compiled
-    berth_model *model;
+    berth_cli_strings fallbacks;  // targets
+    berth_compiler *compiler;
+    berth_program *program;  // all of it
 } build_command;
 
 enum { key_sign = 0x200, key_keep_source, key_name, key_optimise, key_fallback };
@@ -74,44 +71,42 @@ static berth_status check_output(const build_command *command) {
                              "\"%s\" is the model itself; give -o another file", command->output);
 }
 
-static uint64_t constant_bytes(const berth_program *program) {
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < program->constant_count; ++i)
-        total += program->tensors[program->constants[i].tensor].size_bytes;
-    return total;
-}
-
-static void print_fallbacks(const berth_program *program) {
-    for (uint32_t i = 0; i < program->fallback_count; ++i) {
-        const berth_program *fallback = program->fallbacks[i];
+static berth_status print_fallbacks(const berth_program *program) {
+    for (uint32_t i = 0; i < berth_program_fallback_count(program); ++i) {
+        const berth_program *fallback = berth_program_fallback(program, i);
+        berth_program_facts facts;
+        BERTH_TRY(berth_program_get_facts(fallback, &facts, sizeof(facts)));
         berth_cli_print("fallback %u on", i + 1);
-        for (uint32_t d = 0; d < fallback->device_count; ++d)
-            berth_cli_print(" %s", fallback->devices[d].name);
-        berth_cli_print(": %u kernels, %u steps\n", fallback->kernel_count, fallback->step_count);
+        for (uint32_t d = 0; d < berth_program_device_count(fallback); ++d)
+            berth_cli_print(" %s", berth_program_device_name(fallback, d));
+        berth_cli_print(": %u kernels, %u steps\n", facts.kernel_count, facts.step_count);
     }
+    return BERTH_OK;
 }
 
-static void print_result(const build_command *command, const berth_program *program) {
+static berth_status print_result(const build_command *command) {
+    const berth_program *program = command->program;
     char bytes[32];
-    berth_format_bytes(constant_bytes(program), bytes);
-    if (berth_cli_wants_json(&command->cli))
-        berth_cli_print_json(json_pack(
-            "{s:o, s:i, s:i, s:i, s:I}", "file", berth_cli_json_text(command->output), "kernels",
-            (int)program->kernel_count, "steps", (int)program->step_count, "fallbacks",
-            (int)program->fallback_count, "constant_bytes", (json_int_t)constant_bytes(program)));
-    else
-        berth_cli_print("%s: %u kernels, %u steps, constants %s\n", command->output,
-                        program->kernel_count, program->step_count, bytes);
-    if (!berth_cli_wants_json(&command->cli)) print_fallbacks(program);
+    berth_program_facts facts;
+    BERTH_TRY(berth_program_get_facts(program, &facts, sizeof(facts)));
+    berth_format_bytes(facts.constant_bytes, bytes);
+    if (berth_cli_wants_json(&command->cli)) {
+        berth_cli_print_json(json_pack("{s:o, s:i, s:i, s:i, s:I}", "file",
+                                       berth_cli_json_text(command->output), "kernels",
+                                       (int)facts.kernel_count, "steps", (int)facts.step_count,
+                                       "fallbacks", (int)berth_program_fallback_count(program),
+                                       "constant_bytes", (json_int_t)facts.constant_bytes));
+        return BERTH_OK;
+    }
+    berth_cli_print("%s: %u kernels, %u steps, constants %s\n", command->output, facts.kernel_count,
+                    facts.step_count, bytes);
+    return print_fallbacks(program);
 }
 
-static berth_status write_program(const build_command *command, const berth_program *program) {
-    if (!command->sign) return berth_program_write(program, command->output);
-    berth_secret_key key;
-    BERTH_TRY(berth_secret_key_read(command->sign, &key));
-    berth_status status = berth_program_write_signed(program, command->output, &key);
-    berth_secret_key_forget(&key);
-    return status;
+static berth_status write_program(const build_command *command) {
+    return command->sign
+               ? berth_program_save_signed(command->program, command->output, command->sign)
+               : berth_program_save(command->program, command->output);
 }
 
 // The file's name without folders and its last end: "models/mnist.onnx" is mnist.
@@ -134,79 +129,82 @@ static berth_status check_sources(const build_command *command) {
                              unfit);
 }
 
-static berth_status write_sources(const build_command *command, const berth_program *program) {
+static berth_status write_sources(const build_command *command) {
     const char *name = command->name ? command->name : stem(command->cli.arena, command->cli.model);
-    berth_bare_options bare = {.name = name, .memory = berth_model_memory(command->model)};
-    const berth_multi_target *target = berth_model_target(command->model);
-    berth_toolchain_options toolchain =
-        berth_codegen_toolchain(&command->compile, target->devices[0].target);
-    if (target->runtime == BERTH_RUNTIME_HOSTED) bare.toolchain = &toolchain;
-    return berth_bare_write(program, &bare, command->output);
+    return berth_compiler_save_sources(command->compiler, command->program, name, command->output);
 }
 
 // A wrong key is found before the work.
 static berth_status check_key(const build_command *command) {
-    if (!command->sign) return BERTH_OK;
-    berth_secret_key key;
-    BERTH_TRY(berth_secret_key_read(command->sign, &key));
-    berth_secret_key_forget(&key);
+    return command->sign ? berth_signing_key_check(command->sign) : BERTH_OK;
+}
+
+// The model for a target of --fallback; its pins and what else is of the first target are not for it.
+static berth_status compile_fallback(const build_command *command, const char *target,
+                                     berth_program **out_program) {
+    berth_cli_model cli = command->cli;
+    berth_compiler *compiler = NULL;
+    cli.target = target;
+    cli.host = cli.memory = NULL;
+    cli.pins = cli.overrides = (berth_cli_strings){NULL, 0};
+    berth_status status = berth_cli_compiler(&cli, true, &compiler);
+    if (!status && command->keep_source) status = berth_compiler_set(compiler, "keep_source", "on");
+    if (!status) status = berth_compiler_compile_file(compiler, cli.model, out_program);
+    berth_compiler_destroy(compiler);
+    return berth_status_prefix(status, "fallback \"%s\"", target);
+}
+
+// Makes the program one with fallbacks, which keeps references of all.
+static berth_status add_fallbacks(build_command *command) {
+    const uint32_t count = command->fallbacks.count;
+    berth_program **list = berth_arena_array(command->cli.arena, count, sizeof(berth_program *));
+    berth_program *whole = NULL;
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; !status && i < count; ++i)
+        status = compile_fallback(command, command->fallbacks.data[i], &list[i]);
+    if (!status)
+        status = berth_program_with_fallbacks(command->program, (berth_program *const *)list, count,
+                                              &whole);
+    for (uint32_t i = 0; i < count; ++i) berth_program_release(list[i]);
+    if (status) return status;
+    berth_program_release(command->program);
+    command->program = whole;
     return BERTH_OK;
 }
 
-// The model for the targets of --fallback, beside that for its own.
-static berth_status add_fallbacks(build_command *command, const berth_model_options *as_first,
-                                  berth_program *program) {
-    uint32_t count = command->fallbacks.count;
-    const berth_program **list =
-        berth_arena_array(command->cli.arena, count, sizeof(const berth_program *));
-    command->fallback_models = berth_arena_new_array(command->cli.arena, berth_model *, count);
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_model_options other = *as_first;
-        other.target = command->fallbacks.data[i];
-        other.target_options.host = other.target_options.budgets = NULL;
-        other.target_options.pins = other.target_options.overrides = NULL;
-        berth_status status =
-            berth_model_load(command->cli.model, &other, &command->fallback_models[i]);
-        if (status)
-            return berth_status_prefix(status, "fallback \"%s\"", command->fallbacks.data[i]);
-        list[i] = berth_model_program(command->fallback_models[i]);
-    }
-    program->fallbacks = list;
-    program->fallback_count = count;
-    return BERTH_OK;
+static berth_status compile(build_command *command) {
+    berth_compiler *compiler = NULL;
+    BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
+    compiler = command->compiler;
+    if (command->keep_source) BERTH_TRY(berth_compiler_set(compiler, "keep_source", "on"));
+    if (command->optimise && strcmp(command->optimise, "size") == 0)
+        BERTH_TRY(berth_compiler_set(compiler, "small_code", "on"));
+    return berth_compiler_compile_file(compiler, command->cli.model, &command->program);
 }
 
 static berth_status build(void *state) {
     build_command *command = state;
-    berth_model_options model_options;
+    berth_program_facts facts;
     berth_cli_wants_json(&command->cli);  // a wrong word is found before the work
     BERTH_TRY(check_output(command));
     BERTH_TRY(check_key(command));
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    model_options.compile.keep_source = command->keep_source;
-    model_options.compile.small_code = command->optimise && strcmp(command->optimise, "size") == 0;
-    command->compile = model_options.compile;
-    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
-    berth_program whole = *berth_model_program(command->model);
-    const berth_program *program = &whole;
-    bool sources = strcmp(program->executor, "aot") == 0;
+    BERTH_TRY(compile(command));
+    BERTH_TRY(berth_program_get_facts(command->program, &facts, sizeof(facts)));
+    bool sources = strcmp(facts.executor, "aot") == 0;
     if (sources) BERTH_TRY(check_sources(command));
-    if (command->fallbacks.count) BERTH_TRY(add_fallbacks(command, &model_options, &whole));
+    if (command->fallbacks.count) BERTH_TRY(add_fallbacks(command));
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
     berth_interrupt_defer(interrupt, true);
-    berth_status status =
-        sources ? write_sources(command, program) : write_program(command, program);
+    berth_status status = sources ? write_sources(command) : write_program(command);
     berth_interrupt_defer(interrupt, false);
     BERTH_TRY(status);
-    print_result(command, program);
-    return BERTH_OK;
+    return print_result(command);
 }
 
 static void end(void *state) {
     build_command *command = state;
-    for (uint32_t i = 0; command->fallback_models && i < command->fallbacks.count; ++i)
-        berth_model_destroy(command->fallback_models[i]);
-    berth_model_destroy(command->model);
+    berth_program_release(command->program);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_build(int argc, char **argv) {

@@ -34,6 +34,7 @@ typedef struct run_state {
     double *latency_ms;  // sorted after the runs
     berth_run_profile profile;
     berth_model_options options;
+    berth_cli_values values;
 } run_state;
 
 enum {
@@ -242,7 +243,7 @@ static berth_status run_model(run_state *s) {
     follow_plan(s);
     BERTH_TRY(check_required(s));
     BERTH_TRY(check_outputs(s));
-    BERTH_TRY(berth_run_inputs_feed(s->session, &s->options.import, s->command.seed));
+    BERTH_TRY(berth_run_inputs_feed(s->session, &s->values, s->command.seed));
     BERTH_TRY(run_all(s));
     BERTH_TRY(check_required(s));
     berth_interrupt interrupt = berth_cli_interrupt(&s->command.cli);
@@ -272,7 +273,7 @@ static berth_status run_by_vm(run_state *s) {
 static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
-    BERTH_TRY(berth_cli_model_options(&s->command.cli, true, &s->options));
+    BERTH_TRY(berth_cli_model_options_of(&s->command.cli, true, &s->options, &s->values));
     s->options.only_these_inputs = true;
     if (s->command.require_signature) {
         BERTH_TRY(berth_public_key_read(s->command.require_signature, &s->command.key));

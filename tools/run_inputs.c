@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-berth_status berth_run_inputs_feed(berth_session *session, const berth_import_options *given,
+#include "base/tensor.h"
+
+berth_status berth_run_inputs_feed(berth_session *session, const berth_cli_values *given,
                                    uint64_t seed) {
     for (uint32_t i = 0; i < given->input_count; ++i)
         BERTH_TRY(

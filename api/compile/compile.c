@@ -8,6 +8,8 @@
 #include "api/compile/compiler.h"
 #include "api/run/program.h"
 #include "base/str.h"
+#include "compiler/bare/bare.h"
+#include "compiler/toolchain.h"
 #include "toolkit/model.h"
 
 typedef enum option_name {
@@ -36,6 +38,9 @@ typedef enum option_name {
     OPTION_FUSION,
     OPTION_LAYOUTS,
     OPTION_WINOGRAD,
+    // "on" or "off"; not 0: on.
+    OPTION_KEEP_SOURCE,
+    OPTION_SMALL_CODE,
     OPTION_COUNT
 } option_name;
 
@@ -61,7 +66,9 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_JOBS] = "jobs",
     [OPTION_FUSION] = "fusion",
     [OPTION_LAYOUTS] = "layouts",
-    [OPTION_WINOGRAD] = "winograd"};
+    [OPTION_WINOGRAD] = "winograd",
+    [OPTION_KEEP_SOURCE] = "keep_source",
+    [OPTION_SMALL_CODE] = "small_code"};
 
 struct berth_compiler {
     berth_arena *arena;
@@ -138,11 +145,11 @@ static berth_status take_number(berth_compiler *compiler, option_name option, co
 }
 
 static berth_status take_switch(berth_compiler *compiler, option_name option, const char *value) {
-    bool off = value && strcmp(value, "off") == 0;
-    if (value && !off && strcmp(value, "on") != 0)
+    bool off = value && strcmp(value, "off") == 0, on = value && strcmp(value, "on") == 0;
+    if (value && !off && !on)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "option %s takes on or off, not \"%s\"",
                                  option_names[option], value);
-    compiler->numbers[option - OPTION_TEXT_COUNT] = off;
+    compiler->numbers[option - OPTION_TEXT_COUNT] = option < OPTION_KEEP_SOURCE ? off : on;
     return BERTH_OK;
 }
 
@@ -359,6 +366,8 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
         .no_fusion = number_of(compiler, OPTION_FUSION) != 0,
         .no_layouts = number_of(compiler, OPTION_LAYOUTS) != 0,
         .no_winograd = number_of(compiler, OPTION_WINOGRAD) != 0,
+        .keep_source = number_of(compiler, OPTION_KEEP_SOURCE) != 0,
+        .small_code = number_of(compiler, OPTION_SMALL_CODE) != 0,
         .log = {write_message, compiler},
         .progress = compiler->progress,
         .progress_user = compiler->progress_user,
@@ -473,4 +482,21 @@ berth_status berth_compiler_compile_memory(berth_compiler *compiler, const void 
                                            berth_program **out_program) {
     static const char empty[1] = "";
     return compile(compiler, NULL, data ? data : empty, size_bytes, folder, out_program);
+}
+
+berth_status berth_compiler_save_sources(berth_compiler *compiler, const berth_program *program,
+                                         const char *name, const char *folder) {
+    const source *from = berth_api__program_owner(program, destroy_source);
+    const berth_multi_target *target = from ? berth_model_target(from->model) : NULL;
+    if (!target || target->executor != BERTH_EXECUTOR_AOT)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "C sources are written of programs that this process has compiled "
+                                 "for the executor \"aot\", and this one is %s",
+                                 target ? "for another executor" : "not");
+    const berth_compile_options options = compile_options(compiler);
+    const berth_toolchain_options toolchain =
+        berth_codegen_toolchain(&options, target->devices[0].target);
+    berth_bare_options bare = {.name = name, .memory = berth_model_memory(from->model)};
+    if (target->runtime == BERTH_RUNTIME_HOSTED) bare.toolchain = &toolchain;
+    return berth_bare_write(berth_model_program(from->model), &bare, folder);
 }

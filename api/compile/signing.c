@@ -31,6 +31,13 @@ berth_status berth_signing_key_show(const char *path,
     return BERTH_OK;
 }
 
+berth_status berth_signing_key_check(const char *key_path) {
+    berth_secret_key secret;
+    BERTH_TRY(berth_secret_key_read(key_path, &secret));
+    berth_secret_key_forget(&secret);
+    return BERTH_OK;
+}
+
 berth_status berth_program_save_signed(const berth_program *program, const char *path,
                                        const char *key_path) {
     berth_secret_key secret;

@@ -95,6 +95,12 @@ berth_status berth_api__program_adopt(const berth_program *record, void (*destro
     return BERTH_OK;
 }
 
+void *berth_api__program_owner(const berth_program *program, void (*destroy)(void *owner)) {
+    const counted_program *held = counted(program);
+    if (held->parent) held = held->parent;
+    return held->destroy == destroy ? held->owner : NULL;
+}
+
 static counted_program *holder(berth_program *program) {
     counted_program *held = (counted_program *)program;
     return held && held->parent ? held->parent : held;
@@ -241,6 +247,27 @@ berth_program *berth_program_fallback(const berth_program *program, uint32_t ind
 
 const char *berth_program_name(const berth_program *program) {
     return program->name;
+}
+
+static uint64_t constant_bytes(const berth_program *program) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < program->constant_count; ++i)
+        total += program->tensors[program->constants[i].tensor].size_bytes;
+    return total;
+}
+
+berth_status berth_program_get_facts(const berth_program *program, berth_program_facts *out_facts,
+                                     size_t size_bytes) {
+    const berth_program_facts facts = {.kernel_count = program->kernel_count,
+                                       .step_count = program->step_count,
+                                       .constant_bytes = constant_bytes(program),
+                                       .executor = program->executor};
+    if (size_bytes < sizeof(facts.kernel_count) || size_bytes > sizeof(facts))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a program's facts have %zu bytes in this version, not %zu",
+                                 sizeof(facts), size_bytes);
+    memcpy(out_facts, &facts, size_bytes);
+    return BERTH_OK;
 }
 
 const char *berth_program_target(const berth_program *program) {

@@ -14,4 +14,8 @@ BERTH_MUST_USE berth_status berth_api__program_adopt(const berth_program *record
                                                      void (*destroy)(void *owner), void *owner,
                                                      berth_program **out_program);
 
+// What was given to berth_api__program_adopt, if that was with this `destroy`; else NULL. A fallback's is that
+// of the program that has it.
+void *berth_api__program_owner(const berth_program *program, void (*destroy)(void *owner));
+
 #endif  // BERTH_API_RUN_PROGRAM_H_

@@ -56,7 +56,7 @@ berth_status berth_api__session_open(const berth_program *program,
                                            .on_message = wanted.on_message,
                                            .message_user = wanted.message_user,
                                            .first_plan_only = wanted.first_plan_only != 0,
-                                           .base = base};
+                                           .base = base ? base : wanted.share};
     berth_allocator allocator = wanted.allocator ? *wanted.allocator : berth_allocator_system();
     return berth_session_open(allocator, program, &options, out_session);
 }

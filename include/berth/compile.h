@@ -50,6 +50,8 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   jobs           C compilers at once; default: as many as cores
 //   fusion, layouts, winograd  "on" (default) or "off": one kernel per operation, every tensor
 //                  row-major, direct convolutions only
+//   keep_source    "on": the program keeps its kernels' source; default "off"
+//   small_code     "on": C sources of few bytes rather than few instructions; default "off"
 // Errors: NOT_FOUND no such option; INVALID_ARGUMENT a value that is none.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set(berth_compiler *compiler,
                                                          const char *option, const char *value);
@@ -143,6 +145,16 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_compile_memory(berth_compil
                                                                     size_t size_bytes,
                                                                     const char *folder,
                                                                     berth_program **out_program);
+
+// Writes a program for the executor aot, which this process has compiled, as C sources (docs/bare.md) into a folder, which must
+// be new, empty, or hold only files of such names. `name`: of the files and their functions. The compiler's options are those
+// that it was compiled with.
+//   errors: INVALID_ARGUMENT a program for another executor, or one that was opened; UNSUPPORTED too many constants;
+//           ALREADY_EXISTS something else is in the folder; IO
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_save_sources(berth_compiler *compiler,
+                                                                  const berth_program *program,
+                                                                  const char *name,
+                                                                  const char *folder);
 
 // Makes the compilation under way end with CANCELLED soon; when none is, the next one. Thread-safe.
 BERTH_API void berth_compiler_cancel(berth_compiler *compiler);

@@ -87,6 +87,19 @@ BERTH_API const berth_port *berth_program_output(const berth_program *program, u
 BERTH_API uint32_t berth_program_device_count(const berth_program *program);
 BERTH_API const char *berth_program_device_name(const berth_program *program, uint32_t index);
 
+// What the program consists of. Later versions may add members at the end.
+typedef struct berth_program_facts {
+    uint32_t kernel_count;  // that were compiled
+    uint32_t step_count;    // of a run: kernels' dispatches and copies
+    uint64_t constant_bytes;
+    const char *
+        executor;  // "graph"; "aot": C sources (berth_compiler_save_sources), which no session opens
+} berth_program_facts;
+// Fills in the first `size_bytes` (sizeof(berth_program_facts)) of it. Errors: INVALID_ARGUMENT a size that is none.
+BERTH_API BERTH_MUST_USE berth_status berth_program_get_facts(const berth_program *program,
+                                                              berth_program_facts *out_facts,
+                                                              size_t size_bytes);
+
 // Where an operation of the model runs, and why. Later versions may add members at the end.
 typedef struct berth_placement {
     const char *node;    // of the model

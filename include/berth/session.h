@@ -66,6 +66,9 @@ typedef struct berth_session_settings {
     const berth_caller_threads *threads;
     const berth_caller_queue *queues;  // before what `devices` says of the same device
     uint32_t queue_count;
+    // An open session of the same program, whose devices, threads, code and constants this one uses, too; choices,
+    // queues, threads and profile are then that one's. It is destroyed after this one. NULL = none.
+    struct berth_session *share;
 } berth_session_settings;
 
 // Opens a program; `settings` NULL = defaults. Where a device is not here, the first of the program's

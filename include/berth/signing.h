@@ -25,6 +25,9 @@ BERTH_API BERTH_MUST_USE berth_status berth_signing_key_create(const char *path)
 BERTH_API BERTH_MUST_USE berth_status
 berth_signing_key_show(const char *path, char out_digits[BERTH_PUBLIC_KEY_DIGITS + 1]);
 
+// Whether a file holds a secret key that can sign; programs want to know before the work. Errors: as above.
+BERTH_API BERTH_MUST_USE berth_status berth_signing_key_check(const char *key_path);
+
 // As berth_program_save, signed with the secret key in the file `key_path`. Errors: as above.
 BERTH_API BERTH_MUST_USE berth_status berth_program_save_signed(const berth_program *program,
                                                                 const char *path,
