@@ -21,9 +21,9 @@ berth_log berth_cli_log(const berth_cli_model *cli) {
 }
 
 static berth_status read_values(berth_cli_model *cli, bool read_inputs,
-                                berth_cli_values *out_values, berth_import_options *import) {
-    BERTH_TRY(berth_cli_read_values(cli, read_inputs, out_values));
-    const berth_cli_values values = *out_values;
+                                berth_import_options *import) {
+    berth_cli_values values;
+    BERTH_TRY(berth_cli_read_values(cli, read_inputs, &values));
     berth_dim_binding *dims =
         berth_arena_new_array(cli->arena, berth_dim_binding, values.dim_count);
     berth_input_binding *inputs =
@@ -42,12 +42,6 @@ static berth_status read_values(berth_cli_model *cli, bool read_inputs,
 
 berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                      berth_model_options *out) {
-    berth_cli_values values;
-    return berth_cli_model_options_of(cli, read_inputs, out, &values);
-}
-
-berth_status berth_cli_model_options_of(berth_cli_model *cli, bool read_inputs,
-                                        berth_model_options *out, berth_cli_values *out_values) {
     berth_cli_refuse_with_program(cli);
     memset(out, 0, sizeof(*out));
     out->target = cli->target;
@@ -63,7 +57,7 @@ berth_status berth_cli_model_options_of(berth_cli_model *cli, bool read_inputs,
     out->costs = berth_cli_costs(cli);
     out->import.log = berth_cli_log(cli);
     out->import.default_batch = 1;
-    BERTH_TRY(read_values(cli, read_inputs, out_values, &out->import));
+    BERTH_TRY(read_values(cli, read_inputs, &out->import));
     out->compile = (berth_compile_options){
         .strategy = cli->strategy,
         .objective = cli->objective,

@@ -4,16 +4,11 @@
 #define BERTH_TOOLS_CLI_MODEL_H_
 
 #include "toolkit/model.h"
-#include "tools/cli_inputs.h"
+#include "tools/cli.h"
 
 // Fills model options from the command line (reads --input files when `read_inputs`).
 BERTH_MUST_USE berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                                     berth_model_options *out_options);
-
-// The same, and the values as they were given.
-BERTH_MUST_USE berth_status berth_cli_model_options_of(berth_cli_model *cli, bool read_inputs,
-                                                       berth_model_options *out_options,
-                                                       berth_cli_values *out_values);
 
 // stderr messages of compilation.
 berth_log berth_cli_log(const berth_cli_model *cli);

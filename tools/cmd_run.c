@@ -1,12 +1,12 @@
 // berth run: runs a model or a built program and reports results, times, copies and memory.
-#include <stdio.h>
+#include <berth/session.h>
+#include <berth/tensor_file.h>
+#include <berth/verify.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "executor/session.h"
-#include "toolkit/tensor_file.h"
-#include "toolkit/verify.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"
@@ -19,7 +19,6 @@ typedef struct run_command {
     berth_cli_strings outputs;  // NAME=FILE
     const char *require;
     const char *require_signature;
-    berth_public_key key;
     const char *trace;
     uint64_t repeat, warmup, seed;
     uint32_t threads;
@@ -28,12 +27,12 @@ typedef struct run_command {
 
 typedef struct run_state {
     run_command command;
-    berth_model *model;
-    const berth_program *program;
+    berth_compiler *compiler;
+    berth_program *program;  // as it was compiled or opened
+    uint32_t plan;           // of it that runs: 0, or a fallback's number
     berth_session *session;
     double *latency_ms;  // sorted after the runs
     berth_run_profile profile;
-    berth_model_options options;
     berth_cli_values values;
 } run_state;
 
@@ -98,14 +97,15 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 // The plan that runs. True: it is another one than before.
 static bool follow_plan(run_state *s) {
-    const berth_program *before = s->program;
-    s->program = berth_session_program_in_use(s->session);
-    return s->program != before;
+    const uint32_t before = s->plan;
+    s->plan = berth_session_plan(s->session, NULL);
+    return s->plan != before;
 }
 
 static berth_status check_required(const run_state *s) {
     if (!s->command.require) return BERTH_OK;
-    return berth_program_require(s->program, s->command.require, false);
+    return berth_program_check_devices(
+        s->plan ? berth_program_fallback(s->program, s->plan - 1) : s->program, s->command.require);
 }
 
 static void say_fallback(void *user, const char *message) {
@@ -118,14 +118,14 @@ static berth_status run_all(run_state *s) {
     s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, repeat);
     for (uint64_t i = 0; i < s->command.warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
     follow_plan(s);
-    s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
+    s->profile = berth_run_profile_make(s->command.cli.arena, s->session);
     for (uint64_t i = 0; i < repeat; ++i) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_session_run(s->session, -1));
         s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
         if (follow_plan(s))  // a device was lost: the steps are others from here on
-            s->profile = berth_run_profile_make(s->command.cli.arena, s->program);
-        if (s->command.profile) berth_run_profile_add(&s->profile, s->session);
+            s->profile = berth_run_profile_make(s->command.cli.arena, s->session);
+        if (s->command.profile) BERTH_TRY(berth_run_profile_add(&s->profile, s->session));
     }
     berth_latency_sort(s->latency_ms, repeat);
     return BERTH_OK;
@@ -168,59 +168,80 @@ static berth_status write_files(run_state *s) {
 
 // ---- reports ------------------------------------------------------------------------------------
 
-static void print_text(run_state *s) {
-    berth_session_report report;
-    berth_session_get_report(s->session, &report);
-    for (uint32_t i = 0; i < s->program->output_count; ++i)
+// By copies, per run.
+static berth_status sum_copied(const run_state *s, uint64_t *out_bytes) {
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < berth_session_step_count(s->session); ++i) {
+        berth_step_facts step;
+        BERTH_TRY(berth_session_get_step(s->session, i, &step, sizeof(step)));
+        *out_bytes += step.copied_bytes;
+    }
+    return BERTH_OK;
+}
+
+static berth_status print_devices(const run_state *s) {
+    char bytes[32];
+    for (uint32_t d = 0; d < berth_session_device_count(s->session); ++d) {
+        berth_session_device_facts device;
+        BERTH_TRY(berth_session_get_device(s->session, d, &device, sizeof(device)));
+        berth_format_bytes(device.memory_bytes, bytes);
+        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s",
+                        device.device, device.physical_name, device.kernel_count, device.copy_count,
+                        (double)device.busy_ns / 1e6, bytes);
+        berth_format_bytes(device.peak_bytes, bytes);
+        berth_cli_print(", at most %s at once\n", bytes);
+    }
+    return BERTH_OK;
+}
+
+static berth_status print_text(run_state *s) {
+    uint64_t copied_bytes = 0;
+    char bytes[32];
+    BERTH_TRY(sum_copied(s, &copied_bytes));
+    for (uint32_t i = 0; i < berth_program_output_count(s->program); ++i)
         berth_run_output_print(berth_session_output_name(s->session, i),
                                berth_session_output(s->session, i));
     berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
                     quantile(s, 0.5), quantile(s, 0.9), s->latency_ms[0],
                     (unsigned long long)s->command.repeat);
-    char bytes[32];
-    berth_format_bytes(report.copied_bytes, bytes);
+    berth_format_bytes(copied_bytes, bytes);
     berth_cli_print("copied per run: %s\n", bytes);
-    for (uint32_t d = 0; d < report.device_count; ++d) {
-        const berth_session_device_report *device = &report.devices[d];
-        berth_format_bytes(device->memory_bytes, bytes);
-        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s",
-                        device->name, device->physical_name, device->kernel_count,
-                        device->copy_count, (double)device->busy_ns / 1e6, bytes);
-        berth_format_bytes(device->peak_bytes, bytes);
-        berth_cli_print(", at most %s at once\n", bytes);
-    }
+    BERTH_TRY(print_devices(s));
     if (s->command.profile) berth_run_profile_print(&s->profile);
+    return BERTH_OK;
 }
 
-static json_t *report_json(run_state *s) {
-    berth_session_report report;
-    berth_session_get_report(s->session, &report);
+static berth_status devices_json(const run_state *s, json_t *devices) {
+    for (uint32_t d = 0; d < berth_session_device_count(s->session); ++d) {
+        berth_session_device_facts device;
+        BERTH_TRY(berth_session_get_device(s->session, d, &device, sizeof(device)));
+        json_t *name = berth_cli_json_text(device.device);
+        json_object_set_new(devices, json_string_value(name),
+                            json_pack("{s:i, s:i, s:f, s:I, s:I, s:o}", "kernels",
+                                      (int)device.kernel_count, "copies", (int)device.copy_count,
+                                      "busy_ms", (double)device.busy_ns / 1e6, "memory_bytes",
+                                      (json_int_t)device.memory_bytes, "peak_bytes",
+                                      (json_int_t)device.peak_bytes, "physical",
+                                      berth_cli_json_text(device.physical_name)));
+        json_decref(name);
+    }
+    return BERTH_OK;
+}
+
+static json_t *report_json(run_state *s, json_t *devices, uint64_t copied_bytes) {
     json_t *outputs = json_array();
-    for (uint32_t i = 0; i < s->program->output_count; ++i)
+    for (uint32_t i = 0; i < berth_program_output_count(s->program); ++i)
         json_array_append_new(outputs,
                               berth_run_output_json(berth_session_output_name(s->session, i),
                                                     berth_session_output(s->session, i)));
-    json_t *devices = json_object();
-    for (uint32_t d = 0; d < report.device_count; ++d) {
-        const berth_session_device_report *device = &report.devices[d];
-        json_t *name = berth_cli_json_text(device->name);
-        json_object_set_new(devices, json_string_value(name),
-                            json_pack("{s:i, s:i, s:f, s:I, s:I, s:o}", "kernels",
-                                      (int)device->kernel_count, "copies", (int)device->copy_count,
-                                      "busy_ms", (double)device->busy_ns / 1e6, "memory_bytes",
-                                      (json_int_t)device->memory_bytes, "peak_bytes",
-                                      (json_int_t)device->peak_bytes, "physical",
-                                      berth_cli_json_text(device->physical_name)));
-        json_decref(name);
-    }
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "min", s->latency_ms[0]);
     const char *reason = NULL;
     uint32_t plan = berth_session_plan(s->session, &reason);
-    json_t *json =
-        json_pack("{s:o, s:o, s:I, s:o, s:I, s:o}", "model", berth_cli_json_text(s->program->name),
-                  "latency_ms", latency, "runs", (json_int_t)s->command.repeat, "outputs", outputs,
-                  "copied_bytes", (json_int_t)report.copied_bytes, "devices", devices);
+    json_t *json = json_pack("{s:o, s:o, s:I, s:o, s:I, s:O}", "model",
+                             berth_cli_json_text(berth_program_name(s->program)), "latency_ms",
+                             latency, "runs", (json_int_t)s->command.repeat, "outputs", outputs,
+                             "copied_bytes", (json_int_t)copied_bytes, "devices", devices);
     if (plan)
         json_object_set_new(
             json, "fallback",
@@ -230,16 +251,26 @@ static json_t *report_json(run_state *s) {
     return json;
 }
 
+static berth_status print_json(run_state *s) {
+    uint64_t copied_bytes = 0;
+    BERTH_TRY(sum_copied(s, &copied_bytes));
+    json_t *devices = json_object();
+    berth_status status = devices_json(s, devices);
+    if (!status) berth_cli_print_json(report_json(s, devices, copied_bytes));
+    json_decref(devices);
+    return status;
+}
+
 static berth_status run_model(run_state *s) {
-    if (s->program->fallback_count == 0) BERTH_TRY(check_required(s));
+    if (berth_program_fallback_count(s->program) == 0) BERTH_TRY(check_required(s));
     // Profiling costs about 0.1 us a step; the busy times per device need it.
-    berth_session_options session_options = {.thread_count = s->command.threads,
-                                             .profile = true,
+    const berth_session_settings settings = {.size_bytes = sizeof(settings),
+                                             .thread_count = s->command.threads,
+                                             .profile = 1,
                                              .cache_folder =
                                                  berth_cli_driver_cache(&s->command.cli),
                                              .on_message = say_fallback};
-    BERTH_TRY(
-        berth_session_open(berth_allocator_system(), s->program, &session_options, &s->session));
+    BERTH_TRY(berth_session_create(s->program, &settings, &s->session));
     follow_plan(s);
     BERTH_TRY(check_required(s));
     BERTH_TRY(check_outputs(s));
@@ -260,7 +291,8 @@ static berth_status run_by_vm(run_state *s) {
                                  "the virtual machine runs this model: it has no %s yet",
                                  command->trace ? "--trace" : "--profile");
     berth_run_vm vm = {.cli = &s->command.cli,
-                       .options = &s->options,
+                       .values = &s->values,
+                       .key = command->require_signature,
                        .outputs = &s->command.outputs,
                        .require = command->require,
                        .repeat = command->repeat,
@@ -273,35 +305,26 @@ static berth_status run_by_vm(run_state *s) {
 static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
-    BERTH_TRY(berth_cli_model_options_of(&s->command.cli, true, &s->options, &s->values));
-    s->options.only_these_inputs = true;
-    if (s->command.require_signature) {
-        BERTH_TRY(berth_public_key_read(s->command.require_signature, &s->command.key));
-        s->options.required_key = &s->command.key;
-    }
-    bool needs_vm = false;
     const char *executor = s->command.cli.executor;
-    s->options.needs_vm = &needs_vm;
+    BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
+    BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
     if (executor && strcmp(executor, "vm") == 0) return run_by_vm(s);
-    berth_status status = berth_model_load(s->command.cli.model, &s->options, &s->model);
-    if (status && needs_vm && !executor) {
+    berth_status status =
+        berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program);
+    if (status && berth_compiler_needs_dynamic(s->compiler) && !executor) {
         berth_status_free(status);
         return run_by_vm(s);
     }
     BERTH_TRY(status);
-    s->program = berth_model_program(s->model);
     BERTH_TRY(run_model(s));
-    if (json)
-        berth_cli_print_json(report_json(s));
-    else
-        print_text(s);
-    return BERTH_OK;
+    return json ? print_json(s) : print_text(s);
 }
 
 static void end(void *state) {
     run_state *s = state;
-    berth_session_close(s->session);
-    berth_model_destroy(s->model);
+    berth_session_destroy(s->session);
+    berth_program_release(s->program);
+    berth_compiler_destroy(s->compiler);
 }
 
 int berth_cmd_run(int argc, char **argv) {

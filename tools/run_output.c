@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "tools/cli_model.h"
+#include "tools/cli.h"
 
 typedef struct tensor_summary {
     double least, most;

@@ -4,24 +4,28 @@
 
 #include <jansson.h>
 
-#include "executor/session.h"
+#include <berth/session.h>
+
+#include "base/arena.h"
 
 typedef struct berth_run_profile_step {
     uint32_t step;  // of the program
     int64_t ns;     // the sum over the runs
+    berth_step_facts facts;
 } berth_run_profile_step;
 
 typedef struct berth_run_profile {
-    const berth_program *program;
-    berth_run_profile_step *steps;  // [program->step_count]
-    int64_t run_ns;                 // from the beginning to the end of the runs, the sum
+    berth_run_profile_step *steps;  // [step_count]
+    uint32_t step_count;
+    int64_t run_ns;  // from the beginning to the end of the runs, the sum
     uint64_t run_count;
 } berth_run_profile;
 
-// Lives in the arena; inside berth_arena_try of it.
-berth_run_profile berth_run_profile_make(berth_arena *arena, const berth_program *program);
-// Adds the last run of a session of the program that was opened with `profile`.
-void berth_run_profile_add(berth_run_profile *profile, berth_session *session);
+// For the plan that runs now. Lives in the arena; inside berth_arena_try of it.
+berth_run_profile berth_run_profile_make(berth_arena *arena, const berth_session *session);
+// Adds the last run of the session, which was opened with `profile`.
+BERTH_MUST_USE berth_status berth_run_profile_add(berth_run_profile *profile,
+                                                  berth_session *session);
 // A table on stdout, and the same as JSON, longest first. After one run at least; none is added after.
 void berth_run_profile_print(berth_run_profile *profile);
 json_t *berth_run_profile_json(berth_run_profile *profile);

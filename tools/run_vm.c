@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "toolkit/tensor_file.h"
 #include "toolkit/vm_session.h"
+#include "tools/cli_model.h"
 #include "tools/latency.h"
 #include "tools/run_output.h"
 
@@ -21,21 +22,21 @@ typedef struct vm_run {
 // ---- inputs -------------------------------------------------------------------------------------
 
 static const berth_tensor *given_input(const vm_run *r, const char *name) {
-    const berth_import_options *import = &r->options->options->import;
-    for (uint32_t i = 0; i < import->input_count; ++i)
-        if (strcmp(import->inputs[i].name, name) == 0) return &import->inputs[i].tensor;
+    const berth_cli_values *given = r->options->values;
+    for (uint32_t i = 0; i < given->input_count; ++i)
+        if (strcmp(given->inputs[i].name, name) == 0) return &given->inputs[i].tensor;
     return NULL;
 }
 
 static berth_status check_given(const vm_run *r) {
-    const berth_import_options *import = &r->options->options->import;
-    for (uint32_t i = 0; i < import->input_count; ++i) {
+    const berth_cli_values *given = r->options->values;
+    for (uint32_t i = 0; i < given->input_count; ++i) {
         bool found = false;
         for (uint32_t k = 0; k < r->program->input_count; ++k)
-            found |= strcmp(r->program->inputs[k].name, import->inputs[i].name) == 0;
+            found |= strcmp(r->program->inputs[k].name, given->inputs[i].name) == 0;
         if (!found)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "the model has no input \"%s\"",
-                                     import->inputs[i].name);
+                                     given->inputs[i].name);
     }
     return BERTH_OK;
 }
@@ -60,7 +61,7 @@ static berth_status random_input(vm_run *r, const berth_vm_port *port, uint32_t 
                                  "(--dim NAME=EXTENT)",
                                  port->name, port->type, port->name);
     if (port->rank > 0 && port->dims[0] < 0)
-        berth_log_message(r->options->options->compile.log, BERTH_LOG_INFO,
+        berth_log_message(berth_cli_log(r->options->cli), BERTH_LOG_INFO,
                           "input \"%s\" (%s): run with a batch of 1; --input or --dim gives others",
                           port->name, port->type);
     BERTH_TRY(berth_vm_value_tensor(berth_allocator_system(), port->dtype, port->rank, dims,
@@ -223,8 +224,14 @@ static berth_status run_session(vm_run *r) {
 
 berth_status berth_run_with_vm(const berth_run_vm *options) {
     vm_run r = {.options = options, .arena = options->cli->arena};
-    BERTH_TRY(
-        berth_vm_session_open(options->cli->model, options->options, options->threads, &r.session));
+    berth_model_options model;
+    berth_public_key key;
+    BERTH_TRY(berth_cli_model_options(options->cli, false, &model));
+    if (options->key) {
+        BERTH_TRY(berth_public_key_read(options->key, &key));
+        model.required_key = &key;
+    }
+    BERTH_TRY(berth_vm_session_open(options->cli->model, &model, options->threads, &r.session));
     r.program = berth_vm_session_program(r.session);
     r.inputs = berth_arena_new_array(r.arena, berth_vm_value *, r.program->input_count + 1);
     r.outputs = berth_arena_new_array(r.arena, berth_vm_value *, r.program->output_count + 1);

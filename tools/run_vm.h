@@ -2,11 +2,12 @@
 #ifndef BERTH_TOOLS_RUN_VM_H_
 #define BERTH_TOOLS_RUN_VM_H_
 
-#include "tools/cli_model.h"
+#include "tools/cli_inputs.h"
 
 typedef struct berth_run_vm {
     berth_cli_model *cli;
-    const berth_model_options *options;
+    const berth_cli_values *values;  // of inputs
+    const char *key;  // file of a public key that a program must be signed with; NULL = none
     const berth_cli_strings *outputs;  // NAME=FILE
     const char *require;
     uint64_t repeat, warmup, seed;

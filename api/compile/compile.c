@@ -26,6 +26,7 @@ typedef enum option_name {
     OPTION_C_COMPILER,
     OPTION_SEARCH_PATH,
     OPTION_TEMPORARY_FOLDER,
+    OPTION_REQUIRED_KEY,
     OPTION_TEXT_COUNT,
     // Numbers.
     OPTION_NODES = OPTION_TEXT_COUNT,
@@ -58,6 +59,7 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_C_COMPILER] = "c_compiler",
     [OPTION_SEARCH_PATH] = "search_path",
     [OPTION_TEMPORARY_FOLDER] = "temporary_folder",
+    [OPTION_REQUIRED_KEY] = "required_key",
     [OPTION_NODES] = "nodes",
     [OPTION_TIME_BUDGET] = "time_budget_ns",
     [OPTION_DEFAULT_BATCH] = "default_batch",
@@ -88,6 +90,7 @@ struct berth_compiler {
     berth_pending_callback pending;
     void *interrupt_user;
     atomic_bool cancelled;
+    bool needs_dynamic;  // of the last compilation
 };
 
 berth_status berth_compiler_create(berth_compiler **out_compiler) {
@@ -442,7 +445,14 @@ berth_status berth_api__compiler_options(berth_compiler *compiler,
 
 static berth_status compile_source(berth_compiler *compiler, source *from, const char *path,
                                    const char *folder) {
-    const berth_model_options options = model_options(compiler);
+    berth_model_options options = model_options(compiler);
+    berth_public_key key;
+    compiler->needs_dynamic = false;
+    options.needs_vm = &compiler->needs_dynamic;
+    if (compiler->options[OPTION_REQUIRED_KEY]) {
+        BERTH_TRY(berth_public_key_read(compiler->options[OPTION_REQUIRED_KEY], &key));
+        options.required_key = &key;
+    }
     if (atomic_load(&compiler->cancelled))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
     if (from->data)
@@ -482,6 +492,10 @@ berth_status berth_compiler_compile_memory(berth_compiler *compiler, const void 
                                            berth_program **out_program) {
     static const char empty[1] = "";
     return compile(compiler, NULL, data ? data : empty, size_bytes, folder, out_program);
+}
+
+int berth_compiler_needs_dynamic(const berth_compiler *compiler) {
+    return compiler->needs_dynamic;
 }
 
 berth_status berth_compiler_save_sources(berth_compiler *compiler, const berth_program *program,

@@ -181,3 +181,7 @@ const berth_verification_output *berth_verification_output_at(const berth_verifi
 const char *berth_verification_known_input(const berth_verification *result, uint32_t index) {
     return index < result->result.known_input_count ? result->result.known_inputs[index] : NULL;
 }
+
+berth_status berth_program_check_devices(const berth_program *program, const char *devices) {
+    return berth_program_require(program, devices, false);
+}

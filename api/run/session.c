@@ -89,16 +89,54 @@ berth_status berth_session_get_step(berth_session *session, uint32_t index,
     if (index >= report.step_count)
         return berth_status_make(BERTH_OUT_OF_RANGE, "step %u of %u", index, report.step_count);
     const berth_session_step_report *step = &report.steps[index];
+    const berth_program *program = berth_session_program_in_use(session);
+    const berth_program_step *planned = &program->steps[index];
+    const berth_program_kernel *kernel = step->is_copy ? NULL : &program->kernels[planned->kernel];
     const berth_step_facts facts = {.name = step->name,
                                     .op = step->op,
                                     .device = report.devices[step->device].name,
                                     .copied_bytes = step->copied_bytes,
                                     .start_ns =
                                         step->start_ns ? step->start_ns - report.run_start_ns : 0,
-                                    .duration_ns = step->end_ns - step->start_ns};
+                                    .duration_ns = step->end_ns - step->start_ns,
+                                    .is_copy = step->is_copy,
+                                    .flops = kernel ? kernel->flops : 0,
+                                    .bytes = kernel ? kernel->bytes : (double)step->copied_bytes};
     if (size_bytes < sizeof(facts.name) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a step's facts have %zu bytes in this version, not %zu",
+                                 sizeof(facts), size_bytes);
+    memcpy(out_facts, &facts, size_bytes);
+    return BERTH_OK;
+}
+
+int64_t berth_session_run_ns(berth_session *session) {
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    return report.run_end_ns - report.run_start_ns;
+}
+
+uint32_t berth_session_device_count(berth_session *session) {
+    return berth_session_program_in_use(session)->device_count;
+}
+
+berth_status berth_session_get_device(berth_session *session, uint32_t index,
+                                      berth_session_device_facts *out_facts, size_t size_bytes) {
+    berth_session_report report;
+    berth_session_get_report(session, &report);
+    if (index >= report.device_count)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "device %u of %u", index, report.device_count);
+    const berth_session_device_report *device = &report.devices[index];
+    const berth_session_device_facts facts = {.device = device->name,
+                                              .physical_name = device->physical_name,
+                                              .kernel_count = device->kernel_count,
+                                              .copy_count = device->copy_count,
+                                              .busy_ns = device->busy_ns,
+                                              .memory_bytes = device->memory_bytes,
+                                              .peak_bytes = device->peak_bytes};
+    if (size_bytes < sizeof(facts.device) || size_bytes > sizeof(facts))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a device's facts have %zu bytes in this version, not %zu",
                                  sizeof(facts), size_bytes);
     memcpy(out_facts, &facts, size_bytes);
     return BERTH_OK;

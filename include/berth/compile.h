@@ -50,6 +50,7 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   jobs           C compilers at once; default: as many as cores
 //   fusion, layouts, winograd  "on" (default) or "off": one kernel per operation, every tensor
 //                  row-major, direct convolutions only
+//   required_key   file of a public key: only a program file that is signed with it (`berth key`) is taken
 //   keep_source    "on": the program keeps its kernels' source; default "off"
 //   small_code     "on": C sources of few bytes rather than few instructions; default "off"
 // Errors: NOT_FOUND no such option; INVALID_ARGUMENT a value that is none.
@@ -131,8 +132,8 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_plugin(const char *pat
                                                                  const char **out_name,
                                                                  const char **out_version);
 
-// Compiles a model from a file (ONNX, or a module as `berth opt` prints it) or an ONNX model from
-// memory, which is copied; `folder` is where its external data lies, NULL = it has none.
+// Compiles a model from a file (ONNX, or a module as `berth opt` prints it; a program file is opened, and its target must be
+// the option's, if that is set) or an ONNX model from memory, which is copied; `folder` is where its external data lies, NULL = it has none.
 //   ownership: the caller releases the program, which needs the compiler no more
 //   errors:    UNSUPPORTED (names operators); INVALID_ARGUMENT the model, target, a pin or dimension
 //              is wrong, or a shape is not known (says which); UNAVAILABLE no C compiler; CANCELLED;
@@ -145,6 +146,10 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_compile_memory(berth_compil
                                                                     size_t size_bytes,
                                                                     const char *folder,
                                                                     berth_program **out_program);
+
+// After a compilation that failed: not 0 where the virtual machine can run the model (<berth/dynamic.h>), which has
+// control flow or shapes that only the run knows.
+BERTH_API int berth_compiler_needs_dynamic(const berth_compiler *compiler);
 
 // Writes a program for the executor aot, which this process has compiled, as C sources (docs/bare.md) into a folder, which must
 // be new, empty, or hold only files of such names. `name`: of the files and their functions. The compiler's options are those

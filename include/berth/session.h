@@ -146,6 +146,9 @@ typedef struct berth_step_facts {
     uint64_t copied_bytes;  // of copies, else 0
     int64_t start_ns;       // since the run began; 0 without settings.profile
     int64_t duration_ns;    // 0 without settings.profile
+    int is_copy;            // not 0: a copy, not a kernel
+    double flops;           // of a kernel, as the compiler estimates them
+    double bytes;           // that a kernel reads and writes at least once; of a copy, copied
 } berth_step_facts;
 
 BERTH_API uint32_t berth_session_step_count(const berth_session *session);
@@ -154,6 +157,26 @@ BERTH_API uint32_t berth_session_step_count(const berth_session *session);
 BERTH_API BERTH_MUST_USE berth_status berth_session_get_step(berth_session *session, uint32_t index,
                                                              berth_step_facts *out_facts,
                                                              size_t size_bytes);
+
+// The last run from its beginning to its end; 0 = nothing ran yet.
+BERTH_API int64_t berth_session_run_ns(berth_session *session);
+
+// One of the program's devices. Later versions may add members at the end.
+typedef struct berth_session_device_facts {
+    const char *device;         // "opencl:0"
+    const char *physical_name;  // of this machine's device
+    uint32_t kernel_count;      // dispatches per run
+    uint32_t copy_count;        // copies per run
+    int64_t busy_ns;            // of the last run; 0 without settings.profile
+    uint64_t memory_bytes;      // planned
+    uint64_t peak_bytes;  // that the physical device had allocated at most at a time, measured
+} berth_session_device_facts;
+BERTH_API uint32_t berth_session_device_count(berth_session *session);
+// Fills in device `index`, the first `size_bytes` (sizeof(berth_session_device_facts)) of it. Errors: OUT_OF_RANGE
+// no such device; INVALID_ARGUMENT a size that is none.
+BERTH_API BERTH_MUST_USE berth_status
+berth_session_get_device(berth_session *session, uint32_t index,
+                         berth_session_device_facts *out_facts, size_t size_bytes);
 
 // Writes the last run as a trace that Perfetto and Chrome open ("-" = stdout). Errors:
 // FAILED_PRECONDITION not profiling, or nothing ran yet; IO.

@@ -90,6 +90,11 @@ berth_verification_output_at(const berth_verification *result, uint32_t index);
 BERTH_API const char *berth_verification_known_input(const berth_verification *result,
                                                      uint32_t index);
 
+// Whether a program runs on these devices alone, "vta:0,cpu:0", and on each of them; what only the host can do (shapes) is
+// exempt. Errors: UNAVAILABLE names the first operation that runs elsewhere, or the device without a kernel.
+BERTH_API BERTH_MUST_USE berth_status berth_program_check_devices(const berth_program *program,
+                                                                  const char *devices);
+
 BERTH_END
 
 #endif  // BERTH_VERIFY_H_
