@@ -4,8 +4,6 @@
 #ifndef BERTH_ARTIFACT_FILE_H_
 #define BERTH_ARTIFACT_FILE_H_
 
-#include <berth/program.h>
-
 #include "artifact/program.h"
 
 // Writes the program to `path` (complete or not at all). The same program gives the same bytes.
@@ -35,5 +33,6 @@ BERTH_MUST_USE berth_status berth_program_file_check(berth_allocator allocator, 
 
 // True when the file starts as a program file does (so that `berth run` takes either a model or a
 // program).
+bool berth_program_is_file(const char *path);
 
 #endif  // BERTH_ARTIFACT_FILE_H_

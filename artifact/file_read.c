@@ -578,7 +578,7 @@ berth_status berth_program_file_check(berth_allocator allocator, const char *pat
     return status;
 }
 
-int berth_program_file_is(const char *path) {
+bool berth_program_is_file(const char *path) {
     char magic[sizeof(((berth_file_header *)0)->magic)];
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;  // opening a FIFO blocks

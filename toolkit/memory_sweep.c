@@ -119,7 +119,7 @@ static berth_status sweep_body(void *user) {
 berth_status berth_memory_sweep_make(berth_arena *arena, const char *path,
                                      const berth_model_options *options, const char *memory,
                                      uint32_t count, berth_memory_sweep *out_sweep) {
-    if (berth_program_file_is(path))
+    if (berth_program_is_file(path))
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
             "\"%s\" is a built program, planned already; a sweep takes a model", path);

@@ -288,7 +288,7 @@ static berth_status load(berth_model *model, const model_source *source,
                          const berth_model_options *options) {
     const char *target = options->target;
     bool file = !source->data && !source->build;
-    if (file && berth_program_file_is(source->path))
+    if (file && berth_program_is_file(source->path))
         return open_program(model, source->path, options);
     BERTH_TRY(berth_model__refuse_unsigned(options, source->path));
     if (file) BERTH_TRY(target_of_module(model, source->path, options, &target));

@@ -61,7 +61,7 @@ berth_status berth_module_load(berth_arena *arena, const char *path,
                                const berth_import_options *options,
                                const berth_multi_target *target, berth_module **out_module) {
     *out_module = NULL;
-    if (berth_program_file_is(path))
+    if (berth_program_is_file(path))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, which holds no module: give the model",
                                  path);

@@ -84,7 +84,7 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
 }
 
 static berth_status read_names(data_job *job, io_names *names) {
-    if (berth_program_file_is(job->model_path)) {
+    if (berth_program_is_file(job->model_path)) {
         const berth_program *program = NULL;
         BERTH_TRY(berth_program_read(job->arena, job->model_path, &program));
         program_names(program, job->arena, names);
@@ -377,7 +377,7 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
                                  berth_verify_result *out_result, uint32_t *out_compared) {
     *out_result = (berth_verify_result){.folder = folder};
     *out_compared = 0;
-    if (berth_program_file_is(model_path))
+    if (berth_program_is_file(model_path))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, which keeps no results between its "
                                  "operations: give the model",

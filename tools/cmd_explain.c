@@ -208,7 +208,7 @@ static berth_status explain(void *state) {
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     model_options.only_these_inputs = true;  // as `berth run` would
     model_options.compile.plan_only = true;
-    if (berth_program_file_is(command->cli.model))
+    if (berth_program_is_file(command->cli.model))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, planned already: give the model",
                                  command->cli.model);

@@ -363,7 +363,7 @@ static void print_lines(const char *text) {
 static berth_status inspect_bytecode(berth_cli_model *cli, bool json) {
     berth_model_options model;
     berth_vm_session *session = NULL;
-    if (berth_program_file_is(cli->model))
+    if (berth_program_is_file(cli->model))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a program of the graph executor: give the model",
                                  cli->model);
@@ -385,7 +385,7 @@ static berth_status inspect(void *state) {
     berth_cli_model *cli = &command->cli;
     bool json = berth_cli_wants_json(cli);
     if (command->bytecode) return inspect_bytecode(cli, json);
-    if (berth_program_file_is(cli->model)) return inspect_program(cli, command->extract, json);
+    if (berth_program_is_file(cli->model)) return inspect_program(cli, command->extract, json);
     if (command->extract)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is no program: `berth build` makes one whose code "

@@ -181,6 +181,10 @@ berth_status berth_program_open_memory(const void *data, size_t size_bytes,
     return status;
 }
 
+int berth_program_file_is(const char *path) {
+    return berth_program_is_file(path);
+}
+
 berth_status berth_program_save(const berth_program *program, const char *path) {
     return berth_program_write(program, path);
 }

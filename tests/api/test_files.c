@@ -144,6 +144,97 @@ Test(files, facts_of_devices) {
     berth_device_list_free(list);
 }
 
+Test(files, plug_in) {
+    const char *name = NULL, *version = NULL;
+    assert_ok(berth_compiler_load_plugin(BERTH_PLUGIN_VENDOR, &name, &version));
+    cr_assert_str_eq(name, "example");
+    cr_assert_str_eq(version, "0.1");
+    assert_ok(berth_compiler_load_plugin(BERTH_PLUGIN_VENDOR, NULL, NULL));
+}
+
+// Two sessions that share a device run the same; what a run and its devices did.
+Test(files, sessions_that_share) {
+    berth_program *program = compile(getenv("BERTH_CACHE_DIR"));
+    berth_session *first = NULL, *second = NULL;
+    berth_session_settings settings = {
+        .size_bytes = sizeof(settings), .profile = 1, .thread_count = 1};
+    assert_ok(berth_session_create(program, &settings, &first));
+    settings.share = first;
+    assert_ok(berth_session_create(program, &settings, &second));
+    berth_session *both[] = {first, second};
+    for (int i = 0; i < 2; ++i) {
+        float *pixels = berth_session_input(both[i], 0)->data;
+        for (int p = 0; p < 64; ++p) pixels[p] = (float)(p % 16);
+        assert_ok(berth_session_run(both[i], -1));
+    }
+    cr_assert_eq(memcmp(berth_session_output(first, 0)->data, berth_session_output(second, 0)->data,
+                        10 * sizeof(float)),
+                 0);
+    int64_t steps_ns = 0;
+    uint32_t kernels = 0;
+    for (uint32_t i = 0; i < berth_session_step_count(first); ++i) {
+        berth_step_facts step;
+        assert_ok(berth_session_get_step(first, i, &step, sizeof(step)));
+        cr_assert_eq(step.is_copy, step.copied_bytes > 0);
+        cr_assert_gt(step.bytes, 0);
+        steps_ns += step.duration_ns;
+        kernels += !step.is_copy;
+    }
+    cr_assert_geq(berth_session_run_ns(first), steps_ns);  // one thread: one step at a time
+    berth_session_device_facts device;
+    berth_program_facts facts;
+    cr_assert_eq(berth_session_device_count(first), 1);
+    assert_ok(berth_session_get_device(first, 0, &device, sizeof(device)));
+    assert_ok(berth_program_get_facts(program, &facts, sizeof(facts)));
+    cr_assert_str_eq(device.device, "cpu:0");
+    cr_assert_eq(device.kernel_count, kernels);
+    cr_assert_eq(device.busy_ns, steps_ns);
+    cr_assert_eq(facts.step_count, berth_session_step_count(first));
+    cr_assert_str_eq(facts.executor, "graph");
+    assert_fails(berth_session_get_device(first, 1, &device, sizeof(device)), BERTH_OUT_OF_RANGE,
+                 "device 1");
+    assert_ok(berth_program_check_devices(program, "cpu:0"));
+    assert_fails(berth_program_check_devices(program, "opencl:0"), BERTH_UNAVAILABLE, "opencl:0");
+    berth_session_destroy(second);
+    berth_session_destroy(first);
+    berth_program_release(program);
+}
+
+Test(files, sources_keys_and_what_needs_the_virtual_machine) {
+    berth_compiler *compiler = NULL;
+    berth_program *program = NULL;
+    assert_ok(berth_compiler_create(&compiler));
+    assert_ok(berth_compiler_set(compiler, "search_path", getenv("PATH")));
+    assert_ok(berth_compiler_set(compiler, "executor", "aot"));
+    assert_ok(berth_compiler_set(compiler, "default_batch", "1"));
+    assert_ok(berth_compiler_compile_file(compiler, "examples/digits/digits.onnx", &program));
+    assert_ok(berth_compiler_save_sources(compiler, program, "digits", in_folder("sources")));
+    cr_assert_eq(access(in_folder("sources/digits.c"), R_OK), 0);
+    cr_assert_eq(access(in_folder("sources/Makefile"), R_OK), 0);
+    berth_program_release(program);
+    assert_ok(berth_compiler_set(compiler, "executor", NULL));
+    // Only signed programs: a model is none, and neither is a program that nobody signed.
+    assert_ok(berth_signing_key_create(in_folder("key")));
+    assert_fails(berth_signing_key_check(in_folder("key.pub")), BERTH_INVALID_ARGUMENT, "key.pub");
+    assert_ok(berth_signing_key_check(in_folder("key")));
+    program = compile(getenv("BERTH_CACHE_DIR"));
+    assert_fails(berth_compiler_save_sources(compiler, program, "digits", in_folder("more")),
+                 BERTH_INVALID_ARGUMENT, "another executor");
+    assert_ok(berth_program_save(program, in_folder("plain.berth")));
+    assert_ok(berth_program_save_signed(program, in_folder("signed.berth"), in_folder("key")));
+    berth_program_release(program);
+    assert_ok(berth_compiler_set(compiler, "required_key", in_folder("key.pub")));
+    assert_fails(berth_compiler_compile_file(compiler, in_folder("plain.berth"), &program),
+                 BERTH_INVALID_ARGUMENT, "sign");
+    assert_fails(berth_compiler_compile_file(compiler, "examples/digits/digits.onnx", &program),
+                 BERTH_INVALID_ARGUMENT, "sign");
+    assert_ok(berth_compiler_compile_file(compiler, in_folder("signed.berth"), &program));
+    berth_program_release(program);
+    assert_ok(berth_compiler_set(compiler, "required_key", NULL));
+    cr_assert_not(berth_compiler_needs_dynamic(compiler));
+    berth_compiler_destroy(compiler);
+}
+
 static void count_level(void *user, berth_message_level level, const char *message) {
     (void)message;
     ++((int *)user)[level];

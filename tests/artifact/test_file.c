@@ -112,10 +112,10 @@ Test(artifact_file, constants_and_images_are_used_in_place_and_aligned) {
 
 Test(artifact_file, recognises_program_files) {
     assert_ok(berth_program_write(random_program(arena, 3), path));
-    cr_assert(berth_program_file_is(path));
+    cr_assert(berth_program_is_file(path));
     cr_assert_null(berth_file_write(path, "ONNX", 4));
-    cr_assert_not(berth_program_file_is(path));
-    cr_assert_not(berth_program_file_is("/nonexistent/file"));
+    cr_assert_not(berth_program_is_file(path));
+    cr_assert_not(berth_program_is_file("/nonexistent/file"));
     const berth_program *program = NULL;
     berth_status status = berth_program_read(arena, "/nonexistent/file", &program);
     cr_assert_eq(berth_status_code(status), BERTH_NOT_FOUND);

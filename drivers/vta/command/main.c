@@ -98,7 +98,7 @@ berth_status vta_read_file(vta_command *command, const char *path, vta_file *out
     char *data = NULL;
     size_t size_bytes = 0;
     memset(out_file, 0, sizeof(*out_file));
-    if (berth_program_file_is(path))
+    if (berth_program_is_file(path))
         return berth_status_prefix(vta_read_program(command, path, out_file), "%s", path);
     BERTH_TRY(berth_file_read(arena, path, (size_t)1 << 28, &data, &size_bytes));
     out_file->is_image = size_bytes >= 4 && memcmp(data, "BVTA", 4) == 0;
