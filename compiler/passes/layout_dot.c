@@ -3,6 +3,8 @@
 //
 //   conv_integer(x, w, x_zero, w_zero) = conv_integer(pad(x, x_zero), w - w_zero) - x_zero * sum(w)
 //
+// where x_zero may be a value that the run finds (dynamic_quantize_linear). Products of u8 weights
+// whose w - w_zero leaves the range of i8 take w - 128, and the rest off with the sums of x's rows.
 // Activations lie in blocks of channels, weights [outputs / lanes][inputs / block][window][block /
 // depth][lanes][depth], where one instruction adds `depth` products in each of `lanes` outputs. The
 // channels of an input with a few are padded to a whole dot product. Convolutions of each channel
@@ -22,8 +24,8 @@
 typedef struct dot {
     berth_op op;
     const berth_tensor *w;
-    const berth_tensor *x_zero;  // NULL = 0
-    const berth_tensor *w_zero;
+    berth_layout_zero x_zero;
+    const berth_tensor *w_zero;  // NULL = 0
     berth_type x;
     berth_intrinsic intrinsic;
     int64_t lanes;  // outputs of an instruction
@@ -40,17 +42,30 @@ static const berth_tensor *constant_operand(const berth_layout_pass *p, const be
     return berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
 }
 
-// The operands; false where a zero point is not constant.
+// The zero point of the activations: false where it is more than one number.
+bool berth_layout__zero_of(const berth_layout_pass *p, berth_op_id id, berth_layout_zero *out) {
+    const berth_op *op = &graph_of(p)->ops.data[id];
+    *out = (berth_layout_zero){.value = BERTH_NONE};
+    if (op->input_count < 3 || op->inputs[2] == BERTH_NONE) return true;
+    const berth_type *type = type_of(p, op->inputs[2]);
+    const berth_tensor *known = constant_operand(p, op, 2);
+    for (int i = 0; i < type->rank; ++i)
+        if (type->dims[i] != 1) return false;
+    if (known) out->number = berth_tensor_get_i64(known, 0);
+    if (!known || out->number != 0) out->value = op->inputs[2];
+    out->known = known != NULL;
+    return type->rank <= type_of(p, op->inputs[0])->rank;
+}
+
+// The operands; false where the weights or their zero point are not constant.
 static bool read_operands(const berth_layout_pass *p, berth_op_id id, dot *d) {
     d->op = graph_of(p)->ops.data[id];
     d->w = constant_operand(p, &d->op, 1);
-    d->x_zero = constant_operand(p, &d->op, 2);
     d->w_zero = constant_operand(p, &d->op, 3);
     d->x = *type_of(p, d->op.inputs[0]);
     if (!d->w || !berth_type_is_static(&d->x) || type_of(p, d->op.inputs[1])->layout) return false;
-    if (d->op.input_count > 2 && d->op.inputs[2] != BERTH_NONE && !d->x_zero) return false;
     if (d->op.input_count > 3 && d->op.inputs[3] != BERTH_NONE && !d->w_zero) return false;
-    return !d->x_zero || berth_tensor_element_count(d->x_zero) == 1;
+    return berth_layout__zero_of(p, id, &d->x_zero);
 }
 
 // The widest instruction of the target that takes such activations for so many outputs.
@@ -180,9 +195,12 @@ static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
     int64_t count = 2 * type.rank;
     berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
     memcpy(amounts.data, pads, (size_t)count * sizeof(pads[0]));
-    berth_tensor zero = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
-    if (d->x_zero) berth_tensor_set_i64(&zero, 0, berth_tensor_get_i64(d->x_zero, 0));
-    berth_value_id inputs[3] = {x, insert_constant(p, id, &amounts), insert_constant(p, id, &zero)};
+    berth_value_id inputs[3] = {x, insert_constant(p, id, &amounts), d->x_zero.value};
+    if (d->x_zero.known) {
+        berth_tensor zero = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
+        berth_tensor_set_i64(&zero, 0, d->x_zero.number);
+        inputs[2] = insert_constant(p, id, &zero);
+    }
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
     return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 3, wanted, id);
@@ -210,20 +228,52 @@ static berth_value_id packed_weights(berth_layout_pass *p, berth_op_id id, const
     return berth_layout__packed_constant(p, weights, tag, id);
 }
 
-void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id, int64_t zero,
-                                 berth_value_id sum, const int64_t *sums, int dim) {
+berth_value_id berth_layout__cast(berth_layout_pass *p, berth_op_id position, berth_value_id value,
+                                  berth_dtype dtype) {
+    const berth_type type = *type_of(p, value);
+    berth_type_id wanted =
+        berth_type_tensor_layout(p->module, dtype, type.rank, type.dims, type.layout);
+    berth_value_id result =
+        berth_layout__insert(p, position, BERTH_OP_CAST, &value, 1, wanted, position);
+    berth_attrs attrs = {0};
+    berth_attrs_set(p->module, &attrs, "to",
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
+    graph_of(p)->ops.data[graph_of(p)->values.data[result].op].attrs = attrs;
+    return result;
+}
+
+// One i32 per index of dimension `dim` of `like`, that broadcasts against it.
+static berth_tensor per_index(const berth_layout_pass *p, berth_value_id like, int dim) {
     int64_t dims[BERTH_MAX_RANK];
-    int rank = type_of(p, sum)->rank;
-    for (int i = 0; i < rank; ++i) dims[i] = i == dim ? type_of(p, sum)->dims[dim] : 1;
-    berth_tensor correction = berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, rank, dims);
-    for (int64_t o = 0; o < dims[dim]; ++o) berth_tensor_set_i64(&correction, o, -zero * sums[o]);
-    berth_value_id constant = insert_constant(p, id, &correction);
+    const berth_type *type = type_of(p, like);
+    for (int i = 0; i < type->rank; ++i) dims[i] = i == dim ? type->dims[dim] : 1;
+    return berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, type->rank, dims);
+}
+
+// Operation `id` becomes the sum of two values.
+static void become_sum(berth_layout_pass *p, berth_op_id id, berth_value_id a, berth_value_id b) {
     berth_op *self = &graph_of(p)->ops.data[id];
     self->kind = BERTH_OP_ADD;
     self->input_count = 2;
-    self->inputs[0] = sum;
-    self->inputs[1] = constant;
+    self->inputs[0] = a;
+    self->inputs[1] = b;
     self->attrs = (berth_attrs){0};
+}
+
+void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
+                                 const berth_layout_zero *zero, berth_value_id sum,
+                                 const int64_t *sums, int dim) {
+    berth_tensor each = per_index(p, sum, dim);
+    int64_t factor = zero->known ? -zero->number : -1;
+    for (int64_t o = 0; o < each.dims[dim]; ++o) berth_tensor_set_i64(&each, o, factor * sums[o]);
+    berth_value_id correction = insert_constant(p, id, &each);
+    if (!zero->known) {
+        berth_type_id type = graph_of(p)->values.data[correction].type;
+        berth_value_id both[2] = {correction,
+                                  berth_layout__cast(p, id, zero->value, BERTH_DTYPE_I32)};
+        correction = berth_layout__insert(p, id, BERTH_OP_MUL, both, 2, type, id);
+    }
+    become_sum(p, id, sum, correction);
 }
 
 // The window is that of the weights, and nothing is left to pad.
@@ -256,7 +306,7 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
         berth_type_tensor_layout(p->module, BERTH_DTYPE_I32, out.rank, out.dims, layout);
     *out_done = true;
     berth_layout__set(p, d.op.outputs[0], layout);
-    if (!d.x_zero || berth_tensor_get_i64(d.x_zero, 0) == 0) {
+    if (d.x_zero.value == BERTH_NONE) {
         berth_op *self = &graph_of(p)->ops.data[id];
         self->inputs[0] = inputs[0];
         self->inputs[1] = inputs[1];
@@ -268,61 +318,99 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     berth_op_id conv = graph_of(p)->values.data[sum].op;
     graph_of(p)->ops.data[conv].attrs = d.op.attrs;
     set_window(p, conv, &w);
-    berth_layout__subtract_zero(p, id, berth_tensor_get_i64(d.x_zero, 0), sum, sums, 1);
+    berth_layout__subtract_zero(p, id, &d.x_zero, sum, sums, 1);
     return BERTH_OK;
 }
 
 // ---- products -----------------------------------------------------------------------------------
 
-// w - zero as i8, and per column its sum.
-static bool shift_columns(berth_layout_pass *p, const dot *d, berth_tensor *out, int64_t *sums) {
-    int64_t columns = d->w->dims[1];
+// Weights of a product as i8: w - shift.
+typedef struct columns {
+    berth_tensor weights;
+    int64_t *sums;  // per column
+    // What is still to be subtracted from the weights, one number for all columns: not 0 where w - zero
+    // leaves the range of i8.
+    int64_t rest;
+} columns;
+
+// w - zero per column, or, for u8 with one zero point, w - 128.
+static bool shift_columns(berth_layout_pass *p, const dot *d, columns *out) {
+    int64_t count = d->w->dims[1];
     int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
-    if (zeros > 1 && (d->w_zero->rank != 1 || zeros != columns)) return false;
-    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, d->w->dims);
-    for (int64_t j = 0; j < columns; ++j) {
+    if (zeros > 1 && (d->w_zero->rank != 1 || zeros != count)) return false;
+    bool may_rest = d->w->dtype == BERTH_DTYPE_U8 && zeros <= 1;
+    *out = (columns){.sums = berth_arena_new_array(p->scratch, int64_t, count)};
+    out->weights = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, d->w->dims);
+    for (int64_t i = 0; i < d->w->dims[0] * count; ++i) {
+        int64_t j = i % count;
         int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? j : 0) : 0;
-        sums[j] = 0;
-        for (int64_t i = j; i < d->w->dims[0] * columns; i += columns) {
-            int64_t value = berth_tensor_get_i64(d->w, i) - zero;
-            if (value < -128 || value > 127) return false;
-            berth_tensor_set_i64(out, i, value);
-            sums[j] += value;
+        int64_t value = berth_tensor_get_i64(d->w, i) - (out->rest ? 128 : zero);
+        if (value < -128 || value > 127) {
+            if (!may_rest || out->rest) return false;
+            out->rest = zero - 128;  // from the start
+            memset(out->sums, 0, (size_t)count * sizeof(*out->sums));
+            i = -1;
+            continue;
         }
+        berth_tensor_set_i64(&out->weights, i, value);
+        out->sums[j] += value;
     }
+    for (int64_t j = 0; j < count; ++j) out->sums[j] -= d->w->dims[0] * out->rest;
     return true;
+}
+
+// `rest` times the sums of x's rows, with the sign that takes it off: (..., rows, 1).
+static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                   int64_t rest) {
+    int64_t one = 1;
+    berth_tensor axis = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &one);
+    berth_tensor factor = berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, 0, NULL);
+    berth_type type = *type_of(p, x);
+    berth_tensor_set_i64(&axis, 0, type.rank - 1);
+    berth_tensor_set_i64(&factor, 0, -rest);
+    type.dims[type.rank - 1] = 1;
+    berth_type_id wanted = berth_type_tensor(p->module, BERTH_DTYPE_I32, type.rank, type.dims);
+    berth_value_id values[2] = {berth_layout__cast(p, id, x, BERTH_DTYPE_I32),
+                                insert_constant(p, id, &axis)};
+    values[0] = berth_layout__insert(p, id, BERTH_OP_REDUCE_SUM, values, 2, wanted, id);
+    values[1] = insert_constant(p, id, &factor);
+    return berth_layout__insert(p, id, BERTH_OP_MUL, values, 2, wanted, id);
 }
 
 // matmul_integer(a, w): weights [columns / lanes][rows / depth][lanes][depth], the last columns
 // padded.
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
     dot d = {0};
-    berth_tensor weights;
+    columns w;
     char tag[32];
     if (!read_operands(p, id, &d) || d.w->rank != 2 || d.x.layout || d.x.rank < 1) return false;
-    int64_t columns = d.w->dims[1];
-    int64_t wanted = columns >= 2 * WIDE || columns % WIDE == 0 ? WIDE : BLOCK;
-    if (columns < BLOCK || !choose_intrinsic(p, id, wanted, &d)) return false;
+    int64_t count = d.w->dims[1];
+    int64_t wanted = count >= 2 * WIDE || count % WIDE == 0 ? WIDE : BLOCK;
+    if (count < BLOCK || !choose_intrinsic(p, id, wanted, &d)) return false;
     if (d.w->dims[0] % d.depth) return false;
-    int64_t *sums = berth_arena_new_array(p->scratch, int64_t, columns);
-    if (!shift_columns(p, &d, &weights, sums)) return false;
+    if (!shift_columns(p, &d, &w)) return false;
     snprintf(tag, sizeof(tag), "BA%db%da", (int)d.lanes, (int)d.depth);
     berth_value_id inputs[2] = {d.op.inputs[0],
-                                berth_layout__packed_constant(p, &weights, tag, id)};
+                                berth_layout__packed_constant(p, &w.weights, tag, id)};
     if (inputs[1] == BERTH_NONE) return false;
-    const berth_type out = *type_of(p, d.op.outputs[0]);
-    berth_value_id sum = BERTH_NONE;
-    if (d.x_zero && berth_tensor_get_i64(d.x_zero, 0) != 0) {
-        sum = berth_layout__insert(
-            p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2,
-            berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
-        berth_layout__subtract_zero(p, id, berth_tensor_get_i64(d.x_zero, 0), sum, sums,
-                                    out.rank - 1);
+    if (d.x_zero.value == BERTH_NONE && w.rest == 0) {
+        berth_op *self = &graph_of(p)->ops.data[id];
+        self->inputs[0] = inputs[0];
+        self->inputs[1] = inputs[1];
+        self->input_count = 2;
         return true;
     }
-    berth_op *self = &graph_of(p)->ops.data[id];
-    self->inputs[0] = inputs[0];
-    self->inputs[1] = inputs[1];
-    self->input_count = 2;
+    const berth_type out = *type_of(p, d.op.outputs[0]);
+    berth_type_id type = berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims);
+    berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2, type, id);
+    if (w.rest != 0) {
+        berth_value_id both[2] = {sum, rest_of_rows(p, id, d.op.inputs[0], w.rest)};
+        if (d.x_zero.value == BERTH_NONE) {
+            become_sum(p, id, both[0], both[1]);
+            return true;
+        }
+        sum = berth_layout__insert(p, id, BERTH_OP_ADD, both, 2, type, id);
+    }
+    berth_layout__subtract_zero(p, id, &d.x_zero, sum, w.sums, out.rank - 1);
     return true;
 }

@@ -31,20 +31,6 @@ static bool shifted_weights(berth_layout_pass *p, const berth_tensor *w, const b
     return true;
 }
 
-static berth_value_id cast_to(berth_layout_pass *p, berth_op_id position, berth_value_id value,
-                              berth_dtype dtype) {
-    const berth_type type = *type_of(p, value);
-    berth_type_id wanted =
-        berth_type_tensor_layout(p->module, dtype, type.rank, type.dims, type.layout);
-    berth_value_id result =
-        berth_layout__insert(p, position, BERTH_OP_CAST, &value, 1, wanted, position);
-    berth_attrs attrs = {0};
-    berth_attrs_set(p->module, &attrs, "to",
-                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
-    graph_of(p)->ops.data[graph_of(p)->values.data[result].op].attrs = attrs;
-    return result;
-}
-
 static const berth_tensor *constant_operand(const berth_layout_pass *p, const berth_op *op,
                                             uint32_t i) {
     if (i >= op->input_count || op->inputs[i] == BERTH_NONE) return NULL;
@@ -53,14 +39,19 @@ static const berth_tensor *constant_operand(const berth_layout_pass *p, const be
 
 // x - zero as f32
 static berth_value_id shifted_input(berth_layout_pass *p, berth_op_id id, berth_value_id x,
-                                    const berth_tensor *zero) {
-    berth_value_id value = cast_to(p, id, x, BERTH_DTYPE_F32);
-    if (!zero || berth_tensor_get_i64(zero, 0) == 0) return value;
-    berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
-    *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
-    berth_tensor_set_f64(scalar, 0, (double)berth_tensor_get_i64(zero, 0));
-    berth_value_id amount =
-        berth_graph_insert_constant(p->module, p->main, id, scalar, graph_of(p)->ops.data[id].loc);
+                                    const berth_layout_zero *zero) {
+    berth_value_id value = berth_layout__cast(p, id, x, BERTH_DTYPE_F32);
+    if (zero->value == BERTH_NONE) return value;
+    berth_value_id amount = BERTH_NONE;
+    if (zero->known) {
+        berth_tensor *scalar = berth_arena_new(p->module->arena, berth_tensor);
+        *scalar = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 0, NULL);
+        berth_tensor_set_f64(scalar, 0, (double)zero->number);
+        amount = berth_graph_insert_constant(p->module, p->main, id, scalar,
+                                             graph_of(p)->ops.data[id].loc);
+    } else {
+        amount = berth_layout__cast(p, id, zero->value, BERTH_DTYPE_F32);
+    }
     return berth_layout__insert(p, id, BERTH_OP_SUB, (berth_value_id[]){value, amount}, 2,
                                 graph_of(p)->values.data[value].type, id);
 }
@@ -176,12 +167,10 @@ static berth_status add_part(berth_layout_pass *p, berth_op_id id, berth_value_i
 berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     const berth_tensor *w = constant_operand(p, &op, 1);
-    const berth_tensor *x_zero = constant_operand(p, &op, 2);
     const berth_tensor *w_zero = constant_operand(p, &op, 3);
-    bool known_zeros = (op.input_count < 3 || op.inputs[2] == BERTH_NONE || x_zero) &&
-                       (op.input_count < 4 || op.inputs[3] == BERTH_NONE || w_zero);
-    if (!w || w->rank != 4 || !known_zeros) return BERTH_OK;
-    if (x_zero && berth_tensor_element_count(x_zero) != 1) return BERTH_OK;
+    berth_layout_zero x_zero;
+    if (!w || w->rank != 4 || !berth_layout__zero_of(p, id, &x_zero)) return BERTH_OK;
+    if (op.input_count > 3 && op.inputs[3] != BERTH_NONE && !w_zero) return BERTH_OK;
     const berth_type x = *type_of(p, op.inputs[0]);
     if (!berth_type_is_static(&x) || x.rank != 4 ||
         (x.layout && !berth_layout__block(p, op.inputs[0])))
@@ -192,7 +181,7 @@ berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
     int64_t group = berth_attrs_int(p->module, &op.attrs, "group", 1);
     int64_t parts = count_parts(p, &shifted, bound, group);
     if (parts == 0) return BERTH_OK;
-    berth_value_id value = shifted_input(p, id, op.inputs[0], x_zero);
+    berth_value_id value = shifted_input(p, id, op.inputs[0], &x_zero);
     int64_t count = w->dims[1] / parts;
     berth_value_id total = BERTH_NONE;
     for (int64_t i = 0; i < parts; ++i) {
@@ -204,7 +193,7 @@ berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
         if (i + 1 == parts && total == BERTH_NONE) {
             become_integer(p, id, sum);
         } else {
-            sum = cast_to(p, id, sum, BERTH_DTYPE_I32);
+            sum = berth_layout__cast(p, id, sum, BERTH_DTYPE_I32);
             berth_value_id both[2] = {total, sum};
             berth_type_id type = graph_of(p)->values.data[sum].type;
             if (i == 0)
@@ -224,29 +213,29 @@ berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     const berth_tensor *w = constant_operand(p, &op, 1);
-    const berth_tensor *zeros[2] = {constant_operand(p, &op, 2), constant_operand(p, &op, 3)};
+    const berth_tensor *w_zero = constant_operand(p, &op, 3);
+    berth_layout_zero zero;
     const berth_type out = *type_of(p, op.outputs[0]);
     if (!w || w->rank != 2 || !berth_type_is_static(&out) || type_of(p, op.inputs[0])->layout)
         return;
-    for (uint32_t i = 0; i < 2; ++i)
-        if (i + 2 < op.input_count && op.inputs[i + 2] != BERTH_NONE && !zeros[i]) return;
-    if (zeros[0] && berth_tensor_element_count(zeros[0]) != 1) return;
+    if (op.input_count > 3 && op.inputs[3] != BERTH_NONE && !w_zero) return;
+    if (!berth_layout__zero_of(p, id, &zero)) return;
     int64_t columns = w->dims[1];
-    int64_t count = zeros[1] ? berth_tensor_element_count(zeros[1]) : 0;
-    if (count > 1 && (zeros[1]->rank != 1 || count != columns)) return;
+    int64_t count = w_zero ? berth_tensor_element_count(w_zero) : 0;
+    if (count > 1 && (w_zero->rank != 1 || count != columns)) return;
     berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
     *shifted = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 2, w->dims);
     for (int64_t j = 0; j < columns; ++j) {
-        int64_t zero = count ? berth_tensor_get_i64(zeros[1], count > 1 ? j : 0) : 0;
+        int64_t shift = count ? berth_tensor_get_i64(w_zero, count > 1 ? j : 0) : 0;
         double bound = 0;
         for (int64_t i = j; i < w->dims[0] * columns; i += columns) {
-            double value = (double)(berth_tensor_get_i64(w, i) - zero);
+            double value = (double)(berth_tensor_get_i64(w, i) - shift);
             berth_tensor_set_f64(shifted, i, value);
             bound += value < 0 ? -value : value;
         }
         if (bound * MAX_INPUT >= MAX_EXACT) return;
     }
-    berth_value_id inputs[2] = {shifted_input(p, id, op.inputs[0], zeros[0])};
+    berth_value_id inputs[2] = {shifted_input(p, id, op.inputs[0], &zero)};
     inputs[1] = berth_graph_insert_constant(p->module, p->main, id, shifted, op.loc);
     berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
     berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL, inputs, 2, real, id);

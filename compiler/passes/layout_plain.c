@@ -67,8 +67,8 @@ static void take_zero_off(berth_layout_pass *p, berth_op_id id, const berth_tens
     const berth_op op = graph_of(p)->ops.data[id];
     if (op.input_count < 3 || op.inputs[2] == BERTH_NONE) return;
     if (op.input_count > 3 && op.inputs[3] != BERTH_NONE) return;
-    const berth_tensor *zero = berth_graph_constant_of(p->module, graph_of(p), op.inputs[2]);
-    if (!zero || berth_tensor_element_count(zero) != 1) return;
+    berth_layout_zero zero;
+    if (!berth_layout__zero_of(p, id, &zero) || zero.value == BERTH_NONE) return;
     const berth_type out = *type_of(p, op.outputs[0]);
     int64_t columns = weights->dims[1], *sums = berth_arena_new_array(p->scratch, int64_t, columns);
     for (int64_t i = 0; i < weights->dims[0] * columns; ++i)
@@ -77,7 +77,7 @@ static void take_zero_off(berth_layout_pass *p, berth_op_id id, const berth_tens
     berth_value_id sum =
         berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2,
                              berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
-    berth_layout__subtract_zero(p, id, berth_tensor_get_i64(zero, 0), sum, sums, out.rank - 1);
+    berth_layout__subtract_zero(p, id, &zero, sum, sums, out.rank - 1);
 }
 
 // (k, n) as (n, k) for one row, else as (n/2, k, n%2).

@@ -103,10 +103,24 @@ BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, ber
 // blocks of as many channels as one adds, zero points as a bias. *out_done: it has that form.
 BERTH_MUST_USE berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id,
                                                    bool *out_done);
+// A zero point that is one number: a constant, or, where activations are quantised as they come, what
+// the run finds.
+typedef struct berth_layout_zero {
+    berth_value_id value;  // BERTH_NONE = it is 0
+    bool known;            // it is `number`
+    int64_t number;
+} berth_layout_zero;
+
+// The zero point of what `id`, a sum of integers, multiplies by weights. False: not one number.
+bool berth_layout__zero_of(const berth_layout_pass *p, berth_op_id id, berth_layout_zero *out);
 // Operation `id`, a sum of integers, becomes `sum` less `zero` times, per index of dimension `dim`,
 // the sum of the weights.
-void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id, int64_t zero,
-                                 berth_value_id sum, const int64_t *sums, int dim);
+void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
+                                 const berth_layout_zero *zero, berth_value_id sum,
+                                 const int64_t *sums, int dim);
+// `value` as another type, for the operation at `position`.
+berth_value_id berth_layout__cast(berth_layout_pass *p, berth_op_id position, berth_value_id value,
+                                  berth_dtype dtype);
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
 

@@ -320,6 +320,29 @@ Test(integers, weights_of_products) {
     }
 }
 
+// Activations that are quantised as they come (the zero point is a value), and u8 weights that less
+// their zero point do not fit i8.
+Test(integers, weights_of_sums_with_zero_points_that_the_run_finds) {
+    static const operand rows[] = {{VNNI_512, "BA16b4a"}, {PAIRS_256, "BA8b2a"}};
+    for (size_t i = 0; i < 2; ++i) {
+        for (int spread = 0; spread < 2; ++spread) {
+            fixture f = begin();
+            static const int64_t dims[] = {5, 24}, w[] = {24, 50};
+            berth_value_id inputs[4];
+            for (int k = 0; k < 3; k += 2) {
+                berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_U8, 2 - k, dims);
+                inputs[k] = berth_graph_add_param(f.module, f.main, k ? "zero" : "x", type);
+            }
+            inputs[1] = spread ? constant(&f, BERTH_DTYPE_U8, 2, w, 0, 255)
+                               : constant(&f, BERTH_DTYPE_I8, 2, w, -100, 100);
+            inputs[3] = spread ? scalar(&f, BERTH_DTYPE_U8, 100) : scalar(&f, BERTH_DTYPE_I8, 3);
+            berth_value_id y = op(&f, BERTH_OP_MATMUL_INTEGER, inputs, 4);
+            expect_weights(&f, y, BERTH_OP_MATMUL_INTEGER, &rows[i]);
+            berth_arena_destroy(f.arena);
+        }
+    }
+}
+
 // Sums of two branches: what lies in memory between kernels has 8 bits, whichever branch is first.
 Test(integers, no_floats_between_kernels) {
     for (int swapped = 0; swapped < 2; ++swapped) {
