@@ -200,6 +200,20 @@ void berth_lower__lrn(berth_lower *c, const berth_op *op) {
 
 // ---- dynamic_quantize_linear --------------------------------------------------------------------
 
+// The smallest or largest of 0 and all elements: a loop each, which is what the schedule has vectors for.
+static berth_buf extreme(berth_lower *c, const berth_op *op, const char *name,
+                         berth_expr (*combine)(berth_lower *, berth_expr, berth_expr)) {
+    const berth_type *x = in_type(c, op, 0);
+    berth_expr at[BERTH_MAX_RANK];
+    berth_buf acc = berth_lower__register(c, name, BERTH_DTYPE_F32);
+    berth_lower__set(c, acc, num(c, BERTH_DTYPE_F32, 0));
+    int loops = berth_lower__inner(c, x->rank, x->dims, ~0u, at);
+    berth_expr value = x_cast(c, BERTH_DTYPE_F32, in_at(c, op, 0, at));
+    berth_lower__set(c, acc, combine(c, berth_lower__get(c, acc), value));
+    berth_lower__end_loops(c, loops);
+    return acc;
+}
+
 // Outputs y (u8), scale, zero point. One kernel finds the range, another quantises; the range is
 // found again where only the quantised values are wanted.
 void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
@@ -209,30 +223,30 @@ void berth_lower__dynamic_quantize(berth_lower *c, const berth_op *op) {
     berth_buf state[2] = {berth_tfn_buffer(c->fn, "scale", t, 1, &one, BERTH_SCOPE_WORKSPACE),
                           berth_tfn_buffer(c->fn, "zero", t, 1, &one, BERTH_SCOPE_WORKSPACE)};
     berth_expr first = ix(c, 0);
-    berth_expr at[BERTH_MAX_RANK];
-    berth_buf low = berth_lower__register(c, "low", t);
-    berth_buf high = berth_lower__register(c, "high", t);
-    berth_lower__set(c, low, num(c, t, 0));
-    berth_lower__set(c, high, num(c, t, 0));
-    int loops = berth_lower__inner(c, x->rank, x->dims, ~0u, at);
-    berth_expr value = x_cast(c, t, in_at(c, op, 0, at));
-    berth_lower__set(c, low, x_min(c, berth_lower__get(c, low), value));
-    berth_lower__set(c, high, x_max(c, berth_lower__get(c, high), value));
-    berth_lower__end_loops(c, loops);
+    berth_buf low = extreme(c, op, "low", x_min);
+    berth_buf high = extreme(c, op, "high", x_max);
     berth_expr zero = num(c, t, 0);
     berth_expr width =
         x_div(c, x_sub(c, berth_lower__get(c, high), berth_lower__get(c, low)), num(c, t, 255));
-    berth_lower__put(c, state[0], &first, x_select(c, x_eq(c, width, zero), num(c, t, 1), width));
-    berth_expr scale = berth_tfn_load(c->fn, state[0], &first, 1);
+    // In registers here: what loads what it stored to memory is no nest that the schedule arranges.
+    berth_buf held[2] = {berth_lower__register(c, "held_scale", t),
+                         berth_lower__register(c, "held_zero", t)};
+    berth_lower__set(c, held[0], x_select(c, x_eq(c, width, zero), num(c, t, 1), width));
+    berth_expr scale = berth_lower__get(c, held[0]);
     berth_expr offset =
         x_unary(c, BERTH_UNARY_ROUND, x_sub(c, zero, x_div(c, berth_lower__get(c, low), scale)));
-    berth_lower__put(c, state[1], &first, x_max(c, zero, x_min(c, num(c, t, 255), offset)));
-    berth_expr shift = berth_tfn_load(c->fn, state[1], &first, 1);
+    berth_lower__set(c, held[1], x_max(c, zero, x_min(c, num(c, t, 255), offset)));
+    berth_expr shift = berth_lower__get(c, held[1]);
+    berth_expr at[BERTH_MAX_RANK] = {0};
+    berth_lower__put(c, state[0], &first, scale);
+    berth_lower__put(c, state[1], &first, shift);
     berth_lower__store(c, op, 1, at, scale);
     berth_lower__store(c, op, 2, at, x_cast(c, BERTH_DTYPE_U8, shift));
     if (!berth_lower__wanted(c, 0)) return;
     berth_lower__next_nest(c);
-    loops = berth_lower__outer(c, x->rank, x->dims, 0, at);
+    scale = berth_tfn_load(c->fn, state[0], &first, 1);
+    shift = berth_tfn_load(c->fn, state[1], &first, 1);
+    int loops = berth_lower__outer(c, x->rank, x->dims, 0, at);
     berth_expr quantised =
         x_unary(c, BERTH_UNARY_ROUND, x_div(c, x_cast(c, t, in_at(c, op, 0, at)), scale));
     quantised = x_max(c, zero, x_min(c, num(c, t, 255), x_add(c, quantised, shift)));

@@ -228,17 +228,21 @@ static bool scalar_constant(berth_rewriter *r, berth_value_id value, double *out
     return true;
 }
 
-static berth_status power_of_two(berth_rewriter *r, berth_op_id id) {
+static berth_status small_power(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
     double exponent = 0;
     const berth_type *type = type_of(r, op.outputs[0]);
     if (!berth_dtype_is_float(type->dtype) || !scalar_constant(r, op.inputs[1], &exponent) ||
-        exponent != 2 || !same_type(r, op.inputs[0], op.outputs[0]))
+        (exponent != 2 && exponent != 3) || !same_type(r, op.inputs[0], op.outputs[0]))
         return BERTH_OK;
     berth_value_id result = BERTH_NONE;
     BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MUL,
                                     (berth_value_id[]){op.inputs[0], op.inputs[0]}, 2, NULL, op.loc,
                                     &result));
+    if (exponent == 3)
+        BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MUL,
+                                        (berth_value_id[]){result, op.inputs[0]}, 2, NULL, op.loc,
+                                        &result));
     berth_rewriter_replace(r, op.outputs[0], result);
     return BERTH_OK;
 }
@@ -332,7 +336,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_ADD: return fold_channel_arithmetic;
     case BERTH_OP_GEMM: return gemm_to_matmul;
     case BERTH_OP_MATMUL: return berth_join_repeated;
-    case BERTH_OP_POW: return power_of_two;
+    case BERTH_OP_POW: return small_power;
     case BERTH_OP_DIV: return divide_by_power_of_two;
     case BERTH_OP_SUM:
     case BERTH_OP_MIN:

@@ -11,6 +11,7 @@
 #include "compiler/passes/integers.h"
 #include "ir/eval.h"
 #include "ir/pass.h"
+#include "ir/tensor_fn.h"
 #include "tests/check.h"
 
 typedef struct fixture {
@@ -341,6 +342,35 @@ Test(integers, weights_of_sums_with_zero_points_that_the_run_finds) {
             berth_arena_destroy(f.arena);
         }
     }
+}
+
+// The range of what is quantised is found in vectors: partial results of a loop each for the smallest
+// and the largest.
+Test(integers, ranges_in_vectors) {
+    fixture f = begin();
+    static const int64_t dims[] = {40, 100};
+    berth_type_id types[] = {berth_type_tensor(f.module, BERTH_DTYPE_U8, 2, dims),
+                             berth_type_tensor(f.module, BERTH_DTYPE_F32, 0, dims),
+                             berth_type_tensor(f.module, BERTH_DTYPE_U8, 0, dims)};
+    berth_value_id x = input(&f, 2, dims), results[3];
+    berth_op_id made =
+        berth_graph_add_op(f.module, f.main, 0, BERTH_OP_DYNAMIC_QUANTIZE_LINEAR, &x, 1, 3, 0);
+    berth_graph *graph = berth_graph_get(f.module, f.main);
+    for (int i = 0; i < 3; ++i) {
+        results[i] = graph->ops.data[made].outputs[i];
+        graph->values.data[results[i]].type = types[i];
+    }
+    berth_graph_set_results(f.module, f.main, results, 3);
+    compile_to(&f, VNNI_512, "schedule");
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < f.module->functions.count; ++i) {
+        const berth_tfn *fn =
+            f.module->functions.data[i].removed ? NULL : berth_tfn_get(f.module, i);
+        for (uint32_t k = 0; fn && k < fn->bufs.count; ++k)
+            found += fn->bufs.data[k].scope == BERTH_SCOPE_REGISTER && fn->bufs.data[k].lanes == 16;
+    }
+    cr_expect_geq(found, 2);
+    berth_arena_destroy(f.arena);
 }
 
 // Sums of two branches: what lies in memory between kernels has 8 bits, whichever branch is first.
