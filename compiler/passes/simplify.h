@@ -4,7 +4,7 @@
 //                                                     mul and add
 //   conv, then mul or add by constants per channel    folded into the weights and the bias
 //   gemm with a constant B                            matmul with B transposed and scaled, plus C
-//   sum of two; min, max, mean of one; pow by 2;      the simpler operation
+//   sum of two; min, max, mean of one; pow by 2, 3;   the simpler operation
 //   div by a power of two
 //   very many operands or results                     trees of smaller operations (wide.h)
 //   transpose of a transpose, reshape of a reshape    one
