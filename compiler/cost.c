@@ -108,6 +108,19 @@ static double time_of_rules(const cost_model *model, const berth_module *module,
     return rules && rules->time_ns ? rules->time_ns(&question) : -1;
 }
 
+// What the table has of the very operation, which rules only estimate; below 0: nothing.
+static double known_ns_of(const cost_model *model, const berth_module *module,
+                          berth_func_id function, berth_op_id id, uint32_t device,
+                          berth_cost_figure *out_figure) {
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    const berth_target *on = model->target->devices[device].target;
+    berth_work work = berth_work_of_op(module, function, id, scratch);
+    double ns =
+        berth_cost_device_known_ns(berth_cost_table_device(table_of(model), on), &work, out_figure);
+    berth_arena_destroy(scratch);
+    return ns;
+}
+
 static double single_ns(const cost_model *model, const berth_module *module, berth_func_id function,
                         berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
     const berth_graph *graph = berth_graph_get(module, function);
@@ -117,6 +130,10 @@ static double single_ns(const cost_model *model, const berth_module *module, ber
     *out_figure = BERTH_COST_ANALYTIC;
     if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
     if (given_ns < 0) given_ns = time_of_rules(model, module, function, id, device);
+    if (given_ns > 0 && external == BERTH_NONE && table_of(model)) {
+        double known_ns = known_ns_of(model, module, function, id, device, out_figure);
+        if (known_ns >= 0) return known_ns;
+    }
     if (given_ns >= 0) return given_ns;
     *out_figure = BERTH_COST_NONE;
     if (op->output_count == 0) return 0;

@@ -66,6 +66,8 @@ static berth_status read_record(const reader *r, const json_t *object) {
     BERTH_TRY(read_number(r, object, "ns", 1e-3, &record.ns));
     BERTH_TRY(read_number(r, object, "runs", 1, &runs));
     if (runs > 1e15) return wrong(r, "\"runs\" is too large");
+    const char *by = json_string_value(json_object_get(object, "by"));
+    record.modelled = by && strcmp(by, "model") == 0;
     record.runs = (uint64_t)runs;
     berth_cost_table_add(r->table, &record);
     return BERTH_OK;
@@ -140,7 +142,8 @@ static void add_line(berth_strbuf *out, const berth_cost_record *r) {
     }
     add_number(out, "bytes", r->bytes);
     add_number(out, "ns", r->ns);
-    berth_strbuf_addf(out, ", \"runs\": %llu}\n", (unsigned long long)r->runs);
+    berth_strbuf_addf(out, ", \"runs\": %llu%s}\n", (unsigned long long)r->runs,
+                      r->modelled ? ", \"by\": \"model\"" : "");
 }
 
 typedef struct text_job {

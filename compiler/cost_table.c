@@ -44,6 +44,12 @@ void berth_cost_table_add(berth_cost_table *table, const berth_cost_record *reco
     uint32_t id = berth_intern(table->keys, key_of(table->arena, record));
     if (id <= table->records.count) {
         berth_cost_record *held = &table->records.data[id - 1];
+        if (held->modelled) {  // its texts are equal to those of `record`
+            held->ns = record->ns;
+            held->runs = record->runs;
+            held->modelled = record->modelled;
+        }
+        if (held->modelled || record->modelled) return;
         if (held->ns == record->ns && held->runs == record->runs) return;
         double runs = (double)held->runs + (double)record->runs;
         held->ns = (held->ns * (double)held->runs + record->ns * (double)record->runs) / runs;
@@ -62,7 +68,8 @@ void berth_cost_table_add_missing(berth_cost_table *table, const berth_cost_tabl
     uint32_t id = 0;
     for (uint32_t i = 0; i < other->records.count; ++i) {
         const berth_cost_record *record = &other->records.data[i];
-        if (!berth_intern_find(table->keys, key_of(table->arena, record), &id))
+        bool held = berth_intern_find(table->keys, key_of(table->arena, record), &id) && id > 0;
+        if (!held || (table->records.data[id - 1].modelled && !record->modelled))
             berth_cost_table_add(table, record);
     }
 }
@@ -120,7 +127,7 @@ berth_cost_device *berth_cost_table_device(berth_cost_table *table, const berth_
     berth_vec_push(table->arena, &table->devices, device);
     for (uint32_t i = 0; i < table->records.count; ++i) {
         const berth_cost_record *r = &table->records.data[i];
-        if (r->from || strcmp(r->target, culled) != 0) continue;
+        if (r->from || r->modelled || strcmp(r->target, culled) != 0) continue;
         family *f = family_of(device, r->kind);
         berth_vec_push(table->arena, &f->points, point_of(r));
         berth_vec_push(table->arena, &device->all.points, point_of(r));
@@ -153,18 +160,24 @@ static double correction(const family *f, double flops, double bytes) {
     return exp(sum / weights);
 }
 
-double berth_cost_device_ns(berth_cost_device *device, const berth_work *work,
-                            berth_cost_figure *out_figure) {
-    enum { fewest = 3 };  // points that tell a line from chance
+double berth_cost_device_known_ns(berth_cost_device *device, const berth_work *work,
+                                  berth_cost_figure *out_figure) {
     berth_cost_table *table = device->table;
     uint32_t id = 0;
     berth_cost_record wanted = {.target = device->target, .work = work->key};
     *out_figure = BERTH_COST_ANALYTIC;
+    if (!berth_intern_find(table->keys, key_of(table->arena, &wanted), &id) || id == 0) return -1;
+    const berth_cost_record *record = &table->records.data[id - 1];
+    *out_figure = record->modelled ? BERTH_COST_MODELLED : BERTH_COST_MEASURED;
+    return record->ns;
+}
+
+double berth_cost_device_ns(berth_cost_device *device, const berth_work *work,
+                            berth_cost_figure *out_figure) {
+    enum { fewest = 3 };  // points that tell a line from chance
+    double known_ns = berth_cost_device_known_ns(device, work, out_figure);
+    if (known_ns >= 0) return known_ns;
     if (!berth_cost_device_is_measured(device)) return -1;
-    if (berth_intern_find(table->keys, key_of(table->arena, &wanted), &id) && id > 0) {
-        *out_figure = BERTH_COST_MEASURED;
-        return table->records.data[id - 1].ns;
-    }
     *out_figure = BERTH_COST_INTERPOLATED;
     const family *f = family_of(device, work->kind);
     if (f->points.count < fewest) f = &device->all;

@@ -6,6 +6,9 @@
 //   {"target": {"kind": "opencl", ...}, "from": {"kind": "cpu", ...}, "bytes": 65536, "ns": 21000,
 //    "runs": 20}                                                          a copy to `target`
 //
+// A kernel's line with "by": "model" has the time that a timing model of the device says (rules.h);
+// runs are 1. Such times count for equal work only, and where nothing was measured.
+//
 // "target" is culled (berth_target_culled): what kernels are made for and run on, and nothing that
 // does not matter to them. "work" is a key of compiler/work.h. "ns" is a median over the runs, from
 // when the kernel could start to its end: what a launch costs is in it. Other fields are passed over.
@@ -29,6 +32,7 @@ typedef struct berth_cost_record {
     double flops, bytes;
     double ns;  // > 0
     uint64_t runs;
+    bool modelled;  // by a timing model: no measurement
 } berth_cost_record;
 
 typedef struct berth_cost_table berth_cost_table;    // arena memory; thread-compatible
@@ -38,7 +42,8 @@ typedef struct berth_cost_device berth_cost_device;  // what a table knows of on
 // status.
 berth_cost_table *berth_cost_table_create(berth_arena *arena);
 // Adds a copy of a record. One of the same work on the same target is merged with it: the mean,
-// weighted by runs; a record that is there already, to the last digit, counts once. Between the
+// weighted by runs; a record that is there already, to the last digit, counts once. What was measured
+// takes the place of what a model said, and the latest model that of an earlier one. Between the
 // first berth_cost_table_device and the end nothing may be added.
 void berth_cost_table_add(berth_cost_table *table, const berth_cost_record *record);
 // Adds what `other` has and `table` does not: older figures of other work.
@@ -55,8 +60,11 @@ BERTH_MUST_USE berth_status berth_cost_table_write(const berth_cost_table *table
 
 // What the table knows of a device; never NULL.
 berth_cost_device *berth_cost_table_device(berth_cost_table *table, const berth_target *target);
-// Whether there is anything.
+// Whether anything was measured.
 bool berth_cost_device_is_measured(const berth_cost_device *device);
+// The time of equal work. Negative where there is none.
+double berth_cost_device_known_ns(berth_cost_device *device, const berth_work *work,
+                                  berth_cost_figure *out_figure);
 // The measured time of equal work, else one interpolated from similar work on the device: the line
 // through its class (cost_fit.h; through all of the device where the class has too few points),
 // corrected by how far neighbours in flops and bytes are from that line (kernel regression: Nadaraya,

@@ -35,6 +35,7 @@ typedef struct berth_given_time {
     berth_op_kind kind;
     berth_loc_id loc;
     double ns;
+    const char *key;  // of the operation's work (compiler/work.h)
 } berth_given_time;
 
 typedef struct berth_pipeline {

@@ -10,6 +10,7 @@
 #ifndef BERTH_COMPILER_RULES_H_
 #define BERTH_COMPILER_RULES_H_
 
+#include "artifact/program.h"
 #include "ir/graph.h"
 #include "target/target.h"
 
@@ -63,6 +64,11 @@ typedef struct berth_kind_rules {
     // (optional: none) What an operation that it runs takes of the memories on its chip, by the tiles
     // that it would be run in; the number of them. `out` has room for BERTH_RULES_MAX_BUFFERS.
     uint32_t (*buffers)(const berth_rules_question *question, berth_rules_buffer *out);
+    // (optional: it is measured) How long a kernel of compiled code takes on a device of the target, by
+    // a timing model of it; below 0: the target is a device that is there to be measured, or the code
+    // is none of its kind. `berth calibrate` asks.
+    double (*modelled_ns)(const berth_target *target, const berth_executable_image *image,
+                          const char *entry);
 } berth_kind_rules;
 
 // Errors: ALREADY_EXISTS the kind has rules; OUT_OF_RANGE. Rules must live as long as the process.

@@ -17,6 +17,8 @@ typedef struct berth_work {
     double flops;       // multiply-adds count as two
     double bytes;       // read and written at least once
     double given_ns;    // what the rules of the device's kind say (compiler/rules.h); 0 = nothing
+    // (optional) Key of the one operation that those rules gave it for: what plans ask by.
+    const char *planned_key;
 } berth_work;
 
 // Floating-point (or integer) operations and bytes that one execution of an operation takes at

@@ -128,6 +128,22 @@ static berth_status use_callers(berth_session *session, const berth_program_devi
     return BERTH_OK;
 }
 
+// The device that a program's is, and what its driver is told.
+static berth_status choose(berth_session *session, uint32_t device,
+                           const berth_session_binding *binding, berth_device_choice *out_choice) {
+    const char *more = binding ? binding->attributes : NULL;
+    *out_choice = (berth_device_choice){.ordinal = binding ? binding->ordinal : 0};
+    if (binding && !more) return BERTH_OK;
+    BERTH_TRY(berth_device_choose(session->allocator, session->program, device, session->arena,
+                                  out_choice));
+    if (more)
+        out_choice->attributes =
+            out_choice->attributes
+                ? berth_arena_printf(session->arena, "%s %s", out_choice->attributes, more)
+                : more;
+    return BERTH_OK;
+}
+
 static void use_devices_of_base(berth_session *session) {
     const berth_session *base = session->options.base;
     for (; session->physical_count < base->physical_count; ++session->physical_count) {
@@ -162,10 +178,8 @@ berth_status berth_executor__open_devices(berth_session *session) {
         if (binding && binding->device) {
             BERTH_TRY(use_callers(session, device, binding->device, &bound->physical));
         } else {
-            berth_device_choice choice = {.ordinal = binding ? binding->ordinal : 0};
-            if (!binding)
-                BERTH_TRY(
-                    berth_device_choose(session->allocator, program, d, session->arena, &choice));
+            berth_device_choice choice;
+            BERTH_TRY(choose(session, d, binding, &choice));
             void *queue = binding ? binding->queue : NULL;
             BERTH_TRY(open_physical(session, device, choice, queue, &bound->physical));
         }

@@ -97,6 +97,8 @@ static berth_status write_own(void *user) {
     for (uint32_t i = 0; i < own->target->extra_count; ++i)
         berth_strbuf_addf(&out, "%s%s=%lld", i ? " " : "", own->target->extras[i].name,
                           (long long)own->target->extras[i].value);
+    if (*own->target->transport)
+        berth_strbuf_addf(&out, "%stransport=%s", out.length ? " " : "", own->target->transport);
     if (out.length) own->sharing->attributes = berth_strbuf_text(&out);
     return BERTH_OK;
 }

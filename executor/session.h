@@ -30,6 +30,10 @@ typedef struct berth_session_binding {
     berth_device *device;  // an open device of the caller, who keeps it open; NULL = the session
                            // opens `ordinal`
     void *queue;           // one of the application's, whose device is opened then; NULL = none
+    // (optional) Words for the driver (berth_device_options.attributes) behind those of the device's
+    // target: where a board's memory is, which no program should say. The device is then chosen as if
+    // there were no row. Ignored with `device`.
+    const char *attributes;
 } berth_session_binding;
 
 typedef struct berth_session_options {

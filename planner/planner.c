@@ -12,7 +12,7 @@ uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_targ
 }
 
 const char *berth_cost_figure_name(berth_cost_figure figure) {
-    static const char *const names[] = {"none", "analytic", "interpolated", "measured"};
+    static const char *const names[] = {"none", "analytic", "modelled", "interpolated", "measured"};
     return names[figure];
 }
 

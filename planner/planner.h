@@ -16,6 +16,7 @@ typedef enum berth_cost_figure {
     BERTH_COST_NONE,      // nothing runs: views, shapes; or it is computed on the way of another
                           // operation, with which it is fused, and whose time holds it
     BERTH_COST_ANALYTIC,  // from the figures of the target
+    BERTH_COST_MODELLED,  // of the same work's code, by a timing model of the device
     BERTH_COST_INTERPOLATED,  // from measured times of similar work on such a device
     BERTH_COST_MEASURED,      // of the same work on such a device
 } berth_cost_figure;

@@ -4,7 +4,9 @@
 #include "target/internal.h"
 
 // What code is made from, and what it runs on. Figures that only predict (peaks, bandwidths, fixed
-// costs), room and names of things apart from the device say nothing about a measured kernel.
+// costs), room and names of things apart from the device say nothing about a measured kernel. The
+// clock is the product's, or changes by itself; where a device is nothing but its attributes, it is
+// one of them.
 static const char *const kept[] = {"kind",
                                    "arch",
                                    "cpu",
@@ -29,6 +31,10 @@ const char *berth_target_culled(berth_arena *arena, const berth_target *target) 
         json *value = berth_target__json_get(all, kept[i]);
         if (value) berth_target__json_set(arena, culled, kept[i], value);
     }
+    if (!berth_device_kind_is_host(target->kind) && !berth_device_kind_is_gpu(target->kind) &&
+        target->clock_hz > 0)
+        berth_target__json_set(arena, culled, "clock_hz",
+                               berth_target__json_int(arena, target->clock_hz));
     for (uint32_t i = 0; i < target->extra_count; ++i)
         berth_target__json_set(arena, culled, target->extras[i].name,
                                berth_target__json_int(arena, target->extras[i].value));

@@ -96,6 +96,7 @@ typedef struct berth_target {
     const char *resource;
     berth_string_list operators;      // npu: what it runs
     berth_string_list element_types;  // npu: of what
+    const char *transport;            // how its driver reaches it; "" = as the driver chooses
     const berth_target_extra
         *extras;  // kind-specific numbers (vta: log_block, ...), sorted by name
     uint32_t extra_count;

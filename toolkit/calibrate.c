@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "compiler/rules.h"
 #include "executor/session.h"
 #include "toolkit/calibrate_shapes.h"
 
@@ -22,6 +23,7 @@ typedef struct measurement {
     berth_session *session;
     double **ns;  // [step][run]
     uint32_t runs;
+    uint32_t modelled;  // kernels whose time a model said
 } measurement;
 
 // ---- what steps took ----------------------------------------------------------------------------
@@ -98,7 +100,8 @@ static berth_status add_records(void *user) {
             berth_model_target(m->model)->devices[program->steps[i].device].target;
         berth_cost_record record = {.target = berth_target_culled(m->arena, on),
                                     .kind = works[i]->kind,
-                                    .work = works[i]->key,
+                                    .work = works[i]->planned_key ? works[i]->planned_key
+                                                                  : works[i]->key,
                                     .flops = works[i]->flops,
                                     .bytes = works[i]->bytes,
                                     .ns = sum[i],
@@ -145,42 +148,95 @@ static const char *target_on(const measurement *m, uint32_t device) {
     return text;
 }
 
-static berth_status measure_on(measurement *m, uint32_t device) {
+// ---- by a model of the device -------------------------------------------------------------------
+
+// Below 0: there is no model of it.
+static double modelled_ns(const measurement *m, const berth_program_step *step) {
+    const berth_program_kernel *kernel = &m->program->kernels[step->kernel];
+    const berth_target *on = berth_model_target(m->model)->devices[step->device].target;
+    const berth_kind_rules *rules = berth_rules_find(on->kind);
+    if (!rules || !rules->modelled_ns) return -1;
+    return rules->modelled_ns(on, &m->program->executables[kernel->executable], kernel->entry);
+}
+
+static berth_status add_modelled(void *user) {
+    measurement *m = user;
+    const berth_work *const *works = berth_model_step_works(m->model);
+    for (uint32_t i = 0; i < m->program->step_count; ++i) {
+        const berth_program_step *step = &m->program->steps[i];
+        const berth_target *on = berth_model_target(m->model)->devices[step->device].target;
+        double ns = step->kind == BERTH_STEP_DISPATCH && works[i] ? modelled_ns(m, step) : -1;
+        if (ns <= 0 || !works[i]->planned_key) continue;
+        berth_cost_record record = {.target = berth_target_culled(m->arena, on),
+                                    .kind = works[i]->kind,
+                                    .work = works[i]->planned_key,
+                                    .flops = works[i]->flops,
+                                    .bytes = works[i]->bytes,
+                                    .ns = ns,
+                                    .runs = 1,
+                                    .modelled = true};
+        berth_cost_table_add(m->table, &record);
+        m->modelled++;
+    }
+    return BERTH_OK;
+}
+
+static bool has_model(const measurement *m, uint32_t device) {
+    const berth_kind_rules *rules = berth_rules_find(m->target->devices[device].target->kind);
+    return rules && rules->modelled_ns;
+}
+
+// ---- devices ------------------------------------------------------------------------------------
+
+static berth_status run_model(measurement *m) {
+    const berth_target *host = m->target->devices[m->target->host].target;
+    berth_session_options session_options = {.profile = true,
+                                             .thread_count = (uint32_t)host->cores,
+                                             .cache_folder =
+                                                 m->options->model.compile.cache_folder};
+    BERTH_TRY(
+        berth_session_open(berth_allocator_system(), m->program, &session_options, &m->session));
+    berth_status status = run_session(m);
+    berth_session_close(m->session);
+    return status;
+}
+
+static berth_status load_for(const measurement *m, uint32_t device, berth_model **out_model) {
     berth_model_options model_options = m->options->model;
-    berth_model *model = NULL;
     model_options.target = target_on(m, device);
     model_options.target_options = (berth_target_options){0};
     model_options.compile.strategy = NULL;
     model_options.costs = NULL;
     model_options.only_these_inputs = true;
+    if (m->path) return berth_model_load(m->path, &model_options, out_model);
+    return berth_model_load_built(berth_toolkit__calibrate_shapes, NULL, "calibration",
+                                  &model_options, out_model);
+}
+
+static berth_status measure_on(measurement *m, uint32_t device) {
+    berth_model *model = NULL;
+    const char *what = m->path ? m->path : "built-in shapes";
     if (m->options->progress)
-        m->options->progress(m->options->progress_user,
-                             berth_arena_printf(m->arena, "%s on %s",
-                                                m->path ? m->path : "built-in shapes",
-                                                m->target->devices[device].name));
-    if (m->path)
-        BERTH_TRY(berth_model_load(m->path, &model_options, &model));
-    else
-        BERTH_TRY(berth_model_load_built(berth_toolkit__calibrate_shapes, NULL, "calibration",
-                                         &model_options, &model));
-    const berth_target *host = m->target->devices[m->target->host].target;
-    berth_session_options session_options = {.profile = true,
-                                             .thread_count = (uint32_t)host->cores,
-                                             .cache_folder = model_options.compile.cache_folder};
+        m->options->progress(
+            m->options->progress_user,
+            berth_arena_printf(m->arena, "%s on %s", what, m->target->devices[device].name));
+    BERTH_TRY(load_for(m, device, &model));
     m->model = model;
     m->program = berth_model_program(model);
-    m->session = NULL;
+    m->modelled = 0;
     berth_status status = BERTH_OK;
     if (!berth_model_step_works(model))
         status = berth_status_make(BERTH_INVALID_ARGUMENT,
                                    "\"%s\" is a built program, which says nothing of the work in "
                                    "it: give the model",
-                                   m->path);
-    if (!status)
-        status =
-            berth_session_open(berth_allocator_system(), m->program, &session_options, &m->session);
-    if (!status) status = run_session(m);
-    berth_session_close(m->session);
+                                   what);
+    if (!status) status = berth_arena_try(berth_cost_table_arena(m->table), add_modelled, m);
+    if (!status && m->modelled == 0 && m->options->by_model)
+        status = berth_status_make(BERTH_UNSUPPORTED,
+                                   "nothing of \"%s\" runs on \"%s\", so that its timing model "
+                                   "has nothing to say",
+                                   what, m->target->devices[device].name);
+    if (!status && m->modelled == 0) status = run_model(m);
     berth_model_destroy(model);
     return status;
 }
@@ -195,9 +251,16 @@ static berth_status run(void *user) {
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(m->arena, text, &target_options, &target));
     m->target = target;
-    for (uint32_t d = 0; d < target->device_count; ++d)
-        if (!target->devices[d].host_only) BERTH_TRY(measure_on(m, d));
-    return BERTH_OK;
+    uint32_t asked = 0;
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        if (target->devices[d].host_only || (m->options->by_model && !has_model(m, d))) continue;
+        BERTH_TRY(measure_on(m, d));
+        asked++;
+    }
+    if (asked || !m->options->by_model) return BERTH_OK;
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "no device of the target has a timing model; a plug-in gives its "
+                             "kind's (--plugin)");
 }
 
 berth_status berth_calibrate(const char *path, const berth_calibrate_options *options,

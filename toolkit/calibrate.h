@@ -14,6 +14,9 @@ typedef struct berth_calibrate_options {
     berth_model_options model;  // target and compiler; pins, strategy and costs are not looked at
     int64_t duration_ns;        // about, of the runs of one program on one device; 0 = 2 s
     uint64_t seed;              // of random inputs
+    // Runs nothing: only devices whose kind has a timing model (compiler/rules.h), of a machine that
+    // need not be here.
+    bool by_model;
     // (optional) What begins now: "resnet50 on cpu:0".
     void (*progress)(void *user, const char *what);
     void *progress_user;
@@ -22,9 +25,11 @@ typedef struct berth_calibrate_options {
 // Runs a model on each device of the target that computes, all of it there that can be, and adds
 // what its kernels and copies took: medians over at least 5 runs. `path` NULL = a built-in set of
 // convolutions, products and what else models are made of, in sizes from small to large. CPU devices
-// get as many threads as their target has cores. An entry point: not inside berth_arena_try.
+// get as many threads as their target has cores. A device whose kind has a timing model is not run:
+// what the model says of the compiled code is added, unless the target is one that is there.
+// An entry point: not inside berth_arena_try.
 //   errors: those of berth_model_load and of sessions; UNSUPPORTED a model that needs the virtual
-//           machine
+//           machine, or by_model of a target none of whose devices has a timing model
 BERTH_MUST_USE berth_status berth_calibrate(const char *path,
                                             const berth_calibrate_options *options,
                                             berth_cost_table *table);

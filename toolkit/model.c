@@ -279,7 +279,7 @@ static berth_status read_costs(void *user) {
     costs_job *job = user;
     job->table = berth_cost_table_create(job->model->arena);
     BERTH_TRY(berth_cost_table_read(job->table, job->path));
-    berth_log_message(job->model->log, BERTH_LOG_INFO, "costs: %u measured ones of %s",
+    berth_log_message(job->model->log, BERTH_LOG_INFO, "costs: %u of %s",
                       berth_cost_table_count(job->table), job->path);
     return BERTH_OK;
 }

@@ -11,12 +11,12 @@ typedef struct calibrate_command {
     berth_cli_strings files;  // models; with --merge: files of costs
     const char *output;
     int64_t duration_ns;
-    bool merge;
+    bool merge, by_model;
     berth_compiler *compiler;
     berth_costs *costs;
 } calibrate_command;
 
-enum { key_output = 'o', key_merge = 0x600, key_duration };
+enum { key_output = 'o', key_merge = 0x600, key_duration, key_by_model };
 
 static const struct argp_option options[] = {
     {"output", key_output, "FILE", 0,
@@ -27,6 +27,10 @@ static const struct argp_option options[] = {
     {"merge", key_merge, NULL, 0,
      "Measure nothing: the arguments are files of costs, which become one (-o). Means, weighted by "
      "runs, where several have the same work",
+     0},
+    {"by-model", key_by_model, NULL, 0,
+     "Run nothing: of devices whose plug-in has a timing model (vta), what it says of the compiled "
+     "MODELs, for a machine that is not here. Other devices are left out",
      0},
     {"duration", key_duration, "TIME", 0,
      "Runs of each program on each device take about so long (default: 2s)", 0},
@@ -39,6 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_output: command->output = arg; return 0;
     case key_merge: command->merge = true; return 0;
+    case key_by_model: command->by_model = true; return 0;
     case key_duration:
         if (!berth_cli_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(
@@ -53,6 +58,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->cli.model = "";
         return 0;
     case ARGP_KEY_END:
+        if (command->by_model && command->files.count == 0)
+            berth_cli_wrong_usage(state, "--by-model needs a MODEL");
         if (command->merge && !command->output)
             berth_cli_wrong_usage(state, "--merge needs -o FILE");
         return 0;
@@ -70,6 +77,7 @@ static berth_status measure(calibrate_command *command) {
     const berth_calibrate_settings settings = {.size_bytes = sizeof(settings),
                                                .duration_ns = command->duration_ns,
                                                .seed = 1,
+                                               .by_model = command->by_model,
                                                .on_begin = show_progress,
                                                .user = command};
     BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));

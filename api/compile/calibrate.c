@@ -95,6 +95,7 @@ berth_status berth_compiler_calibrate(berth_compiler *compiler, const char *path
     if (settings) memcpy(&wanted, settings, settings->size_bytes);
     berth_calibrate_options options = {.duration_ns = wanted.duration_ns,
                                        .seed = wanted.seed,
+                                       .by_model = wanted.by_model != 0,
                                        .progress = wanted.on_begin,
                                        .progress_user = wanted.user};
     BERTH_TRY(berth_api__compiler_options(compiler, &options.model));

@@ -41,13 +41,17 @@ typedef struct berth_calibrate_settings {
     void (*on_begin)(void *user,
                      const char *what);  // what is measured now: "digits on cpu:0"; may be NULL
     void *user;
+    // Not 0: runs nothing. Only devices whose kind has a timing model, of a machine that need not be here.
+    int by_model;
 } berth_calibrate_settings;
 
 // Runs a model on each device of the compiler's target that computes, all of it there that can be, and
 // adds what its kernels and copies took: medians over at least 5 runs. Nothing else should be running. `path` NULL =
 // a built-in set of convolutions, products and what else models are made of. Pins, strategy and costs of the
-// compiler are not looked at; `settings` NULL = defaults.
-//   errors: those of compiling and of sessions; UNSUPPORTED a model that needs the virtual machine
+// compiler are not looked at; `settings` NULL = defaults. A device whose kind has a timing model is not run:
+// what the model says of the compiled code is added, unless the target is one that is there.
+//   errors: those of compiling and of sessions; UNSUPPORTED a model that needs the virtual machine, or by_model
+//   of a target none of whose devices has a timing model
 BERTH_API BERTH_MUST_USE berth_status
 berth_compiler_calibrate(berth_compiler *compiler, const char *path,
                          const berth_calibrate_settings *settings, berth_costs *costs);

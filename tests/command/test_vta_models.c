@@ -310,6 +310,45 @@ Test(vta_models, planner_alone, .timeout = 120) {
     clean();
 }
 
+// Costs of a board that is not here: what the timing model says of the compiled streams, which plans
+// then go by. Each is the cycles that `berth vta profile` counts, at 100 MHz, and a kernel's start.
+Test(vta_models, calibrated_by_the_model, .timeout = 120) {
+    make_digits();
+    const result *r =
+        berth_run(line("calibrate %s/m.onnx --dim batch=16 --target xilinx/pynq-z2 --by-model "
+                       "--plugin '%s' -o %s/c.jsonl",
+                       folder, BERTH_PLUGIN_VTA, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, ": 5 costs, 0 of them kept"), "%s", r->out);
+    json_t *plan = berth_run_json(line("plan %s/m.onnx --dim batch=16 --target xilinx/pynq-z2 "
+                                       "--strategy auto --costs %s/c.jsonl -q --format=json "
+                                       "--plugin '%s'",
+                                       folder, folder, BERTH_PLUGIN_VTA));
+    r = berth_run(line("build %s/m.onnx --dim batch=16 --target xilinx/pynq-z2 --strategy auto "
+                       "--plugin '%s' -o %s/m.berth",
+                       folder, BERTH_PLUGIN_VTA, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    json_t *profile = berth_run_json(line("vta profile %s/m.berth -f json", folder));
+    const json_t *run = json_array_get(json_object_get(profile, "profiles"), 0);
+    double cycles = json_number_value(json_object_get(run, "cycles")), found_us = 0;
+    cr_assert_gt(cycles, 0);
+    size_t i = 0;
+    json_t *operation = NULL;
+    json_array_foreach(json_object_get(plan, "operations"), i, operation) {
+        const char *cost = json_string_value(json_object_get(operation, "cost"));
+        if (strcmp(cost, "modelled") == 0)
+            found_us += json_number_value(json_object_get(operation, "time_us"));
+    }
+    cr_expect_float_eq(found_us, cycles / 100 + 20, 0.1, "%g us, %g cycles", found_us, cycles);
+    json_decref(plan);
+    json_decref(profile);
+    r = berth_run(line("calibrate %s/m.onnx --dim batch=16 --target cpu --by-model -o %s/x.jsonl",
+                       folder, folder));
+    cr_expect_eq(r->exit_status, 1);
+    cr_expect_not_null(strstr(r->err, "no device of the target has a timing model"), "%s", r->err);
+    clean();
+}
+
 // A ReLU runs on a VTA in its convolution's stream only: it follows the convolution, and pins that
 // part the two name what is in the way.
 Test(vta_models, relu_stays_with_its_convolution, .timeout = 120) {

@@ -85,6 +85,56 @@ Test(cost_table, measured_then_interpolated_then_nothing) {
     berth_arena_destroy(arena);
 }
 
+// What a timing model says is of equal work only; what was measured takes its place, in any order, also
+// where older files have it.
+Test(cost_table, modelled_until_measured) {
+    berth_arena *arena = make_arena();
+    berth_cost_table *table = berth_cost_table_create(arena);
+    const berth_target *target = cpu(arena, "vta,cpu");
+    const char *culled = berth_target_culled(arena, target);
+    berth_cost_record record = {.target = culled,
+                                .kind = "conv",
+                                .work = "w",
+                                .flops = 10,
+                                .bytes = 10,
+                                .ns = 500,
+                                .runs = 1,
+                                .modelled = true};
+    berth_cost_table_add(table, &record);
+    record.ns = 600;  // a later model: no mean
+    berth_cost_table_add(table, &record);
+    cr_assert_eq(berth_cost_table_count(table), 1);
+    berth_cost_device *device = berth_cost_table_device(table, target);
+    berth_cost_figure figure;
+    berth_work work = {.key = "w", .kind = "conv", .flops = 10, .bytes = 10};
+    cr_expect_float_eq(berth_cost_device_known_ns(device, &work, &figure), 600, 1e-9);
+    cr_expect_eq(figure, BERTH_COST_MODELLED);
+    cr_expect_not(berth_cost_device_is_measured(device));
+    work.key = "another";
+    cr_expect_lt(berth_cost_device_known_ns(device, &work, &figure), 0);
+    cr_expect_lt(berth_cost_device_ns(device, &work, &figure), 0);
+    berth_cost_table *older = berth_cost_table_create(arena);
+    add(older, target, "conv", "w", 10, 10, 900, 7);
+    berth_cost_table *fresh = berth_cost_table_create(arena);
+    berth_cost_table_add(fresh, &record);
+    berth_cost_table_add_missing(fresh, older);
+    berth_cost_table_add(fresh, &record);
+    cr_assert_eq(berth_cost_table_count(fresh), 1);
+    cr_expect_float_eq(berth_cost_table_at(fresh, 0)->ns, 900, 1e-9);
+    cr_expect_not(berth_cost_table_at(fresh, 0)->modelled);
+    berth_arena_destroy(arena);
+}
+
+// Devices that are nothing but their attributes have a clock among them.
+Test(cost_table, keys_of_accelerators_have_their_clock) {
+    berth_arena *arena = make_arena();
+    const char *slow = berth_target_culled(arena, cpu(arena, "vta -clock_hz=100000000,cpu"));
+    cr_expect_str_neq(slow, berth_target_culled(arena, cpu(arena, "vta -clock_hz=333000000,cpu")));
+    cr_expect_str_eq(berth_target_culled(arena, cpu(arena, "cpu -cores=2 -clock_hz=100000000")),
+                     berth_target_culled(arena, cpu(arena, "cpu -cores=2 -clock_hz=333000000")));
+    berth_arena_destroy(arena);
+}
+
 // Figures that only predict are no part of a key; constraints are.
 Test(cost_table, keys_are_constraints) {
     berth_arena *arena = make_arena();

@@ -398,22 +398,66 @@ static void *map_file(const char *path, size_t size_bytes) {
 
 enum { BOARD_MEMORY = 1 << 20 };
 
-Test(vta_driver, runs_on_a_fake_board, .timeout = 60) {
-    char folder[] = "/tmp/berth-vta-XXXXXX", registers[64], memory[64], attributes[400];
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(registers, sizeof(registers), "%s/registers", folder);
-    snprintf(memory, sizeof(memory), "%s/memory", folder);
-    board d = {.registers = map_file(registers, 8 * 4096),
-               .memory = map_file(memory, BOARD_MEMORY + 4096),
-               .base = 0x10000000,
-               .size_bytes = BOARD_MEMORY};
-    d.registers += 4 * 1024;  // registers_at
-    d.memory += 4096;         // memory_at
-    snprintf(attributes, sizeof(attributes),
-             "transport=registers registers=%s registers_at=0x4000 memory=%s memory_at=4096 "
+typedef struct board_files {
+    char folder[32], registers[64], memory[64];
+    char where[400];  // what the driver has to know of them
+} board_files;
+
+static void start_board(board *d, board_files *f) {
+    strcpy(f->folder, "/tmp/berth-vta-XXXXXX");
+    cr_assert_not_null(mkdtemp(f->folder));
+    snprintf(f->registers, sizeof(f->registers), "%s/registers", f->folder);
+    snprintf(f->memory, sizeof(f->memory), "%s/memory", f->folder);
+    *d = (board){.registers = map_file(f->registers, 8 * 4096),
+                 .memory = map_file(f->memory, BOARD_MEMORY + 4096),
+                 .base = 0x10000000,
+                 .size_bytes = BOARD_MEMORY};
+    d->registers += 4 * 1024;  // registers_at
+    d->memory += 4096;         // memory_at
+    snprintf(f->where, sizeof(f->where),
+             "registers=%s registers_at=0x4000 memory=%s memory_at=4096 "
              "memory_base=0x10000000 memory_bytes=%d timeout_ms=2000",
-             registers, memory, BOARD_MEMORY);
-    cr_assert_eq(pthread_create(&d.thread, NULL, board_thread, &d), 0);
+             f->registers, f->memory, BOARD_MEMORY);
+    cr_assert_eq(pthread_create(&d->thread, NULL, board_thread, d), 0);
+}
+
+static void stop_board(board *d) {
+    atomic_store(&d->stop, true);
+    pthread_join(d->thread, NULL);
+}
+
+// `berth run` with a board: the target says that registers reach it, the options where. Results are
+// those of the processor, and the board made them.
+Test(vta_driver, the_command_runs_on_a_fake_board, .timeout = 120) {
+    static const char *const lines[] = {
+        "python3 tests/vta/make_models.py digits $FOLDER/m.onnx",
+        "'" BERTH_COMMAND "' run $FOLDER/m.onnx --target cpu -q -o softmax70=$FOLDER/cpu.npy",
+        "'" BERTH_COMMAND "' run $FOLDER/m.onnx --target 'vta -transport=registers,cpu' --plugin "
+        "'" BERTH_PLUGIN_VTA "' --driver '" BERTH_LIBRARY_VTA "' -q --require vta:0,cpu:0 "
+        "--device-options \"vta:0=$WHERE\" -o softmax70=$FOLDER/board.npy",
+        "cmp $FOLDER/cpu.npy $FOLDER/board.npy",
+        "rm $FOLDER/m.onnx $FOLDER/cpu.npy $FOLDER/board.npy"};
+    board d;
+    board_files f;
+    start_board(&d, &f);
+    setenv("FOLDER", f.folder, 1);
+    setenv("WHERE", f.where, 1);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); ++i) {
+        cr_assert_eq(system(lines[i]), 0, "%s", lines[i]);
+        cr_expect_eq(atomic_load(&d.runs), i < 2 ? 0 : 6);  // its kernels
+    }
+    stop_board(&d);
+    unlink(f.registers);
+    unlink(f.memory);
+    rmdir(f.folder);
+}
+
+Test(vta_driver, runs_on_a_fake_board, .timeout = 60) {
+    char attributes[440];
+    board d;
+    board_files f;
+    start_board(&d, &f);
+    snprintf(attributes, sizeof(attributes), "transport=registers %s", f.where);
     bench b;
     kernel_parts k;
     open_bench(&b, berth_allocator_system(), attributes);
@@ -441,19 +485,18 @@ Test(vta_driver, runs_on_a_fake_board, .timeout = 60) {
     assert_fails(run_on_views(&b, &k), BERTH_DEADLINE_EXCEEDED, "did not finish");
     assert_fails(run_on_views(&b, &k), BERTH_UNAVAILABLE, "earlier run");
     close_bench(&b);
-    atomic_store(&d.stop, true);
-    pthread_join(d.thread, NULL);
+    stop_board(&d);
     // Files that are not there, or too short.
     berth_driver *driver = NULL;
     berth_device *device = NULL;
     assert_ok(berth_driver_open("vta", berth_allocator_system(), &driver));
-    cr_assert_eq(truncate(memory, 4096 + BOARD_MEMORY - 1), 0);
+    cr_assert_eq(truncate(f.memory, 4096 + BOARD_MEMORY - 1), 0);
     berth_device_options options = {.attributes = attributes};
     assert_fails(berth_device_open(driver, 0, &options, &device), BERTH_UNAVAILABLE, "/memory");
-    unlink(registers);
+    unlink(f.registers);
     assert_fails(berth_device_open(driver, 0, &options, &device), BERTH_UNAVAILABLE, "/registers");
     berth_driver_close(driver);
-    unlink(memory);
-    rmdir(folder);
+    unlink(f.memory);
+    rmdir(f.folder);
     end_program(&k.p);
 }

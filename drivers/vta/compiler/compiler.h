@@ -29,6 +29,11 @@ uint32_t berth_vta_conv_buffers(const berth_vta_config *config, const berth_vta_
 const char *berth_vta_conv_misfit(berth_arena *arena, const berth_vta_config *config,
                                   const berth_vta_conv *conv);
 
+// rules.h: cycles of a kernel of an image by the timing model, at the target's clock, and the start of
+// a kernel. Below 0 where the target is a board.
+double berth_vta_modelled_ns(const berth_target *target, const berth_executable_image *image,
+                             const char *entry);
+
 // Why an operation runs elsewhere that a VTA has nothing for.
 const char *berth_vta_no_work(const berth_rules_question *question);
 

@@ -388,4 +388,5 @@ const berth_kind_rules berth_vta_rules = {.kind = "vta",
                                           .layouts = layouts,
                                           .follows = follows,
                                           .only_after = follows,
-                                          .buffers = buffers};
+                                          .buffers = buffers,
+                                          .modelled_ns = berth_vta_modelled_ns};
