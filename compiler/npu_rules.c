@@ -9,15 +9,6 @@
 
 typedef berth_rules_question question;
 
-static const berth_op *op_of(const question *q) {
-    return &berth_graph_get(q->module, q->function)->ops.data[q->op];
-}
-
-static const berth_type *type_of(const question *q, berth_value_id value) {
-    return berth_type_get(q->module,
-                          berth_graph_get(q->module, q->function)->values.data[value].type);
-}
-
 static bool is_constant(const question *q, berth_value_id value) {
     const berth_graph *graph = berth_graph_get(q->module, q->function);
     return berth_graph_raw_constant_of(q->module, graph, value) != NULL;
@@ -37,7 +28,7 @@ static const char *joined(const question *q, berth_string_list list) {
 }
 
 static bool follows(const question *q, berth_op_id previous) {
-    berth_op_kind kind = op_of(q)->kind;
+    berth_op_kind kind = berth_rules_op(q)->kind;
     berth_op_kind before = berth_graph_get(q->module, q->function)->ops.data[previous].kind;
     return (kind == BERTH_OP_RELU || kind == BERTH_OP_CLIP) &&
            (before == BERTH_OP_QLINEAR_CONV || before == BERTH_OP_QLINEAR_ADD);
@@ -46,16 +37,16 @@ static bool follows(const question *q, berth_op_id previous) {
 // ---- what it takes ------------------------------------------------------------------------------
 
 static const char *check_type(const question *q, berth_value_id value) {
-    const berth_type *type = type_of(q, value);
+    const berth_type *type = berth_rules_type(q, value);
     if (!berth_type_is_static(type)) return "its shapes are not known";
     if (listed(q->target->element_types, berth_dtype_name(type->dtype))) return NULL;
     return berth_arena_printf(q->arena, "%s of %s: the device takes %s",
-                              berth_op_facts_get(op_of(q)->kind)->name,
+                              berth_op_facts_get(berth_rules_op(q)->kind)->name,
                               berth_dtype_name(type->dtype), joined(q, q->target->element_types));
 }
 
 static const char *check_operands(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     const char *why = NULL;
     for (uint32_t i = 0; i < op->input_count && !why; ++i) {
         if (op->inputs[i] == BERTH_NONE || is_constant(q, op->inputs[i])) continue;
@@ -86,13 +77,14 @@ static berth_npu npu_of(const question *q) {
 // ---- operations as work -------------------------------------------------------------------------
 
 static int64_t bytes_of(const question *q, berth_value_id value) {
-    return (int64_t)berth_dtype_size_bytes(type_of(q, value)->dtype);
+    return (int64_t)berth_dtype_size_bytes(berth_rules_type(q, value)->dtype);
 }
 
 // A convolution or a pooling: its window over maps of two dimensions, or one.
 static const char *windowed(const question *q, const berth_type *weights, berth_npu_work *out) {
-    const berth_op *op = op_of(q);
-    const berth_type *x = type_of(q, op->inputs[0]), *y = type_of(q, op->outputs[0]);
+    const berth_op *op = berth_rules_op(q);
+    const berth_type *x = berth_rules_type(q, op->inputs[0]),
+                     *y = berth_rules_type(q, op->outputs[0]);
     berth_window window;
     if (x->rank < 3 || x->rank > 4 || (weights && weights->rank != x->rank))
         return "its maps have neither one dimension nor two";
@@ -128,7 +120,7 @@ static const char *windowed(const question *q, const berth_type *weights, berth_
 }
 
 static void elementwise(const question *q, int64_t operands, berth_npu_work *out) {
-    const berth_type *y = type_of(q, op_of(q)->outputs[0]);
+    const berth_type *y = berth_rules_type(q, berth_rules_op(q)->outputs[0]);
     int64_t count = 1;
     for (int d = 0; d < y->rank; ++d) count *= y->dims[d];
     *out = (berth_npu_work){.images = 1,
@@ -142,7 +134,7 @@ static void elementwise(const question *q, int64_t operands, berth_npu_work *out
                             .stride_rows = 1,
                             .stride_columns = 1,
                             .operands = operands,
-                            .element_bytes = bytes_of(q, op_of(q)->outputs[0])};
+                            .element_bytes = bytes_of(q, berth_rules_op(q)->outputs[0])};
 }
 
 static bool has_elements(const berth_npu_work *w) {
@@ -152,7 +144,7 @@ static bool has_elements(const berth_npu_work *w) {
 
 // The operation as work, with its tiles; or why the device does not run it.
 static const char *read_op(const question *q, berth_npu_tiles *out_tiles) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_npu_work work;
     const char *name = berth_op_facts_get(op->kind)->name;
     if (!listed(q->target->operators, name))
@@ -161,9 +153,11 @@ static const char *read_op(const question *q, berth_npu_tiles *out_tiles) {
     const char *why = check_operands(q);
     if (why) return why;
     if (op->kind == BERTH_OP_QLINEAR_CONV)
-        why = windowed(q, type_of(q, op->inputs[3]), &work);
+        why = windowed(q, berth_rules_type(q, op->inputs[3]), &work);
     else if (op->kind == BERTH_OP_MAX_POOL)
         why = op->output_count == 1 ? windowed(q, NULL, &work) : "its indices are asked for";
+    else if (op->kind == BERTH_OP_QLINEAR_AVERAGE_POOL)
+        why = windowed(q, NULL, &work);
     else if (op->kind == BERTH_OP_QLINEAR_ADD || op->kind == BERTH_OP_RELU ||
              op->kind == BERTH_OP_CLIP)
         elementwise(q, op->kind == BERTH_OP_QLINEAR_ADD ? 2 : 1, &work);
@@ -185,7 +179,7 @@ static const char *read_op(const question *q, berth_npu_tiles *out_tiles) {
 // ---- the rules ----------------------------------------------------------------------------------
 
 static const char *unsupported(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_npu_tiles tiles;
     if (op->kind == BERTH_OP_CONSTANT) return NULL;
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return check_type(q, op->outputs[0]);
@@ -195,12 +189,12 @@ static const char *unsupported(const question *q) {
 // What follows in one function is computed on the way.
 static bool on_the_way(const question *q) {
     const berth_graph *graph = berth_graph_get(q->module, q->function);
-    berth_op_id before = graph->values.data[op_of(q)->inputs[0]].op;
+    berth_op_id before = graph->values.data[berth_rules_op(q)->inputs[0]].op;
     return before != BERTH_NONE && follows(q, before);
 }
 
 static double time_ns(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_npu_tiles tiles;
     if (op->kind == BERTH_OP_CONSTANT || berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return 0;
     if (op->input_count > 0 && on_the_way(q)) return 0;
@@ -209,7 +203,7 @@ static double time_ns(const question *q) {
 }
 
 static uint32_t buffers(const question *q, berth_rules_buffer *out) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_npu_tiles tiles;
     if (op->kind == BERTH_OP_CONSTANT || berth_op_has(op->kind, BERTH_TRAIT_VIEW) ||
         (op->input_count > 0 && on_the_way(q)) || read_op(q, &tiles))

@@ -30,6 +30,15 @@ berth_status berth_rules_register(const berth_kind_rules *rules) {
     return BERTH_OK;
 }
 
+const berth_op *berth_rules_op(const berth_rules_question *q) {
+    return &berth_graph_get(q->module, q->function)->ops.data[q->op];
+}
+
+const berth_type *berth_rules_type(const berth_rules_question *q, berth_value_id value) {
+    const berth_graph *graph = berth_graph_get(q->module, q->function);
+    return berth_type_get(q->module, graph->values.data[value].type);
+}
+
 const berth_kind_rules *berth_rules_find(berth_device_kind kind) {
     return find(berth_device_kind_name(kind));
 }

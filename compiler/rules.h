@@ -24,6 +24,10 @@ typedef struct berth_rules_question {
     uint32_t device;                    // of the machine
 } berth_rules_question;
 
+// The operation that is asked about, and the type of a value of its graph.
+const berth_op *berth_rules_op(const berth_rules_question *question);
+const berth_type *berth_rules_type(const berth_rules_question *question, berth_value_id value);
+
 // A memory on a device's chip that an operation works in while it runs.
 typedef struct berth_rules_buffer {
     const char *scope;    // of a memory of the machine that the device reaches

@@ -67,6 +67,10 @@ static double op_flops(const berth_module *module, const berth_graph *graph, con
     switch (op->kind) {
     case BERTH_OP_CONV:
     case BERTH_OP_CONV_INTEGER: return 2 * element_count(out) * element_count(b) / dim_or_one(b, 0);
+    case BERTH_OP_QLINEAR_CONV: {
+        const berth_type *weights = value_type(module, graph, op->inputs[3]);
+        return 2 * element_count(out) * element_count(weights) / dim_or_one(weights, 0);
+    }
     case BERTH_OP_CONV_TRANSPOSE: return 2 * element_count(a) * element_count(b) / dim_or_one(b, 0);
     case BERTH_OP_MATMUL:
     case BERTH_OP_MATMUL_INTEGER:

@@ -162,8 +162,8 @@ static berth_string_list list_of(berth_arena *arena, const char *const *names, u
 
 // A systolic array of 16 x 16 with what convolutional networks of 8-bit integers need.
 static void fill_npu(berth_arena *arena, berth_target *target) {
-    static const char *const operators[] = {"qlinear_conv", "qlinear_add", "max_pool", "relu",
-                                            "clip"};
+    static const char *const operators[] = {"qlinear_conv", "qlinear_add", "qlinear_average_pool",
+                                            "max_pool",     "relu",        "clip"};
     static const char *const element_types[] = {"i8", "u8"};
     static const berth_target_extra defaults[] = {{"mac_inputs", 16},
                                                   {"mac_outputs", 16},

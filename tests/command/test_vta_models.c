@@ -80,6 +80,8 @@ Test(vta_models, additions, .timeout = 300) {
 
 Test(vta_models, windows, .timeout = 300) {
     same_on("pools", "vta", ": 7 kernels, 2 copies");
+    same_on("end_pools", "vta", ": 3 kernels, 2 copies");
+    same_on("dilated", "vta", ": 4 kernels, 2 copies");
     same_on("global_max", "vta", ": 3 kernels, 2 copies");
     same_on("grouped", "vta", ": 5 kernels, 2 copies");
     clean();
@@ -131,6 +133,8 @@ Test(vta_models, configurations, .timeout = 300) {
         same_on("joined", configurations[i], " kernels, 2 copies");
         same_on("pools", configurations[i], ": 7 kernels");
         same_on("grouped", configurations[i], ": 5 kernels");
+        same_on("end_pools", configurations[i], ": 3 kernels");
+        same_on("dilated", configurations[i], " kernels, 2 copies");
     }
     clean();
 }

@@ -69,3 +69,30 @@ Test(cost, picking_reads_what_it_gives) {
     cr_assert_float_eq(berth_work_of_primitive(module, function, arena).bytes, bytes, 1e-9);
     berth_arena_destroy(arena);
 }
+
+// A convolution of integers with its scales is as much work as the plain one: its weights are the
+// fourth operand, 4 * 5 * 3 * 3 of them for each of 2 * 6 * 6 results of 4 channels.
+Test(cost, a_quantised_convolution_is_a_convolution) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_module *module = berth_module_create(arena, "test");
+    berth_func_id function = berth_graph_create(module, "main", 0);
+    berth_type_id x = berth_type_tensor(module, BERTH_DTYPE_I8, 4, (int64_t[]){2, 5, 8, 8});
+    berth_type_id w = berth_type_tensor(module, BERTH_DTYPE_I8, 4, (int64_t[]){4, 5, 3, 3});
+    berth_type_id scale = berth_type_tensor(module, BERTH_DTYPE_F32, 0, NULL);
+    berth_type_id zero = berth_type_tensor(module, BERTH_DTYPE_I8, 0, NULL);
+    const berth_type_id types[] = {x, scale, zero, w, scale, zero, scale, zero};
+    berth_value_id from[8];
+    for (int i = 0; i < 8; ++i)
+        from[i] =
+            berth_graph_add_param(module, function, (const char[]){(char)('a' + i), 0}, types[i]);
+    berth_value_id y = berth_graph_op1(module, function, BERTH_OP_QLINEAR_CONV, from, 8, 0);
+    berth_graph *graph = berth_graph_get(module, function);
+    graph->values.data[y].type =
+        berth_type_tensor(module, BERTH_DTYPE_I8, 4, (int64_t[]){2, 4, 6, 6});
+    berth_graph_set_results(module, function, &y, 1);
+    berth_op_id op = graph->regions.data[0].ops.data[0];
+    cr_assert_float_eq(berth_op_work_of(module, function, op).flops,
+                       2.0 * (2 * 4 * 6 * 6) * (5 * 3 * 3), 1e-9);
+    berth_arena_destroy(arena);
+}

@@ -398,7 +398,7 @@ Test(target_spellings, memories_on_chips) {
     // 2 x 16 x 16 operations in a cycle.
     cr_expect_float_eq(t->devices[0].target->peak_flops[BERTH_DTYPE_I8],
                        512.0 * (double)t->devices[0].target->clock_hz, 1);
-    cr_expect_eq(t->devices[0].target->operators.count, 5);
+    cr_expect_eq(t->devices[0].target->operators.count, 6);
 }
 
 // A declared one must be what the attributes say.

@@ -134,8 +134,10 @@ static int64_t sum_at(const job *j, uint32_t n, uint32_t o, uint32_t y, uint32_t
     for (uint32_t c = 0; c < (products ? depth : inputs_of(j)); ++c)
         for (uint32_t ky = 0; ky < v->kernel_h; ++ky)
             for (uint32_t kx = 0; kx < v->kernel_w; ++kx) {
-                int64_t iy = (int64_t)y * v->stride_h + ky - v->pad_h;
-                int64_t ix = (int64_t)x * v->stride_w + kx - v->pad_w;
+                int64_t iy =
+                    (int64_t)y * v->stride_h + ky * (v->dilation_h ? v->dilation_h : 1) - v->pad_h;
+                int64_t ix =
+                    (int64_t)x * v->stride_w + kx * (v->dilation_w ? v->dilation_w : 1) - v->pad_w;
                 if (!input_at(j, products ? 0 : c, n, products ? group * depth + c : o, iy, ix,
                               &input))
                     continue;

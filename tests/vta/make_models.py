@@ -108,14 +108,14 @@ class Model:
                                               self.scalar("zero", INT32, 0)])
 
     def conv(self, x, channels, outputs, kernel=3, stride=1, pad=None, relu=True, shifts=(4, 7, 4),
-             group=1):
+             group=1, pads=None, strides=None, dilations=(1, 1)):
         pad = kernel // 2 if pad is None else pad
         in_shift, w_shift, out_shift = shifts
         reach = max(1, int(4 * 128 / (channels // group * kernel * kernel) ** 0.5))
         w = self.weights([outputs, channels // group, kernel, kernel], w_shift, -min(reach, 128), min(reach, 127))
         b = self.bias(outputs, in_shift + w_shift if not isinstance(w_shift, float) else 11, 2000)
-        y = self.node("Conv", [x, w, b], strides=[stride, stride], pads=[pad] * 4,
-                      kernel_shape=[kernel, kernel], group=group)
+        y = self.node("Conv", [x, w, b], strides=strides or [stride, stride],
+                      pads=pads or [pad] * 4, kernel_shape=[kernel, kernel], group=group, dilations=list(dilations))
         if relu:
             y = self.node("Relu", [y])
         return self.quantize(y, out_shift)
@@ -258,6 +258,25 @@ def pools(m, channels=24):
     m.output(m.dense(y, channels, 10, shifts=(6, 7, 4)), [1, 10])
 
 
+def end_pools(m):
+    """Maxima and means whose last window goes beyond the end of its map, and before no beginning."""
+    x = m.quantize(m.input([1, 16, 8, 16]), 4)
+    y = m.conv(x, 16, 48, relu=False)
+    y = m.quantize(m.node("MaxPool", [y], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]), 4)
+    y = m.quantize(m.node("AveragePool", [y], kernel_shape=[4, 4], strides=[2, 2], pads=[0, 0, 2, 2],
+                          count_include_pad=1), 5)
+    m.output(m.node("Sigmoid", [y]), [1, 48, 2, 4])
+
+
+def dilated(m):
+    """Windows with holes: alone, with strides, in groups; one that holes make larger than the map."""
+    x = m.quantize(m.input([1, 16, 17, 14]), 4)
+    y = m.conv(x, 16, 32, pads=[2, 3, 2, 3], dilations=[2, 3])
+    y = m.conv(y, 32, 32, group=32, pads=[2, 2, 2, 2], dilations=[2, 2])
+    y = m.conv(y, 32, 24, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[3, 1])
+    m.output(m.conv(y, 24, 16, pads=[9, 9, 9, 9], dilations=[9, 9]), [1, 16, 7, 13])
+
+
 def global_max(m):
     x = m.quantize(m.input([1, 16, 6, 5]), 4)
     y = m.quantize(m.node("GlobalMaxPool", [m.conv(x, 16, 16, relu=False)]), 4)
@@ -305,6 +324,8 @@ MODELS = {
     "addition_wide": lambda m: addition(m, 40, (5, 13), ((1, 7), ()), 3),
     "addition_odd": lambda m: addition(m, 16, (6, 6), ((4, 0.21), ()), 3),
     "pools": pools,
+    "end_pools": end_pools,
+    "dilated": dilated,
     "global_max": global_max,
     "border_mean": lambda m: border_mean(m, pads=[1, 1, 1, 1]),
     "ceil_mean": lambda m: border_mean(m, ceil_mode=1, count_include_pad=1),

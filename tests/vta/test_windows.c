@@ -150,3 +150,65 @@ Test(vta_windows, tiles, .timeout = 120) {
         check_conv(configuration(0), mean, 150 + i, &tiles[i]);
     }
 }
+
+// Windows with holes, in every form; with holes as large as the map, and tiles that end in one.
+Test(vta_windows, dilations, .timeout = 120) {
+    uint32_t tried = 0;
+    static const uint32_t shapes[][6] = {// height, width, kernel, stride, padding, dilation
+                                         {11, 9, 3, 1, 2, 2},
+                                         {12, 10, 3, 2, 3, 3},
+                                         {9, 9, 2, 1, 0, 8},
+                                         {6, 7, 3, 1, 6, 6}};
+    for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i)
+        for (int k = 0; k < CONFIGURATIONS; ++k) {
+            berth_vta_shape shape;
+            berth_vta_config config = configuration(k);
+            assert_ok(berth_vta_shape_make(&config, &shape));
+            uint32_t b = shape.block, n = shape.batch, holes = shapes[i][5];
+            uint32_t reach = (shapes[i][2] - 1) * holes + 1;
+            if (shape.memory[BERTH_VTA_INP].depth < 2 * reach * reach ||
+                shape.memory[BERTH_VTA_ACC].depth < 2 * reach * reach)
+                continue;
+            tried++;
+            berth_vta_conv conv = CONV(n, shapes[i][0], shapes[i][1], 2 * b, b, shapes[i][2],
+                                       shapes[i][2], shapes[i][3], shapes[i][4]);
+            conv.dilation_h = holes;
+            conv.dilation_w = i % 2 ? 1 : holes;
+            check_conv(config, conv, 170 + i, NULL);
+            if (shape.memory[BERTH_VTA_UOP].depth < 1024) continue;  // borders have their own
+            conv = window(BERTH_VTA_MAXIMA, shapes[i][0], shapes[i][1], b, shapes[i][2],
+                          shapes[i][3], shapes[i][4]);
+            conv.images = n;
+            conv.dilation_h = conv.dilation_w = holes;
+            check_conv(config, conv, 180 + i, NULL);
+            conv.form = BERTH_VTA_SUMS;
+            check_conv(config, conv, 190 + i, NULL);
+        }
+    cr_expect_geq(tried, 16);
+    berth_vta_conv conv = CONV(1, 11, 10, 16, 16, 3, 3, 1, 2);
+    conv.dilation_h = conv.dilation_w = 2;
+    check_conv(configuration(0), conv, 200, &(berth_vta_conv_tiles){1, 2, 3, 1, 0});
+    check_conv(configuration(0), conv, 201, &(berth_vta_conv_tiles){1, 1, 10, 1, 0});
+}
+
+// Maps lie below each other only where the last window of one ends in it: padding at the end would be
+// the next map's first row.
+Test(vta_windows, maps_with_padding_at_the_end_stay_apart) {
+    berth_vta_config config = configuration(0);
+    berth_vta_shape shape;
+    assert_ok(berth_vta_shape_make(&config, &shape));
+    berth_vta_conv conv = window(BERTH_VTA_MAXIMA, 8, 8, 3 * shape.block, 2, 2, 0);
+    conv.out_height = conv.out_width = 4;
+    berth_vta_conv stacked = conv;
+    berth_vta_conv_stack(&shape, &stacked);
+    cr_expect_eq(stacked.height, 24);
+    conv.kernel_h = conv.kernel_w = 3;
+    stacked = conv;
+    berth_vta_conv_stack(&shape, &stacked);
+    cr_expect_eq(stacked.height, 8);
+    conv.kernel_h = conv.kernel_w = 2;
+    conv.dilation_h = conv.dilation_w = 2;
+    stacked = conv;
+    berth_vta_conv_stack(&shape, &stacked);
+    cr_expect_eq(stacked.height, 8);
+}

@@ -59,10 +59,10 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
     const berth_vta_nest *n = nest;
-    const int64_t extents[] = {n->images,   n->in_channels, n->out_channels, n->height,
-                               n->width,    n->kernel_h,    n->kernel_w,     n->stride_h,
-                               n->stride_w, n->out_height,  n->out_width,    n->pad_h + 1,
-                               n->pad_w + 1};
+    const int64_t extents[] = {n->images,    n->in_channels, n->out_channels, n->height,
+                               n->width,     n->kernel_h,    n->kernel_w,     n->stride_h,
+                               n->stride_w,  n->out_height,  n->out_width,    n->pad_h + 1,
+                               n->pad_w + 1, n->dilation_h,  n->dilation_w};
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i)
         if (extents[i] < 1 || extents[i] > most)
             return unsupported("an extent of 0, or above 16383");
@@ -78,6 +78,8 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .kernel_w = (uint32_t)n->kernel_w,
                                  .stride_h = (uint32_t)n->stride_h,
                                  .stride_w = (uint32_t)n->stride_w,
+                                 .dilation_h = (uint32_t)n->dilation_h,
+                                 .dilation_w = (uint32_t)n->dilation_w,
                                  .pad_h = (uint32_t)n->pad_h,
                                  .pad_w = (uint32_t)n->pad_w,
                                  .out_height = (uint32_t)n->out_height,

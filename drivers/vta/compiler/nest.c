@@ -314,7 +314,7 @@ static bool padded_load(const reader *r, berth_expr id, double fill, berth_expr 
 }
 
 // Which result loops an index follows, times what: index = factor * result + one loop of the
-// reduction + constant. Position in r->loops of that loop, or -1.
+// reduction times something + constant. Position in r->loops of that loop, or -1.
 static bool follows(const reader *r, const affine *index, const affine *result, int64_t *factor,
                     int *loop) {
     *factor = 0;
@@ -329,7 +329,7 @@ static bool follows(const reader *r, const affine *index, const affine *result, 
         if (index->by[i] != *factor * result->by[i]) return false;
     for (int i = r->outer; i < r->count; ++i) {
         if (index->by[i] == 0) continue;
-        if (*loop >= 0 || index->by[i] != 1) return false;
+        if (*loop >= 0) return false;
         *loop = i;
     }
     return true;
@@ -337,15 +337,16 @@ static bool follows(const reader *r, const affine *index, const affine *result, 
 
 // Strides, window and padding of one spatial dimension.
 static bool spatial(const reader *r, berth_expr load, int dim, int64_t *stride, int64_t *kernel,
-                    int64_t *pad, int *loop) {
+                    int64_t *dilation, int64_t *pad, int *loop) {
     affine at, result;
     if (!index_of(r, load, dim, &at) || !result_index(r, dim, &result) || result.constant)
         return false;
     if (!follows(r, &at, &result, stride, loop)) return false;
     if (*stride == 0) *stride = 1;  // a result of one row: any
     *kernel = *loop >= 0 ? r->loops[*loop].extent : 1;
+    *dilation = *loop >= 0 ? at.by[*loop] : 1;
     *pad = -at.constant;
-    return *pad >= 0 && *stride > 0;
+    return *pad >= 0 && *stride > 0 && *dilation > 0;
 }
 
 // Channels of the input: those of the result, or the loop *channels over those of the group that the
@@ -395,8 +396,8 @@ static berth_status read_window(reader *r, berth_expr load, int loops[3]) {
     if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
         !read_channels(r, load, &loops[0]))
         return refuse("channels that are read in this way");
-    if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->pad_h, &loops[1]) ||
-        !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->pad_w, &loops[2]))
+    if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->dilation_h, &n->pad_h, &loops[1]) ||
+        !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->dilation_w, &n->pad_w, &loops[2]))
         return refuse("a window of this form");
     if ((loops[0] >= 0) + (loops[1] >= 0) + (loops[2] >= 0) != r->count - r->outer)
         return refuse("a reduction over more than channels and a window");
@@ -554,6 +555,7 @@ static berth_status read_parts(reader *r) {
     n->height = n->out_height = out->dims[2];
     n->width = n->out_width = out->dims[3];
     n->groups = n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
+    n->dilation_h = n->dilation_w = 1;
     return BERTH_OK;
 }
 

@@ -5,11 +5,11 @@
 // Understood are, over 8-bit tensors whose channels are in blocks (ir/layout.h), with loops of any
 // order,
 //
-//   products  y[n,o,h,w] = narrow(sum over c,i,j of x[n,g*C+c,h*s+i-p,w*s+j-p] * w[o,c,i,j] + bias[o])
+//   products  y[n,o,h,w] = narrow(sum over c,i,j of x[n,g*C+c,h*s+i*d-p,w*s+j*d-p] * w[o,c,i,j] + bias[o])
 //             with the group g that o lies in, of C input channels
-//   sums      y[n,c,h,w] = narrow(sum over i,j of x[n,c,h*s+i-p,w*s+j-p], or of two tensors' elements)
+//   sums      y[n,c,h,w] = narrow(sum over i,j of x[n,c,h*s+i*d-p,w*s+j*d-p], or of two tensors' elements)
 //   parts     y[n,c,h,w] = x0[n,c,h,w] where c < C0, else x1[n,c-C0,h,w] ...: a sum of one element
-//   maxima    y[n,c,h,w] = max over i,j of x[n,c,h*s+i-p,w*s+j-p]
+//   maxima    y[n,c,h,w] = max over i,j of x[n,c,h*s+i*d-p,w*s+j*d-p]
 //
 // narrow multiplies with a scale, rounds half to even and saturates within [low, high]. Scales appear
 // in the function as real numbers; others than powers of two, over whole numbers, are refused.
@@ -32,6 +32,7 @@ typedef struct berth_vta_nest {
     int64_t groups;
     int64_t height, width, out_height, out_width;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;  // before the first
+    int64_t dilation_h, dilation_w;
     // The scale of each input: factors[i] / divisor, without a common divisor. Products: one.
     int64_t factors[2];
     int64_t divisor;

@@ -1,13 +1,10 @@
 // Why operations that a VTA has nothing for run elsewhere.
 #include "drivers/vta/compiler/compiler.h"
 
-static const berth_type *result_of(const berth_rules_question *q, const berth_op *op) {
-    const berth_graph *graph = berth_graph_get(q->module, q->function);
-    return berth_type_get(q->module, graph->values.data[op->outputs[0]].type);
-}
-
 const char *berth_vta_no_work(const berth_rules_question *q) {
-    const berth_op *op = &berth_graph_get(q->module, q->function)->ops.data[q->op];
+    const berth_op *op = berth_rules_op(q);
+    berth_dtype result =
+        op->output_count ? berth_rules_type(q, op->outputs[0])->dtype : BERTH_DTYPE_NONE;
     const char *name = berth_op_facts_get(op->kind)->name;
     if (op->kind == BERTH_OP_CONV_INTEGER || op->kind == BERTH_OP_MATMUL_INTEGER)
         return berth_arena_printf(
@@ -15,9 +12,9 @@ const char *berth_vta_no_work(const berth_rules_question *q) {
             "%s is not exact there: the model scales its 32-bit sums by floats, and a VTA stores 8 "
             "bits and scales by shifts (`berth quantize --target vta` makes such models)",
             name);
-    if (op->output_count && berth_dtype_is_float(result_of(q, op)->dtype))
+    if (berth_dtype_is_float(result))
         return berth_arena_printf(q->arena, "%s of %s: a VTA has integers only", name,
-                                  berth_dtype_name(result_of(q, op)->dtype));
+                                  berth_dtype_name(result));
     if (op->kind == BERTH_OP_QUANTIZE_LINEAR)
         return "quantize_linear reads floats: a VTA has integers only";
     return berth_arena_printf(
@@ -25,5 +22,5 @@ const char *berth_vta_no_work(const berth_rules_question *q) {
         "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense layers, additions, "
         "pooling "
         "and concatenations between quantize_linear and dequantize_linear",
-        name, op->output_count ? berth_dtype_name(result_of(q, op)->dtype) : "nothing");
+        name, op->output_count ? berth_dtype_name(result) : "nothing");
 }

@@ -7,24 +7,16 @@
 
 typedef berth_rules_question question;
 
-static const berth_op *op_of(const question *q) {
-    return &berth_graph_get(q->module, q->function)->ops.data[q->op];
-}
-
-static const berth_type *type_of(const question *q, berth_value_id value) {
-    return berth_type_get(q->module,
-                          berth_graph_get(q->module, q->function)->values.data[value].type);
-}
-
 static const berth_tensor *constant_of(const question *q, uint32_t operand) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     const berth_graph *graph = berth_graph_get(q->module, q->function);
     if (operand >= op->input_count || op->inputs[operand] == BERTH_NONE) return NULL;
     return berth_graph_constant_of(q->module, graph, op->inputs[operand]);
 }
 
 static bool is_i8(const question *q, berth_value_id value) {
-    return type_of(q, value)->dtype == BERTH_DTYPE_I8 && berth_type_is_static(type_of(q, value));
+    return berth_rules_type(q, value)->dtype == BERTH_DTYPE_I8 &&
+           berth_type_is_static(berth_rules_type(q, value));
 }
 
 // The number that a parameter is for all elements. False: no constant, or several.
@@ -80,7 +72,7 @@ static const char *read_shift(const question *q, berth_vta_nest *n) {
 static const char *check_sums(const question *q, double depth) {
     const berth_tensor *bias = constant_of(q, 8);
     double most = 0;
-    if (op_of(q)->input_count > 8 && op_of(q)->inputs[8] != BERTH_NONE && !bias)
+    if (berth_rules_op(q)->input_count > 8 && berth_rules_op(q)->inputs[8] != BERTH_NONE && !bias)
         return "its bias is no constant";
     for (int64_t i = 0; bias && i < berth_tensor_element_count(bias); ++i)
         most = fmax(most, fabs(berth_tensor_get_f64(bias, i)));
@@ -97,15 +89,17 @@ static int64_t merged_groups(int64_t groups, int64_t inputs, int64_t outputs, in
 }
 
 static const char *read_window(const question *q, const int64_t *kernel, berth_vta_nest *n) {
-    const berth_op *op = op_of(q);
-    const berth_type *x = type_of(q, op->inputs[0]), *y = type_of(q, op->outputs[0]);
+    const berth_op *op = berth_rules_op(q);
+    const berth_type *x = berth_rules_type(q, op->inputs[0]),
+                     *y = berth_rules_type(q, op->outputs[0]);
     berth_window w = {0};
     berth_status status = berth_window_resolve(q->module, op, x->dims, x->rank, kernel, &w);
     if (status) return message(q, status);
-    if (w.dilations[0] != 1 || w.dilations[1] != 1) return "it has dilations";
     n->groups = w.group > 0 ? w.group : 1;
     n->kernel_h = w.kernel[0];
     n->kernel_w = w.kernel[1];
+    n->dilation_h = w.dilations[0];
+    n->dilation_w = w.dilations[1];
     n->stride_h = w.strides[0];
     n->stride_w = w.strides[1];
     n->pad_h = w.pads_begin[0];
@@ -114,7 +108,7 @@ static const char *read_window(const question *q, const int64_t *kernel, berth_v
         int64_t padding = w.pads_begin[i] + w.pads_end[i];
         int64_t counted = x->dims[2 + i] + (w.count_include_pad ? padding : 0);
         if ((w.pads_begin[i] && !w.count_include_pad) ||
-            (y->dims[2 + i] - 1) * w.strides[i] + w.kernel[i] > counted)
+            (y->dims[2 + i] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1 > counted)
             return "its averages at a border are over fewer elements, and there is one divisor";
     }
     return NULL;
@@ -122,9 +116,9 @@ static const char *read_window(const question *q, const int64_t *kernel, berth_v
 
 static const char *read_conv(const question *q, berth_vta_nest *n) {
     static const uint32_t zeros[] = {2, 5, 7};
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     const berth_graph *graph = berth_graph_get(q->module, q->function);
-    const berth_type *w = type_of(q, op->inputs[3]);
+    const berth_type *w = berth_rules_type(q, op->inputs[3]);
     if (!is_i8(q, op->inputs[3])) return "its weights are not i8 of known shape";
     if (w->rank != 4 || !berth_graph_raw_constant_of(q->module, graph, op->inputs[3]))
         return "it is no convolution of two dimensions with constant weights";
@@ -152,8 +146,9 @@ static bool powers_of_two(const double *scales, int count) {
 
 static const char *read_add(const question *q, berth_vta_nest *n) {
     static const uint32_t zeros[] = {2, 5, 7};
-    const berth_op *op = op_of(q);
-    const berth_type *a = type_of(q, op->inputs[0]), *b = type_of(q, op->inputs[3]);
+    const berth_op *op = berth_rules_op(q);
+    const berth_type *a = berth_rules_type(q, op->inputs[0]),
+                     *b = berth_rules_type(q, op->inputs[3]);
     double up[2] = {0}, down[2] = {0};
     const char *why = check_zeros(q, zeros, 3);
     if (why) return why;
@@ -188,7 +183,7 @@ static const char *read_average(const question *q, berth_vta_nest *n) {
 }
 
 static const char *read_maximum(const question *q, berth_vta_nest *n) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     n->form = BERTH_VTA_MAXIMA;
     if (op->output_count > 1 && op->outputs[1] != BERTH_NONE) return "its indices are wanted, too";
     if (op->kind == BERTH_OP_MAX_POOL) return read_window(q, NULL, n);
@@ -198,21 +193,21 @@ static const char *read_maximum(const question *q, berth_vta_nest *n) {
 }
 
 static const char *read_concat(const question *q, berth_vta_nest *n) {
-    const berth_op *op = op_of(q);
-    const berth_type *y = type_of(q, op->outputs[0]);
+    const berth_op *op = berth_rules_op(q);
+    const berth_type *y = berth_rules_type(q, op->outputs[0]);
     int64_t axis = berth_attrs_int(q->module, &op->attrs, "axis", 0);
     if (axis != 1 && axis != 1 - y->rank) return "it joins along another axis than channels";
     n->in_channels = n->out_channels;
     if (op->input_count > BERTH_VTA_MOST_PARTS) return "it joins more than 8 tensors";
     for (uint32_t i = 0; i < op->input_count; ++i) {
         if (!is_i8(q, op->inputs[i])) return "its tensors are not i8 of known shape";
-        n->part_channels[n->part_count++] = type_of(q, op->inputs[i])->dims[1];
+        n->part_channels[n->part_count++] = berth_rules_type(q, op->inputs[i])->dims[1];
     }
     return NULL;
 }
 
 static const char *read_pad(const question *q, berth_vta_nest *n) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     const berth_tensor *pads = constant_of(q, 1), *axes = constant_of(q, 3);
     double fill = 0;
     if (strcmp(berth_attrs_string(q->module, &op->attrs, "mode", "constant"), "constant") != 0)
@@ -238,10 +233,11 @@ static bool is_work(berth_op_kind kind) {
 
 // The nest that an operation becomes (compiler/lower), or why it is none for a VTA.
 static const char *read_nest(const question *q, berth_vta_nest *n) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     if (!is_i8(q, op->inputs[0]) || !is_i8(q, op->outputs[0]))
         return "its tensors are not i8 of known shape: the matrix unit has signed 8-bit lanes";
-    const berth_type *x = type_of(q, op->inputs[0]), *y = type_of(q, op->outputs[0]);
+    const berth_type *x = berth_rules_type(q, op->inputs[0]),
+                     *y = berth_rules_type(q, op->outputs[0]);
     if (x->rank != 4) return "its tensors are no images with channels";
     *n = (berth_vta_nest){.form = BERTH_VTA_SUMS,
                           .second = BERTH_NONE,
@@ -256,6 +252,8 @@ static const char *read_nest(const question *q, berth_vta_nest *n) {
                           .out_width = y->dims[3],
                           .kernel_h = 1,
                           .kernel_w = 1,
+                          .dilation_h = 1,
+                          .dilation_w = 1,
                           .stride_h = 1,
                           .stride_w = 1,
                           .factors = {1, 1},
@@ -306,7 +304,7 @@ static uint32_t block_of(const question *q) {
 
 // Whether blocks of channels lie as plain rows do: pixels have no neighbours and blocks are full.
 static bool blocks_are_plain(const question *q, berth_value_id value) {
-    const berth_type *type = type_of(q, value);
+    const berth_type *type = berth_rules_type(q, value);
     if (!berth_type_is_static(type) || type->rank < 2 || type->dims[1] % block_of(q)) return false;
     for (int d = 2; d < type->rank; ++d)
         if (type->dims[d] != 1) return false;
@@ -315,7 +313,7 @@ static bool blocks_are_plain(const question *q, berth_value_id value) {
 
 // The work that a relu bounds; BERTH_NONE: none.
 static berth_op_id bounded_work(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     const berth_graph *graph = berth_graph_get(q->module, q->function);
     berth_op_id before = graph->values.data[op->inputs[0]].op;
     bool work = op->kind == BERTH_OP_RELU && is_i8(q, op->inputs[0]) && before != BERTH_NONE &&
@@ -324,7 +322,7 @@ static berth_op_id bounded_work(const question *q) {
 }
 
 static const char *unsupported(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_vta_conv_tiles tiles;
     if (is_work(op->kind)) return plan_of(q, &tiles);
     if (op->kind == BERTH_OP_RELU) {
@@ -342,7 +340,7 @@ static const char *unsupported(const question *q) {
 }
 
 static double time_ns(const question *q) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     berth_vta_conv_tiles tiles;
     if (op->kind == BERTH_OP_RELU || berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return 0;
     if (!is_work(op->kind) || plan_of(q, &tiles)) return -1;
@@ -350,7 +348,7 @@ static double time_ns(const question *q) {
 }
 
 static void layouts(const question *q, berth_rules_layouts *out) {
-    const berth_op *op = op_of(q);
+    const berth_op *op = berth_rules_op(q);
     unsigned block = block_of(q);
     const char *map = berth_arena_printf(q->arena, "aBcd%ub", block);
     berth_vta_nest nest;
@@ -370,14 +368,14 @@ static void layouts(const question *q, berth_rules_layouts *out) {
 }
 
 static bool follows(const question *q, berth_op_id previous) {
-    return op_of(q)->kind == BERTH_OP_RELU && bounded_work(q) == previous;
+    return berth_rules_op(q)->kind == BERTH_OP_RELU && bounded_work(q) == previous;
 }
 
 static uint32_t buffers(const question *q, berth_rules_buffer *out) {
     berth_vta_config config = berth_vta_config_of(q->target);
     berth_vta_conv conv;
     berth_vta_conv_tiles tiles;
-    if (!is_work(op_of(q)->kind) || plan_conv(q, &conv, &tiles)) return 0;
+    if (!is_work(berth_rules_op(q)->kind) || plan_conv(q, &conv, &tiles)) return 0;
     return berth_vta_conv_buffers(&config, &conv, &tiles, out);
 }
 

@@ -184,8 +184,8 @@ static void reduce(emitter *e, uint32_t digit) {
         i.src_factor_out = e->fit.input_rows * e->fit.input_columns;
         i.wgt_factor_out = 1;
     } else {
-        i.src_factor_out = e->fit.input_columns;
-        i.src_factor_in = 1;
+        i.src_factor_out = berth_vta__conv_dilation_h(c) * e->fit.input_columns;
+        i.src_factor_in = berth_vta__conv_dilation_w(c);
         i.wgt_factor_out = products ? c->kernel_w : 0;
         i.wgt_factor_in = products;
     }

@@ -40,10 +40,11 @@ typedef struct berth_vta_conv {
     uint32_t height, width;              // of the input
     uint32_t in_channels, out_channels;  // multiples of BLOCK; equal but for products
     uint32_t kernel_h, kernel_w, stride_h, stride_w;
-    uint32_t pad_h, pad_w;           // before the first row and column: 0 to 15
-    uint32_t out_height, out_width;  // 0: as many as fit with the same padding at the end
-    uint32_t shift;                  // products: 0 to 15; to_even: to 14
-    int32_t low, high;               // -32768 to 32767
+    uint32_t dilation_h, dilation_w;  // from one position of the kernel to the next; 0 = 1
+    uint32_t pad_h, pad_w;            // before the first row and column: 0 to 15
+    uint32_t out_height, out_width;   // 0: as many as fit with the same padding at the end
+    uint32_t shift;                   // products: 0 to 15; to_even: to 14
+    int32_t low, high;                // -32768 to 32767
     bool to_even;
     bool no_bias;
     berth_vta_form form;

@@ -4,14 +4,30 @@
 
 enum { most_extent = 16383, most_pad = 15, least_apart = 3 };
 
+uint32_t berth_vta__conv_dilation_h(const berth_vta_conv *c) {
+    return c->dilation_h ? c->dilation_h : 1;
+}
+
+uint32_t berth_vta__conv_dilation_w(const berth_vta_conv *c) {
+    return c->dilation_w ? c->dilation_w : 1;
+}
+
+uint32_t berth_vta__conv_window_h(const berth_vta_conv *c) {
+    return (c->kernel_h - 1) * berth_vta__conv_dilation_h(c) + 1;
+}
+
+uint32_t berth_vta__conv_window_w(const berth_vta_conv *c) {
+    return (c->kernel_w - 1) * berth_vta__conv_dilation_w(c) + 1;
+}
+
 uint32_t berth_vta_conv_out_height(const berth_vta_conv *c) {
     if (c->out_height) return c->out_height;
-    return (c->height + 2 * c->pad_h - c->kernel_h) / c->stride_h + 1;
+    return (c->height + 2 * c->pad_h - berth_vta__conv_window_h(c)) / c->stride_h + 1;
 }
 
 uint32_t berth_vta_conv_out_width(const berth_vta_conv *c) {
     if (c->out_width) return c->out_width;
-    return (c->width + 2 * c->pad_w - c->kernel_w) / c->stride_w + 1;
+    return (c->width + 2 * c->pad_w - berth_vta__conv_window_w(c)) / c->stride_w + 1;
 }
 
 static berth_status bad(const char *what) {
@@ -51,7 +67,7 @@ static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_con
 static berth_status check_lines(uint32_t size, uint32_t kernel, uint32_t stride, uint32_t pad,
                                 uint32_t results) {
     if (kernel == 0 || stride == 0 || stride > most_extent || kernel > most_extent)
-        return bad("a kernel or stride of 0, or above 16383");
+        return bad("a window or stride of 0, or above 16383");
     if (pad > most_pad) return bad("more padding than the 15 that a LOAD can make");
     if (results > most_extent) return bad("results of more than 16383 rows or columns");
     if (results == 0)
@@ -69,8 +85,13 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
     if (c->height == 0 || c->width == 0 || c->height > most_extent || c->width > most_extent ||
         c->images > most_extent || c->in_channels > most_extent || c->out_channels > most_extent)
         return bad("an extent of 0, or above 16383");
-    BERTH_TRY(check_lines(c->height, c->kernel_h, c->stride_h, c->pad_h, c->out_height));
-    BERTH_TRY(check_lines(c->width, c->kernel_w, c->stride_w, c->pad_w, c->out_width));
+    if (c->kernel_h == 0 || c->kernel_w == 0 || c->kernel_h > most_extent ||
+        c->kernel_w > most_extent || c->dilation_h > most_extent || c->dilation_w > most_extent)
+        return bad("a kernel of 0, or a kernel or dilation above 16383");
+    BERTH_TRY(
+        check_lines(c->height, berth_vta__conv_window_h(c), c->stride_h, c->pad_h, c->out_height));
+    BERTH_TRY(
+        check_lines(c->width, berth_vta__conv_window_w(c), c->stride_w, c->pad_w, c->out_width));
     if (c->shift > (c->to_even ? 14 : 15))
         return bad("a shift above 15 (14 where halves go to even), which boards do not do");
     if (c->low < INT16_MIN || c->high > INT16_MAX || c->low > c->high)
@@ -86,7 +107,9 @@ berth_status berth_vta__conv_check(const berth_vta_shape *shape, const berth_vta
 void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
     uint32_t out_height = berth_vta_conv_out_height(c), out_width = berth_vta_conv_out_width(c);
     uint64_t maps = (uint64_t)(c->images / shape->batch) * (c->out_channels / shape->block);
-    bool apart = c->pad_h > 0 || c->kernel_h > c->height || c->parts;
+    // The last window ends in its own map.
+    bool apart = c->pad_h > 0 || c->parts ||
+                 (uint64_t)(out_height - 1) * c->stride_h + berth_vta__conv_window_h(c) > c->height;
     if (c->form == BERTH_VTA_PRODUCTS || apart || maps * c->height > most_extent) return;
     // A result of one row is that of any stride.
     uint32_t stride = out_height == 1 ? c->height : c->stride_h;
@@ -157,8 +180,10 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
 static uint64_t maxima_micro_ops(const berth_vta_conv *c, const berth_vta_conv_tiles *t) {
     uint64_t down = divide_up(berth_vta_conv_out_height(c), t->rows);
     uint64_t across = divide_up(berth_vta_conv_out_width(c), t->columns);
-    uint64_t ends_y = 2 * divide_up(c->kernel_h, (uint64_t)t->rows * c->stride_h) + 2;
-    uint64_t ends_x = 2 * divide_up(c->kernel_w, (uint64_t)t->columns * c->stride_w) + 2;
+    uint64_t ends_y =
+        2 * divide_up(berth_vta__conv_window_h(c), (uint64_t)t->rows * c->stride_h) + 2;
+    uint64_t ends_x =
+        2 * divide_up(berth_vta__conv_window_w(c), (uint64_t)t->columns * c->stride_w) + 2;
     uint64_t kinds = (down < ends_y ? down : ends_y) * (across < ends_x ? across : ends_x);
     return 2 * kinds * ((uint64_t)c->kernel_h * c->kernel_w + 1) + 6;
 }
@@ -188,8 +213,9 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
                                        const berth_vta_rounding *rounding,
                                        const berth_vta_conv_tiles *t) {
     berth_vta_conv_fit f = {.tile = (uint64_t)t->out_blocks * t->rows * t->columns,
-                            .input_rows = (t->rows - 1) * c->stride_h + c->kernel_h,
-                            .input_columns = (t->columns - 1) * c->stride_w + c->kernel_w,
+                            .input_rows = (t->rows - 1) * c->stride_h + berth_vta__conv_window_h(c),
+                            .input_columns =
+                                (t->columns - 1) * c->stride_w + berth_vta__conv_window_w(c),
                             .groups = groups_of(shape, c),
                             .rounding = *rounding,
                             .digits = digits_of(c, rounding)};

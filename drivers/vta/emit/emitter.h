@@ -28,6 +28,13 @@ typedef struct berth_vta_conv_fit {
     bool fits;
 } berth_vta_conv_fit;
 
+// Rows and columns of the input from one position of the kernel to the next, and those from its first
+// to its last.
+uint32_t berth_vta__conv_dilation_h(const berth_vta_conv *conv);
+uint32_t berth_vta__conv_dilation_w(const berth_vta_conv *conv);
+uint32_t berth_vta__conv_window_h(const berth_vta_conv *conv);
+uint32_t berth_vta__conv_window_w(const berth_vta_conv *conv);
+
 BERTH_MUST_USE berth_status berth_vta__conv_check(const berth_vta_shape *shape,
                                                   const berth_vta_conv *conv);
 // Errors: those of rounding.h.

@@ -110,8 +110,8 @@ static bool find_first(const maxima *m, uint32_t *out_ky, uint32_t *out_kx) {
     const berth_vta_emitter *e = m->e;
     for (uint32_t ky = 0; ky < e->conv->kernel_h; ++ky)
         for (uint32_t kx = 0; kx < e->conv->kernel_w; ++kx)
-            if (reach(&m->y, ky).count == e->tiles->rows &&
-                reach(&m->x, kx).count == e->tiles->columns) {
+            if (reach(&m->y, ky * berth_vta__conv_dilation_h(e->conv)).count == e->tiles->rows &&
+                reach(&m->x, kx * berth_vta__conv_dilation_w(e->conv)).count == e->tiles->columns) {
                 *out_ky = ky;
                 *out_kx = kx;
                 return true;
@@ -121,8 +121,8 @@ static bool find_first(const maxima *m, uint32_t *out_ky, uint32_t *out_kx) {
 
 static void compare(const maxima *m, uint32_t ky, uint32_t kx) {
     berth_vta_emitter *e = m->e;
-    reached row = reach(&m->y, ky);
-    reached column = reach(&m->x, kx);
+    reached row = reach(&m->y, ky * berth_vta__conv_dilation_h(e->conv));
+    reached column = reach(&m->x, kx * berth_vta__conv_dilation_w(e->conv));
     if (row.count == 0 || column.count == 0) return;
     uint32_t micro_op =
         berth_vta__run(e, 1, m->results + row.begin * e->tiles->columns + column.begin,
@@ -151,8 +151,8 @@ void berth_vta__emit_maxima(berth_vta_emitter *e, const berth_vta_place *p) {
     take_inputs(&m, e->fit.copy, NULL, NULL);
     e->list.data[e->list.count - 1].pop_prev = 1;
     if (find_first(&m, &first_y, &first_x)) {
-        reached row = reach(&m.y, first_y);
-        reached column = reach(&m.x, first_x);
+        reached row = reach(&m.y, first_y * berth_vta__conv_dilation_h(c));
+        reached column = reach(&m.x, first_x * berth_vta__conv_dilation_w(c));
         take_inputs(&m, m.results, &row, &column);
     }
     e->list.data[e->list.count - 1].push_prev = e->step + 2 < e->step_count;
