@@ -68,6 +68,8 @@ Test(vta_models, same_results_as_the_processor, .timeout = 300) {
     same_on("branches", "vta", ": 4 kernels, 2 copies");
     same_on("padded", "vta", ": 3 kernels, 2 copies");
     same_on("joined", "vta", ": 5 kernels, 2 copies");
+    same_on("slices", "vta",
+            ": 5 kernels, 2 copies");  // a slice from 0 on is its tensor's beginning
     clean();
 }
 
@@ -134,6 +136,7 @@ Test(vta_models, configurations, .timeout = 300) {
         same_on("pools", configurations[i], ": 7 kernels");
         same_on("grouped", configurations[i], ": 5 kernels");
         same_on("end_pools", configurations[i], ": 3 kernels");
+        same_on("slices", configurations[i], i == 1 ? ": 4 kernels" : ": 5 kernels");
         same_on("dilated", configurations[i], " kernels, 2 copies");
     }
     clean();

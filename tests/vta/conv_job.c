@@ -63,8 +63,10 @@ static void fill_input(job *j, uint32_t which) {
                     if (c == 3) value = -most;
                     j->inputs[which][at++] = value;
                     uint32_t first = 0, count = 0, buffer = buffer_of(j, which, c, &first, &count);
+                    uint32_t channel = c - first + v->first_block * j->shape.block;
+                    if (v->map_blocks) count = v->map_blocks * j->shape.block;
                     put_lane(j, j->addresses.bindings[buffer],
-                             lane_of(j, count, v->height, v->width, n, c - first, y, x),
+                             lane_of(j, count, v->height, v->width, n, channel, y, x),
                              j->shape.inp_bytes, value);
                 }
 }

@@ -258,6 +258,18 @@ def pools(m, channels=24):
     m.output(m.dense(y, channels, 10, shifts=(6, 7, 4)), [1, 10])
 
 
+def slices(m):
+    """Parts of the channels, beginning with a block: two of a split, one of a slice."""
+    x = m.quantize(m.input([1, 16, 9, 7]), 4)
+    y = m.conv(x, 16, 64)
+    part = lambda begin, end: m.quantize(m.node(
+        "Slice", [y, m.constant("from", INT64, [1], [begin]), m.constant("to", INT64, [1], [end]),
+                  m.constant("axis", INT64, [1], [1])]), 4)
+    a, b = m.conv(part(0, 32), 32, 32), m.conv(part(48, 64), 16, 32, kernel=1)
+    y = m.add(a, b, 3, True)
+    m.output(m.node("Sigmoid", [y]), [1, 32, 9, 7])
+
+
 def end_pools(m):
     """Maxima and means whose last window goes beyond the end of its map, and before no beginning."""
     x = m.quantize(m.input([1, 16, 8, 16]), 4)
@@ -324,6 +336,7 @@ MODELS = {
     "addition_wide": lambda m: addition(m, 40, (5, 13), ((1, 7), ()), 3),
     "addition_odd": lambda m: addition(m, 16, (6, 6), ((4, 0.21), ()), 3),
     "pools": pools,
+    "slices": slices,
     "end_pools": end_pools,
     "dilated": dilated,
     "global_max": global_max,

@@ -213,6 +213,15 @@ Test(vta_conv, what_is_none) {
     conv = window(BERTH_VTA_MAXIMA, 8, 8, 16, 3, 1, 1);
     conv.in_channels = 32;
     refuse(conv, BERTH_INVALID_ARGUMENT, "come or go");
+    conv = window(BERTH_VTA_SUMS, 8, 8, 32, 1, 1, 0);
+    conv.map_blocks = 3;
+    conv.first_block = 2;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "channels beyond");
+    conv = CONV(1, 8, 8, 16, 16, 3, 3, 1, 1);
+    conv.dilation_h = 5;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "larger than the padded map");
+    conv.dilation_h = 9000;
+    refuse(conv, BERTH_INVALID_ARGUMENT, "above 16383");
     // 63 * 63 numbers of 8 bits, times what divides by 3969, are more than 32 bits.
     conv = window(BERTH_VTA_SUMS, 63, 63, 16, 63, 1, 0);
     conv.divisor = 3969;

@@ -130,6 +130,11 @@ Test(vta_windows, moves, .timeout = 120) {
         conv.parts = 3;
         memcpy(conv.part_blocks, (uint32_t[]){2, 1, 3}, 3 * sizeof(uint32_t));
         check_window(config, conv, 161);
+        conv = window(BERTH_VTA_SUMS, 4, 5, 2 * shape.block, 1, 1, 0);  // some of the channels
+        conv.images = 3 * shape.batch;
+        conv.map_blocks = 5;
+        conv.first_block = 2;
+        check_window(config, conv, 164);
     }
     check_conv(configuration(0), CONV(1, 6, 6, 16, 16, 2, 2, 1, 5), 162, NULL);
     check_conv(configuration(0), window(BERTH_VTA_MAXIMA, 4, 4, 16, 3, 1, 3), 163,

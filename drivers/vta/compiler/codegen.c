@@ -55,6 +55,21 @@ static berth_status set_parts(const berth_vta_nest *n, const berth_vta_config *c
     return BERTH_OK;
 }
 
+// Whole blocks; what fills up the last one is 0 only where the input's channels end there.
+static berth_status set_slice(const berth_vta_nest *n, const berth_vta_config *config,
+                              berth_vta_conv *conv) {
+    int64_t block = (int64_t)1 << config->log_block;
+    if (n->form == BERTH_VTA_PRODUCTS || n->part_count || n->in_channels == n->out_channels)
+        return BERTH_OK;
+    if (n->first_channel % block ||
+        (n->out_channels % block && n->first_channel + n->out_channels < n->in_channels))
+        return unsupported("a slice that begins or ends within a block of channels");
+    conv->map_blocks = conv->in_channels >> config->log_block;
+    conv->first_block = (uint32_t)n->first_channel >> config->log_block;
+    conv->in_channels = conv->out_channels;
+    return BERTH_OK;
+}
+
 berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_config *config,
                                berth_vta_conv *out_conv) {
     enum { most = 16383 };
@@ -91,6 +106,7 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .groups = (uint32_t)n->groups};
     BERTH_TRY(set_scale(n, out_conv));
     BERTH_TRY(set_parts(n, config, out_conv));
+    BERTH_TRY(set_slice(n, config, out_conv));
     berth_vta_shape shape;
     BERTH_TRY(berth_vta_shape_make(config, &shape));
     berth_vta_conv_stack(&shape, out_conv);

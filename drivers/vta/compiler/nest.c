@@ -528,6 +528,16 @@ static bool read_part(reader *r, berth_expr load, int64_t start, int64_t *out_en
     return true;
 }
 
+// Results that are at the place of their input.
+static void set_plain(berth_vta_nest *n, const berth_buf_info *out) {
+    n->images = out->dims[0];
+    n->out_channels = out->dims[1];
+    n->height = n->out_height = out->dims[2];
+    n->width = n->out_width = out->dims[3];
+    n->groups = n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
+    n->dilation_h = n->dilation_w = 1;
+}
+
 static berth_status read_parts(reader *r) {
     berth_vta_nest *n = r->out;
     const berth_buf_info *out = &r->fn->bufs.data[n->output];
@@ -550,13 +560,32 @@ static berth_status read_parts(reader *r) {
     }
     if (end != out->dims[1]) return refuse("tensors that do not fill the result");
     n->input = n->parts[0];
-    n->images = out->dims[0];
-    n->in_channels = n->out_channels = out->dims[1];
-    n->height = n->out_height = out->dims[2];
-    n->width = n->out_width = out->dims[3];
-    n->groups = n->kernel_h = n->kernel_w = n->stride_h = n->stride_w = 1;
-    n->dilation_h = n->dilation_w = 1;
+    n->in_channels = out->dims[1];
+    set_plain(n, out);
     return BERTH_OK;
+}
+
+// x[n,c+first,h,w]. False: it is something else.
+static bool read_slice(reader *r, berth_expr load) {
+    berth_vta_nest *n = r->out;
+    const berth_buf_info *out = &r->fn->bufs.data[n->output];
+    affine at, result;
+    if (!load_of(r, load, &load)) return false;
+    const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
+    if (in->rank != 4 || out->rank != 4 || in->dtype != BERTH_DTYPE_I8) return false;
+    for (int d = 0; d < 4; ++d) {
+        if (!index_of(r, load, d, &at) || !result_index(r, d, &result)) return false;
+        if (d == 1) {
+            n->first_channel = at.constant - result.constant;
+            at.constant = result.constant;
+        }
+        if (!same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d])) return false;
+    }
+    n->input = expr(r, load)->load.buf;
+    n->in_channels = in->dims[1];
+    set_plain(n, out);
+    return n->first_channel >= 0 && n->first_channel + n->out_channels <= n->in_channels &&
+           n->out_channels < n->in_channels;
 }
 
 // Of elements, one or two.
@@ -565,6 +594,8 @@ static berth_status read_elements(reader *r) {
     berth_expr padded = 0;
     if (r->term_count == 1 && expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT)
         return padded_load(r, r->terms[0], 0, &padded) ? read_own_window(r, padded) : read_parts(r);
+    if (r->term_count == 1 && read_slice(r, r->terms[0])) return BERTH_OK;
+    r->out->first_channel = 0;
     for (int i = r->term_count - 1; i >= 0; --i) {
         berth_expr x = 0;
         if (!load_of(r, r->terms[i], &x)) return refuse("what is scaled here");

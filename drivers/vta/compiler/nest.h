@@ -9,6 +9,7 @@
 //             with the group g that o lies in, of C input channels
 //   sums      y[n,c,h,w] = narrow(sum over i,j of x[n,c,h*s+i*d-p,w*s+j*d-p], or of two tensors' elements)
 //   parts     y[n,c,h,w] = x0[n,c,h,w] where c < C0, else x1[n,c-C0,h,w] ...: a sum of one element
+//   a slice   y[n,c,h,w] = x[n,c+first,h,w]: a sum of one element
 //   maxima    y[n,c,h,w] = max over i,j of x[n,c,h*s+i*d-p,w*s+j*d-p]
 //
 // narrow multiplies with a scale, rounds half to even and saturates within [low, high]. Scales appear
@@ -29,6 +30,7 @@ typedef struct berth_vta_nest {
     int64_t part_channels[BERTH_VTA_MOST_PARTS];
     berth_buf weights, bias;                    // BERTH_NONE = none
     int64_t images, in_channels, out_channels;  // as the tensors have them
+    int64_t first_channel;                      // of the input that is read: slices
     int64_t groups;
     int64_t height, width, out_height, out_width;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;  // before the first

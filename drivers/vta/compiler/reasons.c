@@ -20,7 +20,6 @@ const char *berth_vta_no_work(const berth_rules_question *q) {
     return berth_arena_printf(
         q->arena,
         "%s of %s is no work for a VTA: it runs 8-bit convolutions, dense layers, additions, "
-        "pooling "
-        "and concatenations between quantize_linear and dequantize_linear",
+        "pooling, concatenations and slices between quantize_linear and dequantize_linear",
         name, op->output_count ? berth_dtype_name(result) : "nothing");
 }

@@ -225,10 +225,34 @@ static const char *read_pad(const question *q, berth_vta_nest *n) {
     return NULL;
 }
 
+// Of channels: where other dimensions stay as they are, steps of 1 begin at their first.
+static const char *read_slice(const question *q, berth_vta_nest *n) {
+    const berth_op *op = berth_rules_op(q);
+    const berth_type *x = berth_rules_type(q, op->inputs[0]);
+    const berth_type *y = berth_rules_type(q, op->outputs[0]);
+    const berth_tensor *starts = constant_of(q, 1), *axes = constant_of(q, 3);
+    double step = 1;
+    if (!starts || (op->input_count > 3 && op->inputs[3] != BERTH_NONE && !axes))
+        return "its bounds are no constants";
+    if (op->input_count > 4 && op->inputs[4] != BERTH_NONE &&
+        (!number_of(q, 4, &step) || step != 1))
+        return "its steps are not 1";
+    if (x->dims[0] != y->dims[0] || x->dims[2] != y->dims[2] || x->dims[3] != y->dims[3])
+        return "it takes apart other dimensions than channels";
+    for (int64_t i = 0; i < berth_tensor_element_count(starts); ++i) {
+        int64_t axis = axes ? berth_tensor_get_i64(axes, i) : i;
+        int64_t start = berth_tensor_get_i64(starts, i);
+        if (axis == 1 || axis == -3) n->first_channel = start < 0 ? start + x->dims[1] : start;
+    }
+    if (n->first_channel < 0) n->first_channel = 0;
+    return NULL;
+}
+
 static bool is_work(berth_op_kind kind) {
-    return kind == BERTH_OP_PAD || kind == BERTH_OP_CONCAT || kind == BERTH_OP_QLINEAR_CONV ||
-           kind == BERTH_OP_QLINEAR_ADD || kind == BERTH_OP_QLINEAR_AVERAGE_POOL ||
-           kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
+    return kind == BERTH_OP_SLICE || kind == BERTH_OP_PAD || kind == BERTH_OP_CONCAT ||
+           kind == BERTH_OP_QLINEAR_CONV || kind == BERTH_OP_QLINEAR_ADD ||
+           kind == BERTH_OP_QLINEAR_AVERAGE_POOL || kind == BERTH_OP_MAX_POOL ||
+           kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
 
 // The nest that an operation becomes (compiler/lower), or why it is none for a VTA.
@@ -266,6 +290,7 @@ static const char *read_nest(const question *q, berth_vta_nest *n) {
     case BERTH_OP_QLINEAR_AVERAGE_POOL: return read_average(q, n);
     case BERTH_OP_CONCAT: return read_concat(q, n);
     case BERTH_OP_PAD: return read_pad(q, n);
+    case BERTH_OP_SLICE: return read_slice(q, n);
     default: return read_maximum(q, n);
     }
 }

@@ -150,6 +150,7 @@ static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
         uint64_t map = sums ? first : first + in_block + b;
         uint32_t buffer = sums ? in_block : buffer_input;
         if (c->parts) buffer = find_part(e, p, &map);
+        if (c->map_blocks) map = (uint64_t)p->image * c->map_blocks + c->first_block + p->out_block;
         berth_vta__add_transfer(e, i, buffer, (map * c->height + y.begin) * c->width + x.begin);
     }
 }
@@ -364,6 +365,7 @@ static void bind(emitter *e, berth_vta_kernel *out) {
     uint64_t sizes[BERTH_VTA_MOST_PARTS + 1] = {input, input};
     uint32_t last = buffer_output(e), blocks = e->fit.groups * e->fit.out_blocks;
     for (uint32_t i = 0; i < c->parts; ++i) sizes[i] = input / blocks * c->part_blocks[i];
+    if (c->map_blocks) sizes[0] = input / blocks * c->map_blocks;
     if (c->form == BERTH_VTA_PRODUCTS) {
         sizes[buffer_weights] = (uint64_t)e->fit.in_blocks * e->fit.out_blocks * e->fit.groups *
                                 kernel * e->shape.memory[BERTH_VTA_WGT].element_bytes;

@@ -54,6 +54,9 @@ typedef struct berth_vta_conv {
     uint32_t divisor;     // sums: 1 to 32768; of two inputs a power of two
     // Sums of one input: how many tensors it is, 0 = one, and the blocks of channels of each.
     uint32_t parts, part_blocks[BERTH_VTA_MOST_PARTS];
+    // Sums of one input: blocks of channels that its maps have, 0 = those that are read, and the first
+    // of these.
+    uint32_t map_blocks, first_block;
 } berth_vta_conv;
 
 // What is computed between a reset of accumulators and a store.

@@ -59,6 +59,9 @@ static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_con
     for (uint32_t i = 0; i < c->parts; ++i) blocks += c->part_blocks[i];
     if (c->parts && blocks != c->in_channels / shape->block)
         return bad("tensors side by side with more or fewer channels than there are");
+    if (c->map_blocks && (c->parts || c->sources != 1 || c->map_blocks > most_extent ||
+                          (uint64_t)c->first_block + c->in_channels / shape->block > c->map_blocks))
+        return bad("channels beyond those of the input's maps, or of several inputs");
     if (c->kernel_h > 255 || c->kernel_w > 255) return bad("a window of more than 255 rows");
     return BERTH_OK;
 }
@@ -108,7 +111,7 @@ void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
     uint32_t out_height = berth_vta_conv_out_height(c), out_width = berth_vta_conv_out_width(c);
     uint64_t maps = (uint64_t)(c->images / shape->batch) * (c->out_channels / shape->block);
     // The last window ends in its own map.
-    bool apart = c->pad_h > 0 || c->parts ||
+    bool apart = c->pad_h > 0 || c->parts || c->map_blocks ||
                  (uint64_t)(out_height - 1) * c->stride_h + berth_vta__conv_window_h(c) > c->height;
     if (c->form == BERTH_VTA_PRODUCTS || apart || maps * c->height > most_extent) return;
     // A result of one row is that of any stride.
