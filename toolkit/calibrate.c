@@ -192,6 +192,8 @@ static berth_status run_model(measurement *m) {
     const berth_target *host = m->target->devices[m->target->host].target;
     berth_session_options session_options = {.profile = true,
                                              .thread_count = (uint32_t)host->cores,
+                                             .bindings = m->options->bindings,
+                                             .binding_count = m->options->binding_count,
                                              .cache_folder =
                                                  m->options->model.compile.cache_folder};
     BERTH_TRY(

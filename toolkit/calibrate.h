@@ -8,6 +8,7 @@
 #define BERTH_TOOLKIT_CALIBRATE_H_
 
 #include "compiler/cost_table.h"
+#include "executor/session.h"
 #include "toolkit/model.h"
 
 typedef struct berth_calibrate_options {
@@ -17,6 +18,8 @@ typedef struct berth_calibrate_options {
     // Runs nothing: only devices whose kind has a timing model (compiler/rules.h), of a machine that
     // need not be here.
     bool by_model;
+    const berth_session_binding *bindings;  // of devices of the target
+    uint32_t binding_count;
     // (optional) What begins now: "resnet50 on cpu:0".
     void (*progress)(void *user, const char *what);
     void *progress_user;

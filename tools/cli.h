@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include <berth/session.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
 
@@ -176,6 +177,15 @@ void berth_cli_add_strategy(berth_cli_strategies *list, const char *name, const 
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
                      const char *const *names);
 bool berth_cli_parse_time(const char *text, int64_t *out_ns);
+
+// Words for the drivers of devices, "DEVICE=WORDS", as sessions take them; else wrong usage.
+typedef BERTH_VEC(berth_device_words) berth_cli_words;
+#define BERTH_CLI_DEVICE_OPTIONS                                                                   \
+    "Words for the driver of a device, as its documentation lists them: where a board is "         \
+    "reached, which a program does not say (vta:0=\"memory=/dev/udmabuf0 "                         \
+    "memory_base=0x1f000000\"); may be repeated"
+void berth_cli_take_device_options(struct argp_state *state, berth_cli_model *cli,
+                                   berth_cli_words *list, const char *text);
 
 // A number from `least` to `most`; else wrong usage.
 uint64_t berth_cli_number(struct argp_state *state, const char *option, const char *text,

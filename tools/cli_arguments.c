@@ -181,3 +181,14 @@ bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
     }
     return false;
 }
+
+void berth_cli_take_device_options(struct argp_state *state, berth_cli_model *cli,
+                                   berth_cli_words *list, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        berth_cli_wrong_usage(state, "--device-options takes DEVICE=WORDS, not \"%s\"", text);
+    berth_device_words words = {.device =
+                                    berth_arena_strndup(cli->arena, text, (size_t)(equals - text)),
+                                .words = equals + 1};
+    berth_vec_push(cli->arena, list, words);
+}

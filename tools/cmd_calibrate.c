@@ -11,12 +11,13 @@ typedef struct calibrate_command {
     berth_cli_strings files;  // models; with --merge: files of costs
     const char *output;
     int64_t duration_ns;
+    berth_cli_words device_words;
     bool merge, by_model;
     berth_compiler *compiler;
     berth_costs *costs;
 } calibrate_command;
 
-enum { key_output = 'o', key_merge = 0x600, key_duration, key_by_model };
+enum { key_output = 'o', key_merge = 0x600, key_duration, key_by_model, key_device_options };
 
 static const struct argp_option options[] = {
     {"output", key_output, "FILE", 0,
@@ -32,6 +33,7 @@ static const struct argp_option options[] = {
      "Run nothing: of devices whose plug-in has a timing model (vta), what it says of the compiled "
      "MODELs, for a machine that is not here. Other devices are left out",
      0},
+    {"device-options", key_device_options, "DEVICE=WORDS", 0, BERTH_CLI_DEVICE_OPTIONS, 0},
     {"duration", key_duration, "TIME", 0,
      "Runs of each program on each device take about so long (default: 2s)", 0},
     {0},
@@ -43,6 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case key_output: command->output = arg; return 0;
     case key_merge: command->merge = true; return 0;
+    case key_device_options:
+        berth_cli_take_device_options(state, &command->cli, &command->device_words, arg);
+        return 0;
     case key_by_model: command->by_model = true; return 0;
     case key_duration:
         if (!berth_cli_parse_time(arg, &command->duration_ns))
@@ -78,6 +83,8 @@ static berth_status measure(calibrate_command *command) {
                                                .duration_ns = command->duration_ns,
                                                .seed = 1,
                                                .by_model = command->by_model,
+                                               .device_words = command->device_words.data,
+                                               .device_word_count = command->device_words.count,
                                                .on_begin = show_progress,
                                                .user = command};
     BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));

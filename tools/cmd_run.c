@@ -21,7 +21,7 @@ typedef struct run_command {
     const char *require_signature;
     const char *trace;
     uint64_t repeat, warmup, seed;
-    BERTH_VEC(berth_session_binding) bindings;
+    berth_cli_words device_words;
     uint32_t threads;
     bool profile;
 } run_command;
@@ -64,26 +64,10 @@ static const struct argp_option options[] = {
     {"require-signature", key_require_signature, "KEY", 0,
      "Run only a program that was signed with the key whose public half is in this file", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
-    {"device-options", key_device_options, "DEVICE=WORDS", 0,
-     "Words for the driver of a device, as its documentation lists them: where a board is reached, "
-     "which a program does not say (vta:0=\"memory=/dev/udmabuf0 memory_base=0x1f000000\"); may be "
-     "repeated",
-     0},
+    {"device-options", key_device_options, "DEVICE=WORDS", 0, BERTH_CLI_DEVICE_OPTIONS, 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
 };
-
-// DEVICE=WORDS
-static bool add_device_options(run_command *command, const char *text) {
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text || !equals[1]) return false;
-    berth_arena *arena = command->cli.arena;
-    berth_session_binding binding = {.name =
-                                         berth_arena_strndup(arena, text, (size_t)(equals - text)),
-                                     .attributes = equals + 1};
-    berth_vec_push(arena, &command->bindings, binding);
-    return true;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     run_command *command = &((run_state *)state->input)->command;
@@ -107,8 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_trace: command->trace = arg; return 0;
     case key_profile: command->profile = true; return 0;
     case key_device_options:
-        if (!add_device_options(command, arg))
-            berth_cli_wrong_usage(state, "--device-options takes DEVICE=WORDS, not \"%s\"", arg);
+        berth_cli_take_device_options(state, &command->cli, &command->device_words, arg);
         return 0;
     case key_require: command->require = arg; return 0;
     case key_require_signature: command->require_signature = arg; return 0;
@@ -292,8 +275,8 @@ static berth_status run_model(run_state *s) {
                                              .profile = 1,
                                              .cache_folder =
                                                  berth_cli_driver_cache(&s->command.cli),
-                                             .bindings = s->command.bindings.data,
-                                             .binding_count = s->command.bindings.count,
+                                             .device_words = s->command.device_words.data,
+                                             .device_word_count = s->command.device_words.count,
                                              .on_message = say_fallback};
     BERTH_TRY(berth_session_create(s->program, &settings, &s->session));
     follow_plan(s);

@@ -15,7 +15,8 @@ typedef struct costs_job {
     berth_costs *costs;
     const berth_costs *others;
     const char *path;
-    const berth_calibrate_options *options;
+    berth_calibrate_options *options;
+    const berth_calibrate_settings *settings;
 } costs_job;
 
 static berth_status make(void *user) {
@@ -78,7 +79,15 @@ uint32_t berth_costs_count(const berth_costs *costs) {
 }
 
 static berth_status calibrate(void *user) {
-    const costs_job *job = user;
+    costs_job *job = user;
+    uint32_t count = job->settings->device_word_count;
+    berth_session_binding *bindings =
+        berth_arena_new_array(job->costs->arena, berth_session_binding, count + 1);
+    for (uint32_t i = 0; i < count; ++i)
+        bindings[i] = (berth_session_binding){.name = job->settings->device_words[i].device,
+                                              .attributes = job->settings->device_words[i].words};
+    job->options->bindings = bindings;
+    job->options->binding_count = count;
     return berth_calibrate(job->path, job->options, job->costs->table);
 }
 
@@ -99,6 +108,6 @@ berth_status berth_compiler_calibrate(berth_compiler *compiler, const char *path
                                        .progress = wanted.on_begin,
                                        .progress_user = wanted.user};
     BERTH_TRY(berth_api__compiler_options(compiler, &options.model));
-    costs_job job = {.costs = costs, .path = path, .options = &options};
+    costs_job job = {.costs = costs, .path = path, .options = &options, .settings = &wanted};
     return berth_arena_try(costs->arena, calibrate, &job);
 }

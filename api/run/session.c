@@ -26,11 +26,15 @@ static berth_status read_settings(const berth_session_settings *given,
             "berth_caller_threads: size_bytes is to be %zu, thread_count at least "
             "1, and parallel_for a function",
             sizeof(*threads));
-    if (out_settings->device_count <= most_choices &&
-        out_settings->queue_count <= most_choices - out_settings->device_count)
-        return BERTH_OK;
-    return berth_status_make(BERTH_OUT_OF_RANGE, "%u choices of devices and %u queues; at most %d",
-                             out_settings->device_count, out_settings->queue_count, most_choices);
+    uint64_t rows = (uint64_t)out_settings->device_count + out_settings->queue_count +
+                    out_settings->device_word_count;
+    if (rows <= most_choices) return BERTH_OK;
+    return berth_status_make(
+        BERTH_OUT_OF_RANGE,
+        "%u choices of devices, %u queues and words for %u devices; at most %d "
+        "in all",
+        out_settings->device_count, out_settings->queue_count, out_settings->device_word_count,
+        most_choices);
 }
 
 berth_status berth_api__session_open(const berth_program *program,
@@ -47,6 +51,9 @@ berth_status berth_api__session_open(const berth_program *program,
     for (uint32_t i = 0; i < wanted.device_count; ++i)
         bindings[count++] = (berth_session_binding){.name = wanted.devices[i].device,
                                                     .ordinal = wanted.devices[i].ordinal};
+    for (uint32_t i = 0; i < wanted.device_word_count; ++i)
+        bindings[count++] = (berth_session_binding){.name = wanted.device_words[i].device,
+                                                    .attributes = wanted.device_words[i].words};
     const berth_session_options options = {.bindings = bindings,
                                            .binding_count = count,
                                            .thread_count = wanted.thread_count,

@@ -30,6 +30,13 @@ typedef struct berth_device_choice {
     uint32_t ordinal;    // of the driver's devices (berth_device_facts)
 } berth_device_choice;
 
+// Words for the driver of one of the program's devices, after those of the device's target: where a board is
+// reached, which no program should say. docs/drivers.md lists each driver's.
+typedef struct berth_device_words {
+    const char *device;  // the program's: "vta:0"
+    const char *words;   // "memory=/dev/udmabuf0 memory_base=0x1f000000"
+} berth_device_words;
+
 // A queue that the caller has made, for one of the program's devices: work of Berth's goes there, in the
 // device and context of that queue.
 //
@@ -69,6 +76,9 @@ typedef struct berth_session_settings {
     // An open session of the same program, whose devices, threads, code and constants this one uses, too; choices,
     // queues, threads and profile are then that one's. It is destroyed after this one. NULL = none.
     struct berth_session *share;
+    // Of devices that neither `devices` nor `queues` names.
+    const berth_device_words *device_words;
+    uint32_t device_word_count;
 } berth_session_settings;
 
 // Opens a program; `settings` NULL = defaults. Where a device is not here, the first of the program's
