@@ -44,7 +44,8 @@ typedef struct berth_calibrate_settings {
     void *user;
     // Not 0: runs nothing. Only devices whose kind has a timing model, of a machine that need not be here.
     int by_model;
-    const berth_device_words *device_words;  // of devices of the target, which are then run and not modelled
+    const berth_device_words
+        *device_words;  // of devices of the target, which are then run and not modelled
     uint32_t device_word_count;
 } berth_calibrate_settings;
 

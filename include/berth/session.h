@@ -31,7 +31,7 @@ typedef struct berth_device_choice {
 } berth_device_choice;
 
 // Words for the driver of one of the program's devices, after those of the device's target: where a board is
-// reached, which no program should say. docs/drivers.md lists each driver's.
+// reached, which no program should say (docs/vta.md has those of the VTA).
 typedef struct berth_device_words {
     const char *device;  // the program's: "vta:0"
     const char *words;   // "memory=/dev/udmabuf0 memory_base=0x1f000000"
