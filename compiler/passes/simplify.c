@@ -228,6 +228,7 @@ static bool scalar_constant(berth_rewriter *r, berth_value_id value, double *out
     return true;
 }
 
+// x^2 as x * x, x^3 as x * x * x: rounded once and twice.
 static berth_status small_power(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
     double exponent = 0;

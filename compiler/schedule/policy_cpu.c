@@ -57,6 +57,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     if (!scheduled) scheduled = berth_cpu__hoist_tables(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__vector_tables(fn, *nest, facts);
+    if (!scheduled) scheduled = berth_cpu__lines(fn, nest, facts);
     if (!scheduled) scheduled = berth_cpu__row_lanes(fn, nest, facts);
     return scheduled;
 }

@@ -39,6 +39,10 @@ void berth_cpu__keep_chunks_serial(berth_nest *nest, int64_t inside);
 // tables; 0 when there is little of it. policy_cpu_hoist.c
 berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,
                                    const berth_cpu_facts *facts);
+// Bodies with loops whose results lie next to each other (a softmax or a window along another axis
+// than the last): lanes along the last loop of the nest, its border by itself; 0 when the nest is
+// none. policy_cpu_lines.c
+berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
 // Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,

@@ -1,12 +1,14 @@
 // Products whose results lie next to each other along a loop along which neither operand does (a
-// product with a transposed matrix that is only known when the program runs): the operand is
+// product with a transposed matrix that is only known when the program runs), or that ask at every
+// element whether it lies in the padding (a window whose results lie in rows): the operand is
 // copied first, so that it lies as register tiles read it. The copy is a transposition
 // (policy_cpu_transpose.c) and costs one pass over the operand; every row of the product saves one.
 #include <string.h>
 
 #include "compiler/schedule/policy_cpu.h"
 
-enum { least_uses = 4 };  // of every element of the operand
+// Of every element of the operand; a window asks at every use, so that a copy pays sooner.
+enum { least_uses = 4, least_uses_of_window = 2 };
 
 typedef struct packing {
     berth_tfn *fn;
@@ -14,6 +16,7 @@ typedef struct packing {
     berth_reduction reduction;
     berth_expr operand;  // of acc + operand * other
     berth_expr other;
+    bool is_window;   // some of the operand's elements are padding, by the lane
     berth_nest copy;  // loops of the copy, which are its dimensions, too
 } packing;
 
@@ -42,7 +45,9 @@ static bool find_operand(packing *p, const berth_ranges *ranges) {
         p->operand = sides[i];
         p->other = sides[1 - i];
     }
-    return p->operand && !suits_lanes(p->fn, ranges, p->operand, lane);
+    if (!p->operand) return false;
+    p->is_window = berth_cpu__used_in_conditions(p->fn, p->operand, lane, 0);
+    return p->is_window || !suits_lanes(p->fn, ranges, p->operand, lane);
 }
 
 // The loops that the operand uses, those of the sum before the lanes; false when its elements are
@@ -61,7 +66,8 @@ static bool choose_copy(packing *p) {
         if (berth_tfn_uses_var(p->fn, p->operand, p->reduction.loops.loops[i].var))
             p->copy.loops[p->copy.count++] = p->reduction.loops.loops[i];
     p->copy.loops[p->copy.count++] = p->nest.loops[last];
-    return uses >= least_uses && p->copy.count <= BERTH_MAX_RANK;
+    int64_t least = p->is_window ? least_uses_of_window : least_uses;
+    return uses >= least && p->copy.count <= BERTH_MAX_RANK;
 }
 
 // Fills the loops and the body of the copy, and makes the product read it.

@@ -319,13 +319,15 @@ static void rename_tables(berth_tfn *fn, berth_stmt id, uint16_t lanes, berth_bu
     if (node.kind == BERTH_STMT_SEQ)
         for (uint32_t i = 0; i < node.count; ++i)
             rename_tables(fn, fn->lists.data[node.first + i], lanes, renamed, count, ok);
+    if (node.kind == BERTH_STMT_FOR) rename_tables(fn, node.body, lanes, renamed, count, ok);
     if (node.kind == BERTH_STMT_IF) {
         rename_tables(fn, node.body, lanes, renamed, count, ok);
         if (node.other) rename_tables(fn, node.other, lanes, renamed, count, ok);
     }
     if (node.kind != BERTH_STMT_ALLOC) return;
     berth_buf_info info = fn->bufs.data[node.buf];
-    if (node.buf >= count || info.scope != BERTH_SCOPE_REGISTER || info.lanes > 1 ||
+    bool local = info.scope == BERTH_SCOPE_REGISTER || info.scope == BERTH_SCOPE_PRIVATE;
+    if (node.buf >= count || !local || info.lanes > 1 || renamed[node.buf] != BERTH_NONE ||
         !berth_dtype_has_vectors(info.dtype)) {
         *ok = false;
         return;
@@ -353,8 +355,11 @@ static berth_stmt vectorize_any_store(vectorizer *v, berth_stmt id, berth_stmt_n
     if (v->failed) return 0;
     bool moves = false;
     for (int i = 0; i < node.index_count; ++i) moves |= varies(v, old[i]);
-    if (form != BERTH_NONE)
-        return moves ? fail(v) : berth_tfn_store(v->fn, form, old, node.index_count, value);
+    if (form != BERTH_NONE) {
+        if (moves) return fail(v);
+        value = berth_tfn_broadcast(v->fn, value, v->lanes);
+        return berth_tfn_store(v->fn, form, old, node.index_count, value);
+    }
     if (!moves || !berth_dtype_has_vectors(v->fn->bufs.data[node.buf].dtype)) return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
     return berth_tfn_store(v->fn, node.buf, indices, node.index_count, value);
@@ -371,6 +376,11 @@ static berth_stmt vectorize_stmt(vectorizer *v, berth_stmt id) {
         berth_stmt body = vectorize_stmt(v, node.body);
         berth_stmt other = node.other ? vectorize_stmt(v, node.other) : 0;
         return v->failed ? 0 : berth_tfn_if(v->fn, node.value, body, other);
+    }
+    case BERTH_STMT_FOR: {
+        if (varies(v, node.value)) return fail(v);
+        berth_stmt body = vectorize_stmt(v, node.body);
+        return v->failed ? 0 : berth_tfn_for(v->fn, node.var, node.value, BERTH_LOOP_SERIAL, body);
     }
     default: return fail(v);
     }

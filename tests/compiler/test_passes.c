@@ -199,6 +199,8 @@ Test(passes, arithmetic_by_constants) {
     fixture f = begin();
     berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
     berth_value_id y = op(&f, BERTH_OP_POW, (berth_value_id[]){x, scalar(&f, 2)}, 2);
+    berth_value_id cube = op(&f, BERTH_OP_POW, (berth_value_id[]){x, scalar(&f, 3)}, 2);
+    y = op(&f, BERTH_OP_ADD, (berth_value_id[]){y, cube}, 2);
     y = op(&f, BERTH_OP_DIV, (berth_value_id[]){y, scalar(&f, 8)}, 2);
     y = op(&f, BERTH_OP_DIV, (berth_value_id[]){y, scalar(&f, 3)}, 2);
     y = op(&f, BERTH_OP_SUM, (berth_value_id[]){y, x, x}, 3);

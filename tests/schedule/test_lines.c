@@ -1,0 +1,100 @@
+// Lanes along the last loop of nests whose bodies have loops: under the interpreter they compute
+// what the plain loops compute, borders included, and the inner loops work on vectors.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/schedule/support.h"
+
+// Local values that hold a vector.
+static int vectors_of(const bench_case *c) {
+    int count = 0;
+    for (uint32_t b = 0; b < c->fn->bufs.count; ++b) count += c->fn->bufs.data[b].lanes > 1;
+    return count;
+}
+
+// The scheduled function against the plain one, by interpreter and compiled for this machine.
+static int check(const char *text, int64_t outputs, const char *target) {
+    bench_case c = support_case_parse(text);
+    support_fill(&c, 5);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    float *plain = malloc((size_t)outputs * sizeof(*plain));
+    cr_assert_not_null(plain);
+    memcpy(plain, c.buffers[1], (size_t)outputs * sizeof(*plain));
+    status = berth_schedule_apply(c.fn, support_target(c.arena, target));
+    cr_assert(!status, "%s", berth_status_message(status));
+    status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    double difference = support_difference(c.buffers[1], plain, outputs);
+    cr_expect(difference < 1e-5, "%s differs by %g", text, difference);
+    int vectors = vectors_of(&c);
+    support_case_destroy(&c);
+
+    c = support_case_parse(text);
+    support_fill(&c, 5);
+    const berth_target *local = support_target(c.arena, "local");
+    status = berth_schedule_apply(c.fn, local);
+    cr_assert(!status, "%s", berth_status_message(status));
+    status = support_run_compiled(&c, local, true);
+    cr_assert(!status, "%s", berth_status_message(status));
+    difference = support_difference(c.buffers[1], plain, outputs);
+    cr_expect(difference < 1e-5, "%s, compiled, differs by %g", text, difference);
+    support_case_destroy(&c);
+    free(plain);
+    return vectors;
+}
+
+// y[i, j] = exp(x[i, j]) / sum over i of exp(x[i, j]), its exponentials kept in a line.
+static int softmax_along_first(int rows, int width) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[%d,%d] in, %%y: f32[%d,%d] out) {\n"
+             "  parallel %%j in %d {\n"
+             "    register %%sum: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    private %%line: f32[%d]\n"
+             "    for %%i in %d {\n"
+             "      %%line[%%i] = exp(%%x[%%i, %%j])\n"
+             "      %%sum[] = %%sum[] + %%line[%%i]\n"
+             "    }\n"
+             "    for %%k in %d { %%y[%%k, %%j] = %%line[%%k] / %%sum[] }\n"
+             "  }\n}\n",
+             rows, width, rows, width, width, rows, rows, rows);
+    return check(text, (int64_t)rows * width, "cpu -vector_bits=256");
+}
+
+Test(lines, softmax_along_another_axis) {
+    cr_expect_gt(softmax_along_first(5, 8), 0);
+    cr_expect_gt(softmax_along_first(3, 31), 0, "whole vectors, a half one, and three elements");
+    cr_expect_gt(softmax_along_first(3, 4), 0, "a half vector is all there is");
+    cr_expect_eq(softmax_along_first(3, 3), 0, "no vector");
+}
+
+// The sum of `taps` elements around each one of a row, zeros outside; of three rows.
+static int window_of(int taps, int width) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[3,%d] in, %%y: f32[3,%d] out) {\n"
+             "  parallel %%i in 3 { parallel %%j in %d {\n"
+             "    register %%sum: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    for %%t in %d {\n"
+             "      %%sum[] = %%sum[] + select(%%j + %%t + -%d >= 0 && %%j + %%t + -%d < %d, "
+             "%%x[%%i, %%j + %%t + -%d], 0:f32)\n"
+             "    }\n"
+             "    %%y[%%i, %%j] = %%sum[]\n"
+             "  } }\n}\n",
+             width, width, width, taps, taps / 2, taps / 2, width, taps / 2);
+    return check(text, (int64_t)3 * width, "cpu -vector_bits=256");
+}
+
+// What lies between the borders is in vectors: 40 - 2 * 3 = 34 = 4 * 8 + 2 of seven taps.
+Test(lines, windows_with_borders) {
+    cr_expect_gt(window_of(7, 40), 0);
+    cr_expect_gt(window_of(3, 10), 0);
+    cr_expect_eq(window_of(7, 9), 0, "three results lie between the borders");
+}
