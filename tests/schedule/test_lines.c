@@ -98,3 +98,28 @@ Test(lines, windows_with_borders) {
     cr_expect_gt(window_of(3, 10), 0);
     cr_expect_eq(window_of(7, 9), 0, "three results lie between the borders");
 }
+
+// A window as a product whose weights are only known when it runs: where several rows of results
+// read the same window, it is copied without its padding's questions, and the sums are vectors.
+Test(lines, products_of_windows) {
+    const char *text = "module \"m\"\n"
+                       "tensor @f(%x: f32[4,40] in, %y: f32[6,40] out, %w: f32[6,4,3] in) {\n"
+                       "  parallel %o in 6 { parallel %j in 40 {\n"
+                       "    register %sum: f32[]\n"
+                       "    %sum[] = 0:f32\n"
+                       "    for %c in 4 { for %t in 3 {\n"
+                       "      %sum[] = fma(select(%j + %t + -1 >= 0 && %j + %t + -1 < 40, "
+                       "%x[%c, %j + %t + -1], 0:f32), %w[%o, %c, %t], %sum[])\n"
+                       "    } }\n"
+                       "    %y[%o, %j] = %sum[]\n"
+                       "  } }\n}\n";
+    cr_expect_gt(check(text, (int64_t)6 * 40, "cpu -vector_bits=256"), 0);
+    bench_case c = support_case_parse(text);
+    berth_status status = berth_schedule_apply(c.fn, support_target(c.arena, "cpu"));
+    cr_assert(!status, "%s", berth_status_message(status));
+    int copies = 0;
+    for (uint32_t b = 0; b < c.fn->bufs.count; ++b)
+        copies += c.fn->bufs.data[b].scope == BERTH_SCOPE_WORKSPACE;
+    cr_expect_eq(copies, 1);
+    support_case_destroy(&c);
+}
