@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/timeline.h"
+#include "toolkit/memory_rows.h"
 #include "toolkit/operator_colours.h"
 
 // XML, for labels in HTML form and quoted attributes; Graphviz reads escapes after a backslash.
@@ -48,6 +49,7 @@ void berth_plan_picture_dot(const berth_model *model, berth_strbuf *out) {
 // ---- svg ----------------------------------------------------------------------------------------
 
 typedef struct picture {
+    const berth_model *model;
     const berth_program *program;
     const berth_plan *plan;
     berth_arena *arena;
@@ -57,6 +59,7 @@ typedef struct picture {
     uint32_t *compute_row;  // per device, BERTH_NO_INDEX = none
     uint32_t *link_row;
     BERTH_VEC(berth_timeline_span) spans;
+    berth_memory_rows memories;
 } picture;
 
 static void rank_operators(picture *p) {
@@ -97,7 +100,8 @@ static void make_rows(picture *p) {
         link[p->plan->transfers[i].device].time_ns += p->plan->transfers[i].time_ns;
         link[p->plan->transfers[i].device].count++;
     }
-    p->rows = berth_arena_new_array(p->arena, berth_timeline_row, 2 * (size_t)count);
+    uint32_t memory_count = berth_model_target(p->model)->memory_count;
+    p->rows = berth_arena_new_array(p->arena, berth_timeline_row, 2 * (size_t)count + memory_count);
     p->compute_row = berth_arena_new_array(p->arena, uint32_t, count);
     p->link_row = berth_arena_new_array(p->arena, uint32_t, count);
     for (uint32_t d = 0; d < count; ++d) {
@@ -147,6 +151,24 @@ static void add_transfers(picture *p) {
     }
 }
 
+static void add_memories(picture *p) {
+    berth_memory_rows_make(p->arena, berth_model_target(p->model),
+                           berth_plan_memories(p->arena, p->model), p->row_count, &p->memories);
+    for (uint32_t i = 0; i < p->memories.rows.count; ++i)
+        p->rows[p->row_count++] = p->memories.rows.data[i];
+}
+
+// Those of the plan, and what the memories' rows show.
+static const char *const *notes_of(const picture *p, uint32_t *out_count) {
+    uint32_t count = p->plan->note_count;
+    const char **notes = berth_arena_new_array(p->arena, const char *, count + 1);
+    for (uint32_t i = 0; i < count; ++i) notes[i] = p->plan->notes[i];
+    if (p->memories.rows.count)
+        notes[count++] = BERTH_MEMORY_ROW_NOTE "; each kernel is at the time of its operations";
+    *out_count = count;
+    return notes;
+}
+
 // The end of the schedule and, where latency is the objective, its bound.
 static uint32_t make_lines(const berth_plan *plan, berth_timeline_line lines[2]) {
     uint32_t count = 0;
@@ -174,28 +196,36 @@ static const char *title_of(const picture *p) {
 }
 
 void berth_plan_picture_svg(const berth_model *model, berth_strbuf *out) {
-    picture p = {.program = berth_model_program(model), .plan = berth_model_plan(model)};
-    berth_timeline_key keys[BERTH_OPERATOR_KEYS];
+    picture p = {
+        .model = model, .program = berth_model_program(model), .plan = berth_model_plan(model)};
+    berth_timeline_key keys[BERTH_OPERATOR_KEYS + BERTH_MEMORY_ROW_KEYS];
     berth_timeline_line lines[2];
     p.arena = berth_arena_create_child(out->arena);
     rank_operators(&p);
     make_rows(&p);
     add_operations(&p);
     add_transfers(&p);
-    const berth_timeline timeline = {
-        .title = title_of(&p),
-        .unit = "ms",
-        .moments = true,
-        .rows = p.rows,
-        .row_count = p.row_count,
-        .spans = p.spans.data,
-        .span_count = p.spans.count,
-        .lines = lines,
-        .line_count = make_lines(p.plan, lines),
-        .notes = p.plan->notes,
-        .note_count = p.plan->note_count,
-        .keys = keys,
-        .key_count = berth_operator_colours_keys(&p.colours, p.plan->transfer_count > 0, keys)};
+    add_memories(&p);
+    uint32_t key_count = berth_operator_colours_keys(&p.colours, p.plan->transfer_count > 0, keys);
+    for (uint32_t i = 0; p.memories.rows.count && i < BERTH_MEMORY_ROW_KEYS; ++i)
+        keys[key_count++] = berth_memory_row_keys[i];
+    uint32_t note_count = 0;
+    const char *const *notes = notes_of(&p, &note_count);
+    const berth_timeline timeline = {.title = title_of(&p),
+                                     .unit = "ms",
+                                     .moments = true,
+                                     .rows = p.rows,
+                                     .row_count = p.row_count,
+                                     .spans = p.spans.data,
+                                     .span_count = p.spans.count,
+                                     .lines = lines,
+                                     .line_count = make_lines(p.plan, lines),
+                                     .curves = p.memories.curves.data,
+                                     .curve_count = p.memories.curves.count,
+                                     .notes = notes,
+                                     .note_count = note_count,
+                                     .keys = keys,
+                                     .key_count = key_count};
     berth_timeline_draw(&timeline, out);
     berth_arena_destroy(p.arena);
 }

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/timeline.h"
+#include "toolkit/memory_rows.h"
 #include "toolkit/operator_colours.h"
 #include "toolkit/simulate.h"
 
 enum { most_link_rows = 12 };
-static const char memory_colour[] = "#a7c7a3";
 
 typedef struct picture {
     const berth_simulation *s;
@@ -17,7 +17,7 @@ typedef struct picture {
     BERTH_VEC(berth_timeline_row) rows;
     uint32_t *row_of;  // per resource
     berth_timeline_span *spans;
-    BERTH_VEC(berth_timeline_curve) curves;
+    berth_memory_rows memories;
     BERTH_VEC(berth_timeline_key) keys;
 } picture;
 
@@ -40,10 +40,6 @@ static const char *colour_of(const picture *p, const berth_sim_event *event) {
     return berth_operator_colours_of(&p->colours, step->op);
 }
 
-static void add_key(picture *p, const char *colour, const char *text) {
-    berth_vec_push(p->arena, &p->keys, (berth_timeline_key){colour, text});
-}
-
 static void make_keys(picture *p) {
     bool copies = false;
     for (uint32_t i = 0; i < p->program->step_count; ++i)
@@ -52,10 +48,8 @@ static void make_keys(picture *p) {
     uint32_t count = berth_operator_colours_keys(&p->colours, copies, keys);
     for (uint32_t i = 0; p->s->load.requests == 1 && i < count; ++i)
         berth_vec_push(p->arena, &p->keys, keys[i]);
-    if (p->curves.count) {
-        add_key(p, memory_colour, "intermediate values");
-        add_key(p, "#b3261e", "their peak");
-    }
+    for (uint32_t i = 0; p->memories.rows.count && i < BERTH_MEMORY_ROW_KEYS; ++i)
+        berth_vec_push(p->arena, &p->keys, berth_memory_row_keys[i]);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -132,35 +126,10 @@ static void make_spans(picture *p) {
 
 // ---- memories -----------------------------------------------------------------------------------
 
-static const char *memory_note(const picture *p, uint32_t m) {
-    const berth_target_memory *memory = &p->target->memories[m];
-    const berth_simulated_memory *curve = &p->s->memories[m];
-    char peak[32], fixed[32], capacity[32];
-    berth_format_bytes_f64(curve->peak_bytes, peak);
-    berth_format_bytes_f64(curve->fixed_bytes, fixed);
-    berth_format_bytes(memory->capacity_bytes, capacity);
-    return berth_arena_printf(p->arena, "peak %s + %s fixed%s%s", peak, fixed,
-                              memory->capacity_bytes ? ", of " : "",
-                              memory->capacity_bytes ? capacity : "");
-}
-
 static void make_curves(picture *p) {
-    for (uint32_t m = 0; p->s->memories && m < p->target->memory_count; ++m) {
-        const berth_simulated_memory *memory = &p->s->memories[m];
-        if (!memory->count) continue;
-        double *times = berth_arena_new_array(p->arena, double, memory->count);
-        for (uint32_t i = 0; i < memory->count; ++i) times[i] = memory->time_ns[i] / 1e6;
-        const char *name = p->target->memories[m].name;
-        uint32_t row =
-            add_row(p, berth_arena_printf(p->arena, "memory %s", name), memory_note(p, m));
-        berth_vec_push(p->arena, &p->curves,
-                       (berth_timeline_curve){.row = row,
-                                              .times = times,
-                                              .values = memory->bytes,
-                                              .count = memory->count,
-                                              .colour = memory_colour,
-                                              .name = memory_note(p, m)});
-    }
+    berth_memory_rows_make(p->arena, p->target, p->s->memories, p->rows.count, &p->memories);
+    for (uint32_t i = 0; i < p->memories.rows.count; ++i)
+        berth_vec_push(p->arena, &p->rows, p->memories.rows.data[i]);
 }
 
 // ---- the whole ----------------------------------------------------------------------------------
@@ -190,8 +159,7 @@ void berth_simulation_draw(const berth_simulation *simulation, berth_strbuf *out
     bool empty = p.rows.count == 0;
     make_curves(&p);
     make_keys(&p);
-    static const char *const notes[] = {
-        "memory: bytes that hold intermediate values; fixed are constants, inputs and results"};
+    static const char *const notes[] = {BERTH_MEMORY_ROW_NOTE};
     berth_timeline timeline = {.title = title_of(&p),
                                .unit = "ms",
                                .moments = true,
@@ -199,10 +167,10 @@ void berth_simulation_draw(const berth_simulation *simulation, berth_strbuf *out
                                .row_count = p.rows.count,
                                .spans = p.spans,
                                .span_count = empty ? 0 : simulation->result.event_count,
-                               .curves = p.curves.data,
-                               .curve_count = p.curves.count,
+                               .curves = p.memories.curves.data,
+                               .curve_count = p.memories.curves.count,
                                .notes = notes,
-                               .note_count = p.curves.count ? 1 : 0,
+                               .note_count = p.memories.rows.count ? 1 : 0,
                                .keys = p.keys.data,
                                .key_count = p.keys.count};
     berth_timeline_draw(&timeline, out);

@@ -239,7 +239,7 @@ int berth_cmd_plan(int argc, char **argv) {
                  "Shows on which device every operation of MODEL would run and why, the copies "
                  "between devices, the memory per device and scope, and the predicted "
                  "time.\v--format=dot is for Graphviz, --format=svg draws the predicted "
-                 "schedule: what each device and its link do, against time.",
+                 "schedule: what each device and its link do and what memories hold, against time.",
                  children, NULL, NULL},
         .run = plan,
         .end = end};

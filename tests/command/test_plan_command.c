@@ -73,6 +73,41 @@ Test(plan_command, the_schedule_is_one) {
 }
 
 // Every box of the picture, by its title; the last ends where the prediction does.
+// Bytes of the workspace that the plan gives a memory.
+static double workspace_bytes(const json_t *plan, const char *device) {
+    size_t i = 0;
+    const json_t *pool = NULL;
+    json_array_foreach(json_object_get(plan, "memory"), i, pool) {
+        if (strcmp(json_string_value(json_object_get(pool, "device")), device) == 0 &&
+            strcmp(json_string_value(json_object_get(pool, "usage")), "workspace") == 0)
+            return number(pool, "peak_bytes");
+    }
+    return 0;
+}
+
+// What the picture says beside a memory's row, in bytes.
+static double peak_bytes(const char *svg, const char *row) {
+    double figure = 0;
+    char unit[8] = "";
+    const char *at = strstr(svg, row);
+    at = at ? strstr(at, ">peak ") : NULL;
+    if (!at || sscanf(at, ">peak %lf %7s", &figure, unit) != 2) return -1;
+    return figure * (*unit == 'K' ? 1024 : *unit == 'M' ? 1 << 20 : 1);
+}
+
+// All of a workspace holds something where it is fullest: without views and parts of wholes, the packager's
+// own figure and the one that follows the bytes through the schedule are the same.
+Test(plan_command, the_picture_has_what_memories_hold) {
+    json_t *plan = berth_run_json("plan " DIGITS GPU_AND_CPU "--format=json");
+    const char *svg = berth_run("plan " DIGITS GPU_AND_CPU "--format=svg")->out;
+    cr_expect(strstr(svg, ">intermediate values</text>") && strstr(svg, ">their peak</text>"));
+    cr_expect_gt(workspace_bytes(plan, "cpu:0"), 0);
+    cr_expect_float_eq(peak_bytes(svg, ">memory host</text>"), workspace_bytes(plan, "cpu:0"), 64);
+    cr_expect_float_eq(peak_bytes(svg, ">memory opencl:0</text>"),
+                       workspace_bytes(plan, "opencl:0"), 64);
+    json_decref(plan);
+}
+
 Test(plan_command, the_picture_is_the_schedule) {
     json_t *plan = berth_run_json("plan " DIGITS GPU_AND_CPU "--format=json");
     double predicted_ms = number(plan, "predicted_ms");
