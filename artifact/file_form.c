@@ -36,7 +36,7 @@ static const berth_file_field queue_fields[] = {U32(berth_program_queue, device)
 static const berth_file_field pool_fields[] = {TEXT(berth_program_pool, scope),
                                                X64(berth_program_pool, size_bytes),
                                                X64(berth_program_pool, lower_bound_bytes),
-                                               X64(berth_program_pool, shared_with),
+                                               X64(berth_program_pool, shared_with.word),
                                                U32(berth_program_pool, device),
                                                U32(berth_program_pool, usage),
                                                U32(berth_program_pool, alignment_bytes)};
@@ -81,6 +81,9 @@ static const berth_file_field attachment_fields[] = {TEXT(berth_program_attachme
                                                      IMAGE(berth_program_attachment, data),
                                                      X64(berth_program_attachment, size_bytes)};
 
+static const berth_file_field sharer_fields[] = {U32(berth_file_sharer, pool),
+                                                 U32(berth_file_sharer, device)};
+
 // `required`: fields that every file has; those after them came later (file_form.h).
 #define FORM(name, fields, type, required)                                                         \
     { name, fields, sizeof(fields) / sizeof((fields)[0]), required, sizeof(type) }
@@ -101,6 +104,7 @@ static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
     [BERTH_SECTION_PLACEMENTS] = FORM("placements", placement_fields, berth_program_placement, 5),
     [BERTH_SECTION_ATTACHMENTS] =
         FORM("attachments", attachment_fields, berth_program_attachment, 3),
+    [BERTH_SECTION_SHARERS] = FORM("sharers", sharer_fields, berth_file_sharer, 2),
 };
 
 const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
@@ -109,7 +113,8 @@ const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
 
 bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
     *out_optional = kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
-                    kind == BERTH_SECTION_FALLBACKS || kind == BERTH_SECTION_SIGNATURE;
+                    kind == BERTH_SECTION_SHARERS || kind == BERTH_SECTION_FALLBACKS ||
+                    kind == BERTH_SECTION_SIGNATURE;
     return berth_artifact__record_form(kind) || kind == BERTH_SECTION_TEXTS ||
            kind == BERTH_SECTION_NUMBERS_32 || kind == BERTH_SECTION_NUMBERS_64 ||
            kind == BERTH_SECTION_IMAGES || kind == BERTH_SECTION_CONSTANT_DATA ||

@@ -72,11 +72,14 @@ typedef enum berth_file_section_kind {
     BERTH_SECTION_KERNEL_BINDINGS = 11,  // of the first kernel, then of the second, ...
     BERTH_SECTION_PLACEMENTS = 12,       // optional
     BERTH_SECTION_ATTACHMENTS = 13,      // optional
-    BERTH_SECTION_RECORD_KINDS,          // those before it hold records
-    BERTH_SECTION_TEXTS = 32,            // NUL-terminated texts
-    BERTH_SECTION_NUMBERS_32 = 33,       // bindings, waits
-    BERTH_SECTION_NUMBERS_64 = 34,       // dispatch constants
-    BERTH_SECTION_IMAGES = 35,           // code, and content of attachments
+    // Where pools are shared with devices from number 64 on. Files may lack it, but who does not know it
+    // must refuse the file: it is not marked BERTH_SECTION_OPTIONAL.
+    BERTH_SECTION_SHARERS = 14,
+    BERTH_SECTION_RECORD_KINDS,     // those before it hold records
+    BERTH_SECTION_TEXTS = 32,       // NUL-terminated texts
+    BERTH_SECTION_NUMBERS_32 = 33,  // bindings, waits
+    BERTH_SECTION_NUMBERS_64 = 34,  // dispatch constants
+    BERTH_SECTION_IMAGES = 35,      // code, and content of attachments
     // Optional: files in a row, each at a multiple of 128; gaps between them are zero. Those who know it
     // check the sums of each, not that of all: their constants stay unread when a file is opened.
     BERTH_SECTION_FALLBACKS = 61,
@@ -122,6 +125,10 @@ typedef struct berth_file_constant {
     uint32_t surrounding;   // 1: in a fallback, a constant of the surrounding file; else 0
     uint64_t offset_bytes;  // in CONSTANT_DATA, of the surrounding file then
 } berth_file_constant;
+// A device from 64 on with which a pool is shared; by pool, then by device.
+typedef struct berth_file_sharer {
+    uint32_t pool, device;
+} berth_file_sharer;
 typedef struct berth_file_signature {
     uint8_t public_key[32];
     uint8_t signature[64];

@@ -6,6 +6,7 @@
 #include "artifact/file_form.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "target/target.h"
 
 #define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
 
@@ -271,6 +272,37 @@ static berth_status read_step(const reader *r, const berth_program *program,
     return BERTH_OK;
 }
 
+// Adds the devices from 64 on to what pools are shared with.
+static berth_status read_sharers(const reader *r, berth_program *program) {
+    const void *records = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(read_records(r, BERTH_SECTION_SHARERS, &records, &count));
+    const berth_file_sharer *in = records;
+    if (count == 0) return BERTH_OK;
+    berth_program_pool *pools =
+        berth_arena_copy(r->arena, program->pools, program->pool_count * sizeof(*pools));
+    uint32_t word_count = berth_bits_word_count(program->device_count);
+    uint64_t *words = berth_arena_new_array(r->arena, uint64_t, word_count);
+    for (uint32_t i = 0; i < count; ++i) {
+        bool follows = i > 0 && in[i].pool == in[i - 1].pool;
+        if (in[i].pool >= program->pool_count || in[i].device < 64 ||
+            in[i].device >= program->device_count ||
+            (i > 0 &&
+             (in[i].pool < in[i - 1].pool || (follows && in[i].device <= in[i - 1].device))))
+            return BAD("sharers[%u]: device %u in pool %u, out of order or of range", i,
+                       in[i].device, in[i].pool);
+        if (!follows) {
+            memset(words, 0, word_count * sizeof(*words));
+            words[0] = pools[in[i].pool].shared_with.word;
+        }
+        words[in[i].device / 64] |= (uint64_t)1 << in[i].device % 64;
+        if (i + 1 == count || in[i + 1].pool != in[i].pool)
+            pools[in[i].pool].shared_with = berth_bits_from_words(r->arena, words, word_count);
+    }
+    program->pools = pools;
+    return BERTH_OK;
+}
+
 static berth_status read_kernels(const reader *r, berth_program *program) {
     const void *records = NULL;
     const void *bindings = NULL;
@@ -427,6 +459,10 @@ static berth_status read_program(const reader *r, berth_program *program) {
     READ(BERTH_SECTION_PLACEMENTS, placements, placement_count);
     READ(BERTH_SECTION_ATTACHMENTS, attachments, attachment_count);
 #undef READ
+    if (program->device_count > BERTH_TARGET_MAX_DEVICES)
+        return BAD("devices: %u, at most %d are possible", program->device_count,
+                   BERTH_TARGET_MAX_DEVICES);
+    BERTH_TRY(read_sharers(r, program));
     BERTH_TRY(read_kernels(r, program));
     BERTH_TRY(check_images(r, program));
     BERTH_TRY(read_constants(r, program));

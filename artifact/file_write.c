@@ -96,10 +96,11 @@ static void set_section(writer *w, berth_file_section_kind kind, const void *con
                         uint32_t record_count, uint64_t size_bytes) {
     bool optional = false;
     if (!berth_artifact__section_known(kind, &optional) || (optional && size_bytes == 0)) return;
+    bool ignorable = optional && kind != BERTH_SECTION_SHARERS;
     w->contents[kind] = content;
     w->present[kind] = true;
     w->sections[kind] =
-        (berth_file_section){.kind = kind | (optional ? BERTH_SECTION_OPTIONAL : 0),
+        (berth_file_section){.kind = kind | (ignorable ? BERTH_SECTION_OPTIONAL : 0),
                              .record_count = record_count,
                              .size_bytes = size_bytes,
                              .checksum = berth_hash64(content, (size_t)size_bytes, 0)};
@@ -128,6 +129,17 @@ static void put_kernels(writer *w) {
             berth_vec_push(w->arena, &bindings, program->kernels[i].bindings[b]);
     put_records(w, BERTH_SECTION_KERNELS, program->kernels, program->kernel_count);
     put_records(w, BERTH_SECTION_KERNEL_BINDINGS, bindings.data, bindings.count);
+}
+
+static void put_sharers(writer *w) {
+    BERTH_VEC(berth_file_sharer) sharers = {0};
+    for (uint32_t i = 0; i < w->program->pool_count; ++i) {
+        berth_bits shared = w->program->pools[i].shared_with;
+        for (uint32_t d = berth_bits_next(shared, 63); d != BERTH_BITS_END;
+             d = berth_bits_next(shared, d))
+            berth_vec_push(w->arena, &sharers, (berth_file_sharer){i, d});
+    }
+    put_records(w, BERTH_SECTION_SHARERS, sharers.data, sharers.count);
 }
 
 static uint64_t add_numbers_32(writer *w, const uint32_t *numbers, uint32_t count) {
@@ -249,6 +261,7 @@ static void put_sections(writer *w) {
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
     put_records(w, BERTH_SECTION_ATTACHMENTS, p->attachments, p->attachment_count);
+    put_sharers(w);
     set_section(w, BERTH_SECTION_TEXTS, w->texts.data, w->text_offsets.count, w->texts.length);
     set_section(w, BERTH_SECTION_IMAGES, berth_strbuf_text(&w->images), p->executable_count,
                 w->images.length);

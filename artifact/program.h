@@ -20,6 +20,7 @@
 
 #include "artifact/kernel_abi.h"
 #include "base/arena.h"
+#include "base/bits.h"
 #include "base/dtype.h"
 #include "base/tensor.h"
 
@@ -70,7 +71,7 @@ typedef struct berth_program_pool {
     uint64_t size_bytes;
     uint32_t alignment_bytes;
     uint64_t lower_bound_bytes;  // no plan of these tensors can be smaller (for reports)
-    uint64_t shared_with;        // bit d: device d (< 64) works in it too; not `device` itself
+    berth_bits shared_with;      // devices that work in it too; not `device` itself
 } berth_program_pool;
 
 // A range of a pool that holds a tensor. Ranges overlap where lifetimes do not, and where one is a
@@ -214,7 +215,7 @@ static inline const berth_program *berth_program_plan(const berth_program *progr
 
 // Whether `device` works in the pool: it is the pool's device, or the pool is shared with it.
 static inline bool berth_program_pool_reached(const berth_program_pool *pool, uint32_t device) {
-    return pool->device == device || (device < 64 && (pool->shared_with >> device & 1));
+    return pool->device == device || berth_bits_has(pool->shared_with, device);
 }
 
 // Whether the two have bytes in common.

@@ -64,10 +64,12 @@ static bool is_first_queue(const berth_program *program, uint32_t queue) {
 
 static berth_status check_shared(const berth_program *program, uint32_t i) {
     const berth_program_pool *pool = &program->pools[i];
-    if (program->device_count < 64 && pool->shared_with >> program->device_count)
-        return BAD("pools[%u].shared_with: %#llx names devices beyond the %u there are", i,
-                   (unsigned long long)pool->shared_with, program->device_count);
-    if (pool->device < 64 && (pool->shared_with >> pool->device & 1))
+    uint32_t last = program->device_count - 1;
+    uint32_t beyond = berth_bits_next(pool->shared_with, last);
+    if (beyond != BERTH_BITS_END)
+        return BAD("pools[%u].shared_with: device %u is beyond the %u there are", i, beyond,
+                   program->device_count);
+    if (berth_bits_has(pool->shared_with, pool->device))
         return BAD("pools[%u].shared_with: names the pool's own device %u", i, pool->device);
     return BERTH_OK;
 }
@@ -90,9 +92,9 @@ static berth_status check_pools(const berth_program *program) {
         if (pool->usage == BERTH_POOL_STORE && !is_cpu(program, pool->device))
             return BAD("pools[%u]: a store must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
-        if (pool->usage == BERTH_POOL_STORE && pool->shared_with)
-            return BAD("pools[%u].shared_with: %#llx, but a store is nobody's memory", i,
-                       (unsigned long long)pool->shared_with);
+        if (pool->usage == BERTH_POOL_STORE && !berth_bits_is_empty(pool->shared_with))
+            return BAD("pools[%u].shared_with: device %u, but a store is nobody's memory", i,
+                       berth_bits_first(pool->shared_with));
         if (pool->usage == BERTH_POOL_IO && !is_cpu(program, pool->device))
             return BAD("pools[%u]: an input/output pool must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
@@ -276,7 +278,7 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
     bool reachable = berth_program_pool_reached(pool, step->device) ||
                      (is_cpu(program, pool->device) &&
                       (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
-    if (pool->shared_with && !is_cpu(program, step->device) &&
+    if (!berth_bits_is_empty(pool->shared_with) && !is_cpu(program, step->device) &&
         berth_program_pool_reached(pool, step->device) && !is_first_queue(program, step->queue))
         return BAD("steps[%u].bindings[%u]: tensors[%u] is in a shared pool, which only the first "
                    "queue of \"%s\" uses, not queues[%u]",
@@ -445,7 +447,7 @@ static berth_status check_attachments(const berth_program *program) {
 }
 
 // Names are compared pairwise; the bounds keep a hostile file from making that slow.
-enum { max_devices = 1024, max_queues = 2048, max_io = 16384 };
+enum { max_devices = 4096, max_queues = 8192, max_io = 16384 };
 
 static berth_status check_lists(const berth_program *program) {
 #define LIST(list, count)                                                                          \

@@ -33,30 +33,11 @@ static berth_status find_main(const berth_module *module, berth_func_id *out_mai
     return BERTH_OK;
 }
 
-// Operations of modules that were written as text have lines and no node: their results' names and
-// their own kinds stand for it in plans, pins, steps and profiles.
-static void name_operations(berth_module *module, berth_func_id function) {
-    berth_graph *graph = berth_graph_get(module, function);
-    for (uint32_t i = 0; graph && i < graph->ops.count; ++i) {
-        berth_op *op = &graph->ops.data[i];
-        berth_loc loc = *berth_loc_get(module, op->loc);
-        if (loc.node || loc.op_type || loc.part_count || !op->output_count) continue;
-        const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
-        bool external = callee && callee->kind == BERTH_ATTR_FUNCTION &&
-                        berth_external_get(module, callee->function);
-        if (external) continue;  // named by its function
-        loc.node = graph->values.data[op->outputs[0]].name;
-        loc.op_type = berth_module_intern(module, berth_op_facts_get(op->kind)->name);
-        op->loc = berth_loc_add(module, loc);
-    }
-}
-
 // Names of the results, before rewriting replaces their values.
 static berth_status run_keep_names(berth_module *module, berth_pass_context *context) {
     (void)context;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    for (uint32_t i = 0; i < module->functions.count; ++i) name_operations(module, i);
     berth_function *function = berth_module_function(module, main);
     if (berth_attrs_find(module, &function->attrs, "output_names")) return BERTH_OK;
     const berth_graph *graph = berth_graph_get(module, main);
@@ -144,7 +125,6 @@ static berth_status run_expose(berth_module *module, berth_pass_context *context
     return BERTH_OK;
 }
 
-// Where shapes alone changed and there is one device, nothing is weighed and all is known to run there.
 static berth_cost_model costs_of(berth_arena *arena, const berth_compile_options *options) {
     berth_cost_model costs = berth_cost_model_create(arena, options->target, options);
     bool by_rules = !options->strategy || strcmp(options->strategy, "default") == 0;
@@ -154,19 +134,6 @@ static berth_cost_model costs_of(berth_arena *arena, const berth_compile_options
         costs.figure = NULL;
     }
     return costs;
-}
-
-// Before the planner, so that a plan has every operation. What can only be planned stays a call: the
-// planner takes functions that call themselves.
-static berth_status run_inline(berth_module *module, berth_pass_context *context) {
-    berth_func_id main;
-    BERTH_TRY(find_main(module, &main));
-    berth_status status = berth_pass_inline_calls(module, main);
-    context->did_nothing = pipeline_of(context)->only_plans && status &&
-                           berth_status_code(status) == BERTH_UNSUPPORTED;
-    if (!context->did_nothing) return status;
-    berth_status_free(status);
-    return BERTH_OK;
 }
 
 static berth_status run_plan(berth_module *module, berth_pass_context *context) {
@@ -195,6 +162,13 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     for (uint32_t i = 0; i < pipeline->plan->warning_count; ++i)
         berth_log_message(options->log, BERTH_LOG_WARNING, "%s", pipeline->plan->warnings[i]);
     return BERTH_OK;
+}
+
+static berth_status run_inline(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    (void)context;
+    BERTH_TRY(find_main(module, &main));
+    return berth_pass_inline_calls(module, main);
 }
 
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
@@ -323,19 +297,13 @@ static berth_status run_package(berth_module *module, berth_pass_context *contex
 }
 
 static const berth_pass pass_names = {.name = "keep-names",
-                                      .description = "remember the names of outputs and operations",
+                                      .description = "remember the names of the outputs",
                                       .run = run_keep_names,
                                       .again = true};
 static const berth_pass pass_fold = {.name = "fold-constants",
                                      .description = "infer types, evaluate what is constant",
                                      .run = run_fold,
                                      .again = true};
-static const berth_pass pass_inline = {.name = "inline-calls",
-                                       .description =
-                                           "functions that are called become part of main",
-                                       .run = run_inline,
-                                       .requires = "fold-constants",
-                                       .again = true};
 static const berth_pass pass_integers = {.name = "find-integers",
                                          .description =
                                              "quantised parts of a model as sums of integers",
@@ -357,6 +325,12 @@ static const berth_pass pass_plan = {.name = "plan-devices",
                                      .description = "decide devices, insert copies",
                                      .run = run_plan,
                                      .again = true};
+static const berth_pass pass_inline = {.name = "inline-calls",
+                                       .description =
+                                           "functions that are called become part of main",
+                                       .run = run_inline,
+                                       .requires = "plan-devices",
+                                       .again = true};
 static const berth_pass pass_layout = {.name = "layout",
                                        .description =
                                            "layouts of activations and weights per device",
@@ -391,9 +365,9 @@ static const berth_pass pass_package = {
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
 enum { built_in_passes = 14 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,  &pass_fold,   &pass_inline,   &pass_integers, &pass_simplify,
-    &pass_expose, &pass_plan,   &pass_layout,   &pass_fuse,     &pass_parts,
-    &pass_lower,  &pass_scopes, &pass_schedule, &pass_package};
+    &pass_names, &pass_fold,   &pass_integers, &pass_simplify, &pass_expose,
+    &pass_plan,  &pass_inline, &pass_layout,   &pass_fuse,     &pass_parts,
+    &pass_lower, &pass_scopes, &pass_schedule, &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 
@@ -535,7 +509,6 @@ static berth_status run_passes(void *user) {
 // Constants are being packed until all is done, also when memory ran out on the way.
 static berth_status run_job(job *j) {
     j->pipeline = (berth_pipeline){.options = j->options,
-                                   .only_plans = j->whole && j->options->plan_only,
                                    .known = {.inputs = j->options->known_inputs,
                                              .input_count = j->options->known_input_count}};
     berth_status status = berth_arena_try(j->module->arena, run_passes, j);

@@ -12,8 +12,9 @@ struct berth_latest_access {
     berth_arena *arena;
     uint64_t *ends;  // of all ranges, ascending, each once; leaf i is [ends[i], ends[i + 1])
     uint32_t end_count;
-    uint32_t leaf_count;  // a power of two
-    tree *trees;          // [key * 2 + write]
+    uint32_t leaf_count;       // a power of two
+    tree *trees;               // [key * 2 + write]
+    BERTH_VEC(uint32_t) keys;  // those with a tree
 };
 
 static int compare_numbers(const void *a, const void *b) {
@@ -72,6 +73,7 @@ void berth_latest_access_record(berth_latest_access *latest, uint32_t key, bool 
     uint32_t high = leaf_of(latest, range.end_bytes) + latest->leaf_count;
     if (low >= high) return;
     if (!t->below) {
+        if (!tree_of(latest, key, !write)->below) berth_vec_push(latest->arena, &latest->keys, key);
         t->below = berth_arena_new_array(latest->arena, uint32_t, (size_t)latest->leaf_count * 2);
         t->whole = berth_arena_new_array(latest->arena, uint32_t, (size_t)latest->leaf_count * 2);
     }
@@ -87,6 +89,11 @@ void berth_latest_access_record(berth_latest_access *latest, uint32_t key, bool 
             t->below[high] = t->whole[high] = time;
         }
     }
+}
+
+const uint32_t *berth_latest_access_keys(const berth_latest_access *latest, uint32_t *out_count) {
+    *out_count = latest->keys.count;
+    return latest->keys.data;
 }
 
 static uint32_t larger(uint32_t a, uint32_t b) {

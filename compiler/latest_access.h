@@ -24,6 +24,9 @@ berth_latest_access *berth_latest_access_create(berth_arena *arena, const berth_
 void berth_latest_access_record(berth_latest_access *latest, uint32_t key, bool write,
                                 berth_byte_range range, uint32_t time);
 
+// The keys that anything was recorded for, in the order of the first time.
+const uint32_t *berth_latest_access_keys(const berth_latest_access *latest, uint32_t *out_count);
+
 // The latest time recorded for a range that overlaps this one; 0: none.
 uint32_t berth_latest_access_find(const berth_latest_access *latest, uint32_t key, bool write,
                                   berth_byte_range range);

@@ -8,22 +8,21 @@
 #include "target/virtual_device.h"
 
 // The device that stands for those that keep their values in a memory, or reach it.
-static uint32_t first_of(const berth_multi_target *target, uint64_t devices) {
-    if (target->host < 64 && (devices >> target->host & 1)) return target->host;
-    uint32_t first = BERTH_NO_INDEX;
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!(devices >> d & 1)) continue;
+static uint32_t first_of(const berth_multi_target *target, berth_bits devices) {
+    if (berth_bits_has(devices, target->host)) return target->host;
+    for (uint32_t d = berth_bits_first(devices); d != BERTH_BITS_END;
+         d = berth_bits_next(devices, d))
         if (berth_device_kind_is_host(target->devices[d].target->kind)) return d;
-        if (first == BERTH_NO_INDEX) first = d;
-    }
-    return first;
+    return berth_bits_first(devices);
 }
 
-static uint64_t keepers(const berth_multi_target *target, uint32_t memory) {
-    uint64_t devices = 0;
-    for (uint32_t d = 0; d < target->device_count; ++d)
-        if (target->devices[d].own_memory == memory) devices |= (uint64_t)1 << d;
-    return devices;
+static void find_keepers(berth_packager *p) {
+    const berth_multi_target *target = p->target;
+    p->keepers = berth_arena_new_array(p->arena, berth_bits, target->memory_count + 1);
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        berth_bits *keepers = &p->keepers[target->devices[d].own_memory];
+        *keepers = berth_bits_with(p->arena, *keepers, d);
+    }
 }
 
 uint32_t berth_packager__place_count(const berth_packager *packager) {
@@ -36,14 +35,14 @@ uint32_t berth_packager__place(const berth_packager *packager, uint32_t device, 
     if (scope && strcmp(scope, "global") != 0)
         memory = berth_multi_target_memory_of(target, device, scope);
     if (memory != own && memory != BERTH_NO_INDEX) return target->device_count + memory;
-    return first_of(target, keepers(target, own));
+    return first_of(target, packager->keepers[own]);
 }
 
-uint64_t berth_packager__workers(const berth_packager *packager, uint32_t place) {
+berth_bits berth_packager__workers(const berth_packager *packager, uint32_t place) {
     const berth_multi_target *target = packager->target;
     if (place >= target->device_count)
         return target->memories[place - target->device_count].reached_by;
-    return keepers(target, target->devices[place].own_memory);
+    return packager->keepers[target->devices[place].own_memory];
 }
 
 uint32_t berth_packager__owner(const berth_packager *packager, uint32_t place) {
@@ -57,6 +56,16 @@ uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
     if (place >= target->device_count) return place - target->device_count;
     const berth_target_device *device = &target->devices[place];
     return usage == BERTH_POOL_CONSTANT ? device->constant_memory : device->own_memory;
+}
+
+void berth_packager__index_places(berth_packager *p) {
+    uint32_t places = berth_packager__place_count(p), count = p->storages.count;
+    p->place_first = berth_arena_new_array(p->arena, uint32_t, places + 2);
+    p->place_storages = berth_arena_new_array(p->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < count; ++i) p->place_first[p->storages.data[i].place + 2]++;
+    for (uint32_t i = 0; i < places; ++i) p->place_first[i + 2] += p->place_first[i + 1];
+    for (uint32_t i = 0; i < count; ++i)
+        p->place_storages[p->place_first[p->storages.data[i].place + 1]++] = i;
 }
 
 static const berth_graph *graph_of(const berth_packager *p) {
@@ -561,6 +570,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                .arena = arena,
                                .report = berth_arena_new(arena, berth_memory_report)};
     berth_packager *p = &packager;
+    find_keepers(p);
     size_t cells = (size_t)graph_of(p)->values.count * berth_packager__place_count(p);
     p->tensor_of = berth_arena_new_array(arena, uint32_t, cells);
     memset(p->tensor_of, 0xff, cells * sizeof(uint32_t));

@@ -9,8 +9,8 @@
 
 // Bytes that one or more tensors (views) live in.
 typedef struct berth_storage {
-    uint32_t place;  // the memory it is in (berth_packager__place)
-    uint64_t users;  // bit d: a step of device d works in it
+    uint32_t place;    // the memory it is in (berth_packager__place)
+    berth_bits users;  // devices of which a step works in it
     berth_pool_usage usage;
     uint64_t size_bytes;
     uint32_t into;  // another storage that it is a part of, BERTH_NO_INDEX: none
@@ -54,8 +54,11 @@ typedef struct berth_packager {
     berth_pipeline *pipeline;
     const berth_multi_target *target;
     berth_arena *arena;
-    const char *direct_copy;  // a copy between devices of which none is the host; NULL = none
-    uint32_t *tensor_of;      // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
+    uint32_t *place_first;     // into place_storages, per place and one more
+    uint32_t *place_storages;  // by place, ascending (berth_packager__index_places)
+    berth_bits *keepers;       // per memory of the target: devices that keep their values there
+    const char *direct_copy;   // a copy between devices of which none is the host; NULL = none
+    uint32_t *tensor_of;       // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
     BERTH_VEC(berth_storage) storages;
     BERTH_VEC(uint32_t) storage_of;  // per tensor
     BERTH_VEC(berth_program_tensor) tensors;
@@ -93,8 +96,11 @@ uint32_t berth_packager__owner(const berth_packager *packager, uint32_t place);
 // The memory of the target, for pools of this use.
 uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
                                 berth_pool_usage usage);
-// Bit d: device d works there.
-uint64_t berth_packager__workers(const berth_packager *packager, uint32_t place);
+// The devices that work there.
+berth_bits berth_packager__workers(const berth_packager *packager, uint32_t place);
+
+// Lists the storages of each place; again after storages were added.
+void berth_packager__index_places(berth_packager *packager);
 
 // Alignment of tensors there: what every device needs that works in it.
 uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t place);

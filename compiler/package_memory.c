@@ -12,12 +12,12 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
 
 uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t place) {
     const berth_multi_target *target = packager->target;
-    uint64_t workers = berth_packager__workers(packager, place);
+    berth_bits workers = berth_packager__workers(packager, place);
     uint32_t memory = berth_packager__memory(packager, place, BERTH_POOL_WORKSPACE);
     uint32_t alignment = target->memories[memory].alignment_bytes;
     if (target->executor == BERTH_EXECUTOR_AOT) alignment = BERTH_PLAIN_ALIGNMENT_BYTES;
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!(workers >> d & 1)) continue;
+    for (uint32_t d = berth_bits_first(workers); d != BERTH_BITS_END;
+         d = berth_bits_next(workers, d)) {
         uint32_t least = berth_device_kind_is_host(target->devices[d].target->kind)
                              ? BERTH_CPU_ALIGNMENT_BYTES
                              : BERTH_DEFAULT_ALIGNMENT_BYTES;
@@ -37,8 +37,9 @@ static void find_users(berth_packager *p) {
             uint32_t root = p->storage_of.data[p->steps.data[i].bindings[b]];
             while (p->storages.data[root].into != BERTH_NO_INDEX)
                 root = p->storages.data[root].into;
-            if (berth_packager__workers(p, p->storages.data[root].place) >> device & 1)
-                p->storages.data[root].users |= (uint64_t)1 << device;
+            berth_storage *held = &p->storages.data[root];
+            if (berth_bits_has(berth_packager__workers(p, held->place), device))
+                held->users = berth_bits_with(p->arena, held->users, device);
         }
     }
 }
@@ -48,10 +49,12 @@ static bool is_held(const berth_storage *storage, uint32_t place, berth_pool_usa
 }
 
 // All devices that work in the storages of a use.
-static uint64_t users_of(const berth_packager *p, uint32_t place, berth_pool_usage usage) {
-    uint64_t users = 0;
-    for (uint32_t i = 0; i < p->storages.count; ++i)
-        if (is_held(&p->storages.data[i], place, usage)) users |= p->storages.data[i].users;
+static berth_bits users_of(const berth_packager *p, uint32_t place, berth_pool_usage usage) {
+    berth_bits users = {0};
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k) {
+        const berth_storage *storage = &p->storages.data[p->place_storages[k]];
+        if (is_held(storage, place, usage)) users = berth_bits_or(p->arena, users, storage->users);
+    }
     return users;
 }
 
@@ -65,20 +68,20 @@ static uint32_t alignment_in(const berth_packager *p, uint32_t place, berth_pool
 // The pool for storages with these users: of the only device that uses it, or of the memory's
 // owner and shared. Inputs and outputs are the host's in any case.
 static uint32_t pool_for(berth_packager *p, uint32_t place, berth_pool_usage usage,
-                         uint64_t users) {
-    if (usage == BERTH_POOL_STORE) users = 0;  // nobody's memory
-    bool alone = users && (users & (users - 1)) == 0 && usage != BERTH_POOL_IO;
-    uint32_t device = alone ? (uint32_t)__builtin_ctzll(users) : berth_packager__owner(p, place);
+                         berth_bits users) {
+    if (usage == BERTH_POOL_STORE) users = (berth_bits){0};  // nobody's memory
+    bool alone = berth_bits_is_single(users) && usage != BERTH_POOL_IO;
+    uint32_t device = alone ? berth_bits_first(users) : berth_packager__owner(p, place);
     uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
     berth_program_pool pool = {.device = device,
                                .scope = p->target->memories[memory].scope,
                                .usage = usage,
                                .alignment_bytes = alignment_in(p, place, usage),
-                               .shared_with = users & ~((uint64_t)1 << device)};
+                               .shared_with = berth_bits_without(p->arena, users, device)};
     for (uint32_t i = 0; i < p->pools.count; ++i) {
         const berth_program_pool *known = &p->pools.data[i];
         if (known->device == device && known->usage == usage && p->pool_place.data[i] == place &&
-            known->shared_with == pool.shared_with)
+            berth_bits_equal(known->shared_with, pool.shared_with))
             return i;
     }
     berth_vec_push(p->arena, &p->pools, pool);
@@ -89,9 +92,9 @@ static uint32_t pool_for(berth_packager *p, uint32_t place, berth_pool_usage usa
 // Constants, inputs and outputs live all the time: one after the other. Constants have a pool for
 // each set of devices that use them, so that what one device alone reads is not shared.
 static void place_in_row(berth_packager *p, uint32_t place, berth_pool_usage usage) {
-    uint64_t all_users = users_of(p, place, usage);
-    for (uint32_t i = 0; i < p->storages.count; ++i) {
-        berth_storage *storage = &p->storages.data[i];
+    berth_bits all_users = users_of(p, place, usage);
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k) {
+        berth_storage *storage = &p->storages.data[p->place_storages[k]];
         if (!is_held(storage, place, usage)) continue;
         uint32_t pool =
             pool_for(p, place, usage, usage == BERTH_POOL_IO ? all_users : storage->users);
@@ -177,7 +180,9 @@ static const char *describe_peak(const berth_packager *p, const berth_memory_rep
 }
 
 static void collect_workspace(berth_packager *p, workspace *w) {
-    for (uint32_t i = 0; i < p->storages.count; ++i) {
+    uint32_t alignment_bytes = berth_packager__alignment(p, w->place);
+    for (uint32_t k = p->place_first[w->place]; k < p->place_first[w->place + 1]; ++k) {
+        uint32_t i = p->place_storages[k];
         berth_storage *s = &p->storages.data[i];
         if (!is_held(s, w->place, BERTH_POOL_WORKSPACE)) continue;
         if (s->first_step == BERTH_NO_INDEX)
@@ -185,8 +190,7 @@ static void collect_workspace(berth_packager *p, workspace *w) {
         berth_memory_plan_buffer buffer = {.first_use_step = s->first_step,
                                            .last_use_step = s->last_step,
                                            .size_bytes = s->size_bytes ? s->size_bytes : 1,
-                                           .alignment_bytes =
-                                               berth_packager__alignment(p, w->place)};
+                                           .alignment_bytes = alignment_bytes};
         berth_vec_push(p->arena, &w->buffers, buffer);
         berth_vec_push(p->arena, &w->members, i);
     }
@@ -352,6 +356,7 @@ static berth_status place_all(berth_packager *p, uint32_t place,
 berth_status berth_packager__measure_place(berth_packager *p, uint32_t place, uint64_t *out_bytes) {
     berth_memory_report_pool report = {0};
     p->pools.count = p->pool_place.count = p->report->pool_count = 0;
+    berth_packager__index_places(p);
     find_users(p);
     BERTH_TRY(place_all(p, place, &report));
     *out_bytes = used_bytes(p, berth_packager__memory(p, place, BERTH_POOL_WORKSPACE));
@@ -363,6 +368,7 @@ berth_status berth_packager__plan_memory(berth_packager *p) {
     berth_memory_report_pool *reports =
         berth_arena_new_array(p->arena, berth_memory_report_pool, berth_packager__place_count(p));
     p->report->pools = reports;
+    berth_packager__index_places(p);
     find_users(p);
     for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
         uint32_t known = p->report->pool_count;

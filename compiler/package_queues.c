@@ -1,4 +1,5 @@
 // The queues of a program, and what its steps wait for.
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/latest_access.h"
@@ -8,12 +9,18 @@
 // either side. An estimate.
 static const double queue_switch_ns = 20000;
 
+typedef BERTH_VEC(berth_byte_range) range_list;
+
 typedef struct queuer {
     berth_packager *p;
     berth_arena *arena;            // scratch
     bool placed;                   // storages have their places in pools
     berth_latest_access **latest;  // per space; NULL for constants, which nobody writes
+    range_list *ranges;            // per space, while they are collected
+    double *times;                 // kernel time of one device's steps, of the first i
     uint32_t *queue_of;            // per device: its queue for kernels
+    uint32_t *asked_at;            // per queue: step + 1 that it was listed for
+    uint32_t *others;              // room for a queue each
     uint32_t *transfer_of;         // per device: its queue for copies, BERTH_NO_INDEX = none
 } queuer;
 
@@ -44,11 +51,14 @@ static berth_pool_usage usage_of(const queuer *q, uint32_t space) {
     return q->placed ? q->p->pools.data[space].usage : q->p->storages.data[space].usage;
 }
 
+static bool is_written(const queuer *q, uint32_t space) {
+    return usage_of(q, space) != BERTH_POOL_CONSTANT && usage_of(q, space) != BERTH_POOL_STORE;
+}
+
 // Forgets all accesses; keys are numbers below `key_count`.
 static void start_tracking(queuer *q, uint32_t key_count) {
     berth_packager *p = q->p;
-    typedef BERTH_VEC(berth_byte_range) range_list;
-    uint32_t spaces = q->placed ? p->pools.count : p->storages.count;
+    uint32_t spaces = p->pools.count;
     range_list *ranges = berth_arena_new_array(q->arena, range_list, spaces);
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         bytes held = bytes_of(q, t);
@@ -56,9 +66,29 @@ static void start_tracking(queuer *q, uint32_t key_count) {
     }
     q->latest = berth_arena_new_array(q->arena, berth_latest_access *, spaces);
     for (uint32_t i = 0; i < spaces; ++i)
-        if (usage_of(q, i) != BERTH_POOL_CONSTANT && usage_of(q, i) != BERTH_POOL_STORE)
+        if (is_written(q, i))
             q->latest[i] =
                 berth_latest_access_create(q->arena, ranges[i].data, ranges[i].count, key_count);
+}
+
+// Forgets all accesses; steps from the list will be recorded, with key 0, and nothing else.
+static void track_steps(queuer *q, berth_arena *arena, const uint32_t *steps, uint32_t count) {
+    berth_packager *p = q->p;
+    BERTH_VEC(uint32_t) spaces = {0};
+    for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t b = 0; b < berth_packager__binding_count(p, steps[i]); ++b) {
+            bytes held = bytes_of(q, p->steps.data[steps[i]].bindings[b]);
+            range_list *ranges = &q->ranges[held.space];
+            if (ranges->count == 0) berth_vec_push(arena, &spaces, held.space);
+            berth_vec_push(arena, ranges, held.range);
+        }
+    for (uint32_t i = 0; i < spaces.count; ++i) {
+        range_list *ranges = &q->ranges[spaces.data[i]];
+        if (is_written(q, spaces.data[i]))
+            q->latest[spaces.data[i]] =
+                berth_latest_access_create(arena, ranges->data, ranges->count, 1);
+        *ranges = (range_list){0};
+    }
 }
 
 static void record(queuer *q, uint32_t step, uint32_t key, uint32_t time) {
@@ -75,7 +105,8 @@ static void record(queuer *q, uint32_t step, uint32_t key, uint32_t time) {
 static bool takes_turns(const queuer *q, uint32_t space, uint32_t device) {
     const berth_packager *p = q->p;
     const berth_program_pool *pool = q->placed ? &p->pools.data[space] : NULL;
-    return pool && pool->shared_with != 0 && berth_program_pool_reached(pool, device) &&
+    return pool && !berth_bits_is_empty(pool->shared_with) &&
+           berth_program_pool_reached(pool, device) &&
            !berth_device_kind_is_host(p->target->devices[device].target->kind);
 }
 
@@ -101,8 +132,7 @@ static uint32_t find_conflict(const queuer *q, uint32_t step, uint32_t key, uint
 
 // Whether several devices work there.
 static bool is_shared_memory(const berth_packager *p, uint32_t place) {
-    uint64_t workers = berth_packager__workers(p, place);
-    return (workers & (workers - 1)) != 0;
+    return berth_bits_count(berth_packager__workers(p, place)) > 1;
 }
 
 static const berth_storage *storage_of(const berth_packager *p, uint32_t tensor) {
@@ -125,7 +155,7 @@ static uint32_t memory_of(const berth_packager *p, uint32_t tensor) {
 
 static double copy_ns(const berth_packager *p, const berth_program_step *step) {
     berth_target_route route;
-    if (!berth_multi_target_route(p->target, memory_of(p, step->bindings[0]),
+    if (!berth_multi_target_route(p->target, p->arena, memory_of(p, step->bindings[0]),
                                   memory_of(p, step->bindings[1]),
                                   p->tensors.data[step->bindings[0]].size_bytes, &route))
         return 0;
@@ -143,34 +173,35 @@ double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
     return (compute_s > memory_s ? compute_s : memory_s) * 1e9;
 }
 
-// Kernel time of the steps of a copy's device, by number of steps: [i] is that of the first i.
-static double *kernel_times(const queuer *q, uint32_t device) {
+// Kernel time of a device's steps, by number of all steps: [i] is that of the first i.
+static void find_times(const queuer *q, const uint32_t *steps, uint32_t count) {
     const berth_packager *p = q->p;
-    double *times = berth_arena_new_array(q->arena, double, (size_t)p->steps.count + 1);
+    uint32_t at = 0;
     for (uint32_t i = 0; i < p->steps.count; ++i) {
-        const berth_program_step *step = &p->steps.data[i];
-        times[i + 1] = times[i] + (step->device == device ? berth_packager__kernel_ns(p, i) : 0);
+        bool own = at < count && steps[at] == i;
+        q->times[i + 1] = q->times[i] + (own ? berth_packager__kernel_ns(p, i) : 0);
+        at += own;
     }
-    return times;
 }
 
 // Per copy of a device that may be apart: the steps of the device that come before all that must
 // wait for it, as a number of steps (until), and those that it must come after (from). What is
-// between goes on beside it.
-static void find_windows(queuer *q, uint32_t device, uint32_t *from, uint32_t *until) {
+// between goes on beside it. `steps`: those of the device.
+static void find_windows(queuer *q, uint32_t device, const uint32_t *steps, uint32_t step_count,
+                         uint32_t *from, uint32_t *until) {
     berth_packager *p = q->p;
     uint32_t count = p->steps.count;
-    start_tracking(q, 1);
-    for (uint32_t i = 0; i < count; ++i) {
-        if (p->steps.data[i].device != device) continue;
-        if (may_transfer(p, i)) from[i] = find_conflict(q, i, 0, device);
-        record(q, i, 0, i + 1);
-    }
-    start_tracking(q, 1);
-    for (uint32_t i = count; i-- > 0;) {
-        if (p->steps.data[i].device != device) continue;
-        if (may_transfer(p, i)) until[i] = count - find_conflict(q, i, 0, device);
-        record(q, i, 0, count - i);
+    for (int backwards = 0; backwards < 2; ++backwards) {
+        berth_arena *arena = berth_arena_create_child(q->arena);
+        track_steps(q, arena, steps, step_count);
+        for (uint32_t k = 0; k < step_count; ++k) {
+            uint32_t i = steps[backwards ? step_count - 1 - k : k];
+            bool asked = may_transfer(p, i);
+            if (asked && !backwards) from[i] = find_conflict(q, i, 0, device);
+            if (asked && backwards) until[i] = count - find_conflict(q, i, 0, device);
+            record(q, i, 0, backwards ? count - i : i + 1);
+        }
+        berth_arena_destroy(arena);
     }
 }
 
@@ -191,29 +222,40 @@ static void keep_bytes(const queuer *q, uint32_t step, uint32_t from, uint32_t u
     }
 }
 
-static void choose_transfers(queuer *q, uint32_t device) {
+static void choose_transfers(queuer *q, uint32_t device, const uint32_t *steps, uint32_t count,
+                             uint32_t *from, uint32_t *until) {
     berth_packager *p = q->p;
     bool any = false;
-    for (uint32_t i = 0; i < p->steps.count; ++i)
-        any |= p->steps.data[i].device == device && may_transfer(p, i);
+    for (uint32_t i = 0; i < count; ++i) any |= may_transfer(p, steps[i]);
     if (!any) return;
-    uint32_t *from = berth_arena_new_array(q->arena, uint32_t, p->steps.count);
-    uint32_t *until = berth_arena_new_array(q->arena, uint32_t, p->steps.count);
-    find_windows(q, device, from, until);
-    const double *times = kernel_times(q, device);
-    for (uint32_t i = 0; i < p->steps.count; ++i) {
-        if (p->steps.data[i].device != device || !may_transfer(p, i)) continue;
-        double beside_ns = times[until[i]] - times[from[i]];
+    find_windows(q, device, steps, count, from, until);
+    find_times(q, steps, count);
+    for (uint32_t k = 0; k < count; ++k) {
+        uint32_t i = steps[k];
+        if (!may_transfer(p, i)) continue;
+        double beside_ns = q->times[until[i]] - q->times[from[i]];
         double copied_ns = copy_ns(p, &p->steps.data[i]);
         if ((beside_ns < copied_ns ? beside_ns : copied_ns) < queue_switch_ns) continue;
         p->facts.data[i].apart = true;
-        keep_bytes(q, i, from[i], until[i], times, copied_ns);
+        keep_bytes(q, i, from[i], until[i], q->times, copied_ns);
     }
 }
 
 void berth_packager__choose_transfers(berth_packager *p) {
     queuer q = {.p = p, .arena = berth_arena_create_child(p->arena)};
-    for (uint32_t d = 0; d < p->target->device_count; ++d) choose_transfers(&q, d);
+    uint32_t devices = p->target->device_count, count = p->steps.count;
+    uint32_t *first = berth_arena_new_array(q.arena, uint32_t, devices + 2);
+    uint32_t *steps = berth_arena_new_array(q.arena, uint32_t, count + 1);
+    uint32_t *from = berth_arena_new_array(q.arena, uint32_t, count + 1);
+    uint32_t *until = berth_arena_new_array(q.arena, uint32_t, count + 1);
+    q.times = berth_arena_new_array(q.arena, double, (size_t)count + 1);
+    q.ranges = berth_arena_new_array(q.arena, range_list, p->storages.count + 1);
+    q.latest = berth_arena_new_array(q.arena, berth_latest_access *, p->storages.count + 1);
+    for (uint32_t i = 0; i < count; ++i) first[p->steps.data[i].device + 2]++;
+    for (uint32_t d = 0; d < devices; ++d) first[d + 2] += first[d + 1];
+    for (uint32_t i = 0; i < count; ++i) steps[first[p->steps.data[i].device + 1]++] = i;
+    for (uint32_t d = 0; d < devices; ++d)
+        choose_transfers(&q, d, steps + first[d], first[d + 1] - first[d], from, until);
     berth_arena_destroy(q.arena);
 }
 
@@ -246,16 +288,40 @@ static void make_queues(queuer *q) {
     }
 }
 
+static int compare_queues(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+// Queues that have touched what the step touches, ascending.
+static uint32_t list_others(queuer *q, uint32_t index) {
+    berth_packager *p = q->p;
+    const berth_program_step *step = &p->steps.data[index];
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < berth_packager__binding_count(p, index); ++b) {
+        const berth_latest_access *latest = q->latest[bytes_of(q, step->bindings[b]).space];
+        uint32_t key_count = 0;
+        const uint32_t *keys = latest ? berth_latest_access_keys(latest, &key_count) : NULL;
+        for (uint32_t i = 0; i < key_count; ++i) {
+            if (keys[i] == step->queue || q->asked_at[keys[i]] == index + 1) continue;
+            q->asked_at[keys[i]] = index + 1;
+            q->others[count++] = keys[i];
+        }
+    }
+    if (count > 1) qsort(q->others, count, sizeof(*q->others), compare_queues);
+    return count;
+}
+
 static void set_waits(queuer *q, uint32_t index) {
     berth_packager *p = q->p;
     berth_program_step *step = &p->steps.data[index];
-    uint32_t *waits = berth_arena_new_array(p->arena, uint32_t, p->queues.count);
-    for (uint32_t other = 0; other < p->queues.count; ++other) {
-        if (other == step->queue) continue;
+    uint32_t count = list_others(q, index);
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t other = q->others[i];
         uint32_t found = find_conflict(q, index, other, p->queues.data[other].device);
-        if (found) waits[step->wait_count++] = found - 1;
+        if (found) q->others[step->wait_count++] = found - 1;  // not behind i
     }
-    step->waits = waits;
+    step->waits = berth_arena_copy(p->arena, q->others, step->wait_count * sizeof(uint32_t));
 }
 
 berth_status berth_packager__order_queues(berth_packager *p) {
@@ -263,6 +329,8 @@ berth_status berth_packager__order_queues(berth_packager *p) {
     make_queues(&q);
     if (p->queues.count > 1) {
         start_tracking(&q, p->queues.count);
+        q.asked_at = berth_arena_new_array(q.arena, uint32_t, p->queues.count);
+        q.others = berth_arena_new_array(q.arena, uint32_t, p->queues.count);
         for (uint32_t i = 0; i < p->steps.count; ++i) {
             set_waits(&q, i);
             record(&q, i, p->steps.data[i].queue, i + 1);

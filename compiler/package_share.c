@@ -80,10 +80,11 @@ static uint32_t count_bindings(const berth_packager *p, const berth_sharing *s, 
 static uint64_t live_peak(const berth_packager *p, const berth_sharing *s, uint32_t place,
                           int64_t *change) {
     memset(change, 0, (p->steps.count + 1) * sizeof(*change));
-    for (uint32_t i = 0; i < p->storages.count; ++i) {
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k) {
+        uint32_t i = p->place_storages[k];
         const berth_storage *storage = &p->storages.data[i];
-        if (storage->place != place || storage->usage != BERTH_POOL_WORKSPACE ||
-            s->into[i] != BERTH_NO_INDEX || s->first_step[i] == BERTH_NO_INDEX)
+        if (storage->usage != BERTH_POOL_WORKSPACE || s->into[i] != BERTH_NO_INDEX ||
+            s->first_step[i] == BERTH_NO_INDEX)
             continue;
         change[s->first_step[i]] += (int64_t)storage->size_bytes;
         change[s->last_step[i] + 1] -= (int64_t)storage->size_bytes;
@@ -174,7 +175,8 @@ static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
     int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
     uint64_t sum = 0;
     for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
-        sum += live_peak(p, s, place, change);
+        if (p->place_first[place] < p->place_first[place + 1])
+            sum += live_peak(p, s, place, change);
     berth_arena_destroy(scratch);
     return sum;
 }
@@ -353,6 +355,7 @@ static berth_status lower_peak_by_order(berth_packager *p, const berth_sharing *
 }
 
 berth_status berth_packager__share_memory(berth_packager *p) {
+    berth_packager__index_places(p);
     berth_sharing s = make_sharing(p, p->arena);
     p->report->plain_bytes = measure(p, &s, false);
     p->report->in_place_bytes = measure(p, &s, true);

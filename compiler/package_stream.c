@@ -80,7 +80,8 @@ static double load_ns(const streamer *s, uint64_t bytes) {
     const berth_multi_target *target = s->p->target;
     uint32_t host = target->devices[target->host].own_memory;
     berth_target_route route;
-    if (host != s->memory && berth_multi_target_route(target, host, s->memory, bytes, &route))
+    if (host != s->memory &&
+        berth_multi_target_route(target, s->arena, host, s->memory, bytes, &route))
         return route.time_ns;
     double bandwidth = target->memories[s->memory].bandwidth_bytes_per_s;
     return bandwidth > 0 ? passes_of_a_copy * (double)bytes / bandwidth * 1e9 : 0;
@@ -215,7 +216,7 @@ static void move_to_store(streamer *s, uint32_t storage) {
     berth_storage *held = &p->storages.data[storage];
     held->usage = BERTH_POOL_STORE;
     held->place = berth_packager__place(p, p->target->host, NULL);
-    held->users = 0;
+    held->users = (berth_bits){0};
 }
 
 static uint32_t add_copy_of(berth_packager *p, uint32_t tensor, uint32_t storage) {
@@ -431,9 +432,8 @@ static berth_status stream_place(streamer *s, uint64_t budget, uint64_t *out_byt
 // Whether constants of the place can be streamed: somebody asked for less than there is, one device
 // works there, and has them in its own memory.
 static bool may_stream(const berth_packager *p, uint32_t place) {
-    uint64_t workers = berth_packager__workers(p, place);
     uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
-    return workers && (workers & (workers - 1)) == 0 &&
+    return berth_bits_is_single(berth_packager__workers(p, place)) &&
            memory == berth_packager__memory(p, place, BERTH_POOL_CONSTANT) &&
            p->target->memories[memory].budget_bytes != p->target->memories[memory].capacity_bytes;
 }
@@ -492,7 +492,7 @@ static berth_status fit_place(berth_packager *p, uint32_t place, uint64_t budget
         s = (streamer){.p = p,
                        .arena = berth_arena_create_child(p->arena),
                        .place = place,
-                       .device = (uint32_t)__builtin_ctzll(berth_packager__workers(p, place)),
+                       .device = berth_bits_first(berth_packager__workers(p, place)),
                        .memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE),
                        .spilled_count = s.spilled_count,
                        .spilled_bytes = s.spilled_bytes,

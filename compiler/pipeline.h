@@ -40,7 +40,6 @@ typedef struct berth_given_time {
 
 typedef struct berth_pipeline {
     const berth_compile_options *options;
-    bool only_plans;  // nothing is made of the module but its plan
     berth_plan *plan;
     BERTH_VEC(berth_unit) units;
     uint32_t *unit_of_op;               // per operation of main (calls): unit, BERTH_NONE otherwise

@@ -28,7 +28,10 @@ static void copy_memory(const copier *c, berth_program *p) {
     berth_program_pool *pools = COPY_LIST(c, p->pools, p->pool_count);
     berth_program_tensor *tensors = COPY_LIST(c, p->tensors, p->tensor_count);
     berth_program_constant *constants = COPY_LIST(c, p->constants, p->constant_count);
-    for (uint32_t i = 0; i < p->pool_count; ++i) pools[i].scope = text(c, pools[i].scope);
+    for (uint32_t i = 0; i < p->pool_count; ++i) {
+        pools[i].scope = text(c, pools[i].scope);
+        pools[i].shared_with = berth_bits_copy(c->to, pools[i].shared_with);
+    }
     for (uint32_t i = 0; i < p->tensor_count; ++i) {
         tensors[i].name = text(c, tensors[i].name);
         tensors[i].layout = text(c, tensors[i].layout);

@@ -124,7 +124,11 @@ typedef struct writer {
     const berth_module *module;
     const berth_graph *graph;
     berth_strbuf text;
-    uint32_t *number;  // per value: of a parameter or result, + 1; 0 = not named yet
+    // Per value: of a parameter or result, + 1; 0 = not named yet. NULL: `named` holds those that are,
+    // in this order, which is enough for one operation.
+    uint32_t *number;
+    BERTH_VEC(berth_value_id) named;
+    berth_arena *arena;
     uint32_t count;
 } writer;
 
@@ -192,6 +196,21 @@ static void add_constant(writer *w, const berth_type *type, const berth_tensor *
                           (long long)berth_tensor_get_i64(constant, i));
 }
 
+static uint32_t number_of(const writer *w, berth_value_id value) {
+    if (w->number) return w->number[value];
+    for (uint32_t i = w->named.count; i-- > 0;)
+        if (w->named.data[i] == value) return i + 1;
+    return 0;
+}
+
+static void give_number(writer *w, berth_value_id value) {
+    w->count++;
+    if (w->number)
+        w->number[value] = w->count;
+    else
+        berth_vec_push(w->arena, &w->named, value);
+}
+
 static void add_operand(writer *w, berth_value_id value) {
     if (value == BERTH_NONE) {
         berth_strbuf_add(&w->text, "-");
@@ -199,15 +218,16 @@ static void add_operand(writer *w, berth_value_id value) {
     }
     const berth_type *type = value_type(w->module, w->graph, value);
     const berth_tensor *constant = berth_graph_raw_constant_of(w->module, w->graph, value);
-    if (w->number[value]) {
-        berth_strbuf_addf(&w->text, "%%%u", w->number[value] - 1);
+    uint32_t known = number_of(w, value);
+    if (known) {
+        berth_strbuf_addf(&w->text, "%%%u", known - 1);
         return;
     }
     if (constant) {
         add_constant(w, type, constant);
         return;
     }
-    w->number[value] = ++w->count;
+    give_number(w, value);
     add_type(w, type);
 }
 
@@ -222,7 +242,7 @@ static void add_op(writer *w, const berth_op *op) {
     berth_strbuf_add(&w->text, op->input_count ? ")>" : "()>");
     for (uint32_t i = 0; i < op->output_count; ++i) {
         if (i) berth_strbuf_add(&w->text, ",");
-        w->number[op->outputs[i]] = ++w->count;
+        give_number(w, op->outputs[i]);
         add_type(w, value_type(w->module, w->graph, op->outputs[i]));
     }
 }
@@ -366,8 +386,7 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
     berth_op_work figures = berth_op_work_of(module, function, id);
     berth_work work = {
         .flops = figures.flops, .bytes = figures.bytes, .kind = "", .dtype = BERTH_DTYPE_F32};
-    writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena)};
-    w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
+    writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena), .arena = arena};
     if (graph->ops.data[id].output_count) {
         add_op(&w, &graph->ops.data[id]);
         work.dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;

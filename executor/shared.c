@@ -32,7 +32,7 @@ bool berth_executor__shares(const berth_session *session, uint32_t pool, uint32_
 
 bool berth_executor__is_shared(const berth_session *session, uint32_t pool) {
     const berth_program_pool *p = &session->program->pools[pool];
-    if (p->shared_with == 0) return false;
+    if (berth_bits_is_empty(p->shared_with)) return false;
     for (uint32_t d = 0; d < session->program->device_count; ++d)
         if (berth_program_pool_reached(p, d) && session->devices[d].device &&
             session->devices[d].device != session->devices[p->device].device)
@@ -119,7 +119,7 @@ berth_status berth_executor__share_pool(berth_session *session, uint32_t index) 
 
 // ---- who uses which bytes ----
 
-// A use of bytes of the pool. Parties are bits: 0 the host, k + 1 the k-th sharer.
+// A use of bytes of the pool. Parties: 0 the host, k + 1 the k-th sharer.
 typedef struct use {
     uint64_t begin, end;
     uint32_t party;
@@ -128,7 +128,7 @@ typedef struct use {
 
 typedef struct interval {
     uint64_t begin, end;
-    uint64_t parties;
+    berth_bits parties;
     uint64_t batches;     // hash of the set of batches of sharers that touch it
     uint32_t last_batch;  // + 1, of those seen so far
     uint32_t segment;
@@ -138,7 +138,7 @@ typedef struct sharing {
     berth_session *session;
     berth_arena *scratch;
     uint32_t pool;
-    uint32_t sharers[64];  // home devices that need turns
+    uint32_t *sharers;  // home devices that need turns
     uint32_t sharer_count;
     BERTH_VEC(use) uses;  // in order of batches
     interval *intervals;
@@ -148,7 +148,8 @@ typedef struct sharing {
 
 static void find_sharers(sharing *s) {
     const berth_session *session = s->session;
-    for (uint32_t d = 0; d < session->program->device_count && s->sharer_count < 63; ++d)
+    s->sharers = berth_arena_new_array(s->scratch, uint32_t, session->program->device_count);
+    for (uint32_t d = 0; d < session->program->device_count; ++d)
         if (session->devices[d].pools[s->pool] && !works_in_host_memory(session->devices[d].device))
             s->sharers[s->sharer_count++] = d;
 }
@@ -238,7 +239,7 @@ static void mark_uses(sharing *s) {
     for (uint32_t i = 0; i < s->uses.count; ++i) {
         const use *u = &s->uses.data[i];
         for (interval *at = first_interval(s, u); at < end && at->begin < u->end; ++at) {
-            at->parties |= (uint64_t)1 << u->party;
+            at->parties = berth_bits_with(s->scratch, at->parties, u->party);
             if (u->party == 0 || at->last_batch == u->batch + 1) continue;
             at->last_batch = u->batch + 1;
             at->batches += mix(u->batch + (uint64_t)1);
@@ -250,7 +251,8 @@ static void merge_intervals(sharing *s) {
     for (uint32_t i = 0; i < s->interval_count; ++i) {
         interval *at = &s->intervals[i];
         const interval *before = i ? at - 1 : NULL;
-        bool same = before && before->end == at->begin && before->parties == at->parties &&
+        bool same = before && before->end == at->begin &&
+                    berth_bits_equal(before->parties, at->parties) &&
                     before->batches == at->batches;
         if (!same) s->segment_count++;
         at->segment = s->segment_count - 1;
@@ -261,8 +263,11 @@ static void merge_intervals(sharing *s) {
 // ---- handing over ----
 
 static bool alternates(const interval *at, uint32_t sharer) {
-    uint64_t own = (uint64_t)1 << (sharer + 1);
-    return (at->parties & own) && (at->parties & ~own);
+    return berth_bits_has(at->parties, sharer + 1) && !berth_bits_is_single(at->parties);
+}
+
+static bool only_has(berth_bits set, uint32_t member) {
+    return berth_bits_is_single(set) && berth_bits_has(set, member);
 }
 
 // Views of the segments that others than the k-th sharer use: the host has them between batches.
@@ -274,7 +279,7 @@ static berth_status make_views(sharing *s, uint32_t k, berth_buffer **views) {
     berth_session_segments *held = &session->segments.data[session->segments.count - 1];
     for (uint32_t i = 0; i < s->interval_count; ++i) {
         const interval *at = &s->intervals[i];
-        if ((at->parties & ~((uint64_t)1 << (k + 1))) == 0) continue;
+        if (berth_bits_is_empty(at->parties) || only_has(at->parties, k + 1)) continue;
         uint64_t end = at->end;
         while (i + 1 < s->interval_count && s->intervals[i + 1].segment == at->segment)
             end = s->intervals[++i].end;

@@ -270,11 +270,11 @@ const char *berth_loc_describe(const berth_module *module, berth_loc_id id, bert
         return berth_arena_printf(arena, "%s and %u more", first, loc->part_count - 1);
     }
     const char *file = berth_module_str(module, loc->file);
-    if (loc->line) return berth_arena_printf(arena, "%s:%u:%u", file, loc->line, loc->column);
     if (loc->node || loc->op_type)
         return berth_arena_printf(
             arena, "node \"%s\" (%s)%s%s", berth_module_str(module, loc->node),
             berth_module_str(module, loc->op_type), *file ? " in " : "", file);
+    if (loc->line) return berth_arena_printf(arena, "%s:%u:%u", file, loc->line, loc->column);
     return *file ? file : "unknown place";
 }
 

@@ -10,6 +10,7 @@ berth_constraints *berth_constraints_create(const berth_module *module,
     c->target = target;
     c->arena = arena;
     c->scoped = scoped;
+    c->all = berth_bits_below(arena, target->device_count);
     return c;
 }
 
@@ -17,7 +18,7 @@ static uint32_t push_node(berth_constraints *c) {
     uint32_t id = c->nodes.count;
     berth_constraint_node node = {.parent = id,
                                   .function = BERTH_NONE,
-                                  .allowed = UINT64_MAX,
+                                  .allowed = c->all,
                                   .proof = BERTH_NONE,
                                   .proof_edge = BERTH_NONE,
                                   .size = 1};
@@ -105,28 +106,34 @@ static void take_sources(berth_constraint_node *root, const berth_constraint_nod
         if (root->source[i] == BERTH_NONE) root->source[i] = other->source[i];
 }
 
-static uint64_t find_agreeing(const berth_constraints *c, berth_device_id id) {
+static const berth_bits *find_agreeing(const berth_constraints *c, berth_device_id id) {
     berth_virtual_device device = berth_virtual_device_get(c->module->devices, id);
-    uint64_t agreeing = 0;
+    uint32_t word_count = berth_bits_word_count(c->target->device_count);
+    uint64_t *words = berth_arena_new_array(c->arena, uint64_t, word_count);
+    berth_bits *agreeing = berth_arena_new(c->arena, berth_bits);
     device.memory_scope = NULL;
     for (uint32_t d = 0; d < c->target->device_count; ++d)
         if (!berth_virtual_device_clash(device, berth_multi_target_virtual_device(c->target, d)))
-            agreeing |= (uint64_t)1 << d;
+            words[d / 64] |= (uint64_t)1 << d % 64;
+    *agreeing = berth_bits_from_words(c->arena, words, word_count);
     return agreeing;
 }
 
-uint64_t berth_constraints_agreeing(berth_constraints *c, berth_device_id device) {
-    enum { not_known = 0 };  // else one more than the set (one of 64 devices is found every time)
-    while (c->agreeing.count <= device) berth_vec_push(c->arena, &c->agreeing, not_known);
-    if (c->agreeing.data[device] == not_known)
-        c->agreeing.data[device] = find_agreeing(c, device) + 1;
-    return c->agreeing.data[device] - 1;
+berth_bits berth_constraints_agreeing(berth_constraints *c, berth_device_id device) {
+    while (c->agreeing.count <= device) berth_vec_push(c->arena, &c->agreeing, NULL);
+    if (!c->agreeing.data[device]) c->agreeing.data[device] = find_agreeing(c, device);
+    return *c->agreeing.data[device];
 }
 
-uint64_t berth_constraints_candidates(berth_constraints *c, uint32_t node) {
+// Those that are allowed where there are any.
+static berth_bits preferred(const berth_constraints *c, berth_bits agreeing, berth_bits allowed) {
+    berth_bits both = berth_bits_and(c->arena, agreeing, allowed);
+    return berth_bits_is_empty(both) ? agreeing : both;
+}
+
+berth_bits berth_constraints_candidates(berth_constraints *c, uint32_t node) {
     const berth_constraint_node *root = &c->nodes.data[berth_constraints_find(c, node)];
-    uint64_t agreeing = berth_constraints_agreeing(c, root->device);
-    return agreeing & root->allowed ? agreeing & root->allowed : agreeing;
+    return preferred(c, berth_constraints_agreeing(c, root->device), root->allowed);
 }
 
 static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint_reason reason,
@@ -134,12 +141,14 @@ static bool unite(berth_constraints *c, uint32_t a, uint32_t b, berth_constraint
     uint32_t root = berth_constraints_find(c, a), other = berth_constraints_find(c, b);
     if (root == other) return true;
     berth_device_id device = 0;
-    uint64_t allowed = c->nodes.data[root].allowed & c->nodes.data[other].allowed;
     if (!berth_virtual_device_join_ids(c->module->devices, c->nodes.data[root].device,
                                        c->nodes.data[other].device, &device))
         return false;
-    uint64_t agreeing = berth_constraints_agreeing(c, device);
-    if (!agreeing || (soft && !(agreeing & allowed))) return false;
+    berth_bits allowed =
+        berth_bits_and(c->arena, c->nodes.data[root].allowed, c->nodes.data[other].allowed);
+    berth_bits agreeing = berth_constraints_agreeing(c, device);
+    if (berth_bits_is_empty(agreeing) || (soft && !berth_bits_meet(agreeing, allowed)))
+        return false;
     bool turn_a = c->nodes.data[root].size < c->nodes.data[other].size;
     if (c->nodes.data[root].rank < c->nodes.data[other].rank) {
         uint32_t swap = root;
@@ -260,21 +269,20 @@ berth_status berth_constraints_fix(berth_constraints *c, uint32_t node, berth_de
 
 // The device that a class goes to whose device is `known` so far: the default's where that is among
 // the candidates, else the first that computes.
-static berth_device_id complete(berth_constraints *c, uint64_t allowed, berth_device_id known,
+static berth_device_id complete(berth_constraints *c, berth_bits allowed, berth_device_id known,
                                 berth_device_id both) {
-    uint64_t agreeing = berth_constraints_agreeing(c, both);
-    if (!(agreeing & allowed) && berth_constraints_agreeing(c, known) & allowed) agreeing = 0;
-    if (!agreeing) agreeing = berth_constraints_agreeing(c, known);
-    if (agreeing & allowed) agreeing &= allowed;
-    uint32_t first = BERTH_NO_INDEX;
-    for (uint32_t d = 0; d < c->target->device_count; ++d) {
-        if (!(agreeing >> d & 1)) continue;
-        if (first == BERTH_NO_INDEX) first = d;
+    berth_bits agreeing = berth_constraints_agreeing(c, both);
+    bool elsewhere = !berth_bits_meet(agreeing, allowed) &&
+                     berth_bits_meet(berth_constraints_agreeing(c, known), allowed);
+    if (elsewhere || berth_bits_is_empty(agreeing)) agreeing = berth_constraints_agreeing(c, known);
+    agreeing = preferred(c, agreeing, allowed);
+    uint32_t first = berth_bits_first(agreeing);
+    for (uint32_t d = first; d != BERTH_BITS_END; d = berth_bits_next(agreeing, d)) {
         if (c->target->devices[d].host_only) continue;
         first = d;
         break;
     }
-    if (!both || first == BERTH_NO_INDEX) return known;
+    if (!both || first == BERTH_BITS_END) return known;
     return berth_virtual_device_intern(c->module->devices,
                                        berth_multi_target_virtual_device(c->target, first));
 }

@@ -31,7 +31,7 @@ typedef struct berth_constraint_node {
     berth_device_id device;  // of the class, at its root
     uint32_t function;       // BERTH_NONE, or into functions
     bool first_order;        // a tensor, a tuple or a known device: a function here is all on it
-    uint64_t allowed;        // bit d: devices[d] may be chosen
+    berth_bits allowed;      // devices of the target that may be chosen
     uint32_t source[BERTH_CONSTRAINT_PARTS];  // node that brought each set part
     uint32_t proof;                           // neighbour towards the root of the proof tree
     uint32_t proof_edge;
@@ -72,7 +72,8 @@ typedef struct berth_constraints {
     BERTH_VEC(berth_constraint_trail) trail;
     BERTH_VEC(berth_constraint_edge) pending;
     BERTH_VEC(berth_constraint_origin) origins;  // by node, ascending
-    BERTH_VEC(uint64_t) agreeing;                // per virtual device + 1: known ones
+    BERTH_VEC(const berth_bits *) agreeing;      // per virtual device; NULL = not known yet
+    berth_bits all;                              // devices of the target
     berth_constraint_edge conflict;              // the edge that failed
 } berth_constraints;
 
@@ -86,12 +87,12 @@ uint32_t berth_constraints_function(berth_constraints *c, const uint32_t *nodes,
                                     uint32_t param_count, uint32_t count);
 uint32_t berth_constraints_find(const berth_constraints *c, uint32_t node);
 berth_device_id berth_constraints_device(const berth_constraints *c, uint32_t node);
-// Devices of the target that agree with a virtual device, perhaps partial, whatever its scope: bit
-// d. 0 = the target has no such device.
-uint64_t berth_constraints_agreeing(berth_constraints *c, berth_device_id device);
+// Devices of the target that agree with a virtual device, perhaps partial, whatever its scope. Empty:
+// the target has no such device.
+berth_bits berth_constraints_agreeing(berth_constraints *c, berth_device_id device);
 // Those that a node may still be on: they agree with what is known and can run what is there; where
-// none can, those that agree. Never 0.
-uint64_t berth_constraints_candidates(berth_constraints *c, uint32_t node);
+// none can, those that agree. Never empty.
+berth_bits berth_constraints_candidates(berth_constraints *c, uint32_t node);
 
 // Equal, or an error with both chains of reasons (INVALID_ARGUMENT).
 BERTH_MUST_USE berth_status berth_constraints_hard(berth_constraints *c, uint32_t a, uint32_t b,

@@ -179,7 +179,8 @@ static bool nearer(const copier *c, berth_value_id a, berth_value_id b, berth_de
         uint64_t size_bytes =
             berth_planner__size_bytes(c->state, c->f->graph->values.data[values[i]].type);
         if (!berth_planner__shared(c->state, from, to) &&
-            !berth_multi_target_route(target, berth_planner__memory(c->state, from),
+            !berth_multi_target_route(target, c->state->arena,
+                                      berth_planner__memory(c->state, from),
                                       berth_planner__memory(c->state, to), size_bytes, &routes[i]))
             return i == 1;
     }
@@ -202,7 +203,7 @@ static uint32_t demand_stops(copier *c, berth_value_id value, berth_device_id *f
     uint32_t source = c->copy[value];
     if (berth_planner__shared(c->state, *from, to)) return source;
     uint64_t size_bytes = berth_planner__size_bytes(c->state, c->f->graph->values.data[value].type);
-    if (!berth_multi_target_route(target, berth_planner__memory(c->state, *from),
+    if (!berth_multi_target_route(target, c->state->arena, berth_planner__memory(c->state, *from),
                                   berth_planner__memory(c->state, to), size_bytes, &route))
         return source;
     for (uint32_t i = 0; i + 1 < route.hop_count; ++i) {

@@ -19,25 +19,37 @@ static bool computes(const berth_planner_state *state, const berth_op *op) {
     return !berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST);
 }
 
+// Which devices can run an operation, while it is found out.
+typedef struct support {
+    uint64_t *words;  // of the set of the operation
+    uint32_t word_count;
+    berth_bits latest;  // set: most operations have the one of the operation before
+} support;
+
 // Devices that can run the operation, and why the default one cannot (NULL = it can).
-static uint64_t able_devices(const berth_planner_state *state, berth_func_id function,
-                             berth_op_id id, const char **out_problem) {
+static berth_bits able_devices(const berth_planner_state *state, berth_func_id function,
+                               berth_op_id id, support *s, const char **out_problem) {
     const berth_multi_target *target = state->options->target;
-    uint64_t able = 0;
     *out_problem = NULL;
+    for (uint32_t w = 0; w < s->word_count; ++w) s->words[w] = 0;
     for (uint32_t d = 0; d < target->device_count; ++d) {
         const char *problem = unsupported(state, function, id, d);
-        if (!problem) able |= (uint64_t)1 << d;
+        if (!problem) s->words[d / 64] |= (uint64_t)1 << d % 64;
         if (problem && d == target->default_device) *out_problem = problem;
     }
-    return able;
+    if (!berth_bits_is_of_words(s->latest, s->words, s->word_count))
+        s->latest = berth_bits_from_words(state->arena, s->words, s->word_count);
+    return s->latest;
 }
 
-static void support_one(berth_planner_state *state, berth_func_id function, berth_op_id id) {
+static void support_one(berth_planner_state *state, berth_func_id function, berth_op_id id,
+                        support *s) {
     berth_planner_function *f = &state->functions[function];
-    f->able[id] = able_devices(state, function, id, &f->cannot[id]);
+    f->able[id] = able_devices(state, function, id, s, &f->cannot[id]);
     uint32_t root = berth_constraints_find(state->constraints, f->op[id]);
-    if (f->able[id]) state->constraints->nodes.data[root].allowed &= f->able[id];
+    berth_bits *allowed = &state->constraints->nodes.data[root].allowed;
+    if (!berth_bits_is_empty(f->able[id]))
+        *allowed = berth_bits_and(state->arena, *allowed, f->able[id]);
 }
 
 // The operation that makes operand i and without which the device does not run `id`; BERTH_NONE: it
@@ -49,7 +61,7 @@ static berth_op_id needed_before(const berth_planner_state *state, berth_func_id
     berth_value_id value = f->graph->ops.data[id].inputs[i];
     berth_op_id previous = value == BERTH_NONE ? BERTH_NONE : f->graph->values.data[value].op;
     if (!cost->only_after || previous == BERTH_NONE ||
-        !computes(state, &f->graph->ops.data[previous]) || !(f->able[id] >> device & 1) ||
+        !computes(state, &f->graph->ops.data[previous]) || !berth_bits_has(f->able[id], device) ||
         !cost->only_after(cost->user, state->module, function, id, device, previous))
         return BERTH_NONE;
     return previous;
@@ -87,14 +99,16 @@ static const char *apart(const berth_planner_state *state, berth_func_id functio
 }
 
 berth_status berth_planner__support(berth_planner_state *state) {
+    support s = {.word_count = berth_bits_word_count(state->options->target->device_count)};
+    s.words = berth_arena_new_array(state->arena, uint64_t, s.word_count);
     for (uint32_t i = 0; i < state->module->functions.count; ++i) {
         berth_planner_function *f = &state->functions[i];
         if (!state->options->cost.unsupported || !f->graph) continue;
-        f->able = berth_arena_new_array(state->arena, uint64_t, f->op_count + 1);
+        f->able = berth_arena_new_array(state->arena, berth_bits, f->op_count + 1);
         f->cannot = berth_arena_new_array(state->arena, const char *, f->op_count + 1);
         for (uint32_t k = 0; k < f->order_count; ++k)
             if (computes(state, &f->graph->ops.data[f->order[k]]))
-                support_one(state, i, f->order[k]);
+                support_one(state, i, f->order[k], &s);
         for (uint32_t k = 0; k < f->order_count; ++k)
             if (computes(state, &f->graph->ops.data[f->order[k]]))
                 keep_together(state, i, f->order[k]);
@@ -109,19 +123,16 @@ static berth_status place_unable(berth_planner_state *state, berth_func_id funct
     const berth_multi_target *target = state->options->target;
     if (!f->cannot || !f->cannot[id]) return BERTH_OK;
     if (berth_planner__device_of(state, f->op[id]) != BERTH_NO_INDEX) return BERTH_OK;
-    uint64_t candidates = berth_constraints_candidates(state->constraints, f->op[id]);
-    for (uint32_t d = 0; d < target->device_count; ++d) {
-        if (!((f->able[id] & candidates) >> d & 1)) continue;
-        f->loose[id] = true;
-        if (state->unable_count++ == 0) state->unable_why = f->cannot[id];
-        f->reason[id] =
-            berth_arena_printf(state->arena, "%s cannot: %s",
-                               target->devices[target->default_device].name, f->cannot[id]);
-        return berth_constraints_fix(
-            state->constraints, f->op[id], berth_planner__device_id(state, d),
-            (berth_constraint_reason){f->reason[id], f->graph->ops.data[id].loc});
-    }
-    return BERTH_OK;  // check_support lists it
+    berth_bits candidates = berth_constraints_candidates(state->constraints, f->op[id]);
+    uint32_t d = berth_bits_first(berth_bits_and(state->arena, f->able[id], candidates));
+    if (d == BERTH_BITS_END) return BERTH_OK;  // check_support lists it
+    f->loose[id] = true;
+    if (state->unable_count++ == 0) state->unable_why = f->cannot[id];
+    f->reason[id] = berth_arena_printf(state->arena, "%s cannot: %s",
+                                       target->devices[target->default_device].name, f->cannot[id]);
+    return berth_constraints_fix(
+        state->constraints, f->op[id], berth_planner__device_id(state, d),
+        (berth_constraint_reason){f->reason[id], f->graph->ops.data[id].loc});
 }
 
 // ---- soft edges ---------------------------------------------------------------------------------
@@ -246,7 +257,7 @@ static berth_status check_support(const berth_planner_state *state) {
             if (!computes(state, op)) continue;
             uint32_t device = berth_planner__device_of(state, f->op[f->order[k]]);
             if (!f->able) continue;
-            const char *problem = f->able[f->order[k]] >> device & 1
+            const char *problem = berth_bits_has(f->able[f->order[k]], device)
                                       ? apart(state, i, f->order[k], device)
                                       : unsupported(state, i, f->order[k], device);
             if (problem && ++count <= most)

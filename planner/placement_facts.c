@@ -1,6 +1,7 @@
 // Times, transfers, groups, kinds and capacities of @main's placement problem, and the way back to
 // the constraint system.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planner/placement.h"
@@ -16,6 +17,7 @@ typedef struct facts {
     double *function_ms;  // [functions * devices] of called graph functions; NULL = none is called
     double **time;        // [devices][nodes] before identical devices are one kind
     double **transfer;    // [devices][nodes]
+    double *sizes;        // of values, ascending, each once
     double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
     double *link_ms_per_byte;
 } facts;
@@ -85,19 +87,19 @@ static bool is_computation(const facts *c, const berth_placement_node *node) {
 }
 
 // Devices of the target that agree with what is known of a class: all of a kind, perhaps.
-static uint64_t agreeing(const facts *c, uint32_t class) {
+static berth_bits agreeing(const facts *c, uint32_t class) {
     return berth_constraints_agreeing(c->state->constraints,
                                       berth_constraints_device(c->state->constraints, class));
 }
 
 static double node_ms(const facts *c, const berth_placement_node *node, uint32_t device) {
     uint32_t class = berth_planner__placement_class(c->state, node);
-    uint64_t agree = class == BERTH_NONE ? UINT64_MAX : agreeing(c, class);
-    bool several = (agree & (agree - 1)) != 0;  // else it is pinned
-    if (several && !(agree >> device & 1)) return INFINITY;
+    berth_bits agree = class == BERTH_NONE ? c->state->constraints->all : agreeing(c, class);
+    bool pinned = berth_bits_is_single(agree);
+    if (!pinned && !berth_bits_has(agree, device)) return INFINITY;
     if (!is_computation(c, node)) return 0;
     uint32_t root = berth_constraints_find(c->state->constraints, class);
-    if (!(c->state->constraints->nodes.data[root].allowed >> device & 1)) return INFINITY;
+    if (!berth_bits_has(c->state->constraints->nodes.data[root].allowed, device)) return INFINITY;
     if (c->target->devices[device].host_only) return INFINITY;
     const uint64_t *reserve_bytes = c->state->options->reserve_bytes;
     if (reserve_bytes && reserve_bytes[device] == UINT64_MAX &&
@@ -106,16 +108,57 @@ static double node_ms(const facts *c, const berth_placement_node *node, uint32_t
     return op_ms(c, c->state->main, node->index, device);
 }
 
+static int compare_bytes(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+// The sizes of all values, ascending, each once.
+static uint32_t list_sizes(facts *c, uint32_t *size_of) {
+    uint32_t nodes = c->placement->problem.node_count, count = 0;
+    c->sizes = berth_arena_new_array(c->arena, double, nodes + 1);
+    for (uint32_t v = 0; v < nodes; ++v) c->sizes[v] = c->placement->nodes[v].bytes;
+    if (nodes) qsort(c->sizes, nodes, sizeof(double), compare_bytes);
+    for (uint32_t i = 0; i < nodes; ++i)
+        if (count == 0 || c->sizes[i] > c->sizes[count - 1]) c->sizes[count++] = c->sizes[i];
+    for (uint32_t v = 0; v < nodes; ++v) {
+        const double *found =
+            bsearch(&c->placement->nodes[v].bytes, c->sizes, count, sizeof(double), compare_bytes);
+        size_of[v] = (uint32_t)(found - c->sizes);
+    }
+    return count;
+}
+
 // Between the device's own memory and the host's: the mean of both directions, which the solver does
 // not tell apart.
-static double transfer_ms(const facts *c, double bytes, uint32_t device) {
+static double transfer_ms(const facts *c, const berth_target_routes *from_host, double bytes,
+                          uint32_t device) {
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
     if (berth_multi_target_share_memory(c->target, device, host, NULL)) return 0;
     if (!berth_planner__transfer_ns(c->state, device, host, (uint64_t)bytes, &there_ns) ||
-        !berth_planner__transfer_ns(c->state, host, device, (uint64_t)bytes, &back_ns))
+        !berth_planner__known_ns(c->state, host, device, (uint64_t)bytes, from_host, &back_ns))
         return BERTH_PLACE_FIGURE_LIMIT;
     return fmin((there_ns + back_ns) / 2 / ns_per_ms, BERTH_PLACE_FIGURE_LIMIT);
+}
+
+static void fill_transfers(facts *c) {
+    uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
+    uint32_t *size_of = berth_arena_new_array(c->arena, uint32_t, nodes + 1);
+    uint32_t size_count = list_sizes(c, size_of);
+    double *ms = berth_arena_new_array(c->arena, double, (size_t)size_count *devices + 1);
+    for (uint32_t i = 0; i < size_count; ++i) {
+        berth_arena *scratch = berth_arena_create_child(c->arena);
+        const berth_target_routes *from_host = berth_multi_target_routes(
+            c->target, scratch, c->target->devices[c->target->host].own_memory,
+            (uint64_t)c->sizes[i]);
+        for (uint32_t d = 0; d < devices; ++d)
+            ms[(size_t)i * devices + d] = transfer_ms(c, from_host, c->sizes[i], d);
+        berth_arena_destroy(scratch);
+    }
+    for (uint32_t d = 0; d < devices; ++d)
+        for (uint32_t v = 0; v < nodes; ++v)
+            c->transfer[d][v] = ms[(size_t)size_of[v] * devices + d];
 }
 
 static void fill_columns(facts *c) {
@@ -128,18 +171,17 @@ static void fill_columns(facts *c) {
         for (uint32_t v = 0; v < nodes; ++v) {
             const berth_placement_node *node = &c->placement->nodes[v];
             c->time[d][v] = node_ms(c, node, d);
-            c->transfer[d][v] = transfer_ms(c, node->bytes, d);
         }
     }
+    fill_transfers(c);
 }
 
 // ---- direct links -------------------------------------------------------------------------------
 
 // What a copy takes that does not go through the host's memory, as a line over its bytes: the
 // cheapest route for a value of usual size.
-static void measure_link(const facts *c, uint32_t a, uint32_t b, double *out_ms,
-                         double *out_ms_per_byte) {
-    static const uint64_t usual_bytes = 1 << 20;
+static void measure_link(const facts *c, const berth_target_routes *from_a, uint32_t a, uint32_t b,
+                         double *out_ms, double *out_ms_per_byte) {
     const berth_target_device *devices = c->target->devices;
     uint32_t host_memory = devices[c->target->host].own_memory;
     berth_target_route route = {0};
@@ -153,9 +195,7 @@ static void measure_link(const facts *c, uint32_t a, uint32_t b, double *out_ms,
         return;
     }
     if (devices[a].own_memory == host_memory || devices[b].own_memory == host_memory) return;
-    if (!berth_multi_target_route(c->target, devices[a].own_memory, devices[b].own_memory,
-                                  usual_bytes, &route))
-        return;
+    if (!berth_target_routes_get(from_a, devices[b].own_memory, &route)) return;
     double latency_ns = 0, ns_per_byte = 0;
     for (uint32_t i = 0; i < route.hop_count; ++i) {
         if (route.hops[i].to == host_memory) return;
@@ -168,13 +208,19 @@ static void measure_link(const facts *c, uint32_t a, uint32_t b, double *out_ms,
 }
 
 static void fill_links(facts *c) {
+    static const uint64_t usual_bytes = 1 << 20;
     uint32_t devices = c->target->device_count;
     c->link_ms = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
     c->link_ms_per_byte = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
-    for (uint32_t a = 0; a < devices; ++a)
+    for (uint32_t a = 0; a < devices; ++a) {
+        berth_arena *scratch = berth_arena_create_child(c->arena);
+        const berth_target_routes *from_a = berth_multi_target_routes(
+            c->target, scratch, c->target->devices[a].own_memory, usual_bytes);
         for (uint32_t b = 0; b < devices; ++b)
-            measure_link(c, a, b, &c->link_ms[a * devices + b],
+            measure_link(c, from_a, a, b, &c->link_ms[a * devices + b],
                          &c->link_ms_per_byte[a * devices + b]);
+        berth_arena_destroy(scratch);
+    }
 }
 
 // Whether a and b are linked to all others, and these to them, in the same way.
@@ -387,9 +433,9 @@ static void fill_groups(facts *c) {
         uint32_t root = berth_constraints_find(constraints, class);
         if (group_of[root] == BERTH_NONE) group_of[root] = groups++;
         problem->group[v] = group_of[root];
-        uint64_t agree = agreeing(c, class);
-        for (uint32_t d = 0; d < c->target->device_count; ++d)
-            if (agree == (uint64_t)1 << d) problem->pin[v] = c->placement->solver_device[d];
+        berth_bits agree = agreeing(c, class);
+        if (berth_bits_is_single(agree))
+            problem->pin[v] = c->placement->solver_device[berth_bits_first(agree)];
     }
     problem->group_count = groups;
 }
@@ -397,18 +443,20 @@ static void fill_groups(facts *c) {
 // A group that no device can hold: unsupported operations, or pins of what is unsupported.
 static bool some_group_is_impossible(facts *c) {
     const berth_place_problem *problem = &c->placement->problem;
-    uint64_t *able = berth_arena_new_array(c->arena, uint64_t, problem->group_count);
-    for (uint32_t g = 0; g < problem->group_count; ++g) able[g] = UINT64_MAX;
-    for (uint32_t v = 0; v < problem->node_count; ++v) {
-        uint64_t here = 0;
-        for (uint32_t d = 0; d < c->target->device_count; ++d)
-            if (c->time[d][v] < INFINITY && (problem->pin[v] == BERTH_PLACE_NONE ||
-                                             problem->pin[v] == c->placement->solver_device[d]))
-                here |= (uint64_t)1 << d;
-        able[problem->group[v]] &= here;
-    }
-    for (uint32_t g = 0; g < problem->group_count; ++g)
-        if (able[g] == 0) return true;
+    uint32_t devices = c->target->device_count;
+    uint32_t *left = berth_arena_new_array(c->arena, uint32_t, problem->group_count);
+    bool *failed = berth_arena_new_array(c->arena, bool, (size_t)problem->group_count *devices);
+    for (uint32_t g = 0; g < problem->group_count; ++g) left[g] = devices;
+    for (uint32_t v = 0; v < problem->node_count; ++v)
+        for (uint32_t d = 0; d < devices; ++d) {
+            bool *known = &failed[(size_t)problem->group[v] * devices + d];
+            uint32_t pin = problem->pin[v];
+            bool can = c->time[d][v] < INFINITY &&
+                       (pin == BERTH_PLACE_NONE || pin == c->placement->solver_device[d]);
+            if (can || *known) continue;
+            *known = true;
+            if (--left[problem->group[v]] == 0) return true;
+        }
     return false;
 }
 

@@ -288,7 +288,7 @@ static bool join(splitter *s, const unit *u, group *g, const berth_device_id *de
     for (uint32_t r = 0; r < u->roots.count; ++r)
         if (!berth_virtual_device_join_ids(c->module->devices, g->devices[r], devices[r],
                                            &joined[r]) ||
-            !berth_constraints_agreeing(c, joined[r]))
+            berth_bits_is_empty(berth_constraints_agreeing(c, joined[r])))
             return false;
     g->devices = joined;
     return true;

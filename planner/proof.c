@@ -155,7 +155,7 @@ berth_status berth_constraints__explain(berth_constraints *c) {
     if (!clash &&
         berth_virtual_device_join_ids(c->module->devices, c->nodes.data[roots[0]].device,
                                       c->nodes.data[roots[1]].device, &both) &&
-        berth_constraints_agreeing(c, both)) {
+        !berth_bits_is_empty(berth_constraints_agreeing(c, both))) {
         print_edge(c, meet, &text);
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "functions of different signatures must be the same:%s",

@@ -176,7 +176,7 @@ static const char *unsupported(const rejecter *r, berth_op_id op, uint32_t devic
     const berth_planner_state *state = r->state;
     const berth_planner_function *f = &state->functions[state->main];
     const berth_cost_model *cost = &state->options->cost;
-    if (!f->able || (f->able[op] >> device & 1)) return NULL;
+    if (!f->able || berth_bits_has(f->able[op], device)) return NULL;
     const char *why =
         cost->unsupported(cost->user, state->module, state->main, op, device, state->arena);
     return berth_arena_printf(state->arena, "unsupported: %s", why ? why : "not by this device");

@@ -50,14 +50,31 @@ uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_
     return size_bytes;
 }
 
+// What is known better than from the target's links.
+static bool measured_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
+                        uint64_t size_bytes, double *out_ns) {
+    const berth_cost_model *cost = &state->options->cost;
+    return cost->copy_ns && cost->copy_ns(cost->user, from, to, size_bytes, out_ns);
+}
+
 bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
                                 uint64_t size_bytes, double *out_ns) {
-    const berth_cost_model *cost = &state->options->cost;
     const berth_multi_target *target = state->options->target;
     berth_target_route route = {0};
-    if (cost->copy_ns && cost->copy_ns(cost->user, from, to, size_bytes, out_ns)) return true;
-    bool found = berth_multi_target_route(target, target->devices[from].own_memory,
+    if (measured_ns(state, from, to, size_bytes, out_ns)) return true;
+    bool found = berth_multi_target_route(target, state->arena, target->devices[from].own_memory,
                                           target->devices[to].own_memory, size_bytes, &route);
+    *out_ns = route.time_ns;
+    return found;
+}
+
+bool berth_planner__known_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
+                             uint64_t size_bytes, const berth_target_routes *routes,
+                             double *out_ns) {
+    berth_target_route route = {0};
+    if (measured_ns(state, from, to, size_bytes, out_ns)) return true;
+    bool found =
+        berth_target_routes_get(routes, state->options->target->devices[to].own_memory, &route);
     *out_ns = route.time_ns;
     return found;
 }
@@ -78,8 +95,9 @@ uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device
         return size_bytes;
     }
     berth_target_route route = {0};
-    if (berth_multi_target_route(state->options->target, berth_planner__memory(state, a),
-                                 berth_planner__memory(state, b), size_bytes, &route))
+    if (berth_multi_target_route(state->options->target, state->arena,
+                                 berth_planner__memory(state, a), berth_planner__memory(state, b),
+                                 size_bytes, &route))
         *out_time_ns = route.time_ns;
     return size_bytes;
 }

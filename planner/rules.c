@@ -164,7 +164,7 @@ static berth_status full_device(const berth_planner_state *state, berth_device_i
     *out_id = id;
     if (!id) return BERTH_OK;
     berth_virtual_device device = berth_virtual_device_get(state->module->devices, id);
-    if (!berth_constraints_agreeing(state->constraints, id))
+    if (berth_bits_is_empty(berth_constraints_agreeing(state->constraints, id)))
         return no_such_device(state, device, loc);
     if (device.device_type == BERTH_DEVICE_FREE) return BERTH_OK;
     uint32_t index = berth_multi_target_resolve(state->options->target, device);

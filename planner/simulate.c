@@ -35,15 +35,12 @@ static double arrival_ns(const simulation *s, uint32_t request) {
 
 static void sort_queues(simulation *s) {
     const berth_sim_schedule *schedule = s->schedule;
-    uint32_t at = 0;
-    s->first = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
+    s->first = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 2);
     s->order = berth_arena_new_array(s->arena, uint32_t, schedule->task_count + 1);
-    for (uint32_t q = 0; q < schedule->queue_count; ++q) {
-        s->first[q] = at;
-        for (uint32_t t = 0; t < schedule->task_count; ++t)
-            if (schedule->tasks[t].queue == q) s->order[at++] = t;
-    }
-    s->first[schedule->queue_count] = at;
+    for (uint32_t t = 0; t < schedule->task_count; ++t) s->first[schedule->tasks[t].queue + 2]++;
+    for (uint32_t q = 0; q < schedule->queue_count; ++q) s->first[q + 2] += s->first[q + 1];
+    for (uint32_t t = 0; t < schedule->task_count; ++t)  // the starts move to the ends
+        s->order[s->first[schedule->tasks[t].queue + 1]++] = t;
 }
 
 // A stream begins its next request at `now` or when that arrives.

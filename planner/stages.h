@@ -23,7 +23,7 @@ typedef struct berth_planner_function {
     bool *returned;                         // per value: a result of the function
     const char **reason;  // per operation: why it is where it is; NULL = follows from others
     bool *loose;          // per operation: where it runs says nothing about its neighbours
-    uint64_t *able;       // per operation: bit d = devices[d] can run it
+    berth_bits *able;     // per operation: devices of the target that can run it
     const char **cannot;  // per operation: why the default device cannot run it; NULL = it can
     berth_op_id *order;   // all operations, those of regions after their owner
     uint32_t order_count;
@@ -117,6 +117,10 @@ uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_
 // else over the cheapest route. False: there is no way.
 bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
                                 uint64_t size_bytes, double *out_ns);
+// The same with the routes from `from`'s own memory for this size, where they are found already.
+bool berth_planner__known_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
+                             uint64_t size_bytes, const berth_target_routes *routes,
+                             double *out_ns);
 // Bytes that a change from a to b moves, and the time by the cheapest route.
 uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device_id a,
                                   berth_device_id b, berth_type_id type, double *out_time_ns);

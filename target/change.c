@@ -12,13 +12,14 @@
 
 // Whether the same number of devices of each target reach both: devices that share a target count
 // for each other.
-static bool reached_alike(const berth_multi_target *target, uint64_t a, uint64_t b) {
+static bool reached_alike(const berth_multi_target *target, berth_bits a, berth_bits b) {
+    if (berth_bits_equal(a, b)) return true;
     for (uint32_t i = 0; i < target->device_count; ++i) {
         int balance = 0;
         const berth_hash128 hash = target->devices[i].target->hash;
         for (uint32_t k = 0; k < target->device_count; ++k)
             if (berth_hash128_equal(target->devices[k].target->hash, hash))
-                balance += (int)(a >> k & 1) - (int)(b >> k & 1);
+                balance += (int)berth_bits_has(a, k) - (int)berth_bits_has(b, k);
         if (balance != 0) return false;
     }
     return true;
@@ -222,10 +223,10 @@ static void add_twin(const changer *c) {
     berth_target__json_push(arena, berth_target__json_get(c->root, "devices"), copy);
     json *memories = berth_target__json_get(c->root, "memories");
     for (uint32_t m = 0; m < c->target->memory_count; ++m) {
-        uint64_t reached_by = c->target->memories[m].reached_by;
-        if (!(reached_by >> device & 1)) continue;
+        berth_bits reached_by = c->target->memories[m].reached_by;
+        if (!berth_bits_has(reached_by, device)) continue;
         json *memory = memories->items.data[m];
-        if (reached_by == (uint64_t)1 << device && !drives(c->target, device)) {
+        if (berth_bits_is_single(reached_by) && !drives(c->target, device)) {
             memory = berth_target__json_clone(arena, memory);
             const char *twin = free_name(c, "memories", c->target->memories[m].name);
             set_text(c, memory, "name", twin);

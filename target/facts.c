@@ -49,9 +49,15 @@ berth_virtual_device berth_multi_target_virtual_device(const berth_multi_target 
 uint32_t berth_multi_target_resolve(const berth_multi_target *target, berth_virtual_device device) {
     if (device.device_type == BERTH_DEVICE_FREE) return BERTH_NO_INDEX;
     device.memory_scope = NULL;
-    for (uint32_t i = 0; i < target->device_count; ++i)
-        if (!berth_virtual_device_clash(device, berth_multi_target_virtual_device(target, i)))
+    for (uint32_t i = 0; i < target->device_count; ++i) {
+        const berth_target_device *d = &target->devices[i];
+        bool other =
+            d->target->kind != device.device_type || (device.virtual_id != BERTH_VIRTUAL_ID_FREE &&
+                                                      device.virtual_id != (int32_t)d->virtual_id);
+        if (!other &&
+            !berth_virtual_device_clash(device, berth_multi_target_virtual_device(target, i)))
             return i;
+    }
     return BERTH_NO_INDEX;
 }
 
@@ -59,17 +65,10 @@ uint32_t berth_multi_target_memory_of(const berth_multi_target *target, uint32_t
                                       const char *scope) {
     if (strcmp(scope, "global") == 0) return target->devices[device].own_memory;
     for (uint32_t i = 0; i < target->memory_count; ++i)
-        if ((target->memories[i].reached_by >> device & 1) &&
+        if (berth_bits_has(target->memories[i].reached_by, device) &&
             strcmp(target->memories[i].scope, scope) == 0)
             return i;
     return BERTH_NO_INDEX;
-}
-
-uint64_t berth_multi_target_memories_of(const berth_multi_target *target, uint32_t device) {
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < target->memory_count; ++i)
-        if (target->memories[i].reached_by >> device & 1) mask |= (uint64_t)1 << i;
-    return mask;
 }
 
 static const char *resource_of(const berth_multi_target *target, uint32_t device) {
@@ -89,10 +88,10 @@ uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32
 
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,
                                      uint32_t *out_memory) {
-    uint64_t both = (uint64_t)1 << a | (uint64_t)1 << b;
     uint32_t owns[] = {target->devices[a].own_memory, target->devices[b].own_memory};
     for (int i = 0; i < 2; ++i) {
-        if ((target->memories[owns[i]].reached_by & both) != both) continue;
+        berth_bits reached_by = target->memories[owns[i]].reached_by;
+        if (!berth_bits_has(reached_by, a) || !berth_bits_has(reached_by, b)) continue;
         if (out_memory) *out_memory = owns[i];
         return true;
     }
@@ -106,85 +105,169 @@ static double hop_ns(const berth_target_hop *hop, uint64_t size_bytes) {
     return (double)hop->latency_ns + (double)size_bytes / hop->bandwidth_bytes_per_s * 1e9;
 }
 
-// The best single hop between two memories: a link, or the first device that reaches both.
-static bool best_hop(const berth_multi_target *target, uint32_t from, uint32_t to,
-                     uint64_t size_bytes, berth_target_hop *out) {
-    bool found = false;
-    for (uint32_t i = 0; i < target->link_count; ++i) {
-        const berth_target_link *link = &target->links[i];
-        bool here =
-            (link->from == from && link->to == to) || (link->from == to && link->to == from);
-        if (!here) continue;
-        berth_target_hop hop = {
-            from, to, i, BERTH_NO_INDEX, link->bandwidth_bytes_per_s, link->latency_ns};
-        if (found && hop_ns(&hop, size_bytes) >= hop_ns(out, size_bytes)) continue;
-        *out = hop;
-        found = true;
-    }
+static berth_target_hop hop_over(const berth_multi_target *target, uint32_t from, uint32_t link) {
+    const berth_target_link *l = &target->links[link];
+    return (berth_target_hop){.from = from,
+                              .to = l->from == from ? l->to : l->from,
+                              .link = link,
+                              .device = BERTH_NO_INDEX,
+                              .bandwidth_bytes_per_s = l->bandwidth_bytes_per_s,
+                              .latency_ns = l->latency_ns};
+}
+
+// By a device that reaches both.
+static berth_target_hop hop_by(const berth_multi_target *target, uint32_t from, uint32_t to,
+                               uint32_t device) {
     const berth_target_memory *a = &target->memories[from];
     const berth_target_memory *b = &target->memories[to];
-    uint64_t devices = a->reached_by & b->reached_by;
-    if (!devices) return found;
-    double slower = a->bandwidth_bytes_per_s < b->bandwidth_bytes_per_s ? a->bandwidth_bytes_per_s
-                                                                        : b->bandwidth_bytes_per_s;
-    berth_target_hop hop = {from,           to,
-                            BERTH_NO_INDEX, (uint32_t)__builtin_ctzll(devices),
-                            slower,         a->latency_ns + b->latency_ns};
-    if (found && hop_ns(&hop, size_bytes) >= hop_ns(out, size_bytes)) return true;
-    *out = hop;
-    return true;
+    return (berth_target_hop){.from = from,
+                              .to = to,
+                              .link = BERTH_NO_INDEX,
+                              .device = device,
+                              .bandwidth_bytes_per_s =
+                                  a->bandwidth_bytes_per_s < b->bandwidth_bytes_per_s
+                                      ? a->bandwidth_bytes_per_s
+                                      : b->bandwidth_bytes_per_s,
+                              .latency_ns = a->latency_ns + b->latency_ns};
 }
 
+// What is known of the way to a memory.
 typedef struct state {
     double time_ns;
-    uint32_t hops;
-    uint32_t previous;  // BERTH_NO_INDEX at the start
+    uint32_t previous;      // the memory before it
+    uint32_t link, device;  // of the hop into it
+    uint32_t heap_at;       // while it waits
+    uint8_t hops;
     bool reached, done;
-    berth_target_hop hop;  // into this memory
 } state;
 
-static bool better(const state *old, double time_ns, uint32_t hops) {
-    if (!old->reached) return true;
-    if (time_ns < old->time_ns) return true;
-    return !(time_ns > old->time_ns) && hops < old->hops;
+// Dijkstra (1959) with a binary heap of the memories that are reached and not done. `states` and
+// `heap` have an entry per memory.
+typedef struct berth_target_routes {
+    const berth_multi_target *target;
+    uint64_t size_bytes;
+    state *states;
+    uint32_t *heap;
+    uint32_t count;
+} search;
+
+// Which of two memories is taken first.
+static bool is_before(const search *s, uint32_t a, uint32_t b) {
+    const state *x = &s->states[a], *y = &s->states[b];
+    if (x->time_ns < y->time_ns || x->time_ns > y->time_ns) return x->time_ns < y->time_ns;
+    return x->hops != y->hops ? x->hops < y->hops : a < b;
 }
 
-static uint32_t closest(const state *states, uint32_t count) {
-    uint32_t best = BERTH_NO_INDEX;
-    for (uint32_t i = 0; i < count; ++i) {
-        if (!states[i].reached || states[i].done) continue;
-        if (best == BERTH_NO_INDEX || better(&states[best], states[i].time_ns, states[i].hops))
-            best = i;
+static void put(search *s, uint32_t at, uint32_t memory) {
+    s->heap[at] = memory;
+    s->states[memory].heap_at = at;
+}
+
+static void move_up(search *s, uint32_t memory) {
+    uint32_t at = s->states[memory].heap_at;
+    for (; at > 0 && is_before(s, memory, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        put(s, at, s->heap[(at - 1) / 2]);
+    put(s, at, memory);
+}
+
+static uint32_t take_first(search *s) {
+    uint32_t first = s->heap[0], last = s->heap[--s->count], at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < s->count; at = child) {
+        if (child + 1 < s->count && is_before(s, s->heap[child + 1], s->heap[child])) ++child;
+        if (!is_before(s, s->heap[child], last)) break;
+        put(s, at, s->heap[child]);
     }
-    return best;
+    if (s->count) put(s, at, last);
+    return first;
 }
 
-bool berth_multi_target_route(const berth_multi_target *target, uint32_t from, uint32_t to,
-                              uint64_t size_bytes, berth_target_route *out_route) {
-    *out_route = (berth_target_route){0};
-    state states[BERTH_TARGET_MAX_MEMORIES] = {0};
-    states[from] = (state){.reached = true, .previous = BERTH_NO_INDEX};
-    for (uint32_t at; (at = closest(states, target->memory_count)) != BERTH_NO_INDEX;) {
-        states[at].done = true;
-        if (at == to) break;
+static void try_hop(search *s, berth_target_hop hop) {
+    const state *from = &s->states[hop.from];
+    state *to = &s->states[hop.to];
+    double time_ns = from->time_ns + hop_ns(&hop, s->size_bytes);
+    if (to->done) return;
+    if (to->reached && !(time_ns < to->time_ns) &&
+        (time_ns > to->time_ns || from->hops + 1 >= to->hops))
+        return;
+    bool waits = to->reached;
+    *to = (state){.time_ns = time_ns,
+                  .previous = hop.from,
+                  .link = hop.link,
+                  .device = hop.device,
+                  .heap_at = waits ? to->heap_at : s->count,
+                  .hops = (uint8_t)(from->hops + 1),
+                  .reached = true};
+    s->count += !waits;
+    move_up(s, hop.to);
+}
+
+static void try_hops(search *s, uint32_t from) {
+    const berth_multi_target *target = s->target;
+    for (uint32_t i = target->link_start[from]; i < target->link_start[from + 1]; ++i)
+        try_hop(s, hop_over(target, from, target->linked[i]));
+    berth_bits devices = target->memories[from].reached_by;
+    for (uint32_t d = berth_bits_first(devices); d != BERTH_BITS_END;
+         d = berth_bits_next(devices, d))
+        for (uint32_t i = target->reach_start[d]; i < target->reach_start[d + 1]; ++i)
+            if (target->reached[i] != from) try_hop(s, hop_by(target, from, target->reached[i], d));
+}
+
+// Until `to` is done; BERTH_NO_INDEX: until all are.
+static void run_search(search *s, uint32_t from, uint32_t to) {
+    const berth_multi_target *target = s->target;
+    s->states[from].reached = true;
+    s->heap[s->count++] = from;
+    while (s->count && (to == BERTH_NO_INDEX || !s->states[to].done)) {
+        uint32_t at = take_first(s);
+        s->states[at].done = true;
         if (at != from && strcmp(target->memories[at].scope, "global") != 0) continue;
-        if (states[at].hops == BERTH_TARGET_MAX_HOPS) continue;
-        for (uint32_t next = 0; next < target->memory_count; ++next) {
-            berth_target_hop hop;
-            if (states[next].done || !best_hop(target, at, next, size_bytes, &hop)) continue;
-            double time_ns = states[at].time_ns + hop_ns(&hop, size_bytes);
-            if (!better(&states[next], time_ns, states[at].hops + 1)) continue;
-            states[next] = (state){.time_ns = time_ns,
-                                   .hops = states[at].hops + 1,
-                                   .previous = at,
-                                   .reached = true,
-                                   .hop = hop};
-        }
+        if (at != to && s->states[at].hops < BERTH_TARGET_MAX_HOPS) try_hops(s, at);
     }
-    if (!states[to].done) return false;
-    out_route->time_ns = states[to].time_ns;
-    out_route->hop_count = states[to].hops;
-    for (uint32_t at = to, i = states[to].hops; i-- > 0; at = states[at].previous)
-        out_route->hops[i] = states[at].hop;
+}
+
+bool berth_target_routes_get(const berth_target_routes *s, uint32_t to,
+                             berth_target_route *out_route) {
+    *out_route = (berth_target_route){0};
+    if (!s->states[to].done) return false;
+    out_route->time_ns = s->states[to].time_ns;
+    out_route->hop_count = s->states[to].hops;
+    for (uint32_t at = to, i = s->states[to].hops; i-- > 0; at = s->states[at].previous) {
+        const state *held = &s->states[at];
+        out_route->hops[i] = held->link != BERTH_NO_INDEX
+                                 ? hop_over(s->target, held->previous, held->link)
+                                 : hop_by(s->target, held->previous, at, held->device);
+    }
     return true;
+}
+
+const berth_target_routes *berth_multi_target_routes(const berth_multi_target *target,
+                                                     berth_arena *arena, uint32_t from,
+                                                     uint64_t size_bytes) {
+    search *s = berth_arena_new(arena, search);
+    *s = (search){.target = target,
+                  .size_bytes = size_bytes,
+                  .states = berth_arena_new_array(arena, state, target->memory_count),
+                  .heap = berth_arena_new_array(arena, uint32_t, target->memory_count)};
+    run_search(s, from, BERTH_NO_INDEX);
+    return s;
+}
+
+bool berth_multi_target_route(const berth_multi_target *target, berth_arena *arena, uint32_t from,
+                              uint32_t to, uint64_t size_bytes, berth_target_route *out_route) {
+    enum { few = 32 };
+    state few_states[few];
+    uint32_t few_waiting[few], count = target->memory_count;
+    search s = {target, size_bytes, few_states, few_waiting, 0};
+    berth_arena *scratch = NULL;
+    if (count > few) {
+        scratch = berth_arena_create_child(arena);
+        s.states = berth_arena_new_array(scratch, state, count);
+        s.heap = berth_arena_new_array(scratch, uint32_t, count);
+    } else {
+        memset(few_states, 0, count * sizeof(state));
+    }
+    run_search(&s, from, to);
+    bool found = berth_target_routes_get(&s, to, out_route);
+    if (scratch) berth_arena_destroy(scratch);
+    return found;
 }

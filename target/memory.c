@@ -22,6 +22,7 @@ typedef struct builder {
     berth_target__parse *parse;
     berth_multi_target *multi;
     const json *root;
+    uint32_t memory_room;  // entries that there is room for
 } builder;
 
 static bool is_global(const berth_target_memory *memory) {
@@ -58,10 +59,10 @@ static bool read_memory_name(builder *b, const json *object, const char *key, ui
 // declared
 
 // Of the devices' own memories, the largest: buffers there serve each of them.
-static uint32_t alignment_for(const berth_multi_target *multi, uint64_t devices) {
+static uint32_t alignment_for(const berth_multi_target *multi, berth_bits devices) {
     uint32_t alignment_bytes = 1;
-    for (uint32_t i = 0; i < multi->device_count; ++i) {
-        if (!(devices >> i & 1)) continue;
+    for (uint32_t i = berth_bits_first(devices); i != BERTH_BITS_END;
+         i = berth_bits_next(devices, i)) {
         const berth_target *target = multi->devices[i].target;
         uint32_t own = berth_device_kind_is_host(target->kind)
                            ? berth_target__memory_defaults_of(target->kind).alignment_bytes
@@ -80,11 +81,14 @@ static void read_reach(builder *b, const json *object, berth_target_memory *memo
             "reaches is of no use");
         return;
     }
+    uint32_t word_count = berth_bits_word_count(b->multi->device_count);
+    uint64_t *words = berth_arena_new_array(b->parse->scratch, uint64_t, word_count);
     for (uint32_t i = 0; i < value->items.count; ++i) {
         uint32_t device = 0;
         if (berth_target__read_device(b->parse, b->multi, value->items.data[i], &device))
-            memory->reached_by |= (uint64_t)1 << device;
+            words[device / 64] |= (uint64_t)1 << device % 64;
     }
+    memory->reached_by = berth_bits_from_words(b->parse->arena, words, word_count);
 }
 
 static bool number(builder *b, const json *object, const char *key, bool sizes, double least,
@@ -93,8 +97,8 @@ static bool number(builder *b, const json *object, const char *key, bool sizes, 
     return value && berth_target__read_int(b->parse, value, sizes, least, most, out);
 }
 
-static uint32_t first_device(uint64_t mask) {
-    return mask ? (uint32_t)__builtin_ctzll(mask) : 0;
+static uint32_t first_device(berth_bits devices) {
+    return berth_bits_is_empty(devices) ? 0 : berth_bits_first(devices);
 }
 
 static void read_memory(builder *b, const json *value, uint32_t index) {
@@ -213,14 +217,14 @@ static const char *free_name(builder *b, const char *wanted) {
 static uint32_t own_declared(const berth_multi_target *multi, uint32_t device) {
     for (uint32_t i = 0; i < multi->memory_count; ++i)
         if (is_global(&multi->memories[i]) && !multi->memories[i].holds_constants &&
-            (multi->memories[i].reached_by >> device & 1))
+            berth_bits_has(multi->memories[i].reached_by, device))
             return i;
     return BERTH_NO_INDEX;
 }
 
 static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
     berth_multi_target *multi = b->multi;
-    if (multi->memory_count >= BERTH_TARGET_MAX_MEMORIES) {
+    if (multi->memory_count >= b->memory_room) {
         berth_target__error(b->parse, "memories",
                             "at most %d memories are possible, implied ones included",
                             BERTH_TARGET_MAX_MEMORIES);
@@ -236,8 +240,8 @@ static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
         .budget_bytes = (uint64_t)target->memory_capacity_bytes,
         .bandwidth_bytes_per_s = target->memory_bandwidth_bytes_per_s,
         .latency_ns = defaults.latency_ns,
-        .alignment_bytes = alignment_for(multi, (uint64_t)1 << device),
-        .reached_by = (uint64_t)1 << device,
+        .alignment_bytes = alignment_for(multi, berth_bits_of(b->parse->arena, device)),
+        .reached_by = berth_bits_of(b->parse->arena, device),
         .implied = true,
     };
     return index;
@@ -278,9 +282,9 @@ static void imply(builder *b) {
             if (device->own_memory != BERTH_NO_INDEX) continue;
             if (berth_device_kind_is_host(device->target->kind) ||
                 device->target->shares_host_memory) {
-                multi->memories[host_memory].reached_by |= (uint64_t)1 << i;
-                device->own_memory = host_memory;
                 berth_target_memory *memory = &multi->memories[host_memory];
+                memory->reached_by = berth_bits_with(b->parse->arena, memory->reached_by, i);
+                device->own_memory = host_memory;
                 if (memory->implied)
                     memory->alignment_bytes = alignment_for(multi, memory->reached_by);
                 continue;
@@ -295,7 +299,7 @@ static uint32_t declared_of_scope(const berth_multi_target *multi, uint32_t devi
                                   const char *scope) {
     for (uint32_t i = 0; i < multi->memory_count; ++i)
         if (strcmp(multi->memories[i].scope, scope) == 0 &&
-            (multi->memories[i].reached_by >> device & 1))
+            berth_bits_has(multi->memories[i].reached_by, device))
             return i;
     return BERTH_NO_INDEX;
 }
@@ -341,9 +345,9 @@ static void find_constant_memories(builder *b, const json *declared) {
         for (uint32_t i = 0; i < multi->device_count; ++i) {
             uint32_t own = multi->devices[i].own_memory;
             uint32_t other = 0;
-            if (!(memory->reached_by >> i & 1)) continue;
-            while (other < multi->device_count &&
-                   (multi->devices[other].own_memory != own || (memory->reached_by >> other & 1)))
+            if (!berth_bits_has(memory->reached_by, i)) continue;
+            while (other < multi->device_count && (multi->devices[other].own_memory != own ||
+                                                   berth_bits_has(memory->reached_by, other)))
                 ++other;
             if (other == multi->device_count)
                 multi->devices[i].constant_memory = m;
@@ -359,33 +363,88 @@ static void find_constant_memories(builder *b, const json *declared) {
 }
 
 // ------------------------------------------------------------------------------------------------
+// neighbours
+
+// Fills in the lists of links by memory and of memories by device.
+static void list_neighbours(builder *b) {
+    berth_multi_target *multi = b->multi;
+    uint32_t *link_start =
+        berth_arena_new_array(b->parse->arena, uint32_t, multi->memory_count + 2);
+    uint32_t *linked =
+        berth_arena_new_array(b->parse->arena, uint32_t, 2 * (size_t)multi->link_count + 1);
+    uint32_t *reach_start =
+        berth_arena_new_array(b->parse->arena, uint32_t, multi->device_count + 2);
+    for (uint32_t i = 0; i < multi->link_count; ++i) {
+        link_start[multi->links[i].from + 2]++;
+        link_start[multi->links[i].to + 2]++;
+    }
+    for (uint32_t m = 0; m < multi->memory_count; ++m) link_start[m + 2] += link_start[m + 1];
+    for (uint32_t i = 0; i < multi->link_count;
+         ++i) {  // the starts move to the ends, which are the next
+        linked[link_start[multi->links[i].from + 1]++] = i;
+        linked[link_start[multi->links[i].to + 1]++] = i;
+    }
+    uint32_t reach_count = 0;
+    for (uint32_t m = 0; m < multi->memory_count; ++m) {
+        berth_bits devices = multi->memories[m].reached_by;
+        for (uint32_t d = berth_bits_first(devices); d != BERTH_BITS_END;
+             d = berth_bits_next(devices, d), ++reach_count)
+            reach_start[d + 2]++;
+    }
+    uint32_t *reached = berth_arena_new_array(b->parse->arena, uint32_t, reach_count + 1);
+    for (uint32_t d = 0; d < multi->device_count; ++d) reach_start[d + 2] += reach_start[d + 1];
+    for (uint32_t m = 0; m < multi->memory_count; ++m) {
+        berth_bits devices = multi->memories[m].reached_by;
+        for (uint32_t d = berth_bits_first(devices); d != BERTH_BITS_END;
+             d = berth_bits_next(devices, d))
+            reached[reach_start[d + 1]++] = m;
+    }
+    multi->link_start = link_start;
+    multi->linked = linked;
+    multi->reach_start = reach_start;
+    multi->reached = reached;
+}
+
+// ------------------------------------------------------------------------------------------------
 // checks
 
-// Flood from the host's memory over links and over devices that reach two memories.
-static uint64_t connected_to_host(const berth_multi_target *multi) {
-    uint64_t seen = (uint64_t)1 << multi->devices[multi->host].own_memory;
-    for (bool changed = true; changed;) {
-        uint64_t before = seen;
-        uint64_t devices = 0;
-        for (uint32_t i = 0; i < multi->memory_count; ++i)
-            if (seen >> i & 1) devices |= multi->memories[i].reached_by;
-        for (uint32_t i = 0; i < multi->memory_count; ++i)
-            if (multi->memories[i].reached_by & devices) seen |= (uint64_t)1 << i;
-        for (uint32_t i = 0; i < multi->link_count; ++i) {
-            const berth_target_link *link = &multi->links[i];
-            uint64_t ends = (uint64_t)1 << link->from | (uint64_t)1 << link->to;
-            if (seen & ends) seen |= ends;
+// From the host's memory over links and over devices that reach two memories.
+static bool *connected_to_host(const builder *b) {
+    const berth_multi_target *multi = b->multi;
+    berth_arena *scratch = b->parse->scratch;
+    bool *seen = berth_arena_new_array(scratch, bool, multi->memory_count + 1);
+    bool *asked = berth_arena_new_array(scratch, bool, multi->device_count + 1);
+    uint32_t *found = berth_arena_new_array(scratch, uint32_t, multi->memory_count + 1);
+    uint32_t count = 0;
+    found[count++] = multi->devices[multi->host].own_memory;
+    seen[found[0]] = true;
+    for (uint32_t at = 0; at < count; ++at) {
+        uint32_t m = found[at];
+        for (uint32_t i = multi->link_start[m]; i < multi->link_start[m + 1]; ++i) {
+            const berth_target_link *link = &multi->links[multi->linked[i]];
+            uint32_t other = link->from == m ? link->to : link->from;
+            if (!seen[other]) found[count++] = other;
+            seen[other] = true;
         }
-        changed = seen != before;
+        berth_bits devices = multi->memories[m].reached_by;
+        for (uint32_t d = berth_bits_first(devices); d != BERTH_BITS_END;
+             d = berth_bits_next(devices, d)) {
+            for (uint32_t i = multi->reach_start[d]; !asked[d] && i < multi->reach_start[d + 1];
+                 ++i) {
+                if (!seen[multi->reached[i]]) found[count++] = multi->reached[i];
+                seen[multi->reached[i]] = true;
+            }
+            asked[d] = true;
+        }
     }
     return seen;
 }
 
 static void check_connected(builder *b, const json *declared) {
     berth_multi_target *multi = b->multi;
-    uint64_t seen = connected_to_host(multi);
+    const bool *seen = connected_to_host(b);
     for (uint32_t i = 0; i < multi->memory_count; ++i) {
-        if (seen >> i & 1) continue;
+        if (seen[i]) continue;
         const char *path =
             declared && i < declared->items.count ? declared->items.data[i]->path : "links";
         berth_target__error(b->parse, path,
@@ -401,7 +460,7 @@ static bool refuse_on_chip(builder *b, uint32_t memory, const char *path) {
     const berth_target_memory *refused = &b->multi->memories[memory];
     const char *scope = NULL;
     for (uint32_t d = 0; d < b->multi->device_count; ++d)
-        for (uint32_t i = 0; refused->reached_by >> d & 1; ++i) {
+        for (uint32_t i = 0; berth_bits_has(refused->reached_by, d); ++i) {
             berth_target__on_chip(b->multi->devices[d].target, i, &scope);
             if (!scope) break;
             if (strcmp(scope, refused->scope) != 0) continue;
@@ -483,26 +542,41 @@ static void read_budgets(builder *b) {
     }
 }
 
+// Declared ones, one of its own for each device, one for each host, and what is on the chips.
+static uint32_t most_memories(const builder *b) {
+    const berth_multi_target *multi = b->multi;
+    uint64_t most = (uint64_t)multi->memory_count + multi->device_count + multi->machine_count;
+    for (uint32_t d = 0; d < multi->device_count; ++d) {
+        const char *scope = NULL;
+        for (uint32_t i = 0;; ++i) {
+            berth_target__on_chip(multi->devices[d].target, i, &scope);
+            if (!scope) break;
+            most++;
+        }
+    }
+    return most < BERTH_TARGET_MAX_MEMORIES ? (uint32_t)most : BERTH_TARGET_MAX_MEMORIES;
+}
+
 void berth_target__memories(berth_target__parse *parse, const json *root,
                             berth_multi_target *multi) {
-    builder b = {parse, multi, root};
+    builder b = {.parse = parse, .multi = multi, .root = root};
     const json *memories = list(&b, "memories", BERTH_TARGET_MAX_MEMORIES);
-    const json *links = list(&b, "links", 1024);
+    const json *links = list(&b, "links", BERTH_TARGET_MAX_LINKS);
     uint32_t before = parse->diagnostics.count;
-    multi->memories =
-        berth_arena_new_array(parse->arena, berth_target_memory, BERTH_TARGET_MAX_MEMORIES);
     multi->memory_count = memories ? memories->items.count : 0;
+    b.memory_room = most_memories(&b);
+    multi->memories = berth_arena_new_array(parse->arena, berth_target_memory, b.memory_room);
     for (uint32_t i = 0; i < multi->memory_count; ++i) read_memory(&b, memories->items.data[i], i);
     if (parse->diagnostics.count != before) return;
-    multi->links =
-        berth_arena_new_array(parse->arena, berth_target_link,
-                              (links ? links->items.count : 0) + BERTH_TARGET_MAX_MEMORIES);
+    multi->links = berth_arena_new_array(parse->arena, berth_target_link,
+                                         (links ? links->items.count : 0) + b.memory_room);
     imply(&b);
     for (uint32_t d = 0; d < multi->device_count; ++d) imply_on_chip(&b, d, memories);
     find_constant_memories(&b, memories);
     if (links)
         for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);
     if (parse->diagnostics.count != before) return;
+    list_neighbours(&b);
     check_connected(&b, memories);
     read_budgets(&b);
     take_budgets(&b, parse->options->budgets);

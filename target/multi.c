@@ -17,8 +17,18 @@ typedef struct builder {
     berth_target__parse *parse;
     berth_multi_target *multi;
     const json *root;
-    const json *host_json[BERTH_TARGET_MAX_DEVICES];  // "host" of each device's target
+    const json **host_json;  // "host" of each device's target
+    uint32_t room;           // devices that there is room for: those listed and a host per machine
 } builder;
+
+// Whether the text is the number, written as numbers are.
+static bool is_number(const char *text, uint32_t number) {
+    uint64_t value = 0;
+    if (*text == '0' || !*text) return number == 0 && strcmp(text, "0") == 0;
+    for (; *text >= '0' && *text <= '9' && value <= number; ++text)
+        value = 10 * value + (uint64_t)(*text - '0');
+    return !*text && value == number;
+}
 
 uint32_t berth_target__device_named(const berth_multi_target *multi, const char *name) {
     for (uint32_t i = 0; i < multi->device_count; ++i)
@@ -28,9 +38,7 @@ uint32_t berth_target__device_named(const berth_multi_target *multi, const char 
         const char *kind = berth_device_kind_name(multi->devices[i].target->kind);
         size_t length = strlen(kind);
         if (strncmp(name, kind, length) != 0 || name[length] != ':') continue;
-        char id[16];
-        snprintf(id, sizeof(id), "%u", multi->devices[i].virtual_id);
-        if (strcmp(name + length + 1, id) == 0) return i;
+        if (is_number(name + length + 1, multi->devices[i].virtual_id)) return i;
     }
     return BERTH_NO_INDEX;
 }
@@ -124,8 +132,16 @@ static bool read_devices(builder *b) {
         return false;
     }
     uint32_t before = parse->diagnostics.count;
-    b->multi->devices =
-        berth_arena_new_array(parse->arena, berth_target_device, BERTH_TARGET_MAX_DEVICES);
+    const json *machines = berth_target__json_get(b->root, "machines");
+    bool several = machines && machines->type == JSON_TYPE_ARRAY;
+    if (several && machines->items.count > BERTH_TARGET_MAX_DEVICES) {
+        berth_target__error(parse, machines->path, "at most %d machines are possible, not %u",
+                            BERTH_TARGET_MAX_DEVICES, machines->items.count);
+        return false;
+    }
+    b->room = devices->items.count + (several ? machines->items.count : 1) + 1;
+    b->host_json = berth_arena_new_array(parse->scratch, const json *, b->room);
+    b->multi->devices = berth_arena_new_array(parse->arena, berth_target_device, b->room);
     b->multi->device_count = devices->items.count;
     for (uint32_t i = 0; i < devices->items.count; ++i)
         read_one_device(b, devices->items.data[i], i);
@@ -206,7 +222,7 @@ static bool is_cpu(berth_target__parse *parse, const char *path, const berth_tar
 
 static uint32_t append_host(builder *b, berth_target *target, uint32_t machine) {
     berth_multi_target *multi = b->multi;
-    if (multi->device_count >= BERTH_TARGET_MAX_DEVICES) {
+    if (multi->device_count >= BERTH_TARGET_MAX_DEVICES || multi->device_count >= b->room) {
         berth_target__error(b->parse, "devices", "at most %d devices are possible, hosts included",
                             BERTH_TARGET_MAX_DEVICES);
         return 0;

@@ -119,7 +119,7 @@ static json *memories_json(berth_arena *arena, const berth_multi_target *multi) 
                                berth_target__json_real(arena, memory->bandwidth_bytes_per_s));
         json *reached = berth_target__json_array(arena);
         for (uint32_t d = 0; d < multi->device_count; ++d)
-            if (memory->reached_by >> d & 1)
+            if (berth_bits_has(memory->reached_by, d))
                 berth_target__json_push(arena, reached,
                                         berth_target__json_string(arena, multi->devices[d].name));
         berth_target__json_set(arena, object, "reached_by", reached);

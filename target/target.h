@@ -17,13 +17,17 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
 #include "base/dtype.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "target/virtual_device.h"
 
-#define BERTH_TARGET_MAX_DEVICES 64  // in one MultiTarget, implied hosts included
+// Bounds on what text from outside can ask for. Sets of devices and tables grow with what there is.
+#define BERTH_TARGET_MAX_DEVICES 4096  // in one MultiTarget, implied hosts included
+#define BERTH_TARGET_MAX_MEMORIES 8192
+#define BERTH_TARGET_MAX_LINKS 65536  // declared ones
 #define BERTH_NO_INDEX UINT32_MAX
 
 // ----------------------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ typedef struct berth_target_memory {
     double bandwidth_bytes_per_s;
     uint64_t latency_ns;
     uint32_t alignment_bytes;  // power of two
-    uint64_t reached_by;       // bit i: devices[i] reads and writes it directly
+    berth_bits reached_by;     // devices that read and write it directly
     bool holds_constants;      // these and nothing else (flash): nobody's own memory
     bool implied;              // not declared: stands for what the device's driver will say
 } berth_target_memory;
@@ -193,6 +197,10 @@ typedef struct berth_multi_target {
     uint32_t memory_count;
     berth_target_link *links;
     uint32_t link_count;
+    // Ranges of lists, ascending: the links at memory m are linked[link_start[m] .. link_start[m + 1]), the
+    // memories that device d reaches are reached[reach_start[d] .. reach_start[d + 1]).
+    const uint32_t *link_start, *linked;
+    const uint32_t *reach_start, *reached;
     berth_target_machine *machines;  // at least one; named only where the target was written so
     uint32_t machine_count;
     berth_executor_kind executor;
@@ -363,9 +371,6 @@ uint32_t berth_multi_target_resolve(const berth_multi_target *target, berth_virt
 // The first memory of `scope` that the device reaches (its own for "global"), or BERTH_NO_INDEX.
 uint32_t berth_multi_target_memory_of(const berth_multi_target *target, uint32_t device,
                                       const char *scope);
-// Bit i: the device reaches memories[i] (memories beyond 64 do not occur: see
-// BERTH_TARGET_MAX_MEMORIES).
-uint64_t berth_multi_target_memories_of(const berth_multi_target *target, uint32_t device);
 // The first device that computes with what `device` computes with; itself where it shares nothing.
 uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32_t device);
 // Whether a change from device a to b is an alias: both reach a's own memory or both reach b's.
@@ -373,7 +378,6 @@ uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,
                                      uint32_t *out_memory);
 
-#define BERTH_TARGET_MAX_MEMORIES 64
 #define BERTH_TARGET_MAX_HOPS 8
 
 // One hop of a route: over a link, or by a device that reaches both memories (link =
@@ -393,9 +397,19 @@ typedef struct berth_target_route {
 } berth_target_route;
 
 // The cheapest route for `size_bytes`, through global memories only (ends may be of any scope);
-// ties go to fewer hops, then to lower indices. Dijkstra, O(memories^2 + links). False: not
-// connected (or only through more than MAX_HOPS).
-bool berth_multi_target_route(const berth_multi_target *target, uint32_t from, uint32_t to,
-                              uint64_t size_bytes, berth_target_route *out_route);
+// ties go to fewer hops, then to lower indices. Dijkstra with a heap, O((memories + hops) log memories)
+// at most: it ends where `to` is reached. False: not connected (or only through more than MAX_HOPS).
+// `arena`: for what it notes of many memories; freed again. Inside berth_arena_try.
+bool berth_multi_target_route(const berth_multi_target *target, berth_arena *arena, uint32_t from,
+                              uint32_t to, uint64_t size_bytes, berth_target_route *out_route);
+
+// The cheapest routes from one memory to all others for `size_bytes`: the same ones, in one search. They
+// live in the arena (40 bytes per memory). Inside berth_arena_try.
+typedef struct berth_target_routes berth_target_routes;
+const berth_target_routes *berth_multi_target_routes(const berth_multi_target *target,
+                                                     berth_arena *arena, uint32_t from,
+                                                     uint64_t size_bytes);
+bool berth_target_routes_get(const berth_target_routes *routes, uint32_t to,
+                             berth_target_route *out_route);
 
 #endif  // BERTH_TARGET_TARGET_H_

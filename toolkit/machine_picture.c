@@ -65,7 +65,7 @@ static bool has_cpu(const picture *p, uint32_t memory) {
 // The box in which a memory that is nobody's own is drawn.
 static uint32_t box_of(const picture *p, uint32_t memory) {
     for (uint32_t d = 0; d < p->target->device_count; ++d)
-        if (p->target->memories[memory].reached_by >> d & 1)
+        if (berth_bits_has(p->target->memories[memory].reached_by, d))
             return p->target->devices[d].own_memory;
     return memory;
 }

@@ -204,10 +204,9 @@ static bool places_by_search(const berth_compile_options *options) {
 // the model is placed again with so much less room for constants there, and then, device by device,
 // with nothing there that could be elsewhere. The error of the first try is reported where that
 // does not help.
-static berth_status compile_model(berth_model *model, const model_source *source,
-                                  const berth_model_options *options) {
+static berth_status compile_with_room(berth_model *model, const model_source *source,
+                                      const berth_model_options *options, uint64_t *reserve_bytes) {
     enum { room_attempts = 2 };
-    uint64_t reserve_bytes[BERTH_TARGET_MAX_DEVICES] = {0};
     berth_compile_options compile = options->compile;
     compile.target = model->target;
     compile.note = model->note;
@@ -243,6 +242,17 @@ static berth_status compile_model(berth_model *model, const model_source *source
             if (devices[d].own_memory == devices[model->compiled.over_device].own_memory)
                 reserve_bytes[d] = reserve;
     }
+}
+
+static berth_status compile_model(berth_model *model, const model_source *source,
+                                  const berth_model_options *options) {
+    berth_allocator allocator = berth_allocator_system();
+    size_t count = model->target->device_count;
+    uint64_t *reserve_bytes = berth_calloc(allocator, count, sizeof(*reserve_bytes));
+    if (!reserve_bytes) return berth_status_oom();
+    berth_status status = compile_with_room(model, source, options, reserve_bytes);
+    berth_free(allocator, reserve_bytes, count * sizeof(*reserve_bytes));
+    return status;
 }
 
 // Whether what the compiler refused has control flow, or shapes that depend on data, although the

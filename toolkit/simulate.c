@@ -97,7 +97,7 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
     uint64_t size_bytes = b->program->tensors[step->bindings[0]].size_bytes;
     const berth_target_device *devices = b->target->devices;
     berth_target_route route = {0};
-    bool found = berth_multi_target_route(b->target, devices[from].own_memory,
+    bool found = berth_multi_target_route(b->target, b->arena, devices[from].own_memory,
                                           devices[to].own_memory, size_bytes, &route);
     task->resource = b->target->device_count + 2 * b->target->link_count + step->device;
     if (found && route.hop_count && route.hops[0].link != BERTH_NO_INDEX)

@@ -170,15 +170,14 @@ bool berth_require_has(const char *devices, const char *name) {
     return false;
 }
 
-// The devices of a list "A,B", as bits.
+// Marks the devices of a list "A,B" in `out_wanted`, an entry per device.
 static berth_status read_required(const berth_program *program, const char *list,
-                                  uint64_t *out_devices) {
+                                  bool *out_wanted) {
     char names[512] = "";
     size_t used = 0;
     for (uint32_t d = 0; d < program->device_count && used < sizeof(names); ++d)
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", d ? ", " : "",
                                  program->devices[d].name);
-    *out_devices = 0;
     for (size_t length = 0; list; list = list[length] ? list + length + 1 : NULL) {
         length = strcspn(list, ",");
         uint32_t d = 0;
@@ -188,31 +187,40 @@ static berth_status read_required(const berth_program *program, const char *list
                 BERTH_UNAVAILABLE,
                 "the target has no device \"%.*s\", which --require asks for; it has %s",
                 (int)(length < 200 ? length : 200), list, names);
-        *out_devices |= (uint64_t)1 << d;
+        out_wanted[d] = true;
     }
     return BERTH_OK;
 }
 
-berth_status berth_program_require(const berth_program *program, const char *devices,
-                                   bool kernels_optional) {
-    uint64_t wanted = 0;
-    BERTH_TRY(read_required(program, devices, &wanted));
+static berth_status check_required(const berth_program *program, const char *devices,
+                                   bool kernels_optional, bool *wanted) {
+    BERTH_TRY(read_required(program, devices, wanted));
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *placement = &program->placements[i];
-        if (wanted >> placement->device & 1 || placement->host_operation) continue;
+        if (wanted[placement->device] || placement->host_operation) continue;
         return berth_status_make(
             BERTH_UNAVAILABLE, "node \"%s\" (%s) runs on %s, not on %s as --require asks: %s",
             placement->node, placement->op, program->devices[placement->device].name, devices,
             placement->reason);
     }
     for (uint32_t d = 0; d < program->device_count && !kernels_optional; ++d)
-        if (wanted >> d & 1 && kernels_on(program, d) == 0)
+        if (wanted[d] && kernels_on(program, d) == 0)
             return berth_status_make(BERTH_UNAVAILABLE,
                                      "no kernel runs on %s, which --require asks for: all results "
                                      "were computed before the run or elsewhere, or are parts of "
                                      "the inputs",
                                      program->devices[d].name);
     return BERTH_OK;
+}
+
+berth_status berth_program_require(const berth_program *program, const char *devices,
+                                   bool kernels_optional) {
+    berth_allocator allocator = berth_allocator_system();
+    bool *wanted = berth_calloc(allocator, program->device_count + 1, sizeof(*wanted));
+    if (!wanted) return berth_status_oom();
+    berth_status status = check_required(program, devices, kernels_optional, wanted);
+    berth_free(allocator, wanted, (program->device_count + 1) * sizeof(*wanted));
+    return status;
 }
 
 typedef struct verify_job {

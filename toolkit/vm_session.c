@@ -130,7 +130,8 @@ static berth_status keep_program(void *user) {
 static berth_status open_session(void *user) {
     segment_job *job = user;
     const berth_program *program = job->made->program;
-    berth_session_binding bindings[BERTH_TARGET_MAX_DEVICES];
+    berth_session_binding *bindings =
+        berth_arena_new_array(job->arena, berth_session_binding, program->device_count + 1);
     berth_session_options options = {.bindings = bindings};
     for (uint32_t d = 0; d < program->device_count; ++d) {
         if (!is_used(program, d)) continue;

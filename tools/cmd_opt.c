@@ -392,8 +392,8 @@ static berth_status leave_machine(const opt_command *command, berth_module *modu
     berth_func_id main = berth_module_find_function(module, "main");
     if (!berth_module_has_run(module, "inline-calls") || berth_module_has_run(module, "layout"))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                 "--machine takes a planned module apart: name the passes "
-                                 "inline-calls and plan-devices, and none after them");
+                                 "--machine takes a planned module apart: let the passes end with "
+                                 "plan-devices,inline-calls");
     BERTH_TRY(berth_decompose_machine(module, main, target, machine, &own));
     return berth_module_verify(module);
 }

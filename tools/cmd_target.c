@@ -175,7 +175,7 @@ static void show_memories(const berth_target_info *target) {
                         capacity, m->bandwidth_bytes_per_s / 1e9,
                         (unsigned long long)m->latency_ns);
         for (uint32_t d = 0; d < berth_target_info_device_count(target); ++d)
-            if (m->reached_by >> d & 1)
+            if (berth_target_info_reaches(target, i, d))
                 berth_cli_print(" %s", berth_target_info_device(target, d)->name);
         berth_cli_print("%s%s\n", m->holds_constants ? ", holds constants" : "",
                         m->is_implied ? " (implied)" : "");

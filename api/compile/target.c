@@ -48,7 +48,6 @@ static berth_target_memory_facts memory_facts(const berth_target_memory *memory)
                                        .budget_bytes = memory->budget_bytes,
                                        .bandwidth_bytes_per_s = memory->bandwidth_bytes_per_s,
                                        .latency_ns = memory->latency_ns,
-                                       .reached_by = memory->reached_by,
                                        .holds_constants = memory->holds_constants,
                                        .is_implied = memory->implied};
 }
@@ -195,6 +194,12 @@ const berth_target_device_facts *berth_target_info_device(const berth_target_inf
 const berth_target_memory_facts *berth_target_info_memory(const berth_target_info *target,
                                                           uint32_t index) {
     return index < berth_target_info_memory_count(target) ? &target->memories[index] : NULL;
+}
+
+int berth_target_info_reaches(const berth_target_info *target, uint32_t memory, uint32_t device) {
+    const berth_multi_target *held = target->target;
+    return held && memory < held->memory_count && device < held->device_count &&
+           berth_bits_has(held->memories[memory].reached_by, device);
 }
 
 const berth_target_link_facts *berth_target_info_link(const berth_target_info *target,

@@ -55,8 +55,6 @@ static berth_status check_calls(const berth_module *module, const berth_multi_ta
                                        ? berth_attrs_find(module, &op->attrs, "callee")
                                        : NULL;
         if (!callee || callee->kind != BERTH_ATTR_FUNCTION) continue;
-        if (!berth_graph_get(module, callee->function))
-            continue;  // scheduled: for a target, not a device
         const char *wanted = device_name(module, callee->function);
         if (!wanted) continue;
         uint32_t device = berth_multi_target_device(target, wanted);

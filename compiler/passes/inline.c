@@ -25,62 +25,6 @@ static berth_func_id callee_of(const berth_module *module, const berth_op *op) {
     return berth_attrs_int(module, &held->attrs, "primitive", 0) ? BERTH_NONE : callee->function;
 }
 
-// ---- what can become part of main
-
-typedef struct survey {
-    const berth_module *module;
-    uint64_t *sizes;   // per function: operations with those of what it calls; 0 = not known yet
-    uint32_t *levels;  // per function: calls below each other
-} survey;
-
-static berth_status endless(void) {
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "calls nest more than %d deep, or a function calls itself",
-                             BERTH_MAX_NESTING);
-}
-
-static berth_status too_many(const berth_module *module, const berth_op *call) {
-    return berth_status_make(
-        BERTH_UNSUPPORTED,
-        "%s: with the functions that it calls, @main has more than %d operations",
-        berth_loc_describe(module, call->loc, module->arena), BERTH_INLINE_MAX_OPS);
-}
-
-static berth_status survey_function(survey *s, berth_func_id function, int depth) {
-    const berth_graph *graph = berth_graph_get(s->module, function);
-    const berth_region *root = &graph->regions.data[0];
-    uint64_t size = 1;
-    uint32_t levels = 0;
-    for (uint32_t i = 0; i < root->ops.count; ++i) {
-        const berth_op *op = &graph->ops.data[root->ops.data[i]];
-        berth_func_id callee = callee_of(s->module, op);
-        if (depth > 0 && op->region_count > 0) return berth_refuse_control_flow(s->module, op);
-        size += 1;
-        if (callee == BERTH_NONE) continue;
-        if (depth >= BERTH_MAX_NESTING) return endless();
-        if (!s->sizes[callee]) BERTH_TRY(survey_function(s, callee, depth + 1));
-        if (s->levels[callee] >= levels) levels = s->levels[callee] + 1;
-        size += s->sizes[callee];
-        if (size > BERTH_INLINE_MAX_OPS) return too_many(s->module, op);
-    }
-    if (levels > BERTH_MAX_NESTING) return endless();
-    s->sizes[function] = size;
-    s->levels[function] = levels;
-    return BERTH_OK;
-}
-
-berth_status berth_pass_check_calls(const berth_module *module, berth_func_id main) {
-    uint32_t count = module->functions.count;
-    survey s = {.module = module,
-                .sizes = berth_arena_new_array(module->arena, uint64_t, count),
-                .levels = berth_arena_new_array(module->arena, uint32_t, count)};
-    memset(s.sizes, 0, count * sizeof(*s.sizes));
-    memset(s.levels, 0, count * sizeof(*s.levels));
-    return survey_function(&s, main, 0);
-}
-
-// ---- inlining
-
 static berth_value_id inner_of(const inliner *in, berth_value_id value) {
     return value == BERTH_NONE ? BERTH_NONE : in->inner[value];
 }
@@ -102,6 +46,7 @@ static void copy_results(inliner *in, const berth_graph *from, const berth_op *o
 static berth_status copy_op(inliner *in, berth_func_id callee, berth_op_id id) {
     const berth_graph *from = berth_graph_get(in->module, callee);
     const berth_op *op = &from->ops.data[id];
+    if (op->region_count > 0) return berth_refuse_control_flow(in->module, op);
     berth_value_id *inputs = berth_arena_new_array(in->module->arena, berth_value_id,
                                                    op->input_count ? op->input_count : 1);
     for (uint32_t i = 0; i < op->input_count; ++i) inputs[i] = inner_of(in, op->inputs[i]);
@@ -119,6 +64,19 @@ static berth_status copy_op(inliner *in, berth_func_id callee, berth_op_id id) {
     return BERTH_OK;
 }
 
+static berth_status endless(void) {
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "calls nest more than %d deep, or a function calls itself",
+                             BERTH_MAX_NESTING);
+}
+
+static berth_status too_many(const inliner *in, const berth_op *call) {
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "%s: with the functions that it calls, @main has more than %d operations",
+        berth_loc_describe(in->module, call->loc, in->module->arena), BERTH_INLINE_MAX_OPS);
+}
+
 static void replace_results(inliner *in) {
     berth_graph *graph = berth_graph_get(in->module, in->main);
     berth_value_id *map =
@@ -129,83 +87,22 @@ static void replace_results(inliner *in) {
     berth_graph_replace_many(graph, map);
 }
 
-// `kind`: on_device or device_copy.
-static berth_value_id add_placed(inliner *in, berth_op_kind kind, berth_value_id value,
-                                 berth_device_id device, berth_loc_id loc) {
-    berth_op_id id = berth_graph_add_op(in->module, in->main, 0, kind, &value, 1, 1, loc);
-    berth_graph *graph = berth_graph_get(in->module, in->main);
-    berth_value_id made = graph->ops.data[id].outputs[0];
-    graph->ops.data[id].device = device;
-    graph->values.data[made].device = device;
-    graph->values.data[made].type = graph->values.data[value].type;
-    return made;
-}
-
-static berth_device_id device_attr(const berth_module *module, const berth_op *op,
-                                   const char *name) {
-    const berth_attr *attr = berth_attrs_find(module, &op->attrs, name);
-    return attr && attr->kind == BERTH_ATTR_DEVICE ? attr->device : 0;
-}
-
-// Where a function wants a parameter: by its annotation, or by an operation in the function that says
-// where its operand is. 0 = anywhere.
-static berth_device_id device_of_parameter(const berth_module *module, const berth_graph *graph,
-                                           berth_value_id parameter) {
-    berth_device_id device = graph->values.data[parameter].device;
-    const berth_region *root = &graph->regions.data[0];
-    if (berth_type_get(module, graph->values.data[parameter].type)->kind != BERTH_TYPE_TENSOR)
-        return 0;  // a function is not copied
-    for (uint32_t i = 0; i < root->ops.count && !device; ++i) {
-        const berth_op *op = &graph->ops.data[root->ops.data[i]];
-        bool annotates = op->kind == BERTH_OP_ON_DEVICE;
-        if ((!annotates && op->kind != BERTH_OP_DEVICE_COPY) || op->inputs[0] != parameter)
-            continue;
-        device = device_attr(module, op, annotates ? "device" : "source");
-        if (!device && annotates) device = op->device;
-    }
-    return device;
-}
-
-// As the planner has it for calls: a parameter is at its device, and what is given is copied there
-// if it is elsewhere.
-static berth_value_id argument(inliner *in, const berth_graph *from, const berth_op *call,
-                               uint32_t index) {
-    berth_value_id value = call->inputs[index];
-    if (value == BERTH_NONE) return value;
-    berth_device_id device =
-        device_of_parameter(in->module, from, from->regions.data[0].params.data[index]);
-    berth_device_id now = berth_graph_get(in->module, in->main)->values.data[value].device;
-    return device && device != now ? add_placed(in, BERTH_OP_DEVICE_COPY, value, device, call->loc)
-                                   : value;
-}
-
-// A call that is annotated has its results there: what makes them is there, a parameter that is
-// returned comes there.
-static berth_value_id result(inliner *in, const berth_graph *from, const berth_op *call,
-                             berth_value_id returned) {
-    berth_value_id value = inner_of(in, returned);
-    if (value == BERTH_NONE || !call->device) return value;
-    if (berth_graph_get(in->module, in->main)->values.data[value].device == call->device)
-        return value;
-    bool made = from->values.data[returned].op != BERTH_NONE;
-    return add_placed(in, made ? BERTH_OP_ON_DEVICE : BERTH_OP_DEVICE_COPY, value, call->device,
-                      call->loc);
-}
-
 // Arguments fit the parameters: the verifier and inference have checked the call.
 static berth_status inline_call(inliner *in, berth_op_id id, berth_func_id callee) {
     berth_op call = berth_graph_get(in->module, in->main)->ops.data[id];
     const berth_graph *from = berth_graph_get(in->module, callee);
     berth_region root = from->regions.data[0];
+    if (callee == in->main) return endless();
+    if (berth_graph_get(in->module, in->main)->ops.count + root.ops.count > BERTH_INLINE_MAX_OPS)
+        return too_many(in, &call);
     in->inner = berth_arena_new_array(in->module->arena, berth_value_id, from->values.count + 1);
     memset(in->inner, 0xff, from->values.count * sizeof(*in->inner));
     for (uint32_t i = 0; i < root.params.count && i < call.input_count; ++i)
-        in->inner[root.params.data[i]] = argument(in, from, &call, i);
+        in->inner[root.params.data[i]] = call.inputs[i];
     for (uint32_t i = 0; i < root.ops.count; ++i) BERTH_TRY(copy_op(in, callee, root.ops.data[i]));
     for (uint32_t i = 0; i < call.output_count && i < root.results.count; ++i)
-        berth_vec_push(
-            in->module->arena, &in->replaced,
-            (replacement){call.outputs[i], result(in, from, &call, root.results.data[i])});
+        berth_vec_push(in->module->arena, &in->replaced,
+                       (replacement){call.outputs[i], inner_of(in, root.results.data[i])});
     berth_graph_get(in->module, in->main)->ops.data[id].region = BERTH_NONE;
     return BERTH_OK;
 }
@@ -237,7 +134,10 @@ static berth_status inline_level(inliner *in, bool *out_some) {
 
 berth_status berth_pass_inline_calls(berth_module *module, berth_func_id main) {
     inliner in = {.module = module, .main = main};
-    BERTH_TRY(berth_pass_check_calls(module, main));
-    for (bool some = true; some;) BERTH_TRY(inline_level(&in, &some));
-    return BERTH_OK;
+    bool some = true;
+    for (int level = 0; level < BERTH_MAX_NESTING; ++level) {
+        BERTH_TRY(inline_level(&in, &some));
+        if (!some) return BERTH_OK;
+    }
+    return endless();
 }

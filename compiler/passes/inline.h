@@ -10,15 +10,9 @@ enum { BERTH_INLINE_MAX_OPS = 1 << 20 };
 
 // In the root region of `main`, every call of a graph function that is no primitive (fuse.h) becomes
 // that function's operations, on the devices that these have: a function may compute on several.
-// Calls inside of it follow. A parameter that has a device is copied there where the argument is
-// elsewhere, and what an annotated call returns is there. The functions stay in the module.
-// O(operations afterwards), by level of calls. Types are known: arguments fit the parameters.
-// Errors, before anything has changed: those of berth_pass_check_calls.
+// Calls inside of it follow. The functions stay in the module. O(operations afterwards), by level of calls.
+// Errors: UNSUPPORTED functions that call themselves, calls that nest beyond BERTH_MAX_NESTING, more
+// than BERTH_INLINE_MAX_OPS operations, an `if` or `loop` in a function that is called.
 BERTH_MUST_USE berth_status berth_pass_inline_calls(berth_module *module, berth_func_id main);
-
-// Whether that is possible. UNSUPPORTED: functions that call themselves, calls that nest beyond
-// BERTH_MAX_NESTING, more than BERTH_INLINE_MAX_OPS operations, an `if` or `loop` in a function that
-// is called. O(functions + operations).
-BERTH_MUST_USE berth_status berth_pass_check_calls(const berth_module *module, berth_func_id main);
 
 #endif  // BERTH_COMPILER_PASSES_INLINE_H_

@@ -95,7 +95,6 @@ typedef struct berth_target_memory_facts {
     uint64_t budget_bytes;  // that programs may use
     double bandwidth_bytes_per_s;
     uint64_t latency_ns;
-    uint64_t reached_by;  // bit i: by device i directly
     int holds_constants;  // not 0: these and nothing else
     int is_implied;       // not 0: not written in the target
 } berth_target_memory_facts;
@@ -124,6 +123,9 @@ BERTH_API const berth_target_device_facts *berth_target_info_device(const berth_
                                                                     uint32_t index);
 BERTH_API const berth_target_memory_facts *berth_target_info_memory(const berth_target_info *target,
                                                                     uint32_t index);
+// Whether a device reaches a memory directly: 0 or 1; 0 when there is no such memory or device.
+BERTH_API int berth_target_info_reaches(const berth_target_info *target, uint32_t memory,
+                                        uint32_t device);
 BERTH_API const berth_target_link_facts *berth_target_info_link(const berth_target_info *target,
                                                                 uint32_t index);
 BERTH_API const berth_target_pin_facts *berth_target_info_pin(const berth_target_info *target,

@@ -182,12 +182,20 @@ void berth_place__nets_loads(const berth_place_problem *problem, const berth_pla
         out_load[device] += nets->time[(size_t)i * kinds + problem->device_kind[device]];
     }
     for (uint32_t t = 0; t < nets->net_count; ++t) {
-        uint64_t span = 0;
-        for (uint32_t p = nets->pin_start[t]; p < nets->pin_start[t + 1]; ++p)
-            span |= (uint64_t)1 << device_of_item[nets->pins[p]];
-        if ((span & (span - 1)) == 0) continue;
-        for (uint32_t d = 0; d < problem->device_count; ++d)
-            if (span >> d & 1)
+        const uint32_t *pins = nets->pins + nets->pin_start[t];
+        uint32_t count = nets->pin_start[t + 1] - nets->pin_start[t], alike = 0;
+        while (alike < count && device_of_item[pins[alike]] == device_of_item[pins[0]]) ++alike;
+        if (alike == count) continue;  // on one device
+        // 64 devices at a time.
+        for (uint32_t first = 0; first < problem->device_count; first += 64) {
+            uint64_t span = 0;
+            for (uint32_t p = 0; p < count; ++p)
+                if (device_of_item[pins[p]] - first < 64)
+                    span |= (uint64_t)1 << (device_of_item[pins[p]] - first);
+            for (; span; span &= span - 1) {
+                uint32_t d = first + (uint32_t)__builtin_ctzll(span);
                 out_load[d] += nets->cost[(size_t)t * kinds + problem->device_kind[d]];
+            }
+        }
     }
 }

@@ -144,21 +144,35 @@ void berth_place__partial_take(berth_place__partial *p, uint32_t group) {
 // ------------------------------------------------------------------------------------------------
 // bounds
 
+// Adds what moving a node's value costs each of the devices that have its ends; nothing where that is
+// one. 64 devices at a time.
+static void add_transfers(berth_place__partial *p, uint32_t u) {
+    const berth_place_problem *problem = p->problem;
+    uint32_t some = p->at[u];
+    bool cut = false;
+    for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i) {
+        uint32_t at = p->at[problem->succ[i]];
+        cut |= at != BERTH_PLACE_NONE && some != BERTH_PLACE_NONE && at != some;
+        if (some == BERTH_PLACE_NONE) some = at;
+    }
+    for (uint32_t first = 0; cut && first < problem->device_count; first += 64) {
+        uint64_t span = p->at[u] - first < 64 ? (uint64_t)1 << (p->at[u] - first) : 0;
+        for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i)
+            if (p->at[problem->succ[i]] - first < 64)  // BERTH_PLACE_NONE is far off
+                span |= (uint64_t)1 << (p->at[problem->succ[i]] - first);
+        for (; span; span &= span - 1) {
+            uint32_t d = first + (uint32_t)__builtin_ctzll(span);
+            p->load[d] +=
+                problem->transfer[(size_t)u * problem->kind_count + problem->device_kind[d]];
+        }
+    }
+}
+
 static double throughput_bound(berth_place__partial *p) {
     const berth_place_problem *problem = p->problem;
     double *load = p->load, most = 0, mean = 0;
     memcpy(load, p->time, problem->device_count * sizeof(*load));
-    for (uint32_t u = 0; u < problem->node_count; ++u) {
-        uint64_t span = p->at[u] == BERTH_PLACE_NONE ? 0 : (uint64_t)1 << p->at[u];
-        for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i)
-            if (p->at[problem->succ[i]] != BERTH_PLACE_NONE)
-                span |= (uint64_t)1 << p->at[problem->succ[i]];
-        if ((span & (span - 1)) == 0) continue;
-        for (uint32_t d = 0; d < problem->device_count; ++d)
-            if (span >> d & 1)
-                load[d] +=
-                    problem->transfer[(size_t)u * problem->kind_count + problem->device_kind[d]];
-    }
+    for (uint32_t u = 0; u < problem->node_count; ++u) add_transfers(p, u);
     for (uint32_t g = 0; g < problem->group_count; ++g)
         if (p->at[problem->group_nodes[problem->group_start[g]]] == BERTH_PLACE_NONE)
             mean += p->floor[g];

@@ -129,7 +129,7 @@ static void try_move(annealing *a) {
     uint32_t unit = place_random_below(&a->out->random, a->hyper->unit_count);
     uint32_t to = pick_device(a, unit);
     ++a->work;
-    if ((a->hyper->allowed[unit] >> to & 1) == 0) return;
+    if (!berth_bits_has(a->hyper->allowed[unit], to)) return;
     outcome o;
     look_at_move(a, unit, to, &o);
     if (!accepts(a, o.change)) return;
@@ -195,8 +195,8 @@ static void try_exchange(annealing *a) {
     uint32_t from = a->state->device[one];
     uint32_t to = a->state->device[two];
     ++a->work;
-    if (from == to || (hyper->allowed[one] >> to & 1) == 0 ||
-        (hyper->allowed[two] >> from & 1) == 0)
+    if (from == to || !berth_bits_has(hyper->allowed[one], to) ||
+        !berth_bits_has(hyper->allowed[two], from))
         return;
     if (share_a_net(hyper, one, two))
         exchange_neighbours(a, one, two);
@@ -238,7 +238,8 @@ static void try_run(annealing *a) {
     for (uint32_t i = 0; i < 2 * length && count < length; ++i, place += step) {
         if (place >= a->hyper->unit_count) break;
         uint32_t next = order[place];
-        if (a->state->device[next] != from || (a->hyper->allowed[next] >> to & 1) == 0) continue;
+        if (a->state->device[next] != from || !berth_bits_has(a->hyper->allowed[next], to))
+            continue;
         berth_place__state_move(a->state, next, to);
         a->work += 4 + 2 * degree(a, next);
         moved[count++] = next;

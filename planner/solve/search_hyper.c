@@ -94,7 +94,7 @@ static place_hyper *create_units(berth_arena *arena, uint32_t unit_count, uint32
     hyper->kind_count = kind_count;
     hyper->time = berth_arena_new_array(arena, double, (size_t)unit_count *kind_count);
     hyper->size = berth_arena_new_array(arena, double, unit_count);
-    hyper->allowed = berth_arena_new_array(arena, uint64_t, unit_count);
+    hyper->allowed = berth_arena_new_array(arena, berth_bits, unit_count);
     return hyper;
 }
 
@@ -162,25 +162,36 @@ static double *memory_shares(berth_arena *arena, const berth_place_problem *prob
     return share_of;
 }
 
+// Per kind: all devices that are of another one.
+static berth_bits *devices_apart(berth_arena *arena, const berth_place_problem *problem) {
+    uint32_t word_count = berth_bits_word_count(problem->device_count);
+    berth_bits *apart = berth_arena_new_array(arena, berth_bits, problem->kind_count);
+    uint64_t *words = berth_arena_new_array(arena, uint64_t, word_count);
+    for (uint32_t k = 0; k < problem->kind_count; ++k) {
+        memset(words, 0, word_count * sizeof(*words));
+        for (uint32_t d = 0; d < problem->device_count; ++d)
+            if (problem->device_kind[d] != k) words[d / 64] |= (uint64_t)1 << d % 64;
+        apart[k] = berth_bits_from_words(arena, words, word_count);
+    }
+    return apart;
+}
+
 static void fill_units(berth_arena *arena, place_hyper *hyper, const berth_place_problem *problem,
                        berth_place_objective objective) {
     uint32_t kinds = problem->kind_count;
     double *share_of = memory_shares(arena, problem);
-    uint64_t all =
-        problem->device_count >= 64 ? UINT64_MAX : ((uint64_t)1 << problem->device_count) - 1;
+    const berth_bits *apart = devices_apart(arena, problem);
+    berth_bits all = berth_bits_below(arena, problem->device_count);
     for (uint32_t u = 0; u < hyper->unit_count; ++u) hyper->allowed[u] = all;
     for (uint32_t v = 0; v < problem->node_count; ++v) {
         uint32_t unit = problem->group[v];
+        berth_bits *allowed = &hyper->allowed[unit];
         hyper->size[unit] += problem->size_bytes[v];
         if (problem->pin != NULL && problem->pin[v] != BERTH_PLACE_NONE)
-            hyper->allowed[unit] &= (uint64_t)1 << problem->pin[v];
+            *allowed = berth_bits_and(arena, *allowed, berth_bits_of(arena, problem->pin[v]));
         for (uint32_t k = 0; k < kinds; ++k) {
             double time = problem->time[(size_t)v * kinds + k];
-            if (isinf(time)) {
-                uint32_t first = berth_place_kind_first(problem, k);
-                for (uint32_t i = 0; i < problem->kinds[k].device_count; ++i)
-                    hyper->allowed[unit] &= ~((uint64_t)1 << (first + i));
-            }
+            if (isinf(time)) *allowed = berth_bits_and(arena, *allowed, apart[k]);
             if (objective == BERTH_PLACE_MEMORY)
                 hyper->time[(size_t)unit * kinds + k] += problem->size_bytes[v] / share_of[k];
             else if (!isinf(time))
@@ -222,11 +233,12 @@ place_hyper *berth_place__hyper_contract(berth_arena *arena, const place_hyper *
     hyper->device_kind = fine->device_kind;
     hyper->capacity = fine->capacity;
     uint32_t kinds = fine->kind_count;
-    for (uint32_t u = 0; u < unit_count; ++u) hyper->allowed[u] = UINT64_MAX;
+    berth_bits all = berth_bits_below(arena, fine->device_count);
+    for (uint32_t u = 0; u < unit_count; ++u) hyper->allowed[u] = all;
     for (uint32_t u = 0; u < fine->unit_count; ++u) {
         uint32_t to = target[u];
         hyper->size[to] += fine->size[u];
-        hyper->allowed[to] &= fine->allowed[u];
+        hyper->allowed[to] = berth_bits_and(arena, hyper->allowed[to], fine->allowed[u]);
         for (uint32_t k = 0; k < kinds; ++k)
             hyper->time[(size_t)to * kinds + k] += fine->time[(size_t)u * kinds + k];
     }
@@ -272,7 +284,7 @@ static double cut_load(const place_hyper *hyper, uint32_t net) {
         double pin_time = INFINITY;
         for (uint32_t p = hyper->pin_start[net]; p < hyper->pin_start[net + 1]; ++p) {
             uint32_t unit = hyper->pin[p];
-            if ((hyper->allowed[unit] >> d & 1) == 0) continue;
+            if (!berth_bits_has(hyper->allowed[unit], d)) continue;
             pin_time = fmin(pin_time, hyper->time[(size_t)unit * hyper->kind_count + kind]);
         }
         if (cost[kind] > 0)
@@ -285,12 +297,14 @@ static double cut_load(const place_hyper *hyper, uint32_t net) {
 
 // Joins the pins of a net, unless nothing supports them together: then no placement is below the
 // value, and any merging is as good as another.
-static void join_pins(const place_hyper *hyper, uint32_t net, uint32_t *parent, uint64_t *allowed) {
+static void join_pins(berth_arena *arena, const place_hyper *hyper, uint32_t net, uint32_t *parent,
+                      berth_bits *allowed) {
     uint32_t begin = hyper->pin_start[net];
     uint32_t end = hyper->pin_start[net + 1];
-    uint64_t common = UINT64_MAX;
-    for (uint32_t p = begin; p < end; ++p) common &= allowed[find_root(parent, hyper->pin[p])];
-    if (common == 0) return;
+    berth_bits common = allowed[find_root(parent, hyper->pin[begin])];
+    for (uint32_t p = begin + 1; p < end; ++p)
+        common = berth_bits_and(arena, common, allowed[find_root(parent, hyper->pin[p])]);
+    if (berth_bits_is_empty(common)) return;
     uint32_t root = find_root(parent, hyper->pin[begin]);
     for (uint32_t p = begin + 1; p < end; ++p) parent[find_root(parent, hyper->pin[p])] = root;
     allowed[root] = common;
@@ -300,17 +314,17 @@ uint32_t berth_place__hyper_bind(berth_arena *arena, const place_hyper *hyper, d
                                  uint32_t *target) {
     uint32_t units = hyper->unit_count;
     uint32_t *parent = berth_arena_new_array(arena, uint32_t, units);
-    uint64_t *allowed = berth_arena_copy(arena, hyper->allowed, units * sizeof(*allowed));
+    berth_bits *allowed = berth_arena_copy(arena, hyper->allowed, units * sizeof(*allowed));
     for (uint32_t u = 0; u < units; ++u) parent[u] = u;
     for (uint32_t n = 0; n < hyper->net_count; ++n)
-        if (cut_load(hyper, n) >= value) join_pins(hyper, n, parent, allowed);
+        if (cut_load(hyper, n) >= value) join_pins(arena, hyper, n, parent, allowed);
     return number_roots(parent, units, target);
 }
 
 double berth_place__hyper_least_time(const place_hyper *hyper, uint32_t unit) {
     double least = INFINITY;
     for (uint32_t d = 0; d < hyper->device_count; ++d)
-        if (hyper->allowed[unit] >> d & 1)
+        if (berth_bits_has(hyper->allowed[unit], d))
             least =
                 fmin(least, hyper->time[(size_t)unit * hyper->kind_count + hyper->device_kind[d]]);
     return isinf(least) ? 0 : least;
@@ -355,7 +369,7 @@ static uint32_t best_mate(matching *m, uint32_t unit, uint64_t *random) {
         m->rating[other] = 0;
         double together = m->weight[unit] + m->weight[other];
         if (other == unit || m->mate[other] != UINT32_MAX || together > m->weight_limit ||
-            (hyper->allowed[unit] & hyper->allowed[other]) == 0 ||
+            !berth_bits_meet(hyper->allowed[unit], hyper->allowed[other]) ||
             (m->part != NULL && m->part[unit] != m->part[other]))
             continue;
         rating *= 1 + (double)(place_random(random) >> 48) / 32768;

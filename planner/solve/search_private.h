@@ -8,6 +8,7 @@
 #ifndef BERTH_PLANNER_SOLVE_SEARCH_PRIVATE_H_
 #define BERTH_PLANNER_SOLVE_SEARCH_PRIVATE_H_
 
+#include "base/bits.h"
 #include "planner/solve/strategy.h"
 
 enum { PLACE_ORDERS = 2 };  // depth first, one way round and the other
@@ -23,7 +24,7 @@ typedef struct place_hyper {
     const double *capacity;         // [device_count] bytes
     double *time;                   // [unit_count * kind_count]; 0 where not allowed
     double *size;                   // [unit_count] bytes
-    uint64_t *allowed;              // [unit_count] bit d: may be on device d
+    berth_bits *allowed;            // [unit_count] devices that it may be on
     double *cost;                   // [net_count * kind_count]
     uint32_t *pin_start;            // [net_count + 1] into pin
     uint32_t *pin;                  // [pin_count] units of a net, ascending; at least 2

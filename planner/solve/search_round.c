@@ -49,7 +49,7 @@ static uint32_t coarsen(berth_arena *arena, place_round *round, level *levels) {
 static void place_randomly(const place_hyper *hyper, uint64_t *random, uint32_t *device) {
     for (uint32_t u = 0; u < hyper->unit_count; ++u) {
         uint32_t d = place_random_below(random, hyper->device_count);
-        while ((hyper->allowed[u] >> d & 1) == 0) d = (d + 1) % hyper->device_count;
+        while (!berth_bits_has(hyper->allowed[u], d)) d = (d + 1) % hyper->device_count;
         device[u] = d;
     }
 }

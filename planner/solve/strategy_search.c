@@ -154,7 +154,7 @@ static bool prepare(searcher *s) {
     const berth_place_problem *problem = s->search->problem;
     s->base = berth_place__hyper_build(s->arena, problem, s->search->options->objective);
     for (uint32_t g = 0; g < problem->group_count; ++g)
-        if (s->base->allowed[g] == 0) return false;
+        if (berth_bits_is_empty(s->base->allowed[g])) return false;
     s->base_of = berth_arena_new_array(s->arena, uint32_t, problem->group_count);
     s->device = berth_arena_new_array(s->arena, uint32_t, problem->group_count);
     s->assignment = berth_arena_new_array(s->arena, uint32_t, problem->node_count);

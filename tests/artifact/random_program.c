@@ -60,11 +60,11 @@ static void make_pools(maker *m) {
         pools[i].alignment_bytes = 64u << pick(m, 2);
         pools[i].lower_bound_bytes = pick(m, 100);
         uint64_t own = (uint64_t)1 << pools[i].device;
-        pools[i].shared_with = pick(m, 1u << m->program->device_count) & ~own;
+        pools[i].shared_with.word = pick(m, 1u << m->program->device_count) & ~own;
     }
     for (uint32_t i = count - 1 - store; i < count; ++i) pools[i].device = 0;
     if (store) pools[count - 2].usage = BERTH_POOL_STORE;
-    if (store) pools[count - 2].shared_with = 0;
+    if (store) pools[count - 2].shared_with = (berth_bits){0};
     pools[count - 1].usage = BERTH_POOL_IO;
     m->program->pools = pools;
     m->program->pool_count = count;
@@ -195,8 +195,8 @@ static void make_step(maker *m, berth_program_step *steps, uint32_t i) {
     if (pick(m, 3) == 0 && make_copy(m, step, bindings)) {
         step->kind = BERTH_STEP_COPY;
         step->op = "copy";
-        bool shared = p->pools[p->tensors[bindings[0]].pool].shared_with ||
-                      p->pools[p->tensors[bindings[1]].pool].shared_with;
+        bool shared = !berth_bits_is_empty(p->pools[p->tensors[bindings[0]].pool].shared_with) ||
+                      !berth_bits_is_empty(p->pools[p->tensors[bindings[1]].pool].shared_with);
         if (shared) step->queue = step->device;  // the first queue of the device
     } else {
         step->queue = step->device;
@@ -286,7 +286,8 @@ static const char *memory_difference(const berth_program *a, const berth_program
         SAME_TEXT(x->scope, y->scope, "pool scope");
         SAME(x->device == y->device && x->usage == y->usage && x->size_bytes == y->size_bytes &&
                  x->alignment_bytes == y->alignment_bytes &&
-                 x->lower_bound_bytes == y->lower_bound_bytes && x->shared_with == y->shared_with,
+                 x->lower_bound_bytes == y->lower_bound_bytes &&
+                 berth_bits_equal(x->shared_with, y->shared_with),
              "pool");
     }
     for (uint32_t i = 0; i < a->tensor_count; ++i) {

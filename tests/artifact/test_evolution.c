@@ -190,6 +190,79 @@ Test(artifact_evolution, what_must_not_be_overlooked_is_refused) {
     assert_refused(&p, "this version of Berth reads");
 }
 
+// A program of 100 devices; its first workspace is also that of devices 3, 64 and 99.
+static const berth_program *wide_program(void) {
+    const berth_program *small = full_program();
+    berth_program *wide = berth_arena_copy(arena, small, sizeof(*small));
+    berth_program_device *devices = berth_arena_new_array(arena, berth_program_device, 100);
+    memcpy(devices, small->devices, small->device_count * sizeof(*devices));
+    for (uint32_t d = small->device_count; d < 100; ++d)
+        devices[d] = (berth_program_device){.name = berth_arena_printf(arena, "wide%u", d),
+                                            .kind = "cpu",
+                                            .target_json = "{}",
+                                            .virtual_id = d};
+    berth_program_pool *pools =
+        berth_arena_copy(arena, small->pools, small->pool_count * sizeof(*pools));
+    uint32_t at = 0;
+    while (pools[at].usage != BERTH_POOL_WORKSPACE) ++at;
+    static const uint32_t sharers[] = {3, 64, 99};
+    for (int i = 0; i < 3; ++i)
+        if (pools[at].device != sharers[i])
+            pools[at].shared_with = berth_bits_with(arena, pools[at].shared_with, sharers[i]);
+    wide->devices = devices;
+    wide->device_count = 100;
+    wide->pools = pools;
+    return wide;
+}
+
+// Devices from 64 on are in a section of their own, which who does not know it must not overlook.
+Test(artifact_evolution, many_devices_share_a_pool) {
+    const berth_program *program = wide_program();
+    assert_ok(berth_program_verify(program));
+    parts p = take_apart(program);
+    cr_assert_eq(p.sections[find(&p, BERTH_SECTION_SHARERS)].kind, BERTH_SECTION_SHARERS,
+                 "not optional");
+    assert_reads_as(&p, program);
+    p = take_apart(full_program());
+    for (uint32_t i = 0; i < p.header.section_count; ++i)
+        cr_expect_neq(p.sections[i].kind & ~BERTH_SECTION_OPTIONAL, BERTH_SECTION_SHARERS);
+}
+
+Test(artifact_evolution, sharers_are_checked) {
+    static const struct {
+        berth_file_sharer records[3];
+        const char *why;
+    } cases[] = {
+        {{{0, 64}, {0, 64}, {0, 99}}, "sharers[1]: device 64 in pool 0, out of order"},
+        {{{0, 99}, {0, 64}, {0, 98}}, "sharers[1]: device 64 in pool 0, out of order"},
+        {{{0, 63}, {0, 64}, {0, 98}}, "sharers[0]: device 63"},
+        {{{0, 64}, {0, 65}, {0, 100}}, "sharers[2]: device 100 in pool 0"},
+        {{{1, 64}, {0, 65}, {0, 99}}, "sharers[1]: device 65 in pool 0"},
+        {{{0, 64}, {0, 65}, {1000, 65}}, "sharers[2]: device 65 in pool 1000"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        parts p = take_apart(wide_program());
+        uint32_t at = find(&p, BERTH_SECTION_SHARERS);
+        p.contents[at] = (const uint8_t *)cases[i].records;
+        p.sections[at].size_bytes = sizeof(cases[i].records);
+        p.sections[at].record_count = 3;
+        assert_refused(&p, cases[i].why);
+    }
+}
+
+Test(artifact_evolution, more_devices_than_can_be_are_refused) {
+    parts p = take_apart(full_program());
+    berth_file_section *section = &p.sections[find(&p, BERTH_SECTION_DEVICES)];
+    uint64_t bytes = section->size_bytes / section->record_count;
+    uint8_t *content = berth_arena_alloc(arena, 5000 * bytes);
+    for (uint64_t i = 0; i < 5000; ++i)
+        memcpy(content + i * bytes, p.contents[find(&p, BERTH_SECTION_DEVICES)], bytes);
+    p.contents[find(&p, BERTH_SECTION_DEVICES)] = content;
+    section->record_count = 5000;
+    section->size_bytes = 5000 * bytes;
+    assert_refused(&p, "devices: 5000, at most 4096 are possible");
+}
+
 // Sections out of order, or twice.
 Test(artifact_evolution, the_table_has_one_order) {
     parts p = take_apart(full_program());

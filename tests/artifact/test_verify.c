@@ -49,7 +49,7 @@ static void make_memory(sample *s) {
     static const berth_pool_usage usage[4] = {BERTH_POOL_IO, BERTH_POOL_WORKSPACE,
                                               BERTH_POOL_CONSTANT, BERTH_POOL_WORKSPACE};
     for (int i = 0; i < 4; ++i)
-        s->pools[i] = (berth_program_pool){pool_device[i], "global", usage[i], 384, 128, 0, 0};
+        s->pools[i] = (berth_program_pool){pool_device[i], "global", usage[i], 384, 128, 0, {0}};
     s->tensors[0] = tensor_at(IO, 0);  // inputs
     s->tensors[1] = tensor_at(IO, 128);
     s->tensors[2] = tensor_at(IO, 256);           // output
@@ -179,7 +179,7 @@ Test(artifact_verify, devices_reach_shared_pools) {
     for (int shared = 0; shared < 2; ++shared) {
         sample s;
         make_sample(&s);
-        s.pools[IO].shared_with = shared ? 1u << GPU : 0;
+        s.pools[IO].shared_with.word = shared ? 1u << GPU : 0;
         s.bindings[2][1] = 2;  // a kernel of the GPU writes the output
         s.bindings[3][0] = 1;  // a copy on the GPU within the pool of inputs and outputs
         berth_status status = berth_program_verify(&s.program);
@@ -214,9 +214,10 @@ Test(artifact_verify, copies_read_stores) {
     X(s.pools[3].usage = (berth_pool_usage)9, "pools[3].usage")                                    \
     X(s.pools[3].usage = BERTH_POOL_IO, "pools[3]: an input/output pool must be on a cpu")         \
     X(s.pools[3].usage = BERTH_POOL_STORE, "pools[3]: a store must be on a cpu device")            \
-    X((s.pools[2].usage = BERTH_POOL_STORE, s.pools[2].shared_with = 2), "a store is nobody's")    \
-    X(s.pools[3].shared_with = 4, "pools[3].shared_with: 0x4 names devices beyond")                \
-    X(s.pools[3].shared_with = 2, "pools[3].shared_with: names the pool's own device")             \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.pools[2].shared_with.word = 2),                      \
+      "a store is nobody's")                                                                       \
+    X(s.pools[3].shared_with.word = 4, "pools[3].shared_with: device 2 is beyond")                 \
+    X(s.pools[3].shared_with.word = 2, "pools[3].shared_with: names the pool's own device")        \
     X(s.pools[1].alignment_bytes = 96, "pools[1].alignment_bytes")                                 \
     X(s.pools[1].alignment_bytes = 0, "pools[1].alignment_bytes")                                  \
     X(s.pools[1].size_bytes = UINT64_MAX, "pools[1].size_bytes")                                   \
@@ -285,7 +286,7 @@ Test(artifact_verify, copies_read_stores) {
     X(s.steps[2].queue = 3, "steps[2].queue: 3 of 3")                                              \
     X(s.steps[2].device = CPU, "steps[2].device: 0, but queues[1] is of device 1")                 \
     X(s.steps[2].queue = 2, "steps[2]: a dispatch on queues[2], which is for copies only")         \
-    X((s.pools[3].shared_with = 1, s.steps[1].queue = 2),                                          \
+    X((s.pools[3].shared_with.word = 1, s.steps[1].queue = 2),                                     \
       "steps[1].bindings[1]: tensors[5] is in a shared pool, which only the first")                \
     X(s.steps[2].kernel = 2, "steps[2].kernel: 2 of 2")                                            \
     X(s.steps[2].kernel = 0, "steps[2].kernel: code for cpu on device \"opencl:0\"")               \
@@ -299,7 +300,8 @@ Test(artifact_verify, copies_read_stores) {
     X(s.bindings[3][1] = 3, "steps[3]: copies into a constant pool")                               \
     X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[3][1] = 3),                                 \
       "steps[3]: copies into a const")                                                             \
-    X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[3][0] = 3, s.pools[IO].shared_with = 2),    \
+    X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[3][0] = 3,                                  \
+       s.pools[IO].shared_with.word = 2),                                                          \
       "steps[3]: copies from a store go into workspace")                                           \
     X((s.pools[2].usage = BERTH_POOL_STORE, s.bindings[0][0] = 3),                                 \
       "steps[0].bindings[0]: tensors[3] is in a store, which only copies read")                    \

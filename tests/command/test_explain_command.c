@@ -168,7 +168,7 @@ Test(explain_command, chain_of_reasons) {
     const result *r = berth_run("explain examples/planner/annotation.txt --target "
                                 "examples/planner/gpu_cpu.json --no-what-if");
     cr_assert_eq(r->exit_status, 0, "%s", r->err);
-    cr_expect_not_null(strstr(r->out, "\nl (add)\n  on cpu:0"));
+    cr_expect_not_null(strstr(r->out, "\nexamples/planner/annotation.txt:4:3\n  on cpu:0"));
 }
 
 // ---- berth plan --compare -----------------------------------------------------------------------

@@ -3,14 +3,10 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/command/support.h"
 
 #define MODEL "examples/digits/digits.onnx --dim batch=1 --format=json"
 
@@ -107,31 +103,4 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
     }
     json_decref(apart);
     json_decref(alone);
-}
-
-// What a called function computes is planned, printed and checked like the rest.
-Test(several_devices, called_functions_are_part_of_the_plan, .timeout = 300) {
-    static const char module[] =
-        "module \"calls\" graph @main(%x: f32[8,8], %w: f32[8,8]) { %a = call @f(%x, %w) "
-        "%b = call @f(%a, %w) return %b } graph @f(%x: f32[8,8], %w: f32[8,8]) { "
-        "%r = relu(%x) on cpu:0 %m = matmul(%r, %w) on opencl:0 return %m }";
-    char path[] = "/tmp/berth-calls-XXXXXX", arguments[256];
-    int file = mkstemp(path);
-    cr_assert(file >= 0 && write(file, module, sizeof(module) - 1) == sizeof(module) - 1);
-    cr_assert_eq(close(file), 0);
-    snprintf(arguments, sizeof(arguments), "plan %s --target cpu,opencl --format=json", path);
-    json_t *plan = berth_run_json(arguments), *entry = NULL;
-    uint32_t on_cpu = 0, on_opencl = 0;
-    size_t i;
-    json_array_foreach(json_object_get(plan, "operations"), i, entry) {
-        const char *device = json_string_value(json_object_get(entry, "device"));
-        const char *node = json_string_value(json_object_get(entry, "node"));
-        on_cpu += strcmp(device, "cpu:0") == 0 && strcmp(node, "r") == 0;
-        on_opencl += strcmp(device, "opencl:0") == 0 && strcmp(node, "m") == 0;
-    }
-    cr_expect(on_cpu == 2 && on_opencl == 2, "%u, %u", on_cpu, on_opencl);
-    json_decref(plan);
-    snprintf(arguments, sizeof(arguments), "run %s --target cpu,opencl --require cpu:0", path);
-    berth_run_fails(arguments, 1, "node \"m\" (matmul) runs on opencl:0, not on cpu:0");
-    cr_expect_eq(remove(path), 0);
 }

@@ -294,46 +294,6 @@ Test(decompose, a_called_function_computes_on_two_devices) {
     finish(&f);
 }
 
-// Before the planner, so that it decides on every operation: annotations in functions and of calls
-// say what they say of calls that stay (docs/planner.md).
-Test(decompose, calls_are_part_of_main_before_the_planner) {
-    static const char *const passes[] = {"fold-constants", "inline-calls", "plan-devices", NULL};
-    static const char functions[] = "graph @f(%x: f32[4]) { %o = on_device(%x) on opencl:0 %y = "
-                                    "exp(%o) on opencl:0 return %y } "
-                                    "graph @g(%x: f32[4] on opencl:0) { %y = neg(%x) return %y } "
-                                    "graph @h(%x: f32[4]) { %y = abs(%x) return %y } "
-                                    "graph @same(%x: f32[4]) { return %x }";
-    static const struct {
-        const char *main;
-        uint32_t opencl, copies;  // operations there, and copies with those of main's border
-    } cases[] = {
-        {"%a = sqrt(%x) on cpu:0 %b = call @f(%a) return %b", 1, 2},
-        {"%a = sqrt(%x) on cpu:0 %b = call @g(%a) return %b", 1, 2},
-        {"%a = sqrt(%x) on cpu:0 %b = call @h(%a) on opencl:0 return %b", 1, 2},
-        {"%a = sqrt(%x) on cpu:0 %b = call @same(%a) on opencl:0 %c = exp(%b) return %c", 1, 2},
-        {"%a = sqrt(%x) on opencl:0 %b = call @h(%a) %c = sqrt(%x) on cpu:0 %d = call @h(%c) "
-         "%e = add(%b, %d) on cpu:0 return %e",
-         2, 2},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        char text[1024];
-        snprintf(text, sizeof(text), "module \"t\" graph @main(%%x: f32[4]) { %s } %s",
-                 cases[i].main, functions);
-        fixture f = parse("cpu,opencl", text);
-        assert_ok(run_passes(&f, passes));
-        static const berth_op_kind kinds[] = {BERTH_OP_EXP, BERTH_OP_NEG, BERTH_OP_ABS,
-                                              BERTH_OP_SQRT};
-        uint32_t opencl = 0, copies = 0;
-        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); ++k)
-            opencl += count_on(&f, kinds[k], BERTH_DEVICE_OPENCL);
-        copies = count_on(&f, BERTH_OP_DEVICE_COPY, BERTH_DEVICE_OPENCL) +
-                 count_on(&f, BERTH_OP_DEVICE_COPY, BERTH_DEVICE_CPU);
-        cr_expect_eq(opencl, cases[i].opencl, "%s: %u: %s", cases[i].main, opencl, print(&f));
-        cr_expect_eq(copies, cases[i].copies, "%s: %u: %s", cases[i].main, copies, print(&f));
-        finish(&f);
-    }
-}
-
 Test(decompose, calls_without_an_end_are_refused) {
     fixture f = plan("cpu", "module \"t\" graph @main(%x: f32[4]) { %a = call @f(%x) return %a } "
                             "graph @f(%x: f32[4]) { %y = exp(%x) return %y }");

@@ -67,7 +67,7 @@ Test(shared_memory, nothing_is_copied) {
     for (uint32_t i = 0; i < shared->pool_count; ++i) {
         const berth_program_pool *pool = &shared->pools[i];
         cr_expect_str_eq(shared->devices[pool->device].kind, "cpu");
-        cr_expect_eq(pool->shared_with, 1, "shared with opencl:0");
+        cr_expect_eq(pool->shared_with.word, 1, "shared with opencl:0");
         if (pool->usage == BERTH_POOL_IO) io += pool->size_bytes;
         if (pool->usage == BERTH_POOL_WORKSPACE) workspace += pool->size_bytes;
     }
@@ -113,7 +113,7 @@ static bool touch_same_bytes(const berth_program *p, uint32_t a, uint32_t b) {
         for (uint32_t k = 0; k < counts[1]; ++k) {
             const berth_program_tensor *x = &p->tensors[p->steps[a].bindings[i]];
             const berth_program_tensor *y = &p->tensors[p->steps[b].bindings[k]];
-            if (x->pool == y->pool && p->pools[x->pool].shared_with &&
+            if (x->pool == y->pool && !berth_bits_is_empty(p->pools[x->pool].shared_with) &&
                 p->pools[x->pool].usage != BERTH_POOL_CONSTANT &&
                 x->offset_bytes < y->offset_bytes + y->size_bytes &&
                 y->offset_bytes < x->offset_bytes + x->size_bytes)

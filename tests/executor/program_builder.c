@@ -94,7 +94,7 @@ static uint32_t pool_of(builder *b, uint32_t device, berth_pool_usage usage) {
         if (b->pools.data[i].device == device && b->pools.data[i].usage == usage) return i;
     berth_program_pool pool = {
         .device = device, .scope = "global", .usage = usage, .alignment_bytes = alignment};
-    if (b->shared_with && device == b->shared_device) pool.shared_with = b->shared_with;
+    if (b->shared_with && device == b->shared_device) pool.shared_with.word = b->shared_with;
     berth_vec_push(b->arena, &b->pools, pool);
     return b->pools.count - 1;
 }

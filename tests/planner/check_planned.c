@@ -148,7 +148,7 @@ static void check_copy(checker *c, const berth_op *op) {
     if (from == BERTH_NO_INDEX || to == BERTH_NO_INDEX ||
         berth_multi_target_share_memory(c->target, from, to, NULL))
         return;
-    if (!berth_multi_target_route(c->target, c->target->devices[from].own_memory,
+    if (!berth_multi_target_route(c->target, c->module->arena, c->target->devices[from].own_memory,
                                   c->target->devices[to].own_memory, 16, &route) ||
         route.hop_count != 1)
         fail(c, op, "is not one hop:", op->outputs[0]);

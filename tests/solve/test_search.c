@@ -73,7 +73,7 @@ static void walk(const berth_place_problem *p, place_state *state, uint64_t *ran
     for (int i = 0; i < 300; ++i) {
         uint32_t unit = place_random_below(random, hyper->unit_count);
         uint32_t to = place_random_below(random, hyper->device_count);
-        if (to == state->device[unit] || (hyper->allowed[unit] >> to & 1) == 0) continue;
+        if (to == state->device[unit] || !berth_bits_has(hyper->allowed[unit], to)) continue;
         uint32_t from = state->device[unit];
         double from_load;
         double to_load;
@@ -88,9 +88,9 @@ static void walk(const berth_place_problem *p, place_state *state, uint64_t *ran
 // Spreads the units over what supports them; false when something is supported nowhere.
 static bool spread(const place_hyper *hyper, uint32_t *device) {
     for (uint32_t u = 0; u < hyper->unit_count; ++u) {
-        if (hyper->allowed[u] == 0) return false;
+        if (berth_bits_is_empty(hyper->allowed[u])) return false;
         device[u] = u % hyper->device_count;
-        while ((hyper->allowed[u] >> device[u] & 1) == 0)
+        while (!berth_bits_has(hyper->allowed[u], device[u]))
             device[u] = (device[u] + 1) % hyper->device_count;
     }
     return true;
@@ -162,7 +162,7 @@ static void enumerate(enumeration *e) {
     for (uint32_t at = 0; at < units;) {
         bool allowed = true;
         for (uint32_t u = 0; u < units; ++u)
-            allowed = allowed && (e->hyper->allowed[u] >> e->device[u] & 1) != 0;
+            allowed = allowed && berth_bits_has(e->hyper->allowed[u], e->device[u]);
         if (allowed) {
             berth_place__state_set(e->state, e->device);
             if (berth_place__state_value(e->state) < e->value) {
@@ -243,7 +243,7 @@ Test(placement_search, binding_needs_a_device) {
     uint32_t count = berth_place__hyper_bind(arena, hyper, 1, target);
     cr_assert_eq(count, 2);
     const place_hyper *bound = berth_place__hyper_contract(arena, hyper, target, count);
-    for (uint32_t u = 0; u < count; ++u) cr_assert_neq(bound->allowed[u], 0);
+    for (uint32_t u = 0; u < count; ++u) cr_assert(!berth_bits_is_empty(bound->allowed[u]));
     berth_place_answer answer;  // two on one device, and one value moved: 1 + 1 + 5
     cr_assert_eq(solve(p, BERTH_PLACE_THROUGHPUT, 2000, &answer), 7);
 }

@@ -94,7 +94,8 @@ static void check_device(const berth_multi_target *t, uint32_t i, const char *la
     cr_assert_lt(d->own_memory, t->memory_count, "%s: %s", label, d->name);
     const berth_target_memory *own = &t->memories[d->own_memory];
     cr_expect_str_eq(own->scope, "global");
-    cr_expect(own->reached_by >> i & 1, "%s: %s does not reach its memory", label, d->name);
+    cr_expect(berth_bits_has(own->reached_by, i), "%s: %s does not reach its memory", label,
+              d->name);
     cr_assert_lt(d->machine, t->machine_count);
     cr_expect_eq(berth_multi_target_device(t, d->name), i, "%s: name %s", label, d->name);
     cr_expect_eq(berth_multi_target_device_of(t, d->target->kind, d->virtual_id), i);
@@ -111,14 +112,14 @@ void check_invariants(const berth_multi_target *t, const char *label) {
     uint32_t home = t->devices[t->host].own_memory;
     for (uint32_t i = 0; i < t->memory_count; ++i) {
         const berth_target_memory *m = &t->memories[i];
-        cr_expect_neq(m->reached_by, 0u, "%s: %s", label, m->name);
+        cr_expect(!berth_bits_is_empty(m->reached_by), "%s: %s", label, m->name);
         cr_expect_gt(m->capacity_bytes, 0u);
         cr_expect_leq(m->budget_bytes, m->capacity_bytes);
         cr_expect(m->bandwidth_bytes_per_s > 0);
         cr_expect_eq(m->alignment_bytes & (m->alignment_bytes - 1), 0u);
         berth_target_route route;
-        cr_expect(berth_multi_target_route(t, home, i, 1 << 20, &route), "%s: no route to %s",
-                  label, m->name);
+        cr_expect(berth_multi_target_route(t, test_arena, home, i, 1 << 20, &route),
+                  "%s: no route to %s", label, m->name);
     }
     for (uint32_t i = 0; i < t->link_count; ++i) {
         cr_assert_lt(t->links[i].from, t->memory_count);

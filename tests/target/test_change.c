@@ -78,7 +78,8 @@ Test(target_change, one_more_with_links_to_its_like) {
     cr_expect_eq(nine->link_count, t->link_count + 1 + 8, "to the host and to eight GPUs");
     uint32_t own = nine->devices[9].own_memory;
     berth_target_route route;
-    cr_expect(berth_multi_target_route(nine, nine->devices[0].own_memory, own, 1 << 20, &route));
+    cr_expect(berth_multi_target_route(nine, test_arena, nine->devices[0].own_memory, own, 1 << 20,
+                                       &route));
     cr_expect_eq(route.hop_count, 1u);
 }
 

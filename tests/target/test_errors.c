@@ -269,8 +269,9 @@ Test(target_errors, options) {
 }
 
 Test(target_errors, limits) {
-    char text[2048] = "cpu";
-    for (int i = 0; i < BERTH_TARGET_MAX_DEVICES; ++i) strcat(text, ",cpu");
+    char *text = berth_arena_alloc(test_arena, 4 * BERTH_TARGET_MAX_DEVICES + 8);
+    strcpy(text, "cpu");
+    for (int i = 0; i < BERTH_TARGET_MAX_DEVICES; ++i) strcpy(text + 3 + 4 * i, ",cpu");
     cr_expect(has_diagnostic(diagnose(text, NULL), "devices", "at most"));
     char deep[1024];
     memset(deep, '[', sizeof(deep));

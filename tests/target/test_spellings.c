@@ -76,7 +76,7 @@ Test(target_spellings, documented_example) {
     cr_expect_eq(t->default_device, 1u);
     cr_expect_eq(t->host, 0u);
     cr_assert_eq(t->memory_count, 3u + 4u);  // of the npu's chip: those not listed
-    cr_expect_eq(t->memories[0].reached_by, 3u);
+    cr_expect_eq(t->memories[0].reached_by.word, 3u);
     cr_expect_eq(t->memories[0].budget_bytes, 64u << 20);
     cr_expect_eq(t->memories[1].alignment_bytes, 4096u);
     cr_expect_str_eq(t->memories[2].scope, "vta.inp");
@@ -299,8 +299,8 @@ Test(target_spellings, machines) {
     cr_expect_eq(t->devices[t->machines[1].host].target->cores, 8);
     // a's GPU -> a's host -> b's host -> b's GPU.
     berth_target_route route;
-    cr_assert(berth_multi_target_route(t, t->devices[0].own_memory, t->devices[2].own_memory, 4096,
-                                       &route));
+    cr_assert(berth_multi_target_route(t, test_arena, t->devices[0].own_memory,
+                                       t->devices[2].own_memory, 4096, &route));
     cr_expect_eq(route.hop_count, 3u);
 }
 

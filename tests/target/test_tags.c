@@ -92,7 +92,7 @@ Test(target_tags, behind_the_second_socket) {
     cr_assert_eq(t->device_count, 3u);
     cr_expect_str_eq(t->devices[t->default_device].name, "gpu5");
     berth_target_route route;
-    cr_assert(berth_multi_target_route(t, t->devices[t->host].own_memory,
+    cr_assert(berth_multi_target_route(t, test_arena, t->devices[t->host].own_memory,
                                        t->devices[t->default_device].own_memory, 1 << 20, &route));
     cr_expect_eq(route.hop_count, 2u);
     cr_expect(has_diagnostic(diagnose("nvidia/dgx-h100-x2:gpu5", NULL), "", "several machines"));
@@ -104,11 +104,11 @@ Test(target_tags, two_servers) {
     cr_assert_eq(t->machine_count, 2u);
     berth_target_route route;
     uint32_t from = berth_multi_target_memory(t, "a.hbm3");
-    cr_assert(
-        berth_multi_target_route(t, from, berth_multi_target_memory(t, "b.hbm3"), 1 << 26, &route));
+    cr_assert(berth_multi_target_route(t, test_arena, from, berth_multi_target_memory(t, "b.hbm3"),
+                                       1 << 26, &route));
     cr_expect_eq(route.hop_count, 1u);
-    cr_assert(
-        berth_multi_target_route(t, from, berth_multi_target_memory(t, "b.hbm6"), 1 << 26, &route));
+    cr_assert(berth_multi_target_route(t, test_arena, from, berth_multi_target_memory(t, "b.hbm6"),
+                                       1 << 26, &route));
     cr_expect_eq(route.hop_count, 2u);
 }
 
