@@ -268,11 +268,10 @@ static berth_status finish_body(void *user) {
     BERTH_TRY(build_devices(call->arena, problem));
     uint64_t pairs = (uint64_t)problem->node_count * problem->device_count;
     if (pairs > BERTH_PLACE_PAIR_LIMIT)
-        return berth_status_make(BERTH_OUT_OF_RANGE,
-                                 "%u nodes on %u devices are %llu pairs; the limit is %llu",
-                                 problem->node_count, problem->device_count,
-                                 (unsigned long long)pairs,
-                                 (unsigned long long)BERTH_PLACE_PAIR_LIMIT);
+        return berth_status_make(
+            BERTH_OUT_OF_RANGE, "%u nodes on %u devices are %llu pairs; the limit is %llu",
+            problem->node_count, problem->device_count, (unsigned long long)pairs,
+            (unsigned long long)BERTH_PLACE_PAIR_LIMIT);
     BERTH_TRY(check_edges(problem));
     BERTH_TRY(build_groups(call->arena, problem));
     BERTH_TRY(spread_pins(problem));

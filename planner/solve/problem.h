@@ -38,7 +38,8 @@
 #define BERTH_PLACE_NONE UINT32_MAX
 #define BERTH_PLACE_NODE_LIMIT ((uint32_t)1 << 20)
 #define BERTH_PLACE_DEVICE_LIMIT 4096u
-#define BERTH_PLACE_PAIR_LIMIT ((uint64_t)1 << 26)  // nodes times devices: strategies keep rows of these
+#define BERTH_PLACE_PAIR_LIMIT                                                                     \
+    ((uint64_t)1 << 26)                // nodes times devices: strategies keep rows of these
 #define BERTH_PLACE_FIGURE_LIMIT 1e18  // of a time, a transfer or a size: sums stay exact enough
 
 // Devices that cannot be told apart.

@@ -147,4 +147,12 @@ Test(many_devices_command, hostile_counts_are_refused) {
     fclose(file);
     snprintf(arguments, sizeof(arguments), "place %s", model);
     berth_run_fails(arguments, 1, "5000 devices; the limit is 4096");
+    file = open_new(model);
+    fprintf(file, "{\"maxSizePerFPGA\": 1, \"maxFPGAs\": 4096, \"maxCPUs\": 0, \"nodes\": [");
+    for (int i = 0; i < 16385; ++i)
+        fprintf(file, "%s{\"id\": %d, \"cpuLatency\": 1, \"fpgaLatency\": 1, \"size\": 1}",
+                i ? ", " : "", i);
+    fprintf(file, "], \"edges\": []}");
+    fclose(file);
+    berth_run_fails(arguments, 1, "16385 nodes on 4096 devices are 67112960 pairs");
 }
