@@ -280,7 +280,7 @@ Test(artifact_verify, copies_read_stores) {
     X(s.attachments[0].name = "a\nb", "attachments[0].name")                                       \
     X(s.attachments[0].data = NULL, "attachments[0].data")                                         \
     X(s.program.queues = NULL, "queues: missing")                                                  \
-    X(s.program.queue_count = 5000, "queues: 5000; at most")                                       \
+    X(s.program.queue_count = 10000, "queues: 10000; at most")                                     \
     X(s.queues[1].device = 2, "queues[1].device: 2 of 2 devices")                                  \
     X(s.queues[2].kind = (berth_queue_kind)2, "queues[2].kind")                                    \
     X(s.steps[2].queue = 3, "steps[2].queue: 3 of 3")                                              \
