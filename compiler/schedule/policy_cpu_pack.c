@@ -9,6 +9,9 @@
 
 // Of every element of the operand; a window asks at every use, so that a copy pays sooner.
 enum { least_uses = 4, least_uses_of_window = 2 };
+// A window's copy is as many times its input as the window has elements: where that leaves the caches
+// behind and takes memory that is missed elsewhere, asking at every element stays.
+enum { most_window_bytes = 64 << 20 };
 
 typedef struct packing {
     berth_tfn *fn;
@@ -50,6 +53,16 @@ static bool find_operand(packing *p, const berth_ranges *ranges) {
     return p->is_window || !suits_lanes(p->fn, ranges, p->operand, lane);
 }
 
+static bool has_room(const packing *p) {
+    int64_t bytes = (int64_t)sizeof(float);
+    for (int i = 0; i < p->copy.count; ++i) {
+        int64_t extent = p->copy.loops[i].extent;
+        if (extent <= 0 || bytes > most_window_bytes / extent) return false;
+        bytes *= extent;
+    }
+    return true;
+}
+
 // The loops that the operand uses, those of the sum before the lanes; false when its elements are
 // used too rarely.
 static bool choose_copy(packing *p) {
@@ -67,7 +80,7 @@ static bool choose_copy(packing *p) {
             p->copy.loops[p->copy.count++] = p->reduction.loops.loops[i];
     p->copy.loops[p->copy.count++] = p->nest.loops[last];
     int64_t least = p->is_window ? least_uses_of_window : least_uses;
-    return uses >= least && p->copy.count <= BERTH_MAX_RANK;
+    return uses >= least && p->copy.count <= BERTH_MAX_RANK && (!p->is_window || has_room(p));
 }
 
 // Fills the loops and the body of the copy, and makes the product read it.
