@@ -14,6 +14,7 @@ passed=0
 failed=0
 skipped=0
 failures=()
+details=() # of programs that failed without a failed case: what they printed that looks like a reason
 
 note() { # name, exit status
   if [ "$2" -eq 0 ]; then
@@ -48,6 +49,9 @@ run_ctest() {
   if [ $status -ne 0 ]; then
     grep -E '^ *[0-9]+\/[0-9]+ Test.*(Failed|Exception|Timeout|Not Run)' "$log" >&2
     grep -E '\[(FAIL|\x1b\[0;31mFAIL)|ERROR: |runtime error' "$log" | head -40 >&2
+    while read -r number name; do
+      details+=("$preset: $name: $(grep -E "^$number: .*(FAIL|ERROR|rror: |SUMMARY|runtime error|^$number:  +#[0-9] )" "$log" | head -12 | cut -c1-200)")
+    done < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): ([^ ]+) \.+ *\**(Failed|Exception|Timeout|Not).*/\1 \2/p' "$log")
     [ "$f" -gt 0 ] || { failed=$((failed + 1)); failures+=("ctest $preset"); }
   fi
   grep -E '^[0-9]+: (BERTH-TABLE|  driver)' "$log" | sed -E 's/^[0-9]+: //' || true
@@ -72,6 +76,7 @@ if [ $fast -eq 0 ]; then
     note "build tsan" 1
   fi
 fi
+for detail in ${details[@]+"${details[@]}"}; do echo "$detail" >&2; done
 for failure in ${failures[@]+"${failures[@]}"}; do echo "failed: $failure" >&2; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -87,7 +87,8 @@ class Runners(unittest.TestCase):
 
     def test_cancel_and_limits(self):
         images, _ = digits()
-        with Blocked() as runner:
+        blocked = Blocked()
+        with blocked as runner:
             late = runner.submit([images[:1]], timeout=0.001)
             waiting = runner.submit([images[:1]])
             self.assertTrue(waiting.cancel())
@@ -96,7 +97,8 @@ class Runners(unittest.TestCase):
                 waiting.result(60)
             with self.assertRaises(concurrent.futures.TimeoutError):
                 late.result(0.05)
-        self.assertEqual(late.exception(60).code, "DEADLINE_EXCEEDED")
+            blocked.go.set()  # closing the runner before it has its turn would cancel it
+            self.assertEqual(late.exception(60).code, "DEADLINE_EXCEEDED")
         self.assertFalse(late.cancel())
 
     def test_a_queue_that_is_full(self):
