@@ -8,11 +8,24 @@ struct berth_status_record {
     berth_code code;
     int line;
     const char *file;
-    const char *message;  // after the record, in the same allocation
+    const char *message;     // after the record, in the same allocation
+    berth_remedy *remedies;  // an allocation of their own, with the names after them; NULL = none
+    size_t remedy_count;
 };
 
-static const berth_status_record oom_record = {BERTH_OUT_OF_MEMORY, __LINE__, __FILE__,
-                                               "out of memory"};
+enum { most_remedies = 64 };
+
+static const berth_status_record oom_record = {
+    .code = BERTH_OUT_OF_MEMORY, .line = __LINE__, .file = __FILE__, .message = "out of memory"};
+
+// Whoever owns a status may change it.
+static berth_status_record *writable(berth_status status) {
+    union {
+        berth_status constant;
+        berth_status_record *record;
+    } owned = {.constant = status};
+    return owned.record;
+}
 
 berth_status berth_status_oom(void) {
     return &oom_record;
@@ -31,6 +44,8 @@ berth_status berth_status_make_at_v(berth_code code, const char *file, int line,
     record->code = code;
     record->file = file;
     record->line = line;
+    record->remedies = NULL;
+    record->remedy_count = 0;
     char *message = (char *)(record + 1);
     vsnprintf(message, size, format, arguments);
     record->message = message;
@@ -55,13 +70,57 @@ berth_status berth_status_prefix(berth_status status, const char *format, ...) {
     va_end(arguments);
     berth_status result = berth_status_make_at(status->code, status->file, status->line, "%s: %s",
                                                prefix, status->message);
+    result = berth_status_with_remedies(result, status->remedies, status->remedy_count);
     berth_status_free(status);
     return result;
 }
 
+// ---- remedies -----------------------------------------------------------------------------------
+
+static berth_remedy *copy_remedies(const berth_remedy *remedies, size_t count) {
+    size_t size = count * sizeof(*remedies);
+    for (size_t i = 0; i < count; ++i) size += strlen(remedies[i].name) + 1;
+    berth_remedy *copy = malloc(size);
+    if (!copy) return NULL;
+    char *names = (char *)(copy + count);
+    for (size_t i = 0; i < count; ++i) {
+        size_t length = strlen(remedies[i].name) + 1;
+        memcpy(names, remedies[i].name, length);
+        copy[i] = (berth_remedy){remedies[i].kind, names};
+        names += length;
+    }
+    return copy;
+}
+
+berth_status berth_status_with_remedies(berth_status status, const berth_remedy *remedies,
+                                        size_t count) {
+    if (!status || status == &oom_record || count == 0) return status;
+    if (count > most_remedies) count = most_remedies;
+    berth_remedy *copy = copy_remedies(remedies, count);
+    if (!copy) return status;
+    berth_status_record *record = writable(status);
+    free(record->remedies);
+    record->remedies = copy;
+    record->remedy_count = count;
+    return record;
+}
+
+size_t berth_status_remedy_count(berth_status status) {
+    return status ? status->remedy_count : 0;
+}
+
+berth_remedy berth_status_remedy(berth_status status, size_t index) {
+    if (index < berth_status_remedy_count(status)) return status->remedies[index];
+    return (berth_remedy){0, ""};
+}
+
+// ---- the rest -----------------------------------------------------------------------------------
+
 berth_status berth_status_clone(berth_status status) {
     if (!status || status == &oom_record) return status;
-    return berth_status_make_at(status->code, status->file, status->line, "%s", status->message);
+    berth_status copy =
+        berth_status_make_at(status->code, status->file, status->line, "%s", status->message);
+    return berth_status_with_remedies(copy, status->remedies, status->remedy_count);
 }
 
 berth_code berth_status_code(berth_status status) {
@@ -102,9 +161,7 @@ const char *berth_code_name(berth_code code) {
 
 void berth_status_free(berth_status status) {
     if (!status || status == &oom_record) return;
-    union {
-        berth_status constant;
-        void *mutable_pointer;
-    } owned = {.constant = status};
-    free(owned.mutable_pointer);
+    berth_status_record *record = writable(status);
+    free(record->remedies);
+    free(record);
 }

@@ -34,6 +34,11 @@ BERTH_MUST_USE berth_status berth_status_oom(void);
 BERTH_MUST_USE berth_status berth_status_prefix(berth_status status, const char *format, ...)
     BERTH_PRINTF(2, 3);
 
+// Returns `status` with what would help besides (copied, with the names), for whoever words the
+// message; takes ownership of `status`, which stays as it is where memory runs out. At most 64 count.
+BERTH_MUST_USE berth_status berth_status_with_remedies(berth_status status,
+                                                       const berth_remedy *remedies, size_t count);
+
 // Returns a status equal to `status` that is owned separately (asynchronous failures have several
 // receivers).
 BERTH_MUST_USE berth_status berth_status_clone(berth_status status);

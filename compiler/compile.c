@@ -573,12 +573,18 @@ berth_status berth_compile(berth_module *module, const berth_compile_options *op
     return run_job(&j);
 }
 
-static const berth_pass *find_pass(const char *name) {
+// The pass of that name; the names of all where there is none.
+static berth_status find_pass(berth_module *module, const char *name, const berth_pass **out_pass) {
     const berth_pass *const *const lists[] = {pipeline_passes, berth_decompose_passes()};
+    berth_strbuf names = berth_strbuf_make(module->arena);
     for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); ++l)
-        for (const berth_pass *const *pass = lists[l]; *pass; ++pass)
-            if (strcmp((*pass)->name, name) == 0) return *pass;
-    return NULL;
+        for (const berth_pass *const *pass = lists[l]; *pass; ++pass) {
+            *out_pass = *pass;
+            if (strcmp((*pass)->name, name) == 0) return BERTH_OK;
+            berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", (*pass)->name);
+        }
+    return berth_status_make(BERTH_NOT_FOUND, "unknown pass \"%s\"; there are %s", name,
+                             berth_strbuf_text(&names));
 }
 
 berth_status berth_compile_run_passes(berth_module *module, const char *const *names,
@@ -589,10 +595,8 @@ berth_status berth_compile_run_passes(berth_module *module, const char *const *n
     const berth_pass *passes[most];
     job j = {.module = module, .passes = passes, .options = options, .result = out_result};
     for (; *names; ++names) {
-        const berth_pass *found = find_pass(*names);
-        if (!found)
-            return berth_status_make(BERTH_NOT_FOUND,
-                                     "unknown pass \"%s\"; `berth opt --help` lists them", *names);
+        const berth_pass *found = NULL;
+        BERTH_TRY(find_pass(module, *names, &found));
         if (j.pass_count == most)
             return berth_status_make(BERTH_OUT_OF_RANGE, "at most %d passes", (int)most);
         passes[j.pass_count++] = found;

@@ -14,45 +14,20 @@ static bool has_known_shape(const berth_module *module, berth_type_id id) {
 
 // ---- inputs -------------------------------------------------------------------------------------
 
-enum { shown_dims = 32 };
+enum { shown = 32 };
 
 typedef struct missing {
     const berth_module *module;
-    berth_strbuf inputs;   // with their types
-    berth_strbuf options;  // as they are given on the command line
-    berth_str_id seen[shown_dims];
-    uint32_t count;
+    berth_strbuf inputs;  // with their types
+    berth_remedy remedies[shown];
+    size_t count;  // of those, and of what would not fit
 } missing;
 
-// A word of a shell.
-static void add_quoted(berth_strbuf *out, const char *text) {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/+@%";
-    if (*text && text[strspn(text, plain)] == 0) {
-        berth_strbuf_add(out, text);
-        return;
-    }
-    berth_strbuf_add(out, "'");
-    for (; *text; ++text)
-        if (*text == '\'')
-            berth_strbuf_add(out, "'\\''");
-        else
-            berth_strbuf_add_n(out, text, 1);
-    berth_strbuf_add(out, "'");
-}
-
-static void add_dim(missing *m, berth_str_id name) {
-    uint32_t known = m->count < shown_dims ? m->count : (uint32_t)shown_dims;
-    for (uint32_t i = 0; i < known; ++i)
-        if (m->seen[i] == name) return;
-    if (m->count < shown_dims) {
-        m->seen[m->count] = name;
-        berth_strbuf_add(&m->options, " --dim ");
-        add_quoted(&m->options, berth_module_str(m->module, name));
-        berth_strbuf_add(&m->options, "=1");
-    } else if (m->count == shown_dims) {
-        berth_strbuf_add(&m->options, " ...");
-    }
+static void add_remedy(missing *m, berth_remedy_kind kind, const char *name) {
+    size_t known = m->count < shown ? m->count : (size_t)shown;
+    for (size_t i = 0; i < known; ++i)
+        if (m->remedies[i].kind == kind && strcmp(m->remedies[i].name, name) == 0) return;
+    if (m->count < shown) m->remedies[m->count] = (berth_remedy){kind, name};
     m->count++;
 }
 
@@ -67,28 +42,26 @@ static void add_input(missing *m, const berth_value *value) {
         if (type->dims[d] == BERTH_DIM_UNKNOWN)
             open = true;
         else if (berth_dim_is_symbol(type->dims[d]))
-            add_dim(m, berth_dim_symbol_name(type->dims[d]));
+            add_remedy(m, BERTH_REMEDY_DIMENSION,
+                       berth_module_str(m->module, berth_dim_symbol_name(type->dims[d])));
     }
-    if (!open) return;
-    berth_strbuf_add(&m->options, " --input ");
-    add_quoted(&m->options, name);
-    berth_strbuf_add(&m->options, "=FILE");
+    if (open) add_remedy(m, BERTH_REMEDY_INPUT, name);
 }
 
 static berth_status missing_dims(const berth_module *module, const berth_graph *graph) {
     const berth_region *root = &graph->regions.data[0];
     missing m = {.module = module};
     m.inputs = berth_strbuf_make(module->arena);
-    m.options = berth_strbuf_make(module->arena);
     for (uint32_t i = 0; i < root->params.count; ++i) {
         const berth_value *value = &graph->values.data[root->params.data[i]];
         if (!has_known_shape(module, value->type)) add_input(&m, value);
     }
-    return berth_status_make(
+    berth_status status = berth_status_make(
         BERTH_UNSUPPORTED,
-        "dimensions of the inputs are not known: %s; give the inputs, or their "
-        "extents, as in%s",
-        berth_strbuf_text(&m.inputs), berth_strbuf_text(&m.options));
+        "dimensions of the inputs are not known: %s; give the inputs, or their extents",
+        berth_strbuf_text(&m.inputs));
+    return berth_status_with_remedies(status, m.remedies,
+                                      m.count < shown ? m.count : (size_t)shown);
 }
 
 // ---- operations ---------------------------------------------------------------------------------

@@ -473,3 +473,28 @@ const berth_expr *berth_tfn_store_indices(const berth_tfn *fn, berth_stmt store)
 const berth_stmt *berth_tfn_seq_items(const berth_tfn *fn, berth_stmt seq) {
     return fn->lists.data + fn->stmts.data[seq].first;
 }
+
+// ---- checks -------------------------------------------------------------------------------------
+
+berth_status berth_tfn_check_static(const berth_tfn *fn) {
+    enum { shown = 16 };
+    berth_remedy remedies[shown];
+    size_t count = 0;
+    bool open = false;
+    for (uint32_t b = 0; b < fn->bufs.count; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
+            int64_t dim = fn->bufs.data[b].dims[d];
+            open |= dim < 0;
+            if (!berth_dim_is_symbol(dim) || count == shown) continue;
+            const char *name = berth_module_str(fn->module, berth_dim_symbol_name(dim));
+            size_t i = 0;
+            while (i < count && strcmp(remedies[i].name, name) != 0) ++i;
+            if (i == count) remedies[count++] = (berth_remedy){BERTH_REMEDY_DIMENSION, name};
+        }
+    if (!open) return BERTH_OK;
+    return berth_status_with_remedies(
+        berth_status_make(BERTH_UNSUPPORTED,
+                          "the tensor function has symbolic dimensions, and code is made for "
+                          "known ones: give the dimensions of the inputs extents"),
+        remedies, count);
+}

@@ -290,6 +290,9 @@ const uint32_t *berth_tfn_compact(berth_tfn *fn);
 // tensor_fn_share.c; O(expressions). Inside berth_arena_try.
 void berth_tfn_share(berth_tfn *fn, berth_arena *scratch);
 
+// UNSUPPORTED where a buffer has a symbolic dimension, with the symbols as remedies.
+berth_status berth_tfn_check_static(const berth_tfn *fn);
+
 // Structural hash of a function without names (equal kernels compile once).
 berth_hash128 berth_tfn_hash(const berth_tfn *fn);
 

@@ -121,8 +121,8 @@ static berth_status set_host(reader *r, json *object, const char *value, bool *o
     *out_fine = false;
     if (strchr(value, '/')) {
         berth_target__error(parse, r->path,
-                            "-host takes a kind (cpu) or a quoted short form, not '%s'; give a tag "
-                            "with --host or in JSON",
+                            "-host takes a kind (cpu) or a quoted short form, not '%s'; a tag "
+                            "is given apart from the device, or in JSON",
                             value);
         return BERTH_OK;
     }
@@ -320,7 +320,7 @@ static berth_status read_options(reader *r, json *object, bool *out_fine) {
         else if (is_platform(object))
             berth_target__error(r->parse, r->path,
                                 "options behind '-' are for one device; of a platform of several, "
-                                "--set devices[0].target.FIELD=VALUE changes one");
+                                "the field devices[0].target.FIELD changes one");
         else
             BERTH_TRY(read_option(r, object, out_fine));
     }

@@ -170,8 +170,8 @@ static berth_status open_program(berth_model *model, const char *path,
     BERTH_TRY(berth_target_difference(model->arena, model->program->target_json,
                                       model->target->canonical, &difference));
     return berth_status_make(BERTH_INCOMPATIBLE,
-                             "\"%s\" was built for another target (%s); leave --target out to run "
-                             "it as built, or build it again",
+                             "\"%s\" was built for another target (%s); run it as built, without "
+                             "naming a target, or build it again",
                              path, difference);
 }
 

@@ -185,7 +185,7 @@ static berth_status read_required(const berth_program *program, const char *list
         if (d == program->device_count)
             return berth_status_make(
                 BERTH_UNAVAILABLE,
-                "the target has no device \"%.*s\", which --require asks for; it has %s",
+                "the target has no device \"%.*s\", which is required; it has %s",
                 (int)(length < 200 ? length : 200), list, names);
         out_wanted[d] = true;
     }
@@ -199,14 +199,14 @@ static berth_status check_required(const berth_program *program, const char *dev
         const berth_program_placement *placement = &program->placements[i];
         if (wanted[placement->device] || placement->host_operation) continue;
         return berth_status_make(
-            BERTH_UNAVAILABLE, "node \"%s\" (%s) runs on %s, not on %s as --require asks: %s",
+            BERTH_UNAVAILABLE, "node \"%s\" (%s) runs on %s, not on %s as required: %s",
             placement->node, placement->op, program->devices[placement->device].name, devices,
             placement->reason);
     }
     for (uint32_t d = 0; d < program->device_count && !kernels_optional; ++d)
         if (wanted[d] && kernels_on(program, d) == 0)
             return berth_status_make(BERTH_UNAVAILABLE,
-                                     "no kernel runs on %s, which --require asks for: all results "
+                                     "no kernel runs on %s, which is required: all results "
                                      "were computed before the run or elsewhere, or are parts of "
                                      "the inputs",
                                      program->devices[d].name);

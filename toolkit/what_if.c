@@ -127,7 +127,7 @@ static void ask_memories(asker *a) {
 
 static void ask_strategy(asker *a) {
     if (strcmp(a->plan->strategy, "default") != 0) return;
-    berth_vec_push(a->arena, &a->items, (berth_what_if_item){.what = "--strategy auto"});
+    berth_vec_push(a->arena, &a->items, (berth_what_if_item){.what = "the strategy auto"});
 }
 
 // ---- the plans ----------------------------------------------------------------------------------

@@ -387,7 +387,7 @@ int berth_cli_run(const berth_cli_command *command, void *state, int argc, char 
     berth_status status = berth_arena_create(berth_allocator_system(), &cli->arena);
     if (!status) status = berth_arena_try(cli->arena, run_job, &j);
     if (status) {
-        berth_cli_message("error", berth_status_message(status));
+        berth_cli_error(status);
         cli->exit_status = 1;
     }
     berth_status_free(status);

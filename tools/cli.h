@@ -113,6 +113,8 @@ void berth_cli_push(berth_cli_model *cli, berth_cli_strings *list, const char *i
 void berth_cli_print(const char *format, ...) BERTH_PRINTF(1, 2);
 // "berth: LEVEL: MESSAGE" on stderr, harmless for terminals, too.
 void berth_cli_message(const char *level, const char *message);
+// The error that ends a command, with what would help as the command's options.
+void berth_cli_error(berth_status status);
 
 // argp_error, harmless for terminals: the message, how to get help, exit status 2.
 void berth_cli_wrong_usage(struct argp_state *state, const char *format, ...) BERTH_PRINTF(2, 3);

@@ -50,6 +50,41 @@ void berth_cli_message(const char *level, const char *message) {
     fputc('\n', stderr);
 }
 
+// A word of a shell.
+static void put_quoted(FILE *out, const char *text) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/+@%";
+    if (*text && text[strspn(text, plain)] == 0) {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *text; ++text) {
+        const char *end = text + strcspn(text, "'");
+        put_shown(out, text, end, "");
+        if (!*(text = end)) break;
+        fputs("'\\''", out);
+    }
+    fputc('\'', out);
+}
+
+void berth_cli_error(berth_status status) {
+    const char *message = berth_status_message(status);
+    size_t count = berth_status_remedy_count(status), shown = 0;
+    fprintf(stderr, "berth: error: ");
+    put_shown(stderr, message, message + strlen(message), "\n\t");
+    for (size_t i = 0; i < count; ++i) {
+        berth_remedy remedy = berth_status_remedy(status, i);
+        bool dimension = remedy.kind == BERTH_REMEDY_DIMENSION;
+        if (!dimension && remedy.kind != BERTH_REMEDY_INPUT) continue;
+        fputs(shown++ ? " " : ", as in ", stderr);
+        fputs(dimension ? "--dim " : "--input ", stderr);
+        put_quoted(stderr, remedy.name);
+        fputs(dimension ? "=1" : "=FILE", stderr);
+    }
+    fputc('\n', stderr);
+}
+
 void berth_cli_wrong_usage(struct argp_state *state, const char *format, ...) {
     char message[1024], shown[4096] = "";
     va_list arguments;

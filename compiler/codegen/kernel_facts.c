@@ -20,11 +20,7 @@ berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
 
 berth_status berth_kernel_nests(const berth_tfn *fn, berth_arena *arena, berth_stmt **out_nests,
                                 uint32_t *out_count) {
-    for (uint32_t b = 0; b < fn->bufs.count; ++b)
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
-            if (fn->bufs.data[b].dims[d] < 0)
-                return berth_status_make(BERTH_UNSUPPORTED,
-                                         "code for symbolic dimensions: bind them with --dim");
+    BERTH_TRY(berth_tfn_check_static(fn));
     const berth_stmt_node body = fn->stmts.data[fn->body];
     bool sequence = fn->body && body.kind == BERTH_STMT_SEQ;
     *out_count = !fn->body ? 0 : sequence ? body.count : 1;

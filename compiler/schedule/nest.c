@@ -380,11 +380,7 @@ static berth_stmt with_own_loops(berth_tfn *fn, berth_stmt body) {
 berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                   const void *user) {
     if (!fn->body) return BERTH_OK;
-    for (uint32_t b = 0; b < fn->bufs.count; ++b)
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d)
-            if (fn->bufs.data[b].dims[d] < 0)
-                return berth_status_make(BERTH_UNSUPPORTED,
-                                         "symbolic dimensions: bind them with --dim");
+    BERTH_TRY(berth_tfn_check_static(fn));
     const berth_stmt_node body = fn->stmts.data[fn->body];
     if (body.kind != BERTH_STMT_SEQ) {
         fn->body = with_own_loops(fn, schedule_one(fn, fn->body, schedule, user));

@@ -17,6 +17,7 @@
 #define BERTH_STATUS_H_
 
 #include <berth/version.h>
+#include <stddef.h>
 
 BERTH_BEGIN
 
@@ -47,6 +48,24 @@ BERTH_API berth_code berth_status_code(berth_status status);  // BERTH_CODE_OK f
 // "" for NULL; valid until the status is freed.
 BERTH_API const char *berth_status_message(berth_status status);
 BERTH_API const char *berth_code_name(berth_code code);  // "NOT_FOUND"
+
+// What would help, as data: a message names things, never an option or a function, since it does not
+// know who reads it. A command words these as its options, a binding as its arguments. Numbers do not
+// change; later versions may add some, so leave out kinds that you do not know.
+typedef enum berth_remedy_kind {
+    BERTH_REMEDY_DIMENSION = 1,  // an extent for the dimension `name` of the inputs
+    BERTH_REMEDY_INPUT = 2       // the input `name`, or its shape
+} berth_remedy_kind;
+
+typedef struct berth_remedy {
+    berth_remedy_kind kind;
+    const char *name;  // as the model has it, UTF-8; as long as the status
+} berth_remedy;
+
+// Any of them may be needed, or all. 0 for NULL, and for most statuses.
+BERTH_API size_t berth_status_remedy_count(berth_status status);
+// `index` below the count; kind 0 and name "" otherwise.
+BERTH_API berth_remedy berth_status_remedy(berth_status status, size_t index);
 
 // Frees a status; NULL is fine.
 BERTH_API void berth_status_free(berth_status status);

@@ -18,7 +18,8 @@ _Value = Any
 class BerthError(RuntimeError):
     code: str
     message: str
-    def __init__(self, code: str, message: str) -> None: ...
+    remedies: List[Tuple[str, str]]
+    def __init__(self, code: str, message: str, remedies: Sequence[Tuple[str, str]] = ...) -> None: ...
 
 class Port(NamedTuple):
     name: str

@@ -69,6 +69,10 @@ class StepFacts(ctypes.Structure):
                 ("start_ns", c_int64), ("duration_ns", c_int64)]
 
 
+class Remedy(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("name", ctypes.c_char_p)]
+
+
 _P = c_void_p  # a handle, or where one goes
 _OUT = POINTER(c_void_p)
 
@@ -80,6 +84,8 @@ RUN_SIDE = {
     "berth_status_message": (c_char_p, [_P]),
     "berth_code_name": (c_char_p, [c_int]),
     "berth_status_free": (None, [_P]),
+    "berth_status_remedy": (Remedy, [_P, c_size_t]),
+    "berth_status_remedy_count": (c_size_t, [_P]),
     "berth_dtype_name": (c_char_p, [c_int]),
     "berth_device_list_create": (STATUS, [_OUT]),
     "berth_device_list_free": (None, [_P]),
@@ -176,15 +182,26 @@ class BerthError(RuntimeError):
 
     code:    its name: "NOT_FOUND", "UNSUPPORTED", ... (include/berth/status.h)
     message: what is wrong, where, and what to do
+    remedies: what would help, [(kind, name)]: kind "dimension" (give the input dimension `name` an extent) or "input"
     """
 
-    def __init__(self, code, message):
-        super().__init__(f"{code}: {message}")
+    def __init__(self, code, message, remedies=()):
+        dims = ", ".join(f"{name!r}: 1" for kind, name in remedies if kind == "dimension")
+        super().__init__(f"{code}: {message}" + (f", as in dims={{{dims}}}" if dims else ""))
         self.code = code
         self.message = message
+        self.remedies = list(remedies)
 
     def __reduce__(self):
-        return type(self), (self.code, self.message)
+        return type(self), (self.code, self.message, self.remedies)
+
+
+_REMEDIES = {1: "dimension", 2: "input"}
+
+
+def _remedies(status):
+    found = (run.berth_status_remedy(status, i) for i in range(run.berth_status_remedy_count(status)))
+    return [(_REMEDIES[one.kind], text(one.name)) for one in found if one.kind in _REMEDIES]
 
 
 def _check(status, _function, _arguments):
@@ -192,8 +209,9 @@ def _check(status, _function, _arguments):
         return
     code = run.berth_code_name(run.berth_status_code(status)).decode()
     message = run.berth_status_message(status).decode("utf-8", "replace")
+    remedies = _remedies(status)
     run.berth_status_free(status)
-    raise BerthError(code, message)
+    raise BerthError(code, message, remedies)
 
 
 def _declare(library, table):

@@ -142,7 +142,7 @@ Test(command, bad_targets_and_pins) {
     berth_run_fails("run " DIGITS " --input image=examples/digits/test_images.npy "
                     "--input image=examples/digits/test_images.npy",
                     1, "given twice");
-    berth_run_fails("run " DIGITS " --dim batch=1 --require opencl:0", 1, "--require");
+    berth_run_fails("run " DIGITS " --dim batch=1 --require opencl:0", 1, "which is required");
     berth_run_fails("run " DIGITS " --dim batch=1 --input image=no-such.npy", 1, "no-such.npy");
     berth_run_fails("run " DIGITS " --dim batch=1 --input picture=examples/digits/test_images.npy",
                     1, "picture");

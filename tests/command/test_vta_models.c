@@ -286,8 +286,7 @@ Test(vta_models, require_several, .timeout = 120) {
     const result *r =
         berth_run(line("run %s/m.onnx --dim batch=1 %s --require vta:0,opencl:0", folder, three));
     cr_expect_neq(r->exit_status, 0);
-    cr_expect(strstr(r->err, "runs on cpu:0, not on vta:0,opencl:0 as --require asks"), "%s",
-              r->err);
+    cr_expect(strstr(r->err, "runs on cpu:0, not on vta:0,opencl:0 as required"), "%s", r->err);
     r = berth_run(line("run %s/m.onnx --dim batch=1 --target vta,cpu --pin 'op:*=cpu:0' " LIBRARIES
                        " --require cpu:0,vta:0",
                        folder));

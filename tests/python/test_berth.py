@@ -56,6 +56,17 @@ class Fails:
 
 
 class Models(unittest.TestCase):
+    def test_what_would_help_is_data(self):
+        with Fails(self, "UNSUPPORTED", "give the inputs, or their extents") as caught:
+            berth.plan(DIGITS, target="cpu")
+        self.assertEqual(caught.exception.remedies, [("dimension", "batch")])
+        self.assertTrue(str(caught.exception).endswith(", as in dims={'batch': 1}"), str(caught.exception))
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((again.remedies, str(again)), (caught.exception.remedies, str(caught.exception)))
+        with Fails(self, "NOT_FOUND") as caught:
+            berth.plan("no such model.onnx", target="cpu")
+        self.assertEqual(caught.exception.remedies, [])
+
     def test_digits(self):
         images, labels = digits()
         model = berth.load(DIGITS)

@@ -35,7 +35,7 @@ static const error_case cases[] = {
     {"cpu,nvidia/t4 cuda", "", "not understood"},
     {"cpu,aws/g4dn.xlarge", "", "under \"machines\""},
     {"aws/g4dn.xlarge:cuda,cpu", "", "under \"machines\""},
-    {"aws/g4dn.xlarge -clock_hz=1e9", "", "--set devices[0].target.FIELD=VALUE"},
+    {"aws/g4dn.xlarge -clock_hz=1e9", "", "the field devices[0].target.FIELD"},
     {"nvidia/t4,nvidia/t4 -coers=4", "devices[1].target.coers", "unknown field"},
     {MULTI(", \"memories\": [" HOST_MEMORY ", {\"name\": \"f\", \"capacity_bytes\": 9, "
            "\"reached_by\": [\"cpu:0\"], \"holds\": \"weights\"}]"),

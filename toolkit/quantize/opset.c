@@ -232,7 +232,7 @@ static berth_status refuse(const raise_job *job, const char *why) {
         "model first (onnx.version_converter.convert_version(model, %lld))%s",
         (long long)job->from, job->to == 13 ? " with scales per channel" : "", (long long)job->to,
         why, (long long)job->to,
-        job->to == 13 && job->from >= 10 ? ", or leave --per-channel out" : "");
+        job->to == 13 && job->from >= 10 ? ", or have one scale per tensor" : "");
 }
 
 // A copy of the model with newer operators; or why not.

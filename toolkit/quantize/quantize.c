@@ -59,8 +59,8 @@ static berth_status search(berth_quantize__state *state, const layer_list *list,
     if (high < list->count) return BERTH_OK;
     return berth_status_make(
         BERTH_FAILED_PRECONDITION,
-        "no layer can be quantised with a loss of at most %g %%; try --method, "
-        "--per-channel or float scales, or allow more",
+        "no layer can be quantised with a loss of at most %g %%; try another method, "
+        "scales per channel or float scales, or allow more",
         100 * limit);
 }
 

@@ -62,6 +62,13 @@ python3 tools/lint/public_commands.py || status=1
 while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
   < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit api drivers --include='*.c' | cut -d: -f1,2)
 
+# Messages of the libraries name things, not options of the command, which words what would help (berth_status_remedy).
+while read -r hit; do say "$hit: an option of the command in a text of the library"; done \
+  < <(grep -rnE '"([^"]*[ `])?--[a-z][a-z-]+' base target memory ir artifact planner compiler devices executor toolkit api --include='*.c' |
+    grep -vE '%s --version|lstopo|codegen/|add_argument|^devices/cuda|:[0-9]+: *//|: *char .*// ' |
+    # Here the option is the place that an error is at, as a field's path is in JSON.
+    grep -vE '^(target/(parse|memory)|planner/pins)\.c:' | cut -d: -f1,2)
+
 # Sizes.
 while read -r count file; do
   [ "$file" = total ] && continue
