@@ -26,7 +26,7 @@ static const error_case cases[] = {
     {"cpu -arch=\"x", "", "quote"},
     {"cuda -host=cuda", "", "one cpu"},
     {"cuda -host=\"cpu,cpu\"", "", "one cpu"},
-    {"cuda -host=aws/graviton", "", "--host"},
+    {"cuda -host=aws/graviton", "", "a tag is given apart from the device"},
     {"cuda -host=\"cpu -host=cpu\"", "", "no host of its own"},
     {"cpu -kind.a=b", "", "-kind is no option"},
     {"cpu -kind=opencl", "", "the word in front, here 'cpu'"},
