@@ -88,7 +88,8 @@ Test(explain_command, order_and_problems) {
         cr_expect_leq(json_number_value(gain), last);
         last = json_number_value(gain);
     }
-    expect_change(json, "the strategy auto", predicted_ms("256KiB", "1e9", "", "--pin 'op:Conv=gpu'"),
+    expect_change(json, "the strategy auto",
+                  predicted_ms("256KiB", "1e9", "", "--pin 'op:Conv=gpu'"),
                   predicted_ms("256KiB", "1e9", "", "--pin 'op:Conv=gpu' --strategy auto"));
     cr_expect_eq(json_integer_value(json_object_get(what_if, "left_out")), 0);
     json_decref(json);
