@@ -57,8 +57,9 @@ function(berth_component name)
   endif()
   target_link_libraries(berth_${name} ${scope} berth_flags ${arg_LINK})
   if(NOT BERTH_RUN_ONLY)
-    install(TARGETS berth_${name} EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS berth_${name} EXPORT berth_internal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libberth-internal-dev)
     install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth-internal
+            COMPONENT libberth-internal-dev
             FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
   endif()
   foreach(dependency ${arg_DEPENDS})
@@ -93,7 +94,8 @@ function(berth_shared_library name)
   set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} EXPORT_NAME ${arg_EXPORT}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  install(TARGETS ${name} EXPORT berth LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ${name} EXPORT berth LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT lib${arg_OUTPUT} NAMELINK_COMPONENT libberth-dev)
 endfunction()
 
 # berth_driver_library(NAME files...): a module that BERTH_DRIVER_LIBRARY makes a driver. What it takes from base
