@@ -507,16 +507,10 @@ static berth_status make_steps(berth_packager *p) {
 }
 
 static const char *const *output_names(berth_packager *p) {
-    const berth_graph *graph = graph_of(p);
-    const berth_region *root = &graph->regions.data[0];
-    const berth_attr *attr = berth_attrs_find(
-        p->module, &berth_module_function(p->module, p->main)->attrs, "output_names");
-    const char **names = berth_arena_new_array(p->arena, const char *, root->results.count);
-    for (uint32_t i = 0; i < root->results.count; ++i) {
-        bool listed = attr && attr->kind == BERTH_ATTR_STRINGS && i < attr->count;
-        names[i] = berth_module_str(
-            p->module, listed ? attr->strings[i] : graph->values.data[root->results.data[i]].name);
-    }
+    uint32_t count = graph_of(p)->regions.data[0].results.count;
+    const char **names = berth_arena_new_array(p->arena, const char *, count);
+    for (uint32_t i = 0; i < count; ++i)
+        names[i] = berth_module_str(p->module, berth_graph_result_name(p->module, p->main, i));
     return names;
 }
 

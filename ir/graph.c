@@ -97,6 +97,16 @@ void berth_graph_set_region_results(berth_module *module, berth_func_id function
     for (uint32_t i = 0; i < count; ++i) berth_vec_push(module->arena, &held->results, results[i]);
 }
 
+berth_str_id berth_graph_result_name(const berth_module *module, berth_func_id function,
+                                     uint32_t index) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_attr *names =
+        berth_attrs_find(module, &berth_module_function(module, function)->attrs, "output_names");
+    if (names && names->kind == BERTH_ATTR_STRINGS && index < names->count)
+        return names->strings[index];
+    return graph->values.data[graph->regions.data[0].results.data[index]].name;
+}
+
 void berth_graph_set_results(berth_module *module, berth_func_id function,
                              const berth_value_id *results, uint32_t count) {
     berth_graph_set_region_results(module, function, 0, results, count);

@@ -120,6 +120,10 @@ berth_value_id berth_graph_add_region_param(berth_module *module, berth_func_id 
                                             berth_type_id type);
 void berth_graph_set_results(berth_module *module, berth_func_id function,
                              const berth_value_id *results, uint32_t count);
+// The name of result `index` of a function that runs: its attribute "output_names" keeps it where the
+// value, which may have been made under another name or be several results, has another one.
+berth_str_id berth_graph_result_name(const berth_module *module, berth_func_id function,
+                                     uint32_t index);
 void berth_graph_set_region_results(berth_module *module, berth_func_id function,
                                     berth_region_id region, const berth_value_id *results,
                                     uint32_t count);

@@ -326,6 +326,11 @@ static double symmetric_offset(const berth_resize_axis *a) {
 // As in ONNX's reference and its test data, align_corners uses the length before rounding
 // (in * scale), which differs from `out` when the scale is given. The others use `out`, as their
 // texts say and as other implementations do.
+double berth_resize_extent(int64_t in, double scale) {
+    float product = (float)in * (float)scale;
+    return floor((double)product);
+}
+
 double berth_resize_place(const berth_resize_axis *a, int64_t i) {
     double x = (double)i;
     double in = (double)a->in;

@@ -83,6 +83,10 @@ typedef struct berth_resize_axis {
     double roi_start, roi_end;  // tf_crop_and_resize
 } berth_resize_axis;
 
+// The extent that a scale makes of `in`, as a real number without a fraction. Scales are floats, and so
+// is the product: 10 * 0.7f is below 7, but 7 when rounded to a float.
+double berth_resize_extent(int64_t in, double scale);
+
 // Where output `i` lies in the input. In tf_crop_and_resize computed in floats, in the order of the
 // operator's text: what lies outside of the input is replaced, so a region that ends at the last
 // element must not end 1e-16 after it.

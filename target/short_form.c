@@ -370,6 +370,12 @@ static void push_device(reader *r, json *devices, json *target) {
                             "JSON, under \"machines\"");
         return;
     }
+    if (berth_target__json_get(target, "runtime")) {
+        berth_target__error(r->parse, r->path,
+                            "a list of devices takes those of one machine, and one of these is a "
+                            "board with a runtime of its own: a target by itself");
+        return;
+    }
     json *device = berth_target__json_object(r->parse->scratch);
     berth_target__json_set(r->parse->scratch, device, "target", target);
     berth_target__json_push(r->parse->scratch, devices, device);

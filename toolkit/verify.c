@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "artifact/file.h"
 #include "executor/session.h"
@@ -65,7 +66,8 @@ static const int64_t *kinds_of(const berth_module *module, const char *name, uin
 }
 
 static void module_names(const berth_module *module, berth_arena *arena, io_names *names) {
-    const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
+    berth_func_id main = berth_module_find_function(module, "main");
+    const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
     names->input_count = root->params.count;
     names->output_count = root->results.count;
@@ -77,8 +79,7 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
         names->input_dtypes[i] = value_dtype(module, graph, root->params.data[i]);
     }
     for (uint32_t i = 0; i < root->results.count; ++i) {
-        names->outputs[i] =
-            berth_module_str(module, graph->values.data[root->results.data[i]].name);
+        names->outputs[i] = berth_module_str(module, berth_graph_result_name(module, main, i));
         names->output_dtypes[i] = value_dtype(module, graph, root->results.data[i]);
     }
 }
@@ -121,6 +122,14 @@ static berth_status read_data(void *user) {
             read_value(job->arena, path, names.input_kinds, i, input_values, &inputs[i].tensor));
         read_as(&inputs[i].tensor, names.input_dtypes[i]);
     }
+    const char *more =
+        berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, names.input_count);
+    if (!berth_program_is_file(job->model_path) && access(more, F_OK) == 0)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "\"%s\" is one input too many: the model has %u (values in place of "
+            "its initializers are for `berth run --input NAME=FILE`)",
+            more, names.input_count);
     berth_tensor *outputs = berth_arena_new_array(job->arena, berth_tensor, names.output_count);
     berth_test_value *output_values =
         berth_arena_new_array(job->arena, berth_test_value, names.output_count + 1);

@@ -48,8 +48,6 @@ static berth_status make_info(void *user) {
         return berth_status_make(BERTH_INVALID_ARGUMENT, "the module has no function @main");
     const berth_graph *graph = berth_graph_get(job->module, main);
     const berth_region *root = &graph->regions.data[0];
-    const berth_attr *names = berth_attrs_find(
-        job->module, &berth_module_function(job->module, main)->attrs, "output_names");
     berth_model_info *info = job->info = berth_arena_new(job->arena, berth_model_info);
     info->arena = job->arena;
     info->inputs = berth_arena_new_array(job->arena, berth_value_info, root->params.count);
@@ -60,9 +58,8 @@ static berth_status make_info(void *user) {
     for (; info->output_count < root->results.count; ++info->output_count) {
         uint32_t i = info->output_count;
         info->outputs[i] = value_info(job, &graph->values.data[root->results.data[i]]);
-        if (names && i < names->count)
-            info->outputs[i].name =
-                berth_arena_strdup(job->arena, berth_module_str(job->module, names->strings[i]));
+        berth_str_id name = berth_graph_result_name(job->module, main, i);
+        info->outputs[i].name = berth_arena_strdup(job->arena, berth_module_str(job->module, name));
     }
     return BERTH_OK;
 }

@@ -60,6 +60,8 @@ static const char vectors[] =
     "BERTH_FN berth_i32x##N berth_cast_i32_f32x##N(berth_f32x##N a) { return convert_int##N##_sat_rtz(a); } \\\n"
     "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
     "BERTH_FN berth_f32x##N berth_abs_f32x##N(berth_f32x##N a) { return fabs(a); } \\\n"
+    "BERTH_FN berth_f32x##N berth_sign_f32x##N(berth_f32x##N a) { \\\n"
+    "    return select(select(a, (berth_f32x##N)-1, a < 0), (berth_f32x##N)1, a > 0); } \\\n"
     "BERTH_FN berth_f32x##N berth_floor_f32x##N(berth_f32x##N a) { return floor(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_ceil_f32x##N(berth_f32x##N a) { return ceil(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_round_f32x##N(berth_f32x##N a) { return rint(a); } \\\n"

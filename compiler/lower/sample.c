@@ -46,6 +46,7 @@ static berth_expr reflect(berth_lower *c, const sampler *s, int d, berth_expr x)
     return x_select(c, inside, x, x_select(c, x_eq(c, below, even), from_low, from_high));
 }
 
+// A cubic kernel beside a border lies where its centre is: its pixels are clamped, one by one.
 static berth_expr coordinate(berth_lower *c, const sampler *s, int d, berth_expr given) {
     double extent = (double)s->extents[d];
     berth_expr one = num(c, s->t, 1);
@@ -55,7 +56,7 @@ static berth_expr coordinate(berth_lower *c, const sampler *s, int d, berth_expr
     else
         x = x_mul(c, x_sub(c, x_mul(c, x, num(c, s->t, extent)), one), num(c, s->t, 0.5));
     if (s->mode == 'n') x = x_unary(c, BERTH_UNARY_ROUND, x);
-    if (s->padding == 'z') return x;
+    if (s->padding == 'z' || (s->padding == 'b' && s->mode == 'c')) return x;
     if (s->padding == 'r') return reflect(c, s, d, x);
     berth_expr inside = x_and(c, x_ge(c, x, num(c, s->t, border_low(s))),
                               x_le(c, x, num(c, s->t, border_high(s, d))));

@@ -304,7 +304,7 @@ static berth_status build_initializers(onnx_importer *im, const onnx_graph *grap
             BERTH_TRY(onnx_read_sparse_tensor(
                 im, &graph->sparse_initializers.data[i - graph->initializers.count], &tensor,
                 &name));
-        BERTH_TRY(add_initializer(im, name, &tensor));
+        if (!onnx_is_replaced(im, graph, name)) BERTH_TRY(add_initializer(im, name, &tensor));
     }
     return BERTH_OK;
 }

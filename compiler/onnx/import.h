@@ -13,7 +13,8 @@ typedef struct berth_dim_binding {
 } berth_dim_binding;
 
 // A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
-// `as_constant` it is no input any more but a constant. (Where only shapes and branches need its
+// `as_constant` it is no input any more but a constant. An initializer that the model lists among its
+// inputs is replaced by the value, and an input. (Where only shapes and branches need its
 // value, it stays an input: berth_compile_options.known_inputs.)
 typedef struct berth_input_binding {
     const char *name;

@@ -141,6 +141,9 @@ void onnx_pass_narrow(const onnx_call *call);
 void onnx_name_dims(onnx_importer *im, onnx_graph *graph);
 BERTH_MUST_USE berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                               const onnx_scope *fixed);
+// An initializer of the model's graph that is also an input and for which the caller has a value: it is
+// an input like others then.
+bool onnx_is_replaced(const onnx_importer *im, const onnx_graph *graph, const char *name);
 BERTH_MUST_USE berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph);
 // ONNX's name of an element type, TensorProto.DataType: "float8e4m3fn"; "unknown".
 const char *onnx_element_name(int64_t element);

@@ -98,8 +98,45 @@ berth_status onnx_build_affine_grid(onnx_call *call) {
 
 // ---- DeformConv ----
 
+// An extent: known, or a value of the run.
+typedef struct size {
+    int64_t known;  // BERTH_DIM_UNKNOWN: `value`
+    berth_value_id value;
+} size;
+
+static size size_of(onnx_compose *c, berth_value_id value, int axis) {
+    int64_t known = onnx_compose_extent(c, value, axis);
+    return (size){known, known < 0 ? onnx_extent_of(c, value, axis) : BERTH_NONE};
+}
+
+static size fixed(int64_t extent) {
+    return (size){extent, BERTH_NONE};
+}
+
+// As an i64 scalar.
+static berth_value_id size_value(onnx_compose *c, size a) {
+    return a.known < 0 ? a.value : onnx_scalar(c, BERTH_DTYPE_I64, (double)a.known);
+}
+
+static size times(onnx_compose *c, size a, size b) {
+    if (a.known >= 0 && b.known >= 0) return fixed(a.known * b.known);
+    return (size){BERTH_DIM_UNKNOWN, onnx_mul(c, size_value(c, a), size_value(c, b))};
+}
+
+static berth_value_id shaped(onnx_compose *c, berth_value_id value, const size *sizes,
+                             uint32_t rank) {
+    int64_t dims[BERTH_MAX_RANK];
+    berth_value_id parts[BERTH_MAX_RANK];
+    bool all = true;
+    for (uint32_t i = 0; i < rank; ++i) all = (dims[i] = sizes[i].known) >= 0 && all;
+    if (all) return onnx_reshaped(c, value, dims, rank);
+    for (uint32_t i = 0; i < rank; ++i) parts[i] = onnx_unsqueezed(c, size_value(c, sizes[i]), 0);
+    return onnx_make2(c, BERTH_OP_RESHAPE, value, onnx_concatenated(c, parts, rank, 0));
+}
+
 typedef struct deform {
-    int64_t batch, channels, extent[2], outputs, kernel[2], out[2];
+    size batch, extent[2], out[2];
+    int64_t channels, outputs, kernel[2];
     int64_t stride[2], dilation[2], pad[2], group, offset_group;
 } deform;
 
@@ -120,16 +157,15 @@ static void read_deform(onnx_compose *c, deform *d) {
         onnx_compose_rank(c, offset) != 4)
         onnx_compose_fail(c, BERTH_UNSUPPORTED,
                           "a deformable convolution of other than two spatial dimensions");
-    d->batch = onnx_compose_known_extent(c, x, "X", 0);
-    d->channels = onnx_compose_known_extent(c, x, "X", 1);
+    d->batch = size_of(c, x, 0);
     d->outputs = onnx_compose_known_extent(c, w, "W", 0);
     d->group = onnx_call_int(c->call, "group", 1);
     d->offset_group = onnx_call_int(c->call, "offset_group", 1);
     int64_t taps = 1;
     for (int i = 0; i < 2; ++i) {
-        d->extent[i] = onnx_compose_known_extent(c, x, "X", 2 + i);
+        d->extent[i] = size_of(c, x, 2 + i);
         d->kernel[i] = onnx_compose_known_extent(c, w, "W", 2 + i);
-        d->out[i] = onnx_compose_known_extent(c, offset, "offset", 2 + i);
+        d->out[i] = size_of(c, offset, 2 + i);
         d->stride[i] = entry(c, "strides", (uint32_t)i, 2, 1);
         d->dilation[i] = entry(c, "dilations", (uint32_t)i, 2, 1);
         d->pad[i] = entry(c, "pads", (uint32_t)i, 4, 0);
@@ -138,32 +174,57 @@ static void read_deform(onnx_compose *c, deform *d) {
         taps *= d->kernel[i];
     }
     int64_t depth = onnx_compose_known_extent(c, w, "W", 1);
-    int64_t given = onnx_compose_known_extent(c, offset, "offset", 1);
+    int64_t given = onnx_compose_extent(c, offset, 1), own = onnx_compose_extent(c, x, 1);
     if (c->status) return;
-    if (d->group < 1 || d->offset_group < 1 || d->channels % d->offset_group ||
-        d->outputs % d->group || d->channels % d->group || d->channels / d->group != depth ||
-        given % 2 || given / 2 % d->offset_group || given / 2 / d->offset_group != taps ||
-        d->extent[0] < 1 || d->extent[1] < 1 || taps < 1)
+    bool counts = d->group >= 1 && d->offset_group >= 1 && taps >= 1 && taps <= INT32_MAX &&
+                  d->offset_group <= INT32_MAX && depth <= INT32_MAX && d->group <= INT32_MAX;
+    if (counts) d->channels = depth * d->group;
+    int64_t offsets = counts ? 2 * taps * d->offset_group : 0;
+    if (!counts || (own >= 0 && own != d->channels) || d->channels % d->offset_group ||
+        d->outputs % d->group || (given >= 0 && given != offsets) || !d->extent[0].known ||
+        !d->extent[1].known)
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
                           "the shapes of X, W and offset do not fit group %lld and offset_group "
                           "%lld",
                           (long long)d->group, (long long)d->offset_group);
 }
-
-// Where the taps lie without offsets in dimension i: (taps of it, places of it), shaped for (taps,
-// out) of `rank` 4 as (kernel y, kernel x, out y, out x).
-static berth_value_id tap_places(onnx_compose *c, const deform *d, int i, berth_dtype dtype) {
+// first + k * step for each k < count, as (count at dimension `at`, 1 in the other three).
+static berth_value_id steps(onnx_compose *c, berth_dtype dtype, int64_t count, int64_t first,
+                            int64_t step, int at) {
     if (c->status) return BERTH_NONE;
     int64_t dims[4] = {1, 1, 1, 1};
+    dims[at] = count;
+    berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, 4, dims);
+    for (int64_t k = 0; k < count; ++k)
+        berth_tensor_set_f64(&tensor, k, (double)first + (double)k * (double)step);
+    return onnx_call_literal(c->call, &tensor);
+}
+
+// Where the taps lie without offsets in dimension i, for (kernel y, kernel x, out y, out x).
+static berth_value_id tap_places(onnx_compose *c, const deform *d, int i, berth_dtype dtype) {
+    if (c->status) return BERTH_NONE;
+    if (d->out[i].known < 0) {
+        int64_t dims[4] = {1, 1, 1, 1};
+        dims[2 + i] = -1;
+        berth_value_id out = onnx_cast_to(c, onnx_counting(c, d->out[i].value), dtype);
+        out = onnx_mul(c, out, onnx_scalar(c, dtype, (double)d->stride[i]));
+        return onnx_add(c, onnx_reshaped(c, out, dims, 4),
+                        steps(c, dtype, d->kernel[i], -d->pad[i], d->dilation[i], i));
+    }
+    int64_t dims[4] = {1, 1, 1, 1}, count = d->out[i].known;
     dims[i] = d->kernel[i];
-    dims[2 + i] = d->out[i];
+    dims[2 + i] = count;
     berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, 4, dims);
     for (int64_t k = 0; k < d->kernel[i]; ++k)
-        for (int64_t o = 0; o < d->out[i]; ++o)
-            berth_tensor_set_f64(&tensor, k * d->out[i] + o,
+        for (int64_t o = 0; o < count; ++o)
+            berth_tensor_set_f64(&tensor, k * count + o,
                                  (double)o * (double)d->stride[i] +
                                      (double)k * (double)d->dilation[i] - (double)d->pad[i]);
     return onnx_call_literal(c->call, &tensor);
+}
+
+static berth_value_id real_size(onnx_compose *c, size a, berth_dtype dtype) {
+    return a.known < 0 ? onnx_cast_to(c, a.value, dtype) : onnx_scalar(c, dtype, (double)a.known);
 }
 
 // Every tap is sampled where its offset puts it (grid_sample, with zeros outside); what follows is a
@@ -176,36 +237,38 @@ berth_status onnx_build_deform_conv(onnx_call *call) {
     if (!c.status) read_deform(&c, &d);
     if (c.status) return c.status;
     berth_dtype dtype = onnx_compose_dtype(&c, x);
-    int64_t taps = d.kernel[0] * d.kernel[1], places_out = d.out[0] * d.out[1];
-    int64_t sampled = d.batch * d.offset_group, of = d.channels / d.offset_group;
+    int64_t tap_count = d.kernel[0] * d.kernel[1];
+    size taps = fixed(tap_count), places_out = times(&c, d.out[0], d.out[1]);
+    size sampled = times(&c, d.batch, fixed(d.offset_group)), one = fixed(1);
     berth_value_id offset =
-        onnx_reshaped(&c, onnx_compose_input(&c, 2), (int64_t[]){sampled, taps, 2, places_out}, 4);
+        shaped(&c, onnx_compose_input(&c, 2), (size[]){sampled, taps, fixed(2), places_out}, 4);
     berth_value_id along[2];
     for (int i = 0; i < 2; ++i) {
         berth_value_id part = onnx_sliced(&c, offset, 2, i, i + 1, 1);
-        part = onnx_reshaped(&c, part,
-                             (int64_t[]){sampled, d.kernel[0], d.kernel[1], d.out[0], d.out[1]}, 5);
+        size apart[5] = {sampled, fixed(d.kernel[0]), fixed(d.kernel[1]), d.out[0], d.out[1]};
+        part = shaped(&c, part, apart, 5);
         part = onnx_add(&c, part, tap_places(&c, &d, i, dtype));
         // -1 and 1 are the outer edges: (2 p + 1) / extent - 1
         part = onnx_add(&c, onnx_mul(&c, part, onnx_like(&c, x, 2)), onnx_like(&c, x, 1));
-        part = onnx_div(&c, part, onnx_like(&c, x, (double)d.extent[i]));
+        part = onnx_div(&c, part, real_size(&c, d.extent[i], dtype));
         part = onnx_sub(&c, part, onnx_like(&c, x, 1));
-        along[i] = onnx_reshaped(&c, part, (int64_t[]){sampled, taps, places_out, 1}, 4);
+        along[i] = shaped(&c, part, (size[]){sampled, taps, places_out, one}, 4);
     }
     berth_value_id grid = onnx_concatenated(&c, (berth_value_id[]){along[1], along[0]}, 2, 3);
-    berth_value_id image =
-        onnx_reshaped(&c, x, (int64_t[]){sampled, of, d.extent[0], d.extent[1]}, 4);
+    size image_sizes[4] = {sampled, fixed(d.channels / d.offset_group), d.extent[0], d.extent[1]};
+    berth_value_id image = shaped(&c, x, image_sizes, 4);
     onnx_made sample = onnx_start(&c, BERTH_OP_GRID_SAMPLE, (berth_value_id[]){image, grid}, 2, 1);
     onnx_set_string(sample, "mode", "linear");
     berth_value_id columns = onnx_finish(sample);  // (sampled, of, taps, places)
     if (mask != BERTH_NONE)
-        columns = onnx_mul(&c, columns,
-                           onnx_reshaped(&c, mask, (int64_t[]){sampled, 1, taps, places_out}, 4));
-    int64_t depth = d.channels / d.group * taps;
-    columns = onnx_reshaped(&c, columns, (int64_t[]){d.batch, d.group, depth, places_out}, 4);
+        columns =
+            onnx_mul(&c, columns, shaped(&c, mask, (size[]){sampled, one, taps, places_out}, 4));
+    int64_t depth = d.channels / d.group * tap_count;
+    size grouped[4] = {d.batch, fixed(d.group), fixed(depth), places_out};
+    columns = shaped(&c, columns, grouped, 4);
     w = onnx_reshaped(&c, w, (int64_t[]){d.group, d.outputs / d.group, depth}, 3);
     berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, w, columns);
-    y = onnx_reshaped(&c, y, (int64_t[]){d.batch, d.outputs, d.out[0], d.out[1]}, 4);
+    y = shaped(&c, y, (size[]){d.batch, fixed(d.outputs), d.out[0], d.out[1]}, 4);
     if (bias != BERTH_NONE)
         y = onnx_add(&c, y, onnx_reshaped(&c, bias, (int64_t[]){1, -1, 1, 1}, 4));
     onnx_compose_output(&c, 0, y);

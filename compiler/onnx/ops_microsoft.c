@@ -270,6 +270,40 @@ berth_status onnx_build_ms_qlinear_concat(onnx_call *call) {
     return c.status;
 }
 
+// Condition, then each operand with its scale and zero point, then those of the result.
+berth_status onnx_build_ms_qlinear_where(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 8, 9);
+    berth_value_id y = onnx_where(&c, onnx_compose_input(&c, 0), real(&c, 1), real(&c, 4));
+    onnx_compose_output(&c, 0, quantized(&c, y, 7, onnx_compose_input(&c, 1)));
+    return c.status;
+}
+
+// A and B with their scales and zero points, of B one or one per column; C of i32 in units of both
+// scales; scale and zero point of Y, which is real without them. alpha is for the product and C.
+berth_status onnx_build_ms_qgemm(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 6, 9);
+    bool across = onnx_call_int(call, "transB", 0) != 0;
+    double alpha = onnx_call_float(call, "alpha", 1);
+    berth_value_id b[3], bias = onnx_compose_input(&c, 6);
+    for (uint32_t i = 0; i < 3; ++i) b[i] = onnx_compose_input(&c, 3 + i);
+    onnx_made made = onnx_start(&c, BERTH_OP_DEQUANTIZE_LINEAR, b, 3, 1);
+    onnx_set_int(made, "axis", across ? 0 : 1);
+    berth_value_id operands[3] = {real(&c, 0), onnx_finish(made)};
+    if (bias != BERTH_NONE) {
+        berth_value_id unit = onnx_mul(&c, onnx_compose_input(&c, 1), b[1]);
+        operands[2] = onnx_mul(&c, onnx_cast_to(&c, bias, onnx_compose_dtype(&c, unit)), unit);
+    }
+    onnx_made gemm = onnx_start(&c, BERTH_OP_GEMM, operands, bias == BERTH_NONE ? 2 : 3, 1);
+    onnx_set_int(gemm, "transA", onnx_call_int(call, "transA", 0));
+    onnx_set_int(gemm, "transB", across);
+    onnx_set_float(gemm, "alpha", alpha);
+    onnx_set_float(gemm, "beta", alpha);
+    berth_value_id y = onnx_finish(gemm);
+    bool real_result = onnx_compose_input(&c, 7) == BERTH_NONE;
+    onnx_compose_output(&c, 0, real_result ? y : quantized(&c, y, 7, onnx_compose_input(&c, 0)));
+    return c.status;
+}
+
 // The product of integers as real numbers: (a - a_zero)(b - b_zero) scale + bias. `scale` is one, or
 // one per column.
 static berth_value_id integer_product(onnx_compose *c, const berth_value_id operands[4],

@@ -131,6 +131,10 @@ static const onnx_value *find_input(const onnx_graph *graph, const char *name) {
     return NULL;
 }
 
+bool onnx_is_replaced(const onnx_importer *im, const onnx_graph *graph, const char *name) {
+    return graph == &im->model.graph && binding_of(im, name) && find_input(graph, name);
+}
+
 static berth_status no_such_input(onnx_importer *im, const onnx_graph *graph, const char *name) {
     berth_strbuf names = berth_strbuf_make(im->scratch);
     for (uint32_t i = 0; i < graph->inputs.count && i < 20; ++i)

@@ -257,12 +257,11 @@ static void note_host_work(const vm_builder *b, berth_log log) {
 }
 
 // Folding replaces values, and with them the names of the results.
-static const char **result_names(const berth_module *module, const berth_graph *graph) {
-    const berth_region *root = &graph->regions.data[0];
-    const char **names =
-        berth_arena_new_array(module->arena, const char *, root->results.count + 1);
-    for (uint32_t i = 0; i < root->results.count; ++i)
-        names[i] = berth_module_str(module, graph->values.data[root->results.data[i]].name);
+static const char **result_names(const berth_module *module, berth_func_id main) {
+    uint32_t count = berth_graph_get(module, main)->regions.data[0].results.count;
+    const char **names = berth_arena_new_array(module->arena, const char *, count + 1);
+    for (uint32_t i = 0; i < count; ++i)
+        names[i] = berth_module_str(module, berth_graph_result_name(module, main, i));
     return names;
 }
 
@@ -273,7 +272,7 @@ static berth_status run_emit(void *user) {
     berth_func_id main = berth_module_find_function(module, "main");
     if (main == BERTH_NONE || !berth_graph_get(module, main))
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
-    const char **names = result_names(module, berth_graph_get(module, main));
+    const char **names = result_names(module, main);
     BERTH_TRY(berth_pass_fold(module, main, &(berth_fold_options){.log = job->log}));
     vm_builder b = {.module = module, .arena = module->arena};
     BERTH_TRY(vm_function_index(&b, main, &index));

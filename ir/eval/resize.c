@@ -154,7 +154,7 @@ static berth_status read_axes(const berth_eval_context *ctx, resize *r) {
         resize_axis *a = &r->axes[axes[i]];
         if (!sizes) {
             a->at.scale = berth_tensor_get_f64(scales, i);
-            double extent = floor((double)a->at.in * a->at.scale);
+            double extent = berth_resize_extent(a->at.in, a->at.scale);
             a->at.out = extent < 0x1p40 ? (int64_t)extent : -1;
         }
         if (!(a->at.scale > 0) || a->at.in < 1 || a->at.out < 0)

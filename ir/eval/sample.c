@@ -33,6 +33,7 @@ static double reflect(double x, double low, double high) {
     return (x < low) == even ? low + rest : high - rest;
 }
 
+// Pixels of a cubic kernel are clamped one by one; others are by the coordinate, which is cheaper.
 static double coordinate(const sampler *s, int d, double normalised) {
     double extent = (double)s->extents[d];
     double x = held(s, normalised + 1);
@@ -41,7 +42,7 @@ static double coordinate(const sampler *s, int d, double normalised) {
     double high = s->align_corners ? extent - 1 : extent - 0.5;
     if (s->mode == 'n') x = nearbyint(x);
     if (x >= low && x <= high) return x;
-    if (s->padding == 'b') return fmax(0, fmin(x, extent - 1));
+    if (s->padding == 'b') return s->mode == 'c' ? x : fmax(0, fmin(x, extent - 1));
     return s->padding == 'r' ? reflect(x, low, high) : x;
 }
 

@@ -287,7 +287,7 @@ static berth_status resize_by_scales(const berth_infer *x, const berth_tensor *s
             *dim = scaled_symbol(x, *dim, scale);
             continue;
         }
-        double extent = floor((double)*dim * scale);
+        double extent = berth_resize_extent(*dim, scale);
         if (!(extent >= 0 && extent <= (double)INT32_MAX))
             return berth_infer__fail(x, BERTH_OUT_OF_RANGE, "scale %d makes an extent of %g", i,
                                      extent);

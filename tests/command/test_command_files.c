@@ -235,6 +235,18 @@ Test(command_files, names_are_shown_harmless) {
                  0);
 }
 
+Test(command_files, data_with_an_input_too_many_is_refused) {
+    cr_assert_eq(shell("cp -r tests/models/domains/bias_gelu/test_data_set_0 $W/more && "
+                       "$B verify tests/models/domains/bias_gelu/model.onnx --data $W/more && "
+                       "cp $W/more/input_0.pb $W/more/input_2.pb"),
+                 0);
+    cr_expect_eq(shell("$B verify tests/models/domains/bias_gelu/model.onnx --data $W/more "
+                       "2>$W/error"),
+                 1);
+    cr_expect_eq(shell("grep -q 'input_2.pb\" is one input too many: the model has 2' $W/error"),
+                 0);
+}
+
 static json_t *list_cache(void) {
     char path[128];
     cr_assert_eq(shell("$B cache list --cache-dir $W/kernels --format=json >$W/list"), 0);

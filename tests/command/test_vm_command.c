@@ -98,6 +98,37 @@ Test(vm_command, a_static_model_gives_the_same) {
     json_decref(vm);
 }
 
+// Results keep the names that the model gives them: of values made under others, and twice of one.
+static const char named[] =
+    "module \"m\"\n"
+    "graph @main(%x: f32[4]) {output_names = [\"first\", \"second\", \"x again\"]} {\n"
+    "  %inner = abs(%x)\n  return %inner, %inner, %x\n}\n";
+
+Test(vm_command, results_keep_their_names) {
+    static const char *const names[] = {"first", "second", "x again"};
+    folder f;
+    write_model(&f, named);
+    for (int vm = 0; vm < 2; ++vm) {
+        json_t *json = berth_run_json(
+            with(&f, "run", vm ? "--executor vm --format=json" : "--executor graph --format=json"));
+        for (size_t i = 0; i < 3; ++i)
+            cr_expect_str_eq(json_string_value(json_object_get(output(json, i), "name")), names[i]);
+        json_decref(json);
+    }
+    clean(&f);
+}
+
+// Extents that only the run knows; expected values by ONNX Runtime (tests/models/make_domain_models.py).
+Test(vm_command, a_deformable_convolution_of_any_size) {
+    const char *model = "tests/models/domains/deform_conv_open";
+    char command[256];
+    snprintf(command, sizeof(command),
+             "verify %s/model.onnx --data %s/test_data_set_0 --executor vm", model, model);
+    const result *r = berth_run(command);
+    cr_expect_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, "PASS"), "%s", r->out);
+}
+
 // How many are not zero is for the run to find out, which the host does.
 static const char counting[] =
     "module \"m\"\n"

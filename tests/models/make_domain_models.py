@@ -24,19 +24,20 @@ def numbers(low, high, shape, dtype):
     return random.integers(low, high, shape).astype(dtype)
 
 
-def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), **attributes):
+def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), open_dims=False, main_opset=18, **attributes):
     """inputs: arrays, None = left out; constants: indices of those that are initializers; outputs: their count, or
-    indices of the wanted ones."""
+    indices of the wanted ones; open_dims: the dimensions of inputs have names in place of extents."""
     wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
     names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
     results = [f"y{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
     node = helper.make_node(op_type, names, results, domain=domain, **attributes)
     given = [i for i, value in enumerate(inputs) if value is not None]
     free = [i for i in given if i not in constants]
-    info = lambda i: helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(inputs[i].dtype), inputs[i].shape)
+    dims = lambda i: [f"{names[i]}_{axis}" for axis in range(inputs[i].ndim)] if open_dims else inputs[i].shape
+    info = lambda i: helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(inputs[i].dtype), dims(i))
     kept = [numpy_helper.from_array(inputs[i], names[i]) for i in constants]
     shown = [onnx.ValueInfoProto(name=name) for name in results if name]
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1), helper.make_opsetid(ML, 3)]
+    opsets = [helper.make_opsetid("", main_opset), helper.make_opsetid(MICROSOFT, 1), helper.make_opsetid(ML, 3)]
     graph = helper.make_graph([node], name, [info(i) for i in free], shown, kept)
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="make_domain_models.py")
     options = onnxruntime.SessionOptions()
@@ -229,9 +230,35 @@ def recurrent():
              direction="bidirectional" if directions == 2 else "forward")
 
 
+def quantised_layers():
+    """As ONNX Runtime's tool writes them for QOperator."""
+    s = lambda *values: np.array(values if len(values) > 1 else values[0], np.float32)
+    z = lambda value, dtype=np.uint8: np.array(value, dtype)
+    a, w = numbers(0, 256, (3, 8), np.uint8), numbers(-63, 64, (8, 5), np.int8)  # in 7 bits: ONNX Runtime saturates sums with AVX2
+    bias = numbers(-999, 999, (5,), np.int32)
+    scales, zeros = s(0.02, 0.01, 0.03, 0.015, 0.025), np.zeros(5, np.int8)
+    case("qgemm", "QGemm", [a, s(0.1), z(120), w, s(0.02), z(3, np.int8), bias, s(0.3), z(100)], 1, constants=(3, 4, 5, 6))
+    case("qgemm_columns", "QGemm", [a, s(0.1), z(120), np.ascontiguousarray(w.T), scales, zeros, bias, s(0.3), z(100)], 1,
+         constants=(3, 4, 5, 6), transB=1, alpha=0.5)
+    case("qgemm_real", "QGemm", [np.ascontiguousarray(a.T), s(0.1), z(120), w, s(0.02), z(0, np.int8), bias], 1, constants=(3, 4, 5),
+         transA=1, alpha=0.25)
+    case("qgemm_plain", "QGemm", [a, s(0.1), z(120), w, scales, zeros, None, s(0.3), z(100)], 1)
+    chosen = numbers(0, 2, (3, 8), bool)
+    case("qlinear_where", "QLinearWhere", [chosen, a, s(0.1), z(120), a[:1], s(0.05), z(100), s(0.12), z(90)], 1)
+
+
+def images():
+    """Where ONNX Runtime and PyTorch agree, ONNX's reference does not; and dimensions that only the run knows."""
+    case("grid_sample_cubic_border", "GridSample", [floats(1, 2, 4, 5), floats(1, 3, 5, 2) * np.float32(1.5)], 1, domain="", mode="bicubic",
+         padding_mode="border")
+    x, weights, mask = floats(2, 4, 5, 6), floats(4, 2, 3, 2), np.abs(floats(2, 12, 3, 3))
+    case("deform_conv_open", "DeformConv", [x, weights, floats(2, 24, 3, 3), floats(4), mask], 1, domain="", constants=(1, 3), main_opset=19,
+         open_dims=True, group=2, offset_group=2, pads=[1, 0, 1, 2], strides=[2, 2], dilations=[1, 2])
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

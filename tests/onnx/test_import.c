@@ -77,6 +77,31 @@ Test(import, initializers_are_constants_and_borrow_the_file) {
     finish(&i);
 }
 
+// A value in place of an initializer that the model lists among its inputs makes it one.
+Test(import, an_initializer_that_is_an_input_can_be_replaced) {
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_input(&graph, "w", 1, four);
+    graph_output(&graph, "y", 1, four);
+    graph_floats(&graph, "w", 4, 16);
+    graph_floats(&graph, "v", 4, 16);
+    graph_node1(&graph, "Add", "", "x", "w", "z");
+    graph_node1(&graph, "Add", "", "z", "v", "y");
+    pb model = model_of(&graph, 13);
+    berth_input_binding given = {.tensor = {.dtype = BERTH_DTYPE_F32, .rank = 1, .dims = {4}}};
+    berth_import_options options = {.inputs = &given, .input_count = 1};
+    given.name = "w";
+    imported i = import_with(&model, &options);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(i.graph->regions.data[0].params.count, 2);
+    cr_expect_eq(count_kind(&i, BERTH_OP_CONSTANT), 1);
+    finish(&i);
+    given.name = "v";  // no input
+    i = import_with(&model, &options);
+    cr_expect_eq(berth_status_code(i.status), BERTH_INVALID_ARGUMENT);
+    finish(&i);
+}
+
 // From opset 23 on: forms that changed.
 Test(import, new_forms_of_quantisation) {
     pb graph = {.size = 0};

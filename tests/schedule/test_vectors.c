@@ -174,6 +174,15 @@ Test(vectors, integers_wrap_compare_and_choose) {
     }
 }
 
+// Those whose results are exact; each is printed as a function of vectors.
+Test(vectors, functions_of_floats) {
+    static const char *const names[] = {"abs", "sign", "floor", "ceil", "round", "trunc", "sqrt"};
+    values v = {.from = "f32"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+        add(&v, "f32", "@(" X ") + " Z, names[i]);
+    check_values(&v);
+}
+
 // The form that quantisation takes: the cast saturates, NaN gives 0. One addition rounds, also where
 // the zero point is at the end of the type; one that the type does not hold has another form.
 Test(vectors, quantisation) {

@@ -34,6 +34,8 @@ static const error_case cases[] = {
     {"cpu,local", "", "stands alone"},
     {"cpu,nvidia/t4 cuda", "", "not understood"},
     {"cpu,aws/g4dn.xlarge", "", "under \"machines\""},
+    {"cpu,raspberrypi/pico", "", "a target by itself"},
+    {"arm/mps2-an385,cpu", "", "a target by itself"},
     {"aws/g4dn.xlarge:cuda,cpu", "", "under \"machines\""},
     {"aws/g4dn.xlarge -clock_hz=1e9", "", "the field devices[0].target.FIELD"},
     {"nvidia/t4,nvidia/t4 -coers=4", "devices[1].target.coers", "unknown field"},
