@@ -224,7 +224,7 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
 
 // ---- what to measure ----------------------------------------------------------------------------
 
-uint32_t berth_libraries_candidates(berth_module *module, berth_func_id main,
+uint32_t berth_libraries_candidates(const berth_module *module, berth_func_id main,
                                     const berth_multi_target *target, berth_arena *arena,
                                     berth_library_candidate **out_candidates) {
     const berth_graph *graph = berth_graph_get(module, main);

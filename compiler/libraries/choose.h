@@ -25,7 +25,7 @@ typedef struct berth_library_candidate {
     uint32_t device;
     const char *key;
 } berth_library_candidate;
-uint32_t berth_libraries_candidates(berth_module *module, berth_func_id main,
+uint32_t berth_libraries_candidates(const berth_module *module, berth_func_id main,
                                     const berth_multi_target *target, berth_arena *arena,
                                     berth_library_candidate **out_candidates);
 
