@@ -65,6 +65,16 @@ berth_func_id berth_external_called(const berth_module *module, const berth_op *
     return external ? callee->function : BERTH_NONE;
 }
 
+const char *berth_external_operators(const berth_module *module, const berth_op *op,
+                                     berth_arena *arena) {
+    berth_func_id function = berth_external_called(module, op);
+    const char *names = berth_loc_names(module, op->loc, true, arena);
+    if (function == BERTH_NONE) return names;
+    const char *library =
+        berth_attrs_string(module, &berth_module_function(module, function)->attrs, "library", "");
+    return *library ? berth_arena_printf(arena, "%s by %s", names, library) : names;
+}
+
 // ---- cost ---------------------------------------------------------------------------------------
 
 static double hint(const berth_module *module, const berth_attrs *attrs, const char *name,

@@ -109,10 +109,10 @@ static json_t *libraries_json(const berth_plan_entry *entry) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < entry->library_count; ++i) {
         const berth_plan_library *l = &entry->libraries[i];
-        json_t *item = json_pack("{s:s, s:o, s:b, s:o, s:f}", "name", l->name, "computes",
-                                 berth_cli_json_text(l->computes), "chosen", (int)l->chosen,
-                                 "reason", berth_cli_json_text(l->reason), "extra_us",
-                                 l->extra_ns / 1e3);
+        json_t *item =
+            json_pack("{s:s, s:o, s:b, s:o, s:f}", "name", l->name, "computes",
+                      berth_cli_json_text(l->computes), "chosen", (int)l->chosen, "reason",
+                      berth_cli_json_text(l->reason), "extra_us", l->extra_ns / 1e3);
         if (l->time_ns >= 0) json_object_set_new(item, "time_us", json_real(l->time_ns / 1e3));
         if (l->own_ns >= 0) json_object_set_new(item, "own_us", json_real(l->own_ns / 1e3));
         json_array_append_new(list, item);

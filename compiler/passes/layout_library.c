@@ -96,6 +96,7 @@ static berth_func_id function_for(pass *p, const berth_library_use *use, berth_t
     berth_attrs_set_string(
         module, attrs, "calls",
         berth_arena_printf(module->arena, "%s of %s (%s)", use->what, facts->name, facts->file));
+    berth_attrs_set_string(module, attrs, "library", facts->name);
     berth_attrs_set_string(module, attrs, "computes", computes);
     berth_attrs_set_string(
         module, attrs, "imports_note",
