@@ -241,16 +241,17 @@ static void add_record(const comparison *c, const char *who, double ns, uint32_t
     berth_cost_table_add(c->table, &record);
 }
 
-// The lower quartile: what disturbs the one and not the other only adds.
-static double usual(double *values, uint32_t count) {
-    (void)berth_toolkit__median(values, count);  // sorts
-    return values[count / 4];
+// The least: what disturbs a run only adds to it, and who computes is decided for a machine at rest.
+static double least(const double *values, uint32_t count) {
+    double ns = values[0];
+    for (uint32_t i = 1; i < count; ++i) ns = fmin(ns, values[i]);
+    return ns;
 }
 
 // What both programs have beside the operation is taken from our program's time.
 static void add_records(const comparison *c, side *own, side *theirs, uint32_t runs) {
-    double rest_ns = usual(theirs->rest, runs), theirs_ns = usual(theirs->ns, runs);
-    double own_ns = usual(own->rest, runs) - rest_ns;
+    double rest_ns = least(theirs->rest, runs), theirs_ns = least(theirs->ns, runs);
+    double own_ns = least(own->rest, runs) - rest_ns;
     add_record(c, "berth", own_ns, runs);
     add_record(c, berth_library_facts_get(c->candidate->use.library)->name, theirs_ns, runs);
 }

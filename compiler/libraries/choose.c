@@ -80,18 +80,38 @@ static double known_ns(const chooser *c, const berth_target *target, const char 
                                       &figure);
 }
 
-// What follows element by element would be part of our kernel, and becomes one more pass over the
-// result: written, and read again.
+// Bytes of an operand that our kernel would compute on the way from what an operation before it reads:
+// moved (a transpose) or element by element, and by nobody else wanted.
+static double operand_bytes(const chooser *c, berth_value_id value) {
+    const berth_graph *graph = graph_of(c);
+    berth_op_id producer = graph->values.data[value].op;
+    if (producer == BERTH_NONE || value >= c->user_count ||
+        c->users[value] == BERTH_LIBRARY_MANY_USERS)
+        return 0;
+    berth_op_kind kind = graph->ops.data[producer].kind;
+    bool fused = berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE | BERTH_TRAIT_INJECTIVE) &&
+                 !berth_op_has(kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE);
+    return fused ? (double)berth_type_size_bytes(c->module, graph->values.data[value].type) : 0;
+}
+
+// What our kernel would be fused with becomes passes of its own: elementwise work on the result, and
+// what makes a product's operands. Each writes its bytes, which are then read again.
 static double extra_ns(const chooser *c, const berth_library_use *use, uint32_t device) {
     const berth_multi_target *target = c->options->target;
     const berth_graph *graph = graph_of(c);
+    double launch_ns = (double)target->devices[device].target->dispatch_ns, ns = 0;
+    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
+    double bytes[3] = {0};
     berth_value_id value = graph->ops.data[use->last].outputs[0];
     berth_op_id user = value < c->user_count ? c->users[value] : BERTH_NONE;
-    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
-    if (user == BERTH_NONE || user == BERTH_LIBRARY_MANY_USERS || bandwidth <= 0) return 0;
-    if (!berth_op_has(graph->ops.data[user].kind, BERTH_TRAIT_ELEMENTWISE)) return 0;
-    return 2 * use->result_bytes / bandwidth * 1e9 +
-           (double)target->devices[device].target->dispatch_ns;
+    bool many = user == BERTH_NONE || user == BERTH_LIBRARY_MANY_USERS;
+    if (!many && berth_op_has(graph->ops.data[user].kind, BERTH_TRAIT_ELEMENTWISE))
+        bytes[0] = use->result_bytes;
+    for (int i = 0; i < 2 && use->kind == BERTH_OP_MATMUL; ++i)
+        bytes[1 + i] = operand_bytes(c, use->operands[i]);
+    for (int i = 0; i < 3; ++i)
+        if (bytes[i] > 0 && bandwidth > 0) ns += 2 * bytes[i] / bandwidth * 1e9 + launch_ns;
+    return ns;
 }
 
 static void describe(const chooser *c, uint32_t device, const berth_library_use *use,
