@@ -126,6 +126,21 @@ Test(libraries_command, printed_modules_go_on) {
         0);
 }
 
+// The printed calls please both compilers, which need no library for that.
+Test(libraries_command, printed_calls_compile_without_warnings) {
+    for (int i = 0; i < 2; ++i) {
+        cr_assert_eq(setenv("L", i ? "dnnl" : "openblas", 1), 0);
+        cr_expect_eq(
+            shell(
+                "\"$B\" build m.txt --keep-source --target \"cpu -libs=$L -libs_policy=always\" -q "
+                "-o k.berth >out && rm -rf k && \"$B\" inspect k.berth --extract k >out && "
+                "for c in gcc clang; do command -v $c >out || continue; "
+                "$c -std=c17 -O2 -Wall -Wextra -Wshadow -Wconversion -Werror -c "
+                "k/source/0/external.c -o k.o || exit 1; done"),
+            0, "%s", getenv("L"));
+    }
+}
+
 // ---- what is wrong ------------------------------------------------------------------------------
 
 // One that has each function and says that it is of version 3.
