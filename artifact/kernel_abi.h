@@ -10,7 +10,11 @@
 //         threads of its pool. `scratch` is private to the calling thread, kernel->scratch_bytes
 //         long and aligned to 64 bytes (NULL when 0). What it calls in shared libraries it says in
 //         the symbol `berth_imports`: an array of berth_kernel_import whose last has no library; the
-//         driver loads these libraries and fills in the addresses before any kernel runs.
+//         driver loads these libraries and fills in the addresses before any kernel runs. A symbol
+//         `berth_imports_note` is text for the message when that fails ("Debian package libopenblas0").
+//         Then `berth_open`, where the code has it, is called: what it returns is why the code cannot
+//         run here, or NULL. Code with `berth_imports` is loaded for each executable anew, so that what
+//         `berth_open` makes belongs to one; a destructor may free it.
 // opencl  OpenCL C source; kernel arguments are the buffers in order (`__global` pointers), then
 //         the constants as `long`; work-groups are groups[3] x group_size[3] (get_group_id runs
 //         over groups).
@@ -52,6 +56,9 @@ typedef struct berth_kernel_import {
 } berth_kernel_import;
 
 #define BERTH_IMPORTS_SYMBOL "berth_imports"
+#define BERTH_IMPORTS_NOTE_SYMBOL "berth_imports_note"
+#define BERTH_OPEN_SYMBOL "berth_open"
+typedef const char *(*berth_open_function)(void);
 
 // What a kernel may do with a buffer: bits.
 typedef enum berth_access {

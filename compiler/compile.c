@@ -6,6 +6,7 @@
 #include "compiler/decompose/decompose.h"
 #include "compiler/extend.h"
 #include "compiler/kept_program.h"
+#include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
@@ -142,6 +143,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pipeline__check_static(module, main));
+    berth_libraries_forget(module, main);
     berth_plan_options plan_options = {.target = options->target,
                                        .cost = costs_of(module->arena, options),
                                        .strategy = options->strategy,
@@ -154,6 +156,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);
     if (status) return berth_pipeline__explain_no_code(options, module->arena, status);
+    BERTH_TRY(berth_libraries_choose(module, main, options, pipeline->plan));
     berth_pipeline__note_times(module, main, pipeline);
     for (size_t i = 0; i < sizeof(pipeline->notes) / sizeof(pipeline->notes[0]); ++i)
         if (pipeline->notes[i])

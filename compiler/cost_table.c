@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "compiler/libraries/use.h"
 
 // Points and line of one class of work, or of copies from one kind of device.
 typedef struct family {
@@ -127,7 +128,9 @@ berth_cost_device *berth_cost_table_device(berth_cost_table *table, const berth_
     berth_vec_push(table->arena, &table->devices, device);
     for (uint32_t i = 0; i < table->records.count; ++i) {
         const berth_cost_record *r = &table->records.data[i];
-        if (r->from || r->modelled || strcmp(r->target, culled) != 0) continue;
+        bool whole =
+            strcmp(r->kind, BERTH_LIBRARY_COST_KIND) == 0;  // uses of libraries: no kernels
+        if (r->from || r->modelled || whole || strcmp(r->target, culled) != 0) continue;
         family *f = family_of(device, r->kind);
         berth_vec_push(table->arena, &f->points, point_of(r));
         berth_vec_push(table->arena, &device->all.points, point_of(r));

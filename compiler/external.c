@@ -35,8 +35,11 @@ static const char *name_of(const berth_module *module, berth_func_id function) {
 static const char *label_of(const berth_module *module, berth_func_id function,
                             berth_arena *arena) {
     const berth_external *external = berth_external_get(module, function);
-    return berth_arena_printf(arena, "@%s, language \"%s\"", name_of(module, function),
-                              berth_module_str(module, external->language));
+    const char *calls =
+        berth_attrs_string(module, &berth_module_function(module, function)->attrs, "calls", "");
+    return berth_arena_printf(arena, "@%s, language \"%s\"%s%s", name_of(module, function),
+                              berth_module_str(module, external->language),
+                              *calls ? ", calls " : "", calls);
 }
 
 const char *berth_external_refusal(const berth_module *module, berth_func_id function,
@@ -62,6 +65,16 @@ berth_func_id berth_external_called(const berth_module *module, const berth_op *
     return external ? callee->function : BERTH_NONE;
 }
 
+const char *berth_external_operators(const berth_module *module, const berth_op *op,
+                                     berth_arena *arena) {
+    berth_func_id function = berth_external_called(module, op);
+    const char *names = berth_loc_names(module, op->loc, true, arena);
+    if (function == BERTH_NONE) return names;
+    const char *library =
+        berth_attrs_string(module, &berth_module_function(module, function)->attrs, "library", "");
+    return *library ? berth_arena_printf(arena, "%s by %s", names, library) : names;
+}
+
 // ---- cost ---------------------------------------------------------------------------------------
 
 static double hint(const berth_module *module, const berth_attrs *attrs, const char *name,
@@ -80,6 +93,12 @@ void berth_external_cost(const berth_module *module, berth_func_id function, dou
 }
 
 // ---- a call -------------------------------------------------------------------------------------
+
+// A symbol of a shared library that code calls.
+typedef struct external_import {
+    const char *library;
+    const char *symbol;
+} external_import;
 
 typedef struct external_call {
     const berth_module *module;
@@ -141,7 +160,23 @@ static berth_status gather_types(external_call *c) {
     return BERTH_OK;
 }
 
+static berth_status check_imports(const external_call *c) {
+    const berth_attr *names = berth_attrs_find(
+        c->module, &berth_module_function(c->module, c->function)->attrs, "imports");
+    if (!names) return BERTH_OK;
+    bool good = c->language == LANGUAGE_C && names->kind == BERTH_ATTR_STRINGS &&
+                names->count > 0 && names->count % 2 == 0;
+    for (uint32_t i = 0; good && i < names->count; i += 2)
+        good = *berth_module_str(c->module, names->strings[i]) &&
+               is_identifier(berth_module_str(c->module, names->strings[i + 1]));
+    if (good) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "its attribute imports is for language \"c\", a list of libraries "
+                             "each with a symbol: [\"libm.so.6\", \"cbrt\"]");
+}
+
 static berth_status check_code(const external_call *c) {
+    BERTH_TRY(check_imports(c));
     const char *language = languages[c->language].name;
     if (!is_identifier(c->symbol))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "its symbol \"%s\" is no name in C",
@@ -262,6 +297,40 @@ static void add_quoted(berth_strbuf *out, const char *text) {
     }
 }
 
+static void add_text_constant(const char *name, const char *text, berth_strbuf *out) {
+    berth_strbuf_addf(out, "extern const char %s[];\nconst char %s[] = \"", name, name);
+    add_quoted(out, text);
+    berth_strbuf_add(out, "\";\n");
+}
+
+// The array that the driver fills (artifact/kernel_abi.h): pairs of a library and a symbol.
+static void add_imports(const external_import *imports, uint32_t count, berth_strbuf *out) {
+    berth_strbuf_add(out, "struct import {\n    const char *library;\n    const char *symbol;\n"
+                          "    void *address;\n};\nextern struct import " BERTH_IMPORTS_SYMBOL
+                          "[];\nstruct import " BERTH_IMPORTS_SYMBOL "[] = {\n");
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_strbuf_add(out, "    {\"");
+        add_quoted(out, imports[i].library);
+        berth_strbuf_addf(out, "\", \"%s\", 0},\n", imports[i].symbol);
+    }
+    berth_strbuf_add(out, "    {0, 0, 0}};\n");
+}
+
+// What C code calls in shared libraries, by its attributes: imports = ["libm.so.6", "cbrt", ...].
+static void add_imports_of_code(const external_call *c, berth_strbuf *out) {
+    const berth_attrs *attrs = &berth_module_function(c->module, c->function)->attrs;
+    const char *note = berth_attrs_string(c->module, attrs, "imports_note", "");
+    const berth_attr *names = berth_attrs_find(c->module, attrs, "imports");
+    if (!names) return;
+    external_import *imports =
+        berth_arena_new_array(c->arena, external_import, names->count / 2 + 1);
+    for (uint32_t i = 0; i < names->count / 2; ++i)
+        imports[i] = (external_import){berth_module_str(c->module, names->strings[2 * i]),
+                                       berth_module_str(c->module, names->strings[2 * i + 1])};
+    add_imports(imports, names->count / 2, out);
+    if (*note) add_text_constant(BERTH_IMPORTS_NOTE_SYMBOL, note, out);
+}
+
 // The compiler's messages speak of the function's source, or of its call.
 static void begin_source(const external_call *c, const char *what, berth_strbuf *out) {
     berth_strbuf_addf(out, "\n#line 1 \"%s", what);
@@ -274,6 +343,7 @@ static const char *print_cpu(const external_call *c, const berth_kernel_source *
                              bool parts) {
     berth_strbuf out = berth_strbuf_make(c->arena);
     if (c->language == LANGUAGE_C) {
+        add_imports_of_code(c, &out);
         begin_source(c, "", &out);
         berth_strbuf_add_n(&out, (const char *)c->external->code,
                            (size_t)c->external->code_size_bytes);
@@ -286,12 +356,8 @@ static const char *print_cpu(const external_call *c, const berth_kernel_source *
         add_types(c, parts, &out);
         berth_strbuf_add(&out, ");\n");
     } else if (c->language == LANGUAGE_LIBRARY) {
-        berth_strbuf_add(&out,
-                         "struct import {\n    const char *library;\n    const char *symbol;\n"
-                         "    void *address;\n};\nextern struct import " BERTH_IMPORTS_SYMBOL
-                         "[];\nstruct import " BERTH_IMPORTS_SYMBOL "[] = {{\"");
-        add_quoted(&out, berth_module_str(c->module, c->external->file));
-        berth_strbuf_addf(&out, "\", \"%s\", 0}, {0, 0, 0}};\n", c->symbol);
+        external_import import = {berth_module_str(c->module, c->external->file), c->symbol};
+        add_imports(&import, 1, &out);
         berth_strbuf type = berth_strbuf_make(c->arena);
         add_types(c, parts, &type);
         callee = berth_arena_printf(c->arena, "((void (*)(%s))%s[0].address)",

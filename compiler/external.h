@@ -15,6 +15,11 @@ const char *berth_external_refusal(const berth_module *module, berth_func_id fun
 // The external function that an operation calls, or BERTH_NONE.
 berth_func_id berth_external_called(const berth_module *module, const berth_op *op);
 
+// The operators that an operation stands for, and whose library computes them where it is a call of a
+// function with the attribute "library": "Conv+Relu by dnnl". As long as the module, or in the arena.
+const char *berth_external_operators(const berth_module *module, const berth_op *op,
+                                     berth_arena *arena);
+
 // Attributes of the function that say what a call costs; where they are missing, the figures stay.
 //   flops = 2.0e9, bytes = 3.0e6, time_ns = 1.5e5 (by which the others do not count)
 void berth_external_cost(const berth_module *module, berth_func_id function, double *flops,

@@ -248,7 +248,7 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
             bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);
         add_reuses(p, unit, k, tensors);
         const char *name = berth_loc_names(p->module, op.loc, false, p->arena);
-        const char *kind = berth_loc_names(p->module, op.loc, true, p->arena);
+        const char *kind = berth_external_operators(p->module, &op, p->arena);
         if (unit->external && !*name) name = unit->external->label;
         if (unit->external && !*kind) kind = "external";
         add_step(p,

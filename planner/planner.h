@@ -92,6 +92,17 @@ typedef struct berth_plan_rejected {
                    // be better there; NAN = not possible or not known
 } berth_plan_rejected;
 
+// A library that could compute an operation in place of our kernels (compiler/libraries).
+typedef struct berth_plan_library {
+    const char *name;      // "dnnl"
+    const char *computes;  // "matmul f32 [128,768]*[768,768], bias"
+    // What was measured of it, and of our kernels for the same; < 0: nothing was.
+    double time_ns, own_ns;
+    double extra_ns;  // of passes over the result that our kernels would have been fused with
+    bool chosen;
+    const char *reason;  // "measured on this kind of device: ...", "libs_policy=always"
+} berth_plan_library;
+
 // Where one operation of `main` went and why.
 typedef struct berth_plan_entry {
     berth_op_id op;  // as it was when planned (fusion removes it later)
@@ -108,6 +119,8 @@ typedef struct berth_plan_entry {
     uint32_t buffer_count;
     berth_plan_rejected *rejected;  // the other devices, in order; NULL unless asked for
     uint32_t rejected_count;
+    const berth_plan_library *libraries;  // of the target's libs that have the operation
+    uint32_t library_count;
 } berth_plan_entry;
 
 typedef struct berth_plan_copy {

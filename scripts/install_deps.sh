@@ -10,6 +10,7 @@ packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
   libjpeg62-turbo-dev libpng-dev libzip-dev
+  libopenblas0-pthread libdnnl2
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers spirv-tools
   gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm qemu-user-static

@@ -189,6 +189,7 @@ berth_target *berth_target__device(berth_target__parse *parse, const json *value
     berth_target *target = berth_arena_new(parse->arena, berth_target);
     target->kind = kind;
     target->arch = target->cpu = target->model = target->resource = target->transport = "";
+    target->libs_policy = "";
     uint32_t count = 0;
     const berth_target_attribute_facts *table = berth_target_attribute_table(&count);
     for (uint32_t i = 0; i < count; ++i) {

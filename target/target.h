@@ -75,6 +75,7 @@ typedef struct berth_target {
     const char *model;
     berth_string_list features;
     berth_string_list libs;
+    const char *libs_policy;  // "measured", "always"; "" = measured
     int64_t cores;
     int64_t threads;
     berth_string_list cpuset;  // "0-3", "8" (target/topology.h, berth_processor_set_add_word)

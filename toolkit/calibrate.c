@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "compiler/rules.h"
 #include "executor/session.h"
+#include "toolkit/calibrate_libraries.h"
 #include "toolkit/calibrate_shapes.h"
 
 enum { warm_up_runs = 2, fewest_runs = 5, most_runs = 200 };
@@ -21,21 +22,19 @@ typedef struct measurement {
     const berth_model *model;          // on one device
     const berth_program *program;
     berth_session *session;
-    double **ns;  // [step][run]
+    double **ns;      // [step][run]
+    double *step_ns;  // of the last run
     uint32_t runs;
     uint32_t modelled;  // kernels whose time a model said
 } measurement;
 
 // ---- what steps took ----------------------------------------------------------------------------
 
-// From when a step could begin (the run's start, the end of the one before it on its queue, of those
-// that it waits for) to its end: launches and wake-ups are in it, and the steps of a single queue
-// add up to the run.
-static void note_run(measurement *m, uint32_t run) {
-    const berth_program *program = m->program;
+void berth_toolkit__step_times(const berth_program *program, berth_session *session,
+                               berth_arena *arena, double *ns) {
     berth_session_report report;
-    berth_session_get_report(m->session, &report);
-    int64_t *queue_end = berth_arena_new_array(m->arena, int64_t, program->queue_count + 1);
+    berth_session_get_report(session, &report);
+    int64_t *queue_end = berth_arena_new_array(arena, int64_t, program->queue_count + 1);
     for (uint32_t i = 0; i < program->step_count; ++i) {
         const berth_program_step *step = &program->steps[i];
         int64_t ready = report.run_start_ns, end = report.steps[i].end_ns;
@@ -44,8 +43,13 @@ static void note_run(measurement *m, uint32_t run) {
             if (report.steps[step->waits[w]].end_ns > ready)
                 ready = report.steps[step->waits[w]].end_ns;
         queue_end[step->queue] = end;
-        m->ns[i][run] = end > ready ? (double)(end - ready) : 0;
+        ns[i] = end > ready ? (double)(end - ready) : 0;
     }
+}
+
+static void note_run(measurement *m, uint32_t run) {
+    berth_toolkit__step_times(m->program, m->session, m->arena, m->step_ns);
+    for (uint32_t i = 0; i < m->program->step_count; ++i) m->ns[i][run] = m->step_ns[i];
 }
 
 static int compare(const void *a, const void *b) {
@@ -53,7 +57,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(double *values, uint32_t count) {
+double berth_toolkit__median(double *values, uint32_t count) {
     qsort(values, count, sizeof(*values), compare);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
@@ -85,7 +89,7 @@ static berth_status add_records(void *user) {
     double *sum = berth_arena_new_array(m->arena, double, program->step_count);
     for (uint32_t i = 0; i < program->step_count; ++i) {
         const berth_program_step *step = &program->steps[i];
-        double ns = median(m->ns[i], m->runs);
+        double ns = berth_toolkit__median(m->ns[i], m->runs);
         if (ns <= 0) continue;
         if (step->kind == BERTH_STEP_COPY) add_copy(m, step, ns);
         if (!works[i]) continue;
@@ -122,6 +126,7 @@ static berth_status run_session(measurement *m) {
         berth_tensor_fill_random(&tensor, m->options->seed + i);
     }
     m->ns = berth_arena_new_array(m->arena, double *, m->program->step_count + 1);
+    m->step_ns = berth_arena_new_array(m->arena, double, m->program->step_count + 1);
     for (uint32_t i = 0; i < m->program->step_count; ++i)
         m->ns[i] = berth_arena_new_array(m->arena, double, most_runs);
     for (int i = 0; i < warm_up_runs; ++i) BERTH_TRY(berth_session_run(m->session, -1));
@@ -259,7 +264,9 @@ static berth_status run(void *user) {
         BERTH_TRY(measure_on(m, d));
         asked++;
     }
-    if (asked || !m->options->by_model) return BERTH_OK;
+    if (!m->options->by_model)
+        return berth_toolkit__calibrate_libraries(m->path, m->options, target, m->arena, m->table);
+    if (asked) return BERTH_OK;
     return berth_status_make(BERTH_UNSUPPORTED,
                              "no device of the target has a timing model; a plug-in gives its "
                              "kind's (--plugin)");

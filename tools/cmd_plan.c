@@ -27,7 +27,8 @@ enum { key_why = 0x500, key_compare, key_sweep };
 
 static const struct argp_option plan_options[] = {
     {"why", key_why, NULL, 0,
-     "For every operation also the devices it is not on: the reason, and what the plan would lose "
+     "For every operation also the devices it is not on: the reason, and what the plan would lose; "
+     "and the libraries of the target that could compute it, with what was measured of them "
      "(in --format=json always)",
      0},
     {"compare", key_compare, NULL, 0,
@@ -76,6 +77,16 @@ static void print_rejected(const berth_multi_target *target, const berth_plan_en
                         entry->rejected[i].reason);
 }
 
+// Which library computes the operation; with --why, what all of them were compared by.
+static void print_libraries(const berth_plan_entry *entry, bool why) {
+    for (uint32_t i = 0; i < entry->library_count; ++i) {
+        const berth_plan_library *l = &entry->libraries[i];
+        if (l->chosen || why)
+            berth_cli_print("%12s %s %s: %s, %s\n", "", l->chosen ? "computed by" : "not by",
+                            l->name, l->computes, l->reason);
+    }
+}
+
 // Where a time comes from, beside it; nothing where none is taken.
 static const char *shown_figure(berth_cost_figure figure) {
     return figure == BERTH_COST_NONE ? "" : berth_cost_figure_name(figure);
@@ -94,6 +105,7 @@ static void print_text(const plan_command *command, const berth_model *model) {
                         p->op, p->node, plan->entries[i].time_ns / 1e3,
                         shown_figure(plan->entries[i].figure), p->reason);
         berth_plan_print_buffers(target, &plan->entries[i], 13);
+        print_libraries(&plan->entries[i], command->why);
         if (command->why) print_rejected(target, &plan->entries[i]);
     }
     for (uint32_t i = 0; i < plan->copy_count; ++i) {

@@ -104,6 +104,22 @@ static json_t *buffers_json(const berth_multi_target *target, const berth_plan_e
     return list;
 }
 
+// Times that were not measured are left out.
+static json_t *libraries_json(const berth_plan_entry *entry) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < entry->library_count; ++i) {
+        const berth_plan_library *l = &entry->libraries[i];
+        json_t *item =
+            json_pack("{s:s, s:o, s:b, s:o, s:f}", "name", l->name, "computes",
+                      berth_cli_json_text(l->computes), "chosen", (int)l->chosen, "reason",
+                      berth_cli_json_text(l->reason), "extra_us", l->extra_ns / 1e3);
+        if (l->time_ns >= 0) json_object_set_new(item, "time_us", json_real(l->time_ns / 1e3));
+        if (l->own_ns >= 0) json_object_set_new(item, "own_us", json_real(l->own_ns / 1e3));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
 json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
@@ -117,6 +133,7 @@ json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
         e->time_ns / 1e3, "cost", berth_cost_figure_name(e->figure), "host_operation",
         (int)p->host_operation);
     json_object_set_new(json, "buffers", buffers_json(berth_model_target(model), e));
+    json_object_set_new(json, "libraries", libraries_json(e));
     json_object_set_new(json, "rejected", rejected_json(plan, berth_model_target(model), e));
     return json;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/libraries/use.h"
 #include "compiler/passes/layout_private.h"
 #include "ir/layout.h"
 #include "ir/op_params.h"
@@ -351,6 +352,7 @@ static berth_status convert(pass *p, berth_op_id id) {
     bool done = false;
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (berth_layout__by_rules(p, id)) return BERTH_OK;
+    if (p->library_users && berth_layout__library(p, id)) return BERTH_OK;
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
             BERTH_TRY(berth_layout__conv_dot(p, id, &done));
@@ -395,6 +397,7 @@ berth_status berth_pass_layout_cpu(berth_module *module, berth_func_id main,
     name_blocks(&p);
     p.value_count = graph->values.count;
     p.only_user = find_only_users(graph, p.scratch);
+    if (berth_layout__has_libraries(&p)) p.library_users = berth_library_users(graph, p.scratch);
     p.other = berth_arena_new_array(p.scratch, berth_value_id, p.value_count + 1);
     memset(p.other, 0xff, p.value_count * sizeof(*p.other));
     uint32_t op_count = graph->regions.data[0].ops.count;

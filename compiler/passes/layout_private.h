@@ -26,6 +26,7 @@ typedef struct berth_layout_pass {
     uint32_t value_count;
     berth_str_id blocked[BERTH_MAX_RANK + 1];       // per rank: channels in blocks of 8
     berth_str_id blocked_wide[BERTH_MAX_RANK + 1];  // of 16
+    const berth_op_id *library_users;  // as berth_library_users has them; NULL = no libraries
     bool winograd;
     berth_packing *packing;
 } berth_layout_pass;
@@ -73,6 +74,12 @@ void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
 
 // Target of the device that operation `id` is placed on; NULL = unknown.
 const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id id);
+
+// layout_library.c
+bool berth_layout__has_libraries(const berth_layout_pass *p);
+// Gives an operation to the library that the plan chose for it. False: it chose none. True also for
+// the call that the end of such a use has become.
+bool berth_layout__library(berth_layout_pass *p, berth_op_id id);
 
 // layout_rules.c
 // Gives an operation the layouts that the rules of its device ask for (compiler/rules.h). False: the

@@ -1,0 +1,278 @@
+#include "compiler/libraries/choose.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/cost_table.h"
+
+// How much faster a library has to be: below that, times differ by chance.
+static const double worth_it = 0.97;
+
+typedef struct chooser {
+    berth_module *module;
+    berth_func_id main;
+    const berth_compile_options *options;
+    const berth_op_id *users;
+    uint32_t user_count;
+    berth_plan *plan;
+    uint32_t measured, unmeasured, taken;
+} chooser;
+
+static const berth_graph *graph_of(const chooser *c) {
+    return berth_graph_get(c->module, c->main);
+}
+
+static int64_t lanes_of(const berth_target *target) {
+    return target->vector_bits >= 512 ? 16 : 8;
+}
+
+static bool is_always(const berth_target *target) {
+    return strcmp(target->libs_policy, "always") == 0;
+}
+
+void berth_libraries_forget(berth_module *module, berth_func_id main) {
+    berth_graph *graph = berth_graph_get(module, main);
+    for (uint32_t i = 0; i < graph->ops.count; ++i)
+        berth_attrs_remove(module, &graph->ops.data[i].attrs, BERTH_ATTR_LIBRARY);
+}
+
+// ---- the target ---------------------------------------------------------------------------------
+
+// A word that stands for nothing is no choice of the user's: a slip of the pen.
+static berth_status check_device(chooser *c, const berth_target_device *device) {
+    const berth_target *target = device->target;
+    const char *policy = target->libs_policy;
+    if (*policy && strcmp(policy, "measured") != 0 && !is_always(target))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "libs_policy of device \"%s\" is \"%s\": it is measured or always",
+                                 device->name, policy);
+    for (uint32_t i = 0; i < target->libs.count; ++i) {
+        const char *name = target->libs.data[i];
+        berth_library_id id;
+        berth_arena *arena = c->module->arena;
+        if (berth_device_kind_is_host(target->kind)) {
+            if (berth_library_from_name(name, &id)) continue;
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "libs of device \"%s\" names \"%s\"; libraries for %s are: %s",
+                                     device->name, name, berth_device_kind_name(target->kind),
+                                     berth_library_names(arena));
+        }
+        const char *what = berth_library_is_promised(name, target->kind)
+                               ? "is known, and nothing calls it yet"
+                               : "is none that such devices have";
+        berth_plan_add_note(c->plan, arena,
+                            berth_arena_printf(arena,
+                                               "library \"%s\" of device \"%s\" %s: our "
+                                               "kernels compute",
+                                               name, device->name, what));
+    }
+    return BERTH_OK;
+}
+
+// ---- one operation ------------------------------------------------------------------------------
+
+static double known_ns(const chooser *c, const berth_target *target, const char *who,
+                       const char *key) {
+    berth_cost_figure figure;
+    if (!c->options->costs) return -1;
+    berth_work work = {.key = berth_arena_printf(c->module->arena, "%s: %s", who, key)};
+    return berth_cost_device_known_ns(berth_cost_table_device(c->options->costs, target), &work,
+                                      &figure);
+}
+
+// Bytes of an operand that our kernel would compute on the way from what an operation before it reads:
+// moved (a transpose) or element by element, and by nobody else wanted.
+static double operand_bytes(const chooser *c, berth_value_id value) {
+    const berth_graph *graph = graph_of(c);
+    berth_op_id producer = graph->values.data[value].op;
+    if (producer == BERTH_NONE || value >= c->user_count ||
+        c->users[value] == BERTH_LIBRARY_MANY_USERS)
+        return 0;
+    berth_op_kind kind = graph->ops.data[producer].kind;
+    bool fused = berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE | BERTH_TRAIT_INJECTIVE) &&
+                 !berth_op_has(kind, BERTH_TRAIT_VIEW | BERTH_TRAIT_STRUCTURE);
+    return fused ? (double)berth_type_size_bytes(c->module, graph->values.data[value].type) : 0;
+}
+
+// What our kernel would be fused with becomes passes of its own: elementwise work on the result, and
+// what makes a product's operands. Each writes its bytes, which are then read again.
+static double extra_ns(const chooser *c, const berth_library_use *use, uint32_t device) {
+    const berth_multi_target *target = c->options->target;
+    const berth_graph *graph = graph_of(c);
+    double launch_ns = (double)target->devices[device].target->dispatch_ns, ns = 0;
+    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
+    double bytes[3] = {0};
+    berth_value_id value = graph->ops.data[use->last].outputs[0];
+    berth_op_id user = value < c->user_count ? c->users[value] : BERTH_NONE;
+    bool many = user == BERTH_NONE || user == BERTH_LIBRARY_MANY_USERS;
+    if (!many && berth_op_has(graph->ops.data[user].kind, BERTH_TRAIT_ELEMENTWISE))
+        bytes[0] = use->result_bytes;
+    for (int i = 0; i < 2 && use->kind == BERTH_OP_MATMUL; ++i)
+        bytes[1 + i] = operand_bytes(c, use->operands[i]);
+    for (int i = 0; i < 3; ++i)
+        if (bytes[i] > 0 && bandwidth > 0) ns += 2 * bytes[i] / bandwidth * 1e9 + launch_ns;
+    return ns;
+}
+
+static void describe(const chooser *c, uint32_t device, const berth_library_use *use,
+                     berth_plan_library *out) {
+    const berth_target *target = c->options->target->devices[device].target;
+    berth_arena *arena = c->module->arena;
+    const char *key = berth_library_key(use, arena);
+    *out = (berth_plan_library){.name = berth_library_facts_get(use->library)->name,
+                                .computes = key,
+                                .own_ns = known_ns(c, target, "berth", key),
+                                .extra_ns = extra_ns(c, use, device)};
+    out->time_ns = known_ns(c, target, out->name, key);
+    if (out->time_ns >= 0 && out->own_ns >= 0)
+        out->reason = berth_arena_printf(
+            arena,
+            "measured: %.1f us, and %.1f us for passes that it does not take with it; our "
+            "kernels %.1f us",
+            out->time_ns / 1e3, out->extra_ns / 1e3, out->own_ns / 1e3);
+    else
+        out->reason = "not measured: `berth calibrate` with this model and target does it";
+}
+
+// The library with the least time, if that is below ours; with the policy always, the first of libs.
+static berth_plan_library *pick(const berth_target *target, berth_plan_library *all,
+                                uint32_t count) {
+    berth_plan_library *best = NULL;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_plan_library *l = &all[i];
+        double ns = l->time_ns + l->extra_ns;
+        if (is_always(target)) return l;
+        if (l->time_ns < 0 || l->own_ns < 0 || ns >= worth_it * l->own_ns) continue;
+        if (!best || ns < best->time_ns + best->extra_ns) best = l;
+    }
+    return best;
+}
+
+static void count(chooser *c, const berth_plan_library *all, uint32_t total) {
+    bool known = true;
+    for (uint32_t i = 0; i < total; ++i) known &= all[i].time_ns >= 0 && all[i].own_ns >= 0;
+    if (known)
+        c->measured++;
+    else
+        c->unmeasured++;
+}
+
+// The plan's times of one computing device, one operation after the other.
+static void replace_time(chooser *c, berth_plan_entry *entry, const berth_plan_library *chosen) {
+    berth_plan *plan = c->plan;
+    if (chosen->time_ns < 0) return;
+    double less_ns = entry->time_ns - (chosen->time_ns + chosen->extra_ns);
+    for (uint32_t i = 0; i < plan->entry_count && c->options->target->device_count == 1; ++i)
+        if (plan->entries[i].start_ns > entry->start_ns) plan->entries[i].start_ns -= less_ns;
+    if (c->options->target->device_count == 1) plan->predicted_ns -= less_ns;
+    entry->time_ns -= less_ns;
+    entry->figure = BERTH_COST_MEASURED;
+}
+
+static void choose_for(chooser *c, berth_plan_entry *entry) {
+    const berth_target *target = c->options->target->devices[entry->device].target;
+    berth_plan_library *all =
+        berth_arena_new_array(c->module->arena, berth_plan_library, target->libs.count + 1);
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < target->libs.count; ++i) {
+        berth_library_id id;
+        berth_library_use use;
+        if (!berth_library_from_name(target->libs.data[i], &id) ||
+            !berth_library_find(c->module, c->main, c->users, c->user_count, entry->op, id,
+                                lanes_of(target), &use))
+            continue;
+        describe(c, entry->device, &use, &all[total++]);
+    }
+    if (total == 0) return;
+    entry->libraries = all;
+    entry->library_count = total;
+    count(c, all, total);
+    berth_plan_library *chosen = pick(target, all, total);
+    if (!chosen) return;
+    chosen->chosen = true;
+    c->taken++;
+    if (is_always(target))
+        chosen->reason =
+            berth_arena_printf(c->module->arena, "libs_policy=always; %s", chosen->reason);
+    replace_time(c, entry, chosen);
+    berth_op *op = &berth_graph_get(c->module, c->main)->ops.data[entry->op];
+    berth_attrs_set_string(c->module, &op->attrs, BERTH_ATTR_LIBRARY, chosen->name);
+}
+
+static const char *why_never(const berth_compile_options *options) {
+    if (options->target->executor == BERTH_EXECUTOR_AOT)
+        return "libraries are not called by the sources that the executor aot makes: our kernels "
+               "compute";
+    if (options->no_layouts) return "without layouts no library is called: our kernels compute";
+    return NULL;
+}
+
+static bool any_libs(const berth_multi_target *target) {
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].target->libs.count || *target->devices[d].target->libs_policy)
+            return true;
+    return false;
+}
+
+berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
+                                    const berth_compile_options *options, berth_plan *plan) {
+    const berth_multi_target *target = options->target;
+    berth_arena *arena = module->arena;
+    chooser c = {.module = module, .main = main, .options = options, .plan = plan};
+    if (!any_libs(target)) return BERTH_OK;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        BERTH_TRY(check_device(&c, &target->devices[d]));
+    const char *never = why_never(options);
+    if (never) berth_plan_add_note(plan, arena, never);
+    if (never) return BERTH_OK;
+    c.users = berth_library_users(graph_of(&c), arena);
+    c.user_count = graph_of(&c)->values.count;
+    for (uint32_t i = 0; i < plan->entry_count; ++i)
+        if (berth_device_kind_is_host(target->devices[plan->entries[i].device].target->kind))
+            choose_for(&c, &plan->entries[i]);
+    if (c.measured + c.unmeasured == 0) return BERTH_OK;
+    berth_plan_add_note(
+        plan, arena,
+        berth_arena_printf(arena,
+                           "libraries compute %u of the %u operations that they have; %u of these "
+                           "were not measured%s",
+                           c.taken, c.measured + c.unmeasured, c.unmeasured,
+                           c.unmeasured ? " (`berth calibrate` with this model and target does it)"
+                                        : ""));
+    return BERTH_OK;
+}
+
+// ---- what to measure ----------------------------------------------------------------------------
+
+uint32_t berth_libraries_candidates(const berth_module *module, berth_func_id main,
+                                    const berth_multi_target *target, berth_arena *arena,
+                                    berth_library_candidate **out_candidates) {
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    const berth_op_id *users = berth_library_users(graph, arena);
+    berth_interner *seen = berth_interner_create(arena);
+    BERTH_VEC(berth_library_candidate) found = {0};
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        uint32_t device = berth_plan_device_of(module, target, op->device);
+        if (device == BERTH_NO_INDEX) continue;
+        const berth_target *on = target->devices[device].target;
+        for (uint32_t k = 0; berth_device_kind_is_host(on->kind) && k < on->libs.count; ++k) {
+            berth_library_candidate one = {.device = device};
+            berth_library_id id;
+            uint32_t known = 0;
+            if (!berth_library_from_name(on->libs.data[k], &id) ||
+                !berth_library_find(module, main, users, graph->values.count, root->ops.data[i], id,
+                                    lanes_of(on), &one.use))
+                continue;
+            one.key = berth_library_key(&one.use, arena);
+            const char *whole =
+                berth_arena_printf(arena, "%u %s: %s", device, on->libs.data[k], one.key);
+            if (berth_intern_find(seen, whole, &known)) continue;
+            (void)berth_intern(seen, whole);
+            berth_vec_push(arena, &found, one);
+        }
+    }
+    *out_candidates = found.data;
+    return found.count;
+}

@@ -1,0 +1,98 @@
+// Operations that a library of the target may compute in place of our kernels (private to compiler/;
+// functions.def, docs/libraries.md).
+//
+//   const berth_op_id *users = berth_library_users(graph, arena);
+//   berth_library_use use;
+//   if (berth_library_find(module, main, users, op, "dnnl", lanes, &use)) ...
+//
+// A use takes with it what follows the operation and is done in the same call: the addition of a
+// constant per column (a product's bias) and a relu.
+#ifndef BERTH_COMPILER_LIBRARIES_USE_H_
+#define BERTH_COMPILER_LIBRARIES_USE_H_
+
+#include "ir/graph.h"
+#include "ir/op_params.h"
+#include "target/target.h"
+
+typedef enum berth_library_id {
+#define LIBRARY(id, name, file, package) BERTH_LIBRARY_##id,
+#include "compiler/libraries/functions.def"
+    BERTH_LIBRARY_COUNT
+} berth_library_id;
+
+typedef struct berth_library_facts {
+    const char *name;     // in a target's libs
+    const char *file;     // for the loader
+    const char *package;  // "Debian package libdnnl2"
+} berth_library_facts;
+
+const berth_library_facts *berth_library_facts_get(berth_library_id id);
+bool berth_library_from_name(const char *name, berth_library_id *out_id);
+// Whether devices of this kind know the name of a library that is not there yet.
+bool berth_library_is_promised(const char *name, berth_device_kind kind);
+// "openblas, dnnl"
+const char *berth_library_names(berth_arena *arena);
+
+// batch x [rows, depth] * [depth, columns], row-major
+typedef struct berth_library_product {
+    int64_t batch;
+    int64_t rows, depth, columns;
+    bool transposed_a, transposed_b;  // as they lie: [depth, rows], [columns, depth]
+    bool shared_b;                    // by the whole batch (which is then 1: its rows are in one)
+} berth_library_product;
+
+typedef struct berth_library_convolution {
+    berth_window window;
+    int64_t images, inputs, outputs;
+    bool depthwise;
+    int64_t block;  // channels per block of the result, and of the input unless that is plain
+    bool plain_input;
+} berth_library_convolution;
+
+typedef struct berth_library_use {
+    berth_library_id library;
+    const char *what;  // "cblas_sgemm"
+    berth_op_id op;
+    berth_op_id last;            // whose result the call makes
+    berth_value_id operands[3];  // as the call takes them; the third is the bias
+    uint32_t operand_count;
+    bool relu;
+    berth_dtype dtype;
+    berth_op_kind kind;  // CONV or MATMUL (also for gemm)
+    berth_library_product product;
+    berth_library_convolution convolution;
+    double flops;
+    double result_bytes;
+} berth_library_use;
+
+#define BERTH_LIBRARY_MANY_USERS (BERTH_NONE - 1)
+
+// Per value: the operation that uses it, BERTH_LIBRARY_MANY_USERS (results of the function count), or
+// BERTH_NONE. In `arena`.
+const berth_op_id *berth_library_users(const berth_graph *graph, berth_arena *arena);
+
+// Whether the library can compute the operation, and what goes with it. `users` may be of the graph as
+// it was before values were added. `lanes`: floats of a register.
+bool berth_library_find(const berth_module *module, berth_func_id function,
+                        const berth_op_id *users, uint32_t user_count, berth_op_id op,
+                        berth_library_id library, int64_t lanes, berth_library_use *out_use);
+
+// What the use computes, apart from who does: "matmul f32[128,768]*[768,3072]+bias,relu". Under
+// "NAME: KEY" measured times are kept (compiler/cost_table.h), "berth: KEY" of our own kernels.
+const char *berth_library_key(const berth_library_use *use, berth_arena *arena);
+#define BERTH_LIBRARY_COST_KIND "library"  // of these records
+
+// The C source of one use by `parts` threads at once at most, as an external function of language "c"
+// with the symbol BERTH_LIBRARY_SYMBOL; *out_groups is how many parts there are. `layouts`: tags of the
+// operands and, last, of the result ("" = row-major). Inside berth_arena_try.
+#define BERTH_LIBRARY_SYMBOL "berth_call"
+typedef struct berth_library_code {
+    const char *source;
+    const char *const *imports;  // pairs of a library's file and a symbol
+    uint32_t import_count;       // texts of these
+    int64_t groups;
+} berth_library_code;
+berth_library_code berth_library_code_of(const berth_library_use *use, const char *const *layouts,
+                                         int64_t parts, berth_arena *arena);
+
+#endif  // BERTH_COMPILER_LIBRARIES_USE_H_
