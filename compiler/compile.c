@@ -100,19 +100,18 @@ static bool parse_patches(berth_arena *arena, const char *text, berth_patch_choi
 }
 
 static const char *describe_patches(berth_arena *arena, const berth_patch_candidate *done,
-                                    uint64_t unpatched_bytes) {
-    char before[32], whole[32], peak[32];
-    berth_format_bytes(unpatched_bytes, before);
-    berth_format_bytes(done->whole_bytes, whole);
-    berth_format_bytes(done->peak_bytes, peak);
-    const char *planned = unpatched_bytes
-                              ? berth_arena_printf(arena, "; without them the plan needs %s", before)
-                              : "";
-    return berth_arena_printf(arena,
-                              "patches: the stages up to \"%s\" run in %u bands of rows, with %.1f %% "
-                              "more operations; values live at once, estimated: %s instead of %s%s",
-                              done->choice.node, done->choice.count, 100 * done->extra_work, peak,
-                              whole, planned);
+                                    const berth_compile_options *options) {
+    char bytes[32];
+    const char *without = "";
+    berth_format_bytes(
+        options->unpatched_bytes ? options->unpatched_bytes : options->unpatched_over_bytes, bytes);
+    if (options->unpatched_bytes)
+        without = berth_arena_printf(arena, "; without them the plan needs %s", bytes);
+    else if (options->unpatched_over_bytes)
+        without = berth_arena_printf(arena, "; without them the plan needs %s too much", bytes);
+    return berth_arena_printf(
+        arena, "patches: the stages up to \"%s\" run in %u bands of rows, %.1f %% more operations%s",
+        done->choice.node, done->choice.count, 100 * done->extra_work, without);
 }
 
 // The first stages in patches, where a choice is given; or a list of choices, where that is asked for.
@@ -132,7 +131,7 @@ static berth_status run_patches(berth_module *module, berth_pass_context *contex
     context->did_nothing = !parse_patches(module->arena, options->patches, &choice);
     if (context->did_nothing) return BERTH_OK;
     BERTH_TRY(berth_pass_patches(module, main, &choice, &done));
-    pipeline->notes[4] = describe_patches(module->arena, &done, options->unpatched_bytes);
+    pipeline->notes[4] = describe_patches(module->arena, &done, options);
     return BERTH_OK;
 }
 

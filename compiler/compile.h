@@ -43,8 +43,9 @@ typedef struct berth_compile_options {
     // (optional) The first stages in patches (passes/patches.h): "NODE=N". Other texts ("auto", "never",
     // "least") are for who compares plans (toolkit/fit_patches.h): nothing is done here.
     const char *patches;
-    bool find_patches;         // list what there is to choose from, in the result
-    uint64_t unpatched_bytes;  // for the plan's note: what the memories need without; 0 = not known
+    bool find_patches;  // list what there is to choose from, in the result
+    // For the plan's note: what the memories need without, or how much too much that is; 0 = not known.
+    uint64_t unpatched_bytes, unpatched_over_bytes;
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
     // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what

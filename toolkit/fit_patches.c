@@ -3,11 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    most_plans = 12,     // that are compared where one has to fit
-    most_faster = 4,     // where one fits already, but reads constants again and again
-    most_smallest = 16,  // where the smallest is wanted
-};
+// Plans that are compared where the smallest is wanted: of plain C, which are made fast, and others.
+enum { most_plain = 16, most_others = 6 };
 
 typedef struct fitter {
     berth_fit_load *load;
@@ -16,7 +13,7 @@ typedef struct fitter {
     berth_model *listed;  // that holds the candidates
     const berth_patch_candidate *candidates;
     uint32_t candidate_count;
-    uint64_t unpatched_bytes;  // 0 = not known
+    uint64_t unpatched_bytes, unpatched_over_bytes;  // as in berth_compile_options
     uint64_t over_bytes;       // of the plan that was tried last; 0 = it fits, or failed otherwise
     const char *best;          // "NODE=N"; NULL = none is better
     double best_ns;
@@ -62,9 +59,17 @@ static bool ran_out(berth_status status) {
     return status == berth_status_oom();
 }
 
+// What there is to say of the model was said when it was loaded first.
+static berth_model_options quiet(const berth_model_options *options) {
+    berth_model_options copy = *options;
+    copy.compile.log = copy.import.log = copy.target_options.log = (berth_log){0};
+    copy.compile.progress = NULL;
+    return copy;
+}
+
 // The model's first stages and nothing more, with the list of choices.
 static berth_status list_candidates(fitter *f) {
-    berth_model_options options = *f->options;
+    berth_model_options options = quiet(f->options);
     options.compile.find_patches = true;
     options.compile.stop_after = "patches";
     options.compile.plan_only = true;
@@ -79,12 +84,10 @@ static const char *text_of(const berth_patch_candidate *candidate, berth_arena *
 
 // Plans with a candidate. *out_model is NULL, and the status kept or freed, where it does not fit.
 static berth_status plan(fitter *f, const char *text, berth_model **out_model) {
-    berth_model_options options = *f->options;
+    berth_model_options options = quiet(f->options);
     options.compile.patches = text;
     options.compile.plan_only = true;
     options.over_bytes = &f->over_bytes;
-    options.compile.log = (berth_log){0};
-    options.target_options.log = (berth_log){0};
     f->over_bytes = 0;
     *out_model = NULL;
     berth_status status = f->load(f->user, &options, out_model);
@@ -102,35 +105,24 @@ static berth_status plan(fitter *f, const char *text, berth_model **out_model) {
 
 // ---- what is wanted -----------------------------------------------------------------------------
 
-// The candidate with the least work from `from` on whose peak is lower by so much than that; the last
-// one where none is.
-static uint32_t next_lower(const fitter *f, uint32_t from, uint64_t peak_bytes,
-                           uint64_t over_bytes) {
-    for (uint32_t i = from; i < f->candidate_count; ++i)
-        if (f->candidates[i].peak_bytes + over_bytes <= peak_bytes) return i;
-    return f->candidate_count - 1;
-}
-
-// Plans from the least work on until one fits (and, `beat`, takes less time than there is).
-static berth_status find_fitting(fitter *f, berth_arena *arena, uint64_t over_bytes, int most) {
-    uint32_t at = next_lower(f, 0, f->candidates[0].whole_bytes, over_bytes);
-    for (int i = 0; i < most; ++i) {
+// Plans with more and more work until one fits, by halves: the more work, the lower the peak, nearly.
+static berth_status find_fitting(fitter *f, berth_arena *arena) {
+    uint32_t low = 0, high = f->candidate_count;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
         const char *text = text_of(&f->candidates[at], arena);
         berth_model *model = NULL;
         BERTH_TRY(plan(f, text, &model));
-        if (model) {
-            double ns = berth_model_program(model)->predicted_ns;
-            bool again = reads_again(model);
-            if (!f->best || ns < f->best_ns) {
-                f->best = text;
-                f->best_ns = ns;
-            }
-            berth_model_destroy(model);
-            if (!again) return BERTH_OK;
+        bool fits = model && !reads_again(model);
+        if (model && (!f->best || berth_model_program(model)->predicted_ns < f->best_ns)) {
+            f->best = text;
+            f->best_ns = berth_model_program(model)->predicted_ns;
         }
-        if (at + 1 == f->candidate_count) return BERTH_OK;
-        at = model ? at + 1 + (f->candidate_count - at - 1) / 2
-                   : next_lower(f, at + 1, f->candidates[at].peak_bytes, f->over_bytes);
+        berth_model_destroy(model);
+        if (fits)
+            high = at;
+        else
+            low = at + 1;
     }
     return BERTH_OK;
 }
@@ -146,7 +138,9 @@ static berth_status find_smallest(fitter *f, berth_arena *arena) {
     berth_patch_candidate *sorted =
         berth_arena_copy(arena, f->candidates, f->candidate_count * sizeof(*f->candidates));
     qsort(sorted, f->candidate_count, sizeof(*sorted), compare_peaks);
-    for (uint32_t i = 0; i < most_smallest && i < f->candidate_count; ++i) {
+    bool plain = berth_model_target(f->listed)->executor == BERTH_EXECUTOR_AOT;
+    uint32_t most = plain ? most_plain : most_others;
+    for (uint32_t i = 0; i < most && i < f->candidate_count; ++i) {
         const char *text = text_of(&sorted[i], arena);
         berth_model *model = NULL;
         BERTH_TRY(plan(f, text, &model));
@@ -164,8 +158,6 @@ static berth_status find_smallest(fitter *f, berth_arena *arena) {
 typedef struct search {
     fitter *f;
     berth_arena *arena;
-    berth_model *first;  // NULL = it does not fit
-    uint64_t over_bytes;
     bool least;
 } search;
 
@@ -175,16 +167,18 @@ static berth_status run_search(void *user) {
     BERTH_TRY(list_candidates(f));
     if (f->candidate_count == 0) return BERTH_OK;
     if (s->least) return find_smallest(f, s->arena);
-    return find_fitting(f, s->arena, s->over_bytes, s->first ? most_faster : most_plans);
+    return find_fitting(f, s->arena);
 }
 
 // Loads as it was asked for, with what was found.
 static berth_status load_best(fitter *f, berth_model **in_out_model) {
-    berth_model_options options = *f->options;
+    berth_model_options options = quiet(f->options);
+    options.compile.progress = f->options->compile.progress;
     berth_model_destroy(*in_out_model);
     *in_out_model = NULL;
     options.compile.patches = f->best;
     options.compile.unpatched_bytes = f->unpatched_bytes;
+    options.compile.unpatched_over_bytes = f->unpatched_over_bytes;
     return f->load(f->user, &options, in_out_model);
 }
 
@@ -201,11 +195,8 @@ static bool wants_patches(const berth_model_options *options, berth_status statu
 static berth_status fit(fitter *f, berth_arena *arena, berth_status status,
                         berth_model **in_out_model) {
     const char *text = f->options->compile.patches;
-    search s = {.f = f,
-                .arena = arena,
-                .first = *in_out_model,
-                .over_bytes = f->over_bytes,
-                .least = text && strcmp(text, "least") == 0};
+    search s = {.f = f, .arena = arena, .least = text && strcmp(text, "least") == 0};
+    f->unpatched_over_bytes = status ? f->over_bytes : 0;
     f->best_over_bytes = status ? f->over_bytes : UINT64_MAX;
     f->failure = status;
     f->best_bytes = UINT64_MAX;
