@@ -122,16 +122,19 @@ static bool is_input_window(const berth_graph *graph, const group *g) {
 
 // Where memory is what counts: a model's input is quantised as a convolution of bytes copies it
 // (schedule/plain_columns.h: once per strip, not once per product), when it is larger than the result;
-// and a patch reads its rows where they are.
+// and a patch, whatever the convolution is of, reads its rows where they are.
 static bool quantises_input(const fuser *f, const berth_op *op, const group *g) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
+    bool slices = graph->ops.data[g->ops.data[0]].kind == BERTH_OP_SLICE;
     if (!f->target || f->target->executor != BERTH_EXECUTOR_AOT ||
-        op->kind != BERTH_OP_CONV_INTEGER || !is_input_window(graph, g))
+        (op->kind != BERTH_OP_CONV_INTEGER && op->kind != BERTH_OP_CONV) ||
+        !is_input_window(graph, g))
         return false;
+    if (slices && g->ops.count == 1) return true;
+    if (op->kind != BERTH_OP_CONV_INTEGER) return false;
     const berth_type *x = berth_type_get(f->module, graph->values.data[op->inputs[0]].type);
     const berth_type *y = berth_type_get(f->module, graph->values.data[op->outputs[0]].type);
     const berth_type *w = berth_type_get(f->module, graph->values.data[op->inputs[1]].type);
-    bool slices = graph->ops.data[g->ops.data[0]].kind == BERTH_OP_SLICE;
     int64_t read = 1, made = 1;
     for (int i = 0; i < x->rank; ++i) read *= x->dims[i];
     for (int i = 0; i < y->rank; ++i) made *= y->dims[i];

@@ -216,6 +216,22 @@ static void put_on(slicer *s, berth_value_id value, berth_value_id like) {
     graph->values.data[value].device = graph->values.data[like].device;
 }
 
+// The rows of the model's input that a patch reads (patches.h), once more: each slice takes them where
+// they are (passes/fuse.h), and they need no place of their own.
+static berth_status copy_window(slicer *s, berth_op_id position, berth_value_id *value) {
+    const berth_graph *graph = graph_of(s);
+    berth_value_id window = *value;
+    berth_op_id id = graph->values.data[window].op;
+    if (id == BERTH_NONE || s->only_user[window] == BERTH_NONE) return BERTH_OK;
+    const berth_op op = graph->ops.data[id];
+    if (op.kind != BERTH_OP_SLICE || graph->values.data[op.inputs[0]].op != BERTH_NONE)
+        return BERTH_OK;
+    BERTH_TRY(berth_rewriter_insert(&s->r, position, op.kind, op.inputs, op.input_count, &op.attrs,
+                                    op.loc, value));
+    put_on(s, *value, window);
+    return BERTH_OK;
+}
+
 static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_id position,
                             int64_t first, int64_t count, berth_value_id *at) {
     berth_arena *arena = s->r.module->arena;
@@ -239,6 +255,7 @@ static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_
         put_on(s, inputs[i], op.inputs[i]);
     }
     if (index > 0) inputs[c->through[index]] = *at;
+    if (index == 0) BERTH_TRY(copy_window(s, position, &inputs[0]));
     BERTH_TRY(berth_rewriter_insert(&s->r, position, op.kind, inputs, op.input_count, &attrs,
                                     op.loc, at));
     put_on(s, *at, op.outputs[0]);
