@@ -90,8 +90,8 @@ static berth_status run_simplify(berth_module *module, berth_pass_context *conte
 static bool parse_patches(berth_arena *arena, const char *text, berth_patch_choice *out) {
     const char *equals = text ? strrchr(text, '=') : NULL;
     if (!equals || equals == text || strlen(equals + 1) > 9) return false;
-    *out = (berth_patch_choice){
-        .node = berth_arena_printf(arena, "%.*s", (int)(equals - text), text)};
+    *out =
+        (berth_patch_choice){.node = berth_arena_printf(arena, "%.*s", (int)(equals - text), text)};
     for (const char *c = equals + 1; *c; ++c) {
         if (*c < '0' || *c > '9') return false;
         out->count = out->count * 10 + (uint32_t)(*c - '0');
@@ -110,7 +110,8 @@ static const char *describe_patches(berth_arena *arena, const berth_patch_candid
     else if (options->unpatched_over_bytes)
         without = berth_arena_printf(arena, "; without them the plan needs %s too much", bytes);
     return berth_arena_printf(
-        arena, "patches: the stages up to \"%s\" run in %u bands of rows, %.1f %% more operations%s",
+        arena,
+        "patches: the stages up to \"%s\" run in %u bands of rows, %.1f %% more operations%s",
         done->choice.node, done->choice.count, 100 * done->extra_work, without);
 }
 
@@ -126,8 +127,8 @@ static berth_status run_patches(berth_module *module, berth_pass_context *contex
     bool least = options->patches && strcmp(options->patches, "least") == 0;
     berth_patch_memory sliced = least ? BERTH_PATCH_PLAIN : BERTH_PATCH_SLICED;
     if (options->find_patches)
-        berth_patch_candidates(module, main, plain ? sliced : BERTH_PATCH_ANY, module->arena, &pipeline->patch_candidates,
-                               &pipeline->patch_candidate_count);
+        berth_patch_candidates(module, main, plain ? sliced : BERTH_PATCH_ANY, module->arena,
+                               &pipeline->patch_candidates, &pipeline->patch_candidate_count);
     context->did_nothing = !parse_patches(module->arena, options->patches, &choice);
     if (context->did_nothing) return BERTH_OK;
     BERTH_TRY(berth_pass_patches(module, main, &choice, &done));

@@ -146,8 +146,7 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
     uint32_t *taken_since = &s->own_first_step[p->storage_of.data[reuse->to]];
     uint32_t taken = s->first_step[from];  // the result's place, for another operand of the step
     if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes) {
-        if (!whole || target->usage != BERTH_POOL_WORKSPACE ||
-            !share_larger(p, s, from, to, eager))
+        if (!whole || target->usage != BERTH_POOL_WORKSPACE || !share_larger(p, s, from, to, eager))
             return false;
         *taken_since = taken;
         return true;

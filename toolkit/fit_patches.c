@@ -14,8 +14,8 @@ typedef struct fitter {
     const berth_patch_candidate *candidates;
     uint32_t candidate_count;
     uint64_t unpatched_bytes, unpatched_over_bytes;  // as in berth_compile_options
-    uint64_t over_bytes;       // of the plan that was tried last; 0 = it fits, or failed otherwise
-    const char *best;          // "NODE=N"; NULL = none is better
+    uint64_t over_bytes;  // of the plan that was tried last; 0 = it fits, or failed otherwise
+    const char *best;     // "NODE=N"; NULL = none is better
     double best_ns;
     uint64_t best_bytes, best_over_bytes;
     berth_status failure;  // of the plan that exceeds a memory by the least

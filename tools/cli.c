@@ -225,14 +225,13 @@ static void take_patches(berth_cli_model *cli, const char *arg, struct argp_stat
     static const char *const words[] = {"auto", "never", "least"};
     const char *equals = strrchr(arg, '=');
     uint64_t count = 0;
-    bool known = equals && equals != arg && berth_cli_parse_u64(equals + 1, &count) &&
-                 count >= 2 && count <= INT32_MAX;
+    bool known = equals && equals != arg && berth_cli_parse_u64(equals + 1, &count) && count >= 2 &&
+                 count <= INT32_MAX;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
         known |= strcmp(arg, words[i]) == 0;
     if (!known)
-        berth_cli_wrong_usage(state,
-                              "--patches takes auto, never, least or NODE=N (N from 2), not \"%s\"",
-                              arg);
+        berth_cli_wrong_usage(
+            state, "--patches takes auto, never, least or NODE=N (N from 2), not \"%s\"", arg);
     cli->patches = arg;
 }
 

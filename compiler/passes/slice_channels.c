@@ -14,8 +14,8 @@ enum { most_ops = 24 };
 typedef struct slicer {
     berth_rewriter r;
     const berth_multi_target *target;
-    berth_op_id *only_user;  // per value of the graph as it was; BERTH_NONE = none, or several
-    bool *is_result;         // per value
+    berth_op_id *only_user;      // per value of the graph as it was; BERTH_NONE = none, or several
+    bool *is_result;             // per value
     uint32_t *place, *last_use;  // per operation its place in the order; per value the last user's
     uint64_t io_bytes;
 } slicer;
@@ -198,7 +198,8 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
     if (device == BERTH_NO_INDEX) return 1;
     uint64_t budget = s->target->memories[s->target->devices[device].own_memory].budget_bytes;
     berth_value_id y = graph->ops.data[c->ops[c->count - 1]].outputs[0];
-    uint64_t other = s->io_bytes + SPARE_BYTES + waiting_bytes(s, c) + (s->is_result[y] ? 0 : bytes_of(s, y));
+    uint64_t other =
+        s->io_bytes + SPARE_BYTES + waiting_bytes(s, c) + (s->is_result[y] ? 0 : bytes_of(s, y));
     if (graph->values.data[x].op != BERTH_NONE) other += bytes_of(s, x);
     uint64_t between = between_bytes(s, c);
     if (budget == 0 || between + other <= budget) return 1;
