@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "compiler/passes/known.h"
+#include "compiler/passes/patches.h"
 #include "ir/pass.h"
 #include "planner/planner.h"
 
@@ -39,6 +40,12 @@ typedef struct berth_compile_options {
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
     bool small_code;   // of plain C: fewer bytes of code rather than fewer instructions
+    // (optional) The first stages in patches (passes/patches.h): "NODE=N". Other texts ("auto", "never",
+    // "least") are for who compares plans (toolkit/fit_patches.h): nothing is done here.
+    const char *patches;
+    bool find_patches;  // list what there is to choose from, in the result
+    // For the plan's note: what the memories need without, or how much too much that is; 0 = not known.
+    uint64_t unpatched_bytes, unpatched_over_bytes;
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
     // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what
@@ -155,6 +162,8 @@ typedef struct berth_compile_result {
     // not that). A search with so much more of reserve_bytes may place less there.
     uint32_t over_device;
     uint64_t over_bytes;
+    const berth_patch_candidate *patch_candidates;  // where options.find_patches asks for them
+    uint32_t patch_candidate_count;
 } berth_compile_result;
 
 // Compiles @main, from where the module stands: passes that ran on it before (a module that was

@@ -143,13 +143,19 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
         return false;
     bool whole = is_whole(p, reuse->to, to, to_offset);
     if (whole && s->first_step[to] != reuse->step) return false;
-    if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes)
-        return whole && target->usage == BERTH_POOL_WORKSPACE &&
-               share_larger(p, s, from, to, eager);
+    uint32_t *taken_since = &s->own_first_step[p->storage_of.data[reuse->to]];
+    uint32_t taken = s->first_step[from];  // the result's place, for another operand of the step
+    if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes) {
+        if (!whole || target->usage != BERTH_POOL_WORKSPACE || !share_larger(p, s, from, to, eager))
+            return false;
+        *taken_since = taken;
+        return true;
+    }
     if (whole && target->usage == BERTH_POOL_WORKSPACE) {
         s->into[to] = from;
         s->offset_bytes[to] = 0;
         s->last_step[from] = s->last_step[to];
+        *taken_since = taken;
         return true;
     }
     if (!is_whole(p, reuse->from, from, from_offset)) return false;
@@ -157,7 +163,7 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
         return false;
     s->into[from] = to;
     s->offset_bytes[from] = to_offset;
-    s->own_first_step[p->storage_of.data[reuse->to]] = s->first_step[from];  // taken since then
+    *taken_since = taken;
     if (s->first_step[from] < s->first_step[to]) s->first_step[to] = s->first_step[from];
     return true;
 }

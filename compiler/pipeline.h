@@ -50,10 +50,12 @@ typedef struct berth_pipeline {
     const berth_program *program;
     const berth_memory_report *memory;
     berth_known_inputs known;
-    const char *notes[4];    // for the plan, as many as there are; NULL = nothing to say
+    const char *notes[5];    // for the plan, as many as there are; NULL = nothing to say
     berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
     uint32_t over_device;    // whose memory did not suffice
     uint64_t over_bytes;     // by how much; 0 = all sufficed
+    const berth_patch_candidate *patch_candidates;
+    uint32_t patch_candidate_count;
 } berth_pipeline;
 
 // static_shapes.c: shapes of inputs and results must be known. Control flow is left to the pass that

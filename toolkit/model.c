@@ -7,6 +7,7 @@
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "toolkit/fit_patches.h"
 #include "toolkit/module_file.h"
 
 struct berth_model {
@@ -317,8 +318,9 @@ static berth_status load(berth_model *model, const model_source *source,
     return BERTH_OK;
 }
 
-static berth_status load_from(const model_source *source, const berth_model_options *options,
+static berth_status load_once(void *user, const berth_model_options *options,
                               berth_model **out_model) {
+    const model_source *source = user;
     *out_model = NULL;
     if (options->needs_vm) *options->needs_vm = false;
     berth_arena *arena = NULL;
@@ -337,9 +339,14 @@ static berth_status load_from(const model_source *source, const berth_model_opti
     return status;
 }
 
+static berth_status load_from(model_source source, const berth_model_options *options,
+                              berth_model **out_model) {
+    return berth_fit_patches(load_once, &source, options, out_model);
+}
+
 berth_status berth_model_load(const char *path, const berth_model_options *options,
                               berth_model **out_model) {
-    return load_from(&(model_source){.path = path}, options, out_model);
+    return load_from((model_source){.path = path}, options, out_model);
 }
 
 berth_status berth_model_load_memory(const void *data, size_t size_bytes, const char *name,
@@ -347,13 +354,13 @@ berth_status berth_model_load_memory(const void *data, size_t size_bytes, const 
                                      berth_model **out_model) {
     const model_source source = {
         .path = name, .data = data, .size_bytes = size_bytes, .folder = folder};
-    return load_from(&source, options, out_model);
+    return load_from(source, options, out_model);
 }
 
 berth_status berth_model_load_built(berth_model_builder *build, void *user, const char *name,
                                     const berth_model_options *options, berth_model **out_model) {
     const model_source source = {.path = name, .build = build, .user = user};
-    return load_from(&source, options, out_model);
+    return load_from(source, options, out_model);
 }
 
 void berth_model_destroy(berth_model *model) {
@@ -393,4 +400,10 @@ struct berth_cost_table *berth_model_costs(const berth_model *model) {
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count) {
     *out_count = model->compiled.known_use_count;
     return model->compiled.known_uses;
+}
+
+const berth_patch_candidate *berth_model_patch_candidates(const berth_model *model,
+                                                          uint32_t *out_count) {
+    *out_count = model->compiled.patch_candidate_count;
+    return model->compiled.patch_candidates;
 }

@@ -35,6 +35,7 @@ enum {
     key_strategy,
     key_costs,
     key_objective,
+    key_patches,
     key_nodes,
     key_time_budget,
     key_cache_dir,
@@ -117,6 +118,11 @@ static const struct argp_option options[] = {
     {"objective", key_objective, "WHAT", 0,
      "What placement minimises: latency (of one request; the default), throughput (the largest "
      "load of a device), memory (the largest share of constants)",
+     2},
+    {"patches", key_patches, "WHICH", 0,
+     "First stages of the model that run in bands of rows, so that their large values never exist "
+     "whole: auto (where a memory or a budget is too small otherwise; the default), never, least "
+     "(those with the least memory), or NODE=N: the stages up to this node in N bands",
      2},
     {"nodes", key_nodes, "N", 0,
      "Search nodes of the placement: the same plan every time (default: 300000)", 2},
@@ -215,6 +221,20 @@ static void take_objective(berth_cli_model *cli, const char *arg, struct argp_st
     cli->objective = names[berth_cli_choose(state, "--objective", arg, names)];
 }
 
+static void take_patches(berth_cli_model *cli, const char *arg, struct argp_state *state) {
+    static const char *const words[] = {"auto", "never", "least"};
+    const char *equals = strrchr(arg, '=');
+    uint64_t count = 0;
+    bool known = equals && equals != arg && berth_cli_parse_u64(equals + 1, &count) && count >= 2 &&
+                 count <= INT32_MAX;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
+        known |= strcmp(arg, words[i]) == 0;
+    if (!known)
+        berth_cli_wrong_usage(
+            state, "--patches takes auto, never, least or NODE=N (N from 2), not \"%s\"", arg);
+    cli->patches = arg;
+}
+
 // "NAME=EXTENT"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *equals = strrchr(arg, '=');
@@ -291,6 +311,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_costs: cli->costs = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
+    case key_patches: take_patches(cli, arg, state); return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
             berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
@@ -504,6 +525,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         {cli->strategy, "--strategy"},
         {cli->costs, "--costs"},
         {cli->objective, "--objective"},
+        {cli->patches, "--patches"},
         {cli->node_budget > 0, "--nodes"},
         {cli->time_budget_ns > 0, "--time-budget"},
         {cli->no_fusion, "--no-fusion"},

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "compiler/bare/bare.h"
 #include "compiler/toolchain.h"
+#include "toolkit/fit_patches.h"
 #include "toolkit/model.h"
 
 typedef enum option_name {
@@ -21,6 +22,7 @@ typedef enum option_name {
     OPTION_TAG_FOLDER,
     OPTION_STRATEGY,
     OPTION_OBJECTIVE,
+    OPTION_PATCHES,
     OPTION_COSTS,
     OPTION_CACHE_FOLDER,
     OPTION_C_COMPILER,
@@ -54,6 +56,7 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_TAG_FOLDER] = "tag_folder",
     [OPTION_STRATEGY] = "strategy",
     [OPTION_OBJECTIVE] = "objective",
+    [OPTION_PATCHES] = "patches",
     [OPTION_COSTS] = "costs",
     [OPTION_CACHE_FOLDER] = "cache_folder",
     [OPTION_C_COMPILER] = "c_compiler",
@@ -175,6 +178,7 @@ static berth_status set_option(void *user) {
     if (option >= OPTION_FUSION) return take_switch(compiler, (option_name)option, job->value);
     if (option >= OPTION_TEXT_COUNT) return take_number(compiler, (option_name)option, job->value);
     if (option == OPTION_OBJECTIVE) BERTH_TRY(check_objective(job->value));
+    if (option == OPTION_PATCHES) BERTH_TRY(berth_fit_patches_check(job->value));
     compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
     return BERTH_OK;
 }
@@ -357,6 +361,7 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
     return (berth_compile_options){
         .strategy = options[OPTION_STRATEGY],
         .objective = options[OPTION_OBJECTIVE],
+        .patches = options[OPTION_PATCHES],
         .node_budget = number_of(compiler, OPTION_NODES),
         .time_budget_ns = (int64_t)number_of(compiler, OPTION_TIME_BUDGET),
         .cache_folder = options[OPTION_CACHE_FOLDER],

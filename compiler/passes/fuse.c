@@ -110,20 +110,35 @@ static bool device_lets_join(const fuser *f, berth_op_id id, berth_op_id produce
     return !rules || !rules->follows || rules->follows(&question, producer);
 }
 
+// What takes a part of a model's input and quantises it, or does one of both.
+static bool is_input_window(const berth_graph *graph, const group *g) {
+    const berth_op *first = &graph->ops.data[g->ops.data[0]];
+    for (uint32_t i = 0; i < g->ops.count; ++i) {
+        berth_op_kind kind = graph->ops.data[g->ops.data[i]].kind;
+        if (kind != BERTH_OP_QUANTIZE_LINEAR && (kind != BERTH_OP_SLICE || i > 0)) return false;
+    }
+    return g->ops.count <= 2 && graph->values.data[first->inputs[0]].op == BERTH_NONE;
+}
+
 // Where memory is what counts: a model's input is quantised as a convolution of bytes copies it
-// (schedule/plain_columns.h: once per strip, not once per product), when it is larger than the result.
+// (schedule/plain_columns.h: once per strip, not once per product), when it is larger than the result;
+// and a patch, whatever the convolution is of, reads its rows where they are.
 static bool quantises_input(const fuser *f, const berth_op *op, const group *g) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
-    const berth_op *first = &graph->ops.data[g->ops.data[0]];
-    if (!f->target || f->target->executor != BERTH_EXECUTOR_AOT || g->ops.count != 1) return false;
-    if (op->kind != BERTH_OP_CONV_INTEGER || first->kind != BERTH_OP_QUANTIZE_LINEAR) return false;
+    bool slices = graph->ops.data[g->ops.data[0]].kind == BERTH_OP_SLICE;
+    if (!f->target || f->target->executor != BERTH_EXECUTOR_AOT ||
+        (op->kind != BERTH_OP_CONV_INTEGER && op->kind != BERTH_OP_CONV) ||
+        !is_input_window(graph, g))
+        return false;
+    if (slices && g->ops.count == 1) return true;
+    if (op->kind != BERTH_OP_CONV_INTEGER) return false;
     const berth_type *x = berth_type_get(f->module, graph->values.data[op->inputs[0]].type);
     const berth_type *y = berth_type_get(f->module, graph->values.data[op->outputs[0]].type);
     const berth_type *w = berth_type_get(f->module, graph->values.data[op->inputs[1]].type);
     int64_t read = 1, made = 1;
     for (int i = 0; i < x->rank; ++i) read *= x->dims[i];
     for (int i = 0; i < y->rank; ++i) made *= y->dims[i];
-    return graph->values.data[first->inputs[0]].op == BERTH_NONE && w->layout && read > made &&
+    return w->layout && (read > made || slices) &&
            berth_attrs_int(f->module, &op->attrs, "group", 1) == 1;
 }
 

@@ -14,8 +14,9 @@ enum { most_ops = 24 };
 typedef struct slicer {
     berth_rewriter r;
     const berth_multi_target *target;
-    berth_op_id *only_user;  // per value of the graph as it was; BERTH_NONE = none, or several
-    bool *is_result;         // per value
+    berth_op_id *only_user;      // per value of the graph as it was; BERTH_NONE = none, or several
+    bool *is_result;             // per value
+    uint32_t *place, *last_use;  // per operation its place in the order; per value the last user's
     uint64_t io_bytes;
 } slicer;
 
@@ -169,6 +170,25 @@ static uint64_t between_bytes(const slicer *s, const chain *c) {
     return bytes_of(s, graph_of(s)->ops.data[c->ops[c->depthwise]].inputs[0]);
 }
 
+// Values that are made before the chain and used behind it: what a patch of the image or a skip
+// connection keeps. The chain's own operand is not among them.
+static uint64_t waiting_bytes(const slicer *s, const chain *c) {
+    const berth_graph *graph = graph_of(s);
+    const berth_region *root = &graph->regions.data[0];
+    uint32_t first = s->place[c->ops[0]], last = s->place[c->ops[c->count - 1]];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < first; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        for (uint32_t k = 0; op->kind != BERTH_OP_CONSTANT && k < op->output_count; ++k) {
+            berth_value_id value = op->outputs[k];
+            if (s->last_use[value] > last && !s->is_result[value] &&
+                value != graph->ops.data[c->ops[0]].inputs[0])
+                bytes += bytes_of(s, value);
+        }
+    }
+    return bytes;
+}
+
 // As few slices as leave room; 1 = none are needed.
 static int64_t choose_slices(const slicer *s, const chain *c) {
     const berth_graph *graph = graph_of(s);
@@ -178,7 +198,8 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
     if (device == BERTH_NO_INDEX) return 1;
     uint64_t budget = s->target->memories[s->target->devices[device].own_memory].budget_bytes;
     berth_value_id y = graph->ops.data[c->ops[c->count - 1]].outputs[0];
-    uint64_t other = s->io_bytes + SPARE_BYTES + (s->is_result[y] ? 0 : bytes_of(s, y));
+    uint64_t other =
+        s->io_bytes + SPARE_BYTES + waiting_bytes(s, c) + (s->is_result[y] ? 0 : bytes_of(s, y));
     if (graph->values.data[x].op != BERTH_NONE) other += bytes_of(s, x);
     uint64_t between = between_bytes(s, c);
     if (budget == 0 || between + other <= budget) return 1;
@@ -194,6 +215,22 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
 static void put_on(slicer *s, berth_value_id value, berth_value_id like) {
     berth_graph *graph = graph_of(s);
     graph->values.data[value].device = graph->values.data[like].device;
+}
+
+// The rows of the model's input that a patch reads (patches.h), once more: each slice takes them where
+// they are (passes/fuse.h), and they need no place of their own.
+static berth_status copy_window(slicer *s, berth_op_id position, berth_value_id *value) {
+    const berth_graph *graph = graph_of(s);
+    berth_value_id window = *value;
+    berth_op_id id = graph->values.data[window].op;
+    if (id == BERTH_NONE || s->only_user[window] == BERTH_NONE) return BERTH_OK;
+    const berth_op op = graph->ops.data[id];
+    if (op.kind != BERTH_OP_SLICE || graph->values.data[op.inputs[0]].op != BERTH_NONE)
+        return BERTH_OK;
+    BERTH_TRY(berth_rewriter_insert(&s->r, position, op.kind, op.inputs, op.input_count, &op.attrs,
+                                    op.loc, value));
+    put_on(s, *value, window);
+    return BERTH_OK;
 }
 
 static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_id position,
@@ -219,6 +256,7 @@ static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_
         put_on(s, inputs[i], op.inputs[i]);
     }
     if (index > 0) inputs[c->through[index]] = *at;
+    if (index == 0) BERTH_TRY(copy_window(s, position, &inputs[0]));
     BERTH_TRY(berth_rewriter_insert(&s->r, position, op.kind, inputs, op.input_count, &attrs,
                                     op.loc, at));
     put_on(s, *at, op.outputs[0]);
@@ -252,8 +290,13 @@ static void find_users(slicer *s) {
     s->only_user = berth_arena_new_array(s->r.module->arena, berth_op_id, graph->values.count + 1);
     s->is_result = berth_arena_new_array(s->r.module->arena, bool, graph->values.count + 1);
     memset(s->only_user, 0xff, (graph->values.count + 1) * sizeof(*s->only_user));
+    s->place = berth_arena_new_array(s->r.module->arena, uint32_t, graph->ops.count + 1);
+    s->last_use = berth_arena_new_array(s->r.module->arena, uint32_t, graph->values.count + 1);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        s->place[root->ops.data[i]] = i;
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            if (op->inputs[k] != BERTH_NONE) s->last_use[op->inputs[k]] = i;
         for (uint32_t k = 0; k < op->input_count; ++k)
             if (op->inputs[k] != BERTH_NONE && uses[op->inputs[k]] == 1)
                 s->only_user[op->inputs[k]] = root->ops.data[i];

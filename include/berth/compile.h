@@ -37,6 +37,9 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   tag_folder     users' own tags, FOLDER/VENDOR/NAME.json; default: none
 //   strategy       of placement: "default", "auto", ... (berth_compiler_strategy_at)
 //   objective      "latency" (default), "throughput" or "memory"
+//   patches        first stages that run in bands of rows (docs/memory.md): "auto" (default: where a memory is
+//                  too small otherwise), "never", "least" (those with the least memory), or "NODE=N": the
+//                  stages up to this node in N bands
 //   nodes          search nodes of the placement: the same plan every time; default: 300000
 //   time_budget_ns time of the placement's search instead: plans may differ
 //   costs          a file of measured costs (`berth calibrate`); default: the target's figures alone
