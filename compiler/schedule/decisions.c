@@ -201,6 +201,14 @@ bool berth_decide_form(berth_tfn *fn, berth_form form) {
     return true;
 }
 
+void berth_decide_plain(berth_tfn *fn) {
+    berth_nest_decisions *nest = current(fn);
+    if (!nest) return;
+    berth_decisions_restart(fn);
+    nest->made = 1u << BERTH_DECISION_FORM;
+    nest->values[BERTH_DECISION_FORM] = BERTH_FORM_PLAIN;
+}
+
 void berth_decisions_refuse(berth_tfn *fn, berth_status status) {
     if (!status) return;
     berth_nest_decisions *nest = current(fn);

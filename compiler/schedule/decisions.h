@@ -86,6 +86,8 @@ int64_t berth_decision_given(const berth_tfn *fn, berth_decision which, int64_t 
 void berth_decision_wrong(berth_tfn *fn, berth_decision which, const char *why);
 // Begins with a form: false where another one is given. What earlier ones decided is forgotten.
 bool berth_decide_form(berth_tfn *fn, berth_form form);
+// The nest has none of the forms that were asked for.
+void berth_decide_plain(berth_tfn *fn);
 // Forgets what was decided in the form so far.
 void berth_decisions_restart(berth_tfn *fn);
 // A transformation said that it does not fit: kept as the reason against the form at hand. What is

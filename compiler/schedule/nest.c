@@ -315,7 +315,7 @@ static berth_status schedule_one(berth_tfn *fn, berth_stmt stmt, uint32_t number
     fn->decisions->current = &fn->decisions->nests[number];
     if (berth_nest_parse(fn, stmt, &nest) && berth_nest_is_independent(fn, &nest))
         scheduled = schedule(fn, &nest, user);
-    if (!scheduled) (void)berth_decide_form(fn, BERTH_FORM_PLAIN);
+    if (!scheduled) berth_decide_plain(fn);
     *out = scheduled ? scheduled : stmt;
     berth_status status = berth_decisions_finish(fn);
     fn->decisions->current = NULL;
