@@ -9,6 +9,7 @@
 #include "compiler/rules.h"
 #include "executor/session.h"
 #include "toolkit/calibrate_shapes.h"
+#include "toolkit/step_times.h"
 
 enum { warm_up_runs = 2, fewest_runs = 5, most_runs = 200 };
 
@@ -28,34 +29,10 @@ typedef struct measurement {
 
 // ---- what steps took ----------------------------------------------------------------------------
 
-// From when a step could begin (the run's start, the end of the one before it on its queue, of those
-// that it waits for) to its end: launches and wake-ups are in it, and the steps of a single queue
-// add up to the run.
 static void note_run(measurement *m, uint32_t run) {
-    const berth_program *program = m->program;
-    berth_session_report report;
-    berth_session_get_report(m->session, &report);
-    int64_t *queue_end = berth_arena_new_array(m->arena, int64_t, program->queue_count + 1);
-    for (uint32_t i = 0; i < program->step_count; ++i) {
-        const berth_program_step *step = &program->steps[i];
-        int64_t ready = report.run_start_ns, end = report.steps[i].end_ns;
-        if (queue_end[step->queue] > ready) ready = queue_end[step->queue];
-        for (uint32_t w = 0; w < step->wait_count; ++w)
-            if (report.steps[step->waits[w]].end_ns > ready)
-                ready = report.steps[step->waits[w]].end_ns;
-        queue_end[step->queue] = end;
-        m->ns[i][run] = end > ready ? (double)(end - ready) : 0;
-    }
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, uint32_t count) {
-    qsort(values, count, sizeof(*values), compare);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    double *ns = berth_arena_new_array(m->arena, double, m->program->step_count + 1);
+    berth_step_times(m->program, m->session, m->arena, ns);
+    for (uint32_t i = 0; i < m->program->step_count; ++i) m->ns[i][run] = ns[i];
 }
 
 static const berth_target *target_of(const measurement *m, uint32_t tensor) {
@@ -85,7 +62,7 @@ static berth_status add_records(void *user) {
     double *sum = berth_arena_new_array(m->arena, double, program->step_count);
     for (uint32_t i = 0; i < program->step_count; ++i) {
         const berth_program_step *step = &program->steps[i];
-        double ns = median(m->ns[i], m->runs);
+        double ns = berth_median(m->ns[i], m->runs);
         if (ns <= 0) continue;
         if (step->kind == BERTH_STEP_COPY) add_copy(m, step, ns);
         if (!works[i]) continue;
