@@ -76,6 +76,10 @@ static berth_status open_runner(tuner *t, const berth_tuned_table *table, bool e
     options.compile.tuned = table;
     options.compile.explain_kernels = explain;
     options.only_these_inputs = true;
+    if (table) {  // what there is to say of the model was said of the first one
+        options.compile.log = options.import.log = options.target_options.log = (berth_log){0};
+        options.compile.progress = NULL;
+    }
     BERTH_TRY(berth_model_load(t->path, &options, &r->model));
     r->program = berth_model_program(r->model);
     if (!berth_model_step_choices(r->model))
