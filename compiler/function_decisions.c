@@ -73,11 +73,10 @@ void berth_decisions_record(berth_module *module, berth_func_id function,
         strings[i] = berth_module_intern(
             module, berth_decisions_print(module->arena, &decisions->nests[i], false));
     if (decisions->nest_count)
-        berth_attrs_set(module, &berth_module_function(module, function)->attrs,
-                        BERTH_ATTR_DECISIONS,
-                        (berth_attr){.kind = BERTH_ATTR_STRINGS,
-                                     .count = decisions->nest_count,
-                                     .strings = strings});
+        berth_attrs_set(
+            module, &berth_module_function(module, function)->attrs, BERTH_ATTR_DECISIONS,
+            (berth_attr){
+                .kind = BERTH_ATTR_STRINGS, .count = decisions->nest_count, .strings = strings});
 }
 
 berth_hash128 berth_decisions_hash(const berth_module *module, berth_func_id function,

@@ -10,8 +10,8 @@ struct berth_tuned_table;
 // choice->target and ->function are the key of `tuned` (NULL = there is none).
 //   errors: INVALID_ARGUMENT a wrong attribute or record
 BERTH_MUST_USE berth_status berth_decisions_for(berth_module *module, berth_func_id function,
-                                                const struct berth_tuned_table *tuned,
-                                                bool explain, berth_kernel_choice *choice);
+                                                const struct berth_tuned_table *tuned, bool explain,
+                                                berth_kernel_choice *choice);
 // Writes down what was decided, as the attribute of the scheduled function.
 void berth_decisions_record(berth_module *module, berth_func_id function,
                             const berth_schedule_decisions *decisions);

@@ -12,7 +12,7 @@ typedef enum berth_kernel_chooser {
 } berth_kernel_chooser;
 
 typedef struct berth_kernel_choice {
-    const char *name;        // of the scheduled function
+    const char *name;  // of the scheduled function
     berth_func_id scheduled;
     const char *target;      // of the device, culled (berth_target_culled)
     berth_hash128 function;  // of the plain definition (berth_tfn_hash)

@@ -3,12 +3,12 @@
 // kinds of devices becomes two.
 #include <string.h>
 
+#include "compiler/function_decisions.h"
 #include "compiler/in_place.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/function_decisions.h"
 #include "compiler/tuned_table.h"
 
 typedef struct scheduled_key {

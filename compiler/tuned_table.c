@@ -188,8 +188,10 @@ berth_status berth_tuned_table_read(berth_tuned_table *table, const char *path) 
 static int by_key(const void *a, const void *b) {
     const berth_tuned_record *x = a, *y = b;
     int order = strcmp(x->target, y->target);
-    if (!order) order = (x->function.high > y->function.high) - (x->function.high < y->function.high);
-    return order ? order : (x->function.low > y->function.low) - (x->function.low < y->function.low);
+    if (!order)
+        order = (x->function.high > y->function.high) - (x->function.high < y->function.high);
+    return order ? order
+                 : (x->function.low > y->function.low) - (x->function.low < y->function.low);
 }
 
 static void add_line(berth_strbuf *out, const berth_tuned_record *r) {

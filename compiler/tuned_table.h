@@ -30,8 +30,8 @@ berth_tuned_table *berth_tuned_table_create(berth_arena *arena);
 // Copies the record. One of the same key stays where it gains more (policy_ns / ns).
 void berth_tuned_table_add(berth_tuned_table *table, const berth_tuned_record *record);
 // NULL: there is none. O(1) on average.
-const berth_tuned_record *berth_tuned_table_find(const berth_tuned_table *table,
-                                                 const char *target, berth_hash128 function);
+const berth_tuned_record *berth_tuned_table_find(const berth_tuned_table *table, const char *target,
+                                                 berth_hash128 function);
 uint32_t berth_tuned_table_count(const berth_tuned_table *table);
 const berth_tuned_record *berth_tuned_table_at(const berth_tuned_table *table, uint32_t index);
 

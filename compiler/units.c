@@ -85,8 +85,7 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
     if (!codegen)
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);
-    berth_unit unit = {
-        .fn = fn, .device = device, .executable = BERTH_NO_INDEX, .choice = choice};
+    berth_unit unit = {.fn = fn, .device = device, .executable = BERTH_NO_INDEX, .choice = choice};
     unit.prefix = berth_arena_printf(module->arena, "u%u", pipeline->units.count);
     if (!read_in_place(module, function, fn, &unit))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: its attribute \"%s\"", name,

@@ -53,8 +53,7 @@ static uint32_t kernel_index(tuner *t, const berth_kernel_choice *choice, bool a
     uint32_t id = 0;
     berth_hash128_hex(choice->function, hex);
     const char *key = berth_arena_printf(t->arena, "%s %s", hex, choice->target);
-    if (!add)
-        return berth_intern_find(t->keys, key, &id) && id > 0 ? id - 1 : BERTH_NO_INDEX;
+    if (!add) return berth_intern_find(t->keys, key, &id) && id > 0 ? id - 1 : BERTH_NO_INDEX;
     return berth_intern(t->keys, key) - 1;
 }
 
@@ -88,10 +87,10 @@ static berth_status open_runner(tuner *t, const berth_tuned_table *table, bool e
                                  "the model",
                                  t->path);
     const berth_multi_target *target = berth_model_target(r->model);
-    berth_session_options session = {
-        .profile = true,
-        .thread_count = (uint32_t)target->devices[target->host].target->cores,
-        .cache_folder = options.compile.cache_folder};
+    berth_session_options session = {.profile = true,
+                                     .thread_count =
+                                         (uint32_t)target->devices[target->host].target->cores,
+                                     .cache_folder = options.compile.cache_folder};
     BERTH_TRY(berth_session_open(berth_allocator_system(), r->program, &session, &r->session));
     for (uint32_t i = 0; berth_session_input(r->session, i); ++i) {
         berth_tensor tensor = *berth_session_input(r->session, i);
@@ -124,8 +123,8 @@ static berth_status check_results(const tuner *t, const runner *tried, bool *out
     for (uint32_t i = 0; berth_session_output(t->policy.session, i); ++i) {
         berth_comparison comparison;
         BERTH_TRY(berth_compare(berth_session_output(tried->session, i),
-                                berth_session_output(t->policy.session, i),
-                                &BERTH_COMPARE_DEFAULTS, &comparison));
+                                berth_session_output(t->policy.session, i), &BERTH_COMPARE_DEFAULTS,
+                                &comparison));
         *out_same &= comparison.pass;
     }
     return BERTH_OK;

@@ -10,10 +10,11 @@
 #include "toolkit/model.h"
 
 typedef struct berth_tune_options {
-    berth_model_options model;  // what the tuned model will be compiled with; `tuned` is not looked at
-    int64_t duration_ns;        // about, of all; 0 = 60 s
-    uint32_t trials;            // programs that are tried; 0 = as many as the time allows
-    uint64_t seed;              // of inputs and of the search
+    berth_model_options
+        model;            // what the tuned model will be compiled with; `tuned` is not looked at
+    int64_t duration_ns;  // about, of all; 0 = 60 s
+    uint32_t trials;      // programs that are tried; 0 = as many as the time allows
+    uint64_t seed;        // of inputs and of the search
     // (optional) What was found so far, a line.
     void (*progress)(void *user, const char *what);
     void *progress_user;

@@ -31,7 +31,8 @@ static int64_t changed(const berth_nest_decisions *policy, int which, int64_t no
     int64_t least = policy->least[which], most = policy->most[which];
     if (which == BERTH_DECISION_CHUNK && most < many) return random_divisor(most, state);
     int64_t reach = most < least + near ? most : least + near;
-    int64_t values[] = {now + 1, now - 1, now * 2, now / 2, least + below(state, reach - least + 1)};
+    int64_t values[] = {now + 1, now - 1, now * 2, now / 2,
+                        least + below(state, reach - least + 1)};
     int64_t value = values[below(state, 5)];
     return value < least ? least : value > most ? most : value;
 }

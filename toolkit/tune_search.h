@@ -16,9 +16,9 @@ typedef struct berth_tune_kernel {
     const char *const *best;  // texts of what is given, per nest
     double best_ratio;        // of its time and the policy's
     const char *const *candidate;
-    bool tries;        // `candidate` is new
-    uint32_t next;     // of the alternatives that the policy names
-    bool exhausted;    // nothing new was found to try
+    bool tries;      // `candidate` is new
+    uint32_t next;   // of the alternatives that the policy names
+    bool exhausted;  // nothing new was found to try
     berth_interner *tried;
 } berth_tune_kernel;
 

@@ -23,7 +23,8 @@ enum { key_output = 'o', key_merge = 0x600, key_budget, key_trials, key_seed };
 static const struct argp_option options[] = {
     {"output", key_output, "FILE", 0,
      "Write the tuned kernels here (default: tuned.jsonl in the folder of compiled kernels, where "
-     "compilations look for it). What a file holds already is kept unless something better is found",
+     "compilations look for it). What a file holds already is kept unless something better is "
+     "found",
      0},
     {"merge", key_merge, NULL, 0,
      "Measure nothing: the arguments are files of tuned kernels, which become one (-o): of every "
@@ -70,8 +71,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->cli.model = arg;  // which the options of a model are for
         return 0;
     case ARGP_KEY_NO_ARGS:
-        berth_cli_wrong_usage(
-            state, command->merge ? "--merge takes files of tuned kernels" : "a MODEL is missing");
+        berth_cli_wrong_usage(state, command->merge ? "--merge takes files of tuned kernels"
+                                                    : "a MODEL is missing");
         return 0;
     case ARGP_KEY_END: return end_options(command, state);
     default: return ARGP_ERR_UNKNOWN;
@@ -137,12 +138,13 @@ static void end(void *state) {
 int berth_cmd_tune(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
-        .argp = {options, parse, "MODEL",
-                 "Searches for faster tile sizes, orders and chunks of the MODEL's heaviest kernels "
-                 "by running them on this machine, and writes those that gain as JSON lines.\v"
-                 "Compilations for such a device take them from then on (--tuned FILE). Nothing else "
-                 "should be running; docs/tuning.md says how it works.",
-                 children, NULL, NULL},
+        .argp =
+            {options, parse, "MODEL",
+             "Searches for faster tile sizes, orders and chunks of the MODEL's heaviest kernels "
+             "by running them on this machine, and writes those that gain as JSON lines.\v"
+             "Compilations for such a device take them from then on (--tuned FILE). Nothing else "
+             "should be running; docs/tuning.md says how it works.",
+             children, NULL, NULL},
         .run = run,
         .end = end};
     tune_command state = {0};

@@ -165,8 +165,7 @@ void berth_plan_print_kernels(berth_arena *arena, const berth_model *model) {
                         chooser_name(choices[i].by));
         for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n) {
             const berth_nest_decisions *nest = &choices[i].decisions->nests[n];
-            berth_cli_print("%12s nest %u: %s\n", "", n,
-                            berth_decisions_print(arena, nest, false));
+            berth_cli_print("%12s nest %u: %s\n", "", n, berth_decisions_print(arena, nest, false));
             for (uint32_t a = 0; a < nest->alternatives.count; ++a)
                 print_alternative(&nest->alternatives.data[a]);
         }
@@ -183,8 +182,8 @@ static json_t *nest_json(berth_arena *arena, const berth_nest_decisions *nest) {
         json_array_append_new(alternatives, json);
     }
     return json_pack("{s:o, s:o}", "decisions",
-                     berth_cli_json_text(berth_decisions_print(arena, nest, false)),
-                     "alternatives", alternatives);
+                     berth_cli_json_text(berth_decisions_print(arena, nest, false)), "alternatives",
+                     alternatives);
 }
 
 json_t *berth_plan_kernels_json(berth_arena *arena, const berth_model *model) {
@@ -197,9 +196,10 @@ json_t *berth_plan_kernels_json(berth_arena *arena, const berth_model *model) {
         json_t *nests = json_array();
         for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n)
             json_array_append_new(nests, nest_json(arena, &choices[i].decisions->nests[n]));
-        json_array_append_new(
-            kernels, json_pack("{s:o, s:s, s:s, s:o}", "name", berth_cli_json_text(choices[i].name),
-                               "function", hash, "by", chooser_name(choices[i].by), "nests", nests));
+        json_array_append_new(kernels,
+                              json_pack("{s:o, s:s, s:s, s:o}", "name",
+                                        berth_cli_json_text(choices[i].name), "function", hash,
+                                        "by", chooser_name(choices[i].by), "nests", nests));
     }
     return kernels;
 }

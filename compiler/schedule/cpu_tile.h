@@ -23,9 +23,9 @@ typedef struct berth_cpu_tile {
     int64_t columns;          // vectors of a tile
     int64_t rows;
     bool uses_panel;
-    int64_t chunk;           // tiles of rows that one group works through
-    berth_tile_order order;  // of the loops around tiles
-    berth_cpu_panel panel;   // that there could be
+    int64_t chunk;              // tiles of rows that one group works through
+    berth_tile_order order;     // of the loops around tiles
+    berth_cpu_panel panel;      // that there could be
     berth_intrinsic intrinsic;  // step of the sum; BERTH_INTRINSIC_COUNT = products one by one
 } berth_cpu_tile;
 

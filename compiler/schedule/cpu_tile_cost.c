@@ -50,9 +50,9 @@ static void keep_best(other_tile *best, other_tile tried) {
 void berth_cpu_tile__explain(berth_cpu_tile *p) {
     if (p->row < 0) return;
     int64_t all_rows = p->nest.loops[p->row].extent;
-    int64_t all_columns =
-        p->col >= 0 ? p->nest.loops[p->col].extent
-                    : berth_cpu_tile__ceil_div(p->nest.loops[p->vec].extent, p->lanes);
+    int64_t all_columns = p->col >= 0
+                              ? p->nest.loops[p->col].extent
+                              : berth_cpu_tile__ceil_div(p->nest.loops[p->vec].extent, p->lanes);
     // Sizes repeat along long loops.
     if (all_rows > 1000) all_rows = 1000 + all_rows % 1000;
     if (all_columns > 64) all_columns = 64;

@@ -25,7 +25,7 @@ static int64_t buffer_bytes_moved(const berth_cpu_tile *p, bool vectors) {
 berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p) {
     if (p->col >= 0)
         return (berth_cpu_tile_shape){p->nest.loops[p->col].extent / p->columns,
-                       p->nest.loops[p->col].extent % p->columns};
+                                      p->nest.loops[p->col].extent % p->columns};
     int64_t extent = p->nest.loops[p->vec].extent;
     int64_t width = p->columns * p->lanes;
     return (berth_cpu_tile_shape){extent / width, extent % width};
@@ -33,7 +33,8 @@ berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p) {
 
 berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p) {
     if (p->row < 0) return (berth_cpu_tile_shape){1, 0};
-    return (berth_cpu_tile_shape){p->nest.loops[p->row].extent / p->rows, p->nest.loops[p->row].extent % p->rows};
+    return (berth_cpu_tile_shape){p->nest.loops[p->row].extent / p->rows,
+                                  p->nest.loops[p->row].extent % p->rows};
 }
 
 bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop) {
@@ -48,7 +49,8 @@ static int64_t other_groups(const berth_cpu_tile *p) {
 }
 
 bool berth_cpu_tile__reads_panel_again(const berth_cpu_tile *p, int loop) {
-    return !berth_cpu_tile__in_tile(p, loop) && !berth_tfn_uses_var(p->fn, p->panel.value, p->nest.loops[loop].var);
+    return !berth_cpu_tile__in_tile(p, loop) &&
+           !berth_tfn_uses_var(p->fn, p->panel.value, p->nest.loops[loop].var);
 }
 
 // Tiles of a panel: how many rows of tiles it holds. 0: it does not fit.
@@ -56,7 +58,8 @@ static int64_t panel_chunk(const berth_cpu_tile *p, berth_cpu_tile_shape rows) {
     int64_t tile_bytes = p->panel.bytes_per_row * p->rows;
     int64_t groups = 1;
     for (int i = 0; i < p->nest.count; ++i)
-        if (!berth_cpu_tile__in_tile(p, i) && !berth_cpu_tile__reads_panel_again(p, i)) groups *= p->nest.loops[i].extent;
+        if (!berth_cpu_tile__in_tile(p, i) && !berth_cpu_tile__reads_panel_again(p, i))
+            groups *= p->nest.loops[i].extent;
     if (tile_bytes > p->facts->l2_bytes / 4 || rows.full < 1) return 0;
     // Measured: a panel that shares the first level with the weights of a tile is fastest.
     int64_t most = p->facts->l1_bytes / 2 / tile_bytes;

@@ -101,7 +101,8 @@ static berth_stmt single_columns(berth_cpu_tile *p, berth_nest rest, int at, ber
 
 // Columns of whole tiles and the rest, as an IF on the column loop.
 static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var column_var,
-                               berth_var row_tile_var, int64_t chunk, berth_cpu_tile_shape columns, berth_cpu_tile_shape rows) {
+                               berth_var row_tile_var, int64_t chunk, berth_cpu_tile_shape columns,
+                               berth_cpu_tile_shape rows) {
     berth_tfn *fn = p->fn;
     int64_t lanes = p->lanes;
     const int at = 1;  // position of the column loop in inner

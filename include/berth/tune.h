@@ -36,9 +36,11 @@ typedef struct berth_tune_settings {
     size_t size_bytes;    // sizeof(berth_tune_settings)
     int64_t duration_ns;  // about, of all; 0 = 60 s
     uint64_t seed;        // of random inputs and of the search
-    void (*on_progress)(void *user, const char *what);  // what was found so far, a line; may be NULL
+    void (*on_progress)(void *user,
+                        const char *what);  // what was found so far, a line; may be NULL
     void *user;
-    uint32_t trials;  // programs that are tried, however long it takes; 0 = as many as there is time for
+    uint32_t
+        trials;  // programs that are tried, however long it takes; 0 = as many as there is time for
 } berth_tune_settings;
 
 // Runs programs of a model in turns, whose kernels differ in what was decided of their loops, and adds

@@ -107,10 +107,10 @@ static void write_record(const char *decisions) {
     json_t *line = json_loadf(costs, JSON_DISABLE_EOF_CHECK, &error);
     fclose(costs);
     cr_assert_not_null(line, "%s", error.text);
-    json_t *record = json_pack(
-        "{s:O, s:O, s:[s], s:f, s:f, s:i}", "target", json_object_get(line, "target"), "function",
-        json_object_get(kernel, "function"), "decisions", decisions, "ns", 1.0, "policy_ns", 2.0,
-        "runs", 1);
+    json_t *record =
+        json_pack("{s:O, s:O, s:[s], s:f, s:f, s:i}", "target", json_object_get(line, "target"),
+                  "function", json_object_get(kernel, "function"), "decisions", decisions, "ns",
+                  1.0, "policy_ns", 2.0, "runs", 1);
     cr_assert_not_null(record);
     cr_assert_eq(json_dumpf(record, file, JSON_COMPACT), 0);
     fclose(file);

@@ -40,8 +40,7 @@ Test(decisions, what_is_printed_is_read_again) {
         cr_assert(!status, "%s: %s", text, berth_status_message(status));
         cr_expect_eq(read.given, made.made, "%s", text);
         for (int i = 0; i < BERTH_DECISION_COUNT; ++i)
-            if (made.made >> i & 1)
-                cr_expect_eq(read.given_values[i], made.values[i], "%s", text);
+            if (made.made >> i & 1) cr_expect_eq(read.given_values[i], made.values[i], "%s", text);
         cr_expect_str_eq(berth_decisions_print(arena, &read, true), text);
     }
     berth_arena_destroy(arena);
@@ -52,10 +51,10 @@ static const struct {
     int column;
     const char *says;
 } wrong_texts[] = {
-    {"rows", 1, "NAME=VALUE"},          {"rows=6 column=2", 8, "no decision of this name"},
-    {"rows=six", 6, "no number"},       {"rows=", 6, "no number"},
-    {"rows=-1", 6, "no number"},        {"rows=4 rows=4", 8, "given before"},
-    {"form=flatt", 6, "no such value"}, {"  lanes=8 panel=1", 17, "no such value"},
+    {"rows", 1, "NAME=VALUE"},           {"rows=6 column=2", 8, "no decision of this name"},
+    {"rows=six", 6, "no number"},        {"rows=", 6, "no number"},
+    {"rows=-1", 6, "no number"},         {"rows=4 rows=4", 8, "given before"},
+    {"form=flatt", 6, "no such value"},  {"  lanes=8 panel=1", 17, "no such value"},
     {"rows=99999999999", 6, "no number"}};
 
 Test(decisions, wrong_text_is_said_with_its_column) {
