@@ -65,14 +65,30 @@ berth_status berth_decisions_for(berth_module *module, berth_func_id function,
     return BERTH_OK;
 }
 
+berth_status berth_decisions_check_taken(berth_arena *arena,
+                                         const berth_schedule_decisions *decisions) {
+    for (uint32_t i = 0; i < decisions->nest_count; ++i) {
+        const berth_nest_decisions *nest = &decisions->nests[i];
+        if (nest->given & ~nest->made)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "nest %u: %s is not possible: the schedule that this function "
+                                     "has here takes no decisions",
+                                     i, berth_decisions_print(arena, nest, true));
+    }
+    return BERTH_OK;
+}
+
 void berth_decisions_record(berth_module *module, berth_func_id function,
                             const berth_schedule_decisions *decisions) {
     berth_str_id *strings =
         berth_arena_new_array(module->arena, berth_str_id, decisions->nest_count + 1);
-    for (uint32_t i = 0; i < decisions->nest_count; ++i)
+    bool any = false;
+    for (uint32_t i = 0; i < decisions->nest_count; ++i) {
+        any |= decisions->nests[i].made != 0;
         strings[i] = berth_module_intern(
             module, berth_decisions_print(module->arena, &decisions->nests[i], false));
-    if (decisions->nest_count)
+    }
+    if (any)
         berth_attrs_set(
             module, &berth_module_function(module, function)->attrs, BERTH_ATTR_DECISIONS,
             (berth_attr){

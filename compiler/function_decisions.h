@@ -12,6 +12,10 @@ struct berth_tuned_table;
 BERTH_MUST_USE berth_status berth_decisions_for(berth_module *module, berth_func_id function,
                                                 const struct berth_tuned_table *tuned, bool explain,
                                                 berth_kernel_choice *choice);
+// Policies that decide nothing (of plug-ins, of devices that are only planned for) take nothing either.
+//   errors: INVALID_ARGUMENT something that is given was asked for by nobody
+BERTH_MUST_USE berth_status berth_decisions_check_taken(berth_arena *arena,
+                                                        const berth_schedule_decisions *decisions);
 // Writes down what was decided, as the attribute of the scheduled function.
 void berth_decisions_record(berth_module *module, berth_func_id function,
                             const berth_schedule_decisions *decisions);

@@ -97,6 +97,7 @@ static berth_status schedule_decided(scheduler *s, const berth_schedule_policy *
         status = policy->apply(fn, target);
     }
     fn->decisions = NULL;
+    if (!status) status = berth_decisions_check_taken(s->module->arena, choice->decisions);
     return status;
 }
 
