@@ -71,6 +71,51 @@ Test(decisions, wrong_text_is_said_with_its_column) {
     }
 }
 
+// Whatever is read is an error with its column, or decisions that print as what is read again.
+Test(decisions, any_text) {
+    static const char *const words[] = {"rows=",
+                                        "columns=",
+                                        "form=",
+                                        "flat",
+                                        "=",
+                                        "no",
+                                        "order=",
+                                        " ",
+                                        " ",
+                                        "7",
+                                        "12",
+                                        "form=flat",
+                                        "rows=12 ",
+                                        "columns=7",
+                                        "none",
+                                        "\n",
+                                        "\xff",
+                                        "intrinsic=",
+                                        "99999999999999999999"};
+    enum { word_count = sizeof(words) / sizeof(words[0]), most_words = 9 };
+    berth_arena *arena = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    uint64_t state = 17;
+    int good = 0;
+    for (int round = 0; round < 20000; ++round) {
+        char text[256] = "";
+        for (int64_t n = between(&state, 0, most_words); n > 0; --n)
+            strcat(text, words[next(&state) % word_count]);
+        berth_nest_decisions nest = {0}, again = {0};
+        berth_status status = berth_decisions_parse(&nest, text);
+        if (status) {
+            cr_assert(strstr(berth_status_message(status), ", column "), "%s", text);
+            berth_status_free(status);
+            continue;
+        }
+        good += nest.given != 0;
+        cr_assert_null(berth_decisions_parse(&again, berth_decisions_print(arena, &nest, true)));
+        cr_assert_eq(again.given, nest.given, "%s", text);
+    }
+    cr_expect_gt(good, 50);
+    berth_arena_destroy(arena);
+}
+
 // ---- functions ----------------------------------------------------------------------------------
 
 // A product or a convolution that follows from the number.
