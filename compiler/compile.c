@@ -338,7 +338,8 @@ static berth_status run_plan_scopes(berth_module *module, berth_pass_context *co
 static berth_status run_schedule(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_pipeline__schedule(module, main, pipeline_of(context)->options);
+    berth_pipeline *pipeline = pipeline_of(context);
+    return berth_pipeline__schedule(module, main, pipeline->options, &pipeline->choices);
 }
 
 // What it makes is no part of the module, so that it runs again on a module that was printed after it.
@@ -580,6 +581,9 @@ static berth_status run_job(job *j) {
     j->result->step_works = j->pipeline.step_works;
     j->result->patch_candidates = j->pipeline.patch_candidates;
     j->result->patch_candidate_count = j->pipeline.patch_candidate_count;
+    j->result->step_choices = j->pipeline.step_choices;
+    j->result->choices = j->pipeline.choices.items.data;
+    j->result->choice_count = j->pipeline.choices.items.count;
     j->result->over_device = j->pipeline.over_device;
     // Memory may run out here after a plan that exceeds a memory, while a smaller one is sought.
     j->result->over_bytes = status == berth_status_oom() ? 0 : j->pipeline.over_bytes;

@@ -29,6 +29,11 @@ typedef struct berth_compile_options {
     // (optional) Measured costs (compiler/cost_table.h), taken before those from the target's figures.
     struct berth_cost_table *costs;
 
+    // (optional) Decisions of kernels that were measured (compiler/tuned_table.h), taken in place of the
+    // policies'.
+    const struct berth_tuned_table *tuned;
+    bool explain_kernels;  // alternatives of the decisions are wanted (kernel_choice.h)
+
     const char *cache_folder;      // compiled kernels; NULL = no cache
     uint64_t cache_limit_bytes;    // 0 = 1 GiB
     const char *c_compiler;        // NULL = the first of cc, gcc, clang on search_path
@@ -147,7 +152,8 @@ typedef struct berth_memory_report {
     uint32_t streamed_count;
 } berth_memory_report;
 
-struct berth_work;  // compiler/work.h
+struct berth_work;           // compiler/work.h
+struct berth_kernel_choice;  // compiler/kernel_choice.h
 
 typedef struct berth_compile_result {
     const berth_program *program;       // in the module's arena; NULL when stopped early
@@ -158,6 +164,11 @@ typedef struct berth_compile_result {
     // Per step of the program: the work of the call that it is a part of (several steps of one call
     // have the same); NULL for copies and calls of external functions.
     const struct berth_work *const *step_works;
+    // What was decided of the functions that were scheduled, and per step the index of its function
+    // there (BERTH_NO_INDEX: copies, calls of external functions, functions that were scheduled before).
+    const struct berth_kernel_choice *choices;
+    uint32_t choice_count;
+    const uint32_t *step_choices;
     // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, and by how much (0 =
     // not that). A search with so much more of reserve_bytes may place less there.
     uint32_t over_device;

@@ -553,6 +553,15 @@ static const berth_work *const *step_works(const berth_packager *p) {
     return works;
 }
 
+static const uint32_t *step_choices(const berth_packager *p) {
+    uint32_t *choices = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        uint32_t unit = p->facts.data[i].unit;
+        choices[i] = unit == BERTH_NO_INDEX ? unit : p->pipeline->units.data[unit].choice;
+    }
+    return choices;
+}
+
 berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline) {
     berth_arena *arena = module->arena;
@@ -608,6 +617,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
             p->direct_copy);
     if (!p->direct_copy) BERTH_TRY(berth_program_verify(program));
     pipeline->step_works = step_works(p);
+    pipeline->step_choices = step_choices(p);
     pipeline->program = program;
     pipeline->memory = p->report;
     return BERTH_OK;

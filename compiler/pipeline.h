@@ -7,6 +7,7 @@
 #include "compiler/external.h"
 #include "compiler/generic_kernels.h"
 #include "compiler/in_place.h"
+#include "compiler/kernel_choice.h"
 #include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
 #include "compiler/work.h"
@@ -28,6 +29,7 @@ typedef struct berth_unit {
     bool used;              // by a step of the program
     uint32_t executable;    // in the program
     uint32_t first_kernel;  // in the program
+    uint32_t choice;        // in the pipeline's choices; BERTH_NO_INDEX: none
 } berth_unit;
 
 // What the rules of a device's kind said of an operation's time.
@@ -46,7 +48,9 @@ typedef struct berth_pipeline {
     BERTH_VEC(berth_given_time) given;  // by the rules, when the module was planned
     berth_work *const *works;           // per operation of main when it was lowered: of its calls
     uint32_t work_count;
+    berth_kernel_choices choices;         // of the functions that were scheduled
     const berth_work *const *step_works;  // per step of the program
+    const uint32_t *step_choices;         // the same; BERTH_NO_INDEX = none
     const berth_program *program;
     const berth_memory_report *memory;
     berth_known_inputs known;
@@ -95,7 +99,8 @@ berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     berth_packing **out_packing);
 // schedule_calls.c: the tensor functions that main calls, scheduled for the devices of the calls.
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
-                                      const berth_compile_options *options);
+                                      const berth_compile_options *options,
+                                      berth_kernel_choices *choices);
 uint32_t berth_pipeline__count_nests(const berth_tfn *fn);
 // plan_record.c: what a program says of its plan, as attributes of the function that was planned;
 // and back.

@@ -3,11 +3,13 @@
 // kinds of devices becomes two.
 #include <string.h>
 
+#include "compiler/function_decisions.h"
 #include "compiler/in_place.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/tuned_table.h"
 
 typedef struct scheduled_key {
     berth_hash128 function;
@@ -17,7 +19,8 @@ typedef struct scheduled_key {
 typedef struct scheduler {
     berth_module *module;
     const berth_multi_target *target;
-    bool any_size;                       // berth_compile_options
+    const berth_compile_options *options;
+    berth_kernel_choices *choices;
     const berth_schedule_policy *plain;  // of sources
     BERTH_VEC(scheduled_key) keys;
     BERTH_VEC(berth_func_id) functions;  // parallel to keys
@@ -33,9 +36,7 @@ static uint32_t *find_slot(scheduler *s, const scheduled_key *key) {
 }
 
 uint32_t berth_pipeline__count_nests(const berth_tfn *fn) {
-    if (!fn->body) return 0;
-    const berth_stmt_node *body = &fn->stmts.data[fn->body];
-    return body->kind == BERTH_STMT_SEQ ? body->count : 1;
+    return berth_schedule_nest_count(fn);
 }
 
 // Pairs of buffers as triples of the attribute; pairs are numbered by nests.
@@ -73,8 +74,35 @@ static const berth_in_place *add_plain_pairs(berth_tfn *fn, const berth_in_place
     return all;
 }
 
-static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t device,
-                                   berth_func_id *out_function) {
+// A trial that is not possible is said in the choice, and the policy decides.
+static berth_status schedule_decided(scheduler *s, const berth_schedule_policy *policy,
+                                     berth_func_id function, const berth_target *target,
+                                     berth_kernel_choice *choice) {
+    berth_tfn *fn = berth_tfn_get(s->module, function);
+    const berth_tuned_table *tuned = s->options->any_size ? NULL : s->options->tuned;
+    const berth_tuned_record *record =
+        tuned ? berth_tuned_table_find(tuned, choice->target, choice->function) : NULL;
+    BERTH_TRY(berth_decisions_for(s->module, function, tuned, s->options->explain_kernels, choice));
+    bool is_trial = choice->by == BERTH_CHOSEN_BY_TUNING && record && record->trial;
+    berth_stmt body = fn->body;
+    fn->decisions = choice->decisions;
+    berth_status status = policy->apply(fn, target);
+    if (status && is_trial && berth_status_code(status) == BERTH_INVALID_ARGUMENT) {
+        choice->refused = berth_arena_strdup(s->module->arena, berth_status_message(status));
+        berth_status_free(status);
+        BERTH_TRY(
+            berth_decisions_for(s->module, function, NULL, s->options->explain_kernels, choice));
+        fn->body = body;
+        fn->decisions = choice->decisions;
+        status = policy->apply(fn, target);
+    }
+    fn->decisions = NULL;
+    if (!status) status = berth_decisions_check_taken(s->module->arena, choice->decisions);
+    return status;
+}
+
+static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_hash128 hash,
+                                   uint32_t device, berth_func_id *out_function) {
     berth_module *module = s->module;
     const berth_target_device *held = &s->target->devices[device];
     const char *kind = berth_device_kind_name(held->target->kind);
@@ -96,9 +124,15 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, uint32_t 
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
     if (policy == &berth_schedule_policy_plain) pairs = add_plain_pairs(fn, pairs, &pair_count);
-    fn->any_size = s->any_size;
-    BERTH_TRY(
-        berth_status_prefix(policy->apply(fn, held->target), "scheduling %s for %s", name, kind));
+    fn->any_size = s->options->any_size;
+    berth_kernel_choice choice = {.scheduled = function,
+                                  .target = berth_target_culled(module->arena, held->target),
+                                  .function = hash};
+    BERTH_TRY(berth_status_prefix(schedule_decided(s, policy, function, held->target, &choice),
+                                  "scheduling %s for %s", name, kind));
+    berth_decisions_record(module, function, choice.decisions);
+    choice.name = berth_module_str(module, berth_module_function(module, function)->name);
+    berth_vec_push(module->arena, &s->choices->items, choice);
     const uint32_t *buf_map = berth_tfn_compact(fn);
     if (berth_pipeline__count_nests(fn) == nests)
         keep_in_place(module, function, pairs, pair_count, buf_map);
@@ -122,12 +156,13 @@ static berth_status schedule_call(scheduler *s, berth_func_id main, berth_op_id 
     if (device == BERTH_NO_INDEX)
         return berth_status_make(BERTH_FAILED_PRECONDITION, "%s: a call without a device",
                                  berth_loc_describe(module, call->loc, module->arena));
-    scheduled_key key = {.function = berth_tfn_hash(fn),
+    berth_hash128 hash = berth_tfn_hash(fn);
+    scheduled_key key = {.function = berth_decisions_hash(module, callee->function, hash),
                          .target = s->target->devices[device].target->hash};
     uint32_t *slot = find_slot(s, &key);
     if (*slot == 0) {
         berth_func_id function = BERTH_NONE;
-        BERTH_TRY(make_scheduled(s, callee->function, device, &function));
+        BERTH_TRY(make_scheduled(s, callee->function, hash, device, &function));
         berth_vec_push(module->arena, &s->keys, key);
         berth_vec_push(module->arena, &s->functions, function);
         *slot = s->keys.count;
@@ -146,12 +181,14 @@ static void remove_plain(berth_module *module, const berth_func_id *callees, uin
 }
 
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
-                                      const berth_compile_options *options) {
+                                      const berth_compile_options *options,
+                                      berth_kernel_choices *choices) {
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
     scheduler s = {.module = module,
                    .target = options->target,
-                   .any_size = options->any_size,
+                   .options = options,
+                   .choices = choices,
                    .plain = options->small_code ? &berth_schedule_policy_plain_small
                                                 : &berth_schedule_policy_plain,
                    .mask = 63};

@@ -75,7 +75,8 @@ const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uin
 }
 
 static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
-                              berth_func_id function, uint32_t device, const berth_op *call) {
+                              berth_func_id function, uint32_t choice, uint32_t device,
+                              const berth_op *call) {
     berth_tfn *fn = berth_tfn_get(module, function);
     const char *name = berth_module_str(module, berth_module_function(module, function)->name);
     const char *kind =
@@ -84,7 +85,7 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
     if (!codegen)
         return berth_status_make(BERTH_UNSUPPORTED, "no code generator for devices of kind %s",
                                  kind);
-    berth_unit unit = {.fn = fn, .device = device, .executable = BERTH_NO_INDEX};
+    berth_unit unit = {.fn = fn, .device = device, .executable = BERTH_NO_INDEX, .choice = choice};
     unit.prefix = berth_arena_printf(module->arena, "u%u", pipeline->units.count);
     if (!read_in_place(module, function, fn, &unit))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: its attribute \"%s\"", name,
@@ -123,7 +124,8 @@ static berth_status external_unit(berth_module *module, const berth_graph *graph
         *out_unit = at - 1;
         if (berth_hash128_equal(pipeline->units.data[at - 1].call, key)) return BERTH_OK;
     }
-    berth_unit unit = {.device = device, .executable = BERTH_NO_INDEX, .call = key};
+    berth_unit unit = {
+        .device = device, .executable = BERTH_NO_INDEX, .call = key, .choice = BERTH_NO_INDEX};
     unit.prefix = berth_arena_printf(module->arena, "u%u", pipeline->units.count);
     unit.external = berth_arena_new(module->arena, berth_external_code);
     unit.next = *first_unit;
@@ -182,6 +184,10 @@ berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main
     const berth_multi_target *target = pipeline->options->target;
     uint32_t *unit_of =
         berth_arena_new_array(module->arena, uint32_t, module->functions.count);  // + 1
+    uint32_t *choice_of = berth_arena_new_array(module->arena, uint32_t, module->functions.count);
+    memset(choice_of, 0xff, module->functions.count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < pipeline->choices.items.count; ++i)
+        choice_of[pipeline->choices.items.data[i].scheduled] = i;
     pipeline->unit_of_op = berth_arena_new_array(module->arena, uint32_t, graph->ops.count);
     memset(pipeline->unit_of_op, 0xff, graph->ops.count * sizeof(uint32_t));
     for (uint32_t i = 0; i < root->ops.count; ++i) {
@@ -197,7 +203,7 @@ berth_status berth_pipeline__make_units(berth_module *module, berth_func_id main
             continue;
         }
         if (!unit_of[function]) {
-            BERTH_TRY(make_unit(module, pipeline, function, device, op));
+            BERTH_TRY(make_unit(module, pipeline, function, choice_of[function], device, op));
             unit_of[function] = pipeline->units.count;
         }
         pipeline->unit_of_op[id] = unit_of[function] - 1;

@@ -195,6 +195,8 @@ typedef struct berth_tfn {
     // Schedules take forms that many sizes share rather than the best one for these sizes
     // (compiler/generic_kernels.h); not part of the text and JSON forms.
     bool any_size;
+    // (optional) While it is scheduled: what is decided of its nests (compiler/schedule/decisions.h).
+    struct berth_schedule_decisions *decisions;
 } berth_tfn;
 
 berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc_id loc);

@@ -10,6 +10,7 @@
 #include "executor/session.h"
 #include "toolkit/calibrate_libraries.h"
 #include "toolkit/calibrate_shapes.h"
+#include "toolkit/step_times.h"
 
 enum { warm_up_runs = 2, fewest_runs = 5, most_runs = 200 };
 
@@ -30,36 +31,9 @@ typedef struct measurement {
 
 // ---- what steps took ----------------------------------------------------------------------------
 
-void berth_toolkit__step_times(const berth_program *program, berth_session *session,
-                               berth_arena *arena, double *ns) {
-    berth_session_report report;
-    berth_session_get_report(session, &report);
-    int64_t *queue_end = berth_arena_new_array(arena, int64_t, program->queue_count + 1);
-    for (uint32_t i = 0; i < program->step_count; ++i) {
-        const berth_program_step *step = &program->steps[i];
-        int64_t ready = report.run_start_ns, end = report.steps[i].end_ns;
-        if (queue_end[step->queue] > ready) ready = queue_end[step->queue];
-        for (uint32_t w = 0; w < step->wait_count; ++w)
-            if (report.steps[step->waits[w]].end_ns > ready)
-                ready = report.steps[step->waits[w]].end_ns;
-        queue_end[step->queue] = end;
-        ns[i] = end > ready ? (double)(end - ready) : 0;
-    }
-}
-
 static void note_run(measurement *m, uint32_t run) {
-    berth_toolkit__step_times(m->program, m->session, m->arena, m->step_ns);
+    berth_step_times(m->program, m->session, m->arena, m->step_ns);
     for (uint32_t i = 0; i < m->program->step_count; ++i) m->ns[i][run] = m->step_ns[i];
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double berth_toolkit__median(double *values, uint32_t count) {
-    qsort(values, count, sizeof(*values), compare);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
 static const berth_target *target_of(const measurement *m, uint32_t tensor) {
@@ -89,7 +63,7 @@ static berth_status add_records(void *user) {
     double *sum = berth_arena_new_array(m->arena, double, program->step_count);
     for (uint32_t i = 0; i < program->step_count; ++i) {
         const berth_program_step *step = &program->steps[i];
-        double ns = berth_toolkit__median(m->ns[i], m->runs);
+        double ns = berth_median(m->ns[i], m->runs);
         if (ns <= 0) continue;
         if (step->kind == BERTH_STEP_COPY) add_copy(m, step, ns);
         if (!works[i]) continue;

@@ -9,6 +9,7 @@
 #include "compiler/libraries/choose.h"
 #include "executor/session.h"
 #include "toolkit/calibrate_shapes.h"
+#include "toolkit/step_times.h"
 
 enum { warm_up_runs = 3, fewest_runs = 7, most_runs = 200, share = 8 };
 
@@ -218,7 +219,7 @@ static bool is_of_library(const side *s, uint32_t step) {
 static berth_status run_side(side *s, int64_t run) {
     BERTH_TRY(berth_session_run(s->session, -1));
     if (run < 0) return BERTH_OK;
-    berth_toolkit__step_times(s->program, s->session, s->scratch, s->step_ns);
+    berth_step_times(s->program, s->session, s->scratch, s->step_ns);
     s->ns[run] = s->rest[run] = 0;
     for (uint32_t i = 0; i < s->program->step_count; ++i)
         *(is_of_library(s, i) ? &s->ns[run] : &s->rest[run]) += s->step_ns[i];

@@ -13,11 +13,4 @@ BERTH_MUST_USE berth_status berth_toolkit__calibrate_libraries(
     const char *path, const berth_calibrate_options *options, const berth_multi_target *target,
     berth_arena *arena, berth_cost_table *table);
 
-// calibrate.c: what each step of the last run took, from when it could begin (the run's start, the end
-// of the one before it on its queue, of those that it waits for) to its end: launches and wake-ups are
-// in it, and the steps of a single queue add up to the run. Scratch in `arena`.
-void berth_toolkit__step_times(const berth_program *program, berth_session *session,
-                               berth_arena *arena, double *ns);
-double berth_toolkit__median(double *values, uint32_t count);  // sorts them
-
 #endif  // BERTH_TOOLKIT_CALIBRATE_LIBRARIES_H_

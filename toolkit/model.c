@@ -4,6 +4,8 @@
 
 #include "artifact/file.h"
 #include "compiler/cost_table.h"
+#include "compiler/kernel_choice.h"
+#include "compiler/tuned_table.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -295,6 +297,27 @@ static berth_status read_costs(void *user) {
     return BERTH_OK;
 }
 
+typedef struct tuned_job {
+    berth_model *model;
+    const char *path;
+    berth_tuned_table *table;
+} tuned_job;
+
+static berth_status read_tuned(void *user) {
+    tuned_job *job = user;
+    job->table = berth_tuned_table_create(job->model->arena);
+    return berth_tuned_table_read(job->table, job->path);
+}
+
+// How many of the model's functions are scheduled by the file.
+static void say_tuned(const berth_model *model, const char *path) {
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < model->compiled.choice_count; ++i)
+        used += model->compiled.choices[i].by == BERTH_CHOSEN_BY_TUNING;
+    berth_log_message(model->log, BERTH_LOG_INFO, "tuned: %u of %u kernel functions by %s", used,
+                      model->compiled.choice_count, path);
+}
+
 static berth_status load(berth_model *model, const model_source *source,
                          const berth_model_options *options) {
     const char *target = options->target;
@@ -310,7 +333,13 @@ static berth_status load(berth_model *model, const model_source *source,
         BERTH_TRY(berth_arena_try(model->arena, read_costs, &costs));
         with_costs.compile.costs = model->costs = costs.table;
     }
+    tuned_job tuned = {.model = model, .path = options->tuned};
+    if (options->tuned) {
+        BERTH_TRY(berth_arena_try(model->arena, read_tuned, &tuned));
+        with_costs.compile.tuned = tuned.table;
+    }
     berth_status status = compile_model(model, source, &with_costs);
+    if (!status && options->tuned) say_tuned(model, options->tuned);
     if (options->over_bytes) *options->over_bytes = status ? model->compiled.over_bytes : 0;
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
     BERTH_TRY(status);
@@ -391,6 +420,16 @@ const berth_multi_target *berth_model_target(const berth_model *model) {
 
 const struct berth_work *const *berth_model_step_works(const berth_model *model) {
     return model->compiled.step_works;
+}
+
+const struct berth_kernel_choice *berth_model_choices(const berth_model *model,
+                                                      uint32_t *out_count) {
+    *out_count = model->compiled.choice_count;
+    return model->compiled.choices;
+}
+
+const uint32_t *berth_model_step_choices(const berth_model *model) {
+    return model->compiled.step_choices;
 }
 
 struct berth_cost_table *berth_model_costs(const berth_model *model) {

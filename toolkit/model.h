@@ -26,6 +26,8 @@ typedef struct berth_model_options {
     berth_compile_options compile;        // `target`, `known_inputs` are filled in here
     // (optional) A file of measured costs (compiler/cost_table.h), read for compile.costs.
     const char *costs;
+    // (optional) A file of tuned decisions (compiler/tuned_table.h), read for compile.tuned.
+    const char *tuned;
     bool only_these_inputs;  // the model will run on import.inputs alone: their values may be
                              // compiled in where shapes or branches need them
     // (optional) out, after an error: the virtual machine runs it (toolkit/vm_session.h). False where
@@ -71,6 +73,12 @@ const berth_multi_target *berth_model_target(const berth_model *model);
 // Per step of the program, the work of the call it is a part of (compiler/work.h), NULL for copies;
 // NULL for program files and programs that a module kept.
 const struct berth_work *const *berth_model_step_works(const berth_model *model);
+
+// What was decided of the functions that were scheduled (compiler/kernel_choice.h), and per step of the
+// program the index of its function there; 0 and NULL for program files.
+const struct berth_kernel_choice *berth_model_choices(const berth_model *model,
+                                                      uint32_t *out_count);
+const uint32_t *berth_model_step_choices(const berth_model *model);
 
 // The measured costs that the model was planned by; NULL = none.
 struct berth_cost_table *berth_model_costs(const berth_model *model);

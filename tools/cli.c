@@ -34,6 +34,7 @@ enum {
     key_std,
     key_strategy,
     key_costs,
+    key_tuned,
     key_objective,
     key_patches,
     key_nodes,
@@ -114,6 +115,10 @@ static const struct argp_option options[] = {
     {"costs", key_costs, "FILE", 0,
      "Measured costs, as `berth calibrate` writes them (default: costs.jsonl in the folder of "
      "compiled kernels, where it is there; none: the target's figures alone)",
+     2},
+    {"tuned", key_tuned, "FILE", 0,
+     "Tuned kernels, as `berth tune` writes them (default: tuned.jsonl in the folder of compiled "
+     "kernels, where it is there; none: schedules by the compiler's own policies)",
      2},
     {"objective", key_objective, "WHAT", 0,
      "What placement minimises: latency (of one request; the default), throughput (the largest "
@@ -309,6 +314,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_mean: berth_cli_take_numbers(&cli->mean, "--mean", arg, state); return 0;
     case key_std: berth_cli_take_numbers(&cli->deviation, "--std", arg, state); return 0;
     case key_costs: cli->costs = arg; return 0;
+    case key_tuned: cli->tuned = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
     case key_patches: take_patches(cli, arg, state); return 0;
@@ -467,15 +473,31 @@ bool berth_cli_parse_time(const char *text, int64_t *out_ns) {
     return true;
 }
 
-const char *berth_cli_default_costs(berth_cli_model *cli) {
+static const char *beside_kernels(berth_cli_model *cli, const char *name) {
     const char *folder = cli->cache_folder ? cli->cache_folder : berth_cli_cache_folder(cli->arena);
-    return folder ? berth_arena_printf(cli->arena, "%s/costs.jsonl", folder) : NULL;
+    return folder ? berth_arena_printf(cli->arena, "%s/%s", folder, name) : NULL;
+}
+
+// What an option says; by itself the default file, where it is there.
+static const char *chosen_file(const char *given, const char *path) {
+    if (given) return strcmp(given, "none") == 0 ? NULL : given;
+    return path && berth_file_exists(path) ? path : NULL;
+}
+
+const char *berth_cli_default_costs(berth_cli_model *cli) {
+    return beside_kernels(cli, "costs.jsonl");
 }
 
 const char *berth_cli_costs(berth_cli_model *cli) {
-    if (cli->costs) return strcmp(cli->costs, "none") == 0 ? NULL : cli->costs;
-    const char *path = berth_cli_default_costs(cli);
-    return path && berth_file_exists(path) ? path : NULL;
+    return chosen_file(cli->costs, berth_cli_default_costs(cli));
+}
+
+const char *berth_cli_default_tuned(berth_cli_model *cli) {
+    return beside_kernels(cli, "tuned.jsonl");
+}
+
+const char *berth_cli_tuned(berth_cli_model *cli) {
+    return chosen_file(cli->tuned, berth_cli_default_tuned(cli));
 }
 
 const char *berth_cli_driver_cache(const berth_cli_model *cli) {

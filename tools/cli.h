@@ -55,6 +55,7 @@ typedef struct berth_cli_model {
     int64_t time_budget_ns;
     const char
         *costs;  // file of measured costs; "none"; NULL = the default file, where it is there
+    const char *tuned;  // of tuned kernels, the same
     const char *cache_folder;
     bool no_cache;
     bool no_fusion;
@@ -203,6 +204,9 @@ const char *berth_cli_driver_cache(const berth_cli_model *cli);
 // The file of measured costs that plans read unless --costs names another, and `berth calibrate`
 // writes: costs.jsonl in the folder of the kernel cache; NULL = there is no such folder.
 const char *berth_cli_default_costs(berth_cli_model *cli);
+// The same of tuned kernels: --tuned, `berth tune`, tuned.jsonl.
+const char *berth_cli_tuned(berth_cli_model *cli);
+const char *berth_cli_default_tuned(berth_cli_model *cli);
 
 // Default folder of the kernel cache: $BERTH_CACHE_DIR, else $XDG_CACHE_HOME/berth, else
 // ~/.cache/berth; NULL = none.

@@ -40,6 +40,7 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
                  {"objective", cli->objective},
                  {"patches", cli->patches},
                  {"costs", berth_cli_costs(cli)},
+                 {"tuned", berth_cli_tuned(cli)},
                  {"default_batch", "1"},
                  {"cache_folder", berth_cli_driver_cache(cli)},
                  {"search_path", getenv("PATH")},

@@ -55,6 +55,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
                                .tag_folder = getenv("BERTH_TAGS"),
                                .log = berth_cli_log(cli)};
     out->costs = berth_cli_costs(cli);
+    out->tuned = berth_cli_tuned(cli);
     out->import.log = berth_cli_log(cli);
     out->import.default_batch = 1;
     BERTH_TRY(read_values(cli, read_inputs, &out->import));

@@ -28,7 +28,8 @@ enum { key_why = 0x500, key_compare, key_sweep };
 static const struct argp_option plan_options[] = {
     {"why", key_why, NULL, 0,
      "For every operation also the devices it is not on: the reason, and what the plan would lose; "
-     "and the libraries of the target that could compute it, with what was measured of them "
+     "the libraries of the target that could compute it, with what was measured of them; "
+     "and for every kernel what was decided of its loops, by whom, and what else there would be "
      "(in --format=json always)",
      0},
     {"compare", key_compare, NULL, 0,
@@ -117,11 +118,12 @@ static void print_text(const plan_command *command, const berth_model *model) {
                         plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
                         plan->copies[i].time_ns / 1e3);
     }
+    if (command->why) berth_plan_print_kernels(arena, model);
     berth_plan_memory_print(model);
     berth_plan_print_value(arena, plan);
 }
 
-static json_t *plan_json(const berth_model *model) {
+static json_t *plan_json(berth_arena *arena, const berth_model *model) {
     const berth_program *program = berth_model_program(model);
     const berth_plan *plan = berth_model_plan(model);
     const berth_multi_target *target = berth_model_target(model);
@@ -143,6 +145,7 @@ static json_t *plan_json(const berth_model *model) {
         plan->strategy, "operations", operations, "copies", berth_plan_copies_json(model), "memory",
         berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
     json_object_set_new(json, "transfers", transfers);
+    json_object_set_new(json, "kernels", berth_plan_kernels_json(arena, model));
     json_object_set_new(json, "objective", berth_plan_objective_json(plan));
     json_object_set_new(json, "streamed", berth_plan_streamed_json(model));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
@@ -153,7 +156,7 @@ static json_t *plan_json(const berth_model *model) {
 static void print_plan(const plan_command *command) {
     const char *format = command->cli.format ? command->cli.format : "text";
     if (strcmp(format, "json") == 0) {
-        berth_cli_print_json(plan_json(command->model));
+        berth_cli_print_json(plan_json(command->cli.arena, command->model));
         return;
     }
     if (strcmp(format, "text") == 0) {
@@ -229,6 +232,8 @@ static berth_status plan(void *state) {
     BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
     model_options.only_these_inputs = true;  // as `berth run` would
     model_options.compile.plan_only = true;
+    model_options.compile.explain_kernels =
+        command->why || (command->cli.format && strcmp(command->cli.format, "json") == 0);
     if (berth_program_is_file(command->cli.model))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, planned already; `berth inspect` "

@@ -19,6 +19,7 @@ int berth_cmd_cache(int argc, char **argv);
 int berth_cmd_key(int argc, char **argv);
 int berth_cmd_memory(int argc, char **argv);
 int berth_cmd_calibrate(int argc, char **argv);
+int berth_cmd_tune(int argc, char **argv);
 int berth_cmd_quantize(int argc, char **argv);
 int berth_cmd_simulate(int argc, char **argv);
 int berth_cmd_place(int argc, char **argv);

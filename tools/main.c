@@ -25,6 +25,7 @@ static const berth_command_entry commands[] = {
     {"simulate", berth_cmd_simulate,
      "show how a model would run on a machine, which may be absent"},
     {"calibrate", berth_cmd_calibrate, "measure kernels and copies, for plans to predict by"},
+    {"tune", berth_cmd_tune, "search faster schedules of a model's kernels by measuring"},
     {"quantize", berth_cmd_quantize, "make a float model one of 8-bit integers"},
     {"memory", berth_cmd_memory, "solve static memory allocation problems"},
     {"place", berth_cmd_place, "solve device placement problems"},

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler/kernel_choice.h"
 #include "toolkit/plan_picture.h"
 #include "tools/cli_model.h"
 
@@ -152,4 +153,70 @@ json_t *berth_plan_copies_json(const berth_model *model) {
                       "bytes", (json_int_t)copy->size_bytes, "time_us", copy->time_ns / 1e3));
     }
     return copies;
+}
+
+// ---- kernels ------------------------------------------------------------------------------------
+
+static const char *chooser_name(berth_kernel_chooser by) {
+    switch (by) {
+    case BERTH_CHOSEN_BY_MODULE: return "module";
+    case BERTH_CHOSEN_BY_TUNING: return "tuned";
+    case BERTH_CHOSEN_BY_POLICY: break;
+    }
+    return "policy";
+}
+
+static void print_alternative(const berth_alternative *a) {
+    if (a->cost > 0)
+        berth_cli_print("%14snot %s: %.2f times as long by an estimate; %s\n", "", a->what, a->cost,
+                        a->why);
+    else
+        berth_cli_print("%14snot %s: %s\n", "", a->what, a->why);
+}
+
+void berth_plan_print_kernels(berth_arena *arena, const berth_model *model) {
+    uint32_t count = 0;
+    const berth_kernel_choice *choices = berth_model_choices(model, &count);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_cli_print("kernel       %s, decided by: %s\n", choices[i].name,
+                        chooser_name(choices[i].by));
+        for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n) {
+            const berth_nest_decisions *nest = &choices[i].decisions->nests[n];
+            berth_cli_print("%12s nest %u: %s\n", "", n, berth_decisions_print(arena, nest, false));
+            for (uint32_t a = 0; a < nest->alternatives.count; ++a)
+                print_alternative(&nest->alternatives.data[a]);
+        }
+    }
+}
+
+static json_t *nest_json(berth_arena *arena, const berth_nest_decisions *nest) {
+    json_t *alternatives = json_array();
+    for (uint32_t a = 0; a < nest->alternatives.count; ++a) {
+        const berth_alternative *other = &nest->alternatives.data[a];
+        json_t *json = json_pack("{s:o, s:o}", "decisions", berth_cli_json_text(other->what),
+                                 "reason", berth_cli_json_text(other->why));
+        if (other->cost > 0) json_object_set_new(json, "estimate", json_real(other->cost));
+        json_array_append_new(alternatives, json);
+    }
+    return json_pack("{s:o, s:o}", "decisions",
+                     berth_cli_json_text(berth_decisions_print(arena, nest, false)), "alternatives",
+                     alternatives);
+}
+
+json_t *berth_plan_kernels_json(berth_arena *arena, const berth_model *model) {
+    uint32_t count = 0;
+    const berth_kernel_choice *choices = berth_model_choices(model, &count);
+    json_t *kernels = json_array();
+    for (uint32_t i = 0; i < count; ++i) {
+        char hash[33];
+        berth_hash128_hex(choices[i].function, hash);
+        json_t *nests = json_array();
+        for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n)
+            json_array_append_new(nests, nest_json(arena, &choices[i].decisions->nests[n]));
+        json_array_append_new(kernels,
+                              json_pack("{s:o, s:s, s:s, s:o}", "name",
+                                        berth_cli_json_text(choices[i].name), "function", hash,
+                                        "by", chooser_name(choices[i].by), "nests", nests));
+    }
+    return kernels;
 }

@@ -22,6 +22,10 @@ const char *berth_plan_memory_of(const berth_model *model, uint32_t entry);
 void berth_plan_print_buffers(const berth_multi_target *target, const berth_plan_entry *entry,
                               int indent);
 json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry);
+// What was decided of each kernel's loops, who decided it, and (where it was asked for) what else there
+// would be. Inside berth_arena_try.
+void berth_plan_print_kernels(berth_arena *arena, const berth_model *model);
+json_t *berth_plan_kernels_json(berth_arena *arena, const berth_model *model);
 json_t *berth_plan_copies_json(const berth_model *model);
 json_t *berth_plan_objective_json(const berth_plan *plan);
 

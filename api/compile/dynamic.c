@@ -32,6 +32,7 @@ static berth_status copy_options(void *user) {
     load_job *job = user;
     berth_compile_options *compile = &job->options->compile;
     job->options->costs = copy_text(job, job->options->costs);
+    job->options->tuned = copy_text(job, job->options->tuned);
     compile->strategy = copy_text(job, compile->strategy);
     compile->objective = copy_text(job, compile->objective);
     compile->patches = copy_text(job, compile->patches);

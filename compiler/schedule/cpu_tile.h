@@ -22,7 +22,10 @@ typedef struct berth_cpu_tile {
     int row;                  // -1 = none
     int64_t columns;          // vectors of a tile
     int64_t rows;
-    berth_cpu_panel panel;
+    bool uses_panel;
+    int64_t chunk;              // tiles of rows that one group works through
+    berth_tile_order order;     // of the loops around tiles
+    berth_cpu_panel panel;      // that there could be
     berth_intrinsic intrinsic;  // step of the sum; BERTH_INTRINSIC_COUNT = products one by one
 } berth_cpu_tile;
 
@@ -30,10 +33,21 @@ static inline int64_t berth_cpu_tile__ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+typedef struct berth_cpu_tile_shape {
+    int64_t full;  // whole tiles along a loop
+    int64_t rest;  // iterations after them
+} berth_cpu_tile_shape;
+
+// Tiles and rest of the loops that the tile has.
+berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p);
+berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p);
+bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop);
+// More columns, beside those of the tile: they read the panel again.
+bool berth_cpu_tile__reads_panel_again(const berth_cpu_tile *p, int loop);
+
 // Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
 // ..., ic_i.
-void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
-                                     const berth_access_list *loads);
+void berth_cpu_tile__split_reduction(berth_cpu_tile *p);
 
 // Finds what the update loads and where the epilogue stores.
 void berth_cpu_tile__collect(berth_cpu_tile *p);
@@ -52,5 +66,9 @@ int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest);
 bool berth_cpu_tile__choose_loops(berth_cpu_tile *p);
 // Sets columns and rows.
 void berth_cpu_tile__choose_sizes(berth_cpu_tile *p);
+// Sets panel, uses_panel, chunk and order, after the sizes: cpu_tile_groups.c
+void berth_cpu_tile__choose_groups(berth_cpu_tile *p, bool may_panel);
+// Tiles of other sizes, with what they would cost by an estimate: cpu_tile_cost.c
+void berth_cpu_tile__explain(berth_cpu_tile *p);
 
 #endif  // BERTH_COMPILER_SCHEDULE_CPU_TILE_H_

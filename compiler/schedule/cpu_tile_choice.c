@@ -4,26 +4,36 @@
 #include "compiler/schedule/cpu_tile.h"
 
 #define MAX_SCALARS 56         // accumulators of a tile without vectors
+#define MOST_POSITIONS 64      // accumulators of any tile (tile.c)
+#define MOST_UNROLLED 256      // terms of a sum
 #define ANY_SIZE_ROWS 8        // of a tile for many sizes: rows after whole tiles go one by one
 #define LONG_SUM 8             // terms, beside which storing a result by itself is little
 #define LONG_SUM_IN_HALVES 32  // terms, beside which storing a register in halves is little
 #define FEW_SUMS 8             // that hide how long one takes: two units, four cycles
+
+const berth_cpu_tile_caps berth_cpu__tile_caps = {
+    .rows = 14, .own_vectors = 7, .colliding = 6, .unroll_terms = 32};
 
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
 
 // Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
 // ..., ic_i.
-void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
-                                     const berth_access_list *loads) {
+void berth_cpu_tile__split_reduction(berth_cpu_tile *p) {
+    berth_tfn *fn = p->fn;
+    berth_reduction *r = &p->reduction;
+    const berth_access_list *loads = &p->loads;
     for (int i = r->loops.count - 1; i >= 0; --i) {
         int64_t block = 0;
         for (uint32_t k = 0; k < loads->items.count && !block; ++k)
             block = berth_linear_block(fn, &loads->items.data[k].at, r->loops.loops[i].var);
         if (block <= 1 || r->loops.loops[i].extent % block || r->loops.loops[i].extent == block)
             continue;
-        if (berth_status_code(berth_schedule_split(fn, &r->loops, i, block)) != BERTH_CODE_OK)
+        berth_status status = berth_schedule_split(fn, &r->loops, i, block);
+        if (status) {
+            berth_decisions_refuse(fn, status);
             continue;
+        }
         // Sums are taken in another order from here on; that is what a reduction allows.
         berth_nest_loop inner = r->loops.loops[i + 1];
         for (int k = i + 1; k + 1 < r->loops.count; ++k) r->loops.loops[k] = r->loops.loops[k + 1];
@@ -32,7 +42,11 @@ void berth_cpu_tile__split_reduction(berth_tfn *fn, berth_reduction *r,
     r->update = fn->stmts.data[r->loops.body].value;
     int64_t total = 1;
     for (int i = 0; i < r->loops.count; ++i) total *= r->loops.loops[i].extent;
-    if (total > 32) return;
+    int64_t most = p->facts->caps.unroll_terms;
+    bool possible = total <= MOST_UNROLLED;
+    if (!berth_decide(fn, BERTH_DECISION_UNROLL, total <= most, 0, possible,
+                      "a sum of more terms is not unrolled"))
+        return;
     for (int i = 0; i < r->loops.count; ++i) r->loops.loops[i].kind = BERTH_LOOP_UNROLL;
 }
 
@@ -146,7 +160,8 @@ static bool lanes_are_contiguous(const berth_cpu_tile *p) {
 // broadcast.
 static int64_t row_limit(const berth_cpu_tile *p, int64_t columns) {
     int64_t limit = (p->facts->registers - 1 - columns) / columns;
-    return limit < 1 ? 1 : limit > 14 ? 14 : limit;
+    int64_t most = p->facts->caps.rows;
+    return limit < 1 ? 1 : limit > most ? most : limit;
 }
 
 // Whether the loop decides what is padding, or how much of it: divisions for every element once it
@@ -173,7 +188,7 @@ static bool try_fuse(berth_cpu_tile *p, int loop) {
     p->nest.loops[loop + 1].kind = p->nest.loops[loop].kind;
     berth_status status = berth_schedule_fuse(p->fn, &p->nest, loop);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return false;
     }
     berth_reduction_parse(p->fn, p->nest.body, &p->reduction);
@@ -199,7 +214,7 @@ static bool reads_inside(const berth_cpu_tile *p, uint32_t load, int64_t more) {
     berth_status status =
         berth_layout_parse(berth_module_str(p->fn->module, info->layout), info->rank, &layout);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return false;
     }
     return range.high + more < berth_layout_element_count(&layout, info->dims);
@@ -237,12 +252,15 @@ static bool halves_are_better(const berth_cpu_tile *p) {
 // than half a register has make one, where their weights are padded to it.
 static bool choose_lanes(berth_cpu_tile *p) {
     int64_t extent = p->nest.loops[p->vec].extent;
+    int64_t given = berth_decision_given(p->fn, BERTH_DECISION_LANES, 0);
     for (p->lanes = p->facts->lanes;; p->lanes /= 2) {
         bool fits =
             lanes_are_contiguous(p) &&
             (extent >= p->lanes || (extent > p->lanes / 2 && p->lanes > BERTH_CPU_LEAST_LANES &&
                                     berth_cpu_tile__rest_is_padded(p, extent)));
-        if (fits && (p->facts->any_size || !halves_are_better(p))) return true;
+        if (fits && given == p->lanes) return true;
+        bool narrower = given && given < p->lanes;
+        if (fits && !narrower && (p->facts->any_size || !halves_are_better(p))) return true;
         if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
     }
 }
@@ -261,7 +279,7 @@ static void join_blocks(berth_cpu_tile *p) {
     whole.nest.loops[at].kind = whole.nest.loops[p->vec].kind;
     if (!status) status = berth_schedule_fuse(p->fn, &whole.nest, at);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return;
     }
     whole.vec = at;
@@ -282,7 +300,10 @@ bool berth_cpu_tile__choose_loops(berth_cpu_tile *p) {
     if (p->nest.loops[p->vec].extent == p->lanes)
         for (int i = p->vec - 1; i >= 0 && p->col < 0; --i)
             if (p->nest.loops[i].extent > 1 && serves_as_column(p, i)) p->col = i;
-    if (p->col >= 0) join_blocks(p);
+    if (p->col >= 0 && berth_decision_given(p->fn, BERTH_DECISION_LANES, 0) != p->lanes)
+        join_blocks(p);
+    berth_decide(p->fn, BERTH_DECISION_LANES, p->lanes, p->lanes, p->lanes,
+                 "vectors that the loops and the weights allow");
     p->row = find_row(p, true);
     if (p->row < 0) p->row = find_row(p, false);
     if (p->row >= 0) fuse_rows(p);
@@ -314,31 +335,57 @@ static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
                    : 1;
 }
 
-void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
+// Vectors beside each other: what the policy wants, and how many there are.
+static int64_t choose_columns(const berth_cpu_tile *p, bool all_vectors, int64_t *out_vectors) {
     int64_t extent_in_lanes = p->nest.loops[p->vec].extent;
     bool padded = berth_cpu_tile__rest_is_padded(p, extent_in_lanes);
     int64_t vectors = p->col >= 0 ? p->nest.loops[p->col].extent
                       : padded    ? berth_cpu_tile__ceil_div(extent_in_lanes, p->lanes)
                                   : extent_in_lanes / p->lanes;
-    p->columns = wanted_columns(p, vectors);
+    int64_t columns = wanted_columns(p, vectors);
+    if (all_vectors) columns = 1;  // depthwise, pools: nothing is shared between columns
+    int64_t rest = p->col >= 0 ? 0 : extent_in_lanes % (columns * p->lanes);
+    bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
+    if (p->facts->any_size && scalar_rest) columns = 1;  // as for the next size
+    while (scalar_rest && rest >= p->lanes && vectors % columns) columns--;
+    *out_vectors = vectors;
+    return columns;
+}
+
+// Columns that are computed one by one, or in half vectors, after the whole vectors. 0: none are.
+static int64_t single_rest(const berth_cpu_tile *p) {
+    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
+    if (!rest || berth_cpu_tile__rest_is_padded(p, rest)) return 0;
+    rest %= p->lanes;
+    return rest ? rest / berth_cpu_tile__rest_lanes(p, rest) : 0;
+}
+
+static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
+    const berth_cpu_tile_caps *caps = &p->facts->caps;
+    int64_t extent = p->nest.loops[p->row].extent;
+    int64_t limit = row_limit(p, p->columns);
+    int64_t rest = single_rest(p);
+    if (all_vectors && limit > caps->own_vectors) limit = caps->own_vectors;
+    if (rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
+    if (rows_collide(p) && limit > caps->colliding) limit = caps->colliding;
+    if (p->facts->any_size && extent >= ANY_SIZE_ROWS && limit >= ANY_SIZE_ROWS)
+        return ANY_SIZE_ROWS;
+    return berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
+}
+
+void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
+    int64_t vectors = 0;
     bool all_vectors = true;
     for (uint32_t i = 0; i < p->loads.items.count; ++i)
         all_vectors &= berth_cpu_tile__is_vector(p, i);
-    if (all_vectors) p->columns = 1;  // depthwise, pools: nothing is shared between columns
-    int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
-    bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
-    if (p->facts->any_size && scalar_rest) p->columns = 1;  // as for the next size
-    while (scalar_rest && rest >= p->lanes && vectors % p->columns) p->columns--;
-    rest %= p->lanes;
+    int64_t columns = choose_columns(p, all_vectors, &vectors);
+    int64_t most = vectors < 1 ? 1 : vectors < MOST_POSITIONS ? vectors : MOST_POSITIONS;
+    p->columns = berth_decide(p->fn, BERTH_DECISION_COLUMNS, columns, 1, most, "vectors of a row");
     p->rows = 1;
     if (p->row < 0) return;
-    int64_t extent = p->nest.loops[p->row].extent;
-    int64_t limit = row_limit(p, p->columns);
-    if (all_vectors && limit > 7) limit = 7;
-    if (scalar_rest && rest) rest /= berth_cpu_tile__rest_lanes(p, rest);
-    if (scalar_rest && rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
-    if (rows_collide(p) && limit > 6) limit = 6;
-    p->rows = berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
-    if (p->facts->any_size && extent >= ANY_SIZE_ROWS && limit >= ANY_SIZE_ROWS)
-        p->rows = ANY_SIZE_ROWS;
+    int64_t rows = choose_rows(p, all_vectors);
+    most = p->nest.loops[p->row].extent;
+    if (most * p->columns > MOST_POSITIONS) most = MOST_POSITIONS / p->columns;
+    p->rows = berth_decide(p->fn, BERTH_DECISION_ROWS, rows, 1, most,
+                           "iterations of the loop, and 64 accumulators beside these columns");
 }

@@ -5,6 +5,7 @@
 #include "compiler/schedule/policy_cpu.h"
 
 #define WANTED_DEPTH 16
+#define MOST_ROWS 64  // each is a statement for every term of the sum
 
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
@@ -174,7 +175,7 @@ static bool fuse_columns(berth_local_plan *p) {
     p->nest.loops[at].kind = p->nest.loops[at + 1].kind;
     berth_status status = berth_schedule_fuse(p->fn, &p->nest, at);
     bool fused = status == BERTH_OK;
-    berth_status_ignore(status);
+    berth_decisions_refuse(p->fn, status);
     return fused && berth_reduction_parse(p->fn, p->nest.body, &p->reduction) && classify(p);
 }
 
@@ -202,26 +203,66 @@ static int64_t choose_depth(int64_t sum) {
     return best;
 }
 
-static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits) {
+static void choose_lanes(berth_local_plan *p, const berth_local_tile_limits *limits) {
     berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
-    p->lanes = limits->lanes;
-    while (p->lanes > 1 && ceil_div(last->extent, p->lanes) * p->lanes * 3 > last->extent * 4)
-        p->lanes /= 2;
+    int64_t lanes = limits->lanes;
+    while (lanes > 1 && ceil_div(last->extent, lanes) * lanes * 3 > last->extent * 4) lanes /= 2;
+    lanes = berth_decide(p->fn, BERTH_DECISION_LANES, lanes, 1, limits->lanes,
+                         "vectors that a work-item computes with");
+    if (lanes & (lanes - 1)) {
+        berth_decision_wrong(p->fn, BERTH_DECISION_LANES, "vectors have a power of two of lanes");
+        lanes = 1;
+    }
+    p->lanes = (uint16_t)lanes;
     p->column_blocks = ceil_div(last->extent, p->lanes);
     p->columns.extent = p->columns.extent / last->extent * p->column_blocks;
-    p->tile_rows = ceil_div(p->rows.extent, ceil_div(p->rows.extent, limits->rows));
+}
+
+static void choose_group(berth_local_plan *p, const berth_local_tile_limits *limits) {
     p->local_x =
         p->columns.extent < limits->group_columns ? p->columns.extent : limits->group_columns;
     p->local_y = ceil_div(p->rows.extent, p->tile_rows);
     if (p->local_y > limits->group_rows) p->local_y = limits->group_rows;
     while (p->local_x * p->local_y > limits->group_size && p->local_x * p->local_y > 1)
         *(p->local_x > p->local_y ? &p->local_x : &p->local_y) /= 2;
-    for (p->depth = choose_depth(p->sum.extent); p->depth > 0; p->depth /= 2) {
-        int64_t elements =
-            p->local_y * p->tile_rows * (p->depth + 1) + p->depth * p->local_x * p->lanes;
-        if (elements * 4 <= limits->local_memory_bytes) return true;
+    p->local_x = berth_decide(p->fn, BERTH_DECISION_GROUP_COLUMNS, p->local_x, 1,
+                              limits->group_size, "work-items of a group");
+    int64_t most = limits->group_size / p->local_x;
+    int64_t rows = p->local_y < most ? p->local_y : most;
+    p->local_y = berth_decide(p->fn, BERTH_DECISION_GROUP_ROWS, rows < 1 ? 1 : rows, 1,
+                              most < 1 ? 1 : most, "work-items of a group beside its columns");
+}
+
+static int64_t local_bytes(const berth_local_plan *p) {
+    int64_t rows = p->local_y * p->tile_rows, columns = p->local_x * p->lanes;
+    return 4 * (rows * (p->depth + 1) + p->depth * columns);
+}
+
+static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits) {
+    choose_lanes(p, limits);
+    p->tile_rows = ceil_div(p->rows.extent, ceil_div(p->rows.extent, limits->rows));
+    p->tile_rows = berth_decide(p->fn, BERTH_DECISION_ROWS, p->tile_rows, 1, MOST_ROWS,
+                                "accumulators of a work-item");
+    choose_group(p, limits);
+    for (p->depth = choose_depth(p->sum.extent);
+         p->depth > 0 && local_bytes(p) > limits->local_memory_bytes;)
+        p->depth /= 2;
+    if (p->depth == 0) {
+        berth_decisions_refuse(p->fn, berth_status_make(BERTH_FAILED_PRECONDITION,
+                                                        "schedule: local tile: a step of the sum "
+                                                        "takes more than the %lld bytes of a "
+                                                        "group's memory",
+                                                        (long long)limits->local_memory_bytes));
+        return false;
     }
-    return false;
+    p->depth = berth_decide(p->fn, BERTH_DECISION_DEPTH, p->depth, 1, p->sum.extent, "the sum");
+    if (local_bytes(p) > limits->local_memory_bytes)
+        berth_decision_wrong(p->fn, BERTH_DECISION_DEPTH,
+                             berth_arena_printf(p->fn->module->arena,
+                                                "the tiles take %lld bytes, and a group has %lld",
+                                                (long long)local_bytes(p),
+                                                (long long)limits->local_memory_bytes));
+    return true;
 }
 
 // ---- building -----------------------------------------------------------------------------------
@@ -477,7 +518,7 @@ static berth_stmt build(berth_local_plan *p) {
     while (outer.count > 1) {
         berth_status status = berth_schedule_fuse(fn, &outer, 0);
         if (status) {
-            berth_status_ignore(status);
+            berth_decisions_refuse(fn, status);
             return 0;
         }
     }

@@ -306,12 +306,20 @@ berth_expr berth_replace_loads(berth_tfn *fn, berth_expr id, berth_replace_load_
 
 // ---- all nests of a function --------------------------------------------------------------------
 
-static berth_stmt schedule_one(berth_tfn *fn, berth_stmt stmt, berth_schedule_nest_fn schedule,
-                               const void *user) {
+// `number`: of the nest, whose decisions are made.
+static berth_status schedule_one(berth_tfn *fn, berth_stmt stmt, uint32_t number,
+                                 berth_schedule_nest_fn schedule, const void *user,
+                                 berth_stmt *out) {
     berth_nest nest;
-    if (!berth_nest_parse(fn, stmt, &nest) || !berth_nest_is_independent(fn, &nest)) return stmt;
-    berth_stmt scheduled = schedule(fn, &nest, user);
-    return scheduled ? scheduled : stmt;
+    berth_stmt scheduled = 0;
+    fn->decisions->current = &fn->decisions->nests[number];
+    if (berth_nest_parse(fn, stmt, &nest) && berth_nest_is_independent(fn, &nest))
+        scheduled = schedule(fn, &nest, user);
+    if (!scheduled) berth_decide_plain(fn);
+    *out = scheduled ? scheduled : stmt;
+    berth_status status = berth_decisions_finish(fn);
+    fn->decisions->current = NULL;
+    return status;
 }
 
 static bool is_several(const berth_tfn *fn, berth_stmt_node node) {
@@ -377,19 +385,19 @@ static berth_stmt with_own_loops(berth_tfn *fn, berth_stmt body) {
     return own_loops(&owner, body);
 }
 
-berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
-                                  const void *user) {
-    if (!fn->body) return BERTH_OK;
-    BERTH_TRY(berth_tfn_check_static(fn));
+static berth_status schedule_all(berth_tfn *fn, berth_schedule_nest_fn schedule, const void *user) {
     const berth_stmt_node body = fn->stmts.data[fn->body];
     if (body.kind != BERTH_STMT_SEQ) {
-        fn->body = with_own_loops(fn, schedule_one(fn, fn->body, schedule, user));
+        berth_stmt nest = 0;
+        BERTH_TRY(schedule_one(fn, fn->body, 0, schedule, user, &nest));
+        fn->body = with_own_loops(fn, nest);
         return BERTH_OK;
     }
     BERTH_VEC(berth_stmt) nests = {0};
     for (uint32_t i = 0; i < body.count; ++i) {
         berth_stmt old = fn->lists.data[body.first + i];
-        berth_stmt nest = schedule_one(fn, old, schedule, user);
+        berth_stmt nest = 0;
+        BERTH_TRY(schedule_one(fn, old, i, schedule, user, &nest));
         const berth_stmt_node node = fn->stmts.data[nest];
         bool several = nest != old && is_several(fn, node);
         if (!several) berth_vec_push(fn->module->arena, &nests, nest);
@@ -398,4 +406,27 @@ berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule
     }
     fn->body = with_own_loops(fn, berth_tfn_seq(fn, nests.data, nests.count));
     return BERTH_OK;
+}
+
+berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
+                                  const void *user) {
+    if (!fn->body) return BERTH_OK;
+    BERTH_TRY(berth_tfn_check_static(fn));
+    uint32_t nests = berth_schedule_nest_count(fn);
+    berth_schedule_decisions *held = fn->decisions;
+    if (!held) fn->decisions = berth_decisions_create(fn->module->arena, nests);
+    berth_status status = BERTH_OK;
+    if (fn->decisions->nest_count != nests)
+        status = berth_status_make(BERTH_INVALID_ARGUMENT,
+                                   "decisions of %u nests, and the function has %u",
+                                   fn->decisions->nest_count, nests);
+    if (!status) status = schedule_all(fn, schedule, user);
+    fn->decisions = held;
+    return status;
+}
+
+uint32_t berth_schedule_nest_count(const berth_tfn *fn) {
+    if (!fn->body) return 0;
+    const berth_stmt_node *body = &fn->stmts.data[fn->body];
+    return body->kind == BERTH_STMT_SEQ ? body->count : 1;
 }

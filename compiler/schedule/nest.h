@@ -14,6 +14,7 @@
 #ifndef BERTH_COMPILER_SCHEDULE_NEST_H_
 #define BERTH_COMPILER_SCHEDULE_NEST_H_
 
+#include "compiler/schedule/decisions.h"
 #include "compiler/schedule/linear.h"
 #include "ir/intrinsic.h"
 
@@ -73,12 +74,15 @@ BERTH_MUST_USE berth_status berth_schedule_parallel(berth_tfn *fn, berth_nest *n
 bool berth_nest_is_independent(const berth_tfn *fn, const berth_nest *nest);
 
 // Schedules the loop nests of a function one by one: `schedule` returns what a nest becomes (a
-// sequence of parallel loops: several nests), 0 = it stays. Nests whose iterations depend on each other stay. Errors: UNSUPPORTED for symbolic
-// dimensions.
+// sequence of parallel loops: several nests), 0 = it stays. Nests whose iterations depend on each
+// other stay. fn->decisions (NULL = none are given, and nobody looks at those that are made) has an
+// entry per nest. Errors: UNSUPPORTED for symbolic dimensions; INVALID_ARGUMENT a given decision that
+// is not possible; those of transformations, but for the answer that they do not fit.
 typedef berth_stmt (*berth_schedule_nest_fn)(berth_tfn *fn, const berth_nest *nest,
                                              const void *user);
 BERTH_MUST_USE berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                                  const void *user);
+uint32_t berth_schedule_nest_count(const berth_tfn *fn);
 
 // Replaces one variable in an expression or statement.
 berth_expr berth_replace_var(berth_tfn *fn, berth_expr id, berth_var var, berth_expr with);

@@ -226,7 +226,7 @@ berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf b
     if (last >= 0 && step > 1) {
         berth_status status = berth_schedule_split(fn, &nest, last, step);
         if (!status) status = berth_schedule_unroll(fn, &nest, last + 1);
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
     }
     return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
 }

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static berth_cpu_facts facts_of(const berth_target *target) {
-    berth_cpu_facts facts = {.lanes = 4,
+    berth_cpu_facts facts = {.caps = berth_cpu__tile_caps,
+                             .lanes = 4,
                              .registers = 16,
                              .l1_bytes = target->l1_bytes,
                              .l2_bytes = target->l2_bytes,
@@ -39,7 +40,7 @@ berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_
     if (extent != lanes) status = berth_schedule_split(fn, &nest, nest.count - 1, lanes);
     if (!status) status = berth_schedule_vectorize(fn, &nest);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     for (int i = 0; i < nest.count; ++i)
@@ -48,18 +49,31 @@ berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_
     return berth_nest_emit(fn, &nest);
 }
 
+static berth_stmt tables(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts) {
+    return berth_cpu__vector_tables(fn, *nest, facts);
+}
+
+// The first form that the nest has, in this order.
+static const struct {
+    berth_form form;
+    berth_stmt (*make)(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
+} forms[] = {{BERTH_FORM_REGISTER_TILE, berth_cpu__tile_reduction},
+             {BERTH_FORM_PACKED, berth_cpu__pack_operand},
+             {BERTH_FORM_TRANSPOSED, berth_cpu__transpose_blocks},
+             {BERTH_FORM_REPEATED, berth_cpu__repeat_rows},
+             {BERTH_FORM_HOISTED, berth_cpu__hoist_tables},
+             {BERTH_FORM_FLAT, berth_cpu__flat_loops},
+             {BERTH_FORM_TABLES, tables},
+             {BERTH_FORM_LINES, berth_cpu__lines},
+             {BERTH_FORM_ROW_LANES, berth_cpu__row_lanes}};
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    const berth_cpu_facts *facts = user;
-    berth_stmt scheduled = berth_cpu__tile_reduction(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__pack_operand(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__transpose_blocks(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__repeat_rows(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__hoist_tables(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__flat_loops(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__vector_tables(fn, *nest, facts);
-    if (!scheduled) scheduled = berth_cpu__lines(fn, nest, facts);
-    if (!scheduled) scheduled = berth_cpu__row_lanes(fn, nest, facts);
-    return scheduled;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
+        if (!berth_decide_form(fn, forms[i].form)) continue;
+        berth_stmt scheduled = forms[i].make(fn, nest, user);
+        if (scheduled) return scheduled;
+    }
+    return 0;
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

@@ -8,7 +8,19 @@
 // Where whole registers do not fit a loop, half of one serves, down to this many lanes.
 #define BERTH_CPU_LEAST_LANES 8
 
+// Most rows of a register tile, whatever the registers allow. Measured on the kernels of ResNet-50 and
+// MobileNetV2 (Zen 3, and a server core with AVX-512; `berth tune` measures them again for a machine,
+// and what it finds takes their place).
+typedef struct berth_cpu_tile_caps {
+    int64_t rows;          // 14: of 32 registers all that fit beside two columns of weights
+    int64_t own_vectors;   // 7: rows that share no vector (depthwise, pools) gain no more by it
+    int64_t colliding;     // 6: rows whole pages apart evict each other from the first-level cache
+    int64_t unroll_terms;  // 32: terms of a sum whose loops are unrolled
+} berth_cpu_tile_caps;
+extern const berth_cpu_tile_caps berth_cpu__tile_caps;  // cpu_tile_choice.c
+
 typedef struct berth_cpu_facts {
+    berth_cpu_tile_caps caps;
     uint16_t lanes;     // of f32 in one register
     int64_t registers;  // vector registers
     int64_t l1_bytes;
@@ -34,7 +46,7 @@ berth_stmt berth_cpu__repeat_rows(berth_tfn *fn, const berth_nest *nest,
                                   const berth_cpu_facts *facts);
 // The loops in parallel, but for inner ones that make at most a chunk of work together; `inside`:
 // elements of one iteration of all. policy_cpu_flat.c
-void berth_cpu__keep_chunks_serial(berth_nest *nest, int64_t inside);
+void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t inside);
 // What does not depend on one of the loops (places and weights of a resampling) computed once, into
 // tables; 0 when there is little of it. policy_cpu_hoist.c
 berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,

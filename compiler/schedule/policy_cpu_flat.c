@@ -259,7 +259,7 @@ void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *rang
         if (!free || !berth_cpu__can_fuse(fn, nest, loop, &accesses)) break;
         berth_status status = berth_schedule_fuse(fn, nest, loop);
         if (status) {
-            berth_status_ignore(status);
+            berth_decisions_refuse(fn, status);
             break;
         }
         *ranges = berth_ranges_with(fn, ranges, nest);
@@ -308,7 +308,7 @@ static void unroll_padded(berth_tfn *fn, berth_nest *nest, const berth_ranges *r
         return;
     berth_status status = berth_schedule_unroll(fn, nest, nest->count - 1);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return;
     }
     nest->body = simplify_stores(fn, nest->body, ranges);
@@ -356,7 +356,7 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     berth_status status = berth_schedule_peel(fn, &inner, 0, low, &middle);
     if (!status) status = berth_schedule_peel(fn, &middle, 0, high - low + 1, &last);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return false;
     }
     berth_stmt parts[3];
@@ -370,16 +370,23 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
 }
 
 // Loops from `last` outwards are serial as long as they make at most a chunk of work together.
-static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside) {
-    for (int i = last; i >= 0 && inside * nest->loops[i].extent <= CHUNK_ELEMENTS; --i) {
+static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside, int64_t chunk) {
+    for (int i = last; i >= 0 && inside * nest->loops[i].extent <= chunk; --i) {
         inside *= nest->loops[i].extent;
         nest->loops[i].kind = BERTH_LOOP_SERIAL;
     }
 }
 
-void berth_cpu__keep_chunks_serial(berth_nest *nest, int64_t inside) {
+// Elements of work of a group. At least a register of the widest kind.
+static int64_t decide_chunk(berth_tfn *fn) {
+    enum { least_chunk = 16, most_chunk = 1 << 30 };
+    return berth_decide(fn, BERTH_DECISION_CHUNK, CHUNK_ELEMENTS, least_chunk, most_chunk,
+                        "elements of a group");
+}
+
+void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t inside) {
     for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(nest, nest->count - 1, inside);
+    keep_chunks_serial(nest, nest->count - 1, inside, decide_chunk(fn));
     nest->loops[0].kind = BERTH_LOOP_PARALLEL;
 }
 
@@ -416,7 +423,7 @@ static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_
     if (width < nest.loops[row].extent) status = berth_schedule_split(fn, &nest, row++, width);
     if (!status) status = berth_schedule_reorder(fn, &nest, row, nest.count - 1);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     nest.loops[nest.count - 1].kind = BERTH_LOOP_SIMD;
@@ -462,20 +469,21 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     if (!status) status = berth_schedule_split(fn, &nest, last, lanes);
     if (!status) status = berth_schedule_vectorize(fn, &nest);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     for (int i = 0; i < nest.count; ++i) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
-    int64_t chunk = CHUNK_ELEMENTS / lanes;
+    int64_t elements = decide_chunk(fn);
+    int64_t chunk = elements / lanes;
     if (vectors > chunk) {
         chunk_last(fn, &nest, chunk, BERTH_LOOP_SERIAL);
     } else {
         nest.loops[last].kind = last > 0 ? BERTH_LOOP_SERIAL : BERTH_LOOP_PARALLEL;
-        keep_chunks_serial(&nest, last - 1, vectors * lanes);
+        keep_chunks_serial(&nest, last - 1, vectors * lanes, elements);
     }
     if (!rest.count) return berth_nest_emit(fn, &nest);
     for (int i = 0; i < rest.count; ++i) rest.loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(&rest, last, 1);
+    keep_chunks_serial(&rest, last, 1, elements);
     rest.loops[0].kind = BERTH_LOOP_PARALLEL;
     nest.loops[0].kind = BERTH_LOOP_PARALLEL;
     berth_stmt items[2] = {berth_nest_emit(fn, &nest), berth_nest_emit(fn, &rest)};
@@ -501,7 +509,7 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     if (peel_borders(fn, &nest, &ranges)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
-        keep_chunks_serial(&nest, nest.count - 1, inside);
+        keep_chunks_serial(&nest, nest.count - 1, inside, decide_chunk(fn));
         return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
     berth_cpu__fuse_inwards(fn, &nest, &ranges);
@@ -509,11 +517,12 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     if (vectors) return vectors;
     // Inner loops of at most a chunk stay whole; the loops around them are serial up to a chunk.
     int last = nest.count - 1;
-    if (nest.loops[last].extent > CHUNK_ELEMENTS) {
-        chunk_last(fn, &nest, CHUNK_ELEMENTS, BERTH_LOOP_SIMD);
+    int64_t chunk = decide_chunk(fn);
+    if (nest.loops[last].extent > chunk) {
+        chunk_last(fn, &nest, chunk, BERTH_LOOP_SIMD);
         return berth_nest_emit(fn, &nest);
     }
     nest.loops[last].kind = BERTH_LOOP_SIMD;
-    keep_chunks_serial(&nest, last - 1, nest.loops[last].extent);
+    keep_chunks_serial(&nest, last - 1, nest.loops[last].extent, chunk);
     return berth_nest_emit(fn, &nest);
 }

@@ -79,7 +79,7 @@ static bool take_off(berth_tfn *fn, berth_nest *nest, int64_t iterations, berth_
     berth_nest head = *nest;
     berth_status status = berth_schedule_peel(fn, &head, nest->count - 1, iterations, &rest);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return false;
     }
     *first = head;
@@ -99,7 +99,7 @@ static berth_stmt in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
     if (whole.loops[last].extent != lanes) status = berth_schedule_split(fn, &whole, last, lanes);
     if (!status) status = berth_schedule_vectorize(fn, &whole);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     berth_stmt items[2] = {0};

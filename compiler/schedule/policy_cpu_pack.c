@@ -130,8 +130,10 @@ berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
     build(&p);
     berth_stmt product = berth_cpu__tile_reduction(fn, &p.nest, facts);
     if (!product) return 0;
+    berth_nest_decisions *held = berth_decisions_mask(fn);  // they are the product's
     berth_stmt copy = berth_cpu__transpose_blocks(fn, &p.copy, facts);
     if (!copy) copy = berth_cpu__flat_loops(fn, &p.copy, facts);
+    berth_decisions_unmask(fn, held);
     if (!copy) return 0;
     berth_stmt items[2] = {as_nest(fn, copy), as_nest(fn, product)};
     return berth_tfn_seq(fn, items, 2);

@@ -41,7 +41,7 @@ static bool find_repetition(berth_tfn *fn, berth_nest *nest) {
     if (berth_linear_block(fn, &at, nest->loops[last].var) != 2) return false;
     berth_status status = berth_schedule_split(fn, nest, last, 2);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return false;
     }
     ranges = berth_ranges_with(fn, &ranges, nest);
@@ -116,7 +116,7 @@ static berth_stmt registers(repetition *r, berth_nest pair, int64_t lanes) {
         body = one_register(r, pair.body, pair.loops[pair.count - 2].var,
                             pair.loops[pair.count - 1].var, (uint16_t)lanes);
     if (!body) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         r->failed = true;
         return 0;
     }
@@ -149,6 +149,6 @@ berth_stmt berth_cpu__repeat_rows(berth_tfn *fn, const berth_nest *plain,
     nest.count -= 2;
     nest.body = registers(&r, pair, facts->lanes);
     if (r.failed) return 0;
-    berth_cpu__keep_chunks_serial(&nest, inside);
+    berth_cpu__keep_chunks_serial(fn, &nest, inside);
     return berth_nest_emit(fn, &nest);
 }

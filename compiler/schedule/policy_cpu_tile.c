@@ -15,23 +15,18 @@ static berth_stmt tile_body(berth_cpu_tile *p, berth_nest nest, int tile_loops, 
             ? berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid)
             : berth_schedule_intrinsic_tile(p->fn, &nest, tile_loops, p->intrinsic, valid);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return 0;
     }
     return nest.body;
 }
-
-typedef struct shape {
-    int64_t full;  // whole tiles along a loop
-    int64_t rest;  // iterations after them
-} shape;
 
 // Rows one by one, in a loop: however many they are, the form is the same.
 static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid) {
     int loops = nest.count;
     berth_status status = berth_schedule_split(p->fn, &nest, 0, 1);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return 0;
     }
     berth_nest_loop row = nest.loops[0];
@@ -44,7 +39,7 @@ static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid)
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
 // column, lane] loops (row only when there is one); its body is the reduction.
 static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, berth_var tile_var,
-                            int64_t chunk, shape rows) {
+                            int64_t chunk, berth_cpu_tile_shape rows) {
     berth_tfn *fn = p->fn;
     int loops = inner.count;
     berth_nest whole = inner;
@@ -54,7 +49,7 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     if (rows.rest) {
         berth_status status = berth_schedule_peel(fn, &whole, 0, rows.full * p->rows, &rest);
         if (status) {
-            berth_status_ignore(status);
+            berth_decisions_refuse(fn, status);
             return 0;
         }
         rest_body = p->facts->any_size && rows.full ? single_rows(p, rest, valid)
@@ -64,7 +59,7 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     if (rows.full == 0) return rest_body;
     berth_status status = berth_schedule_split(fn, &whole, 0, p->rows);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     berth_var tile = whole.loops[0].var;
@@ -87,33 +82,12 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     return berth_tfn_if(fn, is_whole, whole_body, rest_body);
 }
 
-// Tiles that one group works through: a divisor of their number that leaves enough groups.
-static int64_t choose_chunk(const berth_cpu_tile *p, int64_t tiles, int64_t other_groups) {
-    int64_t best = 1;
-    if (p->facts->any_size) return best;
-    for (int64_t c = 1; c <= tiles && c <= 64; ++c)
-        if (tiles % c == 0 && (tiles / c) * other_groups >= BERTH_CPU_WANTED_GROUPS) best = c;
-    return best;
-}
-
-static int64_t buffer_bytes_moved(const berth_cpu_tile *p, bool vectors) {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
-        if (berth_cpu_tile__is_vector(p, i) != vectors) continue;
-        const berth_buf_info *info = &p->fn->bufs.data[p->loads.items.data[i].buf];
-        int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype);
-        for (int d = 0; d < info->rank; ++d) size *= info->dims[d];
-        bytes += size;
-    }
-    return bytes;
-}
-
 // Columns one by one, in a loop: however many they are, the form is the same.
 static berth_stmt single_columns(berth_cpu_tile *p, berth_nest rest, int at, berth_var tile_var,
-                                 int64_t chunk, shape rows) {
+                                 int64_t chunk, berth_cpu_tile_shape rows) {
     berth_status status = berth_schedule_split(p->fn, &rest, at, 1);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(p->fn, status);
         return 0;
     }
     berth_nest_loop column = rest.loops[at];
@@ -127,7 +101,8 @@ static berth_stmt single_columns(berth_cpu_tile *p, berth_nest rest, int at, ber
 
 // Columns of whole tiles and the rest, as an IF on the column loop.
 static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var column_var,
-                               berth_var row_tile_var, int64_t chunk, shape columns, shape rows) {
+                               berth_var row_tile_var, int64_t chunk, berth_cpu_tile_shape columns,
+                               berth_cpu_tile_shape rows) {
     berth_tfn *fn = p->fn;
     int64_t lanes = p->lanes;
     const int at = 1;  // position of the column loop in inner
@@ -172,23 +147,8 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
                                            berth_tfn_index(fn, columns.full));
     return berth_tfn_if(fn, is_whole, whole_body, rest_body);
 done:
-    berth_status_ignore(status);
+    berth_decisions_refuse(fn, status);
     return 0;
-}
-
-// Tiles and rest of the loops that the tile has.
-static shape columns_of(const berth_cpu_tile *p) {
-    if (p->col >= 0)
-        return (shape){p->nest.loops[p->col].extent / p->columns,
-                       p->nest.loops[p->col].extent % p->columns};
-    int64_t extent = p->nest.loops[p->vec].extent;
-    int64_t width = p->columns * p->lanes;
-    return (shape){extent / width, extent % width};
-}
-
-static shape rows_of(const berth_cpu_tile *p) {
-    if (p->row < 0) return (shape){1, 0};
-    return (shape){p->nest.loops[p->row].extent / p->rows, p->nest.loops[p->row].extent % p->rows};
 }
 
 static berth_nest tile_nest(berth_cpu_tile *p) {
@@ -207,44 +167,12 @@ static void add_outer(const berth_cpu_tile *p, berth_nest *outer, int i) {
     outer->loops[outer->count++].kind = BERTH_LOOP_PARALLEL;
 }
 
-static bool in_tile(const berth_cpu_tile *p, int loop) {
-    return loop == p->row || loop == p->col || loop == p->vec;
-}
-
-static int64_t other_groups(const berth_cpu_tile *p) {
-    int64_t groups = 1;
-    for (int i = 0; i < p->nest.count; ++i)
-        if (!in_tile(p, i)) groups *= p->nest.loops[i].extent;
-    return groups;
-}
-
-// More columns, beside those of the tile: they read the panel again.
-static bool reads_panel_again(const berth_cpu_tile *p, int loop) {
-    return !in_tile(p, loop) && !berth_tfn_uses_var(p->fn, p->panel.value, p->nest.loops[loop].var);
-}
-
-// Tiles of a panel: how many rows of tiles it holds. 0: it does not fit.
-static int64_t panel_chunk(const berth_cpu_tile *p, shape rows) {
-    int64_t tile_bytes = p->panel.bytes_per_row * p->rows;
-    int64_t groups = 1;
-    for (int i = 0; i < p->nest.count; ++i)
-        if (!in_tile(p, i) && !reads_panel_again(p, i)) groups *= p->nest.loops[i].extent;
-    if (tile_bytes > p->facts->l2_bytes / 4 || rows.full < 1) return 0;
-    // Measured: a panel that shares the first level with the weights of a tile is fastest.
-    int64_t most = p->facts->l1_bytes / 2 / tile_bytes;
-    int64_t chunk = choose_chunk(p, rows.full, groups);
-    while (chunk > 1 && (chunk > most || rows.full % chunk)) chunk--;
-    return chunk;
-}
-
-// Groups of rows in parallel; each computes its panel and goes through all columns with it. 0: the
-// panel does not fit.
+// Groups of rows in parallel; each computes its panel and goes through all columns with it.
 static berth_stmt build_with_panel(berth_cpu_tile *p) {
     berth_tfn *fn = p->fn;
-    shape columns = columns_of(p);
-    shape rows = rows_of(p);
-    int64_t chunk = panel_chunk(p, rows);
-    if (chunk == 0) return 0;
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
+    berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
+    int64_t chunk = p->chunk;
     int64_t chunks = rows.full / chunk + (rows.rest > 0);
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), columns.full + (columns.rest > 0),
                                    BERTH_LOOP_SERIAL};
@@ -262,8 +190,8 @@ static berth_stmt build_with_panel(berth_cpu_tile *p) {
     berth_nest outer = {0};
     berth_nest again = {0};
     for (int i = 0; i < p->nest.count; ++i) {
-        if (in_tile(p, i)) continue;
-        berth_nest *to = reads_panel_again(p, i) ? &again : &outer;
+        if (berth_cpu_tile__in_tile(p, i)) continue;
+        berth_nest *to = berth_cpu_tile__reads_panel_again(p, i) ? &again : &outer;
         add_outer(p, to, i);
         if (to == &again) again.loops[again.count - 1].kind = BERTH_LOOP_SERIAL;
     }
@@ -276,66 +204,24 @@ static berth_stmt build_with_panel(berth_cpu_tile *p) {
     return berth_nest_emit(fn, &outer);
 }
 
-// Something is fused in front of the product, and several tiles of columns would compute it.
-static bool wants_panel(berth_cpu_tile *p) {
-    if (p->row < 0) return false;
-    berth_var column = p->col >= 0 ? p->nest.loops[p->col].var : BERTH_NONE;
-    p->panel = berth_cpu__panel_of(p->fn, &p->reduction, p->nest.loops[p->row],
-                                   p->nest.loops[p->vec].var, column);
-    if (!p->panel.value) return false;
-    shape columns = columns_of(p);
-    int64_t reads = columns.full + (columns.rest > 0);
-    for (int i = 0; i < p->nest.count; ++i)
-        if (reads_panel_again(p, i)) reads *= p->nest.loops[i].extent;
-    return reads > 1;
-}
-
-// Many products of small matrices whose rows lie together in memory (Winograd points, tile by
-// tile): with a loop of products outside, every row would come from memory again for each of them,
-// in pieces. Rows that stay in the cache while all products pass over them; 0 = products outside.
-static int64_t rows_outside(const berth_cpu_tile *p) {
-    int64_t products = 1;
-    if (p->row < 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes * 3 / 4) return 0;
-    int64_t bytes = buffer_bytes_moved(p, false);
-    if (bytes <= p->facts->l2_bytes / 2) return 0;
-    for (int loop = 0; loop < p->nest.count; ++loop) {
-        if (in_tile(p, loop)) continue;
-        for (uint32_t i = 0; i < p->loads.items.count; ++i) {
-            bool linear = false;
-            const berth_linear *at = &p->loads.items.data[i].at;
-            if (!berth_cpu_tile__load_uses(p, i, loop)) return 0;
-            int64_t step = berth_linear_stride(p->fn, at, p->nest.loops[loop].var, &linear);
-            if (!linear) return 0;
-            int64_t row = berth_linear_stride(p->fn, at, p->nest.loops[p->row].var, &linear);
-            if (!berth_cpu_tile__is_vector(p, i) &&
-                (!linear || row < step * p->nest.loops[loop].extent))
-                return 0;
-        }
-        products *= p->nest.loops[loop].extent;
-    }
-    if (products == 1) return 0;
-    int64_t per_row = 2 * bytes / p->nest.loops[p->row].extent;  // the results are as many
-    int64_t rows = p->facts->l2_bytes / 4 / (per_row ? per_row : 1);
-    return rows > p->rows ? rows : p->rows;
-}
-
-// The order of the loops around the tiles. What stays in the cache is walked in the inner loop:
-// weights when they are small, else the rows.
+// The loops around the tiles, in the order that was decided. Columns that are a loop of their own stay
+// in its place unless they come last.
 static berth_nest outer_loops(const berth_cpu_tile *p, berth_nest_loop columns,
-                              berth_nest_loop rows, bool rows_first) {
+                              berth_nest_loop rows) {
     berth_nest outer = {0};
-    bool columns_outside = buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
     bool placed = false;
-    if (rows_first) outer.loops[outer.count++] = rows;
+    if (p->order == BERTH_TILE_ORDER_ROWS_FIRST) outer.loops[outer.count++] = rows;
     for (int i = 0; i < p->nest.count; ++i) {
-        if (i == p->col) {
+        if (i == p->col && p->order != BERTH_TILE_ORDER_ROWS_COLUMNS) {
             outer.loops[outer.count++] = columns;
             placed = true;
         }
-        if (!in_tile(p, i)) add_outer(p, &outer, i);
+        if (!berth_cpu_tile__in_tile(p, i)) add_outer(p, &outer, i);
     }
+    bool columns_outside = p->order == BERTH_TILE_ORDER_COLUMNS_ROWS;
     if (!placed && columns_outside) outer.loops[outer.count++] = columns;
-    if (rows.extent > 1 && !rows_first) outer.loops[outer.count++] = rows;
+    if (rows.extent > 1 && p->order != BERTH_TILE_ORDER_ROWS_FIRST)
+        outer.loops[outer.count++] = rows;
     if (!placed && !columns_outside) outer.loops[outer.count++] = columns;
     return outer;
 }
@@ -343,18 +229,15 @@ static berth_nest outer_loops(const berth_cpu_tile *p, berth_nest_loop columns,
 static berth_stmt build(berth_cpu_tile *p) {
     berth_tfn *fn = p->fn;
     berth_nest inner = tile_nest(p);
-    shape columns = columns_of(p);
-    shape rows = rows_of(p);
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
+    berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
-    int64_t chunk = rows.full ? choose_chunk(p, rows.full, other_groups(p) * column_groups) : 1;
-    int64_t kept = rows.full ? rows_outside(p) : 0;
-    while (kept && chunk > 1 && (chunk * p->rows > kept || rows.full % chunk)) chunk--;
-    int64_t chunks = rows.full ? rows.full / chunk + (rows.rest > 0) : 1;
+    int64_t chunks = rows.full ? rows.full / p->chunk + (rows.rest > 0) : 1;
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), column_groups,
                                    BERTH_LOOP_PARALLEL};
     berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};
-    berth_nest outer = outer_loops(p, column_loop, row_loop, kept && chunks > 1);
-    outer.body = column_tiles(p, inner, column_loop.var, row_loop.var, chunk, columns, rows);
+    berth_nest outer = outer_loops(p, column_loop, row_loop);
+    outer.body = column_tiles(p, inner, column_loop.var, row_loop.var, p->chunk, columns, rows);
     return outer.body ? berth_nest_emit(fn, &outer) : 0;
 }
 
@@ -370,7 +253,7 @@ static bool split_depth(berth_cpu_tile *p, int loop, int64_t depth) {
     if (moved.extent > depth) {
         berth_status status = berth_schedule_split(p->fn, loops, loops->count - 1, depth);
         if (status) {
-            berth_status_ignore(status);
+            berth_decisions_refuse(p->fn, status);
             return false;
         }
     }
@@ -399,8 +282,11 @@ static bool split_some_depth(berth_cpu_tile *p, int64_t depth) {
 static berth_stmt tile_with(berth_cpu_tile p, berth_intrinsic intrinsic) {
     bool dot = intrinsic != BERTH_INTRINSIC_COUNT;
     p.intrinsic = intrinsic;
+    berth_decisions_restart(p.fn);
+    berth_decide(p.fn, BERTH_DECISION_INTRINSIC, intrinsic, intrinsic, intrinsic,
+                 "instructions of the target that compute the sum");
     berth_cpu_tile__collect(&p);
-    berth_cpu_tile__split_reduction(p.fn, &p.reduction, &p.loads);
+    berth_cpu_tile__split_reduction(&p);
     if (dot && !split_some_depth(&p, berth_intrinsic_depth(intrinsic))) return 0;
     p.nest.body = berth_reduction_emit(p.fn, &p.reduction);
     berth_cpu_tile__collect(&p);
@@ -408,8 +294,13 @@ static berth_stmt tile_with(berth_cpu_tile p, berth_intrinsic intrinsic) {
     if (dot && p.lanes != berth_intrinsic_get(intrinsic)->operands[0].lanes) return 0;
     berth_cpu_tile__choose_sizes(&p);
     berth_cpu_tile with_panel = p;
-    berth_stmt tiles = !dot && wants_panel(&with_panel) ? build_with_panel(&with_panel) : 0;
-    return tiles ? tiles : build(&p);
+    berth_cpu_tile__choose_groups(&with_panel, !dot);
+    if (berth_decisions_explain(p.fn)) berth_cpu_tile__explain(&with_panel);
+    if (!with_panel.uses_panel) return build(&with_panel);
+    berth_stmt tiles = build_with_panel(&with_panel);
+    if (tiles) return tiles;
+    berth_cpu_tile__choose_groups(&p, false);
+    return build(&p);
 }
 
 berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
@@ -425,7 +316,8 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     berth_cpu__clamp_window(fn, nest, &p.reduction);
     bool has_intrinsics = dtype == BERTH_DTYPE_I32 && facts->target;
     for (int i = 0; has_intrinsics && i < BERTH_INTRINSIC_COUNT; ++i) {
-        if (berth_intrinsic_get((berth_intrinsic)i)->operands[0].dtype != dtype ||
+        if (berth_decision_given(fn, BERTH_DECISION_INTRINSIC, i) != i ||
+            berth_intrinsic_get((berth_intrinsic)i)->operands[0].dtype != dtype ||
             !berth_intrinsic_serves((berth_intrinsic)i, facts->target))
             continue;
         berth_stmt tiles = tile_with(p, (berth_intrinsic)i);

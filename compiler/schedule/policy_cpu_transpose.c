@@ -245,7 +245,7 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
         across++;
     }
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     // loops: [along outer], along, [across outer], across
@@ -306,7 +306,7 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     uint32_t n = 0;
     if (!status) items[n++] = whole_blocks(t, part, lanes);
     if (status || !items[0]) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         t->failed = true;
         return 0;
     }
@@ -337,7 +337,7 @@ static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth
     if (extent % width) status = berth_schedule_peel(fn, &pair, 1, full * width, &rest);
     if (!status && full > 1) status = berth_schedule_split(fn, &pair, 1, width);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         t->failed = true;
         return 0;
     }
@@ -415,7 +415,7 @@ static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lane
     berth_status status = berth_schedule_peel(fn, &pair, 1, low, &middle);
     if (!status) status = berth_schedule_peel(fn, &middle, 1, high - low + 1, &last);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     berth_nest *const parts[] = {&pair, &middle, &last};

@@ -14,7 +14,8 @@ typedef struct opencl_facts {
 
 static opencl_facts facts_of(const berth_target *target) {
     opencl_facts facts = {.on_cores = target->subgroup_size == 1};
-    facts.cores = (berth_cpu_facts){.lanes = target->vector_bits >= 256 ? 8 : 4,
+    facts.cores = (berth_cpu_facts){.caps = berth_cpu__tile_caps,
+                                    .lanes = target->vector_bits >= 256 ? 8 : 4,
                                     .registers = target->vector_bits >= 512 ? 32 : 16,
                                     .l1_bytes = 32 << 10,
                                     .l2_bytes = 512 << 10};
@@ -41,11 +42,14 @@ static opencl_facts facts_of(const berth_target *target) {
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const opencl_facts *facts = user;
     berth_stmt scheduled = 0;
-    if (facts->on_cores) scheduled = berth_cpu__tile_reduction(fn, nest, &facts->cores);
+    if (facts->on_cores && berth_decide_form(fn, BERTH_FORM_REGISTER_TILE))
+        scheduled = berth_cpu__tile_reduction(fn, nest, &facts->cores);
     if (scheduled) return berth_work_groups(fn, scheduled);
-    scheduled = berth_local_tile(fn, nest, &facts->limits);
+    if (berth_decide_form(fn, BERTH_FORM_LOCAL_TILE))
+        scheduled = berth_local_tile(fn, nest, &facts->limits);
     if (scheduled || !facts->on_cores) return scheduled;
-    scheduled = berth_cpu__flat_loops(fn, nest, &facts->cores);
+    if (berth_decide_form(fn, BERTH_FORM_FLAT))
+        scheduled = berth_cpu__flat_loops(fn, nest, &facts->cores);
     return scheduled ? berth_work_groups(fn, scheduled) : 0;
 }
 

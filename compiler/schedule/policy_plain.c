@@ -334,7 +334,7 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small
     plain_sum plain = s;
     berth_status status = make_tile(&s);
     if (status) {  // a form that the tile does not take
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         s = plain;
     }
     put_conditions(&s, s.nest.body);
@@ -357,6 +357,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     const bool *small = user;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
+    if (!berth_decide_form(fn, BERTH_FORM_SOURCE)) return 0;
     berth_stmt sum = *small ? 0 : berth_plain__columns(fn, nest);
     if (!sum && !*small) sum = berth_plain__windows(fn, nest);
     if (!sum) sum = schedule_sum(fn, nest, *small);

@@ -13,8 +13,10 @@ static berth_stmt flat(berth_tfn *fn, berth_nest nest) {
 }
 
 berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
-    berth_stmt tiled = berth_local_tile(fn, nest, limits);
-    return tiled ? tiled : flat(fn, *nest);
+    berth_stmt tiled = 0;
+    if (berth_decide_form(fn, BERTH_FORM_LOCAL_TILE)) tiled = berth_local_tile(fn, nest, limits);
+    if (tiled || !berth_decide_form(fn, BERTH_FORM_ITEMS)) return tiled;
+    return flat(fn, *nest);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

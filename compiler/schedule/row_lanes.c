@@ -225,7 +225,7 @@ static berth_stmt widen_vectors(const row_loop *r, berth_nest nest, int64_t coun
     berth_status status = berth_schedule_split(fn, &nest, 0, count * r->lanes);
     if (!status) status = berth_schedule_split(fn, &nest, 1, r->lanes);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return 0;
     }
     berth_stmt vectors[most_parts];
@@ -287,7 +287,7 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     if (!status && (together < in_vectors || (fn->any_size && count > 1)))
         status = berth_schedule_peel(fn, &at_once, 0, together, &single);
     if (status) {
-        berth_status_ignore(status);
+        berth_decisions_refuse(fn, status);
         return id;
     }
     int64_t width = lanes;
@@ -399,6 +399,8 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *f
 berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts) {
     berth_nest rows = *nest;
+    berth_nest_decisions *held = berth_decisions_mask(fn);  // there may be several nests inside
     rows.body = rewrite(fn, nest->body, facts);
+    berth_decisions_unmask(fn, held);
     return rows.body == nest->body ? 0 : berth_nest_emit(fn, &rows);
 }

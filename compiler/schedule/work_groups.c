@@ -11,7 +11,7 @@ berth_stmt berth_work_groups(berth_tfn *fn, berth_stmt stmt) {
     while (count > 3) {
         berth_status status = berth_schedule_fuse(fn, &nest, 0);
         if (status) {
-            berth_status_ignore(status);
+            berth_decisions_refuse(fn, status);
             return stmt;
         }
         count--;

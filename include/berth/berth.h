@@ -17,6 +17,7 @@
 //   simulate.h  how a model would run on a machine that is not here (libberth-compiler)
 //   verify.h    a model's results against expected ones (libberth-compiler)
 //   calibrate.h measured times of kernels and copies (libberth-compiler)
+//   tune.h      tuned schedules of kernels (libberth-compiler)
 //   quantize.h  a float model as one with 8-bit weights and activations (libberth-compiler)
 //   allocation.h  static memory allocation on plain data (libberth-compiler)
 //   placement.h device placement on plain data (libberth-compiler)
@@ -51,6 +52,7 @@
 #include <berth/tensor.h>
 #include <berth/tensor_file.h>
 #include <berth/threads.h>
+#include <berth/tune.h>
 #include <berth/verify.h>
 #include <berth/version.h>
 

@@ -43,6 +43,7 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   nodes          search nodes of the placement: the same plan every time; default: 300000
 //   time_budget_ns time of the placement's search instead: plans may differ
 //   costs          a file of measured costs (`berth calibrate`); default: the target's figures alone
+//   tuned          a file of tuned kernels (`berth tune`); default: schedules are the policies' own
 //   default_batch  extent of dimensions that look like the batch and have none; default: they stay open
 //   cache_folder   of compiled kernels; default: none are kept
 //   cache_limit_bytes  above which the least recently used leave it; default: 1 GiB

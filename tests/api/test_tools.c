@@ -241,6 +241,47 @@ Test(tools, costs) {
     berth_costs_destroy(read);
 }
 
+// ---- tuned kernels ----
+
+static void count_lines(void *user, const char *what) {
+    cr_assert(*what);
+    ++*(int *)user;
+}
+
+Test(tools, tuned) {
+    berth_tuned *tuned = NULL, *read = NULL;
+    int lines = 0;
+    const berth_tune_settings settings = {.size_bytes = sizeof(settings),
+                                          .seed = 1,
+                                          .on_progress = count_lines,
+                                          .user = &lines,
+                                          .trials = 2};
+    const berth_tune_settings wrong = {.size_bytes = 4096};
+    assert_ok(berth_compiler_set_dim(compiler, "batch", 1));
+    assert_ok(berth_tuned_create(&tuned));
+    assert_fails(berth_compiler_tune(compiler, MODEL, &wrong, tuned), BERTH_INVALID_ARGUMENT,
+                 "size_bytes");
+    assert_fails(berth_compiler_tune(compiler, "no/such", &settings, tuned), BERTH_NOT_FOUND,
+                 "no/such");
+    cr_assert_eq(berth_tuned_count(tuned), 0);
+    assert_ok(berth_compiler_tune(compiler, MODEL, &settings, tuned));
+    cr_assert_geq(lines, 3);
+    assert_ok(berth_tuned_save(tuned, in_folder("tuned.jsonl")));
+    assert_ok(berth_tuned_create(&read));
+    assert_ok(berth_tuned_read(read, in_folder("tuned.jsonl")));
+    cr_assert_eq(berth_tuned_count(read), berth_tuned_count(tuned));
+    assert_fails(berth_tuned_read(read, in_folder("none")), BERTH_NOT_FOUND, "none");
+    // A compilation takes them, and says so where they are not there.
+    berth_plan_info *plan = NULL;
+    assert_ok(berth_compiler_set(compiler, "tuned", in_folder("tuned.jsonl")));
+    assert_ok(berth_compiler_plan_file(compiler, MODEL, &plan));
+    berth_plan_info_free(plan);
+    assert_ok(berth_compiler_set(compiler, "tuned", in_folder("none")));
+    assert_fails(berth_compiler_plan_file(compiler, MODEL, &plan), BERTH_NOT_FOUND, "none");
+    berth_tuned_destroy(tuned);
+    berth_tuned_destroy(read);
+}
+
 // ---- quantisation ----
 
 Test(tools, quantisation) {

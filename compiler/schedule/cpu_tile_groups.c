@@ -1,0 +1,158 @@
+// Register tiles on CPUs: what runs in parallel, and in which order.
+#include "compiler/schedule/cpu_tile.h"
+
+// Tiles that one group works through: a divisor of their number that leaves enough groups.
+static int64_t choose_chunk(const berth_cpu_tile *p, int64_t tiles, int64_t other_groups) {
+    int64_t best = 1;
+    if (p->facts->any_size) return best;
+    for (int64_t c = 1; c <= tiles && c <= 64; ++c)
+        if (tiles % c == 0 && (tiles / c) * other_groups >= BERTH_CPU_WANTED_GROUPS) best = c;
+    return best;
+}
+
+static int64_t buffer_bytes_moved(const berth_cpu_tile *p, bool vectors) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        if (berth_cpu_tile__is_vector(p, i) != vectors) continue;
+        const berth_buf_info *info = &p->fn->bufs.data[p->loads.items.data[i].buf];
+        int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype);
+        for (int d = 0; d < info->rank; ++d) size *= info->dims[d];
+        bytes += size;
+    }
+    return bytes;
+}
+
+berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p) {
+    if (p->col >= 0)
+        return (berth_cpu_tile_shape){p->nest.loops[p->col].extent / p->columns,
+                                      p->nest.loops[p->col].extent % p->columns};
+    int64_t extent = p->nest.loops[p->vec].extent;
+    int64_t width = p->columns * p->lanes;
+    return (berth_cpu_tile_shape){extent / width, extent % width};
+}
+
+berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p) {
+    if (p->row < 0) return (berth_cpu_tile_shape){1, 0};
+    return (berth_cpu_tile_shape){p->nest.loops[p->row].extent / p->rows,
+                                  p->nest.loops[p->row].extent % p->rows};
+}
+
+bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop) {
+    return loop == p->row || loop == p->col || loop == p->vec;
+}
+
+static int64_t other_groups(const berth_cpu_tile *p) {
+    int64_t groups = 1;
+    for (int i = 0; i < p->nest.count; ++i)
+        if (!berth_cpu_tile__in_tile(p, i)) groups *= p->nest.loops[i].extent;
+    return groups;
+}
+
+bool berth_cpu_tile__reads_panel_again(const berth_cpu_tile *p, int loop) {
+    return !berth_cpu_tile__in_tile(p, loop) &&
+           !berth_tfn_uses_var(p->fn, p->panel.value, p->nest.loops[loop].var);
+}
+
+// Tiles of a panel: how many rows of tiles it holds. 0: it does not fit.
+static int64_t panel_chunk(const berth_cpu_tile *p, berth_cpu_tile_shape rows) {
+    int64_t tile_bytes = p->panel.bytes_per_row * p->rows;
+    int64_t groups = 1;
+    for (int i = 0; i < p->nest.count; ++i)
+        if (!berth_cpu_tile__in_tile(p, i) && !berth_cpu_tile__reads_panel_again(p, i))
+            groups *= p->nest.loops[i].extent;
+    if (tile_bytes > p->facts->l2_bytes / 4 || rows.full < 1) return 0;
+    // Measured: a panel that shares the first level with the weights of a tile is fastest.
+    int64_t most = p->facts->l1_bytes / 2 / tile_bytes;
+    int64_t chunk = choose_chunk(p, rows.full, groups);
+    while (chunk > 1 && (chunk > most || rows.full % chunk)) chunk--;
+    return chunk;
+}
+
+// What is fused in front of the product, if it can be in a panel.
+static bool find_panel(berth_cpu_tile *p) {
+    if (p->row < 0) return false;
+    berth_var column = p->col >= 0 ? p->nest.loops[p->col].var : BERTH_NONE;
+    p->panel = berth_cpu__panel_of(p->fn, &p->reduction, p->nest.loops[p->row],
+                                   p->nest.loops[p->vec].var, column);
+    return p->panel.value != 0;
+}
+
+// Several tiles of columns would compute it.
+static bool panel_pays(const berth_cpu_tile *p) {
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
+    int64_t reads = columns.full + (columns.rest > 0);
+    for (int i = 0; i < p->nest.count; ++i)
+        if (berth_cpu_tile__reads_panel_again(p, i)) reads *= p->nest.loops[i].extent;
+    return reads > 1;
+}
+
+// Many products of small matrices whose rows lie together in memory (Winograd points, tile by
+// tile): with a loop of products outside, every row would come from memory again for each of them,
+// in pieces. Rows that stay in the cache while all products pass over them; 0 = products outside.
+static int64_t rows_outside(const berth_cpu_tile *p) {
+    int64_t products = 1;
+    if (p->row < 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes * 3 / 4) return 0;
+    int64_t bytes = buffer_bytes_moved(p, false);
+    if (bytes <= p->facts->l2_bytes / 2) return 0;
+    for (int loop = 0; loop < p->nest.count; ++loop) {
+        if (berth_cpu_tile__in_tile(p, loop)) continue;
+        for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+            bool linear = false;
+            const berth_linear *at = &p->loads.items.data[i].at;
+            if (!berth_cpu_tile__load_uses(p, i, loop)) return 0;
+            int64_t step = berth_linear_stride(p->fn, at, p->nest.loops[loop].var, &linear);
+            if (!linear) return 0;
+            int64_t row = berth_linear_stride(p->fn, at, p->nest.loops[p->row].var, &linear);
+            if (!berth_cpu_tile__is_vector(p, i) &&
+                (!linear || row < step * p->nest.loops[loop].extent))
+                return 0;
+        }
+        products *= p->nest.loops[loop].extent;
+    }
+    if (products == 1) return 0;
+    int64_t per_row = 2 * bytes / p->nest.loops[p->row].extent;  // the results are as many
+    int64_t rows = p->facts->l2_bytes / 4 / (per_row ? per_row : 1);
+    return rows > p->rows ? rows : p->rows;
+}
+
+static void decide_chunk(berth_cpu_tile *p, int64_t chosen, int64_t most) {
+    int64_t tiles = berth_cpu_tile__rows_of(p).full;
+    if (most > tiles) most = tiles;
+    p->chunk = berth_decide(p->fn, BERTH_DECISION_CHUNK, chosen, 1, most < 1 ? 1 : most,
+                            "whole tiles of rows, and the cache of a panel");
+    if (tiles && tiles % p->chunk) {
+        berth_decision_wrong(p->fn, BERTH_DECISION_CHUNK,
+                             berth_arena_printf(p->fn->module->arena,
+                                                "it does not divide the %lld tiles of rows",
+                                                (long long)tiles));
+        p->chunk = chosen;
+    }
+}
+
+// What stays in the cache is walked in the inner loop: weights when they are small, else the rows.
+static void choose_without_panel(berth_cpu_tile *p) {
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p), rows = berth_cpu_tile__rows_of(p);
+    int64_t column_groups = columns.full + (columns.rest > 0);
+    int64_t chunk = rows.full ? choose_chunk(p, rows.full, other_groups(p) * column_groups) : 1;
+    int64_t kept = rows.full ? rows_outside(p) : 0;
+    while (kept && chunk > 1 && (chunk * p->rows > kept || rows.full % chunk)) chunk--;
+    decide_chunk(p, chunk, rows.full);
+    int64_t chunks = rows.full ? rows.full / p->chunk + (rows.rest > 0) : 1;
+    bool columns_outside = p->col >= 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
+    berth_tile_order order = kept && chunks > 1 ? BERTH_TILE_ORDER_ROWS_FIRST
+                             : columns_outside  ? BERTH_TILE_ORDER_COLUMNS_ROWS
+                                                : BERTH_TILE_ORDER_ROWS_COLUMNS;
+    p->order = (berth_tile_order)berth_decide(p->fn, BERTH_DECISION_ORDER, order, 0,
+                                              BERTH_TILE_ORDER_COUNT - 1, "orders");
+}
+
+void berth_cpu_tile__choose_groups(berth_cpu_tile *p, bool may_panel) {
+    berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
+    int64_t chunk = may_panel && find_panel(p) ? panel_chunk(p, rows) : 0;
+    p->uses_panel = berth_decide(p->fn, BERTH_DECISION_PANEL, chunk > 0 && panel_pays(p), 0,
+                                 chunk > 0, "nothing is fused in front of it that fits a panel");
+    if (p->uses_panel)
+        decide_chunk(p, chunk, p->facts->l2_bytes / 4 / (p->panel.bytes_per_row * p->rows));
+    else
+        choose_without_panel(p);
+}
