@@ -93,7 +93,8 @@ static berth_status open_peer(berth_device *device, berth_device *peer) {
 }
 
 berth_status berth_device_open_peer(berth_device *device, berth_device *peer) {
-    if (device == peer || berth_devices__is_peer(device, peer)) return BERTH_OK;
+    bool is_host = peer->info.memories[0].host_visible;  // reached anyway
+    if (device == peer || is_host || berth_devices__is_peer(device, peer)) return BERTH_OK;
     berth_status status = open_peer(device, peer);
     if (status)
         return berth_status_prefix(status, "%s device %u copies nothing directly to %s device %u",

@@ -40,7 +40,8 @@ bool berth_driver_reaches(berth_driver *driver, uint32_t ordinal, uint32_t peer)
 
 // From now on queues of `device` copy between its buffers and those of `peer` directly. Both are of
 // one driver and opened with options.peers. Needs no counterpart: the queues of `peer` copy once it
-// is called the other way round. Again for the same two, or for a device and itself: nothing.
+// is called the other way round. Again for the same two, for a device and itself, or where the memory of
+// `peer` is host-visible: nothing.
 //   errors:  UNSUPPORTED there is no direct way between them (names both, and says why)
 //   threads: thread-safe; not beside the closing of either
 BERTH_MUST_USE berth_status berth_device_open_peer(berth_device *device, berth_device *peer);
