@@ -50,6 +50,7 @@ typedef struct berth_cli_model {
     berth_cli_numbers mean, deviation;
     const char *strategy;
     const char *objective;
+    const char *parallel;
     uint64_t node_budget;
     int64_t time_budget_ns;
     const char

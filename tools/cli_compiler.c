@@ -38,6 +38,7 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
                  {"tag_folder", getenv("BERTH_TAGS")},
                  {"strategy", cli->strategy},
                  {"objective", cli->objective},
+                 {"parallel", cli->parallel},
                  {"costs", berth_cli_costs(cli)},
                  {"default_batch", "1"},
                  {"cache_folder", berth_cli_driver_cache(cli)},

@@ -61,6 +61,7 @@ berth_status berth_cli_model_options(berth_cli_model *cli, bool read_inputs,
     out->compile = (berth_compile_options){
         .strategy = cli->strategy,
         .objective = cli->objective,
+        .parallel = cli->parallel,
         .node_budget = cli->node_budget,
         .time_budget_ns = cli->time_budget_ns,
         .cache_folder = berth_cli_driver_cache(cli),
