@@ -30,6 +30,7 @@ typedef struct splitter {
     berth_device_id ids[most_devices];
     uint32_t count;
     spread_value *values;  // by the function's values when it began
+    uint32_t *products;    // how many products with constant weights read the value
     bool *is_result;       // of the function
     berth_op_id at;        // what is being cut: everything new goes before it
     berth_loc_id loc;
@@ -290,6 +291,15 @@ static berth_status cut_one(splitter *s, const berth_op *op, const berth_tensor_
     return BERTH_OK;
 }
 
+// Rows of a table are where a model begins: what follows them for long is there for all devices, and
+// products begin with whole operands.
+static berth_status give_to_all(splitter *s, spread_value *held) {
+    for (uint32_t d = 0; d < s->count; ++d)
+        BERTH_TRY(put_together(s, held->parts, held->axis, d, &held->copies[d]));
+    held->how = SPREAD_COPIES;
+    return BERTH_OK;
+}
+
 // Every device computes its part, or all of it.
 static berth_status spread_op(splitter *s, berth_op op, const berth_tensor_cut *cut) {
     for (uint32_t i = 0; i < op.output_count; ++i)
@@ -312,9 +322,15 @@ static berth_status spread_op(splitter *s, berth_op op, const berth_tensor_cut *
     }
     spread_value *held = spread_of(s, op.outputs[0]);
     if (cut->result == BERTH_CUT_SUM) BERTH_TRY(all_reduce(s, held->parts, held->copies));
+    if (cut->begins && op.kind == BERTH_OP_GATHER) BERTH_TRY(give_to_all(s, held));
     for (uint32_t i = 0; i < op.output_count; ++i)
         if (s->is_result[op.outputs[i]]) BERTH_TRY(read_one(s, op.outputs[i]));
     return BERTH_OK;
+}
+
+static bool is_product(const splitter *s, const berth_op *op) {
+    return (op->kind == BERTH_OP_MATMUL || op->kind == BERTH_OP_MATMUL_INTEGER) &&
+           constant_of(s, op->inputs[1]);
 }
 
 static berth_status take_op(splitter *s, berth_op_id id) {
@@ -329,6 +345,9 @@ static berth_status take_op(splitter *s, berth_op_id id) {
         any |= held && held->how != SPREAD_ONE;
         cut_of[i] = held && held->how == SPREAD_PARTS ? held->axis : BERTH_CUT_WHOLE;
     }
+    // Put together once for several products, rather than a sum for each.
+    if (spreads && is_product(s, &op) && s->products[op.inputs[0]] > 1)
+        cut_of[0] = BERTH_CUT_WHOLE;
     if (spreads &&
         berth_tensor_cut_find(s->r.module, graph_of(s), &op, cut_of, s->count, &cut)) {
         s->cut_count += cut.begins;
@@ -358,6 +377,11 @@ berth_status berth_pass_tensor_parallel(berth_module *module, berth_func_id main
     s.values = berth_arena_new_array(module->arena, spread_value, graph->values.count + 1);
     s.is_result = berth_arena_new_array(module->arena, bool, graph->values.count + 1);
     for (uint32_t i = 0; i < root->results.count; ++i) s.is_result[root->results.data[i]] = true;
+    s.products = berth_arena_new_array(module->arena, uint32_t, graph->values.count + 1);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        if (is_product(&s, op)) s.products[op->inputs[0]]++;
+    }
     uint32_t count = root->ops.count;
     const berth_op_id *ids = berth_arena_copy(module->arena, root->ops.data, count * sizeof(*ids));
     for (uint32_t i = 0; i < count; ++i) BERTH_TRY(take_op(&s, ids[i]));
