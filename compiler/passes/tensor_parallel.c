@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/separate_products.h"
 #include "compiler/passes/tensor_cut.h"
 #include "planner/planner.h"
 
@@ -369,6 +370,7 @@ berth_status berth_pass_tensor_parallel(berth_module *module, berth_func_id main
     s.count = list_devices(target, s.devices);
     const berth_graph *graph = berth_graph_get(module, main);
     if (s.count < 2 || graph->regions.count > 1) return BERTH_OK;
+    BERTH_TRY(berth_pass_separate_products(module, main));
     for (uint32_t d = 0; d < s.count; ++d)
         s.ids[d] = berth_virtual_device_intern(
             module->devices, berth_multi_target_virtual_device(target, s.devices[d]));
