@@ -401,9 +401,9 @@ static const berth_pass pass_package = {
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
 enum { built_in_passes = 15 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,    &pass_fold, &pass_integers, &pass_simplify, &pass_expose,
-    &pass_parallel, &pass_plan, &pass_inline,   &pass_layout,   &pass_fuse,
-    &pass_parts,    &pass_lower, &pass_scopes,  &pass_schedule, &pass_package};
+    &pass_names,    &pass_fold,  &pass_integers, &pass_simplify, &pass_expose,
+    &pass_parallel, &pass_plan,  &pass_inline,   &pass_layout,   &pass_fuse,
+    &pass_parts,    &pass_lower, &pass_scopes,   &pass_schedule, &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

@@ -23,8 +23,8 @@ typedef struct berth_compile_options {
     // Products cut into parts on devices of one kind (passes/tensor_parallel.h): "tensor"; NULL, "none" =
     // they are not.
     const char *parallel;
-    uint64_t node_budget;     // search nodes; 0 = the planner's default
-    int64_t time_budget_ns;   // 0 = none: the same plan every time
+    uint64_t node_budget;           // search nodes; 0 = the planner's default
+    int64_t time_budget_ns;         // 0 = none: the same plan every time
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 

@@ -30,8 +30,8 @@ static berth_status check_copy(const berth_device *device, const berth_command *
     uint64_t from = command->copy.source_offset_bytes, to = command->copy.destination_offset_bytes;
     BERTH_TRY(berth_devices__check_range("copy source", source, from, size));
     BERTH_TRY(berth_devices__check_range("copy destination", destination, to, size));
-    bool source_ok = source->device == device || source->host ||
-                     berth_devices__is_peer(device, source->device);
+    bool source_ok =
+        source->device == device || source->host || berth_devices__is_peer(device, source->device);
     bool destination_ok = destination->device == device || destination->host ||
                           berth_devices__is_peer(device, destination->device);
     if (!source_ok || !destination_ok ||

@@ -241,8 +241,9 @@ static berth_status name_failure(berth_session *session, uint32_t batch_index,
         const berth_program_step *step = &program->steps[batch->steps[i]];
         uint32_t peer = berth_program_copy_peer(program, step);
         if (peer == BERTH_NO_INDEX) continue;
-        failure = berth_status_prefix(failure, "with the direct copy \"%s\" between \"%s\" and \"%s\"",
-                                      step->name, device, program->devices[peer].name);
+        failure =
+            berth_status_prefix(failure, "with the direct copy \"%s\" between \"%s\" and \"%s\"",
+                                step->name, device, program->devices[peer].name);
         break;
     }
     if (batch->step_count == 1)

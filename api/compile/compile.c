@@ -164,16 +164,14 @@ static berth_status check_word(option_name option, const char *value) {
         option_name option;
         const char *words[4];
         const char *text;
-    } all[] = {{OPTION_OBJECTIVE,
-                {"latency", "throughput", "memory"},
-                "latency, throughput or memory"},
-               {OPTION_PARALLEL,
-                {"none", "tensor", "pipeline", "auto"},
-                "none, tensor, pipeline or auto"}};
+    } all[] = {
+        {OPTION_OBJECTIVE, {"latency", "throughput", "memory"}, "latency, throughput or memory"},
+        {OPTION_PARALLEL,
+         {"none", "tensor", "pipeline", "auto"},
+         "none, tensor, pipeline or auto"}};
     for (size_t i = 0; value && i < sizeof(all) / sizeof(all[0]); ++i) {
         bool known = all[i].option != option;
-        for (int k = 0; k < 4 && all[i].words[k]; ++k)
-            known |= strcmp(value, all[i].words[k]) == 0;
+        for (int k = 0; k < 4 && all[i].words[k]; ++k) known |= strcmp(value, all[i].words[k]) == 0;
         if (!known)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "option %s takes %s, not \"%s\"",
                                      option_names[option], all[i].text, value);

@@ -58,8 +58,8 @@ static berth_status separate(berth_rewriter *r, berth_op_id id, const berth_op *
         const berth_type *part = type_of(r, split->outputs[i]);
         int64_t count = part->dims[part->rank - 1];
         berth_tensor columns = berth_rewriter_take(r->module->arena, j->weights, 1, first, count);
-        berth_value_id inputs[2] = {
-            product.inputs[0], berth_rewriter_insert_constant(r, id, &columns, product.loc)};
+        berth_value_id inputs[2] = {product.inputs[0],
+                                    berth_rewriter_insert_constant(r, id, &columns, product.loc)};
         berth_value_id result = BERTH_NONE;
         BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MATMUL, inputs, 2, &product.attrs,
                                         product.loc, &result));

@@ -197,7 +197,8 @@ static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_
         if (index == 0 && i == 0) continue;
         int dim = channel_dim(s, c, &op, i);
         if (dim < 0) continue;
-        berth_tensor part = berth_rewriter_take(arena, constant_of(s, op.inputs[i]), dim, first, count);
+        berth_tensor part =
+            berth_rewriter_take(arena, constant_of(s, op.inputs[i]), dim, first, count);
         inputs[i] = berth_rewriter_insert_constant(
             &s->r, position, berth_arena_copy(arena, &part, sizeof(part)), op.loc);
         put_on(s, inputs[i], op.inputs[i]);

@@ -27,9 +27,8 @@ static bool has_operand(const cutter *c, uint32_t i) {
 }
 
 static const berth_tensor *constant(const cutter *c, uint32_t i) {
-    return has_operand(c, i)
-               ? berth_graph_raw_constant_of(c->module, c->graph, c->op->inputs[i])
-               : NULL;
+    return has_operand(c, i) ? berth_graph_raw_constant_of(c->module, c->graph, c->op->inputs[i])
+                             : NULL;
 }
 
 static bool divides(const cutter *c, int64_t extent) {
@@ -256,8 +255,7 @@ static bool cut_slice(const cutter *c) {
     bool known = false;
     int rank = operand(c, 0)->rank;
     const berth_tensor *starts = constant(c, 1);
-    if (!has_operand(c, 3))
-        return starts && c->cut_of[0] >= starts->dims[0] && keep_cut(c);
+    if (!has_operand(c, 3)) return starts && c->cut_of[0] >= starts->dims[0] && keep_cut(c);
     return !names_axis(c, 3, rank, c->cut_of[0], &known) && known && keep_cut(c);
 }
 

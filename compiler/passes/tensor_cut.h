@@ -12,12 +12,13 @@ enum {
 };
 
 typedef struct berth_tensor_cut {
-    int operand[BERTH_CUT_MOST_OPERANDS];  // the dimension that a part takes one of `count` ranges of, or WHOLE
-    int result;                            // the dimension along which results are in parts, or SUM
-    bool shape;         // operand 1 is the shape of the result: each part has one of its own
-    bool as_reshape;    // a view, whose parts are reshapes
-    bool grouped;       // a convolution of as many groups as channels: `group` is cut, too
-    bool begins;        // a product with weights to cut
+    int operand
+        [BERTH_CUT_MOST_OPERANDS];  // the dimension that a part takes one of `count` ranges of, or WHOLE
+    int result;                     // the dimension along which results are in parts, or SUM
+    bool shape;       // operand 1 is the shape of the result: each part has one of its own
+    bool as_reshape;  // a view, whose parts are reshapes
+    bool grouped;     // a convolution of as many groups as channels: `group` is cut, too
+    bool begins;      // a product with weights to cut
 } berth_tensor_cut;
 
 // `cut_of[i]`: the dimension along which operand i is in `count` parts, or WHOLE. False: the operation takes

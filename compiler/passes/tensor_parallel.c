@@ -18,10 +18,11 @@ typedef enum spread {
 // What became of a value.
 typedef struct spread_value {
     spread how;
-    int axis;                // of parts
-    berth_value_id *parts;   // per device
-    berth_value_id *copies;  // per device; of parts, made where they are wanted: BERTH_NONE = not yet
-    bool replaced;           // whoever reads it whole reads copies[0]
+    int axis;               // of parts
+    berth_value_id *parts;  // per device
+    berth_value_id
+        *copies;    // per device; of parts, made where they are wanted: BERTH_NONE = not yet
+    bool replaced;  // whoever reads it whole reads copies[0]
 } spread_value;
 
 typedef struct splitter {
@@ -244,8 +245,8 @@ static bool is_static(const splitter *s, const berth_op *op) {
 // Whether every device may compute the operation: it depends on its operands alone.
 static bool may_spread(const splitter *s, const berth_op *op) {
     enum {
-        stays = BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST | BERTH_TRAIT_RANDOM |
-                BERTH_TRAIT_EFFECT | BERTH_TRAIT_DATA_DEPENDENT
+        stays = BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST | BERTH_TRAIT_RANDOM | BERTH_TRAIT_EFFECT |
+                BERTH_TRAIT_DATA_DEPENDENT
     };
     return op->kind < BERTH_OP_COUNT && !berth_op_has(op->kind, stays) && op->region_count == 0 &&
            !op->device && op->input_count <= BERTH_CUT_MOST_OPERANDS && is_static(s, op);
@@ -281,9 +282,9 @@ static berth_status cut_one(splitter *s, const berth_op *op, const berth_tensor_
                         berth_module_str(s->r.module, op->attrs.items.data[i].name),
                         op->attrs.items.data[i]);
     if (cut->grouped)
-        berth_attrs_set_int(
-            s->r.module, &attrs, "group",
-            berth_attrs_int(s->r.module, &op->attrs, "group", 1) / (int64_t)s->count);
+        berth_attrs_set_int(s->r.module, &attrs, "group",
+                            berth_attrs_int(s->r.module, &op->attrs, "group", 1) /
+                                (int64_t)s->count);
     BERTH_TRY(berth_rewriter_insert_op(&s->r, s->at, cut->as_reshape ? BERTH_OP_RESHAPE : op->kind,
                                        inputs, cut->as_reshape ? 2 : op->input_count,
                                        op->output_count, cut->as_reshape ? &none : &attrs, s->loc,
@@ -347,10 +348,8 @@ static berth_status take_op(splitter *s, berth_op_id id) {
         cut_of[i] = held && held->how == SPREAD_PARTS ? held->axis : BERTH_CUT_WHOLE;
     }
     // Put together once for several products, rather than a sum for each.
-    if (spreads && is_product(s, &op) && s->products[op.inputs[0]] > 1)
-        cut_of[0] = BERTH_CUT_WHOLE;
-    if (spreads &&
-        berth_tensor_cut_find(s->r.module, graph_of(s), &op, cut_of, s->count, &cut)) {
+    if (spreads && is_product(s, &op) && s->products[op.inputs[0]] > 1) cut_of[0] = BERTH_CUT_WHOLE;
+    if (spreads && berth_tensor_cut_find(s->r.module, graph_of(s), &op, cut_of, s->count, &cut)) {
         s->cut_count += cut.begins;
         return spread_op(s, op, &cut);
     }

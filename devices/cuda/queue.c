@@ -49,8 +49,7 @@ static berth_status put_peer_copy(const cuda_device *device, cuda_stream stream,
                                   const cuda_device *to) {
     cuda_result result = device->api->cuMemcpyPeerAsync(
         berth_cuda__address(command->copy.destination) + command->copy.destination_offset_bytes,
-        to->context,
-        berth_cuda__address(command->copy.source) + command->copy.source_offset_bytes,
+        to->context, berth_cuda__address(command->copy.source) + command->copy.source_offset_bytes,
         from->context, (size_t)command->copy.size_bytes, stream);
     return berth_cuda__check(device, result, "copy between devices");
 }

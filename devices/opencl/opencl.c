@@ -250,7 +250,6 @@ static const berth_device_ops opencl_device_ops = {
     .queue_destroy = berth_opencl__queue_destroy,
 };
 
-
 static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
                                        const berth_device_options *options,
                                        berth_device **out_device) {

@@ -107,8 +107,7 @@ static void make_attention(maker *m) {
         param(m, "cache", BERTH_DTYPE_F32, 4, (int64_t[]){1, heads, past, width});
     for (int i = 0; i < 3; ++i) {
         part[i] = op2(m, BERTH_OP_MATMUL, x, matrix(m, all, all));
-        part[i] = op2(m, BERTH_OP_RESHAPE, part[i],
-                      list(m, 4, (int64_t[]){1, rows, heads, width}));
+        part[i] = op2(m, BERTH_OP_RESHAPE, part[i], list(m, 4, (int64_t[]){1, rows, heads, width}));
         part[i] = transpose(m, part[i], forth);
         if (i == 0) continue;
         part[i] = op2(m, BERTH_OP_CONCAT, cache, part[i]);
@@ -138,8 +137,7 @@ static void make_joined(maker *m) {
     berth_value_id part[3];
     for (int i = 0; i < 3; ++i) {
         part[i] = berth_graph_get(m->module, m->main)->ops.data[split].outputs[i];
-        part[i] = op2(m, BERTH_OP_RESHAPE, part[i],
-                      list(m, 4, (int64_t[]){1, rows, heads, width}));
+        part[i] = op2(m, BERTH_OP_RESHAPE, part[i], list(m, 4, (int64_t[]){1, rows, heads, width}));
         part[i] = transpose(m, part[i], forth);
     }
     berth_value_id scores = op2(m, BERTH_OP_MATMUL, part[0], transpose(m, part[1], turned));
@@ -249,7 +247,7 @@ static uint32_t count_ops(const maker *m, berth_op_kind kind) {
 static const struct {
     const char *name;
     void (*make)(maker *m);
-    uint32_t cut;        // products in parts
+    uint32_t cut;         // products in parts
     uint64_t part_bytes;  // of all weights of these
     uint32_t gathers[5];  // values that are put together on a device, by the number of devices
 } models[] = {
@@ -348,7 +346,8 @@ Test(tensor_parallel, each_device_holds_its_part) {
 }
 
 Test(tensor_parallel, needs_devices_that_are_alike) {
-    static const char *const texts[] = {"cpu -arch=x86_64", "nvidia/t4", "nvidia/t4,nvidia/a100-80gb"};
+    static const char *const texts[] = {"cpu -arch=x86_64", "nvidia/t4",
+                                        "nvidia/t4,nvidia/a100-80gb"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
         maker m = begin();
         berth_multi_target *target = NULL;
