@@ -1,6 +1,7 @@
 // Products in parts on several devices (passes/tensor_parallel.h): the interpreter finds the same results
 // before and after, each device holds its share of the weights, and what is sent is what it has to be.
 #include <math.h>
+#include <stdio.h>
 
 #include "compiler/compile.h"
 #include "compiler/passes/fold.h"
@@ -317,6 +318,32 @@ Test(tensor_parallel, gives_the_same_results) {
                          count_ops(&m, BERTH_OP_CONCAT));
             berth_arena_destroy(m.arena);
         }
+}
+
+// Over slow links each of four devices adds up a quarter: a range of every device's term goes to each of
+// them, and the four sums to all.
+Test(tensor_parallel, adds_up_in_parts_where_links_are_slow) {
+    enum { count = 4 };
+    void (*makes[])(maker *m) = {make_mlp, make_integers};
+    for (int i = 0; i < 2; ++i) {
+        maker m = begin();
+        berth_multi_target *target = NULL;
+        const char *device = "nvidia/t4 -link_bandwidth_bytes_per_s=1e5";
+        char text[512];
+        snprintf(text, sizeof(text), "%s,%s,%s,%s", device, device, device, device);
+        assert_ok(berth_target_parse(m.arena, text, NULL, &target));
+        pass_job job = {.m = &m, .make = makes[i], .target = target};
+        assert_ok(berth_arena_try(m.arena, make_model, &job));
+        results before = eval(&m);
+        assert_ok(berth_arena_try(m.arena, run_pass, &job));
+        results after = eval(&m);
+        compare(&before, &after);
+        cr_assert_eq(count_ops(&m, BERTH_OP_SLICE), count * count);
+        // The model's result is read on one device, where the softmax is computed or the sum is it.
+        uint32_t joined = count_ops(&m, BERTH_OP_CONCAT);
+        cr_assert(joined >= 1 && joined <= count, "%u sums are joined", joined);
+        berth_arena_destroy(m.arena);
+    }
 }
 
 // Weights of each device, and a plan that packages.
