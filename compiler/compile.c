@@ -145,8 +145,9 @@ static berth_status run_parallel(berth_module *module, berth_pass_context *conte
             target->devices[target->default_device].name);
     BERTH_TRY(berth_pass_tensor_parallel(module, main, target, &cut));
     if (cut)
-        berth_log_message(options->log, BERTH_LOG_INFO, "%u products in %u parts, one for each %s",
-                          cut, devices, "device");
+        berth_log_message(options->log, BERTH_LOG_INFO,
+                          "%u product%s in %u parts, one for each device", cut, cut == 1 ? "" : "s",
+                          devices);
     else
         berth_log_message(options->log, BERTH_LOG_WARNING,
                           "no product was cut for tensor parallelism: none has weights of %d bytes "

@@ -404,11 +404,12 @@ static berth_status refuse_budgets(const berth_multi_target *target) {
 
 static berth_status refuse_parallel(const berth_compile_options *options) {
     if (!options->parallel || strcmp(options->parallel, "none") == 0) return BERTH_OK;
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "the executor vm, which this model needs or which was asked for, plans "
-                             "parts of a model one by one, and not for several devices at once "
-                             "(parallel %s): leave that out, or give all dimensions of the inputs",
-                             options->parallel);
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "the executor vm, which this model needs or which was asked for, plans "
+        "parts of a model one by one, and not for several devices at once "
+        "(parallel %s): leave that out, or give all dimensions of the inputs",
+        options->parallel);
 }
 
 static berth_status load(void *user) {

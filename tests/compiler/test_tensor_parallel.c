@@ -324,7 +324,7 @@ Test(tensor_parallel, gives_the_same_results) {
 // them, and the four sums to all.
 Test(tensor_parallel, adds_up_in_parts_where_links_are_slow) {
     enum { count = 4 };
-    void (*makes[])(maker *m) = {make_mlp, make_integers};
+    void (*makes[])(maker * m) = {make_mlp, make_integers};
     for (int i = 0; i < 2; ++i) {
         maker m = begin();
         berth_multi_target *target = NULL;
