@@ -135,7 +135,8 @@ typedef struct berth_program_kernel {
 typedef enum berth_step_kind {
     BERTH_STEP_DISPATCH,
     BERTH_STEP_COPY,  // between the pools of two devices, or within one; on a queue of `device`,
-                      // which works in one of them; the other is on a cpu device if not its own
+                      // which works in one of them; the other is its own, on a cpu device, or on
+                      // another device of its kind (direct: devices/driver.h, peer_open)
 } berth_step_kind;
 
 typedef struct berth_program_step {
@@ -224,6 +225,10 @@ static inline bool berth_program_tensors_overlap(const berth_program_tensor *a,
     return a->pool == b->pool && a->offset_bytes < b->offset_bytes + b->size_bytes &&
            b->offset_bytes < a->offset_bytes + a->size_bytes;
 }
+
+// The device at the other end of a copy between two devices that are no cpu ones, which their driver
+// makes without the host; BERTH_NO_INDEX: it is none. In artifact/verify.c.
+uint32_t berth_program_copy_peer(const berth_program *program, const berth_program_step *step);
 
 // Checks every index, range, order and overlap rule above; what passes can be opened without
 // further checks. Errors: INVALID_ARGUMENT naming the record ("steps[3].bindings[1]: ..."). In

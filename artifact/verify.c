@@ -269,6 +269,27 @@ static berth_status check_kernel(const berth_program *program, uint32_t i) {
     return check_declaration(kernel, i);
 }
 
+uint32_t berth_program_copy_peer(const berth_program *program, const berth_program_step *step) {
+    if (step->kind != BERTH_STEP_COPY || is_cpu(program, step->device)) return BERTH_NO_INDEX;
+    const char *kind = program->devices[step->device].kind;
+    for (int b = 0; b < 2; ++b) {
+        const berth_program_pool *pool = pool_of(program, step->bindings[b]);
+        if (!berth_program_pool_reached(pool, step->device) &&
+            strcmp(program->devices[pool->device].kind, kind) == 0)
+            return pool->device;
+    }
+    return BERTH_NO_INDEX;
+}
+
+// Whether the tensor is at the other end of a direct copy. The bytes of a shared pool are handed over
+// by the queue of a device that has them: no other one copies there.
+static bool is_at_peer(const berth_program *program, const berth_program_step *step,
+                       const berth_program_pool *pool) {
+    return step->kind == BERTH_STEP_COPY && !is_cpu(program, step->device) &&
+           strcmp(program->devices[pool->device].kind, program->devices[step->device].kind) == 0 &&
+           berth_bits_is_empty(pool->shared_with);
+}
+
 static berth_status check_binding(const berth_program *program, uint32_t i, uint32_t b) {
     const berth_program_step *step = &program->steps[i];
     uint32_t tensor = step->bindings[b];
@@ -276,6 +297,7 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
         return BAD("steps[%u].bindings[%u]: %u of %u tensors", i, b, tensor, program->tensor_count);
     const berth_program_pool *pool = pool_of(program, tensor);
     bool reachable = berth_program_pool_reached(pool, step->device) ||
+                     is_at_peer(program, step, pool) ||
                      (is_cpu(program, pool->device) &&
                       (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
     if (!berth_bits_is_empty(pool->shared_with) && !is_cpu(program, step->device) &&

@@ -20,6 +20,7 @@
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/slice_channels.h"
 #include "compiler/passes/split.h"
+#include "compiler/passes/tensor_parallel.h"
 #include "compiler/passes/zero_points.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
@@ -174,6 +175,36 @@ static berth_status run_expose(berth_module *module, berth_pass_context *context
     berth_attrs_set(
         module, &berth_module_function(module, main)->attrs, "output_names",
         (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = names.count, .strings = names.data});
+    return BERTH_OK;
+}
+
+// Products in parts on the devices of one kind, where asked for.
+static berth_status run_parallel(berth_module *module, berth_pass_context *context) {
+    const berth_compile_options *options = pipeline_of(context)->options;
+    context->did_nothing = !options->parallel || strcmp(options->parallel, "tensor") != 0;
+    if (context->did_nothing) return BERTH_OK;
+    berth_func_id main;
+    uint32_t cut = 0;
+    const berth_multi_target *target = options->target;
+    uint32_t devices = berth_tensor_parallel_devices(target);
+    BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pipeline__check_static(module, main));
+    if (devices < 2)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "tensor parallelism needs two devices that are alike, with memories of their own: the "
+            "target has none like \"%s\"",
+            target->devices[target->default_device].name);
+    BERTH_TRY(berth_pass_tensor_parallel(module, main, target, &cut));
+    if (cut)
+        berth_log_message(options->log, BERTH_LOG_INFO,
+                          "%u product%s in %u parts, one for each device", cut, cut == 1 ? "" : "s",
+                          devices);
+    else
+        berth_log_message(options->log, BERTH_LOG_WARNING,
+                          "no product was cut for tensor parallelism: none has weights of %d bytes "
+                          "that divide by the %u devices",
+                          BERTH_PARALLEL_LEAST_BYTES, devices);
     return BERTH_OK;
 }
 
@@ -381,6 +412,12 @@ static const berth_pass pass_expose = {.name = "expose-values",
                                            "make every result an output, where asked for",
                                        .run = run_expose,
                                        .requires = "simplify"};
+static const berth_pass pass_parallel = {.name = "tensor-parallel",
+                                         .description =
+                                             "products in parts on devices of one kind, where "
+                                             "asked for",
+                                         .run = run_parallel,
+                                         .requires = "simplify"};
 static const berth_pass pass_plan = {.name = "plan-devices",
                                      .description = "decide devices, insert copies",
                                      .run = run_plan,
@@ -423,11 +460,11 @@ static const berth_pass pass_package = {
     .again = true};
 
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
-enum { built_in_passes = 15 };
+enum { built_in_passes = 16 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,  &pass_fold,  &pass_integers, &pass_simplify, &pass_patches,
-    &pass_expose, &pass_plan,  &pass_inline,   &pass_layout,   &pass_fuse,
-    &pass_parts,  &pass_lower, &pass_scopes,   &pass_schedule, &pass_package};
+    &pass_names,    &pass_fold,   &pass_integers, &pass_simplify, &pass_patches, &pass_expose,
+    &pass_parallel, &pass_plan,   &pass_inline,   &pass_layout,   &pass_fuse,    &pass_parts,
+    &pass_lower,    &pass_scopes, &pass_schedule, &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

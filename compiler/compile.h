@@ -21,8 +21,11 @@ typedef struct berth_compile_options {
     const char *target_text;  // (optional) what berth_target_print_json gives of it, on one line
     const char *strategy;     // of placement; NULL = "default"
     const char *objective;    // NULL = "latency"
-    uint64_t node_budget;     // search nodes; 0 = the planner's default
-    int64_t time_budget_ns;   // 0 = none: the same plan every time
+    // Products cut into parts on devices of one kind (passes/tensor_parallel.h): "tensor"; NULL, "none" =
+    // they are not.
+    const char *parallel;
+    uint64_t node_budget;           // search nodes; 0 = the planner's default
+    int64_t time_budget_ns;         // 0 = none: the same plan every time
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 

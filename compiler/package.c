@@ -272,12 +272,15 @@ static void add_copy(berth_packager *p, uint32_t source, uint32_t destination, u
     uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, 2);
     bindings[0] = source;
     bindings[1] = destination;
-    // A device's queue copies to and from the host; between two that are the host either does.
-    bool from_host = berth_device_kind_is_host(p->target->devices[from].target->kind);
+    // A device's queue copies to and from the host, and to another device of its kind; between two
+    // that are the host either does.
+    berth_device_kind from_kind = p->target->devices[from].target->kind;
+    berth_device_kind to_kind = p->target->devices[to].target->kind;
+    bool from_host = berth_device_kind_is_host(from_kind);
     const char *name =
         berth_arena_printf(p->arena, "%s %s>%s", *value_name ? value_name : "value",
                            p->target->devices[from].name, p->target->devices[to].name);
-    if (!from_host && !berth_device_kind_is_host(p->target->devices[to].target->kind))
+    if (!from_host && !berth_device_kind_is_host(to_kind) && from_kind != to_kind)
         p->direct_copy = name;
     add_step(p,
              (berth_program_step){.kind = BERTH_STEP_COPY,
@@ -607,13 +610,14 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->kernel_count = p->kernels.count;
     program->steps = p->steps.data;
     program->step_count = p->steps.count;
-    // No session makes direct copies, and no program that is opened has them (artifact/verify.c).
+    // A driver copies between its own devices only: no program that is opened has others
+    // (artifact/verify.c).
     if (p->direct_copy && !pipeline->options->plan_only)
         return berth_status_make(
             BERTH_UNSUPPORTED,
-            "the copy %s goes over a direct link, which this version plans and "
-            "simulates, but does not run: leave the link out of the target, "
-            "and it goes by the host's memory",
+            "the copy %s goes over a link between devices of two kinds, which is planned and "
+            "simulated, but which no driver copies over: leave the link out of the target, and it "
+            "goes by the host's memory",
             p->direct_copy);
     if (!p->direct_copy) BERTH_TRY(berth_program_verify(program));
     pipeline->step_works = step_works(p);

@@ -57,8 +57,10 @@ typedef struct berth_packager {
     uint32_t *place_first;     // into place_storages, per place and one more
     uint32_t *place_storages;  // by place, ascending (berth_packager__index_places)
     berth_bits *keepers;       // per memory of the target: devices that keep their values there
-    const char *direct_copy;   // a copy between devices of which none is the host; NULL = none
-    uint32_t *tensor_of;       // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
+    const char
+        *direct_copy;     // a copy between devices of two kinds, of which none is the host: nothing
+                          // runs it; NULL = none
+    uint32_t *tensor_of;  // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
     BERTH_VEC(berth_storage) storages;
     BERTH_VEC(uint32_t) storage_of;  // per tensor
     BERTH_VEC(berth_program_tensor) tensors;

@@ -66,6 +66,44 @@ berth_status berth_device_find_memory(const berth_device *device, const char *sc
                berth_device_kind_text(device), info->ordinal, scope, scopes);
 }
 
+// ---- peers ----
+
+bool berth_driver_reaches(berth_driver *driver, uint32_t ordinal, uint32_t peer) {
+    uint32_t count = driver->ops->device_count(driver);
+    return driver->ops->device_reaches && ordinal != peer && ordinal < count && peer < count &&
+           driver->ops->device_reaches(driver, ordinal, peer);
+}
+
+bool berth_devices__is_peer(const berth_device *device, const berth_device *peer) {
+    if (device->driver->ops != peer->driver->ops || peer->info.ordinal >= 64) return false;
+    unsigned long long peers = atomic_load_explicit(&device->peers, memory_order_acquire);
+    return peers >> peer->info.ordinal & 1;
+}
+
+static berth_status open_peer(berth_device *device, berth_device *peer) {
+    if (device->driver->ops != peer->driver->ops)
+        return BAD(UNSUPPORTED, "they are of two drivers");
+    if (!device->options.peers || !peer->options.peers)
+        return BAD(UNSUPPORTED, "they were not opened as peers (berth_device_options.peers)");
+    if (!device->ops->peer_open)
+        return BAD(UNSUPPORTED, "the %s driver copies by way of the host only",
+                   device->driver->ops->kind);
+    if (peer->info.ordinal >= 64) return BAD(UNSUPPORTED, "peers are among the first 64 devices");
+    return device->ops->peer_open(device, peer);
+}
+
+berth_status berth_device_open_peer(berth_device *device, berth_device *peer) {
+    bool is_host = peer->info.memories[0].host_visible;  // reached anyway
+    if (device == peer || is_host || berth_devices__is_peer(device, peer)) return BERTH_OK;
+    berth_status status = open_peer(device, peer);
+    if (status)
+        return berth_status_prefix(status, "%s device %u copies nothing directly to %s device %u",
+                                   berth_device_kind_text(device), device->info.ordinal,
+                                   berth_device_kind_text(peer), peer->info.ordinal);
+    atomic_fetch_or_explicit(&device->peers, 1ULL << peer->info.ordinal, memory_order_release);
+    return BERTH_OK;
+}
+
 void berth_devices__count_memory(berth_device *device, uint64_t more_bytes, uint64_t less_bytes) {
     atomic_fetch_sub_explicit(&device->live_bytes, less_bytes, memory_order_relaxed);
     unsigned long long live =

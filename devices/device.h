@@ -34,6 +34,18 @@ void berth_device_close(berth_device *device);  // NULL is fine
 const berth_device_info *berth_device_get_info(const berth_device *device);
 const char *berth_device_kind_text(const berth_device *device);  // "cpu"
 
+// Whether berth_device_open_peer will do for two devices of the driver, as far as that is known before
+// they are open. False for a device and itself.
+bool berth_driver_reaches(berth_driver *driver, uint32_t ordinal, uint32_t peer);
+
+// From now on queues of `device` copy between its buffers and those of `peer` directly. Both are of
+// one driver and opened with options.peers. Needs no counterpart: the queues of `peer` copy once it
+// is called the other way round. Again for the same two, for a device and itself, or where the memory of
+// `peer` is host-visible: nothing.
+//   errors:  UNSUPPORTED there is no direct way between them (names both, and says why)
+//   threads: thread-safe; not beside the closing of either
+BERTH_MUST_USE berth_status berth_device_open_peer(berth_device *device, berth_device *peer);
+
 // Bytes that the device has allocated at most at any one time since it was opened: buffers, and what
 // its kernels keep for threads; not the driver's own records, and no memory that others lend it
 // (views, imports). Thread-safe.

@@ -72,6 +72,8 @@ typedef struct berth_device_options {
     bool profile;     // fill berth_command.timing
     bool own_memory;  // vulkan: as if the host did not see the device's memory (discrete GPUs), for
                       // tests
+    bool peers;       // copies go directly between this device and others of the driver
+                      // (berth_device_open_peer): a driver that must prepare for it does so
     const char *cache_folder;  // where a driver keeps compiled kernels from one run to the next;
                                // NULL = nowhere. Borrowed until open returns
     // What the driver's own documentation lists, "NAME=VALUE NAME=VALUE"; NULL = nothing. Borrowed
@@ -99,8 +101,8 @@ typedef struct berth_command_timing {
 typedef struct berth_command {
     berth_command_kind kind;
     union {
-        struct {  // within the queue's device, or between it and a host-visible buffer of any
-                  // device; ranges must not overlap
+        struct {  // within the queue's device, between it and a host-visible buffer of any device,
+                  // or to and from a peer (berth_device_open_peer); ranges must not overlap
             berth_buffer *source;
             berth_buffer *destination;
             uint64_t source_offset_bytes;
@@ -171,6 +173,7 @@ struct berth_device {
     berth_driver *driver;
     berth_allocator allocator;
     berth_device_options options;
+    atomic_ullong peers;       // bit i: peer_open was done for the device with ordinal i
     atomic_ullong live_bytes;  // of buffers, and what kernels keep (berth_devices__count_memory)
     atomic_ullong peak_bytes;
 };
@@ -231,6 +234,12 @@ typedef struct berth_device_ops {
                                bool write_only, void **out_data);
     berth_status (*buffer_unmap)(berth_buffer *buffer, void *data);
 
+    // (optional: UNSUPPORTED) From now on queues of `device` copy between its buffers and those of
+    // `peer`, another device of the driver, without the host's memory on the way. Both were opened with
+    // options.peers. Doing it again changes nothing. Where the bytes would go by way of the host all
+    // the same, UNSUPPORTED and why: the caller plans that way better.
+    berth_status (*peer_open)(berth_device *device, berth_device *peer);
+
     // Builds or loads an image. A failed build puts the build log into the status message.
     berth_status (*executable_load)(berth_device *device, const berth_executable_image *image,
                                     berth_executable **out_executable);
@@ -269,6 +278,9 @@ typedef struct berth_driver_ops {
                                 berth_device_info *out_info);
     berth_status (*device_open)(berth_driver *driver, uint32_t ordinal,
                                 const berth_device_options *options, berth_device **out_device);
+    // (optional: no) Whether peer_open of the device `ordinal` for `peer`, another one, would do, as
+    // far as that is known before they are open.
+    bool (*device_reaches)(berth_driver *driver, uint32_t ordinal, uint32_t peer);
 } berth_driver_ops;
 
 struct berth_driver {

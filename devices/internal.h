@@ -8,6 +8,9 @@
 BERTH_MUST_USE berth_status berth_devices__check_range(const char *what, const berth_buffer *buffer,
                                                        uint64_t offset_bytes, uint64_t size_bytes);
 
+// Whether berth_device_open_peer was done for the two.
+bool berth_devices__is_peer(const berth_device *device, const berth_device *peer);
+
 // Compares the program's record of a kernel with what its code declares (artifact/kernel_abi.h):
 // `declared` is that text, `length` bytes of it, NULL = the code says nothing. Errors:
 // INCOMPATIBLE.

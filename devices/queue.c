@@ -30,13 +30,15 @@ static berth_status check_copy(const berth_device *device, const berth_command *
     uint64_t from = command->copy.source_offset_bytes, to = command->copy.destination_offset_bytes;
     BERTH_TRY(berth_devices__check_range("copy source", source, from, size));
     BERTH_TRY(berth_devices__check_range("copy destination", destination, to, size));
-    bool source_ok = source->device == device || source->host;
-    bool destination_ok = destination->device == device || destination->host;
+    bool source_ok =
+        source->device == device || source->host || berth_devices__is_peer(device, source->device);
+    bool destination_ok = destination->device == device || destination->host ||
+                          berth_devices__is_peer(device, destination->device);
     if (!source_ok || !destination_ok ||
         (source->device != device && destination->device != device))
         return BAD(INCOMPATIBLE,
-                   "copy: a queue of %s device %u copies within its device and to and from host "
-                   "memory, not from %s device %u to %s device %u",
+                   "copy: a queue of %s device %u copies within its device, to and from host "
+                   "memory and its peers, not from %s device %u to %s device %u",
                    device->driver->ops->kind, device->info.ordinal, kind_of(source),
                    source->device->info.ordinal, kind_of(destination),
                    destination->device->info.ordinal);

@@ -78,6 +78,15 @@ bool berth_executor__is_used(const berth_program *program, uint32_t device) {
     return false;
 }
 
+// Whether devices of the kind copy to each other.
+static bool has_peers(const berth_program *program, const char *kind) {
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        uint32_t peer = berth_program_copy_peer(program, &program->steps[i]);
+        if (peer != BERTH_NO_INDEX && strcmp(program->devices[peer].kind, kind) == 0) return true;
+    }
+    return false;
+}
+
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   berth_device_choice choice, void *queue, uint32_t *out_index) {
     for (uint32_t i = 0; i < session->physical_count && !queue; ++i) {
@@ -105,6 +114,7 @@ static berth_status open_physical(berth_session *session, const berth_program_de
                                           .threads = works ? session->options.threads : NULL,
                                           .queue = queue,
                                           .profile = session->options.profile,
+                                          .peers = has_peers(session->program, device->kind),
                                           .cache_folder = session->options.cache_folder,
                                           .attributes = choice.attributes};
     berth_session_physical physical = {
@@ -156,6 +166,25 @@ static void use_devices_of_base(berth_session *session) {
     }
 }
 
+// Direct copies need a way between the two devices that the program's are here.
+static berth_status open_peers(const berth_session *session) {
+    const berth_program *program = session->program;
+    for (uint32_t i = 0; i < program->step_count; ++i) {
+        const berth_program_step *step = &program->steps[i];
+        uint32_t peer = berth_program_copy_peer(program, step);
+        if (peer == BERTH_NO_INDEX) continue;
+        berth_status status = berth_device_open_peer(session->devices[step->device].device,
+                                                     session->devices[peer].device);
+        if (status)
+            return berth_status_prefix(
+                status,
+                "step \"%s\" copies from \"%s\" to \"%s\" over a link of the target, which is not "
+                "here (without that link, it is planned by way of the host)",
+                step->name, program->devices[step->device].name, program->devices[peer].name);
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_executor__open_devices(berth_session *session) {
     const berth_program *program = session->program;
     session->physicals =
@@ -185,7 +214,7 @@ berth_status berth_executor__open_devices(berth_session *session) {
         }
         bound->device = session->physicals[bound->physical].device;
     }
-    return BERTH_OK;
+    return open_peers(session);
 }
 
 void berth_executor__close_devices(berth_session *session) {

@@ -237,6 +237,15 @@ static berth_status name_failure(berth_session *session, uint32_t batch_index,
     session->lost_device = program->queues[batch->queue].device;
     const char *device = program->devices[program->queues[batch->queue].device].name;
     const char *first = program->steps[batch->steps[0]].name;
+    for (uint32_t i = 0; i < batch->step_count; ++i) {
+        const berth_program_step *step = &program->steps[batch->steps[i]];
+        uint32_t peer = berth_program_copy_peer(program, step);
+        if (peer == BERTH_NO_INDEX) continue;
+        failure =
+            berth_status_prefix(failure, "with the direct copy \"%s\" between \"%s\" and \"%s\"",
+                                step->name, device, program->devices[peer].name);
+        break;
+    }
     if (batch->step_count == 1)
         return berth_status_prefix(failure, "step \"%s\" on \"%s\"", first, device);
     const char *last = program->steps[batch->steps[batch->step_count - 1]].name;

@@ -5,6 +5,7 @@
 #include "artifact/file.h"
 #include "compiler/cost_table.h"
 #include "compiler/kernel_choice.h"
+#include "compiler/passes/tensor_parallel.h"
 #include "compiler/tuned_table.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
@@ -247,8 +248,8 @@ static berth_status compile_with_room(berth_model *model, const model_source *so
     }
 }
 
-static berth_status compile_model(berth_model *model, const model_source *source,
-                                  const berth_model_options *options) {
+static berth_status compile_one_way(berth_model *model, const model_source *source,
+                                    const berth_model_options *options) {
     berth_allocator allocator = berth_allocator_system();
     size_t count = model->target->device_count;
     uint64_t *reserve_bytes = berth_calloc(allocator, count, sizeof(*reserve_bytes));
@@ -256,6 +257,63 @@ static berth_status compile_model(berth_model *model, const model_source *source
     berth_status status = compile_with_room(model, source, options, reserve_bytes);
     berth_free(allocator, reserve_bytes, count * sizeof(*reserve_bytes));
     return status;
+}
+
+static bool is_asked(const berth_model_options *options, const char *parallel) {
+    return options->compile.parallel && strcmp(options->compile.parallel, parallel) == 0;
+}
+
+// One way to use several devices: "none", "tensor", or "pipeline", operations of its own for each.
+static berth_model_options in_parallel(const berth_model_options *options, const char *how) {
+    berth_model_options way = *options;
+    bool pipeline = strcmp(how, "pipeline") == 0;
+    way.compile.parallel = pipeline ? "none" : how;
+    if (pipeline && !places_by_search(&options->compile)) way.compile.strategy = "auto";
+    return way;
+}
+
+// Plans every way, and takes the one with the shortest predicted time of those that fit the memories;
+// the first of equal ones.
+static berth_status compile_fastest_way(berth_model *model, const model_source *source,
+                                        const berth_model_options *options) {
+    static const char *const ways[] = {"none", "tensor", "pipeline"};
+    const char *best = NULL;
+    double best_ns = 0;
+    berth_status first = BERTH_OK;
+    uint32_t count = berth_tensor_parallel_devices(model->target) > 1 ? 3 : 1;
+    for (uint32_t i = 0; i < count && count > 1; ++i) {
+        berth_model_options way = in_parallel(options, ways[i]);
+        way.compile.plan_only = true;
+        berth_status status = compile_one_way(model, source, &way);
+        if (!status) {
+            double ns = model->compiled.program->predicted_ns;
+            berth_log_message(model->log, BERTH_LOG_INFO, "parallel %s: %.3f ms predicted", ways[i],
+                              ns / 1e6);
+            if (!best || ns < best_ns) {
+                best = ways[i];
+                best_ns = ns;
+            }
+        } else if (status == berth_status_oom() || !model->compiled.over_bytes) {
+            berth_status_free(first);
+            return status;
+        } else if (first) {
+            berth_status_free(status);
+        } else {
+            first = status;
+        }
+    }
+    if (!best && first) return first;
+    berth_status_free(first);
+    berth_model_options way = in_parallel(options, best ? best : ways[0]);
+    return compile_one_way(model, source, &way);
+}
+
+static berth_status compile_model(berth_model *model, const model_source *source,
+                                  const berth_model_options *options) {
+    if (is_asked(options, "auto")) return compile_fastest_way(model, source, options);
+    if (!is_asked(options, "pipeline")) return compile_one_way(model, source, options);
+    berth_model_options way = in_parallel(options, "pipeline");
+    return compile_one_way(model, source, &way);
 }
 
 // Whether what the compiler refused has control flow, or shapes that depend on data, although the

@@ -402,6 +402,16 @@ static berth_status refuse_budgets(const berth_multi_target *target) {
     return BERTH_OK;
 }
 
+static berth_status refuse_parallel(const berth_compile_options *options) {
+    if (!options->parallel || strcmp(options->parallel, "none") == 0) return BERTH_OK;
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "the executor vm, which this model needs or which was asked for, plans "
+        "parts of a model one by one, and not for several devices at once "
+        "(parallel %s): leave that out, or give all dimensions of the inputs",
+        options->parallel);
+}
+
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
@@ -414,6 +424,7 @@ static berth_status load(void *user) {
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
     BERTH_TRY(refuse_budgets(s->target));
+    BERTH_TRY(refuse_parallel(&job->options->compile));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
     berth_import_options import = job->options->import;
     import.inputs = NULL;

@@ -33,6 +33,7 @@ enum {
     key_mean,
     key_std,
     key_strategy,
+    key_parallel,
     key_costs,
     key_tuned,
     key_objective,
@@ -128,6 +129,11 @@ static const struct argp_option options[] = {
      "First stages of the model that run in bands of rows, so that their large values never exist "
      "whole: auto (where a memory or a budget is too small otherwise; the default), never, least "
      "(those with the least memory), or NODE=N: the stages up to this node in N bands",
+      2},
+    {"parallel", key_parallel, "HOW", 0,
+     "One model on several devices of a kind: tensor (each holds its part of the weights and does "
+     "its part of every product), pipeline (each has operations of its own: --strategy auto), auto "
+     "(the fastest of these that fits, as predicted), none (default)",
      2},
     {"nodes", key_nodes, "N", 0,
      "Search nodes of the placement: the same plan every time (default: 300000)", 2},
@@ -240,6 +246,11 @@ static void take_patches(berth_cli_model *cli, const char *arg, struct argp_stat
     cli->patches = arg;
 }
 
+static void take_parallel(berth_cli_model *cli, const char *arg, struct argp_state *state) {
+    static const char *const names[] = {"tensor", "pipeline", "auto", "none", NULL};
+    cli->parallel = names[berth_cli_choose(state, "--parallel", arg, names)];
+}
+
 // "NAME=EXTENT"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *equals = strrchr(arg, '=');
@@ -318,6 +329,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_strategy: take_strategy(cli, arg, state); return 0;
     case key_objective: take_objective(cli, arg, state); return 0;
     case key_patches: take_patches(cli, arg, state); return 0;
+    case key_parallel: take_parallel(cli, arg, state); return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
             berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
@@ -548,6 +560,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         {cli->costs, "--costs"},
         {cli->objective, "--objective"},
         {cli->patches, "--patches"},
+        {cli->parallel, "--parallel"},
         {cli->node_budget > 0, "--nodes"},
         {cli->time_budget_ns > 0, "--time-budget"},
         {cli->no_fusion, "--no-fusion"},

@@ -51,6 +51,7 @@ typedef struct berth_cli_model {
     const char *strategy;
     const char *objective;
     const char *patches;
+    const char *parallel;
     uint64_t node_budget;
     int64_t time_budget_ns;
     const char

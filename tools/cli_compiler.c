@@ -39,6 +39,7 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
                  {"strategy", cli->strategy},
                  {"objective", cli->objective},
                  {"patches", cli->patches},
+                 {"parallel", cli->parallel},
                  {"costs", berth_cli_costs(cli)},
                  {"tuned", berth_cli_tuned(cli)},
                  {"default_batch", "1"},

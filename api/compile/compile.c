@@ -23,6 +23,7 @@ typedef enum option_name {
     OPTION_STRATEGY,
     OPTION_OBJECTIVE,
     OPTION_PATCHES,
+    OPTION_PARALLEL,
     OPTION_COSTS,
     OPTION_TUNED,
     OPTION_CACHE_FOLDER,
@@ -58,6 +59,7 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_STRATEGY] = "strategy",
     [OPTION_OBJECTIVE] = "objective",
     [OPTION_PATCHES] = "patches",
+    [OPTION_PARALLEL] = "parallel",
     [OPTION_COSTS] = "costs",
     [OPTION_TUNED] = "tuned",
     [OPTION_CACHE_FOLDER] = "cache_folder",
@@ -161,14 +163,25 @@ static berth_status take_switch(berth_compiler *compiler, option_name option, co
     return BERTH_OK;
 }
 
-static berth_status check_objective(const char *value) {
-    static const char *const names[] = {"latency", "throughput", "memory"};
-    for (size_t i = 0; value && i < sizeof(names) / sizeof(names[0]); ++i)
-        if (strcmp(value, names[i]) == 0) return BERTH_OK;
-    if (!value) return BERTH_OK;
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "option objective takes latency, throughput or memory, not \"%s\"",
-                             value);
+// Options of a few words.
+static berth_status check_word(option_name option, const char *value) {
+    static const struct {
+        option_name option;
+        const char *words[4];
+        const char *text;
+    } all[] = {
+        {OPTION_OBJECTIVE, {"latency", "throughput", "memory"}, "latency, throughput or memory"},
+        {OPTION_PARALLEL,
+         {"none", "tensor", "pipeline", "auto"},
+         "none, tensor, pipeline or auto"}};
+    for (size_t i = 0; value && i < sizeof(all) / sizeof(all[0]); ++i) {
+        bool known = all[i].option != option;
+        for (int k = 0; k < 4 && all[i].words[k]; ++k) known |= strcmp(value, all[i].words[k]) == 0;
+        if (!known)
+            return berth_status_make(BERTH_INVALID_ARGUMENT, "option %s takes %s, not \"%s\"",
+                                     option_names[option], all[i].text, value);
+    }
+    return BERTH_OK;
 }
 
 static berth_status set_option(void *user) {
@@ -179,7 +192,7 @@ static berth_status set_option(void *user) {
     if (option == OPTION_COUNT) return unknown_option(compiler, job->name);
     if (option >= OPTION_FUSION) return take_switch(compiler, (option_name)option, job->value);
     if (option >= OPTION_TEXT_COUNT) return take_number(compiler, (option_name)option, job->value);
-    if (option == OPTION_OBJECTIVE) BERTH_TRY(check_objective(job->value));
+    BERTH_TRY(check_word((option_name)option, job->value));
     if (option == OPTION_PATCHES) BERTH_TRY(berth_fit_patches_check(job->value));
     compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
     return BERTH_OK;
@@ -364,6 +377,7 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
         .strategy = options[OPTION_STRATEGY],
         .objective = options[OPTION_OBJECTIVE],
         .patches = options[OPTION_PATCHES],
+        .parallel = options[OPTION_PARALLEL],
         .node_budget = number_of(compiler, OPTION_NODES),
         .time_budget_ns = (int64_t)number_of(compiler, OPTION_TIME_BUDGET),
         .cache_folder = options[OPTION_CACHE_FOLDER],

@@ -36,6 +36,7 @@ static berth_status copy_options(void *user) {
     compile->strategy = copy_text(job, compile->strategy);
     compile->objective = copy_text(job, compile->objective);
     compile->patches = copy_text(job, compile->patches);
+    compile->parallel = copy_text(job, compile->parallel);
     compile->cache_folder = copy_text(job, compile->cache_folder);
     compile->c_compiler = copy_text(job, compile->c_compiler);
     compile->search_path = copy_text(job, compile->search_path);

@@ -118,3 +118,19 @@ berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op
     extend(rewriter);
     return value;
 }
+
+berth_tensor berth_rewriter_take(berth_arena *arena, const berth_tensor *from, int dim,
+                                 int64_t first, int64_t count) {
+    int64_t dims[BERTH_MAX_RANK], outer = 1;
+    size_t inner = berth_dtype_size_bytes(from->dtype);
+    memcpy(dims, from->dims, sizeof(dims));
+    dims[dim] = count;
+    for (int i = 0; i < dim; ++i) outer *= dims[i];
+    for (int i = dim + 1; i < from->rank; ++i) inner *= (size_t)dims[i];
+    berth_tensor part = berth_tensor_create(arena, from->dtype, from->rank, dims);
+    for (int64_t o = 0; o < outer; ++o)
+        memcpy((uint8_t *)part.data + (size_t)(o * count) * inner,
+               (const uint8_t *)from->data + (size_t)(o * from->dims[dim] + first) * inner,
+               (size_t)count * inner);
+    return part;
+}

@@ -40,4 +40,8 @@ BERTH_MUST_USE berth_status berth_rewriter_insert_op(berth_rewriter *rewriter, b
 berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op_id position,
                                               const berth_tensor *tensor, berth_loc_id loc);
 
+// Elements [first, first + count) of a constant along one dimension; its data may lie at any address.
+berth_tensor berth_rewriter_take(berth_arena *arena, const berth_tensor *from, int dim,
+                                 int64_t first, int64_t count);
+
 #endif  // BERTH_COMPILER_PASSES_REWRITE_H_

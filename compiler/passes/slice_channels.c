@@ -72,22 +72,6 @@ static int channel_dim(const slicer *s, const chain *c, const berth_op *op, uint
     return at >= 0 && held->dims[at] == count ? at : -2;
 }
 
-static berth_tensor take(berth_arena *arena, const berth_tensor *from, int dim, int64_t first,
-                         int64_t count) {
-    int64_t dims[BERTH_MAX_RANK], outer = 1;
-    size_t inner = berth_dtype_size_bytes(from->dtype);
-    memcpy(dims, from->dims, sizeof(dims));
-    dims[dim] = count;
-    for (int i = 0; i < dim; ++i) outer *= dims[i];
-    for (int i = dim + 1; i < from->rank; ++i) inner *= (size_t)dims[i];
-    berth_tensor part = berth_tensor_create(arena, from->dtype, from->rank, dims);
-    for (int64_t o = 0; o < outer; ++o)
-        memcpy((uint8_t *)part.data + (size_t)(o * count) * inner,
-               (const uint8_t *)from->data + (size_t)(o * from->dims[dim] + first) * inner,
-               (size_t)count * inner);
-    return part;
-}
-
 // ---- chains -------------------------------------------------------------------------------------
 
 // The one operand of an elementwise operation that is no constant; false: there are more, or constants
@@ -250,7 +234,8 @@ static berth_status copy_op(slicer *s, const chain *c, uint32_t index, berth_op_
         if (index == 0 && i == 0) continue;
         int dim = channel_dim(s, c, &op, i);
         if (dim < 0) continue;
-        berth_tensor part = take(arena, constant_of(s, op.inputs[i]), dim, first, count);
+        berth_tensor part =
+            berth_rewriter_take(arena, constant_of(s, op.inputs[i]), dim, first, count);
         inputs[i] = berth_rewriter_insert_constant(
             &s->r, position, berth_arena_copy(arena, &part, sizeof(part)), op.loc);
         put_on(s, inputs[i], op.inputs[i]);

@@ -81,6 +81,31 @@ static void cuda_device_destroy(berth_device *base) {
     berth_free(base->allocator, device, sizeof(*device));
 }
 
+static bool cuda_device_reaches(berth_driver *base, uint32_t ordinal, uint32_t peer) {
+    const cuda_api *api = &((const cuda_driver *)base)->api;
+    cuda_device_id ids[2] = {0, 0};
+    int yes = 0;
+    return api->cuDeviceGet(&ids[0], (int)ordinal) == CUDA_OK &&
+           api->cuDeviceGet(&ids[1], (int)peer) == CUDA_OK &&
+           api->cuDeviceCanAccessPeer(&yes, ids[0], ids[1]) == CUDA_OK && yes;
+}
+
+// Without access CUDA copies all the same, by way of the host.
+static berth_status cuda_peer_open(berth_device *base, berth_device *other) {
+    const cuda_device *device = (const cuda_device *)base, *peer = (const cuda_device *)other;
+    int yes = 0;
+    BERTH_TRY(berth_cuda__check(
+        device, device->api->cuDeviceCanAccessPeer(&yes, device->id, peer->id), "look for peers"));
+    if (!yes)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "this machine gives them no access to each other's memory");
+    BERTH_TRY(berth_cuda__enter(device, "open a peer"));
+    cuda_result result = device->api->cuCtxEnablePeerAccess(peer->context, 0);
+    berth_cuda__leave(device);
+    if (result == BERTH_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return BERTH_OK;
+    return berth_cuda__check(device, result, "open a peer");
+}
+
 static const berth_device_ops cuda_device_ops = {
     .destroy = cuda_device_destroy,
     .buffer_allocate = berth_cuda__buffer_allocate,
@@ -88,6 +113,7 @@ static const berth_device_ops cuda_device_ops = {
     .buffer_free = berth_cuda__buffer_free,
     .buffer_map = berth_cuda__buffer_map,
     .buffer_unmap = berth_cuda__buffer_unmap,
+    .peer_open = cuda_peer_open,
     .executable_load = berth_cuda__executable_load,
     .executable_destroy = berth_cuda__executable_destroy,
     .executable_find = berth_cuda__executable_find,
@@ -198,4 +224,5 @@ const berth_driver_ops berth_devices__cuda_driver = {
     .device_count = cuda_device_count,
     .device_info = cuda_device_info,
     .device_open = cuda_device_open,
+    .device_reaches = cuda_device_reaches,
 };

@@ -38,9 +38,29 @@ static cuda_address place(const cuda_device *device, const berth_buffer *buffer,
     return (cuda_address)(uintptr_t)berth_devices__host_at(buffer, offset_bytes);
 }
 
+// The buffer's device, where that is a peer of the stream's.
+static const cuda_device *peer_of(const cuda_device *device, const berth_buffer *buffer) {
+    bool is_peer = berth_devices__is_peer(&device->base, buffer->device) && !buffer->host;
+    return is_peer ? (const cuda_device *)buffer->device : NULL;
+}
+
+static berth_status put_peer_copy(const cuda_device *device, cuda_stream stream,
+                                  const berth_command *command, const cuda_device *from,
+                                  const cuda_device *to) {
+    cuda_result result = device->api->cuMemcpyPeerAsync(
+        berth_cuda__address(command->copy.destination) + command->copy.destination_offset_bytes,
+        to->context, berth_cuda__address(command->copy.source) + command->copy.source_offset_bytes,
+        from->context, (size_t)command->copy.size_bytes, stream);
+    return berth_cuda__check(device, result, "copy between devices");
+}
+
 static berth_status put_copy(const cuda_device *device, cuda_stream stream,
                              const berth_command *command) {
     if (command->copy.size_bytes == 0) return BERTH_OK;
+    const cuda_device *from = peer_of(device, command->copy.source);
+    const cuda_device *to = peer_of(device, command->copy.destination);
+    if (from || to)
+        return put_peer_copy(device, stream, command, from ? from : device, to ? to : device);
     cuda_result result = device->api->cuMemcpyAsync(
         place(device, command->copy.destination, command->copy.destination_offset_bytes),
         place(device, command->copy.source, command->copy.source_offset_bytes),

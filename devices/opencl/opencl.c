@@ -1,10 +1,14 @@
 // The opencl driver: every device of every platform that the loader knows, in its order. Each
-// opened device has a context of its own, so that two of them are two GPUs with separate memories.
+// opened device has a context of its own, so that two of them are two GPUs with separate memories;
+// those that are opened as peers have one together, in which OpenCL copies from one to the other.
 #include "devices/opencl/opencl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MAX_PLATFORMS 32
+#define MAX_DEVICES 64  // of one platform
 
 // ---- buffers ----
 
@@ -137,24 +141,6 @@ static void opencl_device_destroy(berth_device *base) {
     berth_free(base->allocator, device, sizeof(*device));
 }
 
-static const berth_device_ops opencl_device_ops = {
-    .destroy = opencl_device_destroy,
-    .buffer_allocate = opencl_buffer_allocate,
-    .buffer_view = opencl_buffer_view,
-    .buffer_share = berth_opencl__buffer_share,
-    .buffer_import = berth_opencl__buffer_import,
-    .buffer_free = opencl_buffer_free,
-    .buffer_map = opencl_buffer_map,
-    .buffer_unmap = opencl_buffer_unmap,
-    .executable_load = berth_opencl__executable_load,
-    .executable_destroy = berth_opencl__executable_destroy,
-    .executable_find = berth_opencl__executable_find,
-    .queue_open = berth_opencl__queue_open,
-    .queue_reserve = berth_host_queue_reserve,
-    .queue_submit = berth_host_queue_submit,
-    .queue_destroy = berth_opencl__queue_destroy,
-};
-
 // The device of the application's queue, among those that the driver lists.
 static berth_status find_device(const opencl_driver *driver, cl_command_queue queue, bool profile,
                                 uint32_t *out_ordinal) {
@@ -189,24 +175,85 @@ static berth_status use_callers_context(opencl_device *device, cl_command_queue 
     return BERTH_OK;
 }
 
-static berth_status open_context(opencl_device *device, cl_platform_id platform,
-                                 cl_command_queue callers) {
-    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)platform, 0};
+static berth_status make_context(const opencl_driver *driver, uint32_t first, uint32_t count,
+                                 cl_context *out_context) {
+    cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, (cl_context_properties)driver->ordinals[first].platform, 0};
+    cl_device_id ids[MAX_DEVICES] = {NULL};
     cl_int error = CL_SUCCESS;
-    if (callers)
-        BERTH_TRY(use_callers_context(device, callers));
+    for (uint32_t i = 0; i < count; ++i) ids[i] = driver->ordinals[first + i].device;
+    *out_context = driver->api.clCreateContext(properties, count, ids, NULL, NULL, &error);
+    return berth_opencl__check(error, count > 1 ? "open the devices as peers" : "open the device");
+}
+
+// The context of all devices of the platform, kept for its other devices.
+static berth_status use_peers_context(opencl_driver *driver, opencl_device *device,
+                                      uint32_t ordinal) {
+    struct opencl_ordinal *ordinals = driver->ordinals;
+    uint32_t first = ordinal, end = ordinal + 1;
+    while (first && ordinals[first - 1].platform == ordinals[ordinal].platform) --first;
+    while (end < driver->ordinal_count && ordinals[end].platform == ordinals[ordinal].platform)
+        ++end;
+    pthread_mutex_lock(&driver->lock);
+    berth_status status = BERTH_OK;
+    if (!ordinals[first].peers)
+        status = make_context(driver, first, end - first, &ordinals[first].peers);
+    if (!status) {
+        device->context = ordinals[first].peers;
+        device->api->clRetainContext(device->context);
+    }
+    pthread_mutex_unlock(&driver->lock);
+    return status;
+}
+
+static berth_status opencl_peer_open(berth_device *base, berth_device *peer) {
+    if (((const opencl_device *)base)->context == ((const opencl_device *)peer)->context)
+        return BERTH_OK;
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "they are of two platforms, or of contexts of the application's");
+}
+
+static bool opencl_device_reaches(berth_driver *base, uint32_t ordinal, uint32_t peer) {
+    const opencl_driver *driver = (const opencl_driver *)base;
+    return driver->ordinals[ordinal].platform == driver->ordinals[peer].platform;
+}
+
+static berth_status open_context(opencl_driver *driver, opencl_device *device, uint32_t ordinal,
+                                 const berth_device_options *options) {
+    if (options->queue)
+        BERTH_TRY(use_callers_context(device, options->queue));
+    else if (options->peers)
+        BERTH_TRY(use_peers_context(driver, device, ordinal));
     else
-        device->context =
-            device->api->clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
-    BERTH_TRY(berth_opencl__check(error, "open the device"));
+        BERTH_TRY(make_context(driver, ordinal, 1, &device->context));
+    cl_int error = CL_SUCCESS;
     device->transfer = device->api->clCreateCommandQueue(device->context, device->id, 0, &error);
     return berth_opencl__check(error, "open the device");
 }
 
+static const berth_device_ops opencl_device_ops = {
+    .destroy = opencl_device_destroy,
+    .buffer_allocate = opencl_buffer_allocate,
+    .buffer_view = opencl_buffer_view,
+    .buffer_share = berth_opencl__buffer_share,
+    .buffer_import = berth_opencl__buffer_import,
+    .buffer_free = opencl_buffer_free,
+    .buffer_map = opencl_buffer_map,
+    .buffer_unmap = opencl_buffer_unmap,
+    .peer_open = opencl_peer_open,
+    .executable_load = berth_opencl__executable_load,
+    .executable_destroy = berth_opencl__executable_destroy,
+    .executable_find = berth_opencl__executable_find,
+    .queue_open = berth_opencl__queue_open,
+    .queue_reserve = berth_host_queue_reserve,
+    .queue_submit = berth_host_queue_submit,
+    .queue_destroy = berth_opencl__queue_destroy,
+};
+
 static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
                                        const berth_device_options *options,
                                        berth_device **out_device) {
-    const opencl_driver *driver = (const opencl_driver *)base;
+    opencl_driver *driver = (opencl_driver *)base;
     if (options->queue) BERTH_TRY(find_device(driver, options->queue, options->profile, &ordinal));
     opencl_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
     if (!device) return berth_status_oom();
@@ -219,7 +266,7 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
     device->pointer_alignment_bytes =
         device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
-    if (!status) status = open_context(device, driver->ordinals[ordinal].platform, options->queue);
+    if (!status) status = open_context(driver, device, ordinal, options);
     if (status) {
         opencl_device_destroy(&device->base);
         return status;
@@ -229,9 +276,6 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
 }
 
 // ---- driver ----
-
-#define MAX_PLATFORMS 32
-#define MAX_DEVICES 64  // of one platform
 
 static berth_status add_platform(opencl_driver *driver, cl_platform_id platform) {
     cl_device_id ids[MAX_DEVICES];
@@ -273,6 +317,9 @@ static berth_status enumerate(opencl_driver *driver) {
 
 static void opencl_close(berth_driver *base) {
     opencl_driver *driver = (opencl_driver *)base;
+    for (uint32_t i = 0; i < driver->ordinal_count; ++i)
+        if (driver->ordinals[i].peers) driver->api.clReleaseContext(driver->ordinals[i].peers);
+    pthread_mutex_destroy(&driver->lock);
     berth_free(base->allocator, driver->ordinals,
                driver->ordinal_count * sizeof(*driver->ordinals));
     berth_dynlib_abandon(driver->api.library);  // platforms keep threads of their own
@@ -283,6 +330,7 @@ static berth_status opencl_open(berth_allocator allocator, berth_driver **out_dr
     opencl_driver *driver = berth_calloc(allocator, 1, sizeof(*driver));
     if (!driver) return berth_status_oom();
     driver->base.allocator = allocator;
+    pthread_mutex_init(&driver->lock, NULL);
     berth_status status = berth_opencl__api_load(&driver->api);
     if (!status) status = enumerate(driver);
     if (status) {
@@ -307,4 +355,5 @@ const berth_driver_ops berth_devices__opencl_driver = {
     .device_count = opencl_device_count,
     .device_info = opencl_device_info,
     .device_open = opencl_device_open,
+    .device_reaches = opencl_device_reaches,
 };

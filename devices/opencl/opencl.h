@@ -25,9 +25,13 @@ BERTH_MUST_USE berth_status berth_opencl__check(cl_int error, const char *what);
 typedef struct opencl_driver {
     berth_driver base;
     opencl_api api;
+    pthread_mutex_t lock;  // of `peers` in the ordinals
     struct opencl_ordinal {
         cl_platform_id platform;
         cl_device_id device;
+        // At the first device of a platform: the context of all its devices, for those that copy to
+        // each other. Made with the first that is opened for it, kept until the driver is closed.
+        cl_context peers;
     } * ordinals;
     uint32_t ordinal_count;
 } opencl_driver;

@@ -38,6 +38,11 @@ static bool is_empty(const berth_command *command) {
     return true;
 }
 
+// Whether the buffer is of the device's context: its own or a peer's.
+static bool is_here(const opencl_device *device, const berth_buffer *buffer) {
+    return buffer->device == &device->base || berth_devices__is_peer(&device->base, buffer->device);
+}
+
 static berth_status enqueue_copy(const opencl_device *device, cl_command_queue queue,
                                  const berth_command *command, cl_event *event) {
     const opencl_api *api = device->api;
@@ -47,11 +52,11 @@ static berth_status enqueue_copy(const opencl_device *device, cl_command_queue q
     size_t to = (size_t)command->copy.destination_offset_bytes;
     size_t size = (size_t)command->copy.size_bytes;
     cl_int error;
-    if (source->device != &device->base)
+    if (!is_here(device, source))
         error =
             api->clEnqueueWriteBuffer(queue, berth_opencl__memory(destination), CL_FALSE, to, size,
                                       berth_devices__host_at(source, from), 0, NULL, event);
-    else if (destination->device != &device->base)
+    else if (!is_here(device, destination))
         error = api->clEnqueueReadBuffer(queue, berth_opencl__memory(source), CL_FALSE, from, size,
                                          berth_devices__host_at(destination, to), 0, NULL, event);
     else

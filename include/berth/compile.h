@@ -40,6 +40,10 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   patches        first stages that run in bands of rows (docs/memory.md): "auto" (default: where a memory is
 //                  too small otherwise), "never", "least" (those with the least memory), or "NODE=N": the
 //                  stages up to this node in N bands
+//   parallel       one model on several devices of a kind: "tensor" (each holds its part of the weights and
+//                  does its part of every product), "pipeline" (each has operations of its own: the strategy
+//                  "auto" where none is set), "auto" (whichever of these or neither is predicted to be
+//                  fastest and fits the memories), "none" (default)
 //   nodes          search nodes of the placement: the same plan every time; default: 300000
 //   time_budget_ns time of the placement's search instead: plans may differ
 //   costs          a file of measured costs (`berth calibrate`); default: the target's figures alone

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "artifact/program.h"
+#include "tests/check.h"
 
 // A small valid program, rebuilt for every case so that a case may change anything.
 typedef struct sample {
@@ -190,6 +191,44 @@ Test(artifact_verify, devices_reach_shared_pools) {
         cr_assert_eq(status == NULL, shared, "%s", berth_status_message(status));
         berth_status_free(status);
     }
+}
+
+// A copy to another device of the same kind; none to one of another kind, or into bytes that are shared.
+Test(artifact_verify, copies_reach_devices_of_their_kind) {
+    sample s;
+    make_sample(&s);
+    const berth_program_device sample_devices[2] = {s.devices[0], s.devices[1]};
+    berth_program_device devices[3] = {sample_devices[0], sample_devices[1], sample_devices[1]};
+    devices[2].name = "opencl:1";
+    devices[2].virtual_id = 1;
+    berth_program_pool pools[5];
+    berth_program_tensor tensors[8];
+    memcpy(pools, s.pools, sizeof(s.pools));
+    memcpy(tensors, s.tensors, sizeof(s.tensors));
+    pools[4] = pools[GPU_WORK];
+    pools[4].device = 2;
+    tensors[7] = tensors[6];
+    tensors[7].pool = 4;
+    s.program.devices = devices;
+    s.program.device_count = 3;
+    s.program.pools = pools;
+    s.program.pool_count = 5;
+    s.program.tensors = tensors;
+    s.program.tensor_count = 8;
+    s.bindings[3][1] = 7;
+    assert_ok(berth_program_verify(&s.program));
+    cr_assert_eq(berth_program_copy_peer(&s.program, &s.steps[3]), 2);
+    cr_assert_eq(berth_program_copy_peer(&s.program, &s.steps[1]), BERTH_NO_INDEX);
+    pools[4].shared_with.word = 1u << CPU;
+    berth_status status = berth_program_verify(&s.program);
+    cr_assert(status && strstr(berth_status_message(status), "does not reach"));
+    berth_status_free(status);
+    pools[4].shared_with.word = 0;
+    devices[2].kind = "vulkan";
+    devices[2].name = "vulkan:1";
+    status = berth_program_verify(&s.program);
+    cr_assert(status && strstr(berth_status_message(status), "does not reach"));
+    berth_status_free(status);
 }
 
 // A copy brings a constant out of the store to where a kernel reads it.

@@ -12,7 +12,7 @@
 
 // The command's JSON; NULL where it failed.
 static json_t *berth_json(const char *command, const char *arguments) {
-    char text[1024];
+    char text[2048];
     snprintf(text, sizeof(text), "POCL_DEVICES='pthread pthread' %s %s " MODEL " %s 2>/dev/null",
              BERTH_COMMAND, command, arguments);
     FILE *pipe = popen(text, "r");
@@ -103,4 +103,68 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
     }
     json_decref(apart);
     json_decref(alone);
+}
+
+// Two GPUs with a link between their memories.
+#define LINKED                                                                                     \
+    "--target '{\"kind\":\"multi\",\"devices\":[{\"target\":{\"kind\":\"opencl\"}},"               \
+    "{\"target\":{\"kind\":\"opencl\"}}],\"memories\":["                                           \
+    "{\"name\":\"host\",\"capacity_bytes\":\"1GiB\",\"reached_by\":[\"cpu:0\"]},"                  \
+    "{\"name\":\"m0\",\"capacity_bytes\":\"1GiB\",\"alignment_bytes\":128,"                        \
+    "\"reached_by\":[\"opencl:0\"]},"                                                              \
+    "{\"name\":\"m1\",\"capacity_bytes\":\"1GiB\",\"alignment_bytes\":128,"                        \
+    "\"reached_by\":[\"opencl:1\"]}],\"links\":["                                                  \
+    "{\"from\":\"m0\",\"to\":\"m1\",\"bandwidth_bytes_per_s\":5e10},"                              \
+    "{\"from\":\"host\",\"to\":\"m0\",\"bandwidth_bytes_per_s\":1e10},"                            \
+    "{\"from\":\"host\",\"to\":\"m1\",\"bandwidth_bytes_per_s\":1e10}]}' "
+
+// Copies go over the link, and are steps of the run.
+Test(several_devices, copies_between_gpus_go_over_their_link, .timeout = 300) {
+    static const char target[] = LINKED "--pin op:MaxPool=opencl:1";
+    char trace[] = "/tmp/berth-trace-XXXXXX", arguments[1536], line[65536];
+    cr_assert_geq(mkstemp(trace), 0);
+    snprintf(arguments, sizeof(arguments), "%s --trace=%s", target, trace);
+    json_t *plan = berth_json("plan", target);
+    json_t *run = run_json(arguments), *alone = berth_json("run", "");
+    cr_assert_not_null(plan);
+    size_t index;
+    json_t *copy;
+    int direct = 0, traced = 0;
+    json_array_foreach(json_object_get(plan, "copies"), index, copy) {
+        const char *from = json_string_value(json_object_get(copy, "from"));
+        const char *to = json_string_value(json_object_get(copy, "to"));
+        direct += strncmp(from, "opencl", 6) == 0 && strncmp(to, "opencl", 6) == 0;
+    }
+    cr_expect_eq(direct, 4, "operands and results of two MaxPool");
+    FILE *file = fopen(trace, "r");
+    while (fgets(line, sizeof(line), file))
+        for (const char *at = line; (at = strstr(at, " opencl:")); ++at)
+            traced += strncmp(at, " opencl:0>opencl:1", 18) == 0 ||
+                      strncmp(at, " opencl:1>opencl:0", 18) == 0;
+    fclose(file);
+    remove(trace);
+    cr_expect_eq(traced, 4);
+    expect_same_results(run, alone);
+    json_decref(plan);
+    json_decref(run);
+    json_decref(alone);
+}
+
+// Every way to use two devices gives the same; in parts, both compute.
+Test(several_devices, ways_to_use_them_give_the_same, .timeout = 300) {
+    static const char *const ways[] = {"none", "tensor", "pipeline", "auto"};
+    json_t *alone = berth_json("run", "");
+    for (int i = 0; i < 4; ++i) {
+        char arguments[1536];
+        snprintf(arguments, sizeof(arguments), LINKED "--parallel %s", ways[i]);
+        json_t *run = run_json(arguments);
+        expect_same_results(run, alone);
+        json_t *second = json_object_get(json_object_get(run, "devices"), "opencl:1");
+        cr_assert_not_null(second);
+        if (i == 1) cr_expect_gt(integer(second, "kernels"), 0);
+        if (i == 0) cr_expect_eq(integer(second, "kernels"), 0);
+        json_decref(run);
+    }
+    json_decref(alone);
+    cr_assert_null(berth_json("plan", "--target cpu --parallel tensor"), "there is one device");
 }

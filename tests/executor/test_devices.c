@@ -160,6 +160,7 @@ typedef struct graph {
     builder *b;
     uint64_t state;
     uint32_t device_count;  // 0 is the cpu, the rest OpenCL
+    bool direct;            // OpenCL devices copy to each other
     uint32_t values;
     uint32_t tensors[value_limit]
                     [device_limit];  // of each value on each device; BERTH_NO_INDEX = not there
@@ -172,15 +173,18 @@ static uint32_t pick(graph *g, uint32_t limit) {
 }
 
 // The tensor of a value on a device, copied there when it is not: between OpenCL devices through
-// the cpu.
+// the cpu, or directly, by the queue of either.
 static uint32_t on_device(graph *g, uint32_t value, uint32_t device) {
     uint32_t *at = g->tensors[value];
     if (at[device] != BERTH_NO_INDEX) return at[device];
-    if (device != 0 && at[0] == BERTH_NO_INDEX) on_device(g, value, 0);
-    uint32_t from = 0;
-    while (at[from] == BERTH_NO_INDEX || (device != 0 && from != 0)) from++;
+    if (device != 0 && at[0] == BERTH_NO_INDEX && !g->direct) on_device(g, value, 0);
+    uint32_t from = g->direct ? pick(g, g->device_count) : 0;
+    while (at[from] == BERTH_NO_INDEX || (device != 0 && from != 0 && !g->direct))
+        from = (from + 1) % g->device_count;
     at[device] = builder_tensor(g->b, device, count);
-    builder_copy(g->b, device ? device : from, at[from], at[device]);
+    uint32_t queue = device ? device : from;
+    if (device && from && pick(g, 2)) queue = from;
+    builder_copy(g->b, queue, at[from], at[device]);
     return at[device];
 }
 
@@ -206,10 +210,11 @@ static void add_operation(graph *g) {
     g->values++;
 }
 
-static void run_random(uint64_t seed, uint32_t device_count, bool shuffle) {
+static void run_random(uint64_t seed, uint32_t device_count, bool shuffle, bool direct) {
     berth_arena *scratch = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &scratch));
     graph g = {.b = builder_create(scratch, "random"), .state = seed, .device_count = device_count};
+    g.direct = direct;
     builder_device(g.b, "cpu", 0);
     for (uint32_t d = 1; d < device_count; ++d) builder_device(g.b, "opencl", d - 1);
     for (uint32_t d = 0; d < device_limit; ++d) g.tensors[0][d] = BERTH_NO_INDEX;
@@ -245,17 +250,22 @@ static void run_random(uint64_t seed, uint32_t device_count, bool shuffle) {
 }
 
 Test(devices, random_graphs_on_the_cpu) {
-    for (uint64_t seed = 1; seed <= 20; ++seed) run_random(seed, 1, true);
+    for (uint64_t seed = 1; seed <= 20; ++seed) run_random(seed, 1, true, false);
 }
 
 Test(devices, random_graphs_on_cpu_and_opencl) {
     need_opencl(1);
-    for (uint64_t seed = 1; seed <= 15; ++seed) run_random(seed, 2, true);
+    for (uint64_t seed = 1; seed <= 15; ++seed) run_random(seed, 2, true, false);
 }
 
 Test(devices, random_graphs_on_two_opencl_devices) {
     need_opencl(2);
-    for (uint64_t seed = 1; seed <= 15; ++seed) run_random(seed, 3, false);
+    for (uint64_t seed = 1; seed <= 15; ++seed) run_random(seed, 3, false, false);
+}
+
+Test(devices, random_graphs_on_two_devices_that_copy_to_each_other) {
+    need_opencl(2);
+    for (uint64_t seed = 1; seed <= 15; ++seed) run_random(seed, 3, false, true);
 }
 
 // ---- failures ----

@@ -5,6 +5,8 @@
 //   FLAKY_LOSE_AFTER=N    devices that are open when N batches with kernels have been submitted are lost;
 //                         those opened later work
 //   FLAKY_FAIL_EVERY=N    every Nth batch with kernels fails, and nothing else
+//   FLAKY_LOSE_PEERS=1    a device is lost with its first batch that has a copy to or from a peer
+//   FLAKY_NO_PEERS=1      devices copy to each other by way of the host only
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -35,12 +37,26 @@ static bool has_kernels(const berth_submission *submission) {
     return false;
 }
 
+static bool has_peer_copy(const berth_submission *submission) {
+    for (uint32_t i = 0; i < submission->command_count; ++i) {
+        const berth_command *command = &submission->commands[i];
+        if (command->kind == BERTH_COMMAND_COPY && !command->copy.source->host &&
+            !command->copy.destination->host &&
+            command->copy.source->device != command->copy.destination->device)
+            return true;
+    }
+    return false;
+}
+
 // Counts a batch; what is wrong with it, or BERTH_CODE_OK.
-static berth_code judge(const berth_device *device, bool kernels) {
+static berth_code judge(const berth_device *device, const berth_submission *submission) {
     berth_code code = BERTH_CODE_OK;
+    bool kernels = has_kernels(submission);
+    bool lost = number("FLAKY_LOSE_PEERS") && has_peer_copy(submission);
     pthread_mutex_lock(&lock);
     if (kernels) batches++;
     for (int i = 0; i < most_devices; ++i) {
+        if (lost && devices[i].device == device) devices[i].lost = true;
         if (kernels && lose_after && batches == lose_after) devices[i].lost = true;
         if (devices[i].device == device && devices[i].lost) code = BERTH_UNAVAILABLE;
     }
@@ -50,7 +66,7 @@ static berth_code judge(const berth_device *device, bool kernels) {
 }
 
 static berth_status flaky_submit(berth_queue *queue, const berth_submission *submission) {
-    berth_code code = judge(queue->device, has_kernels(submission));
+    berth_code code = judge(queue->device, submission);
     if (!code) return wrapped->queue_submit(queue, submission);
     for (uint32_t i = 0; i < submission->signal_count; ++i)
         berth_semaphore_fail(submission->signals[i].semaphore,
@@ -95,6 +111,7 @@ static berth_status flaky_device_open(berth_driver *driver, uint32_t ordinal,
         flaky = *wrapped;
         flaky.destroy = flaky_destroy;
         flaky.queue_submit = flaky_submit;
+        if (number("FLAKY_NO_PEERS")) flaky.peer_open = NULL;
     }
     pthread_mutex_unlock(&lock);
     (*out_device)->ops = &flaky;

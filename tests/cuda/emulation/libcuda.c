@@ -30,6 +30,7 @@ enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
 struct CUctx_st {
     int device;
     atomic_int references;
+    atomic_uint peers;  // bit i: device i, whose memory it may use
 };
 struct CUmod_st {
     void *library;
@@ -220,6 +221,28 @@ cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
     return CUDA_OK;
 }
 
+// ---- peers ----
+
+// BERTH_EMULATION_APART=1: no device reaches another's memory.
+cuda_result cuDeviceCanAccessPeer(int *yes, cuda_device_id device, cuda_device_id peer) {
+    BEGIN();
+    if (device < 0 || device >= device_count() || peer < 0 || peer >= device_count())
+        return BERTH_CUDA_ERROR_INVALID_DEVICE;
+    *yes = device != peer && !getenv("BERTH_EMULATION_APART");
+    return CUDA_OK;
+}
+
+cuda_result cuCtxEnablePeerAccess(cuda_context peer, unsigned int flags) {
+    BEGIN_IN_CONTEXT();
+    cuda_context current = stack[stack_depth - 1];
+    if (flags || !peer || atomic_load(&peer->references) < 1 || peer == current)
+        return BERTH_CUDA_ERROR_INVALID_VALUE;
+    unsigned int bit = 1u << peer->device;
+    return atomic_fetch_or(&current->peers, bit) & bit
+               ? BERTH_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+               : CUDA_OK;
+}
+
 // ---- memory ----
 
 cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
@@ -383,6 +406,18 @@ cuda_result cuMemcpyDtoHAsync_v2(void *destination, cuda_address source, size_t 
 cuda_result cuMemcpyAsync(cuda_address destination, cuda_address source, size_t bytes,
                           cuda_stream stream) {
     BEGIN_IN_CONTEXT();
+    return put_copy(destination, source, bytes, stream);
+}
+
+// Stricter than CUDA, which copies without access, too, by way of the host.
+cuda_result cuMemcpyPeerAsync(cuda_address destination, cuda_context to, cuda_address source,
+                              cuda_context from, size_t bytes, cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    cuda_context current = stack[stack_depth - 1];
+    cuda_context other = to == current ? from : to;
+    if ((to != current && from != current) || to == from ||
+        !(atomic_load(&current->peers) >> other->device & 1))
+        return BERTH_CUDA_ERROR_INVALID_CONTEXT;
     return put_copy(destination, source, bytes, stream);
 }
 
