@@ -31,6 +31,10 @@ static element judge(double got, double expected, double rtol, double atol) {
                      .excess = absolute - allowed};
 }
 
+static bool equal_strings(const berth_tensor *a, const berth_tensor *b, int64_t index) {
+    return berth_string_equal(berth_tensor_strings(a)[index], berth_tensor_strings(b)[index]);
+}
+
 // Exact, where a double could not tell two 64-bit integers apart.
 static bool equal_integers(const berth_tensor *a, const berth_tensor *b, int64_t index) {
     size_t element_bytes = berth_dtype_size_bytes(a->dtype);
@@ -51,7 +55,8 @@ berth_status berth_compare(const berth_tensor *got, const berth_tensor *expected
                                  expected_text);
     }
     int64_t count = berth_tensor_element_count(expected);
-    bool exact = !berth_dtype_is_float(expected->dtype) && !options->tolerate_integers;
+    bool strings = expected->dtype == BERTH_DTYPE_STRING;
+    bool exact = strings || (!berth_dtype_is_float(expected->dtype) && !options->tolerate_integers);
     double rtol = exact ? 0 : options->rtol < 0 ? 1e-3 : options->rtol;
     double atol = exact               ? 0
                   : options->atol < 0 ? 1e-5 * largest_finite(expected, count)
@@ -63,7 +68,8 @@ berth_status berth_compare(const berth_tensor *got, const berth_tensor *expected
         double g = berth_tensor_get_f64(got, i);
         double e = berth_tensor_get_f64(expected, i);
         element judged = judge(g, e, rtol, atol);
-        if (exact) judged.pass = equal_integers(got, expected, i);
+        if (exact)
+            judged.pass = strings ? equal_strings(got, expected, i) : equal_integers(got, expected, i);
         if (isfinite(judged.absolute)) {
             result.max_absolute_error = fmax(result.max_absolute_error, judged.absolute);
             result.max_relative_error = fmax(result.max_relative_error, judged.relative);

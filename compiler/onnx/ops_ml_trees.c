@@ -343,24 +343,23 @@ berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
 // The label of the highest score, and the scores.
 berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
-    const onnx_attr *classes = onnx_call_attr(call, "classlabels_int64s");
+    int64_t count = 0;
+    berth_value_id names =
+        onnx_ml_class_names(&c, "classlabels_int64s", "classlabels_strings", &count);
     const onnx_attr *of = onnx_call_attr(call, "class_ids");
     ensemble e = {0};
-    if (!classes || !classes->ints.count)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "classes that are strings, or none");
-    bool one_score = classes && classes->ints.count == 2;
+    bool one_score = count == 2;
     for (uint32_t i = 0; of && i < of->ints.count; ++i)
         one_score &= of->ints.data[i] == of->ints.data[0];
     if (one_score)
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "two classes with weights of one of them only");
-    if (!c.status) read_older(&c, &e, "class", classes->ints.count);
+    if (!c.status) read_older(&c, &e, "class", count);
     if (c.status) return c.status;
     berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
     y = with_base(&c, aggregated(&c, &e, y, "SUM"));
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
     onnx_set_int(best, "keepdims", 0);
-    berth_value_id names = onnx_int_list(&c, classes->ints.data, classes->ints.count);
     onnx_compose_output(&c, 0, onnx_gathered(&c, names, onnx_finish(best), 0));
     onnx_compose_output(
         &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
