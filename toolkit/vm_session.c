@@ -543,8 +543,8 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
     if (session->on_host && !berth_require_has(devices, host->name))
         return berth_status_make(BERTH_UNAVAILABLE,
                                  "%s at %s runs on the host (%s), not on %s as --require "
-                                 "asks: the shape of its result is only known in the run, and the "
-                                 "reference interpreter computes it",
+                                 "asks: the reference interpreter computes what has strings or a "
+                                 "shape that is only known in the run",
                                  session->on_host->op, session->on_host->name, host->name, devices);
     for (const berth_vm_compiled *c = session->kept.newest; c; c = c->older)
         BERTH_TRY(berth_program_require(c->program, devices, true));
