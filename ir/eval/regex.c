@@ -123,7 +123,10 @@ static berth_status match_all(berth_eval_context *ctx, const matcher *m) {
                 "matching element %lld, a string of %zu bytes, takes more than %d steps: write the "
                 "pattern without repetitions inside repetitions",
                 (long long)i, s.length, most_steps);
-        berth_tensor_set_i64(&ctx->outputs[0], i, found >= 0);
+        // Behind bytes that are no UTF-8 it begins anew, anchored or not.
+        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(m->data);
+        bool whole = found >= 0 && place[0] == 0 && place[1] == s.length;
+        berth_tensor_set_i64(&ctx->outputs[0], i, whole);
     }
     return BERTH_OK;
 }
