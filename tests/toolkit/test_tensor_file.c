@@ -87,6 +87,31 @@ Test(tensor_file, strings) {
                  "write a .pb file");
 }
 
+// As numpy.save writes ["a\u00fc", "\U0001f600", ""]: characters of 4 bytes, two each.
+Test(tensor_file, text_of_numpy) {
+    static const char header[] = "{'descr': '<U2', 'fortran_order': False, 'shape': (3,), }";
+    static const char data[24] = "a\0\0\0\xfc\0\0\0\0\xf6\x01";
+    char file[256];
+    size_t length = sizeof(header) - 1;
+    memcpy(file, "\x93NUMPY\x01", 8);
+    file[8] = (char)length;
+    file[9] = 0;
+    memcpy(file + 10, header, length);
+    memcpy(file + 10 + length, data, sizeof(data));
+    berth_tensor tensor;
+    assert_ok(berth_tensor_file_parse(arena, file, 10 + length + sizeof(data), &tensor, NULL));
+    cr_assert(tensor.dtype == BERTH_DTYPE_STRING && tensor.rank == 1 && tensor.dims[0] == 3);
+    const berth_string *strings = berth_tensor_strings(&tensor);
+    cr_assert(berth_string_equal(strings[0], berth_string_of("a\xc3\xbc")));
+    cr_assert(berth_string_equal(strings[1], berth_string_of("\xf0\x9f\x98\x80")));
+    cr_assert_eq(strings[2].length, 0);
+    assert_fails(berth_tensor_file_parse(arena, file, 10 + length + 23, &tensor, NULL),
+                 BERTH_INVALID_ARGUMENT, "23 bytes of text; its shape needs 24");
+    file[10 + length + 3] = 1;
+    assert_fails(berth_tensor_file_parse(arena, file, 10 + length + 24, &tensor, NULL),
+                 BERTH_INVALID_ARGUMENT, "a character of number 16777313");
+}
+
 Test(tensor_file, empty_tensors) {
     berth_tensor tensor = {.dtype = BERTH_DTYPE_F32, .rank = 2, .dims = {0, 7}}, back;
     static const char *const names[] = {"e.pb", "e.npy"};
