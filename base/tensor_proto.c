@@ -281,10 +281,9 @@ static berth_status take_strings(const message *m, berth_wire wire, int64_t elem
                                  "strings cannot be %s: ONNX has them in string_data",
                                  m->proto->external ? "in another file" : "raw data");
     if (m->counts[FIELD_STRING_DATA] != (uint64_t)element_count)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "the tensor holds %llu strings; its shape needs %lld",
-                                 (unsigned long long)m->counts[FIELD_STRING_DATA],
-                                 (long long)element_count);
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT, "the tensor holds %llu strings; its shape needs %lld",
+            (unsigned long long)m->counts[FIELD_STRING_DATA], (long long)element_count);
     *tensor = berth_tensor_create(m->arena, tensor->dtype, tensor->rank, tensor->dims);
     berth_string *next = tensor->data;
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {

@@ -236,11 +236,9 @@ static berth_status add_row(const berth_tensor *scores, int64_t row, berth_vm_va
                             berth_vm_value *sequence) {
     berth_vm_value *values = NULL, *map = NULL;
     int64_t width = keys->tensor.dims[0];
-    BERTH_TRY(
-        berth_vm_value_tensor(sequence->allocator, scores->dtype, 1, &width, &values));
+    BERTH_TRY(berth_vm_value_tensor(sequence->allocator, scores->dtype, 1, &width, &values));
     size_t size = berth_tensor_size_bytes(&values->tensor);
-    if (size)
-        memcpy(values->tensor.data, (const char *)scores->data + (size_t)row * size, size);
+    if (size) memcpy(values->tensor.data, (const char *)scores->data + (size_t)row * size, size);
     berth_status status = berth_vm_value_own_strings(&values);
     if (!status) status = berth_vm_value_map(keys, values, &map);
     if (!status) status = berth_vm_value_insert(sequence, sequence->item_count, map);

@@ -45,12 +45,13 @@ berth_status berth_vm_value_copy(berth_allocator allocator, const berth_tensor *
     size_t size = berth_tensor_size_bytes(tensor), strings = 0;
     *out_value = NULL;
     BERTH_TRY(berth_tensor_string_bytes(tensor, &strings));
-    BERTH_TRY(make_tensor(allocator, tensor->dtype, tensor->rank, tensor->dims, strings,
-                          out_value));
+    BERTH_TRY(
+        make_tensor(allocator, tensor->dtype, tensor->rank, tensor->dims, strings, out_value));
     if (size && tensor->dtype == BERTH_DTYPE_STRING)
         berth_tensor_move_strings(tensor, &(*out_value)->tensor,
                                   (char *)(*out_value)->tensor.data + size);
-    else if (size) memcpy((*out_value)->tensor.data, tensor->data, size);
+    else if (size)
+        memcpy((*out_value)->tensor.data, tensor->data, size);
     return BERTH_OK;
 }
 

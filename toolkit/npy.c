@@ -105,7 +105,8 @@ static berth_status take_dtype(cursor *c, berth_dtype *out_dtype, size_t *out_ch
         }
     }
     return berth_status_make(
-        BERTH_UNSUPPORTED, "element type \"%s\"; numbers, bools and text (\"<U\") in little-endian order are read",
+        BERTH_UNSUPPORTED,
+        "element type \"%s\"; numbers, bools and text (\"<U\") in little-endian order are read",
         descr);
 }
 
@@ -170,8 +171,8 @@ static berth_status take_text(berth_arena *arena, const uint8_t *source, size_t 
     size_t length = 0;
     for (size_t i = 0; i < characters; ++i) {
         const uint8_t *at = source + 4 * i;
-        uint32_t value = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-                         (uint32_t)at[3] << 24;
+        uint32_t value =
+            (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
         if (value > 0x10ffff) return BAD("the .npy file has a character of number %u", value);
         length += put_utf8(value, data + length);
     }
@@ -188,7 +189,8 @@ static berth_status take_texts(berth_arena *arena, const uint8_t *source, size_t
         return berth_status_make(BERTH_UNSUPPORTED, "text in Fortran order");
     if (__builtin_mul_overflow((size_t)count, each, &needed) || needed != size_bytes ||
         (each == 0 && count > 0))
-        return BAD("the .npy file holds %zu bytes of text; its shape needs %zu", size_bytes, needed);
+        return BAD("the .npy file holds %zu bytes of text; its shape needs %zu", size_bytes,
+                   needed);
     *tensor = berth_tensor_create(arena, tensor->dtype, tensor->rank, tensor->dims);
     for (int64_t i = 0; i < count; ++i)
         BERTH_TRY(take_text(arena, source + (size_t)i * each, characters,

@@ -110,8 +110,9 @@ static berth_status write_body(void *user) {
                                       : proto_header(&header, c->name, c->tensor),
                                   "\"%s\"", c->path));
     bool strings = c->tensor->dtype == BERTH_DTYPE_STRING;  // which are in the header already
-    const berth_file_part parts[] = {{header.data, header.length},
-                                     {c->tensor->data, strings ? 0 : berth_tensor_size_bytes(c->tensor)}};
+    const berth_file_part parts[] = {
+        {header.data, header.length},
+        {c->tensor->data, strings ? 0 : berth_tensor_size_bytes(c->tensor)}};
     return berth_file_write_parts(c->path, parts, 2);
 }
 

@@ -98,6 +98,8 @@ BERTH_MUST_USE berth_status onnx_build_ml_linear_regressor(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_normalizer(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_one_hot_encoder(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_scaler(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_svm_classifier(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ml_svm_regressor(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_tree_ensemble(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_tree_classifier(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ml_tree_regressor(onnx_call *call);

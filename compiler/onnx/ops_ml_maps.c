@@ -26,9 +26,9 @@ berth_status onnx_build_ml_category_mapper(onnx_call *call) {
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "the input is %s; i64 or string is expected",
                           berth_dtype_name(dtype));
     if (dtype == BERTH_DTYPE_STRING)
-        x = looked_up(&c, x, strings, ints,
-                      onnx_scalar(&c, BERTH_DTYPE_I64,
-                                  (double)onnx_call_int(call, "default_int64", -1)));
+        x = looked_up(
+            &c, x, strings, ints,
+            onnx_scalar(&c, BERTH_DTYPE_I64, (double)onnx_call_int(call, "default_int64", -1)));
     else
         x = looked_up(&c, x, ints, strings,
                       onnx_ml_text(&c, onnx_call_string(call, "default_string", "_Unused")));
@@ -64,8 +64,7 @@ berth_status onnx_build_ml_dict_vectorizer(onnx_call *call) {
     berth_value_id keys = onnx_make1(&c, BERTH_OP_MAP_KEYS, map);
     berth_value_id values = onnx_make1(&c, BERTH_OP_MAP_VALUES, map);
     values = onnx_cast_to(&c, values, BERTH_DTYPE_F32);
-    berth_value_id row =
-        looked_up(&c, wanted, keys, values, onnx_scalar(&c, BERTH_DTYPE_F32, 0));
+    berth_value_id row = looked_up(&c, wanted, keys, values, onnx_scalar(&c, BERTH_DTYPE_F32, 0));
     onnx_compose_output(&c, 0, onnx_unsqueezed(&c, row, 0));
     return c.status;
 }
@@ -96,8 +95,8 @@ berth_status onnx_build_ml_cast_map(onnx_call *call) {
     if (sparse && !c.status) {
         berth_value_id keys = onnx_make1(&c, BERTH_OP_MAP_KEYS, map);
         berth_value_id places = onnx_counting(&c, onnx_scalar(&c, BERTH_DTYPE_I64, (double)most));
-        berth_value_id absent = dtype == BERTH_DTYPE_STRING ? onnx_ml_text(&c, "")
-                                                            : onnx_scalar(&c, dtype, 0);
+        berth_value_id absent =
+            dtype == BERTH_DTYPE_STRING ? onnx_ml_text(&c, "") : onnx_scalar(&c, dtype, 0);
         row = looked_up(&c, places, keys, row, absent);
     }
     onnx_compose_output(&c, 0, onnx_unsqueezed(&c, row, 0));

@@ -86,14 +86,12 @@ static berth_status read_case(const berth_eval_context *ctx, letter_case *out) {
 }
 
 static berth_status read_stop_words(normalizer *n) {
-    const berth_attr *attr =
-        berth_attrs_find(n->ctx->module, &n->ctx->op->attrs, "stopwords");
+    const berth_attr *attr = berth_attrs_find(n->ctx->module, &n->ctx->op->attrs, "stopwords");
     if (!attr || attr->kind != BERTH_ATTR_STRINGS) return BERTH_OK;
     berth_string *stop = berth_arena_new_array(n->ctx->scratch, berth_string, attr->count + 1);
     for (uint32_t i = 0; i < attr->count; ++i)
-        BERTH_TRY(with_case(
-            n, berth_string_of(berth_module_str(n->ctx->module, attr->strings[i])), n->compare,
-            &stop[i]));
+        BERTH_TRY(with_case(n, berth_string_of(berth_module_str(n->ctx->module, attr->strings[i])),
+                            n->compare, &stop[i]));
     n->stop = stop;
     n->stop_count = attr->count;
     return BERTH_OK;

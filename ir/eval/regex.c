@@ -15,7 +15,8 @@ enum {
 };
 
 static berth_status refuse(const char *pattern, size_t at, const char *why) {
-    return berth_status_make(BERTH_UNSUPPORTED, "pattern \"%.80s\": byte %zu: %s", pattern, at, why);
+    return berth_status_make(BERTH_UNSUPPORTED, "pattern \"%.80s\": byte %zu: %s", pattern, at,
+                             why);
 }
 
 // Letters and digits that may follow a backslash in RE2 and mean the same here.
@@ -147,9 +148,9 @@ berth_status berth_eval__regex_full_match(berth_eval_context *ctx) {
 
 berth_status berth_eval__regex_full_match(berth_eval_context *ctx) {
     (void)ctx;
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "this build has no regular expressions: install libpcre2-dev and build "
-                             "Berth again");
+    return berth_status_make(
+        BERTH_UNSUPPORTED, "this build has no regular expressions: install libpcre2-dev and build "
+                           "Berth again");
 }
 
 #endif

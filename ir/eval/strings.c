@@ -37,11 +37,10 @@ static berth_string format_number(berth_eval_context *ctx, const berth_tensor *x
 }
 
 static berth_status no_number(berth_string string, int64_t index, berth_dtype to, bool range) {
-    return berth_status_make(BERTH_INVALID_ARGUMENT, "element %lld, \"%.*s\", %s %s",
-                             (long long)index, berth_eval__shown(string),
-                             string.length ? string.data : "",
-                             range ? "is outside the range of" : "is no number for",
-                             berth_dtype_name(to));
+    return berth_status_make(
+        BERTH_INVALID_ARGUMENT, "element %lld, \"%.*s\", %s %s", (long long)index,
+        berth_eval__shown(string), string.length ? string.data : "",
+        range ? "is outside the range of" : "is no number for", berth_dtype_name(to));
 }
 
 // The number at the beginning of the string, as strtod and strtoll read it; what follows is not looked at,

@@ -15,7 +15,8 @@ static int compare_keys(const berth_tensor *a, int64_t i, const berth_tensor *b,
         return (m > n) - (m < n);
     }
     int64_t m = berth_tensor_get_i64(a, i), n = berth_tensor_get_i64(b, j);
-    if (a->dtype == BERTH_DTYPE_U64) return ((uint64_t)m > (uint64_t)n) - ((uint64_t)m < (uint64_t)n);
+    if (a->dtype == BERTH_DTYPE_U64)
+        return ((uint64_t)m > (uint64_t)n) - ((uint64_t)m < (uint64_t)n);
     return (m > n) - (m < n);
 }
 
@@ -96,7 +97,7 @@ berth_status berth_eval__lookup(berth_eval_context *ctx) {
 
 typedef struct vocabulary {
     berth_eval_context *ctx;
-    berth_tensor pool;     // of x's element type (integers: i64)
+    berth_tensor pool;      // of x's element type (integers: i64)
     int64_t *begin, *size;  // of n-grams: where they are in the pool
     int64_t count;
     int64_t least, most, skips;
@@ -145,8 +146,7 @@ static berth_status read_pool(vocabulary *v) {
     berth_eval_context *ctx = v->ctx;
     const berth_attr *words = berth_attrs_find(ctx->module, &ctx->op->attrs, "pool_strings");
     uint32_t count = 0;
-    const int64_t *numbers =
-        berth_attrs_ints(ctx->module, &ctx->op->attrs, "pool_int64s", &count);
+    const int64_t *numbers = berth_attrs_ints(ctx->module, &ctx->op->attrs, "pool_int64s", &count);
     bool strings = words && words->kind == BERTH_ATTR_STRINGS;
     if (strings == (count > 0)) return bad("pool_strings or pool_int64s: one of them is needed");
     if (strings) count = words->count;

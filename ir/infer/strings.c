@@ -33,8 +33,8 @@ berth_status berth_infer__string_concat(berth_infer *x) {
     BERTH_TRY(want_strings(x, 0));
     BERTH_TRY(want_strings(x, 1));
     if (a.rank >= 0 && b.rank >= 0)
-        BERTH_TRY(berth_infer__at(
-            x, berth_broadcast_dims(a.dims, a.rank, b.dims, b.rank, dims, &rank)));
+        BERTH_TRY(
+            berth_infer__at(x, berth_broadcast_dims(a.dims, a.rank, b.dims, b.rank, dims, &rank)));
     berth_infer__set(x, 0, BERTH_DTYPE_STRING, rank, dims);
     return BERTH_OK;
 }
@@ -62,8 +62,7 @@ berth_status berth_infer__tf_idf_vectorizer(berth_infer *x) {
     berth_type in = berth_infer__in(x, 0);
     uint32_t count = 0;
     int64_t most = -1;
-    const int64_t *columns =
-        berth_attrs_ints(x->module, &x->op->attrs, "ngram_indexes", &count);
+    const int64_t *columns = berth_attrs_ints(x->module, &x->op->attrs, "ngram_indexes", &count);
     BERTH_TRY(berth_infer__want_rank(x, 0, 0, 2));
     for (uint32_t i = 0; i < count; ++i) {
         if (columns[i] < 0)

@@ -277,12 +277,11 @@ static void print_tensor(berth_text_printer *p, const berth_tensor *tensor) {
     berth_strbuf bytes = berth_strbuf_make(p->scratch);
     if (tensor->dtype == BERTH_DTYPE_STRING) {
         berth_string_literal_pack(tensor, &bytes);
-        print_meta(p,
-                   (berth_text_meta){.kind = 't',
-                                     .tensor = tensor,
-                                     .data = bytes.data,
-                                     .size_bytes = bytes.length},
-                   shape);
+        print_meta(
+            p,
+            (berth_text_meta){
+                .kind = 't', .tensor = tensor, .data = bytes.data, .size_bytes = bytes.length},
+            shape);
     } else {
         print_meta(p,
                    (berth_text_meta){.kind = 't',

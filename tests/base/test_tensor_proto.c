@@ -117,10 +117,16 @@ Test(tensor_proto, strings_that_are_not_as_many_as_said) {
         const char *bytes;
         size_t size;
         const char *what;
-    } rows[] = {{"\x08\x02\x10\x08\x32\x01" "a", 7, "holds 1 strings; its shape needs 2"},
+    } rows[] = {{"\x08\x02\x10\x08\x32\x01"
+                 "a",
+                 7, "holds 1 strings; its shape needs 2"},
                 {"\x08\xff\xff\xff\xff\x0f\x10\x08", 8, "its shape needs 4294967295"},
-                {"\x08\x01\x10\x08\x4a\x02" "ab", 8, "raw data"},
-                {"\x10\x08\x32\x7f" "a", 5, "longer than the message"},
+                {"\x08\x01\x10\x08\x4a\x02"
+                 "ab",
+                 8, "raw data"},
+                {"\x10\x08\x32\x7f"
+                 "a",
+                 5, "longer than the message"},
                 {"\x10\x08\x30\x01", 4, "another type"},
                 {"\x10\x08\x70\x01", 4, "another file"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {

@@ -27,7 +27,8 @@ Test(eval_strings, wrong_ones_are_explained) {
         {"relu", "string[1] 'a'", "", "operand 0 is strings", 1},
         {"reduce_sum", "string[1] 'a'", "", "operand 0 is strings", 1},
         {"equal", "string[1] 'a'; f32[1] 1", "", "", 1},
-        {"scatter_nd", "string[1] 'a'; i64[1,1] 0; string[1] 'b'", "reduction=add", "of strings", 1},
+        {"scatter_nd", "string[1] 'a'; i64[1,1] 0; string[1] 'b'", "reduction=add", "of strings",
+         1},
         {"string_concat", "string[2] 'a' 'b'; string[3] 'c'", "", "", 1},
         {"string_split", "f32[1] 1", "", "strings are expected", 2},
         {"string_normalizer", "string[2,1] 'a'", "", "[C] or [1,C]", 1},
@@ -124,10 +125,10 @@ Test(eval_strings, regular_expressions) {
 }
 
 Test(eval_strings, patterns_that_re2_does_not_have) {
-    static const char *const patterns[] = {"(a)\\1", "(?=a)a",  "(?<=a)b", "(?<!a)b", "(?>a)b",
-                                           "a++",    "(*ACCEPT)", "\\Ka",  "(?R)",    "(?|a|b)",
-                                           "\\Ra",   "(?1)",    "\\Ca",    "(?:[a",   "(a",
-                                           "a{2,1}", "(?P=n)",  "\\g1",    "\\"};
+    static const char *const patterns[] = {"(a)\\1", "(?=a)a",    "(?<=a)b", "(?<!a)b", "(?>a)b",
+                                           "a++",    "(*ACCEPT)", "\\Ka",    "(?R)",    "(?|a|b)",
+                                           "\\Ra",   "(?1)",      "\\Ca",    "(?:[a",   "(a",
+                                           "a{2,1}", "(?P=n)",    "\\g1",    "\\"};
     if (without_regex()) cr_skip_test("this build has no PCRE2");
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); ++i) {
         eval_case c = eval_begin();

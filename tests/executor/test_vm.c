@@ -346,8 +346,7 @@ Test(vm, changed_code_stays_inside) {
 // ---- strings and maps ---------------------------------------------------------------------------
 
 static berth_tensor words(int64_t count, berth_string *strings) {
-    return (berth_tensor){
-        .dtype = BERTH_DTYPE_STRING, .rank = 1, .dims = {count}, .data = strings};
+    return (berth_tensor){.dtype = BERTH_DTYPE_STRING, .rank = 1, .dims = {count}, .data = strings};
 }
 
 // The bytes of strings stay after those that they came from, also through sequences.
