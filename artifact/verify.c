@@ -108,8 +108,8 @@ static berth_status check_tensor(const berth_program *program, uint32_t i) {
     if (!tensor->layout) return BAD("tensors[%u].layout: missing", i);
     if (tensor->pool >= program->pool_count)
         return BAD("tensors[%u].pool: %u of %u pools", i, tensor->pool, program->pool_count);
-    if (berth_dtype_size_bytes(tensor->dtype) == 0)
-        return BAD("tensors[%u].dtype: %u is unknown", i, (unsigned)tensor->dtype);
+    if (berth_dtype_size_bytes(tensor->dtype) == 0 || tensor->dtype == BERTH_DTYPE_STRING)
+        return BAD("tensors[%u].dtype: %u is unknown, or strings", i, (unsigned)tensor->dtype);
     size_t dense_bytes = 0;
     berth_status status =
         berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, NULL, &dense_bytes);

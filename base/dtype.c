@@ -12,15 +12,20 @@ static const struct {
 #undef ROW
 };
 
+static const char string_name[] = "string";
+
 size_t berth_dtype_size_bytes(berth_dtype dtype) {
+    if (dtype == BERTH_DTYPE_STRING) return sizeof(berth_string);
     return (unsigned)dtype < BERTH_DTYPE_COUNT ? dtypes[dtype].size_bytes : 0;
 }
 
 const char *berth_dtype_name(berth_dtype dtype) {
+    if (dtype == BERTH_DTYPE_STRING) return string_name;
     return (unsigned)dtype < BERTH_DTYPE_COUNT ? dtypes[dtype].name : "none";
 }
 
 berth_dtype berth_dtype_from_name(const char *name) {
+    if (strcmp(name, string_name) == 0) return BERTH_DTYPE_STRING;
     for (int i = 1; i < BERTH_DTYPE_COUNT; ++i)
         if (strcmp(dtypes[i].name, name) == 0) return (berth_dtype)i;
     return BERTH_DTYPE_NONE;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One row per type of <berth/tensor.h>: enum suffix, text name, size in bytes, class (f = float, i =
+// One row per type of numbers of <berth/tensor.h>: enum suffix, text name, size in bytes, class (f = float, i =
 // signed, u = unsigned, b = bool).
 #define BERTH_DTYPES(X)                                                                            \
     X(F32, "f32", 4, 'f')                                                                          \
@@ -24,7 +24,7 @@
     X(U64, "u64", 8, 'u')                                                                          \
     X(BOOL, "bool", 1, 'b')
 
-// All values are below it.
+// The types of numbers, which kernels, programs and devices have, are below it; strings are not.
 #define BERTH_DTYPE_COUNT (BERTH_DTYPE_BOOL + 1)
 
 bool berth_dtype_is_float(berth_dtype dtype);

@@ -80,7 +80,8 @@ berth_tensor berth_tensor_create_unset(berth_arena *arena, berth_dtype dtype, in
 }
 
 bool berth_tensor_is_aligned(const berth_tensor *tensor) {
-    size_t size = berth_dtype_size_bytes(tensor->dtype);
+    size_t size = tensor->dtype == BERTH_DTYPE_STRING ? _Alignof(berth_string)
+                                                      : berth_dtype_size_bytes(tensor->dtype);
     return size == 0 || (uintptr_t)tensor->data % size == 0;
 }
 
@@ -88,6 +89,88 @@ berth_tensor berth_tensor_align(berth_arena *arena, const berth_tensor *tensor) 
     if (berth_tensor_is_aligned(tensor)) return *tensor;
     berth_tensor copy = berth_tensor_create_unset(arena, tensor->dtype, tensor->rank, tensor->dims);
     memcpy(copy.data, tensor->data, berth_tensor_size_bytes(tensor));
+    return copy;
+}
+
+// ---- strings ----
+
+const berth_string *berth_tensor_strings(const berth_tensor *tensor) {
+    return tensor->data;
+}
+
+bool berth_string_equal(berth_string a, berth_string b) {
+    return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);
+}
+
+int berth_string_compare(berth_string a, berth_string b) {
+    size_t common = a.length < b.length ? a.length : b.length;
+    int order = common ? memcmp(a.data, b.data, common) : 0;
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+berth_string berth_string_of(const char *text) {
+    return (berth_string){text, strlen(text)};
+}
+
+const char *berth_string_text(berth_arena *arena, berth_string string) {
+    return berth_arena_strndup(arena, string.length ? string.data : "", string.length);
+}
+
+berth_string berth_string_copy(berth_arena *arena, berth_string string) {
+    if (!string.length) return (berth_string){NULL, 0};
+    char *data = berth_arena_alloc_unset(arena, string.length, 1);
+    memcpy(data, string.data, string.length);
+    return (berth_string){data, string.length};
+}
+
+static bool same_bytes(berth_string a, berth_string b) {
+    return a.data == b.data && a.length == b.length;
+}
+
+berth_status berth_tensor_string_bytes(const berth_tensor *tensor, size_t *out_size_bytes) {
+    *out_size_bytes = 0;
+    if (tensor->dtype != BERTH_DTYPE_STRING) return BERTH_OK;
+    const berth_string *strings = tensor->data;
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i) {
+        if (i > 0 && same_bytes(strings[i], strings[i - 1])) continue;
+        if (__builtin_add_overflow(*out_size_bytes, strings[i].length, out_size_bytes) ||
+            *out_size_bytes > (size_t)INT64_MAX / 4)
+            return berth_status_make(BERTH_OUT_OF_RANGE,
+                                     "the strings are larger than memory can be");
+    }
+    return BERTH_OK;
+}
+
+void berth_tensor_move_strings(const berth_tensor *from, berth_tensor *to, char *bytes) {
+    const berth_string *strings = from->data;
+    berth_string *out = to->data;
+    int64_t count = berth_tensor_element_count(from);
+    berth_string last = {NULL, 0}, last_copy = {NULL, 0};
+    for (int64_t i = 0; i < count; ++i) {
+        if (i == 0 || !same_bytes(strings[i], last)) {
+            last = strings[i];
+            last_copy = (berth_string){last.length ? bytes : NULL, last.length};
+            if (last.length) memcpy(bytes, last.data, last.length);
+            bytes += last.length;
+        }
+        out[i] = last_copy;
+    }
+}
+
+berth_tensor berth_tensor_copy(berth_arena *arena, const berth_tensor *tensor) {
+    berth_tensor copy = berth_tensor_create_unset(arena, tensor->dtype, tensor->rank, tensor->dims);
+    size_t size = berth_tensor_size_bytes(tensor), bytes = 0;
+    if (tensor->dtype != BERTH_DTYPE_STRING) {
+        if (size) memcpy(copy.data, tensor->data, size);
+        return copy;
+    }
+    berth_status status = berth_tensor_string_bytes(tensor, &bytes);
+    if (status) {
+        berth_status_free(status);
+        bytes = SIZE_MAX / 2;  // which no arena has: the caller's berth_arena_try fails
+    }
+    berth_tensor_move_strings(tensor, &copy, berth_arena_alloc_unset(arena, bytes, 1));
     return copy;
 }
 
@@ -162,9 +245,24 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
+static void fill_random_strings(berth_tensor *tensor, uint64_t state) {
+    static const char words[] = "abcdefgh";
+    berth_string *strings = tensor->data;
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits = next_random(&state);
+        size_t at = bits >> 61, most = sizeof(words) - 1 - at;
+        strings[i] = (berth_string){words + at, (size_t)(bits >> 32 & 7) % (most + 1)};
+    }
+}
+
 void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed) {
     uint64_t state = seed;
     int64_t count = berth_tensor_element_count(tensor);
+    if (tensor->dtype == BERTH_DTYPE_STRING) {
+        fill_random_strings(tensor, state);
+        return;
+    }
     for (int64_t i = 0; i < count; ++i) {
         uint64_t bits = next_random(&state);
         if (berth_dtype_is_float(tensor->dtype))

@@ -44,8 +44,27 @@ void berth_tensor_set_f64(berth_tensor *tensor, int64_t index, double value);
 void berth_tensor_set_i64(berth_tensor *tensor, int64_t index, int64_t value);
 
 // Fills with seeded pseudo-random values that any model survives: floats in [-1, 1), integers in
-// [0, 8), bools. The same seed gives the same bits everywhere.
+// [0, 8), bools, strings of a few letters (static data). The same seed gives the same bits everywhere.
 void berth_tensor_fill_random(berth_tensor *tensor, uint64_t seed);
+
+// ---- strings (BERTH_DTYPE_STRING): elements are views of bytes that lie elsewhere
+
+const berth_string *berth_tensor_strings(const berth_tensor *tensor);
+bool berth_string_equal(berth_string a, berth_string b);
+int berth_string_compare(berth_string a, berth_string b);  // by bytes, as memcmp
+// The text up to its NUL, which must outlive the result; and one with a NUL in the arena.
+berth_string berth_string_of(const char *text);
+berth_string berth_string_copy(berth_arena *arena, berth_string string);
+const char *berth_string_text(berth_arena *arena, berth_string string);
+// A tensor of either kind in the arena, the bytes of strings with it.
+berth_tensor berth_tensor_copy(berth_arena *arena, const berth_tensor *tensor);
+// Bytes that copies of the strings take, those of equal neighbours counted once; 0 for numbers. Errors:
+// OUT_OF_RANGE more than there can be.
+BERTH_MUST_USE berth_status berth_tensor_string_bytes(const berth_tensor *tensor,
+                                                      size_t *out_size_bytes);
+// Copies the strings' bytes to `bytes`, of that size, and makes the elements of `to` (same count) views
+// of these.
+void berth_tensor_move_strings(const berth_tensor *from, berth_tensor *to, char *bytes);
 
 // "f32[1,3,224,224]", for messages.
 void berth_tensor_format_shape(const berth_tensor *tensor, char out[192]);

@@ -8,6 +8,7 @@ enum {
     FIELD_DATA_TYPE = 2,
     FIELD_FLOAT_DATA = 4,
     FIELD_INT32_DATA = 5,
+    FIELD_STRING_DATA = 6,
     FIELD_INT64_DATA = 7,
     FIELD_NAME = 8,
     FIELD_RAW_DATA = 9,
@@ -30,7 +31,7 @@ static const struct {
     {BERTH_DTYPE_I64, 7, FIELD_INT64_DATA},   {BERTH_DTYPE_BOOL, 9, FIELD_INT32_DATA},
     {BERTH_DTYPE_F16, 10, FIELD_INT32_DATA},  {BERTH_DTYPE_F64, 11, FIELD_DOUBLE_DATA},
     {BERTH_DTYPE_U32, 12, FIELD_UINT64_DATA}, {BERTH_DTYPE_U64, 13, FIELD_UINT64_DATA},
-    {BERTH_DTYPE_BF16, 16, FIELD_INT32_DATA},
+    {BERTH_DTYPE_BF16, 16, FIELD_INT32_DATA}, {BERTH_DTYPE_STRING, 8, FIELD_STRING_DATA},
 };
 enum { type_count = sizeof(types) / sizeof(types[0]) };
 
@@ -166,6 +167,9 @@ static void read_field(message *m, berth_wire *wire, const berth_wire_field *fie
         m->raw_bytes = field->size_bytes;
         m->has_raw = true;
         break;
+    case FIELD_STRING_DATA:
+        if (berth_wire_is(wire, field, BERTH_WIRE_BYTES)) m->counts[FIELD_STRING_DATA]++;
+        break;
     case FIELD_EXTERNAL_DATA: read_external(m, wire, field); break;
     case FIELD_DATA_LOCATION:
         if (berth_wire_is(wire, field, BERTH_WIRE_VARINT)) m->proto->external = field->value == 1;
@@ -268,6 +272,28 @@ static berth_status take_typed(const message *m, berth_wire wire, int64_t elemen
     return read_elements(wire, tensor, number);
 }
 
+// Strings are fields of their own, one each.
+static berth_status take_strings(const message *m, berth_wire wire, int64_t element_count,
+                                 bool borrow) {
+    berth_tensor *tensor = &m->proto->tensor;
+    if (m->proto->external || m->has_raw)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "strings cannot be %s: ONNX has them in string_data",
+                                 m->proto->external ? "in another file" : "raw data");
+    if (m->counts[FIELD_STRING_DATA] != (uint64_t)element_count)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT, "the tensor holds %llu strings; its shape needs %lld",
+            (unsigned long long)m->counts[FIELD_STRING_DATA], (long long)element_count);
+    *tensor = berth_tensor_create(m->arena, tensor->dtype, tensor->rank, tensor->dims);
+    berth_string *next = tensor->data;
+    for (berth_wire_field field; berth_wire_next(&wire, &field);) {
+        if (field.number != FIELD_STRING_DATA) continue;
+        berth_string string = {(const char *)field.data, field.size_bytes};
+        *next++ = borrow ? string : berth_string_copy(m->arena, string);
+    }
+    return berth_wire_status(&wire);
+}
+
 // Elements of fewer than 8 bits: packed bytes, raw or one per entry of int32_data.
 static berth_status take_packed(const message *m, berth_wire wire, const berth_narrow_type *narrow,
                                 int64_t element_count) {
@@ -298,15 +324,16 @@ berth_status berth_tensor_proto_parse(berth_arena *arena, berth_wire wire, bool 
     const berth_narrow_type *narrow = berth_narrow_type_of(m.onnx_type);
     tensor->dtype = berth_storage_from_onnx(m.onnx_type);
     if (tensor->dtype == BERTH_DTYPE_NONE)
-        return berth_status_make(BERTH_UNSUPPORTED, "tensor \"%s\" has ONNX element type %lld%s",
-                                 out_proto->name, (long long)m.onnx_type,
-                                 m.onnx_type == 8 ? " (string)" : "");
+        return berth_status_make(BERTH_UNSUPPORTED, "tensor \"%s\" has ONNX element type %lld",
+                                 out_proto->name, (long long)m.onnx_type);
     out_proto->element = (int32_t)m.onnx_type;
     int64_t element_count = 0;
     size_t size_bytes = 0;
     berth_status status = berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims,
                                                  &element_count, &size_bytes);
-    if (!status && !out_proto->external && narrow && narrow->bits < 8)
+    if (!status && tensor->dtype == BERTH_DTYPE_STRING)
+        status = take_strings(&m, wire, element_count, borrow);
+    else if (!status && !out_proto->external && narrow && narrow->bits < 8)
         status = take_packed(&m, wire, narrow, element_count);
     else if (!status && !out_proto->external)
         status = m.has_raw ? take_raw(&m, size_bytes, borrow)

@@ -1,6 +1,6 @@
 // ONNX TensorProto messages (onnx.proto3, fields 1..14) to host tensors: tensor files and the
 // initializers of models. Numeric element types in every way ONNX stores them (raw_data and the
-// typed fields, packed or not).
+// typed fields, packed or not), and strings (string_data).
 #ifndef BERTH_BASE_TENSOR_PROTO_H_
 #define BERTH_BASE_TENSOR_PROTO_H_
 
@@ -19,12 +19,12 @@ typedef struct berth_tensor_proto {
 } berth_tensor_proto;
 
 // Parses one message; call inside berth_arena_try of `arena`.
-//   ownership: with `borrow`, raw data stays where it is, aligned or not (berth_tensor_align); it
+//   ownership: with `borrow`, raw data and the bytes of strings stay where it is, aligned or not (berth_tensor_align); it
 //              must then outlive the tensor and must not be written. Otherwise the content is
 //              copied into the arena, aligned to 64 bytes
 //   errors:    INVALID_ARGUMENT broken message, wrong number of elements, an element that does not
 //   fit its type;
-//              UNSUPPORTED element types without numbers (string, complex) or unknown here
+//              UNSUPPORTED complex element types, and those that are unknown here
 BERTH_MUST_USE berth_status berth_tensor_proto_parse(berth_arena *arena, berth_wire wire,
                                                      bool borrow, berth_tensor_proto *out_proto);
 

@@ -8,6 +8,7 @@
 #include "compiler/kept_program.h"
 #include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
@@ -62,6 +63,7 @@ static berth_status run_fold(berth_module *module, berth_pass_context *context) 
     BERTH_TRY(find_main(module, &main));
     do {
         BERTH_TRY(berth_pass_fold(module, main, &options));
+        BERTH_TRY(berth_refuse_strings(module, berth_graph_get(module, main)));
         berth_pass_use_known_inputs(module, main, known, &again);
     } while (again);
     for (uint32_t i = 0; i < known->used.count; ++i)

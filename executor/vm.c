@@ -170,6 +170,13 @@ static berth_status run_on_sequence(frame *f, berth_vm_opcode opcode) {
         BERTH_TRY(berth_vm__split(allocator, value, get(f, f->at[2]), (int32_t)f->at[3],
                                   f->at[4] == 1, &result));
         break;
+    case BERTH_VM_ZIP:
+        BERTH_TRY(berth_vm__zip(allocator, value, &f->program->constants[f->at[2]], &result));
+        break;
+    case BERTH_VM_KEYS:
+    case BERTH_VM_VALUES:
+        BERTH_TRY(berth_vm__map_part(value, opcode == BERTH_VM_KEYS, &result));
+        break;
     default:  // LENGTH
         BERTH_TRY(berth_vm__need_sequence(value));
         BERTH_TRY(berth_vm_value_tensor(allocator, BERTH_DTYPE_I64, 0, NULL, &result));

@@ -113,6 +113,15 @@ static void place(berth_tensor *out, int axis, int64_t at, const berth_tensor *i
                (const char *)item->data + (size_t)i * row, row);
 }
 
+// A new value is made of elements of others, which may go before it.
+static berth_status own_strings(berth_vm_value **out) {
+    berth_status status = berth_vm_value_own_strings(out);
+    if (!status) return BERTH_OK;
+    berth_vm_value_release(*out);
+    *out = NULL;
+    return status;
+}
+
 berth_status berth_vm__join(berth_allocator allocator, const berth_vm_value *sequence, int64_t axis,
                             bool new_axis, const berth_tensor *empty, berth_vm_value **out) {
     *out = NULL;
@@ -144,7 +153,7 @@ berth_status berth_vm__join(berth_allocator allocator, const berth_vm_value *seq
         place(&(*out)->tensor, at_axis, at, item, extent);
         at += extent;
     }
-    return BERTH_OK;
+    return own_strings(out);
 }
 
 // Rows [at, at + extent) of the axis as a tensor of their own.
@@ -162,7 +171,7 @@ static berth_status cut(berth_allocator allocator, const berth_tensor *tensor, i
     for (int64_t i = 0; i < outer && row; ++i)
         memcpy((char *)(*out)->tensor.data + (size_t)i * row,
                (const char *)tensor->data + (size_t)(i * tensor->dims[axis] + at) * inner, row);
-    return BERTH_OK;
+    return own_strings(out);
 }
 
 // Extent of part `index` that begins at `at`; the parts end where the axis does.
@@ -219,4 +228,52 @@ berth_status berth_vm__split(berth_allocator allocator, const berth_vm_value *va
     berth_vm_value_release(*out);
     *out = NULL;
     return status;
+}
+
+// ---- maps ---------------------------------------------------------------------------------------
+
+static berth_status add_row(const berth_tensor *scores, int64_t row, berth_vm_value *keys,
+                            berth_vm_value *sequence) {
+    berth_vm_value *values = NULL, *map = NULL;
+    int64_t width = keys->tensor.dims[0];
+    BERTH_TRY(berth_vm_value_tensor(sequence->allocator, scores->dtype, 1, &width, &values));
+    size_t size = berth_tensor_size_bytes(&values->tensor);
+    if (size) memcpy(values->tensor.data, (const char *)scores->data + (size_t)row * size, size);
+    berth_status status = berth_vm_value_own_strings(&values);
+    if (!status) status = berth_vm_value_map(keys, values, &map);
+    if (!status) status = berth_vm_value_insert(sequence, sequence->item_count, map);
+    berth_vm_value_release(map);
+    berth_vm_value_release(values);
+    return status;
+}
+
+berth_status berth_vm__zip(berth_allocator allocator, const berth_vm_value *value,
+                           const berth_tensor *keys, berth_vm_value **out) {
+    berth_vm_value *held = NULL;
+    *out = NULL;
+    if (value->kind != BERTH_VM_VALUE_TENSOR || value->tensor.rank < 1 || value->tensor.rank > 2 ||
+        keys->rank != 1)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "maps are made of one row or several");
+    const berth_tensor *scores = &value->tensor;
+    int64_t rows = scores->rank == 2 ? scores->dims[0] : 1;
+    if (scores->dims[scores->rank - 1] != keys->dims[0])
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "rows of %lld values for %lld keys",
+                                 (long long)scores->dims[scores->rank - 1],
+                                 (long long)keys->dims[0]);
+    BERTH_TRY(berth_vm_value_copy(allocator, keys, &held));
+    berth_status status = berth_vm_value_sequence(allocator, out);
+    for (int64_t row = 0; row < rows && !status; ++row) status = add_row(scores, row, held, *out);
+    berth_vm_value_release(held);
+    if (!status) return BERTH_OK;
+    berth_vm_value_release(*out);
+    *out = NULL;
+    return status;
+}
+
+berth_status berth_vm__map_part(const berth_vm_value *map, bool keys, berth_vm_value **out) {
+    *out = NULL;
+    if (!map || map->kind != BERTH_VM_VALUE_MAP)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "a value is not a map");
+    *out = berth_vm_value_retain(map->items[keys ? 0 : 1]);
+    return BERTH_OK;
 }

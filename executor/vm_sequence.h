@@ -27,4 +27,12 @@ berth_status berth_vm__split(berth_allocator allocator, const berth_vm_value *va
                              const berth_vm_value *sizes, int64_t axis, bool keep_axis,
                              berth_vm_value **out);
 
+// A sequence with a map from the keys, a vector, for each row of the value. Errors: INVALID_ARGUMENT,
+// OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_vm__zip(berth_allocator allocator, const berth_vm_value *value,
+                                          const berth_tensor *keys, berth_vm_value **out);
+// Keys or values of a map. Errors: INVALID_ARGUMENT it is none.
+BERTH_MUST_USE berth_status berth_vm__map_part(const berth_vm_value *map, bool keys,
+                                               berth_vm_value **out);
+
 #endif  // BERTH_EXECUTOR_VM_SEQUENCE_H_

@@ -17,12 +17,14 @@ static berth_status make(berth_allocator allocator, berth_vm_value_kind kind, si
     return BERTH_OK;
 }
 
-berth_status berth_vm_value_tensor(berth_allocator allocator, berth_dtype dtype, int rank,
-                                   const int64_t *dims, berth_vm_value **out_value) {
-    size_t bytes = 0;
+// With so many bytes behind the elements.
+static berth_status make_tensor(berth_allocator allocator, berth_dtype dtype, int rank,
+                                const int64_t *dims, size_t more, berth_vm_value **out_value) {
+    size_t bytes = 0, all = 0;
     *out_value = NULL;
     BERTH_TRY(berth_shape_size_bytes(dtype, rank, dims, NULL, &bytes));
-    BERTH_TRY(make(allocator, BERTH_VM_VALUE_TENSOR, bytes, out_value));
+    if (__builtin_add_overflow(bytes, more, &all)) return berth_status_oom();
+    BERTH_TRY(make(allocator, BERTH_VM_VALUE_TENSOR, all, out_value));
     berth_tensor *tensor = &(*out_value)->tensor;
     uintptr_t end = (uintptr_t)(*out_value + 1);
     uintptr_t data = (end + data_alignment - 1) / data_alignment * data_alignment;
@@ -33,12 +35,23 @@ berth_status berth_vm_value_tensor(berth_allocator allocator, berth_dtype dtype,
     return BERTH_OK;
 }
 
+berth_status berth_vm_value_tensor(berth_allocator allocator, berth_dtype dtype, int rank,
+                                   const int64_t *dims, berth_vm_value **out_value) {
+    return make_tensor(allocator, dtype, rank, dims, 0, out_value);
+}
+
 berth_status berth_vm_value_copy(berth_allocator allocator, const berth_tensor *tensor,
                                  berth_vm_value **out_value) {
+    size_t size = berth_tensor_size_bytes(tensor), strings = 0;
+    *out_value = NULL;
+    BERTH_TRY(berth_tensor_string_bytes(tensor, &strings));
     BERTH_TRY(
-        berth_vm_value_tensor(allocator, tensor->dtype, tensor->rank, tensor->dims, out_value));
-    size_t size = berth_tensor_size_bytes(tensor);
-    if (size) memcpy((*out_value)->tensor.data, tensor->data, size);
+        make_tensor(allocator, tensor->dtype, tensor->rank, tensor->dims, strings, out_value));
+    if (size && tensor->dtype == BERTH_DTYPE_STRING)
+        berth_tensor_move_strings(tensor, &(*out_value)->tensor,
+                                  (char *)(*out_value)->tensor.data + size);
+    else if (size)
+        memcpy((*out_value)->tensor.data, tensor->data, size);
     return BERTH_OK;
 }
 
@@ -47,6 +60,26 @@ berth_status berth_vm_value_borrow(berth_allocator allocator, const berth_tensor
     BERTH_TRY(make(allocator, BERTH_VM_VALUE_TENSOR, 0, out_value));
     (*out_value)->tensor = *tensor;
     return BERTH_OK;
+}
+
+berth_status berth_vm_value_own_strings(berth_vm_value **value) {
+    berth_vm_value *own = NULL;
+    if ((*value)->tensor.dtype != BERTH_DTYPE_STRING) return BERTH_OK;
+    BERTH_TRY(berth_vm_value_copy((*value)->allocator, &(*value)->tensor, &own));
+    berth_vm_value_release(*value);
+    *value = own;
+    return BERTH_OK;
+}
+
+berth_status berth_vm_value_map(berth_vm_value *keys, berth_vm_value *values,
+                                berth_vm_value **out_value) {
+    BERTH_TRY(make(keys->allocator, BERTH_VM_VALUE_MAP, 0, out_value));
+    berth_status status = berth_vm_value_insert(*out_value, 0, keys);
+    if (!status) status = berth_vm_value_insert(*out_value, 1, values);
+    if (!status) return BERTH_OK;
+    berth_vm_value_release(*out_value);
+    *out_value = NULL;
+    return status;
 }
 
 berth_status berth_vm_value_sequence(berth_allocator allocator, berth_vm_value **out_value) {
@@ -71,8 +104,8 @@ void berth_vm_value_release(berth_vm_value *value) {
 
 berth_status berth_vm_value_insert(berth_vm_value *sequence, uint32_t position,
                                    berth_vm_value *item) {
-    if (item->kind != BERTH_VM_VALUE_TENSOR)
-        return berth_status_make(BERTH_UNSUPPORTED, "a sequence holds tensors only");
+    if (item->kind != BERTH_VM_VALUE_TENSOR && item->kind != BERTH_VM_VALUE_MAP)
+        return berth_status_make(BERTH_UNSUPPORTED, "a sequence holds tensors and maps only");
     if (sequence->item_count == sequence->item_capacity) {
         uint32_t capacity = sequence->item_capacity ? 2 * sequence->item_capacity : 4;
         if (capacity < sequence->item_capacity) return berth_status_oom();
@@ -132,7 +165,7 @@ berth_status berth_vm_value_own(berth_vm_value **value) {
     if (held->kind == BERTH_VM_VALUE_TENSOR) {
         BERTH_TRY(berth_vm_value_copy(held->allocator, &held->tensor, &own));
     } else {
-        BERTH_TRY(berth_vm_value_sequence(held->allocator, &own));
+        BERTH_TRY(make(held->allocator, held->kind, 0, &own));
         berth_status status = copy_items(held, own);
         if (status) {
             berth_vm_value_release(own);

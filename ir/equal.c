@@ -76,6 +76,13 @@ static bool equal_floats(double a, double b) {
 static bool equal_tensors(const berth_tensor *a, const berth_tensor *b) {
     if (a->dtype != b->dtype || !berth_tensor_same_shape(a, b)) return false;
     size_t size = berth_tensor_size_bytes(a);
+    if (a->dtype == BERTH_DTYPE_STRING) {
+        int64_t count = berth_tensor_element_count(a);
+        for (int64_t i = 0; i < count; ++i)
+            if (!berth_string_equal(berth_tensor_strings(a)[i], berth_tensor_strings(b)[i]))
+                return false;
+        return true;
+    }
     return size == 0 || memcmp(a->data, b->data, size) == 0;
 }
 

@@ -34,6 +34,9 @@ enum {  // traits
     BERTH_TRAIT_RANDOM = 1 << 8,  // not a function of its inputs: never folded, never merged
     BERTH_TRAIT_EFFECT =
         1 << 9,  // does something beside its results: stays though nobody uses them
+    BERTH_TRAIT_STRINGS = 1 << 10,  // operands and results may be strings
+    BERTH_TRAIT_INTERPRETED =
+        1 << 11,  // has no kernel: the interpreter on the host computes it (strings, vocabularies)
 };
 
 typedef struct berth_op_facts {
@@ -54,9 +57,9 @@ static inline bool berth_op_has(berth_op_kind kind, uint32_t traits) {
     return (berth_op_facts_get(kind)->traits & traits) != 0;
 }
 
-// Operations on sequences and optional values, which only the virtual machine runs.
+// Operations on sequences, maps and optional values, which only the virtual machine runs.
 static inline bool berth_op_is_of_sequences(berth_op_kind kind) {
-    return kind >= BERTH_OP_SEQUENCE_CONSTRUCT && kind <= BERTH_OP_OPTIONAL_GET_ELEMENT;
+    return kind >= BERTH_OP_SEQUENCE_CONSTRUCT && kind <= BERTH_OP_MAP_VALUES;
 }
 
 typedef struct berth_op {

@@ -8,7 +8,7 @@ case "${1:-}" in
 esac
 packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
-  libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev
+  libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev libpcre2-dev
   libjpeg62-turbo-dev libpng-dev libzip-dev
   libopenblas0-pthread libdnnl2
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd

@@ -97,7 +97,7 @@ static void read_flops(berth_target__parse *parse, const json *value, double lea
     for (uint32_t i = 0; i < value->members.count; ++i) {
         const berth_target__member *member = &value->members.data[i];
         berth_dtype dtype = berth_dtype_from_name(member->key);
-        if (dtype == BERTH_DTYPE_NONE)
+        if (dtype == BERTH_DTYPE_NONE || dtype >= BERTH_DTYPE_COUNT)
             berth_target__error(parse, member->value->path,
                                 "'%s' is not an element type; allowed are %s", member->key,
                                 berth_target__join(parse->scratch, names));

@@ -1,6 +1,7 @@
 #include "toolkit/compare.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double largest_finite(const berth_tensor *tensor, int64_t element_count) {
@@ -31,6 +32,39 @@ static element judge(double got, double expected, double rtol, double atol) {
                      .excess = absolute - allowed};
 }
 
+// A short string that is a number from its first byte to its last.
+static bool is_number(berth_string string, double *out) {
+    char text[64], *end = NULL;
+    if (string.length == 0 || string.length >= sizeof(text)) return false;
+    memcpy(text, string.data, string.length);
+    text[string.length] = 0;
+    *out = strtod(text, &end);
+    return end == text + string.length;
+}
+
+// Equal, or numbers that pass as such: digits of computed ones differ where the last bits do.
+static bool strings_pass(berth_string got, berth_string expected, double rtol, double atol) {
+    double g = 0, e = 0;
+    if (berth_string_equal(got, expected)) return true;
+    return is_number(got, &g) && is_number(expected, &e) && judge(g, e, rtol, atol).pass;
+}
+
+static berth_comparison compare_strings(const berth_tensor *got, const berth_tensor *expected,
+                                        const berth_compare_options *options) {
+    berth_comparison result = {.rtol = options->rtol < 0 ? 1e-3 : options->rtol,
+                               .atol = options->atol < 0 ? 0 : options->atol,
+                               .element_count = berth_tensor_element_count(expected),
+                               .worst_index = -1};
+    for (int64_t i = 0; i < result.element_count; ++i) {
+        if (strings_pass(berth_tensor_strings(got)[i], berth_tensor_strings(expected)[i],
+                         result.rtol, result.atol))
+            continue;
+        if (result.mismatch_count++ == 0) result.worst_index = i;
+    }
+    result.pass = result.mismatch_count == 0;
+    return result;
+}
+
 // Exact, where a double could not tell two 64-bit integers apart.
 static bool equal_integers(const berth_tensor *a, const berth_tensor *b, int64_t index) {
     size_t element_bytes = berth_dtype_size_bytes(a->dtype);
@@ -49,6 +83,10 @@ berth_status berth_compare(const berth_tensor *got, const berth_tensor *expected
         berth_tensor_format_shape(expected, expected_text);
         return berth_status_make(BERTH_INCOMPATIBLE, "computed %s, expected %s", got_text,
                                  expected_text);
+    }
+    if (expected->dtype == BERTH_DTYPE_STRING) {
+        *out_comparison = compare_strings(got, expected, options);
+        return BERTH_OK;
     }
     int64_t count = berth_tensor_element_count(expected);
     bool exact = !berth_dtype_is_float(expected->dtype) && !options->tolerate_integers;

@@ -6,7 +6,8 @@
 
 // An element passes when |got - expected| <= atol + rtol * |expected|. NaN equals NaN and an
 // infinity equals itself; nothing else about them passes. Integers and bools must be equal unless
-// `tolerate_integers`.
+// `tolerate_integers`. Strings must be equal, unless both are numbers that pass as floats do (of strings
+// the errors and the worst values below are 0).
 typedef struct berth_compare_options {
     double rtol;             // < 0 = the default, 1e-3
     double atol;             // < 0 = the default, 1e-5 of the largest finite |expected|

@@ -327,6 +327,7 @@ static bool needs_vm(const berth_model *model, berth_status status) {
     for (uint32_t i = 0; i < root->params.count; ++i) {
         berth_type_id id = graph->values.data[root->params.data[i]].type;
         const berth_type *type = berth_type_get(model->module, id);
+        if (type->dtype == BERTH_DTYPE_STRING) return true;  // of whatever shape
         if (type->kind == BERTH_TYPE_TENSOR && !berth_type_is_static(type)) return false;
     }
     return berth_vm_is_needed(model->module, main);

@@ -76,10 +76,25 @@ static berth_status take_shape(cursor *c, berth_tensor *tensor) {
     return BERTH_OK;
 }
 
-static berth_status take_dtype(cursor *c, berth_dtype *out_dtype) {
+// "<U12": strings of at most so many characters, 4 bytes each, filled up with zeros.
+static bool is_text(const char *descr, size_t *out_characters) {
+    if ((descr[0] != '<' && descr[0] != '=') || descr[1] != 'U' || !descr[2]) return false;
+    *out_characters = 0;
+    for (const char *digit = descr + 2; *digit; ++digit) {
+        if (*digit < '0' || *digit > '9' || *out_characters > SIZE_MAX / 1000) return false;
+        *out_characters = *out_characters * 10 + (size_t)(*digit - '0');
+    }
+    return true;
+}
+
+static berth_status take_dtype(cursor *c, berth_dtype *out_dtype, size_t *out_characters) {
     char descr[32];
     if (!take_string(c, descr, sizeof(descr)))
         return berth_status_make(BERTH_UNSUPPORTED, "the element type is not a plain one");
+    if (is_text(descr, out_characters)) {
+        *out_dtype = BERTH_DTYPE_STRING;
+        return BERTH_OK;
+    }
     for (int i = 0; i < type_count; ++i) {
         bool one_byte = types[i].descr[0] == '|';
         bool same_order =
@@ -90,11 +105,13 @@ static berth_status take_dtype(cursor *c, berth_dtype *out_dtype) {
         }
     }
     return berth_status_make(
-        BERTH_UNSUPPORTED, "element type \"%s\"; numbers and bools in little-endian order are read",
+        BERTH_UNSUPPORTED,
+        "element type \"%s\"; numbers, bools and text (\"<U\") in little-endian order are read",
         descr);
 }
 
-static berth_status parse_header(cursor c, berth_tensor *tensor, bool *out_fortran) {
+static berth_status parse_header(cursor c, berth_tensor *tensor, bool *out_fortran,
+                                 size_t *out_characters) {
     enum { DESCR = 1, FORTRAN = 2, SHAPE = 4, ALL = 7 };
     int seen = 0;
     if (!take(&c, "{")) return BAD("the header is not a dictionary");
@@ -108,7 +125,7 @@ static berth_status parse_header(cursor c, berth_tensor *tensor, bool *out_fortr
         if ((field == SHAPE && strcmp(key, "shape") != 0) || (seen & field))
             return BAD("the header has an unexpected \"%s\"", key);
         seen |= field;
-        if (field == DESCR) BERTH_TRY(take_dtype(&c, &tensor->dtype));
+        if (field == DESCR) BERTH_TRY(take_dtype(&c, &tensor->dtype, out_characters));
         if (field == SHAPE) BERTH_TRY(take_shape(&c, tensor));
         if (field == FORTRAN) {
             *out_fortran = take(&c, "True");
@@ -139,6 +156,48 @@ static void copy_fortran(berth_tensor *tensor, const uint8_t *source, int64_t el
     }
 }
 
+static size_t put_utf8(uint32_t value, char out[4]) {
+    size_t size = value < 0x80 ? 1 : value < 0x800 ? 2 : value < 0x10000 ? 3 : 4;
+    for (size_t i = size; i-- > 1; value >>= 6) out[i] = (char)(0x80 | (value & 0x3f));
+    out[0] = (char)(size == 1 ? value : (0xf00u >> size & 0xff) | value);
+    return size;
+}
+
+// One string, without the zeros behind it; what is no character of Unicode is an error.
+static berth_status take_text(berth_arena *arena, const uint8_t *source, size_t characters,
+                              berth_string *out) {
+    while (characters > 0 && memcmp(source + 4 * (characters - 1), "\0\0\0", 4) == 0) characters--;
+    char *data = berth_arena_alloc_unset(arena, 4 * characters, 1);
+    size_t length = 0;
+    for (size_t i = 0; i < characters; ++i) {
+        const uint8_t *at = source + 4 * i;
+        uint32_t value =
+            (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+        if (value > 0x10ffff) return BAD("the .npy file has a character of number %u", value);
+        length += put_utf8(value, data + length);
+    }
+    *out = (berth_string){data, length};
+    return BERTH_OK;
+}
+
+static berth_status take_texts(berth_arena *arena, const uint8_t *source, size_t size_bytes,
+                               size_t characters, bool fortran, berth_tensor *tensor) {
+    int64_t count = 0;
+    size_t each = 4 * characters, needed = 0;
+    BERTH_TRY(berth_shape_size_bytes(tensor->dtype, tensor->rank, tensor->dims, &count, NULL));
+    if (fortran && tensor->rank > 1)
+        return berth_status_make(BERTH_UNSUPPORTED, "text in Fortran order");
+    if (__builtin_mul_overflow((size_t)count, each, &needed) || needed != size_bytes ||
+        (each == 0 && count > 0))
+        return BAD("the .npy file holds %zu bytes of text; its shape needs %zu", size_bytes,
+                   needed);
+    *tensor = berth_tensor_create(arena, tensor->dtype, tensor->rank, tensor->dims);
+    for (int64_t i = 0; i < count; ++i)
+        BERTH_TRY(take_text(arena, source + (size_t)i * each, characters,
+                            (berth_string *)tensor->data + i));
+    return BERTH_OK;
+}
+
 berth_status berth_toolkit__npy_parse(berth_arena *arena, const void *data, size_t size_bytes,
                                       berth_tensor *out_tensor) {
     *out_tensor = (berth_tensor){0};
@@ -156,7 +215,14 @@ berth_status berth_toolkit__npy_parse(berth_arena *arena, const void *data, size
     berth_tensor tensor = {0};
     bool fortran = false;
     const char *text = (const char *)bytes + start;
-    BERTH_TRY(parse_header((cursor){text, text + length}, &tensor, &fortran));
+    size_t characters = 0;
+    BERTH_TRY(parse_header((cursor){text, text + length}, &tensor, &fortran, &characters));
+    if (tensor.dtype == BERTH_DTYPE_STRING) {
+        BERTH_TRY(take_texts(arena, bytes + start + length, size_bytes - start - length, characters,
+                             fortran, &tensor));
+        *out_tensor = tensor;
+        return BERTH_OK;
+    }
     int64_t element_count = 0;
     size_t content_bytes = 0;
     BERTH_TRY(berth_shape_size_bytes(tensor.dtype, tensor.rank, tensor.dims, &element_count,

@@ -65,7 +65,7 @@ berth_status berth_tensor_file_read(berth_arena *arena, const char *path, berth_
 
 // ---- writing ----
 
-// All of a TensorProto but the bytes of raw_data, which come last.
+// All of a TensorProto but the bytes of raw_data, which come last; all of one of strings.
 static berth_status proto_header(berth_strbuf *out, const char *name, const berth_tensor *tensor) {
     int32_t onnx_type = berth_dtype_to_onnx(tensor->dtype);
     if (onnx_type == 0)
@@ -74,6 +74,16 @@ static berth_status proto_header(berth_strbuf *out, const char *name, const bert
     for (int d = 0; d < tensor->rank; ++d) berth_wire_put_int(out, 1, tensor->dims[d]);
     berth_wire_put_int(out, 2, onnx_type);
     if (name && *name) berth_wire_put_text(out, 8, name);
+    if (tensor->dtype == BERTH_DTYPE_STRING) {
+        int64_t count = berth_tensor_element_count(tensor);
+        for (int64_t i = 0; i < count; ++i) {
+            berth_string string = berth_tensor_strings(tensor)[i];
+            berth_wire_put_tag(out, 6, BERTH_WIRE_BYTES);
+            berth_wire_put_varint(out, string.length);
+            if (string.length) berth_strbuf_add_n(out, string.data, string.length);
+        }
+        return BERTH_OK;
+    }
     berth_wire_put_tag(out, 9, BERTH_WIRE_BYTES);
     berth_wire_put_varint(out, berth_tensor_size_bytes(tensor));
     return BERTH_OK;
@@ -99,8 +109,10 @@ static berth_status write_body(void *user) {
                                       ? berth_toolkit__npy_header(&header, c->tensor)
                                       : proto_header(&header, c->name, c->tensor),
                                   "\"%s\"", c->path));
-    const berth_file_part parts[] = {{header.data, header.length},
-                                     {c->tensor->data, berth_tensor_size_bytes(c->tensor)}};
+    bool strings = c->tensor->dtype == BERTH_DTYPE_STRING;  // which are in the header already
+    const berth_file_part parts[] = {
+        {header.data, header.length},
+        {c->tensor->data, strings ? 0 : berth_tensor_size_bytes(c->tensor)}};
     return berth_file_write_parts(c->path, parts, 2);
 }
 

@@ -10,6 +10,9 @@ typedef enum berth_value_kind {
     BERTH_VALUE_SEQUENCE,           // of tensors
     BERTH_VALUE_OPTIONAL,           // a tensor or nothing
     BERTH_VALUE_OPTIONAL_SEQUENCE,  // a sequence of tensors or nothing
+    BERTH_VALUE_OTHER,
+    BERTH_VALUE_MAPS,  // a sequence of maps
+    BERTH_VALUE_MAP,
 } berth_value_kind;
 
 typedef struct berth_test_value {

@@ -76,6 +76,7 @@ static berth_status compare_items(const vm_job *job, const berth_vm_value *got,
                                   const berth_test_value *expected, berth_comparison *out) {
     for (uint32_t i = 0; i < expected->item_count; ++i) {
         berth_comparison comparison;
+        if (got->items[i]->kind != BERTH_VM_VALUE_TENSOR) return different("maps", "tensors");
         BERTH_TRY(berth_compare(&got->items[i]->tensor, &expected->items[i], &job->options->compare,
                                 &comparison));
         if (i == 0 || !comparison.pass ||

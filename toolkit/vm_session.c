@@ -552,12 +552,11 @@ void berth_vm_session_cancel(berth_vm_session *session) {
 berth_status berth_vm_session_require(const berth_vm_session *session, const char *devices) {
     const berth_target_device *host = &session->target->devices[session->target->host];
     if (session->on_host && !berth_require_has(devices, host->name))
-        return berth_status_make(
-            BERTH_UNAVAILABLE,
-            "%s at %s runs on the host (%s), not on %s as "
-            "required: the shape of its result is only known in the run, and the "
-            "reference interpreter computes it",
-            session->on_host->op, session->on_host->name, host->name, devices);
+        return berth_status_make(BERTH_UNAVAILABLE,
+                                 "%s at %s runs on the host (%s), not on %s as required: the "
+                                 "reference interpreter computes what has strings or a shape that "
+                                 "is only known in the run",
+                                 session->on_host->op, session->on_host->name, host->name, devices);
     for (const berth_vm_compiled *c = session->kept.newest; c; c = c->older)
         BERTH_TRY(berth_program_require(c->program, devices, true));
     return BERTH_OK;

@@ -122,22 +122,31 @@ static berth_status write_files(const vm_run *r) {
 }
 
 static void print_value(const vm_run *r, const char *name, const berth_vm_value *value) {
+    static const char *const words[] = {"tensors", "maps"};
     if (value->kind == BERTH_VM_VALUE_TENSOR) berth_run_output_print(name, &value->tensor);
     if (value->kind == BERTH_VM_VALUE_NOTHING) berth_cli_print("output %s: nothing\n", name);
+    if (value->kind == BERTH_VM_VALUE_MAP) {
+        berth_run_output_print(berth_arena_printf(r->arena, "%s, keys", name),
+                               &value->items[0]->tensor);
+        berth_run_output_print(berth_arena_printf(r->arena, "%s, values", name),
+                               &value->items[1]->tensor);
+    }
     if (value->kind != BERTH_VM_VALUE_SEQUENCE) return;
-    berth_cli_print("output %s: a sequence of %u tensors\n", name, value->item_count);
+    bool maps = value->item_count && value->items[0]->kind == BERTH_VM_VALUE_MAP;
+    berth_cli_print("output %s: a sequence of %u %s\n", name, value->item_count, words[maps]);
     for (uint32_t i = 0; i < value->item_count; ++i)
-        berth_run_output_print(berth_arena_printf(r->arena, "%s[%u]", name, i),
-                               &value->items[i]->tensor);
+        print_value(r, berth_arena_printf(r->arena, "%s[%u]", name, i), value->items[i]);
 }
 
 static json_t *value_json(const char *name, const berth_vm_value *value) {
     if (value->kind == BERTH_VM_VALUE_TENSOR) return berth_run_output_json(name, &value->tensor);
     json_t *items = json_array();
     for (uint32_t i = 0; i < value->item_count; ++i)
-        json_array_append_new(items, berth_run_output_json(name, &value->items[i]->tensor));
-    return json_pack("{s:o, s:s, s:o}", "name", berth_cli_json_text(name), "kind",
-                     value->kind == BERTH_VM_VALUE_SEQUENCE ? "sequence" : "nothing", "items",
+        json_array_append_new(items, value_json(name, value->items[i]));
+    const char *kind = value->kind == BERTH_VM_VALUE_SEQUENCE ? "sequence"
+                       : value->kind == BERTH_VM_VALUE_MAP    ? "map"  // keys, then values
+                                                              : "nothing";
+    return json_pack("{s:o, s:s, s:o}", "name", berth_cli_json_text(name), "kind", kind, "items",
                      items);
 }
 

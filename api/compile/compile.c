@@ -259,12 +259,8 @@ static berth_status set_input(void *user) {
     berth_compiler *compiler = job->compiler;
     berth_input_binding binding = {.tensor = *job->tensor, .as_constant = job->constant};
     binding.tensor.data = NULL;
-    if (job->constant || job->keeps_data) {
-        binding.tensor = berth_tensor_create_unset(compiler->arena, job->tensor->dtype,
-                                                   job->tensor->rank, job->tensor->dims);
-        size_t size_bytes = berth_tensor_size_bytes(job->tensor);
-        if (size_bytes) memcpy(binding.tensor.data, job->tensor->data, size_bytes);
-    }
+    if (job->constant || job->keeps_data)
+        binding.tensor = berth_tensor_copy(compiler->arena, job->tensor);
     uint32_t at = 0;
     while (at < compiler->inputs.count && strcmp(compiler->inputs.data[at].name, job->name) != 0)
         ++at;

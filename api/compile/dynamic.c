@@ -198,12 +198,24 @@ uint32_t berth_results_item_count(const berth_results *results, uint32_t index) 
     const berth_vm_value *value = value_at(results, index);
     if (!value) return 0;
     return value->kind == BERTH_VM_VALUE_SEQUENCE ? value->item_count
-                                                  : value->kind == BERTH_VM_VALUE_TENSOR;
+                                                  : value->kind != BERTH_VM_VALUE_NOTHING;
+}
+
+static const berth_vm_value *item_at(const berth_results *results, uint32_t index, uint32_t item) {
+    const berth_vm_value *value = value_at(results, index);
+    if (item >= berth_results_item_count(results, index)) return NULL;
+    return value->kind == BERTH_VM_VALUE_SEQUENCE ? value->items[item] : value;
 }
 
 const berth_tensor *berth_results_item(const berth_results *results, uint32_t index,
                                        uint32_t item) {
-    const berth_vm_value *value = value_at(results, index);
-    if (item >= berth_results_item_count(results, index)) return NULL;
-    return value->kind == BERTH_VM_VALUE_SEQUENCE ? &value->items[item]->tensor : &value->tensor;
+    const berth_vm_value *value = item_at(results, index, item);
+    if (!value) return NULL;
+    return value->kind == BERTH_VM_VALUE_MAP ? &value->items[1]->tensor : &value->tensor;
+}
+
+const berth_tensor *berth_results_keys(const berth_results *results, uint32_t index,
+                                       uint32_t item) {
+    const berth_vm_value *value = item_at(results, index, item);
+    return value && value->kind == BERTH_VM_VALUE_MAP ? &value->items[0]->tensor : NULL;
 }

@@ -114,6 +114,14 @@ void onnx_set_ints(onnx_made made, const char *name, const int64_t *values, uint
         berth_attrs_set_ints(made.c->call->im->module, attrs_of(made), name, values, count);
 }
 
+void onnx_set_tensor(onnx_made made, const char *name, const berth_tensor *tensor) {
+    if (made.c->status) return;
+    berth_arena *arena = made.c->call->im->arena;
+    berth_attr attr = {.kind = BERTH_ATTR_TENSOR,
+                       .tensor = berth_arena_copy(arena, tensor, sizeof(*tensor))};
+    berth_attrs_set(made.c->call->im->module, attrs_of(made), name, attr);
+}
+
 void onnx_set_dtype(onnx_made made, const char *name, berth_dtype dtype) {
     if (!made.c->status)
         berth_attrs_set(made.c->call->im->module, attrs_of(made), name,
@@ -191,6 +199,17 @@ berth_value_id onnx_like(onnx_compose *c, berth_value_id like, double value) {
     if (dtype == BERTH_DTYPE_NONE)
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "an input of unknown element type");
     return onnx_scalar(c, dtype, value);
+}
+
+berth_value_id onnx_string_list(onnx_compose *c, const onnx_attr *attr) {
+    if (c->status) return BERTH_NONE;
+    int64_t count = attr->strings.count;
+    berth_arena *arena = c->call->im->arena;
+    berth_tensor tensor = berth_tensor_create(arena, BERTH_DTYPE_STRING, 1, &count);
+    for (int64_t i = 0; i < count; ++i)
+        ((berth_string *)tensor.data)[i] =
+            berth_string_copy(arena, berth_string_of(attr->strings.data[i]));
+    return onnx_call_literal(c->call, &tensor);
 }
 
 berth_value_id onnx_int_list(onnx_compose *c, const int64_t *values, uint32_t count) {

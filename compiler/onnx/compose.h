@@ -69,6 +69,7 @@ void onnx_set_int(onnx_made made, const char *name, int64_t value);
 void onnx_set_float(onnx_made made, const char *name, double value);
 void onnx_set_string(onnx_made made, const char *name, const char *value);
 void onnx_set_ints(onnx_made made, const char *name, const int64_t *values, uint32_t count);
+void onnx_set_tensor(onnx_made made, const char *name, const berth_tensor *tensor);
 void onnx_set_dtype(onnx_made made, const char *name, berth_dtype dtype);
 void onnx_set_copied(onnx_made made);        // the node's attributes that its row lists without '-'
 berth_value_id onnx_finish(onnx_made made);  // infers; the first result
@@ -78,6 +79,8 @@ berth_value_id onnx_result(onnx_made made, uint32_t index);
 berth_value_id onnx_cast_to(onnx_compose *c, berth_value_id value, berth_dtype dtype);
 berth_value_id onnx_scalar(onnx_compose *c, berth_dtype dtype, double value);
 berth_value_id onnx_like(onnx_compose *c, berth_value_id like, double value);  // of its type
+// A literal of the strings of an attribute.
+berth_value_id onnx_string_list(onnx_compose *c, const onnx_attr *attr);
 berth_value_id onnx_int_list(onnx_compose *c, const int64_t *values, uint32_t count);
 berth_value_id onnx_transposed(onnx_compose *c, berth_value_id value, const int64_t *order,
                                uint32_t rank);
@@ -113,6 +116,11 @@ berth_value_id onnx_rms_normalized(onnx_compose *c, berth_value_id x, int64_t ax
 berth_value_id onnx_rotated(onnx_compose *c, berth_value_id x, berth_value_id cosines,
                             berth_value_id sines, int64_t rotated, bool interleaved);
 berth_value_id onnx_swished(onnx_compose *c, berth_value_id x, double alpha);  // x sigmoid(alpha x)
+// A string as a literal; labels of classes as a vector, from an attribute of integers or one of strings
+// (ops_ml.c).
+berth_value_id onnx_ml_text(onnx_compose *c, const char *text);
+berth_value_id onnx_ml_class_names(onnx_compose *c, const char *ints, const char *strings,
+                                   int64_t *out_count);
 // post_transform of ai.onnx.ml (ops_ml.c): NONE, LOGISTIC or SOFTMAX, over the last dimension.
 berth_value_id onnx_ml_transformed(onnx_compose *c, berth_value_id scores, const char *how);
 

@@ -320,6 +320,11 @@ static berth_status find_outputs(onnx_importer *im, const onnx_graph *graph,
                                      im->file, output->name);
         const berth_graph *held = berth_graph_get(im->module, im->function);
         const berth_type *type = berth_type_get(im->module, held->values.data[values[i]].type);
+        if (output->kind == ONNX_VALUE_MAPS && type->kind == BERTH_TYPE_TENSOR)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "%s: output \"%s\" is declared a sequence of maps, but is a "
+                                     "tensor",
+                                     im->file, output->name);
         berth_dtype declared =
             output->is_tensor ? berth_storage_from_onnx(output->element) : BERTH_DTYPE_NONE;
         if (declared && berth_narrow_type_of(output->element) != onnx_narrow_of(im, values[i]))
@@ -479,7 +484,7 @@ static berth_status check_model(onnx_importer *im) {
     BERTH_TRY(onnx_check_operators(im));
     for (uint32_t i = 0; i < im->model.graph.outputs.count; ++i) {
         const onnx_value *output = &im->model.graph.outputs.data[i];
-        if (output->kind == ONNX_VALUE_OTHER)
+        if (output->kind == ONNX_VALUE_OTHER || output->kind == ONNX_VALUE_MAP)
             return berth_status_make(BERTH_UNSUPPORTED,
                                      "%s: output \"%s\" is a map or a sparse tensor", im->file,
                                      output->name);

@@ -13,6 +13,8 @@ static void parse_graph(parser *p, berth_wire *wire, onnx_graph *out);
 
 static const char *text(parser *p, berth_wire *wire, const berth_wire_field *field) {
     if (!berth_wire_is(wire, field, BERTH_WIRE_BYTES)) return "";
+    if (field->size_bytes && memchr(field->data, 0, field->size_bytes))
+        berth_wire_fail(wire, "a name or an attribute's text has a zero byte inside");
     return berth_arena_strndup(p->arena, (const char *)field->data, field->size_bytes);
 }
 
@@ -194,9 +196,9 @@ static void parse_tensor_type(parser *p, berth_wire *outer, const berth_wire_fie
     join(outer, &wire);
 }
 
-// TypeProto: 4 a sequence, 9 an optional value; inside, a TypeProto again as field 1.
+// TypeProto: 4 a sequence, 5 a map, 9 an optional value; inside, a TypeProto again as field 1.
 static onnx_value_kind kind_of_type(berth_wire *outer, const berth_wire_field *message) {
-    bool tensor = false, sequence = false;
+    bool tensor = false, sequence = false, map = false;
     berth_wire wire = berth_wire_enter(outer, message);
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {
         if (field.number != 1) continue;
@@ -204,6 +206,7 @@ static onnx_value_kind kind_of_type(berth_wire *outer, const berth_wire_field *m
         for (berth_wire_field inner; berth_wire_next(&element, &inner);) {
             tensor |= inner.number == 1;
             sequence |= inner.number == 4;
+            map |= inner.number == 5;
         }
         join(&wire, &element);
     }
@@ -211,6 +214,8 @@ static onnx_value_kind kind_of_type(berth_wire *outer, const berth_wire_field *m
     if (message->number == 4 && tensor) return ONNX_VALUE_SEQUENCE;
     if (message->number == 9 && tensor) return ONNX_VALUE_OPTIONAL;
     if (message->number == 9 && sequence) return ONNX_VALUE_OPTIONAL_SEQUENCE;
+    if (message->number == 4 && map) return ONNX_VALUE_MAPS;
+    if (message->number == 5) return ONNX_VALUE_MAP;
     return ONNX_VALUE_OTHER;
 }
 

@@ -63,6 +63,8 @@ typedef enum onnx_value_kind {
     ONNX_VALUE_OPTIONAL,           // of a tensor
     ONNX_VALUE_OPTIONAL_SEQUENCE,  // of a sequence
     ONNX_VALUE_OTHER,
+    ONNX_VALUE_MAPS,  // a sequence of maps
+    ONNX_VALUE_MAP,
 } onnx_value_kind;
 
 typedef struct onnx_value {

@@ -110,38 +110,55 @@ berth_status onnx_build_ml_feature_vectorizer(onnx_call *call) {
 berth_status onnx_build_ml_one_hot_encoder(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
     const onnx_attr *cats = onnx_call_attr(call, "cats_int64s");
-    if (!cats || !cats->ints.count)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "categories that are strings, or none");
+    const onnx_attr *words = onnx_call_attr(call, "cats_strings");
+    if (words && !words->strings.count) words = NULL;
+    if (!words && (!cats || !cats->ints.count))
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "there are no categories");
     if (!onnx_call_int(call, "zeros", 1))
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "zeros = 0 (an error for unknown categories)");
     if (c.status) return c.status;
-    berth_value_id x = onnx_cast_to(&c, onnx_compose_input(&c, 0), BERTH_DTYPE_I64);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    if (!words) x = onnx_cast_to(&c, x, BERTH_DTYPE_I64);
     x = onnx_unsqueezed(&c, x, -1);
-    x = onnx_make2(&c, BERTH_OP_EQUAL, x, onnx_int_list(&c, cats->ints.data, cats->ints.count));
+    x = onnx_make2(&c, BERTH_OP_EQUAL, x,
+                   words ? onnx_string_list(&c, words)
+                         : onnx_int_list(&c, cats->ints.data, cats->ints.count));
     onnx_compose_output(&c, 0, onnx_cast_to(&c, x, BERTH_DTYPE_F32));
     return c.status;
 }
 
-// Keys, values or the default of a label encoder: "keys_int64s", "keys_floats" or "keys_tensor".
+// Keys, values or the default of a label encoder: "keys_int64s", "keys_floats", "keys_strings"
+// or "keys_tensor".
 static berth_value_id labels(onnx_compose *c, const char *what) {
-    static const char *const kinds[] = {"int64s", "floats", "tensor"};
-    for (int i = 0; i < 3 && !c->status; ++i) {
+    static const char *const kinds[] = {"int64s", "floats", "strings", "tensor"};
+    for (int i = 0; i < 4 && !c->status; ++i) {
         const char *name = berth_arena_printf(c->call->im->scratch, "%s_%s", what, kinds[i]);
         const onnx_attr *attr = onnx_call_attr(c->call, name);
         if (!attr) continue;
         if (i == 0) return onnx_int_list(c, attr->ints.data, attr->ints.count);
         if (i == 1) return float_list(c, name);
+        if (i == 2) return onnx_string_list(c, attr);
         berth_tensor tensor;
         c->status = onnx_read_tensor(c->call->im, &attr->tensor, &tensor, NULL);
         return c->status ? BERTH_NONE : onnx_call_literal(c->call, &tensor);
     }
-    onnx_compose_fail(c, BERTH_UNSUPPORTED, "%s that are strings, or none", what);
+    onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "there are no %s", what);
     return BERTH_NONE;
+}
+
+berth_value_id onnx_ml_text(onnx_compose *c, const char *text) {
+    berth_arena *arena = c->call->im->arena;
+    if (c->status) return BERTH_NONE;
+    berth_tensor tensor = berth_tensor_create(arena, BERTH_DTYPE_STRING, 0, NULL);
+    *(berth_string *)tensor.data = berth_string_copy(arena, berth_string_of(text));
+    return onnx_call_literal(c->call, &tensor);
 }
 
 static berth_value_id default_label(onnx_compose *c, berth_dtype dtype) {
     const onnx_attr *tensor = onnx_call_attr(c->call, "default_tensor");
     if (tensor) return onnx_cast_to(c, labels(c, "default"), dtype);
+    if (dtype == BERTH_DTYPE_STRING)
+        return onnx_ml_text(c, onnx_call_string(c->call, "default_string", "_Unused"));
     double value = berth_dtype_is_float(dtype)
                        ? onnx_call_float(c->call, "default_float", 0)
                        : (double)onnx_call_int(c->call, "default_int64", -1);
@@ -159,6 +176,11 @@ berth_status onnx_build_ml_label_encoder(onnx_call *call) {
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "as many keys as values are needed");
     if (c.status) return c.status;
     berth_dtype dtype = onnx_compose_dtype(&c, values);
+    if (dtype == BERTH_DTYPE_STRING || onnx_compose_dtype(&c, keys) == BERTH_DTYPE_STRING) {
+        berth_value_id operands[4] = {x, keys, values, default_label(&c, dtype)};
+        onnx_compose_output(&c, 0, onnx_make(&c, BERTH_OP_LOOKUP, operands, 4));
+        return c.status;
+    }
     berth_value_id equal = onnx_make2(&c, BERTH_OP_EQUAL, onnx_unsqueezed(&c, x, -1), keys);
     equal = onnx_cast_to(&c, equal, BERTH_DTYPE_I32);
     berth_value_id found = onnx_reduced(&c, BERTH_OP_REDUCE_MAX, equal, (int64_t[]){-1}, 1, false);
@@ -202,24 +224,39 @@ berth_status onnx_build_ml_linear_regressor(onnx_call *call) {
     return c.status;
 }
 
+berth_value_id onnx_ml_class_names(onnx_compose *c, const char *ints, const char *strings,
+                                   int64_t *out_count) {
+    const onnx_attr *numbers = onnx_call_attr(c->call, ints);
+    const onnx_attr *words = onnx_call_attr(c->call, strings);
+    *out_count = 0;
+    if (words && words->strings.count) {
+        *out_count = words->strings.count;
+        return onnx_string_list(c, words);
+    }
+    if (numbers && numbers->ints.count) {
+        *out_count = numbers->ints.count;
+        return onnx_int_list(c, numbers->ints.data, numbers->ints.count);
+    }
+    onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "there are no classes: %s or %s", ints, strings);
+    return BERTH_NONE;
+}
+
 // The label of the highest score, and the scores.
 berth_status onnx_build_ml_linear_classifier(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
-    const onnx_attr *classes = onnx_call_attr(call, "classlabels_ints");
     const onnx_attr *intercepts = onnx_call_attr(call, "intercepts");
-    if (!classes || !classes->ints.count)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "classes that are strings, or none");
-    else if (!intercepts || intercepts->floats.count != classes->ints.count)
+    int64_t count = 0;
+    berth_value_id names =
+        onnx_ml_class_names(&c, "classlabels_ints", "classlabels_strings", &count);
+    if (!c.status && (!intercepts || intercepts->floats.count != count))
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "other than one intercept per class");
     if (c.status) return c.status;
-    berth_value_id y = linear(&c, classes->ints.count);
+    berth_value_id y = linear(&c, count);
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
     onnx_set_int(best, "keepdims", 0);
     berth_value_id label = onnx_finish(best);
-    onnx_compose_output(
-        &c, 0,
-        onnx_gathered(&c, onnx_int_list(&c, classes->ints.data, classes->ints.count), label, 0));
+    onnx_compose_output(&c, 0, onnx_gathered(&c, names, label, 0));
     onnx_compose_output(
         &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
     return c.status;

@@ -340,27 +340,52 @@ berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
     return c.status;
 }
 
+// Two classes with weights of one of them only, as ONNX Runtime reads it: the one score is of the second
+// class; weights that are all positive are shares of 1, others distances to both sides of 0.
+static void two_classes(onnx_compose *c, ensemble *e, berth_value_id names, int64_t class_id) {
+    const onnx_attr *base = onnx_call_attr(c->call, "base_values");
+    const onnx_attr *weights = onnx_call_attr(c->call, "class_weights");
+    const char *how = onnx_call_string(c->call, "post_transform", "NONE");
+    bool positive = true, logistic = strcmp(how, "LOGISTIC") == 0;
+    for (uint32_t i = 0; weights && i < weights->floats.count; ++i)
+        positive &= weights->floats.data[i] >= 0;
+    if (base && base->floats.count > 1)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "two base_values for one score");
+    if (!logistic && strcmp(how, "NONE") != 0)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"%.32s\" of one score", how);
+    berth_value_id y = leaf_weights(c, e, input_matrix(c), BERTH_DTYPE_F32);
+    y = aggregated(c, e, y, "SUM");
+    y = with_base(c, onnx_sliced(c, y, 1, class_id, class_id + 1, 1));
+    berth_value_id limit = onnx_like(c, y, positive ? 0.5 : 0);
+    berth_value_id label = onnx_make2(c, BERTH_OP_GREATER, y, limit);
+    label = onnx_cast_to(c, onnx_squeezed(c, label, 1), BERTH_DTYPE_I64);
+    onnx_compose_output(c, 0, onnx_gathered(c, names, label, 0));
+    berth_value_id other =
+        positive ? onnx_sub(c, onnx_like(c, y, 1), y) : onnx_make1(c, BERTH_OP_NEG, y);
+    berth_value_id scores = onnx_concatenated(c, (berth_value_id[]){other, y}, 2, 1);
+    if (logistic && !positive) scores = onnx_make1(c, BERTH_OP_SIGMOID, scores);
+    onnx_compose_output(c, 1, scores);
+}
+
 // The label of the highest score, and the scores.
 berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
-    const onnx_attr *classes = onnx_call_attr(call, "classlabels_int64s");
+    int64_t count = 0;
+    berth_value_id names =
+        onnx_ml_class_names(&c, "classlabels_int64s", "classlabels_strings", &count);
     const onnx_attr *of = onnx_call_attr(call, "class_ids");
     ensemble e = {0};
-    if (!classes || !classes->ints.count)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "classes that are strings, or none");
-    bool one_score = classes && classes->ints.count == 2;
+    bool one_score = count == 2 && of && of->ints.count > 0;
     for (uint32_t i = 0; of && i < of->ints.count; ++i)
         one_score &= of->ints.data[i] == of->ints.data[0];
-    if (one_score)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "two classes with weights of one of them only");
-    if (!c.status) read_older(&c, &e, "class", classes->ints.count);
-    if (c.status) return c.status;
+    if (!c.status) read_older(&c, &e, "class", count);
+    if (!c.status && one_score) two_classes(&c, &e, names, of->ints.data[0]);
+    if (c.status || one_score) return c.status;
     berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
     y = with_base(&c, aggregated(&c, &e, y, "SUM"));
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
     onnx_set_int(best, "keepdims", 0);
-    berth_value_id names = onnx_int_list(&c, classes->ints.data, classes->ints.count);
     onnx_compose_output(&c, 0, onnx_gathered(&c, names, onnx_finish(best), 0));
     onnx_compose_output(
         &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));

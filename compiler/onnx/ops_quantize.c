@@ -157,7 +157,9 @@ static berth_status cast_to_element(onnx_call *call, int64_t element) {
         x = onnx_finish(made);
         if (from) onnx_set_narrow(call->im, x, element);
     } else {
-        if (from) x = decode(&c, x, from, to ? BERTH_DTYPE_F32 : dtype);
+        bool text = dtype == BERTH_DTYPE_STRING;
+        if (from) x = decode(&c, x, from, to || text ? BERTH_DTYPE_F32 : dtype);
+        if (text) x = onnx_cast_to(&c, x, dtype);
         if (to)
             x = encode(&c, x, to, onnx_call_int(call, "saturate", 1) != 0,
                        onnx_call_string(call, "round_mode", "up"));

@@ -16,7 +16,10 @@ static berth_tensor list_tensor(onnx_call *call, const onnx_attr *attr, berth_dt
     int64_t dims[1] = {count};
     berth_tensor tensor = berth_tensor_create(call->im->arena, dtype, rank, dims);
     for (uint32_t i = 0; i < count; ++i) {
-        if (dtype == BERTH_DTYPE_I64)
+        if (dtype == BERTH_DTYPE_STRING)
+            ((berth_string *)tensor.data)[i] =
+                berth_string_of(rank ? attr->strings.data[i] : attr->s);
+        else if (dtype == BERTH_DTYPE_I64)
             berth_tensor_set_i64(&tensor, i, rank ? attr->ints.data[i] : attr->i);
         else
             berth_tensor_set_f64(&tensor, i, rank ? attr->floats.data[i] : attr->f);
@@ -42,8 +45,12 @@ berth_status onnx_build_constant(onnx_call *call) {
         tensor = list_tensor(call, attr, BERTH_DTYPE_I64, attr->ints.count, 1);
     else if (strcmp(attr->name, "value_floats") == 0)
         tensor = list_tensor(call, attr, BERTH_DTYPE_F32, attr->floats.count, 1);
+    else if (strcmp(attr->name, "value_string") == 0)
+        tensor = list_tensor(call, attr, BERTH_DTYPE_STRING, 1, 0);
     else
-        return onnx_call_fail(call, BERTH_UNSUPPORTED, "constants of strings (%s)", attr->name);
+        tensor = list_tensor(call, attr, BERTH_DTYPE_STRING, attr->strings.count, 1);
+    // What attributes hold lives as long as the import.
+    if (tensor.dtype == BERTH_DTYPE_STRING) tensor = berth_tensor_copy(call->im->arena, &tensor);
     if (!call->output_count) return BERTH_OK;
     call->outputs[0] = onnx_call_literal(call, &tensor);
     if (attr->type == ONNX_ATTR_TENSOR || attr->type == ONNX_ATTR_SPARSE_TENSOR)

@@ -55,6 +55,9 @@ static const onnx_row microsoft[] = {
 static const onnx_row ml[] = {
     {"ArrayFeatureExtractor", 1, onnx_build_ml_array_feature_extractor, ""},
     {"Binarizer", 1, onnx_build_ml_binarizer, "-threshold:f"},
+    {"CastMap", 1, onnx_build_ml_cast_map, "-cast_to:s -map_form:s -max_map:i"},
+    {"CategoryMapper", 1, onnx_build_ml_category_mapper, "-cats_int64s:I -cats_strings:S -default_int64:i -default_string:s"},
+    {"DictVectorizer", 1, onnx_build_ml_dict_vectorizer, "-int64_vocabulary:I -string_vocabulary:S"},
     {"FeatureVectorizer", 1, onnx_build_ml_feature_vectorizer, "-inputdimensions:I"},
     {"Imputer", 1, onnx_build_ml_imputer, "-imputed_value_floats:F -imputed_value_int64s:I -replaced_value_float:f -replaced_value_int64:i"},
     {"LabelEncoder", 1, onnx_build_ml_label_encoder, "-default_float:f -default_int64:i -default_string:s -default_tensor:t -keys_floats:F -keys_int64s:I -keys_strings:S -keys_tensor:t -values_floats:F -values_int64s:I -values_strings:S -values_tensor:t"},
@@ -63,9 +66,12 @@ static const onnx_row ml[] = {
     {"Normalizer", 1, onnx_build_ml_normalizer, "-norm:s"},
     {"OneHotEncoder", 1, onnx_build_ml_one_hot_encoder, "-cats_int64s:I -cats_strings:S -zeros:i"},
     {"Scaler", 1, onnx_build_ml_scaler, "-offset:F -scale:F"},
+    {"SVMClassifier", 1, onnx_build_ml_svm_classifier, "-classlabels_ints:I -classlabels_strings:S -coefficients:F -kernel_params:F -kernel_type:s -post_transform:s -prob_a:F -prob_b:F -rho:F -support_vectors:F -vectors_per_class:I"},
+    {"SVMRegressor", 1, onnx_build_ml_svm_regressor, "-coefficients:F -kernel_params:F -kernel_type:s -n_supports:i -one_class:i -post_transform:s -rho:F -support_vectors:F"},
     {"TreeEnsemble", 1, onnx_build_ml_tree_ensemble, "-aggregate_function:i -leaf_targetids:I -leaf_weights:t -membership_values:t -n_targets:i -nodes_falseleafs:I -nodes_falsenodeids:I -nodes_featureids:I -nodes_hitrates:t -nodes_missing_value_tracks_true:I -nodes_modes:t -nodes_splits:t -nodes_trueleafs:I -nodes_truenodeids:I -post_transform:i -tree_roots:I"},
     {"TreeEnsembleClassifier", 1, onnx_build_ml_tree_classifier, "-base_values:F -base_values_as_tensor:t -class_ids:I -class_nodeids:I -class_treeids:I -class_weights:F -class_weights_as_tensor:t -classlabels_int64s:I -classlabels_strings:S -nodes_falsenodeids:I -nodes_featureids:I -nodes_hitrates:F -nodes_hitrates_as_tensor:t -nodes_missing_value_tracks_true:I -nodes_modes:S -nodes_nodeids:I -nodes_treeids:I -nodes_truenodeids:I -nodes_values:F -nodes_values_as_tensor:t -post_transform:s"},
     {"TreeEnsembleRegressor", 1, onnx_build_ml_tree_regressor, "-aggregate_function:s -base_values:F -base_values_as_tensor:t -n_targets:i -nodes_falsenodeids:I -nodes_featureids:I -nodes_hitrates:F -nodes_hitrates_as_tensor:t -nodes_missing_value_tracks_true:I -nodes_modes:S -nodes_nodeids:I -nodes_treeids:I -nodes_truenodeids:I -nodes_values:F -nodes_values_as_tensor:t -post_transform:s -target_ids:I -target_nodeids:I -target_treeids:I -target_weights:F -target_weights_as_tensor:t"},
+    {"ZipMap", 1, onnx_build_ml_zip_map, "-classlabels_int64s:I -classlabels_strings:S"},
 };
 // clang-format on
 

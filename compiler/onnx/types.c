@@ -280,10 +280,7 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
         if (binding && binding->as_constant) {
             BERTH_TRY(berth_status_prefix(berth_tensor_check(&binding->tensor), "input \"%s\"",
                                           value->name));
-            berth_tensor copy = berth_tensor_create(im->arena, binding->tensor.dtype,
-                                                    binding->tensor.rank, binding->tensor.dims);
-            size_t size = berth_tensor_size_bytes(&copy);
-            if (size) memcpy(copy.data, binding->tensor.data, size);
+            berth_tensor copy = berth_tensor_copy(im->arena, &binding->tensor);
             id = berth_graph_constant(im->module, im->function, 0, &copy, 0);
         } else {
             id = berth_graph_add_param(im->module, im->function, value->name, type);

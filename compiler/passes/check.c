@@ -86,6 +86,37 @@ berth_status berth_refuse_control_flow(const berth_module *module, const berth_o
         BERTH_UNSUPPORTED, "%s: the graph executor runs no control flow (executor vm does)", where);
 }
 
+// ---- strings ------------------------------------------------------------------------------------
+
+static bool is_string(const berth_module *module, const berth_graph *graph, berth_value_id value) {
+    return type_of(module, graph, value)->dtype == BERTH_DTYPE_STRING;
+}
+
+berth_status berth_refuse_strings(const berth_module *module, const berth_graph *graph) {
+    static const char why[] =
+        "strings and vocabularies are for executor vm, which has the host compute them: programs "
+        "have tensors of numbers";
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i)
+        if (is_string(module, graph, root->params.data[i]))
+            return berth_status_make(
+                BERTH_UNSUPPORTED, "input \"%s\": %s",
+                berth_module_str(module, graph->values.data[root->params.data[i]].name), why);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        bool found = berth_op_has(op->kind, BERTH_TRAIT_INTERPRETED);
+        for (uint32_t k = 0; k < op->output_count && op->kind != BERTH_OP_CONSTANT; ++k)
+            found |= is_string(module, graph, op->outputs[k]);
+        if (found)
+            return berth_status_make(BERTH_UNSUPPORTED, "%s: %s",
+                                     berth_loc_describe(module, op->loc, module->arena), why);
+    }
+    for (uint32_t i = 0; i < root->results.count; ++i)
+        if (is_string(module, graph, root->results.data[i]))
+            return berth_status_make(BERTH_UNSUPPORTED, "output %u: %s", i, why);
+    return BERTH_OK;
+}
+
 // ---- declared shapes ----------------------------------------------------------------------------
 
 static const char declared_name[] = "declared";

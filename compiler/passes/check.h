@@ -16,6 +16,11 @@ BERTH_MUST_USE berth_status berth_check_indices(const berth_module *module,
 BERTH_MUST_USE berth_status berth_refuse_control_flow(const berth_module *module,
                                                       const berth_op *op);
 
+// The same for strings, and for what only the interpreter computes: in inputs, outputs and operations of
+// the root region.
+BERTH_MUST_USE berth_status berth_refuse_strings(const berth_module *module,
+                                                 const berth_graph *graph);
+
 // What a model declares of a result's shape: { index of the result, rank, extents... }, an extent
 // of -1 being symbolic or not declared. Import leaves these with the operation that makes it.
 enum { BERTH_DECLARED_SIZE = 2 + BERTH_MAX_RANK };

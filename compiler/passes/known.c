@@ -100,10 +100,7 @@ static void remember_use(search *s, const berth_input_binding *input, berth_op_i
 static berth_value_id constant_for(search *s, berth_value_id param, berth_op_id position) {
     const berth_input_binding *input = binding_of(s, param);
     if (!input || s->constant[param] != BERTH_NONE) return s->constant[param];
-    berth_tensor copy = berth_tensor_create(s->module->arena, input->tensor.dtype,
-                                            input->tensor.rank, input->tensor.dims);
-    size_t size = berth_tensor_size_bytes(&copy);
-    if (size) memcpy(copy.data, input->tensor.data, size);
+    berth_tensor copy = berth_tensor_copy(s->module->arena, &input->tensor);
     s->constant[param] = berth_graph_insert_constant(s->module, s->function, position, &copy, 0);
     remember_use(s, input, s->reason[param]);
     return s->constant[param];

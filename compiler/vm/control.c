@@ -285,6 +285,20 @@ static void emit_simple(vm_emitter *e, berth_region_id region, const berth_op *o
     end_op(e, region, op);
 }
 
+static berth_status emit_zip(vm_emitter *e, berth_region_id region, const berth_op *op) {
+    const berth_attr *keys = berth_attrs_find(e->module, &op->attrs, "keys");
+    if (!keys || keys->kind != BERTH_ATTR_TENSOR || keys->tensor->rank != 1)
+        return refuse(e, op, "attribute keys is not a vector");
+    uint32_t source = vm_source(e, op->inputs[0]);
+    vm_begin(e, BERTH_VM_ZIP);
+    vm_word(e, vm_register_of(e, op->outputs[0]));
+    vm_word(e, source);
+    vm_word(e, vm_add_constant(e, keys->tensor));
+    vm_end(e);
+    end_op(e, region, op);
+    return BERTH_OK;
+}
+
 static berth_status emit_sequence_op(vm_emitter *e, berth_region_id region, const berth_op *op) {
     int64_t axis = berth_attrs_int(e->module, &op->attrs, "axis", 0);
     if (axis < -BERTH_MAX_RANK || axis > BERTH_MAX_RANK)
@@ -303,6 +317,9 @@ static berth_status emit_sequence_op(vm_emitter *e, berth_region_id region, cons
     case BERTH_OP_OPTIONAL_EMPTY: emit_simple(e, region, op, BERTH_VM_NOTHING, 0, NULL, 0); break;
     case BERTH_OP_OPTIONAL_HAS_ELEMENT: emit_simple(e, region, op, BERTH_VM_HAS, 1, NULL, 0); break;
     case BERTH_OP_OPTIONAL_GET_ELEMENT: emit_simple(e, region, op, BERTH_VM_GET, 1, NULL, 0); break;
+    case BERTH_OP_MAP_KEYS: emit_simple(e, region, op, BERTH_VM_KEYS, 1, NULL, 0); break;
+    case BERTH_OP_MAP_VALUES: emit_simple(e, region, op, BERTH_VM_VALUES, 1, NULL, 0); break;
+    case BERTH_OP_ZIP_MAP: return emit_zip(e, region, op);
     default: return refuse(e, op, "the virtual machine does not run it");
     }
     return BERTH_OK;

@@ -76,7 +76,20 @@ static bool is_small_arithmetic(const vm_emitter *e, const berth_op *op) {
     return true;
 }
 
+static bool is_string(const vm_emitter *e, berth_value_id value) {
+    return value != BERTH_NONE && type_of(e, value)->dtype == BERTH_DTYPE_STRING;
+}
+
+static bool has_strings(const vm_emitter *e, const berth_op *op) {
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (is_string(e, op->inputs[i])) return true;
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (is_string(e, op->outputs[i])) return true;
+    return false;
+}
+
 static bool belongs_on_host(const vm_emitter *e, const berth_op *op) {
+    if (berth_op_has(op->kind, BERTH_TRAIT_INTERPRETED) || has_strings(e, op)) return true;
     if (berth_op_has(op->kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;
     if (!parameters_are_known(e, op)) return true;
     return is_small_arithmetic(e, op) && !vm_reads_open(e, op);
@@ -251,8 +264,8 @@ static void note_host_work(const vm_builder *b, berth_log log) {
     if (count > 0)
         berth_log_message(
             log, BERTH_LOG_INFO,
-            "%u operations whose results' shapes only a run knows are computed on the "
-            "host, by the reference interpreter: %s%s",
+            "%u operations on strings, or whose results' shapes only a run knows, are computed on "
+            "the host, by the reference interpreter: %s%s",
             count, berth_strbuf_text(&text), count > most_named ? ", ..." : "");
 }
 
@@ -310,21 +323,27 @@ berth_status berth_vm_emit(berth_module *module, berth_log log, berth_vm_code *o
     return berth_arena_try(module->arena, run_emit, &job);
 }
 
+// Programs have tensors of numbers whose extents are known.
+static bool is_of_programs(const berth_type *type) {
+    return berth_type_is_static(type) && type->dtype != BERTH_DTYPE_STRING;
+}
+
 bool berth_vm_is_needed(const berth_module *module, berth_func_id main) {
     const berth_graph *graph = berth_graph_get(module, main);
     if (!graph) return false;
     const berth_region *root = &graph->regions.data[0];
     for (uint32_t i = 0; i < root->params.count; ++i)
-        if (!berth_type_is_static(
-                berth_type_get(module, graph->values.data[root->params.data[i]].type)))
+        if (!is_of_programs(berth_type_get(module, graph->values.data[root->params.data[i]].type)))
             return true;
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
-        if (op->region_count || berth_op_is_of_sequences(op->kind)) return true;
+        if (op->region_count || berth_op_is_of_sequences(op->kind) ||
+            berth_op_has(op->kind, BERTH_TRAIT_INTERPRETED))
+            return true;
         for (uint32_t k = 0; k < op->output_count; ++k) {
             const berth_type *type =
                 berth_type_get(module, graph->values.data[op->outputs[k]].type);
-            if (type->kind <= BERTH_TYPE_TENSOR && !berth_type_is_static(type)) return true;
+            if (type->kind <= BERTH_TYPE_TENSOR && !is_of_programs(type)) return true;
         }
     }
     return false;

@@ -8,10 +8,7 @@ static void add_input(berth_op_copier *c, const berth_vm_segment *segment, uint3
                       const berth_tensor *tensor) {
     berth_value_id *value = &c->map[segment->inputs[index]];
     if (segment->known[index]) {
-        berth_tensor copy =
-            berth_tensor_create(c->to->arena, tensor->dtype, tensor->rank, tensor->dims);
-        size_t size = berth_tensor_size_bytes(tensor);
-        if (size) memcpy(copy.data, tensor->data, size);
+        berth_tensor copy = berth_tensor_copy(c->to->arena, tensor);
         *value = berth_graph_constant(c->to, c->main, 0, &copy, 0);
         return;
     }

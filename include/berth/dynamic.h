@@ -61,8 +61,11 @@ BERTH_API void berth_results_free(berth_results *results);  // NULL is fine
 BERTH_API uint32_t berth_results_item_count(const berth_results *results, uint32_t index);
 // Not 0 when the output is a sequence.
 BERTH_API int berth_results_is_sequence(const berth_results *results, uint32_t index);
-// NULL when there is none. As long as the results.
+// NULL when there is none. As long as the results. Of a map the values, a vector.
 BERTH_API const berth_tensor *berth_results_item(const berth_results *results, uint32_t index,
+                                                 uint32_t item);
+// The keys of a map (i64 or strings), as many as its values; NULL when the item is no map.
+BERTH_API const berth_tensor *berth_results_keys(const berth_results *results, uint32_t index,
                                                  uint32_t item);
 
 BERTH_END

@@ -29,8 +29,17 @@ typedef enum berth_dtype {
     BERTH_DTYPE_U16 = 10,
     BERTH_DTYPE_U32 = 11,
     BERTH_DTYPE_U64 = 12,
-    BERTH_DTYPE_BOOL = 13
+    BERTH_DTYPE_BOOL = 13,
+    BERTH_DTYPE_STRING = 14  // elements are berth_string; on the host only, never on a device
 } berth_dtype;
+
+// An element of a tensor of strings: any bytes, which no NUL ends. `data` may be NULL where `length` is 0.
+// The bytes are not the tensor's: they belong to whoever owns its data, stay as long as that, and may be
+// shared by several elements. Of a tensor that a function borrows, the bytes are borrowed with it.
+typedef struct berth_string {
+    const char *data;
+    size_t length;
+} berth_string;
 
 #define BERTH_MAX_RANK 8
 

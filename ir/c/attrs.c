@@ -1,5 +1,6 @@
 // Statements that set attributes.
 #include "ir/c/emitter.h"
+#include "ir/string_literal.h"
 
 static const char *item_int(berth_c_emitter *e, const void *items, uint32_t index) {
     return berth_emit_int(e, ((const int64_t *)items)[index]);
@@ -26,6 +27,16 @@ static const char *tensor(berth_c_emitter *e, const berth_tensor *value) {
     for (int d = 0; d < value->rank; ++d)
         berth_strbuf_addf(&dims, "%s%s", d ? ", " : "", berth_emit_int(e, value->dims[d]));
     size_t size = berth_tensor_size_bytes(value);
+    if (value->dtype == BERTH_DTYPE_STRING) {
+        berth_strbuf bytes = berth_strbuf_make(e->scratch);
+        berth_string_literal_pack(value, &bytes);
+        return berth_arena_printf(
+            e->scratch,
+            ".kind = BERTH_ATTR_TENSOR,\n        .tensor = strings(m, %d, (const int64_t[]){%s}, "
+            "%s, (size_t)%zu)",
+            value->rank, value->rank ? berth_strbuf_text(&dims) : "0",
+            bytes.length ? berth_emit_data(e, bytes.data, bytes.length) : "NULL", bytes.length);
+    }
     return berth_arena_printf(
         e->scratch,
         ".kind = BERTH_ATTR_TENSOR,\n        .tensor = tensor(m, (berth_tensor){.dtype = %s, "

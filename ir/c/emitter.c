@@ -72,7 +72,7 @@ const char *berth_emit_dtype(berth_dtype dtype) {
     static const char *const names[] = {[BERTH_DTYPE_NONE] = "BERTH_DTYPE_NONE",
                                         BERTH_DTYPES(BERTH_C_DTYPE_)};
 #undef BERTH_C_DTYPE_
-    return names[dtype];
+    return dtype == BERTH_DTYPE_STRING ? "BERTH_DTYPE_STRING" : names[dtype];
 }
 
 const char *berth_emit_str_id(berth_c_emitter *e, berth_str_id text) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
+#include "ir/eval/strings.h"
 
 // ---- one operand
 
@@ -189,6 +190,8 @@ berth_status berth_eval__cast(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];
     berth_dtype to = berth_eval__dtype(ctx, "to", BERTH_DTYPE_NONE);
     if (!to) return berth_status_make(BERTH_INVALID_ARGUMENT, "attribute to is missing");
+    if (to == BERTH_DTYPE_STRING || x->dtype == BERTH_DTYPE_STRING)
+        return berth_eval__cast_strings(ctx, to);
     BERTH_TRY(berth_eval__output(ctx, 0, to, x->rank, x->dims));
     int64_t count = berth_tensor_element_count(x);
     bool through_float = berth_dtype_is_float(x->dtype) || berth_dtype_is_float(to);
@@ -334,6 +337,7 @@ berth_status berth_eval__binary(berth_eval_context *ctx) {
     int64_t dims[BERTH_MAX_RANK];
     int rank = 0;
     BERTH_TRY(check_same_dtype(ctx));
+    if (ctx->inputs[0].dtype == BERTH_DTYPE_STRING) return berth_eval__equal_strings(ctx);
     BERTH_TRY(berth_eval__broadcast_shape(ctx, 0, 2, dims, &rank));
     berth_dtype dtype = ctx->inputs[0].dtype;
     bool logical = kind == BERTH_OP_AND || kind == BERTH_OP_OR || kind == BERTH_OP_XOR;

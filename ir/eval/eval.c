@@ -40,6 +40,15 @@ static berth_status check_counts(const berth_op *op, const berth_tensor *inputs)
     return BERTH_OK;
 }
 
+// Most operations compute with numbers, and would read strings as such.
+static berth_status check_strings(const berth_op *op, const berth_tensor *inputs) {
+    if (berth_op_has(op->kind, BERTH_TRAIT_STRINGS | BERTH_TRAIT_STRUCTURE)) return BERTH_OK;
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (inputs[i].dtype == BERTH_DTYPE_STRING)
+            return berth_status_make(BERTH_UNSUPPORTED, "operand %u is strings", i);
+    return BERTH_OK;
+}
+
 typedef struct run_state {
     berth_eval_context ctx;
     berth_status failure;  // kept apart from the arena's own failures
@@ -51,6 +60,7 @@ static berth_status run(void *user) {
     berth_eval_context *ctx = &state->ctx;
     ctx->scratch = berth_arena_create_child(ctx->arena);
     state->failure = check_counts(ctx->op, ctx->inputs);
+    if (!state->failure) state->failure = check_strings(ctx->op, ctx->inputs);
     if (!state->failure && !berth_eval_supports(ctx->op->kind))
         state->failure =
             berth_status_make(BERTH_UNSUPPORTED, "the interpreter cannot run this operation");

@@ -83,6 +83,8 @@ static berth_status combine(berth_tensor *out, int64_t offset, const berth_tenso
                                  berth_dtype_size_bytes(out->dtype));
         return BERTH_OK;
     }
+    if (out->dtype == BERTH_DTYPE_STRING)
+        return berth_status_make(BERTH_UNSUPPORTED, "reduction %s of strings", reduction);
     enum { ADD, MUL, MIN, MAX, COUNT };
     static const char *const names[COUNT] = {"add", "mul", "min", "max"};
     int what = 0;

@@ -8,6 +8,8 @@
 
 // -1, 0, 1 by value; NaN is above everything and equal to itself.
 static int compare_elements(const berth_tensor *x, int64_t a, int64_t b) {
+    if (x->dtype == BERTH_DTYPE_STRING)
+        return berth_string_compare(berth_tensor_strings(x)[a], berth_tensor_strings(x)[b]);
     if (berth_dtype_is_float(x->dtype)) {
         double m = berth_tensor_get_f64(x, a), n = berth_tensor_get_f64(x, b);
         if (isnan(m) || isnan(n)) return (isnan(m) != 0) - (isnan(n) != 0);

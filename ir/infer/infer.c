@@ -187,6 +187,17 @@ static berth_status check_arity(const berth_infer *x) {
     return BERTH_OK;
 }
 
+// Strings are moved and compared; for all else they have operations of their own.
+static berth_status check_strings(const berth_infer *x) {
+    if (berth_op_has(x->op->kind, BERTH_TRAIT_STRINGS | BERTH_TRAIT_STRUCTURE)) return BERTH_OK;
+    for (uint32_t i = 0; i < x->op->input_count; ++i)
+        if (berth_infer__in(x, i).dtype == BERTH_DTYPE_STRING)
+            return berth_infer__fail(x, BERTH_UNSUPPORTED,
+                                     "operand %u is strings, of which there is no %s", i,
+                                     berth_op_facts_get(x->op->kind)->name);
+    return BERTH_OK;
+}
+
 // Sizes of static results must be countable, whatever the shape function did.
 static berth_status check_results(const berth_infer *x) {
     for (uint32_t i = 0; i < x->op->output_count; ++i) {
@@ -201,6 +212,7 @@ static berth_status check_results(const berth_infer *x) {
 
 static berth_status infer_results(berth_infer *x) {
     BERTH_TRY(check_arity(x));
+    BERTH_TRY(check_strings(x));
     const berth_op_definition *definition = berth_op_definition_get(x->op->kind);
     BERTH_TRY((definition ? definition->infer : shape_fns[x->op->kind])(x));
     return check_results(x);

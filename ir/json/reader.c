@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "ir/device_names.h"
 #include "ir/dim.h"
+#include "ir/string_literal.h"
 #include "ir/text/metas.h"
 
 // ---- messages -----------------------------------------------------------------------------------
@@ -325,8 +326,15 @@ static berth_status read_tensor(berth_json_reader *r, const json_t *object, bert
     BERTH_TRY(
         at(r, "shape", berth_shape_size_bytes(shape.dtype, shape.rank, shape.dims, NULL, &size)));
     BERTH_TRY(decode(r, json_object_get(object, "value"), &bytes));
-    if (bytes.length != size) return berth_json_expected(r, "value", "data of the shape's size");
     berth_tensor *tensor = berth_arena_new(r->module->arena, berth_tensor);
+    if (shape.dtype == BERTH_DTYPE_STRING) {
+        out->tensor = tensor;
+        if (berth_string_literal_unpack(r->module->arena, bytes.data, bytes.length, shape.rank,
+                                        shape.dims, tensor))
+            return BERTH_OK;
+        return berth_json_expected(r, "value", "the lengths and bytes of the shape's strings");
+    }
+    if (bytes.length != size) return berth_json_expected(r, "value", "data of the shape's size");
     *tensor = berth_tensor_create(r->module->arena, shape.dtype, shape.rank, shape.dims);
     if (size) memcpy(tensor->data, bytes.data, size);
     out->tensor = tensor;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "ir/string_literal.h"
 #include "target/virtual_device.h"
 
 void berth_json_put(berth_json_writer *w, json_t *parent, const char *key, json_t *value) {
@@ -180,6 +181,12 @@ static void put_list(berth_json_writer *w, json_t *object, const berth_attr *att
 static void put_tensor(berth_json_writer *w, json_t *object, const berth_tensor *tensor) {
     berth_json_put(w, object, "dtype", json_string(berth_dtype_name(tensor->dtype)));
     berth_json_put_dims(w, object, "shape", tensor->rank, tensor->dims);
+    if (tensor->dtype == BERTH_DTYPE_STRING) {
+        berth_strbuf bytes = berth_strbuf_make(w->scratch);
+        berth_string_literal_pack(tensor, &bytes);
+        berth_json_put_base64(w, object, "value", bytes.data, bytes.length);
+        return;
+    }
     berth_json_put_base64(w, object, "value", tensor->data, berth_tensor_size_bytes(tensor));
 }
 

@@ -47,6 +47,30 @@ static berth_status parse_elements(berth_text_parser *p, const berth_type *type,
     return BERTH_OK;
 }
 
+static berth_status parse_strings(berth_text_parser *p, const berth_type *type, int64_t count,
+                                  const berth_tensor **out_tensor) {
+    BERTH_VEC(berth_string) list = {0};
+    berth_token start = p->token;
+    BERTH_TRY(berth_text_expect(p, "("));
+    for (bool first = true; !berth_text_accept(p, ")"); first = false) {
+        if (!first) BERTH_TRY(berth_text_expect(p, ","));
+        if (p->token.kind != BERTH_TOKEN_STRING) return berth_text_expected(p, "a string");
+        berth_strbuf text = berth_strbuf_make(p->module->arena);
+        if (berth_text__unescape(p->token.text, p->token.length, &text) >= 0)
+            return berth_text_expected(p, "a string with known escapes");
+        berth_vec_push(p->scratch, &list, ((berth_string){text.data, text.length}));
+        berth_text_next(p);
+    }
+    if (list.count != count)
+        return berth_text_error(p, &start, "expected %lld elements, found %u", (long long)count,
+                                list.count);
+    berth_tensor *tensor = berth_arena_new(p->module->arena, berth_tensor);
+    *tensor = berth_tensor_create(p->module->arena, type->dtype, type->rank, type->dims);
+    if (count) memcpy(tensor->data, list.data, (size_t)count * sizeof(*list.data));
+    *out_tensor = tensor;
+    return BERTH_OK;
+}
+
 static bool has_type(const berth_tensor *tensor, const berth_type *type) {
     if (tensor->dtype != type->dtype || tensor->rank != type->rank) return false;
     for (int i = 0; i < type->rank; ++i)
@@ -64,6 +88,8 @@ berth_status berth_text__parse_literal(berth_text_parser *p, berth_type_id id,
     if (status)
         return berth_status_prefix(status, "%s:%u:%u", p->file_name, p->token.line,
                                    p->token.column);
+    if (berth_text_is(p, "(") && type.dtype == BERTH_DTYPE_STRING)
+        return parse_strings(p, &type, count, out_tensor);
     if (berth_text_is(p, "(")) return parse_elements(p, &type, count, out_tensor);
     const berth_text_meta_value *meta = NULL;
     berth_token start = p->token;

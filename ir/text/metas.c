@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "ir/string_literal.h"
 #include "ir/text/literal.h"
 
 static berth_status decode_error(berth_text_parser *p, const berth_token *token) {
@@ -32,9 +33,17 @@ static berth_status parse_tensor(berth_text_parser *p, berth_text_meta_value *ou
     berth_arena *own = berth_arena_create_child(p->scratch);
     berth_strbuf bytes = berth_strbuf_make(own);
     BERTH_TRY(parse_base64(p, &bytes));
+    berth_tensor *tensor = berth_arena_new(p->module->arena, berth_tensor);
+    if (type.dtype == BERTH_DTYPE_STRING) {
+        if (!berth_string_literal_unpack(p->module->arena, bytes.data, bytes.length, type.rank,
+                                         type.dims, tensor))
+            return berth_text_error(p, &start, "expected the lengths and bytes of its strings");
+        berth_arena_destroy(own);
+        out->tensor = tensor;
+        return BERTH_OK;
+    }
     if (bytes.length != size)
         return berth_text_error(p, &start, "expected %zu bytes, found %zu", size, bytes.length);
-    berth_tensor *tensor = berth_arena_new(p->module->arena, berth_tensor);
     *tensor = berth_tensor_create(p->module->arena, type.dtype, type.rank, type.dims);
     if (size) memcpy(tensor->data, bytes.data, size);
     berth_arena_destroy(own);

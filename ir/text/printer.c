@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "ir/string_literal.h"
 #include "ir/text/literal.h"
 #include "target/virtual_device.h"
 
@@ -226,11 +227,32 @@ void berth_text__print_metas(berth_text_printer *p, berth_strbuf *out) {
 
 // ---- attributes ---------------------------------------------------------------------------------
 
+static void print_strings(berth_text_printer *p, const berth_tensor *tensor, int64_t count) {
+    berth_doc_text(p->doc, "(");
+    berth_doc_open(p->doc, 0);
+    for (int64_t i = 0; i < count; ++i) {
+        berth_string string = berth_tensor_strings(tensor)[i];
+        berth_strbuf text = berth_strbuf_make(p->scratch);
+        berth_text__add_string(&text, string.length ? string.data : "", string.length);
+        if (i) {
+            berth_doc_text(p->doc, ",");
+            berth_doc_fill_line(p->doc);
+        }
+        berth_doc_text(p->doc, berth_strbuf_text(&text));
+    }
+    berth_doc_close(p->doc);
+    berth_doc_text(p->doc, ")");
+}
+
 // The elements in place, when they are few and read back exactly.
 static bool print_elements(berth_text_printer *p, const berth_tensor *tensor) {
     int64_t count = berth_tensor_element_count(tensor);
     char text[inline_elements][40];
     if (count > inline_elements) return false;
+    if (tensor->dtype == BERTH_DTYPE_STRING) {
+        print_strings(p, tensor, count);
+        return true;
+    }
     for (int64_t i = 0; i < count; ++i)
         if (!berth_text__format_element(tensor, i, text[i])) return false;
     berth_doc_text(p->doc, "(");
@@ -251,13 +273,23 @@ static void print_tensor(berth_text_printer *p, const berth_tensor *tensor) {
     char shape[192];
     berth_tensor_format_shape(tensor, shape);
     berth_doc_textf(p->doc, "%s ", shape);
-    if (!print_elements(p, tensor))
+    if (print_elements(p, tensor)) return;
+    berth_strbuf bytes = berth_strbuf_make(p->scratch);
+    if (tensor->dtype == BERTH_DTYPE_STRING) {
+        berth_string_literal_pack(tensor, &bytes);
+        print_meta(
+            p,
+            (berth_text_meta){
+                .kind = 't', .tensor = tensor, .data = bytes.data, .size_bytes = bytes.length},
+            shape);
+    } else {
         print_meta(p,
                    (berth_text_meta){.kind = 't',
                                      .tensor = tensor,
                                      .data = tensor->data,
                                      .size_bytes = berth_tensor_size_bytes(tensor)},
                    shape);
+    }
 }
 
 static void print_float(berth_text_printer *p, double value) {

@@ -9,7 +9,8 @@ from . import _native
 
 # By the numbers of berth_dtype. bf16, which NumPy lacks, is taken and given as its bits.
 _NAMES = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
-          9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool"}
+          9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool", 14: "object"}
+STRING = 14  # arrays of str, as ONNX Runtime gives and takes them; bytes that are no UTF-8 are surrogates ("surrogateescape")
 _NUMPY = {number: np.dtype(name) for number, name in _NAMES.items()}
 NONE = 0
 
@@ -45,11 +46,47 @@ def port_of_value(value):
 
 
 def tensor_of(array, dtype):
-    """A tensor over the array's data, which must be contiguous and stay alive. `dtype` is a berth_dtype."""
+    """A tensor over the array's data, which must be contiguous and stay alive. `dtype` is a berth_dtype. Of strings the
+    tensor holds the data: copies of the struct (an array of tensors) do not, so it must stay alive as well."""
     tensor = _native.Tensor(dtype=dtype, rank=array.ndim)
     tensor.dims[:array.ndim] = array.shape
+    if dtype == STRING:
+        array = tensor.strings = _strings_of(array)
     tensor.data = array.ctypes.data if array.size else None
     return tensor
+
+
+class _Strings(np.ndarray):
+    """Address and length of each string; `text` has the bytes."""
+
+
+def _encoded(item):
+    if isinstance(item, str):
+        return item.encode("utf-8", "surrogateescape")
+    if isinstance(item, bytes):
+        return item
+    raise _native.BerthError("INCOMPATIBLE", f"an array of strings has {item!r} ({type(item).__name__}) among its elements")
+
+
+def _strings_of(array):
+    parts = [_encoded(item) for item in array.ravel().tolist()]
+    strings = np.zeros((len(parts), 2), np.uintp).view(_Strings)
+    text = np.frombuffer(b"".join(parts) or b"\0", np.uint8)
+    strings[:, 1] = [len(part) for part in parts]
+    strings[:, 0] = text.ctypes.data + np.cumsum(strings[:, 1]) - strings[:, 1]
+    strings.text = text
+    return strings
+
+
+def _text_array(tensor, shape):
+    count = int(np.prod(shape, dtype=np.int64))
+    array = np.empty(count, object)
+    if count:
+        memory = (ctypes.c_size_t * (2 * count)).from_address(tensor.data)
+        for i in range(count):
+            length = memory[2 * i + 1]
+            array[i] = ctypes.string_at(memory[2 * i], length).decode("utf-8", "surrogateescape") if length else ""
+    return array.reshape(shape)
 
 
 def dtype_number(port):
@@ -84,6 +121,8 @@ def as_array(value, port):
             value = np.asarray(value)
         else:
             value = np.asarray(value, dtype=port.dtype)
+    if port.dtype == object and value.dtype.kind in "US":
+        value = value.astype(object)
     if port.dtype is not None and value.dtype != port.dtype:
         raise _native.BerthError("INCOMPATIBLE", f'input "{port.name}" is {port.type}, but an array of {value.dtype} was '
                                  f"given; convert it with .astype({port.dtype})")
@@ -115,8 +154,10 @@ def empty(port):
 
 
 def view_of(tensor, owner):
-    """An array over memory of the C API. It keeps `owner` alive."""
+    """An array over memory of the C API. It keeps `owner` alive. Of strings a copy."""
     dtype, shape = _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank])
+    if tensor.dtype == STRING:
+        return _text_array(tensor, shape)
     size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if size_bytes == 0:
         return np.empty(shape, dtype)

@@ -174,6 +174,7 @@ COMPILER = {
     "berth_results_item_count": (c_uint32, [_P, c_uint32]),
     "berth_results_is_sequence": (c_int, [_P, c_uint32]),
     "berth_results_item": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
+    "berth_results_keys": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
 }
 
 

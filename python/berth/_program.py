@@ -296,21 +296,29 @@ class Dynamic:
                         for i in range(library.berth_dynamic_output_count(pointer))]
 
     def run(self, arrays, ports):
-        """One result per output: an array, a list of arrays for a sequence, None for an empty optional value."""
+        """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
+        value."""
         library = _native.compiler()
-        tensors = (_native.Tensor * max(1, len(arrays)))(
-            *[_arrays.tensor_of(array, _arrays.dtype_number(port)) for array, port in zip(arrays, ports)])
+        held = [_arrays.tensor_of(array, _arrays.dtype_number(port)) for array, port in zip(arrays, ports)]
+        tensors = (_native.Tensor * max(1, len(arrays)))(*held)
         results = Handle(lambda out: library.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
                          library.berth_results_free)
         values = []
         for index in range(len(self.outputs)):
-            items = [_arrays.view_of(library.berth_results_item(results.pointer, index, k).contents, results)
+            items = [self._item(results, index, k)
                      for k in range(library.berth_results_item_count(results.pointer, index))]
             if library.berth_results_is_sequence(results.pointer, index):
                 values.append(items)
             else:
                 values.append(items[0] if items else None)
         return values
+
+    @staticmethod
+    def _item(results, index, item):
+        library = _native.compiler()
+        value = _arrays.view_of(library.berth_results_item(results.pointer, index, item).contents, results)
+        keys = library.berth_results_keys(results.pointer, index, item)
+        return dict(zip(_arrays.view_of(keys.contents, results).tolist(), value.tolist())) if keys else value
 
     def cancel(self):
         """Makes a run on another thread end with BerthError CANCELLED."""

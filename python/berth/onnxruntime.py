@@ -27,7 +27,7 @@ _PROVIDERS = ["BerthExecutionProvider", "CPUExecutionProvider"]
 _TYPES = {"f32": "tensor(float)", "f64": "tensor(double)", "f16": "tensor(float16)", "bf16": "tensor(bfloat16)",
           "i8": "tensor(int8)", "i16": "tensor(int16)", "i32": "tensor(int32)", "i64": "tensor(int64)",
           "u8": "tensor(uint8)", "u16": "tensor(uint16)", "u32": "tensor(uint32)", "u64": "tensor(uint64)",
-          "bool": "tensor(bool)"}
+          "bool": "tensor(bool)", "string": "tensor(string)"}
 _default_target = None
 
 

@@ -18,6 +18,29 @@ void eval_end(eval_case *c) {
     berth_arena_destroy(c->arena);
 }
 
+static void read_strings(eval_case *c, berth_tensor *tensor, const char *at) {
+    int64_t count = berth_tensor_element_count(tensor);
+    berth_string last = {NULL, 0};
+    for (int64_t i = 0; i < count; ++i) {
+        at += strspn(at, " ");
+        if (*at == '\'') {
+            const char *end = strchr(++at, '\'');
+            cr_assert_not_null(end);
+            char *bytes = berth_arena_alloc(c->arena, (size_t)(end - at) + 1);
+            last = (berth_string){bytes, 0};
+            for (; at < end; ++last.length) {
+                bool byte = at[0] == '\\' && at[1] == 'x';
+                bytes[last.length] = byte ? (char)strtol((char[]){at[2], at[3], 0}, NULL, 16) : *at;
+                at += byte ? 4 : 1;
+            }
+            ++at;
+        }
+        ((berth_string *)tensor->data)[i] = last;
+    }
+    at += strspn(at, " ");
+    cr_assert(*at == 0 || *at == ';', "values left over: %s", at);
+}
+
 berth_tensor eval_tensor(eval_case *c, const char *text) {
     char type[8] = {0};
     int64_t dims[BERTH_MAX_RANK];
@@ -39,6 +62,11 @@ berth_tensor eval_tensor(eval_case *c, const char *text) {
     at += strspn(at, " ");
     if (*at == '?') {
         berth_tensor_fill_random(&tensor, strtoull(at + 1, NULL, 10));
+        free(begin);
+        return tensor;
+    }
+    if (dtype == BERTH_DTYPE_STRING) {
+        read_strings(c, &tensor, at);
         free(begin);
         return tensor;
     }
@@ -164,6 +192,14 @@ const char *eval_differs(eval_case *c, const berth_tensor *got, const berth_tens
                                   berth_dtype_name(expected->dtype));
     if (!berth_tensor_same_shape(got, expected)) return "another shape";
     int64_t count = berth_tensor_element_count(got);
+    for (int64_t i = 0; i < count && got->dtype == BERTH_DTYPE_STRING; ++i) {
+        berth_string a = berth_tensor_strings(got)[i], b = berth_tensor_strings(expected)[i];
+        if (!berth_string_equal(a, b))
+            return berth_arena_printf(c->arena, "element %lld is '%s', expected '%s'", (long long)i,
+                                      berth_string_text(c->arena, a),
+                                      berth_string_text(c->arena, b));
+    }
+    if (got->dtype == BERTH_DTYPE_STRING) return NULL;
     for (int64_t i = 0; i < count; ++i) {
         double a = berth_tensor_get_f64(got, i), b = berth_tensor_get_f64(expected, i);
         if (a == b || (isnan(a) && isnan(b))) continue;

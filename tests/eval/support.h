@@ -21,7 +21,8 @@ eval_case eval_begin(void);
 void eval_end(eval_case *c);
 
 // "f32[2,3] 1 2 3 4 5 6": type, extents, values in row-major order (too few: the last one repeats);
-// inf, -inf and nan are values. "f32[2,3] ?7": random values of seed 7.
+// inf, -inf and nan are values. "f32[2,3] ?7": random values of seed 7. "string[2] 'a b' '\\x00'": strings,
+// in which \xHH is a byte.
 berth_tensor eval_tensor(eval_case *c, const char *text);
 // Tensors separated by ';', "-" = left out. Returns how many.
 uint32_t eval_tensors(eval_case *c, const char *text, berth_tensor out[EVAL_MAX_OPERANDS]);

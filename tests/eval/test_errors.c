@@ -4,15 +4,26 @@
 #include "tests/eval/support.h"
 
 static const char *const odd_tensors[] = {
-    "f32[2,3] ?1",     "f32[] 1",
-    "i64[1] 1",        "i64[2] 0 1",
-    "u8[3] 1 2 255",   "f32[0,2]",
-    "f32[1,2,4,4] ?2", "f32[2,2,3,3] ?3",
-    "bool[2] 0 1",     "f16[2] 1 -2",
-    "i64[4] -5 7 0 9", "f32[2] nan inf",
-    "i32[0]",          "f64[1,1,1,1,1,1,1,1] 1",
-    "i8[2,3] -1",      "f32[3,2,2] ?4",
-    "u64[2] -1 1",     "f32[1,3] -1e30 2 1e30",
+    "f32[2,3] ?1",
+    "f32[] 1",
+    "i64[1] 1",
+    "i64[2] 0 1",
+    "u8[3] 1 2 255",
+    "f32[0,2]",
+    "f32[1,2,4,4] ?2",
+    "f32[2,2,3,3] ?3",
+    "bool[2] 0 1",
+    "f16[2] 1 -2",
+    "i64[4] -5 7 0 9",
+    "f32[2] nan inf",
+    "i32[0]",
+    "f64[1,1,1,1,1,1,1,1] 1",
+    "i8[2,3] -1",
+    "f32[3,2,2] ?4",
+    "u64[2] -1 1",
+    "f32[1,3] -1e30 2 1e30",
+    "string[2,3] 'a' '' 'b\\xff' '-3'",
+    "string[0]",
 };
 
 static const char *const odd_attrs[] = {
@@ -22,6 +33,9 @@ static const char *const odd_attrs[] = {
     "equation=... blocksize=2 size=2 num_groups=2 pooled_shape=[1,1] axes=[0]",
     "axis=0 kernel_shape=[0] strides=[-1] group=0 tile=3 blocksize=0 size=-1 num_groups=0 "
     "equation=i,-> mode=cubic output_shape=[-1,2] pooled_shape=[-1,0] to=#none p=3",
+    "pattern=(a|b)* mode=TF ngram_counts=[0,1] ngram_indexes=[1,0] pool_strings=<a,b,> "
+    "max_gram_length=2 min_gram_length=1 max_skip_count=9 to=#string delimiter=a stopwords=<a> "
+    "case_change_action=UPPER",
     "axis=-1 layout=1 direction=bidirectional block_size=2 batch_dims=1 mode=linear to=#u8 "
     "equation=ii->i time_axis=0 batch_axis=0 keepdims=0 output_height=-1 storage_order=1",
 };
@@ -84,6 +98,15 @@ static const fail_case fail_cases[] = {
     {"resize", "f32[1,1,4,4] ?1; -; f32[4] 1 1 1.5 1.5", "mode=cubic", 1},
     {"lstm", "f32[2,1,3] ?1; f32[1,8,3] ?2; f32[1,8,2] ?3", "", 3},
     {"concat", "f32[2,2] ?1; f32[3,2] ?1", "axis=1", 1},  // reports an error
+    {"string_split", "string[2] 'a,b' 'c'", "delimiter=,", 2},
+    {"string_concat", "string[2] 'a' 'b'; string[1] 'c'", "", 1},
+    {"string_normalizer", "string[2] 'a' 'B'", "stopwords=<b> case_change_action=UPPER", 1},
+    {"lookup", "string[2] 'a' 'c'; string[2] 'a' 'b'; i64[2] 1 2; i64[] 0", "", 1},
+    {"cast", "f32[2] 1 2.5", "to=#string", 1},
+    {"tf_idf_vectorizer", "i64[3] 1 2 1",
+     "mode=TF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0] "
+     "ngram_indexes=[0,1] pool_int64s=[1,2]",
+     1},
 };
 
 // Fails allocation n of the evaluation, for n = 1, 2, ... until it gets through.

@@ -38,7 +38,8 @@ Test(eval_values, every_operation_with_a_value_is_known) {
             BERTH_OP_SEQUENCE_CONSTRUCT, BERTH_OP_SEQUENCE_INSERT, BERTH_OP_SEQUENCE_ERASE,
             BERTH_OP_SEQUENCE_AT, BERTH_OP_SEQUENCE_LENGTH, BERTH_OP_CONCAT_FROM_SEQUENCE,
             BERTH_OP_SPLIT_TO_SEQUENCE, BERTH_OP_OPTIONAL_EMPTY, BERTH_OP_OPTIONAL_HAS_ELEMENT,
-            BERTH_OP_OPTIONAL_GET_ELEMENT};
+            BERTH_OP_OPTIONAL_GET_ELEMENT, BERTH_OP_ZIP_MAP, BERTH_OP_MAP_KEYS,
+            BERTH_OP_MAP_VALUES};
         for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); ++i)
             structural = structural || without[i] == (berth_op_kind)kind;
         cr_expect(berth_eval_supports((berth_op_kind)kind) == !structural, "%s",

@@ -2,7 +2,9 @@
 #include "executor/vm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "executor/vm_sequence.h"
 #include "tests/check.h"
 
 enum { most_words = 256 };
@@ -339,4 +341,89 @@ Test(vm, changed_code_stays_inside) {
             berth_status_free(status);
             nothing_is_left();
         }
+}
+
+// ---- strings and maps ---------------------------------------------------------------------------
+
+static berth_tensor words(int64_t count, berth_string *strings) {
+    return (berth_tensor){.dtype = BERTH_DTYPE_STRING, .rank = 1, .dims = {count}, .data = strings};
+}
+
+// The bytes of strings stay after those that they came from, also through sequences.
+Test(vm, values_own_their_strings) {
+    char text[] = "abcdef";
+    berth_string strings[3] = {{text, 3}, {NULL, 0}, {text + 3, 3}};
+    berth_tensor tensor = words(3, strings);
+    berth_allocator allocator = berth_allocator_system();
+    berth_vm_value *value = NULL, *parts = NULL, *joined = NULL;
+    assert_ok(berth_vm_value_copy(allocator, &tensor, &value));
+    memset(text, 'x', 6);
+    assert_ok(berth_vm__split(allocator, value, NULL, 0, true, &parts));
+    berth_vm_value_release(value);
+    cr_assert_eq(parts->item_count, 3);
+    assert_ok(berth_vm__join(allocator, parts, 0, false, NULL, &joined));
+    berth_vm_value_release(parts);
+    const berth_string *got = berth_tensor_strings(&joined->tensor);
+    cr_assert(berth_string_equal(got[0], berth_string_of("abc")));
+    cr_assert_eq(got[1].length, 0);
+    cr_assert(berth_string_equal(got[2], berth_string_of("def")));
+    berth_vm_value_release(joined);
+}
+
+Test(vm, strings_that_no_memory_holds) {
+    berth_string strings[2] = {{"a", SIZE_MAX / 8}, {"b", SIZE_MAX / 8}};
+    berth_tensor tensor = words(2, strings);
+    berth_vm_value *value = NULL;
+    assert_fails(berth_vm_value_copy(berth_allocator_system(), &tensor, &value), BERTH_OUT_OF_RANGE,
+                 "larger than memory");
+    cr_assert_null(value);
+}
+
+static berth_status zip_rows(berth_allocator allocator, berth_vm_value **out) {
+    berth_string names[2] = {{"no", 2}, {"yes", 3}};
+    float scores[4] = {1, 2, 3, 4};
+    berth_tensor keys = words(2, names);
+    berth_tensor rows = {BERTH_DTYPE_F32, 2, {2, 2}, scores};
+    berth_vm_value *value = NULL;
+    *out = NULL;
+    BERTH_TRY(berth_vm_value_borrow(allocator, &rows, &value));
+    berth_status status = berth_vm__zip(allocator, value, &keys, out);
+    berth_vm_value_release(value);
+    return status;
+}
+
+Test(vm, a_map_for_each_row) {
+    berth_vm_value *maps = NULL, *part = NULL;
+    assert_ok(zip_rows(berth_allocator_system(), &maps));
+    cr_assert_eq(maps->item_count, 2);
+    cr_assert_eq(maps->items[1]->kind, BERTH_VM_VALUE_MAP);
+    assert_ok(berth_vm__map_part(maps->items[1], true, &part));
+    cr_assert(berth_string_equal(berth_tensor_strings(&part->tensor)[1], berth_string_of("yes")));
+    berth_vm_value_release(part);
+    assert_ok(berth_vm__map_part(maps->items[1], false, &part));
+    cr_assert_eq(berth_tensor_get_f64(&part->tensor, 1), 4);
+    berth_vm_value_release(part);
+    assert_fails(berth_vm__map_part(maps, true, &part), BERTH_INVALID_ARGUMENT, "not a map");
+    assert_fails(berth_vm__join(berth_allocator_system(), maps, 0, true, NULL, &part),
+                 BERTH_INVALID_ARGUMENT, "only sequences of tensors");
+    berth_vm_value_release(maps);
+}
+
+Test(vm, maps_when_memory_runs_out) {
+    for (int64_t n = 1;; ++n) {
+        berth_counting_allocator counted;
+        berth_counting_allocator_init(&counted, berth_allocator_system());
+        counted.fail_at = n;
+        berth_vm_value *maps = NULL;
+        berth_status status = zip_rows(berth_counting_allocator_get(&counted), &maps);
+        bool through = status == BERTH_OK;
+        if (!through) cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY);
+        berth_status_free(status);
+        berth_vm_value_release(maps);
+        cr_assert_eq(counted.live_count, 0, "leaks when allocation %d fails", (int)n);
+        if (through) {
+            cr_assert_gt(n, 8);  // keys, a sequence, and of each row a map and its values
+            return;
+        }
+    }
 }

@@ -95,6 +95,13 @@ static berth_type_id any_type(maker *m, int depth) {
 static const berth_tensor *literal(maker *m) {
     int64_t dims[2] = {below(m, 7), below(m, 7)};
     berth_tensor *tensor = berth_arena_new(m->module->arena, berth_tensor);
+    if (below(m, 8) == 0) {
+        *tensor = berth_tensor_create(m->module->arena, BERTH_DTYPE_STRING, (int)below(m, 3), dims);
+        for (int64_t i = 0; i < berth_tensor_element_count(tensor); ++i)
+            ((berth_string *)tensor->data)[i] =
+                below(m, 5) ? berth_string_of(word(m)) : (berth_string){"\0x\0", below(m, 4)};
+        return tensor;
+    }
     *tensor =
         berth_tensor_create(m->module->arena, (berth_dtype)(1 + below(m, BERTH_DTYPE_COUNT - 1)),
                             (int)below(m, 3), dims);

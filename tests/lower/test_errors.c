@@ -48,6 +48,7 @@ Test(lower_errors, reasons) {
 static bool may_lack_lowering(berth_op_kind kind) {
     if (berth_op_has(kind, BERTH_TRAIT_STRUCTURE | BERTH_TRAIT_HOST)) return true;  // not kernels
     if (berth_op_has(kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;  // no static result shape
+    if (berth_op_has(kind, BERTH_TRAIT_INTERPRETED)) return true;     // the host's only
     if (kind == BERTH_OP_BIT_CAST) return true;  // a view of the same bytes, never fused
     return kind == BERTH_OP_MEL_WEIGHT_MATRIX || kind == BERTH_OP_RANDOM;  // always folded
 }

@@ -38,6 +38,7 @@ typedef struct outcome {
 } outcome;
 
 typedef struct model {
+    bool of_strings;  // which no device has: the host computes them, whatever the target
     char *name;
     char *path;
     char operator_name[64];
@@ -111,7 +112,7 @@ static outcome verify(const run *r, const model *m, int target) {
     options.model.target = r->targets[target];
     options.model.compile.cache_folder = r->cache;
     options.model.compile.jobs = 1;
-    options.require_device = r->requires[target];
+    options.require_device = m->of_strings ? NULL : r->requires[target];
     options.kernels_optional = true;  // of a model that only makes constants, say
     result.state = 0;
     for (int set = 0; set < 16 && !status && result.state == 0; ++set) {
@@ -164,6 +165,15 @@ static bool read_fully(int fd, void *data, size_t size) {
     return true;
 }
 
+static bool is_of_strings(const berth_module *module) {
+    for (uint32_t i = 0; i < module->types.count; ++i)
+        if (module->types.data[i].dtype == BERTH_DTYPE_STRING) return true;
+    const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
+    for (uint32_t i = 0; graph && i < graph->ops.count; ++i)
+        if (berth_op_has(graph->ops.data[i].kind, BERTH_TRAIT_INTERPRETED)) return true;
+    return false;
+}
+
 // Operator of the model: the name of its folder says it less well than its first node.
 static void find_operator(model *m) {
     berth_arena *arena = NULL;
@@ -179,6 +189,7 @@ static void find_operator(model *m) {
                  berth_module_str(module, module->locs.data[i].op_type));
         break;
     }
+    m->of_strings = !status && is_of_strings(module);
     berth_status_free(status);
     berth_arena_destroy(arena);
 }
@@ -212,6 +223,7 @@ static void start(const run *r, int index, child *c) {
             if (t == 0) look_for_leaks();
         }
         ssize_t put = write(ends[1], m->operator_name, sizeof(m->operator_name));
+        put += write(ends[1], &m->of_strings, sizeof(m->of_strings));
         put += write(ends[1], m->outcomes, sizeof(m->outcomes));
         _exit(put > 0 ? 0 : 1);
     }
@@ -223,6 +235,7 @@ static void start(const run *r, int index, child *c) {
 static void finish(const run *r, child *c) {
     model *m = &r->models[c->model];
     bool complete = read_fully(c->fd, m->operator_name, sizeof(m->operator_name)) &&
+                    read_fully(c->fd, &m->of_strings, sizeof(m->of_strings)) &&
                     read_fully(c->fd, m->outcomes, sizeof(m->outcomes));
     int status = 0;
     close(c->fd);
@@ -285,17 +298,20 @@ static int report(const run *r) {
     int bad = 0;
     for (int t = 0; t < r->target_count; ++t) {
         int counts[3] = {0};
-        int folded = 0;
+        int folded = 0, of_strings = 0;
         const char *label = r->requires[t];
         for (int i = 0; i < r->model_count; ++i) {
             const model *m = &r->models[i];
             counts[m->outcomes[t].state]++;
             folded += m->outcomes[t].state == 0 && m->outcomes[t].folded;
+            of_strings += m->outcomes[t].state == 0 && m->of_strings;
             bad += !as_known(r, label, m, &m->outcomes[t]);
         }
         printf("BERTH-TABLE %s: %d of %d node models pass (%d of them computed before the run, as "
-               "shapes depend on their inputs), %d are refused with a reason, %d fail\n",
-               label, counts[0], r->model_count, folded, counts[2], counts[1]);
+               "shapes depend on their inputs, %d on the host, being of strings), %d are refused "
+               "with a "
+               "reason, %d fail\n",
+               label, counts[0], r->model_count, folded, of_strings, counts[2], counts[1]);
     }
     return bad;
 }

@@ -153,9 +153,13 @@ Test(bad_input, wrong_types) {
     graph_node1(&graph, "Add", "add", "x", "x", "y");
     expect_graph(&graph, BERTH_INVALID_ARGUMENT, "output|y|i64|f32");
     graph = small_graph();
-    graph_value(&graph, 11, "s", 8, 1, four);
+    graph_value(&graph, 11, "s", 14, 1, four);
     graph_node1(&graph, "Add", "add", "x", "x", "y");
-    expect_graph(&graph, BERTH_UNSUPPORTED, "model.onnx|\"s\"|string");
+    expect_graph(&graph, BERTH_UNSUPPORTED, "model.onnx|\"s\"|complex64");
+    graph = small_graph();
+    graph_value(&graph, 11, "s", 8, 1, four);
+    graph_node1(&graph, "Add", "text", "s", "s", "y");
+    expect_graph(&graph, BERTH_UNSUPPORTED, "model.onnx|text|operand 0 is strings");
 }
 
 Test(bad_input, dimensions) {
@@ -256,9 +260,9 @@ Test(bad_input, unknown_operators_come_together) {
     pb graph = small_graph();
     graph_node1(&graph, "Frobnicate", "f1", "x", "x", "a");
     graph_node1(&graph, "Frobnicate", "f2", "x", "a", "b");
-    graph_node1(&graph, "StringConcat", "s1", "x", "b", "y");
+    graph_node1(&graph, "ImageDecoder", "s1", "x", "b", "y");
     expect_graph(&graph, BERTH_UNSUPPORTED,
-                 "model.onnx|Frobnicate x2|f1|f2|StringConcat x1|strings");
+                 "model.onnx|Frobnicate x2|f1|f2|ImageDecoder x1|not implemented");
 }
 
 Test(bad_input, opsets) {

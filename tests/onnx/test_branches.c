@@ -99,11 +99,11 @@ static void sequence(pb *graph) {
     graph_floats(graph, "zero", 1, 4);
 }
 
-static void strings(pb *graph) {  // a known operator, with what it does not take
-    pb to = attr_int("to", 8);
+static void complex_numbers(pb *graph) {  // a known operator, with what it does not take
+    pb to = attr_int("to", 14);
     const char *inputs[] = {"x", NULL};
     const char *outputs[] = {"out", NULL};
-    graph_node(graph, "Cast", "to_text", inputs, outputs, &to, 1);
+    graph_node(graph, "Cast", "to_complex", inputs, outputs, &to, 1);
 }
 
 // The unknown operator in a branch of the branch.
@@ -131,7 +131,8 @@ static const struct {
     {unknown_operator, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported (unknown"},
     {other_domain, "\"theirs\" (Relu) in m.onnx: the operator cannot be imported (not ONNX's own"},
     {sequence, "\"pair\" (SequenceConstruct) in m.onnx is of sequences or optional values"},
-    {strings, "\"to_text\" (Cast) in m.onnx: attribute to is element type 8 of ONNX (string)"},
+    {complex_numbers,
+     "\"to_complex\" (Cast) in m.onnx: attribute to is element type 14 of ONNX (complex64)"},
     {nested, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported"},
 };
 

@@ -55,6 +55,52 @@ class Fails:
         return done
 
 
+class Strings(unittest.TestCase):
+    """A model of strings, written as a module; what comes of it is said by hand."""
+
+    TEXT = b"""module "text"
+graph @main(%x: string[N], %n: f32[N]) {
+  %w = constant() {value = string[1] ("!")}
+  %joined = string_concat(%x, %w)
+  %size = size_of(%x)
+  %table = concat(%n, %n) {axis = 0}
+  %shape = constant() {value = i64[2] (-1, 2)}
+  %rows = reshape(%table, %shape)
+  %maps = zip_map(%rows) {keys = string[2] ("no", "yes")}
+  return %joined, %size, %maps
+}
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "text.txt")
+        with open(path, "wb") as file:
+            file.write(self.TEXT)
+        self.model = berth.load(path)  # which reads it again when it first runs
+
+    def test_results(self):
+        words = np.array(["a", "gr\u00fcn", "", "nul\0inside"], object)
+        joined, count, maps = self.model(words, np.array([1, 2, 3, 4], np.float32))
+        self.assertEqual(joined.tolist(), ["a!", "gr\u00fcn!", "!", "nul\0inside!"])
+        self.assertEqual(count, 4)
+        self.assertEqual(maps, [{"no": 1.0, "yes": 2.0}, {"no": 3.0, "yes": 4.0}] * 2)
+
+    def test_arrays_of_other_kinds(self):
+        n = np.array([1, 2], np.float32)
+        for words in (["a", "b"], np.array(["a", "b"]), np.array([b"a", b"b"], object)):
+            self.assertEqual(self.model(words, n)[0].tolist(), ["a!", "b!"])
+        self.assertEqual(self.model(np.array([b"\xff", "b"], object), n)[0].tolist(), ["\udcff!", "b!"])
+        with Fails(self, "INCOMPATIBLE", "3 (int)"):
+            self.model(np.array(["a", 3], object), n)
+        with Fails(self, "INCOMPATIBLE", 'input "x" is string'):
+            self.model(np.array([1, 2]), n)
+
+    def test_is_no_program(self):
+        with Fails(self, "UNSUPPORTED"):
+            self.model.program((2,), (2,))
+
+
 class Models(unittest.TestCase):
     def test_what_would_help_is_data(self):
         with Fails(self, "UNSUPPORTED", "give the inputs, or their extents") as caught:

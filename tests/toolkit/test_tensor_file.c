@@ -70,6 +70,48 @@ Test(tensor_file, round_trip_of_every_type_and_rank) {
     }
 }
 
+Test(tensor_file, strings) {
+    int64_t dims[1] = {3};
+    berth_tensor tensor = berth_tensor_create(arena, BERTH_DTYPE_STRING, 1, dims), back;
+    berth_string *strings = tensor.data;
+    strings[0] = berth_string_of("a b");
+    strings[2] = (berth_string){"\xff\0", 2};
+    const char *name = NULL;
+    assert_ok(berth_tensor_file_write(path_of("s.pb"), "words", &tensor));
+    assert_ok(berth_tensor_file_read(arena, path_of("s.pb"), &back, &name));
+    cr_assert_str_eq(name, "words");
+    cr_assert(back.dtype == BERTH_DTYPE_STRING && berth_tensor_same_shape(&tensor, &back));
+    for (int i = 0; i < 3; ++i)
+        cr_assert(berth_string_equal(berth_tensor_strings(&back)[i], strings[i]));
+    assert_fails(berth_tensor_file_write(path_of("s.npy"), NULL, &tensor), BERTH_UNSUPPORTED,
+                 "write a .pb file");
+}
+
+// As numpy.save writes ["a\u00fc", "\U0001f600", ""]: characters of 4 bytes, two each.
+Test(tensor_file, text_of_numpy) {
+    static const char header[] = "{'descr': '<U2', 'fortran_order': False, 'shape': (3,), }";
+    static const char data[24] = "a\0\0\0\xfc\0\0\0\0\xf6\x01";
+    char file[256];
+    size_t length = sizeof(header) - 1;
+    memcpy(file, "\x93NUMPY\x01", 8);
+    file[8] = (char)length;
+    file[9] = 0;
+    memcpy(file + 10, header, length);
+    memcpy(file + 10 + length, data, sizeof(data));
+    berth_tensor tensor;
+    assert_ok(berth_tensor_file_parse(arena, file, 10 + length + sizeof(data), &tensor, NULL));
+    cr_assert(tensor.dtype == BERTH_DTYPE_STRING && tensor.rank == 1 && tensor.dims[0] == 3);
+    const berth_string *strings = berth_tensor_strings(&tensor);
+    cr_assert(berth_string_equal(strings[0], berth_string_of("a\xc3\xbc")));
+    cr_assert(berth_string_equal(strings[1], berth_string_of("\xf0\x9f\x98\x80")));
+    cr_assert_eq(strings[2].length, 0);
+    assert_fails(berth_tensor_file_parse(arena, file, 10 + length + 23, &tensor, NULL),
+                 BERTH_INVALID_ARGUMENT, "23 bytes of text; its shape needs 24");
+    file[10 + length + 3] = 1;
+    assert_fails(berth_tensor_file_parse(arena, file, 10 + length + 24, &tensor, NULL),
+                 BERTH_INVALID_ARGUMENT, "a character of number 16777313");
+}
+
 Test(tensor_file, empty_tensors) {
     berth_tensor tensor = {.dtype = BERTH_DTYPE_F32, .rank = 2, .dims = {0, 7}}, back;
     static const char *const names[] = {"e.pb", "e.npy"};
@@ -103,7 +145,7 @@ static void assert_message_fails(const char *bytes, size_t size_bytes, berth_cod
 #define FAILS(text, code, part) assert_message_fails(text, sizeof(text) - 1, code, part)
 
 Test(tensor_file, wrong_messages_are_explained) {
-    FAILS("\x08\x02\x10\x08", BERTH_UNSUPPORTED, "element type 8 (string)");
+    FAILS("\x08\x02\x10\x08", BERTH_INVALID_ARGUMENT, "holds 0 strings; its shape needs 2");
     FAILS("\x08\x02\x10\x63", BERTH_UNSUPPORTED, "element type 99");
     FAILS("\x08\x02\x10\x01", BERTH_INVALID_ARGUMENT, "holds 0 elements; its shape needs 2");
     FAILS("\x08\x02\x10\x01\x4a\x04\x01\x02\x03\x04", BERTH_INVALID_ARGUMENT,
