@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "artifact/vm.h"
 #include "executor/session.h"
 #include "toolkit/module_file.h"
 #include "toolkit/tensor_file.h"
@@ -215,6 +216,10 @@ static berth_status check_required(const berth_program *program, const char *dev
 
 berth_status berth_program_require(const berth_program *program, const char *devices,
                                    bool kernels_optional) {
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i)
+        if (program->vm->variants[i].program)
+            BERTH_TRY(berth_program_require(program->vm->variants[i].program, devices, true));
+    if (program->vm) return BERTH_OK;
     berth_allocator allocator = berth_allocator_system();
     bool *wanted = berth_calloc(allocator, program->device_count + 1, sizeof(*wanted));
     if (!wanted) return berth_status_oom();
@@ -322,6 +327,10 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
         return berth_verify__by_vm(arena, model_path, &data, options, out_result);
     }
     BERTH_TRY(loaded);
+    if (berth_model_program(model)->vm) {
+        berth_model_destroy(model);
+        return berth_verify__by_vm(arena, model_path, &data, options, out_result);
+    }
     verify_job job = {
         .arena = arena, .data = &data, .options = options, .model = model, .result = out_result};
     berth_status status = berth_arena_try(arena, compare_outputs, &job);

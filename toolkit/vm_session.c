@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "artifact/file.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "compiler/passes/packed_store.h"
@@ -9,9 +10,12 @@
 #include "compiler/vm/vm.h"
 #include "executor/open_devices.h"
 #include "executor/session.h"
+#include "executor/vm_runner.h"
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
+#include "toolkit/vm_build.h"
+#include "toolkit/vm_build.h"
 #include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
 
@@ -19,6 +23,9 @@
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
 
 struct berth_vm_session {
+    // Of a program file: the model is it, and all but the runner and the report is not needed.
+    berth_model *model;
+    berth_vm_runner *runner;
     berth_arena *arena;
     berth_module *module;
     berth_multi_target *target;
@@ -247,17 +254,6 @@ static bool is_one_memory(const berth_multi_target *target) {
     return true;
 }
 
-// Each segment would keep a budget, but not all of them together.
-static berth_status refuse_budgets(const berth_multi_target *target) {
-    for (uint32_t i = 0; i < target->memory_count; ++i)
-        if (target->memories[i].budget_bytes != target->memories[i].capacity_bytes)
-            return berth_status_make(BERTH_UNSUPPORTED,
-                                     "the executor vm, which this model needs or which was asked "
-                                     "for, keeps no budget of memory \"%s\": leave it out",
-                                     target->memories[i].name);
-    return BERTH_OK;
-}
-
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
@@ -269,7 +265,7 @@ static berth_status load(void *user) {
     BERTH_TRY(berth_machine_facts_for(s->arena, text, &facts));
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
-    BERTH_TRY(refuse_budgets(s->target));
+    BERTH_TRY(berth_vm_refuse_budgets(s->target));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
     berth_import_options import = job->options->import;
     import.inputs = NULL;
@@ -319,8 +315,37 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     return BERTH_OK;
 }
 
+// Of a program file.
+static berth_status open_program(berth_vm_session *session, const char *path,
+                                 const berth_model_options *options, uint32_t thread_count) {
+    const berth_vm_runner_options runner = {thread_count, options->compile.cache_folder};
+    BERTH_TRY(berth_model_load(path, options, &session->model));
+    const berth_program *program = berth_model_program(session->model);
+    if (!program->vm)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a program of executor \"%s\", without byte code: give "
+                                 "the model, or build it with --executor vm",
+                                 path, program->executor);
+    session->report.segment_count = program->vm->code->segment_count;
+    for (uint32_t i = 0; i < program->vm->variant_count; ++i)
+        if (program->vm->variants[i].program)
+            session->report.kernel_count += program->vm->variants[i].program->kernel_count;
+    return berth_vm_runner_open(program, &runner, &session->runner);
+}
+
 berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
                                    uint32_t thread_count, berth_vm_session **out_session) {
+    if (berth_program_is_file(path)) {
+        *out_session = NULL;
+        berth_vm_session *session = berth_calloc(berth_allocator_system(), 1, sizeof(*session));
+        if (!session) return berth_status_oom();
+        berth_status status = open_program(session, path, options, thread_count);
+        if (status)
+            berth_vm_session_close(session);
+        else
+            *out_session = session;
+        return status;
+    }
     open_job job = {.path = path, .options = options};
     return open_session_of(&job, thread_count, out_session);
 }
@@ -334,6 +359,8 @@ berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, c
 
 void berth_vm_session_close(berth_vm_session *session) {
     if (!session) return;
+    berth_vm_runner_close(session->runner);
+    berth_model_destroy(session->model);
     berth_vm_kept_clear(&session->kept);
     berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
@@ -348,11 +375,24 @@ void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, u
 }
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session) {
-    return session->code.program;
+    return session->model ? berth_model_program(session->model)->vm->code : session->code.program;
+}
+
+static berth_status run_program(berth_vm_session *session, berth_vm_value *const *inputs,
+                                berth_vm_value **outputs) {
+    berth_vm_runner_report report;
+    berth_status status = berth_vm_runner_run(session->runner, inputs, outputs);
+    berth_vm_runner_get_report(session->runner, &report);
+    session->report.instructions = report.instructions;
+    session->report.segment_runs = report.segments;
+    session->report.host_operations = report.host_operations;
+    if (!status) session->report.run_count++;
+    return status;
 }
 
 berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *const *inputs,
                                   berth_vm_value **outputs) {
+    if (session->runner) return run_program(session, inputs, outputs);
     const berth_vm_program *program = session->code.program;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
     BERTH_TRY(berth_vm_check_inputs(program, inputs));
@@ -372,10 +412,13 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
 }
 
 void berth_vm_session_cancel(berth_vm_session *session) {
+    if (session->runner) berth_vm_runner_cancel(session->runner);
     atomic_store(&session->cancelled, 1);
 }
 
 berth_status berth_vm_session_require(const berth_vm_session *session, const char *devices) {
+    if (session->runner)
+        return berth_program_require(berth_model_program(session->model), devices, true);
     const berth_target_device *host = &session->target->devices[session->target->host];
     if (session->on_host && !berth_require_has(devices, host->name))
         return berth_status_make(BERTH_UNAVAILABLE,
@@ -390,6 +433,7 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
 
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
     *out_report = session->report;
+    if (session->runner) return;
     berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
     out_report->held_bytes = berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
                              out_report->kernels.held_bytes;

@@ -6,6 +6,7 @@
 
 #include "artifact/file.h"
 #include "artifact/sign.h"
+#include "artifact/vm.h"
 
 typedef struct counted_program {
     berth_program record;            // first: its address is the public one
@@ -262,10 +263,15 @@ static uint64_t constant_bytes(const berth_program *program) {
 
 berth_status berth_program_get_facts(const berth_program *program, berth_program_facts *out_facts,
                                      size_t size_bytes) {
-    const berth_program_facts facts = {.kernel_count = program->kernel_count,
-                                       .step_count = program->step_count,
-                                       .constant_bytes = constant_bytes(program),
-                                       .executor = program->executor};
+    berth_program_facts facts = {.kernel_count = program->kernel_count,
+                                 .step_count = program->step_count,
+                                 .constant_bytes = constant_bytes(program),
+                                 .executor = program->executor};
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i) {
+        const berth_program *variant = program->vm->variants[i].program;
+        facts.kernel_count += variant ? variant->kernel_count : 0;
+        facts.step_count += variant ? variant->step_count : 0;
+    }
     if (size_bytes < sizeof(facts.kernel_count) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a program's facts have %zu bytes in this version, not %zu",

@@ -72,6 +72,13 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_override(berth_compiler
 BERTH_API int berth_compiler_strategy_at(uint32_t index, const char **out_name,
                                          const char **out_text);
 
+// For executor "vm", whose programs have code for certain values of what the inputs leave open: adds such
+// values, "NAME=NUMBER,...". A name is a dimension's (or "INPUT.AXIS"), or an input's that is one integer.
+// Numbers of different names hold together, and a name that comes again begins the next set: "N=1,N=8" are
+// two. Errors show when a model is compiled.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
+                                                                        const char *specialisation);
+
 // Gives a dimension of the model an extent, by its name or as "INPUT.AXIS". Errors: OUT_OF_RANGE a
 // negative extent. (That the model has no such dimension shows when it is compiled.)
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim(berth_compiler *compiler,
