@@ -95,10 +95,13 @@ static const berth_file_field vm_function_fields[] = {
 static const berth_file_field vm_piece_fields[] = {
     TEXT(berth_vm_piece, name), TEXT(berth_vm_piece, op), U32(berth_vm_piece, input_count),
     U32(berth_vm_piece, output_count), BOOL(berth_vm_piece, is_arithmetic)};
-static const berth_file_field vm_port_fields[] = {
-    TEXT(berth_vm_port, name),      TEXT(berth_vm_port, type),
-    U32(berth_vm_port, dtype),      U32(berth_vm_port, rank),
-    BOOL(berth_vm_port, is_tensor), X64S(berth_vm_port, dims, BERTH_MAX_RANK)};
+static const berth_file_field vm_port_fields[] = {TEXT(berth_vm_port, name),
+                                                  TEXT(berth_vm_port, type),
+                                                  U32(berth_vm_port, dtype),
+                                                  U32(berth_vm_port, rank),
+                                                  BOOL(berth_vm_port, is_tensor),
+                                                  U32(berth_vm_port, kind),
+                                                  X64S(berth_vm_port, dims, BERTH_MAX_RANK)};
 static const berth_file_field vm_message_fields[] = {TEXT(berth_file_vm_message, text)};
 static const berth_file_field vm_tensor_fields[] = {
     U32(berth_file_vm_tensor, dtype), U32(berth_file_vm_tensor, rank),
@@ -131,7 +134,7 @@ static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
     [BERTH_SECTION_VM_FUNCTIONS] =
         FORM("vm_functions", vm_function_fields, berth_file_vm_function, 6),
     [BERTH_SECTION_VM_PIECES] = FORM("vm_pieces", vm_piece_fields, berth_vm_piece, 5),
-    [BERTH_SECTION_VM_PORTS] = FORM("vm_ports", vm_port_fields, berth_vm_port, 6),
+    [BERTH_SECTION_VM_PORTS] = FORM("vm_ports", vm_port_fields, berth_vm_port, 7),
     [BERTH_SECTION_VM_MESSAGES] = FORM("vm_messages", vm_message_fields, berth_file_vm_message, 1),
     [BERTH_SECTION_VM_TENSORS] = FORM("vm_tensors", vm_tensor_fields, berth_file_vm_tensor, 4),
     [BERTH_SECTION_VM_VARIANTS] = FORM("vm_variants", vm_variant_fields, berth_file_vm_variant, 2),

@@ -65,6 +65,9 @@ typedef struct berth_vm_port {
     int rank;                      // -1 = any
     int64_t dims[BERTH_MAX_RANK];  // -1 = any
     bool is_tensor;                // else a sequence or an optional value
+    // 0 a tensor, 1 a sequence of tensors, 2 a tensor or nothing, 3 a sequence of them or nothing: as
+    // attributes "input_kinds" and "output_kinds" of an imported @main say
+    uint32_t kind;
 } berth_vm_port;
 
 typedef struct berth_vm_program {

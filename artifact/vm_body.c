@@ -35,6 +35,9 @@ static berth_status check_code(const berth_vm_program *code) {
         bool is_input = i < code->input_count;
         const berth_vm_port *port =
             is_input ? &code->inputs[i] : &code->outputs[i - code->input_count];
+        if (port->kind > 3)
+            return BAD("%s \"%s\" is a value of kind %u", is_input ? "input" : "output", port->name,
+                       port->kind);
         if (port->rank < -1 || port->rank > BERTH_MAX_RANK)
             return BAD("%s \"%s\" has rank %d", is_input ? "input" : "output", port->name,
                        port->rank);

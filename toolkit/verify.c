@@ -43,7 +43,35 @@ static void read_as(berth_tensor *tensor, berth_dtype wanted) {
         tensor->dtype = BERTH_DTYPE_BF16;
 }
 
+// Of byte code. Kinds only where not all are tensors.
+static const int64_t *port_names(const berth_vm_port *ports, uint32_t count, berth_arena *arena,
+                                 const char **names, berth_dtype *dtypes) {
+    int64_t *kinds = berth_arena_new_array(arena, int64_t, count + 1);
+    bool other = false;
+    for (uint32_t i = 0; i < count; ++i) {
+        names[i] = ports[i].name;
+        dtypes[i] = ports[i].dtype;
+        kinds[i] = ports[i].kind;
+        other |= kinds[i] != BERTH_VALUE_TENSOR;
+    }
+    return other ? kinds : NULL;
+}
+
+static void code_names(const berth_vm_program *code, berth_arena *arena, io_names *names) {
+    names->input_count = code->input_count;
+    names->output_count = code->output_count;
+    allocate_names(arena, names);
+    names->input_kinds =
+        port_names(code->inputs, code->input_count, arena, names->inputs, names->input_dtypes);
+    names->output_kinds =
+        port_names(code->outputs, code->output_count, arena, names->outputs, names->output_dtypes);
+}
+
 static void program_names(const berth_program *program, berth_arena *arena, io_names *names) {
+    if (program->vm) {
+        code_names(program->vm->code, arena, names);
+        return;
+    }
     names->input_count = program->input_count;
     names->output_count = program->output_count;
     allocate_names(arena, names);
