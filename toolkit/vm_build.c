@@ -357,6 +357,7 @@ berth_status berth_vm_build(berth_arena *arena, berth_module *module,
     BERTH_TRY(berth_arena_try(arena, read_sets, &b));
     for (uint32_t i = 0; i < b.sets.count; ++i)
         BERTH_TRY(berth_vm_walk(module, &b.code, b.sets.data[i], options->log, &b.reached));
+    berth_vm_reached_simplify(&b.reached, &b.code);
     BERTH_TRY(compile_all(&b));
     return berth_arena_try(arena, assemble, &b);
 }

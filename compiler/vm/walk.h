@@ -35,6 +35,10 @@ BERTH_MUST_USE berth_status berth_vm_walk(berth_module *module, const berth_vm_c
                                           const berth_tensor *inputs, berth_log log,
                                           berth_vm_reached *reached);
 
+// Leaves out results for certain values where there is code for all values of the same types. O(n^2) in
+// what was reached.
+void berth_vm_reached_simplify(berth_vm_reached *reached, const berth_vm_code *code);
+
 // What was reached as a module of its own, for berth_compile (as berth_vm_segment_module). Inside
 // berth_arena_try of the arena.
 berth_module *berth_vm_reach_module(const berth_module *module, const berth_vm_code *code,

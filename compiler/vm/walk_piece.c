@@ -284,3 +284,28 @@ berth_status walk_piece(walker *w, uint32_t piece, const walk_value *const *inpu
     berth_arena_destroy(q.scratch);
     return status;
 }
+
+// Whether `wide` serves all that `narrow` does.
+static bool serves(const berth_vm_reach *wide, const berth_vm_reach *narrow, uint32_t count) {
+    if (wide->piece != narrow->piece || berth_hash128_equal(wide->key, narrow->key)) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_tensor *a = &wide->inputs[i], *b = &narrow->inputs[i];
+        if (a->dtype != b->dtype || (a->dtype && !berth_tensor_same_shape(a, b))) return false;
+        if (!a->data) continue;
+        if (!b->data || memcmp(a->data, b->data, berth_tensor_size_bytes(a)) != 0) return false;
+    }
+    return true;
+}
+
+void berth_vm_reached_simplify(berth_vm_reached *reached, const berth_vm_code *code) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < reached->list.count; ++i) {
+        const berth_vm_reach held = reached->list.data[i];
+        uint32_t input_count = berth_vm_piece_at(code->program, held.piece)->input_count;
+        bool is_served = false;
+        for (uint32_t k = 0; k < reached->list.count && held.results && !is_served; ++k)
+            is_served = (k < kept || k > i) && serves(&reached->list.data[k], &held, input_count);
+        if (!is_served) reached->list.data[kept++] = held;
+    }
+    reached->list.count = kept;
+}
