@@ -565,6 +565,10 @@ static berth_status read_vm(const reader *r, berth_program *program) {
     uint32_t count = 0;
     BERTH_TRY(read_records(r, BERTH_SECTION_VM_CODE, &records, &count));
     const berth_file_vm_code *head = records;
+    for (uint32_t kind = BERTH_SECTION_VM_FUNCTIONS; kind <= BERTH_SECTION_VM_PROGRAMS; ++kind)
+        if (count == 0 && r->sections[kind].record_count &&
+            (kind < BERTH_SECTION_RECORD_KINDS || kind == BERTH_SECTION_VM_PROGRAMS))
+            return BAD("the program file has a section of kind %u without byte code", kind);
     if (count == 0) return BERTH_OK;
     if (count != 1) return BAD("%u vm_code records", count);
     berth_vm_program *code = berth_arena_new(r->arena, berth_vm_program);

@@ -23,8 +23,8 @@ typedef enum berth_vm_opcode {
 #define BERTH_VM_NONE UINT32_MAX  // an operand left out
 
 typedef struct berth_vm_instruction_facts {
-    const char *name;
-    const char *operands;  // letters of vm_isa.def
+    char name[20];
+    char operands[8];  // letters of vm_isa.def
 } berth_vm_instruction_facts;
 
 const berth_vm_instruction_facts *berth_vm_instruction(berth_vm_opcode opcode);
