@@ -310,7 +310,9 @@ static berth_status step(walk *k, walk_way *way, uint32_t word, bool *out_ends) 
 // Operations that do not fit end a way, as they would end a run.
 static berth_status note_end(const walk *k, berth_status status) {
     walker *w = k->w;
-    if (!status || berth_status_code(status) != BERTH_INVALID_ARGUMENT) return status;
+    berth_code code = berth_status_code(status);
+    if (code != BERTH_INVALID_ARGUMENT && code != BERTH_INCOMPATIBLE && code != BERTH_OUT_OF_RANGE)
+        return status;
     berth_log_message(w->log, BERTH_LOG_INFO, "a run of these shapes ends with an error: %s",
                       berth_status_message(status));
     if (w->stopped)
