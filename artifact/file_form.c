@@ -1,5 +1,6 @@
 #include "artifact/file_form.h"
 
+#include "artifact/vm.h"
 #include "base/hash.h"
 
 #define TEXT(type, member)                                                                         \
@@ -84,6 +85,30 @@ static const berth_file_field attachment_fields[] = {TEXT(berth_program_attachme
 static const berth_file_field sharer_fields[] = {U32(berth_file_sharer, pool),
                                                  U32(berth_file_sharer, device)};
 
+static const berth_file_field vm_code_fields[] = {U32(berth_file_vm_code, segment_count),
+                                                  U32(berth_file_vm_code, constant_count),
+                                                  U32(berth_file_vm_code, input_count)};
+static const berth_file_field vm_function_fields[] = {
+    U32(berth_file_vm_function, code_count),      U32(berth_file_vm_function, register_count),
+    U32(berth_file_vm_function, parameter_count), U32(berth_file_vm_function, result_count),
+    TEXT(berth_file_vm_function, name),           X64(berth_file_vm_function, code)};
+static const berth_file_field vm_piece_fields[] = {
+    TEXT(berth_vm_piece, name), TEXT(berth_vm_piece, op), U32(berth_vm_piece, input_count),
+    U32(berth_vm_piece, output_count), BOOL(berth_vm_piece, is_arithmetic)};
+static const berth_file_field vm_port_fields[] = {TEXT(berth_vm_port, name),
+                                                  TEXT(berth_vm_port, type),
+                                                  U32(berth_vm_port, dtype),
+                                                  U32(berth_vm_port, rank),
+                                                  BOOL(berth_vm_port, is_tensor),
+                                                  U32(berth_vm_port, kind),
+                                                  X64S(berth_vm_port, dims, BERTH_MAX_RANK)};
+static const berth_file_field vm_message_fields[] = {TEXT(berth_file_vm_message, text)};
+static const berth_file_field vm_tensor_fields[] = {
+    U32(berth_file_vm_tensor, dtype), U32(berth_file_vm_tensor, rank),
+    U32(berth_file_vm_tensor, constant), X64S(berth_file_vm_tensor, dims, BERTH_MAX_RANK)};
+static const berth_file_field vm_variant_fields[] = {U32(berth_file_vm_variant, piece),
+                                                     U32(berth_file_vm_variant, program)};
+
 // `required`: fields that every file has; those after them came later (file_form.h).
 #define FORM(name, fields, type, required)                                                         \
     { name, fields, sizeof(fields) / sizeof((fields)[0]), required, sizeof(type) }
@@ -105,6 +130,14 @@ static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
     [BERTH_SECTION_ATTACHMENTS] =
         FORM("attachments", attachment_fields, berth_program_attachment, 3),
     [BERTH_SECTION_SHARERS] = FORM("sharers", sharer_fields, berth_file_sharer, 2),
+    [BERTH_SECTION_VM_CODE] = FORM("vm_code", vm_code_fields, berth_file_vm_code, 3),
+    [BERTH_SECTION_VM_FUNCTIONS] =
+        FORM("vm_functions", vm_function_fields, berth_file_vm_function, 6),
+    [BERTH_SECTION_VM_PIECES] = FORM("vm_pieces", vm_piece_fields, berth_vm_piece, 5),
+    [BERTH_SECTION_VM_PORTS] = FORM("vm_ports", vm_port_fields, berth_vm_port, 7),
+    [BERTH_SECTION_VM_MESSAGES] = FORM("vm_messages", vm_message_fields, berth_file_vm_message, 1),
+    [BERTH_SECTION_VM_TENSORS] = FORM("vm_tensors", vm_tensor_fields, berth_file_vm_tensor, 4),
+    [BERTH_SECTION_VM_VARIANTS] = FORM("vm_variants", vm_variant_fields, berth_file_vm_variant, 2),
 };
 
 const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
@@ -112,12 +145,18 @@ const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
 }
 
 bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
-    *out_optional = kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
-                    kind == BERTH_SECTION_SHARERS || kind == BERTH_SECTION_FALLBACKS ||
+    *out_optional = (kind >= BERTH_SECTION_PLACEMENTS && kind < BERTH_SECTION_RECORD_KINDS) ||
+                    kind == BERTH_SECTION_VM_PROGRAMS || kind == BERTH_SECTION_FALLBACKS ||
                     kind == BERTH_SECTION_SIGNATURE;
     return berth_artifact__record_form(kind) || kind == BERTH_SECTION_TEXTS ||
            kind == BERTH_SECTION_NUMBERS_32 || kind == BERTH_SECTION_NUMBERS_64 ||
            kind == BERTH_SECTION_IMAGES || kind == BERTH_SECTION_CONSTANT_DATA ||
+           kind == BERTH_SECTION_VM_PROGRAMS || kind == BERTH_SECTION_FALLBACKS ||
+           kind == BERTH_SECTION_SIGNATURE;
+}
+
+bool berth_artifact__section_ignorable(uint32_t kind) {
+    return kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
            kind == BERTH_SECTION_FALLBACKS || kind == BERTH_SECTION_SIGNATURE;
 }
 

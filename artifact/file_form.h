@@ -33,7 +33,7 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 6u  // 6: stores (BERTH_POOL_STORE)
+#define BERTH_PROGRAM_VERSION 6u  // 6: stores (BERTH_POOL_STORE); with them, byte code
 #define BERTH_PROGRAM_OLDEST 5u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
@@ -75,12 +75,23 @@ typedef enum berth_file_section_kind {
     // Where pools are shared with devices from number 64 on. Files may lack it, but who does not know it
     // must refuse the file: it is not marked BERTH_SECTION_OPTIONAL.
     BERTH_SECTION_SHARERS = 14,
+    // Byte code, and what it runs (artifact/vm.h): of programs of the executor "vm", which have all of
+    // these that have records. As with sharers, who does not know them must refuse the file.
+    BERTH_SECTION_VM_CODE = 15,
+    BERTH_SECTION_VM_FUNCTIONS = 16,
+    BERTH_SECTION_VM_PIECES = 17,  // segments, then host operations
+    BERTH_SECTION_VM_PORTS = 18,   // inputs, then outputs
+    BERTH_SECTION_VM_MESSAGES = 19,
+    BERTH_SECTION_VM_TENSORS = 20,  // constants; of each variant, its inputs, then its results
+    BERTH_SECTION_VM_VARIANTS = 21,
     BERTH_SECTION_RECORD_KINDS,     // those before it hold records
     BERTH_SECTION_TEXTS = 32,       // NUL-terminated texts
     BERTH_SECTION_NUMBERS_32 = 33,  // bindings, waits
     BERTH_SECTION_NUMBERS_64 = 34,  // dispatch constants
     BERTH_SECTION_IMAGES = 35,      // code, and content of attachments
-    // Optional: files in a row, each at a multiple of 128; gaps between them are zero. Those who know it
+    // Programs of variants, and
+    BERTH_SECTION_VM_PROGRAMS = 60,
+    // optional: fallbacks. Files in a row, each at a multiple of 128; gaps between them are zero. Those who know it
     // check the sums of each, not that of all: their constants stay unread when a file is opened.
     BERTH_SECTION_FALLBACKS = 61,
     BERTH_SECTION_CONSTANT_DATA = 62,  // content of constant tensors
@@ -129,6 +140,27 @@ typedef struct berth_file_constant {
 typedef struct berth_file_sharer {
     uint32_t pool, device;
 } berth_file_sharer;
+typedef struct berth_file_vm_code {
+    uint32_t segment_count, constant_count, input_count;  // the first of pieces, tensors, ports
+} berth_file_vm_code;
+typedef struct berth_file_vm_function {
+    const char *name;
+    uint64_t code;  // index of the first word in NUMBERS_32
+    uint32_t code_count, register_count, parameter_count, result_count;
+} berth_file_vm_function;
+typedef struct berth_file_vm_message {
+    const char *text;
+} berth_file_vm_message;
+typedef struct berth_file_vm_tensor {
+    uint32_t dtype;
+    int rank;
+    int64_t dims[BERTH_MAX_RANK];
+    uint32_t constant;  // the program's constant that has its data, + 1; 0: it has none
+} berth_file_vm_tensor;
+typedef struct berth_file_vm_variant {
+    uint32_t piece;
+    uint32_t program;  // of VM_PROGRAMS, + 1; 0: it has results
+} berth_file_vm_variant;
 typedef struct berth_file_signature {
     uint8_t public_key[32];
     uint8_t signature[64];
@@ -146,6 +178,8 @@ const berth_file_record_form *berth_artifact__record_form(uint32_t kind);
 
 // Whether this version knows the kind (without BERTH_SECTION_OPTIONAL), and whether files may lack it.
 bool berth_artifact__section_known(uint32_t kind, bool *out_optional);
+// Whether who does not know the kind may leave it out: it is written with BERTH_SECTION_OPTIONAL.
+bool berth_artifact__section_ignorable(uint32_t kind);
 
 uint32_t
 berth_artifact__field_bytes(const berth_file_field *field);  // in the file, all `count` of it

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "artifact/file_form.h"
+#include "artifact/vm.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "target/target.h"
@@ -74,6 +75,8 @@ static berth_status take_section(reader *r, const berth_file_section *section) {
         return BAD("the signature of the program file is none");
     if (kind == BERTH_SECTION_FALLBACKS && r->surrounding)
         return BAD("a fallback has fallbacks of its own");
+    if (kind == BERTH_SECTION_VM_PROGRAMS && r->surrounding)
+        return BAD("a program of byte code has byte code of its own");
     r->sections[kind] = *section;
     return BERTH_OK;
 }
@@ -91,7 +94,7 @@ static berth_status read_section(reader *r, uint32_t i, uint64_t *end, uint32_t 
     if (!all_zero(r->data + *end, (size_t)(section->offset_bytes - *end)))
         return BAD("the program file is damaged before section %u", i);
     *end = section->offset_bytes + section->size_bytes;
-    if (r->check_sums && kind < BERTH_SECTION_FALLBACKS &&
+    if (r->check_sums && kind < BERTH_SECTION_VM_PROGRAMS &&
         berth_hash64(r->data + section->offset_bytes, (size_t)section->size_bytes, 0) !=
             section->checksum)
         return BAD("the program file is damaged: the checksum of section %u differs", i);
@@ -383,15 +386,15 @@ static berth_status read_constants(const reader *r, berth_program *program) {
     return BERTH_OK;
 }
 
-// ---- fallbacks ----
+// ---- files in the file ----
 
 static berth_status parse_whole(reader *r);
 
 // The file at `offset` of the section, and where the next one begins.
-static berth_status read_fallback(const reader *r, uint64_t *offset,
-                                  const berth_program **out_program) {
-    const berth_file_section *section = &r->sections[BERTH_SECTION_FALLBACKS];
-    const uint8_t *data = (const uint8_t *)content_of(r, BERTH_SECTION_FALLBACKS) + *offset;
+static berth_status read_file(const reader *r, berth_file_section_kind kind, uint64_t *offset,
+                              const berth_program **out_program) {
+    const berth_file_section *section = &r->sections[kind];
+    const uint8_t *data = (const uint8_t *)content_of(r, kind) + *offset;
     uint64_t left = section->size_bytes - *offset;
     berth_file_header header;
     if (left < sizeof(header)) return BAD("it lies outside of its section");
@@ -413,21 +416,176 @@ static berth_status read_fallback(const reader *r, uint64_t *offset,
     return parse_whole(inner);
 }
 
-static berth_status read_fallbacks(const reader *r, berth_program *program) {
-    const berth_file_section *section = &r->sections[BERTH_SECTION_FALLBACKS];
+static berth_status read_files(const reader *r, berth_file_section_kind kind, const char *what,
+                               const berth_program *const **out_programs, uint32_t *out_count) {
+    const berth_file_section *section = &r->sections[kind];
     uint32_t count = section->record_count;
     if (count > section->size_bytes / sizeof(berth_file_header))
-        return BAD("fallbacks: %u in %llu bytes", count, (unsigned long long)section->size_bytes);
-    const berth_program **fallbacks =
+        return BAD("%s: %u in %llu bytes", what, count, (unsigned long long)section->size_bytes);
+    const berth_program **programs =
         berth_arena_array(r->arena, count, sizeof(const berth_program *));
     uint64_t offset = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        berth_status status = read_fallback(r, &offset, &fallbacks[i]);
-        if (status) return berth_status_prefix(status, "fallbacks[%u]", i);
+        berth_status status = read_file(r, kind, &offset, &programs[i]);
+        if (status) return berth_status_prefix(status, "%s[%u]", what, i);
     }
-    if (offset != section->size_bytes) return BAD("fallbacks: bytes behind the last one");
-    program->fallbacks = fallbacks;
-    program->fallback_count = count;
+    if (offset != section->size_bytes) return BAD("%s: bytes behind the last one", what);
+    *out_programs = programs;
+    *out_count = count;
+    return BERTH_OK;
+}
+
+// ---- byte code ----
+
+static berth_status read_vm_functions(const reader *r, berth_vm_program *code) {
+    const void *records = NULL;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_FUNCTIONS, &records, &code->function_count));
+    const berth_file_vm_function *in = records;
+    berth_vm_function *functions =
+        berth_arena_new_array(r->arena, berth_vm_function, code->function_count);
+    for (uint32_t i = 0; i < code->function_count; ++i) {
+        const void *words = NULL;
+        functions[i] = (berth_vm_function){.name = in[i].name,
+                                           .code_count = in[i].code_count,
+                                           .register_count = in[i].register_count,
+                                           .parameter_count = in[i].parameter_count,
+                                           .result_count = in[i].result_count};
+        berth_status status = read_numbers(r, BERTH_SECTION_NUMBERS_32, sizeof(uint32_t),
+                                           in[i].code, in[i].code_count, &words);
+        if (status) return berth_status_prefix(status, "vm_functions[%u]", i);
+        functions[i].code = words;
+    }
+    code->functions = functions;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_MESSAGES, &records, &code->message_count));
+    const berth_file_vm_message *texts = records;
+    const char **messages = berth_arena_array(r->arena, code->message_count, sizeof(char *));
+    for (uint32_t i = 0; i < code->message_count; ++i) messages[i] = texts[i].text;
+    code->messages = messages;
+    return BERTH_OK;
+}
+
+static berth_status read_vm_lists(const reader *r, const berth_file_vm_code *head,
+                                  berth_vm_program *code) {
+    const void *records = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_PIECES, &records, &count));
+    if (head->segment_count > count)
+        return BAD("vm_code.segment_count: %u, but %u pieces", head->segment_count, count);
+    code->segments = records;
+    code->segment_count = head->segment_count;
+    code->host_operations = code->segments + head->segment_count;
+    code->host_operation_count = count - head->segment_count;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_PORTS, &records, &count));
+    if (head->input_count > count)
+        return BAD("vm_code.input_count: %u, but %u ports", head->input_count, count);
+    code->inputs = records;
+    code->input_count = head->input_count;
+    code->outputs = code->inputs + head->input_count;
+    code->output_count = count - head->input_count;
+    return BERTH_OK;
+}
+
+// Data is checked to be as large as the shape says; that the shape is one, by the verifier.
+static berth_status read_vm_tensor(const berth_program *program, const berth_file_vm_tensor *in,
+                                   berth_tensor *out) {
+    *out = (berth_tensor){.dtype = (berth_dtype)in->dtype, .rank = in->rank};
+    if (in->rank < 0 || in->rank > BERTH_MAX_RANK) return BAD("rank %d", in->rank);
+    memcpy(out->dims, in->dims, sizeof(out->dims));
+    if (in->constant == 0) return BERTH_OK;
+    if (in->constant > program->constant_count)
+        return BAD("constant %u of %u", in->constant - 1, program->constant_count);
+    const berth_program_constant *constant = &program->constants[in->constant - 1];
+    size_t size_bytes = 0;
+    BERTH_TRY(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, &size_bytes));
+    if (program->tensors[constant->tensor].size_bytes != size_bytes)
+        return BAD("constant %u has another size", in->constant - 1);
+    union {
+        const void *constant;
+        void *data;
+    } bytes = {.constant = constant->data};  // nobody writes to it: byte code borrows it
+    out->data = bytes.data;
+    return BERTH_OK;
+}
+
+static berth_status read_vm_tensors(const reader *r, const berth_program *program,
+                                    const berth_tensor **out_tensors, uint32_t *out_count) {
+    const void *records = NULL;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_TENSORS, &records, out_count));
+    berth_tensor *tensors = berth_arena_new_array(r->arena, berth_tensor, *out_count);
+    for (uint32_t i = 0; i < *out_count; ++i) {
+        berth_status status =
+            read_vm_tensor(program, (const berth_file_vm_tensor *)records + i, &tensors[i]);
+        if (status) return berth_status_prefix(status, "vm_tensors[%u]", i);
+    }
+    *out_tensors = tensors;
+    return BERTH_OK;
+}
+
+// `tensors`: those after the constants.
+static berth_status read_vm_variants(const reader *r, berth_vm_body *vm,
+                                     const berth_tensor *tensors, uint32_t tensor_count) {
+    const void *records = NULL;
+    const berth_program *const *programs = NULL;
+    uint32_t program_count = 0, used = 0, next_program = 1;
+    uint32_t piece_count = vm->code->segment_count + vm->code->host_operation_count;
+    BERTH_TRY(read_files(r, BERTH_SECTION_VM_PROGRAMS, "vm_programs", &programs, &program_count));
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_VARIANTS, &records, &vm->variant_count));
+    const berth_file_vm_variant *in = records;
+    berth_vm_variant *variants =
+        berth_arena_new_array(r->arena, berth_vm_variant, vm->variant_count);
+    for (uint32_t i = 0; i < vm->variant_count; ++i) {
+        if (in[i].piece >= piece_count)
+            return BAD("vm_variants[%u].piece: %u of %u", i, in[i].piece, piece_count);
+        if (in[i].program && (in[i].program != next_program || next_program++ > program_count))
+            return BAD("vm_variants[%u].program: %u of %u, which are to be in order", i,
+                       in[i].program, program_count);
+        const berth_vm_piece *piece = berth_vm_piece_at(vm->code, in[i].piece);
+        uint64_t count = (uint64_t)piece->input_count + (in[i].program ? 0 : piece->output_count);
+        if (count > tensor_count - used)
+            return BAD("vm_variants[%u]: %llu tensors, but %u are left", i,
+                       (unsigned long long)count, tensor_count - used);
+        variants[i].piece = in[i].piece;
+        variants[i].inputs = tensors + used;
+        if (in[i].program)
+            variants[i].program = programs[in[i].program - 1];
+        else
+            variants[i].results = tensors + used + piece->input_count;
+        used += (uint32_t)count;
+    }
+    if (next_program != program_count + 1)
+        return BAD("vm_programs: %u, the variants have %u", program_count, next_program - 1);
+    if (used != tensor_count)
+        return BAD("vm_tensors: %u behind the constants, the variants have %u", tensor_count, used);
+    vm->variants = variants;
+    return BERTH_OK;
+}
+
+static berth_status read_vm(const reader *r, berth_program *program) {
+    const void *records = NULL;
+    uint32_t count = 0;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_CODE, &records, &count));
+    const berth_file_vm_code *head = records;
+    for (uint32_t kind = BERTH_SECTION_VM_FUNCTIONS; kind <= BERTH_SECTION_VM_PROGRAMS; ++kind)
+        if (count == 0 && r->sections[kind].record_count &&
+            (kind < BERTH_SECTION_RECORD_KINDS || kind == BERTH_SECTION_VM_PROGRAMS))
+            return BAD("the program file has a section of kind %u without byte code", kind);
+    if (count == 0) return BERTH_OK;
+    if (count != 1) return BAD("%u vm_code records", count);
+    berth_vm_program *code = berth_arena_new(r->arena, berth_vm_program);
+    berth_vm_body *vm = berth_arena_new(r->arena, berth_vm_body);
+    vm->code = code;
+    code->name = program->name;
+    BERTH_TRY(read_vm_functions(r, code));
+    BERTH_TRY(read_vm_lists(r, head, code));
+    const berth_tensor *tensors = NULL;
+    BERTH_TRY(read_vm_tensors(r, program, &tensors, &count));
+    if (head->constant_count > count)
+        return BAD("vm_code.constant_count: %u, but %u tensors", head->constant_count, count);
+    code->constants = tensors;
+    code->constant_count = head->constant_count;
+    BERTH_TRY(
+        read_vm_variants(r, vm, tensors + head->constant_count, count - head->constant_count));
+    program->vm = vm;
     return BERTH_OK;
 }
 
@@ -467,7 +625,9 @@ static berth_status read_program(const reader *r, berth_program *program) {
     BERTH_TRY(check_images(r, program));
     BERTH_TRY(read_constants(r, program));
     BERTH_TRY(read_steps(r, program));
-    BERTH_TRY(read_fallbacks(r, program));
+    BERTH_TRY(read_vm(r, program));
+    BERTH_TRY(read_files(r, BERTH_SECTION_FALLBACKS, "fallbacks", &program->fallbacks,
+                         &program->fallback_count));
     return berth_program_verify(program);
 }
 
@@ -582,6 +742,16 @@ static berth_status check_constant_data(const char *path, berth_mapping mapping,
     return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
 }
 
+// Of whole files in a row.
+static berth_status check_files(const char *path, berth_mapping mapping, uint64_t *offset,
+                                const berth_program *program) {
+    const uint8_t *data = (const uint8_t *)mapping.data + *offset;
+    berth_file_header header;
+    memcpy(&header, data, sizeof(header));
+    *offset += berth_artifact__padded(header.file_size_bytes);
+    return check_constant_data(path, mapping, data, program);
+}
+
 static berth_status check_all_constants(const char *path, berth_mapping mapping,
                                         const berth_program *program) {
     const uint8_t *data = mapping.data;
@@ -591,14 +761,14 @@ static berth_status check_all_constants(const char *path, berth_mapping mapping,
     for (uint32_t i = 0; i < header.section_count; ++i) {
         berth_file_section section;
         memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
-        if ((section.kind & ~BERTH_SECTION_OPTIONAL) != BERTH_SECTION_FALLBACKS) continue;
+        uint32_t kind = section.kind & ~BERTH_SECTION_OPTIONAL;
         uint64_t offset = section.offset_bytes;
-        for (uint32_t f = 0; f < program->fallback_count; ++f) {
-            berth_file_header inner;
-            memcpy(&inner, data + offset, sizeof(inner));
-            BERTH_TRY(check_constant_data(path, mapping, data + offset, program->fallbacks[f]));
-            offset += berth_artifact__padded(inner.file_size_bytes);
-        }
+        for (uint32_t f = 0; kind == BERTH_SECTION_FALLBACKS && f < program->fallback_count; ++f)
+            BERTH_TRY(check_files(path, mapping, &offset, program->fallbacks[f]));
+        if (kind != BERTH_SECTION_VM_PROGRAMS || !program->vm) continue;
+        for (uint32_t v = 0; v < program->vm->variant_count; ++v)
+            if (program->vm->variants[v].program)
+                BERTH_TRY(check_files(path, mapping, &offset, program->vm->variants[v].program));
     }
     return BERTH_OK;
 }

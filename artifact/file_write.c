@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "artifact/file_form.h"
+#include "artifact/vm.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -12,6 +13,7 @@ typedef struct indexed_constant {
     const void *data;
     uint64_t size_bytes;
     uint64_t offset_bytes;  // in CONSTANT_DATA
+    uint32_t record;
 } indexed_constant;
 typedef struct constant_index {
     berth_interner *hashes;
@@ -31,6 +33,8 @@ typedef struct writer {
     uint64_t constant_bytes;
     const constant_index *surrounding;  // of a fallback: the constants of the file that it is in
     part_list fallback_parts;
+    part_list vm_parts;   // programs of variants
+    bool lacks_constant;  // data of byte code is none of the program's constants
     berth_file_header header;
     berth_file_section sections[BERTH_SECTION_KINDS];  // by kind
     const void *contents[BERTH_SECTION_KINDS];
@@ -96,7 +100,7 @@ static void set_section(writer *w, berth_file_section_kind kind, const void *con
                         uint32_t record_count, uint64_t size_bytes) {
     bool optional = false;
     if (!berth_artifact__section_known(kind, &optional) || (optional && size_bytes == 0)) return;
-    bool ignorable = optional && kind != BERTH_SECTION_SHARERS;
+    bool ignorable = berth_artifact__section_ignorable(kind);
     w->contents[kind] = content;
     w->present[kind] = true;
     w->sections[kind] =
@@ -193,7 +197,7 @@ static constant_index *index_constants(const writer *w) {
         uint32_t id = id_of_content(index->hashes, data, size_bytes);
         while (index->rows.count <= id)
             berth_vec_push(w->arena, &index->rows, (indexed_constant){0});
-        index->rows.data[id] = (indexed_constant){data, size_bytes, offset_bytes};
+        index->rows.data[id] = (indexed_constant){data, size_bytes, offset_bytes, i};
         offset_bytes += berth_artifact__padded(size_bytes);
     }
     return index;
@@ -244,6 +248,84 @@ static void put_constants(writer *w) {
                              .checksum = hash};
 }
 
+// ---- byte code ----------------------------------------------------------------------------------
+
+// Where constants lie, by their data.
+typedef struct vm_tensors {
+    const constant_index *index;
+    BERTH_VEC(berth_file_vm_tensor) list;
+} vm_tensors;
+
+static void add_vm_tensor(writer *w, vm_tensors *t, const berth_tensor *tensor) {
+    berth_file_vm_tensor record = {.dtype = tensor->dtype, .rank = tensor->rank};
+    for (int d = 0; d < tensor->rank; ++d) record.dims[d] = tensor->dims[d];
+    size_t size_bytes = tensor->data ? berth_tensor_size_bytes(tensor) : 0;
+    if (size_bytes) {
+        uint32_t id = id_of_content(t->index->hashes, tensor->data, size_bytes);
+        if (id < t->index->rows.count) record.constant = t->index->rows.data[id].record + 1;
+        w->lacks_constant |= record.constant == 0;
+    }
+    berth_vec_push(w->arena, &t->list, record);
+}
+
+static void put_vm_functions(writer *w, const berth_vm_program *code) {
+    berth_file_vm_function *functions =
+        berth_arena_new_array(w->arena, berth_file_vm_function, code->function_count);
+    for (uint32_t i = 0; i < code->function_count; ++i) {
+        const berth_vm_function *held = &code->functions[i];
+        functions[i] = (berth_file_vm_function){.name = held->name,
+                                                .code_count = held->code_count,
+                                                .register_count = held->register_count,
+                                                .parameter_count = held->parameter_count,
+                                                .result_count = held->result_count};
+        functions[i].code = add_numbers_32(w, held->code, held->code_count);
+    }
+    put_records(w, BERTH_SECTION_VM_FUNCTIONS, functions, code->function_count);
+    berth_file_vm_message *messages =
+        berth_arena_new_array(w->arena, berth_file_vm_message, code->message_count);
+    for (uint32_t i = 0; i < code->message_count; ++i) messages[i].text = code->messages[i];
+    put_records(w, BERTH_SECTION_VM_MESSAGES, messages, code->message_count);
+}
+
+static void put_vm_lists(writer *w, const berth_vm_program *code) {
+    BERTH_VEC(berth_vm_piece) pieces = {0};
+    BERTH_VEC(berth_vm_port) ports = {0};
+    for (uint32_t i = 0; i < code->segment_count + code->host_operation_count; ++i)
+        berth_vec_push(w->arena, &pieces, *berth_vm_piece_at(code, i));
+    for (uint32_t i = 0; i < code->input_count; ++i)
+        berth_vec_push(w->arena, &ports, code->inputs[i]);
+    for (uint32_t i = 0; i < code->output_count; ++i)
+        berth_vec_push(w->arena, &ports, code->outputs[i]);
+    put_records(w, BERTH_SECTION_VM_PIECES, pieces.data, pieces.count);
+    put_records(w, BERTH_SECTION_VM_PORTS, ports.data, ports.count);
+}
+
+static void put_vm(writer *w, const berth_vm_body *vm) {
+    const berth_vm_program *code = vm->code;
+    const berth_file_vm_code head = {code->segment_count, code->constant_count, code->input_count};
+    vm_tensors tensors = {.index = index_constants(w)};
+    uint32_t program_count = 0;
+    berth_file_vm_variant *variants =
+        berth_arena_new_array(w->arena, berth_file_vm_variant, vm->variant_count);
+    put_records(w, BERTH_SECTION_VM_CODE, &head, 1);
+    put_vm_functions(w, code);
+    put_vm_lists(w, code);
+    for (uint32_t i = 0; i < code->constant_count; ++i)
+        add_vm_tensor(w, &tensors, &code->constants[i]);
+    for (uint32_t i = 0; i < vm->variant_count; ++i) {
+        const berth_vm_variant *held = &vm->variants[i];
+        const berth_vm_piece *piece = berth_vm_piece_at(code, held->piece);
+        variants[i].piece = held->piece;
+        if (held->program) variants[i].program = ++program_count;
+        for (uint32_t k = 0; k < piece->input_count; ++k)
+            add_vm_tensor(w, &tensors, &held->inputs[k]);
+        for (uint32_t k = 0; !held->program && k < piece->output_count; ++k)
+            add_vm_tensor(w, &tensors, &held->results[k]);
+    }
+    put_records(w, BERTH_SECTION_VM_TENSORS, tensors.list.data, tensors.list.count);
+    put_records(w, BERTH_SECTION_VM_VARIANTS, variants, vm->variant_count);
+}
+
 static void put_sections(writer *w) {
     const berth_program *p = w->program;
     add_text(w, "");
@@ -258,6 +340,7 @@ static void put_sections(writer *w) {
     put_records(w, BERTH_SECTION_OUTPUTS, p->outputs, p->output_count);
     put_records(w, BERTH_SECTION_EXECUTABLES, p->executables, p->executable_count);
     put_kernels(w);
+    if (p->vm) put_vm(w, p->vm);
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
     put_records(w, BERTH_SECTION_ATTACHMENTS, p->attachments, p->attachment_count);
@@ -295,6 +378,8 @@ static uint64_t place_sections(writer *w, part_list *parts) {
             add_parts(w, parts, &w->constant_parts);
         else if (kind == BERTH_SECTION_FALLBACKS)
             add_parts(w, parts, &w->fallback_parts);
+        else if (kind == BERTH_SECTION_VM_PROGRAMS)
+            add_parts(w, parts, &w->vm_parts);
         else if (kind != BERTH_SECTION_SIGNATURE)
             add_part(w, parts, w->contents[kind], w->sections[kind].size_bytes);
     }
@@ -334,34 +419,42 @@ static writer *make_writer(berth_arena *arena, const berth_program *program) {
     return w;
 }
 
-// After the constants: fallbacks refer to them.
-static berth_status put_fallbacks(writer *w) {
-    const berth_program *program = w->program;
-    if (program->fallback_count == 0) return BERTH_OK;
+// Whole files in a row, after the constants, to which they refer.
+static berth_status put_files(writer *w, berth_file_section_kind kind,
+                              const berth_program *const *programs, uint32_t count,
+                              part_list *parts) {
+    if (count == 0) return BERTH_OK;
     const constant_index *index = index_constants(w);
+    bool ignorable = berth_artifact__section_ignorable(kind);
     uint64_t size_bytes = 0;
-    for (uint32_t i = 0; i < program->fallback_count; ++i) {
-        writer *inner = make_writer(w->arena, program->fallbacks[i]);
+    for (uint32_t i = 0; i < count; ++i) {
+        writer *inner = make_writer(w->arena, programs[i]);
         inner->surrounding = index;
         put_sections(inner);
-        make_parts(inner, &w->fallback_parts);
+        make_parts(inner, parts);
         uint64_t file_bytes = inner->header.file_size_bytes;
         uint64_t padded_bytes = berth_artifact__padded(file_bytes);
-        add_part(w, &w->fallback_parts, zeros, padded_bytes - file_bytes);
+        add_part(w, parts, zeros, padded_bytes - file_bytes);
         size_bytes += padded_bytes;
     }
     berth_hash64_stream *stream = berth_hash64_begin();
     if (!stream) return berth_status_oom();
-    for (uint32_t i = 0; i < w->fallback_parts.count; ++i)
-        berth_hash64_add(stream, w->fallback_parts.data[i].data,
-                         w->fallback_parts.data[i].size_bytes);
-    w->present[BERTH_SECTION_FALLBACKS] = true;
-    w->sections[BERTH_SECTION_FALLBACKS] =
-        (berth_file_section){.kind = BERTH_SECTION_FALLBACKS | BERTH_SECTION_OPTIONAL,
-                             .record_count = program->fallback_count,
+    for (uint32_t i = 0; i < parts->count; ++i)
+        berth_hash64_add(stream, parts->data[i].data, parts->data[i].size_bytes);
+    w->present[kind] = true;
+    w->sections[kind] =
+        (berth_file_section){.kind = kind | (ignorable ? BERTH_SECTION_OPTIONAL : 0),
+                             .record_count = count,
                              .size_bytes = size_bytes,
                              .checksum = berth_hash64_end(stream)};
     return BERTH_OK;
+}
+
+static berth_status put_vm_programs(writer *w, const berth_vm_body *vm) {
+    BERTH_VEC(const berth_program *) programs = {0};
+    for (uint32_t i = 0; vm && i < vm->variant_count; ++i)
+        if (vm->variants[i].program) berth_vec_push(w->arena, &programs, vm->variants[i].program);
+    return put_files(w, BERTH_SECTION_VM_PROGRAMS, programs.data, programs.count, &w->vm_parts);
 }
 
 static berth_status write_parts(writer *w, write_call *call) {
@@ -383,7 +476,13 @@ static berth_status write_body(void *user) {
     writer *w = make_writer(call->arena, call->program);
     w->key = call->key;
     put_sections(w);
-    BERTH_TRY(put_fallbacks(w));
+    const berth_program *p = w->program;
+    if (w->lacks_constant)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "byte code has data that is none of the program's constants");
+    BERTH_TRY(put_vm_programs(w, p->vm));
+    BERTH_TRY(
+        put_files(w, BERTH_SECTION_FALLBACKS, p->fallbacks, p->fallback_count, &w->fallback_parts));
     w->present[BERTH_SECTION_SIGNATURE] = w->key != NULL;
     w->sections[BERTH_SECTION_SIGNATURE] =
         (berth_file_section){.kind = BERTH_SECTION_SIGNATURE | BERTH_SECTION_OPTIONAL,

@@ -9,8 +9,8 @@
 //
 // The graph executor runs `steps` in order, each on its queue; a step starts when the steps it waits
 // for (on other queues) are done; steps of one queue run in order. A device may have several queues,
-// so that copies overlap its kernels. Another executor
-// (vm) adds a section of its own. Thread-safe (immutable).
+// so that copies overlap its kernels. Programs of the executor "vm" are byte code around such
+// programs. Thread-safe (immutable).
 #ifndef BERTH_ARTIFACT_PROGRAM_H_
 #define BERTH_ARTIFACT_PROGRAM_H_
 
@@ -203,7 +203,12 @@ typedef struct berth_program {
     // outputs; without fallbacks of their own.
     const struct berth_program *const *fallbacks;
     uint32_t fallback_count;
-    const char *executor;            // "graph"; "aot": sources, which no session opens
+    // Executor "vm" (artifact/vm.h): byte code and the programs of its segments, which bring their own
+    // pools and steps. This program then has no steps, inputs and outputs, and its constants are those of
+    // all of them, each once, in a store. Else NULL.
+    const struct berth_vm_body *vm;
+    // "graph"; "vm"; "aot": sources, which no session opens
+    const char *executor;
     double predicted_ns;             // of one run, by the cost model; 0 = unknown
     const berth_program_file *file;  // NULL = it was not read from one
 } berth_program;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "artifact/program.h"
+#include "artifact/vm.h"
 
 #define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
 
@@ -497,10 +498,19 @@ static berth_status check_lists(const berth_program *program) {
                    program->output_count, max_io);
     if (!program->name || !program->target_json || !program->executor)
         return BAD("name, target or executor of the program is missing");
-    if (strcmp(program->executor, "graph") != 0 && strcmp(program->executor, "aot") != 0)
-        return berth_status_make(
-            BERTH_UNSUPPORTED, "executor \"%s\" is unknown; this version has \"graph\" and \"aot\"",
-            program->executor);
+    bool vm = strcmp(program->executor, "vm") == 0;
+    if (!vm && strcmp(program->executor, "graph") != 0 && strcmp(program->executor, "aot") != 0)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "executor \"%s\" is unknown; this version has \"graph\", \"vm\" "
+                                 "and \"aot\"",
+                                 program->executor);
+    if (vm != (program->vm != NULL))
+        return BAD("a program of executor \"%s\" %s byte code", program->executor,
+                   vm ? "without" : "with");
+    if (vm && (program->step_count || program->input_count || program->output_count ||
+               program->fallback_count))
+        return BAD(
+            "a program of executor \"vm\" has steps, inputs, outputs or fallbacks of its own");
     return BERTH_OK;
 }
 
@@ -559,6 +569,19 @@ static berth_status check_fallbacks(const berth_program *program) {
     return BERTH_OK;
 }
 
+// ---- byte code ----
+
+static berth_status check_vm(const berth_vm_body *vm) {
+    for (uint32_t i = 0; vm && i < vm->variant_count; ++i) {
+        const berth_program *program = vm->variants[i].program;
+        if (!program) continue;
+        berth_status status = program->vm ? BAD("it has byte code of its own") : BERTH_OK;
+        if (!status) status = berth_program_verify(program);
+        if (status) return berth_status_prefix(status, "variants[%u]", i);
+    }
+    return vm ? berth_vm_body_verify(vm) : BERTH_OK;
+}
+
 berth_status berth_program_verify(const berth_program *program) {
     if (!program) return BAD("the program is missing");
     BERTH_TRY(check_lists(program));
@@ -570,5 +593,6 @@ berth_status berth_program_verify(const berth_program *program) {
     if (!ranges) return berth_status_oom();
     berth_status status = check_all(program, ranges);
     free(ranges);
+    if (!status) status = check_vm(program->vm);
     return status ? status : check_fallbacks(program);
 }

@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "base/tensor.h"
 
+struct berth_program;
+
 typedef enum berth_vm_opcode {
 #define BERTH_VM_OP(id, name, operands) BERTH_VM_##id,
 #include "artifact/vm_isa.def"
@@ -21,8 +23,8 @@ typedef enum berth_vm_opcode {
 #define BERTH_VM_NONE UINT32_MAX  // an operand left out
 
 typedef struct berth_vm_instruction_facts {
-    const char *name;
-    const char *operands;  // letters of vm_isa.def
+    char name[20];
+    char operands[8];  // letters of vm_isa.def
 } berth_vm_instruction_facts;
 
 const berth_vm_instruction_facts *berth_vm_instruction(berth_vm_opcode opcode);
@@ -63,6 +65,9 @@ typedef struct berth_vm_port {
     int rank;                      // -1 = any
     int64_t dims[BERTH_MAX_RANK];  // -1 = any
     bool is_tensor;                // else a sequence or an optional value
+    // 0 a tensor, 1 a sequence of tensors, 2 a tensor or nothing, 3 a sequence of them or nothing: as
+    // attributes "input_kinds" and "output_kinds" of an imported @main say
+    uint32_t kind;
 } berth_vm_port;
 
 typedef struct berth_vm_program {
@@ -82,6 +87,39 @@ typedef struct berth_vm_program {
     const berth_vm_port *outputs;
     uint32_t output_count;
 } berth_vm_program;
+
+// A segment or host operation as a program file has it: compiled for inputs of certain types, or, where
+// these decide all of its results, the results themselves.
+typedef struct berth_vm_variant {
+    uint32_t piece;  // a segment; from segment_count on a host operation
+    // Per input of the piece. Element type NONE: the operand is left out. With data: its value decides
+    // shapes, and the variant is for this value alone.
+    const berth_tensor *inputs;
+    const struct berth_program *program;  // or, where it is NULL:
+    const berth_tensor *results;          // per output of the piece
+} berth_vm_variant;
+
+// What a program of the executor "vm" has instead of steps.
+typedef struct berth_vm_body {
+    const berth_vm_program *code;
+    const berth_vm_variant *variants;
+    uint32_t variant_count;
+} berth_vm_body;
+
+static inline const berth_vm_piece *berth_vm_piece_at(const berth_vm_program *code,
+                                                      uint32_t index) {
+    return index < code->segment_count ? &code->segments[index]
+                                       : &code->host_operations[index - code->segment_count];
+}
+
+// Which input of its piece input `index` of a variant's program is ("input3" is the fourth); its inputs
+// are in that order, and those that it does not need are left out. UINT32_MAX: none.
+uint32_t berth_vm_variant_input(const berth_vm_variant *variant, uint32_t index);
+
+// Checks the byte code (berth_vm_verify) and that each variant is of a piece, has its inputs and outputs, and
+// a program that takes and gives them (verified by whoever calls this). Errors: INVALID_ARGUMENT naming
+// the record.
+BERTH_MUST_USE berth_status berth_vm_body_verify(const berth_vm_body *body);
 
 // Checks that every instruction is whole and known, that registers, constants, segments, functions
 // and messages exist, that counts of operands fit, that jumps lead to instructions, and that no code

@@ -51,6 +51,11 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
     BERTH_TRY(berth_program_verify(program));
     berth_session_options given = {0};
     if (options) given = *options;
+    if (program->vm)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "opening \"%s\": its control flow or shapes need the virtual "
+                                 "machine; open it as a dynamic model (berth_program_load_dynamic)",
+                                 program->name);
     if (strcmp(program->executor, "graph") != 0)
         return berth_status_make(
             BERTH_UNSUPPORTED,

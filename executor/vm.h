@@ -9,6 +9,7 @@
 
 #include "artifact/vm.h"
 #include "base/atomics.h"
+#include "executor/session.h"
 #include "executor/vm_value.h"
 
 #define BERTH_VM_MAX_CALL_DEPTH 64
@@ -37,5 +38,28 @@ typedef struct berth_vm_machine {
 // those of the callbacks with the piece's name before them; CANCELLED; OUT_OF_RANGE calls too deep.
 BERTH_MUST_USE berth_status berth_vm_run(berth_vm_machine *machine, const berth_vm_program *program,
                                          berth_vm_value *const *inputs, berth_vm_value **outputs);
+
+// Whether these values fit the program's inputs. Errors: INCOMPATIBLE an input's element type, rank or
+// fixed dimension.
+BERTH_MUST_USE berth_status berth_vm_check_inputs(const berth_vm_program *program,
+                                                  berth_vm_value *const *inputs);
+
+// ---- pieces: what callers have in common ---------------------------------------------------------
+
+// The inputs of a piece as tensors; left out ones as such of element type NONE. Errors: INVALID_ARGUMENT
+// one is no tensor.
+BERTH_MUST_USE berth_status berth_vm_piece_tensors(const berth_vm_piece *piece,
+                                                   berth_vm_value *const *inputs,
+                                                   berth_tensor *out_tensors);
+
+// Runs a session of a piece's program (berth_vm_variant_input names its inputs): kernels read the inputs
+// where they are, and write the outputs where they stay. `room`: as many tensors as the program has
+// inputs and outputs. Errors: those of berth_session_run_with; no output is left then.
+BERTH_MUST_USE berth_status berth_vm_piece_run(berth_session *session, const berth_program *program,
+                                               const berth_tensor *inputs, uint32_t input_count,
+                                               berth_tensor *room, berth_vm_value **outputs);
+// New values with copies of these tensors. Errors: OUT_OF_MEMORY; no output is left then.
+BERTH_MUST_USE berth_status berth_vm_piece_give(const berth_tensor *tensors, uint32_t count,
+                                                berth_vm_value **outputs);
 
 #endif  // BERTH_EXECUTOR_VM_H_

@@ -12,6 +12,7 @@
 #include "devices/registry.h"
 #include "toolkit/fit_patches.h"
 #include "toolkit/module_file.h"
+#include "toolkit/vm_build.h"
 
 struct berth_model {
     berth_arena *arena;
@@ -248,6 +249,18 @@ static berth_status compile_with_room(berth_model *model, const model_source *so
     }
 }
 
+// A program of byte code; shapes that are left open stay so until a specialisation gives them.
+static berth_status build_vm_program(berth_model *model, const model_source *source,
+                                     const berth_model_options *options) {
+    berth_model_options open = *options;
+    open.import.default_batch = 0;
+    open.compile.target = model->target;
+    open.compile.note = model->note;
+    BERTH_TRY(read_module(model, source, &open));
+    return berth_vm_build(model->arena, model->module, &open.compile, options->specialisations,
+                          options->specialisation_count, &model->compiled.program);
+}
+
 static berth_status compile_one_way(berth_model *model, const model_source *source,
                                     const berth_model_options *options) {
     berth_allocator allocator = berth_allocator_system();
@@ -397,7 +410,9 @@ static berth_status load(berth_model *model, const model_source *source,
         BERTH_TRY(berth_arena_try(model->arena, read_tuned, &tuned));
         with_costs.compile.tuned = tuned.table;
     }
-    berth_status status = compile_model(model, source, &with_costs);
+    bool makes_vm = options->makes_vm_program && model->target->executor == BERTH_EXECUTOR_VM;
+    berth_status status = makes_vm ? build_vm_program(model, source, &with_costs)
+                                   : compile_model(model, source, &with_costs);
     if (!status && options->tuned) say_tuned(model, options->tuned);
     if (options->over_bytes) *options->over_bytes = status ? model->compiled.over_bytes : 0;
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);

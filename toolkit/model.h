@@ -35,6 +35,11 @@ typedef struct berth_model_options {
     bool *needs_vm;
     // (optional) out: by how many bytes a plan that is refused exceeds a memory; 0 = it is not that
     uint64_t *over_bytes;
+    // For executor "vm": a program of it is made (toolkit/vm_build.h, which says what the texts are). False:
+    // that executor is refused.
+    bool makes_vm_program;
+    const char *const *specialisations;
+    uint32_t specialisation_count;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

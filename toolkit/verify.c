@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "artifact/file.h"
+#include "artifact/vm.h"
 #include "executor/session.h"
 #include "toolkit/module_file.h"
 #include "toolkit/tensor_file.h"
@@ -43,7 +44,35 @@ static void read_as(berth_tensor *tensor, berth_dtype wanted) {
         tensor->dtype = BERTH_DTYPE_BF16;
 }
 
+// Of byte code. Kinds only where not all are tensors.
+static const int64_t *port_names(const berth_vm_port *ports, uint32_t count, berth_arena *arena,
+                                 const char **names, berth_dtype *dtypes) {
+    int64_t *kinds = berth_arena_new_array(arena, int64_t, count + 1);
+    bool other = false;
+    for (uint32_t i = 0; i < count; ++i) {
+        names[i] = ports[i].name;
+        dtypes[i] = ports[i].dtype;
+        kinds[i] = ports[i].kind;
+        other |= kinds[i] != BERTH_VALUE_TENSOR;
+    }
+    return other ? kinds : NULL;
+}
+
+static void code_names(const berth_vm_program *code, berth_arena *arena, io_names *names) {
+    names->input_count = code->input_count;
+    names->output_count = code->output_count;
+    allocate_names(arena, names);
+    names->input_kinds =
+        port_names(code->inputs, code->input_count, arena, names->inputs, names->input_dtypes);
+    names->output_kinds =
+        port_names(code->outputs, code->output_count, arena, names->outputs, names->output_dtypes);
+}
+
 static void program_names(const berth_program *program, berth_arena *arena, io_names *names) {
+    if (program->vm) {
+        code_names(program->vm->code, arena, names);
+        return;
+    }
     names->input_count = program->input_count;
     names->output_count = program->output_count;
     allocate_names(arena, names);
@@ -224,6 +253,10 @@ static berth_status check_required(const berth_program *program, const char *dev
 
 berth_status berth_program_require(const berth_program *program, const char *devices,
                                    bool kernels_optional) {
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i)
+        if (program->vm->variants[i].program)
+            BERTH_TRY(berth_program_require(program->vm->variants[i].program, devices, true));
+    if (program->vm) return BERTH_OK;
     berth_allocator allocator = berth_allocator_system();
     bool *wanted = berth_calloc(allocator, program->device_count + 1, sizeof(*wanted));
     if (!wanted) return berth_status_oom();
@@ -331,6 +364,10 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
         return berth_verify__by_vm(arena, model_path, &data, options, out_result);
     }
     BERTH_TRY(loaded);
+    if (berth_model_program(model)->vm) {
+        berth_model_destroy(model);
+        return berth_verify__by_vm(arena, model_path, &data, options, out_result);
+    }
     verify_job job = {
         .arena = arena, .data = &data, .options = options, .model = model, .result = out_result};
     berth_status status = berth_arena_try(arena, compare_outputs, &job);

@@ -17,8 +17,7 @@ struct berth_vm_compiled {
     berth_arena *arena;  // of the program
     const berth_program *program;
     berth_session *session;
-    berth_tensor *inputs;  // of a run: those of the program, in order
-    berth_tensor *outputs;
+    berth_tensor *room;  // of a run: inputs of the program, then outputs
 };
 
 enum { BERTH_VM_KEPT_BUCKETS = 256 };

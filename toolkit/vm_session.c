@@ -1,40 +1,35 @@
 #include "toolkit/vm_session.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "artifact/file.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "compiler/passes/packed_store.h"
 #include "compiler/program_copy.h"
 #include "compiler/vm/vm.h"
-#include "devices/device.h"
-#include "devices/registry.h"
-#include "executor/device_choice.h"
+#include "executor/open_devices.h"
 #include "executor/session.h"
+#include "executor/vm_runner.h"
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
+#include "toolkit/vm_build.h"
+#include "toolkit/vm_build.h"
 #include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
 
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
 
-typedef struct opened_device {
-    struct opened_device *next;
-    const char *kind;
-    berth_device_choice choice;
-    berth_driver *driver;
-    berth_device *device;
-} opened_device;
-
 struct berth_vm_session {
+    // Of a program file: the model is it, and all but the runner and the report is not needed.
+    berth_model *model;
+    berth_vm_runner *runner;
     berth_arena *arena;
     berth_module *module;
     berth_multi_target *target;
     berth_compile_options compile;
-    uint32_t thread_count;
     berth_vm_code code;
     berth_generic_kernels *generic_kernels;
     berth_packed_store *packed_store;
@@ -42,51 +37,11 @@ struct berth_vm_session {
     berth_vm_kept kept;
     uint32_t most_kept;
     uint64_t most_kept_bytes;
-    opened_device *devices;
+    berth_open_devices devices;
     berth_vm_report report;
     const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
     atomic_uint cancelled;
 };
-
-// ---- devices: opened once, for all segments -----------------------------------------------------
-
-// Inside berth_arena_try of the session's arena and of `scratch`.
-static berth_status open_device(berth_vm_session *s, const berth_program *program, uint32_t index,
-                                berth_arena *scratch, berth_device **out_device) {
-    const berth_program_device *wanted = &program->devices[index];
-    berth_device_choice choice;
-    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, scratch, &choice));
-    for (opened_device *d = s->devices; d; d = d->next)
-        if (strcmp(d->kind, wanted->kind) == 0 && berth_device_choice_equal(&d->choice, &choice)) {
-            *out_device = d->device;
-            return BERTH_OK;
-        }
-    BERTH_TRY(berth_device_choose(berth_allocator_system(), program, index, s->arena, &choice));
-    opened_device *made = berth_arena_new(s->arena, opened_device);
-    made->kind = berth_arena_strdup(s->arena, wanted->kind);
-    made->choice = choice;
-    BERTH_TRY(berth_driver_open(wanted->kind, berth_allocator_system(), &made->driver));
-    berth_device_options options = {.thread_count = s->thread_count,
-                                    .cache_folder = s->compile.cache_folder,
-                                    .attributes = choice.attributes};
-    berth_status status = berth_device_open(made->driver, choice.ordinal, &options, &made->device);
-    if (status) {
-        berth_driver_close(made->driver);
-        return berth_status_prefix(status, "device \"%s\"", wanted->name);
-    }
-    made->next = s->devices;
-    s->devices = made;
-    *out_device = made->device;
-    return BERTH_OK;
-}
-
-static bool is_used(const berth_program *program, uint32_t device) {
-    for (uint32_t i = 0; i < program->step_count; ++i)
-        if (program->steps[i].device == device) return true;
-    for (uint32_t i = 0; i < program->pool_count; ++i)
-        if (program->pools[i].device == device) return true;
-    return false;
-}
 
 // ---- compiled segments --------------------------------------------------------------------------
 
@@ -121,31 +76,9 @@ static berth_status keep_program(void *user) {
     segment_job *job = user;
     berth_vm_compiled *made = job->made;
     made->program = berth_program_copy(job->program, job->arena, made->arena);
-    made->inputs = berth_arena_new_array(made->arena, berth_tensor, made->program->input_count + 1);
-    made->outputs =
-        berth_arena_new_array(made->arena, berth_tensor, made->program->output_count + 1);
+    made->room = berth_arena_new_array(
+        made->arena, berth_tensor, made->program->input_count + made->program->output_count + 1);
     return BERTH_OK;
-}
-
-static berth_status open_session(void *user) {
-    segment_job *job = user;
-    const berth_program *program = job->made->program;
-    berth_session_binding *bindings =
-        berth_arena_new_array(job->arena, berth_session_binding, program->device_count + 1);
-    berth_session_options options = {.bindings = bindings};
-    for (uint32_t d = 0; d < program->device_count; ++d) {
-        if (!is_used(program, d)) continue;
-        berth_session_binding *binding = &bindings[options.binding_count++];
-        *binding = (berth_session_binding){.name = program->devices[d].name};
-        BERTH_TRY(open_device(job->session, program, d, job->arena, &binding->device));
-    }
-    return berth_session_open(berth_allocator_system(), program, &options, &job->made->session);
-}
-
-// Device choices are made in the compiler's arena, and kept in the session's where a device is opened.
-static berth_status open_session_on_devices(void *user) {
-    segment_job *job = user;
-    return berth_arena_try(job->arena, open_session, job);
 }
 
 static uint64_t size_of(const berth_vm_compiled *c) {
@@ -164,7 +97,8 @@ static berth_status compile_in(segment_job *job) {
     job->program = result.program;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
     BERTH_TRY(berth_arena_try(job->made->arena, keep_program, job));
-    BERTH_TRY(berth_arena_try(s->arena, open_session_on_devices, job));
+    BERTH_TRY(berth_open_devices_session(&s->devices, job->made->program, job->arena,
+                                         &job->made->session));
     s->report.kernel_count += job->program->kernel_count;
     return BERTH_OK;
 }
@@ -233,71 +167,6 @@ static berth_status make_compiled(berth_vm_session *s, uint32_t segment, const b
 
 // ---- what the machine asks for ------------------------------------------------------------------
 
-static berth_status need_tensor(const berth_vm_value *value, const char *what) {
-    if (value && value->kind == BERTH_VM_VALUE_TENSOR) return BERTH_OK;
-    return berth_status_make(BERTH_INVALID_ARGUMENT, "%s is not a tensor", what);
-}
-
-static berth_status give_copies(const berth_tensor *tensors, uint32_t count,
-                                berth_vm_value **outputs) {
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_status status =
-            berth_vm_value_copy(berth_allocator_system(), &tensors[i], &outputs[i]);
-        if (!status) continue;
-        while (i-- > 0) berth_vm_value_release(outputs[i]);
-        return status;
-    }
-    return BERTH_OK;
-}
-
-// Inputs of a compiled segment are those that are not known, in order; some may have turned out not
-// to be needed.
-static berth_status feed(const berth_vm_compiled *c, const berth_vm_segment *segment,
-                         const berth_tensor *inputs) {
-    char name[32];
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < segment->input_count; ++i) {
-        if (segment->known[i]) continue;
-        snprintf(name, sizeof(name), "input%u", i);
-        if (at >= c->program->input_count || strcmp(c->program->inputs[at].name, name) != 0)
-            continue;
-        c->inputs[at] = *berth_session_input(c->session, at);
-        if (berth_tensor_size_bytes(&c->inputs[at]) != berth_tensor_size_bytes(&inputs[i]))
-            return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
-        c->inputs[at++].data = inputs[i].data;
-    }
-    if (at == c->program->input_count) return BERTH_OK;
-    return berth_status_make(BERTH_INTERNAL, "a segment lacks an input");
-}
-
-static void release_all(berth_vm_value **values, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_vm_value_release(values[i]);
-        values[i] = NULL;
-    }
-}
-
-// Kernels read the inputs where they are, and write the outputs where they stay.
-static berth_status run_compiled(berth_vm_session *s, berth_vm_compiled *c,
-                                 const berth_tensor *inputs, berth_vm_value **outputs) {
-    const berth_vm_segment *segment = segment_at(s, c->segment);
-    uint32_t count = segment->output_count;
-    BERTH_TRY(feed(c, segment, inputs));
-    berth_status status = BERTH_OK;
-    for (uint32_t i = 0; i < count; ++i) outputs[i] = NULL;
-    for (uint32_t i = 0; i < count && !status; ++i) {
-        const berth_tensor *made = berth_session_output(c->session, i);
-        status = berth_vm_value_tensor(berth_allocator_system(), made->dtype, made->rank,
-                                       made->dims, &outputs[i]);
-        if (!status) c->outputs[i] = outputs[i]->tensor;
-    }
-    if (!status)
-        status = berth_session_run_with(c->session, c->inputs, c->program->input_count, c->outputs,
-                                        count, -1);
-    if (status) release_all(outputs, count);
-    return status;
-}
-
 // A segment or a part of one: as it was compiled for these shapes, in parts, or compiled now.
 static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *inputs,
                                 berth_vm_value **outputs) {
@@ -313,7 +182,8 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
             return berth_vm_parts_run(s->parts, index, inputs, run_tensors, s, outputs);
     }
     if (!c) BERTH_TRY(make_compiled(s, index, inputs, key, &c));
-    return run_compiled(s, c, inputs, outputs);
+    return berth_vm_piece_run(c->session, c->program, inputs, segment_at(s, index)->input_count,
+                              c->room, outputs);
 }
 
 static berth_status run_segment(void *user, uint32_t index, berth_vm_value *const *inputs,
@@ -323,11 +193,8 @@ static berth_status run_segment(void *user, uint32_t index, berth_vm_value *cons
     berth_tensor *tensors =
         berth_calloc(berth_allocator_system(), (size_t)count + 1, sizeof(*tensors));
     if (!tensors) return berth_status_oom();
-    berth_status status = BERTH_OK;
-    for (uint32_t i = 0; i < count && !status; ++i) {
-        status = need_tensor(inputs[i], "an operand");
-        if (!status) tensors[i] = inputs[i]->tensor;
-    }
+    berth_status status =
+        berth_vm_piece_tensors(&s->code.program->segments[index], inputs, tensors);
     if (!status) status = run_tensors(s, index, tensors, outputs);
     berth_free(berth_allocator_system(), tensors, ((size_t)count + 1) * sizeof(*tensors));
     return status;
@@ -349,13 +216,9 @@ static berth_status compute_on_host(void *user) {
     berth_tensor *inputs = berth_arena_new_array(job->arena, berth_tensor, piece->input_count + 1);
     berth_tensor *outputs =
         berth_arena_new_array(job->arena, berth_tensor, piece->output_count + 1);
-    for (uint32_t i = 0; i < piece->input_count; ++i) {
-        if (!job->inputs[i]) continue;
-        BERTH_TRY(need_tensor(job->inputs[i], piece->name));
-        inputs[i] = job->inputs[i]->tensor;
-    }
+    BERTH_TRY(berth_vm_piece_tensors(piece, job->inputs, inputs));
     BERTH_TRY(berth_eval_op(s->module, held->function, held->op, inputs, outputs, job->arena));
-    return give_copies(outputs, piece->output_count, job->outputs);
+    return berth_vm_piece_give(outputs, piece->output_count, job->outputs);
 }
 
 static berth_status run_host(void *user, uint32_t operation, berth_vm_value *const *inputs,
@@ -391,17 +254,6 @@ static bool is_one_memory(const berth_multi_target *target) {
     return true;
 }
 
-// Each segment would keep a budget, but not all of them together.
-static berth_status refuse_budgets(const berth_multi_target *target) {
-    for (uint32_t i = 0; i < target->memory_count; ++i)
-        if (target->memories[i].budget_bytes != target->memories[i].capacity_bytes)
-            return berth_status_make(BERTH_UNSUPPORTED,
-                                     "the executor vm, which this model needs or which was asked "
-                                     "for, keeps no budget of memory \"%s\": leave it out",
-                                     target->memories[i].name);
-    return BERTH_OK;
-}
-
 static berth_status refuse_parallel(const berth_compile_options *options) {
     if (!options->parallel || strcmp(options->parallel, "none") == 0) return BERTH_OK;
     return berth_status_make(
@@ -423,7 +275,7 @@ static berth_status load(void *user) {
     BERTH_TRY(berth_machine_facts_for(s->arena, text, &facts));
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
-    BERTH_TRY(refuse_budgets(s->target));
+    BERTH_TRY(berth_vm_refuse_budgets(s->target));
     BERTH_TRY(refuse_parallel(&job->options->compile));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
     berth_import_options import = job->options->import;
@@ -437,6 +289,7 @@ static berth_status load(void *user) {
                                            "the model in memory", job->folder, &import,
                                            &s->module));
     s->compile = job->options->compile;
+    s->devices.cache_folder = s->compile.cache_folder;
     s->compile.target = s->target;
     s->compile.target_text = berth_target_print_json(s->arena, s->target, 0);
     s->compile.known_inputs = NULL;
@@ -457,8 +310,9 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     if (!session) return berth_status_oom();
     atomic_init(&session->cancelled, 0);
     berth_vm_session_set_limits(session, 0, 0);
-    session->thread_count = thread_count;
     berth_status status = berth_arena_create(allocator, &session->arena);
+    session->devices.arena = session->arena;
+    session->devices.thread_count = thread_count;
     job->session = session;
     if (!status) status = berth_generic_kernels_create(allocator, &session->generic_kernels);
     if (!status) status = berth_packed_store_create(allocator, &session->packed_store);
@@ -472,8 +326,37 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     return BERTH_OK;
 }
 
+// Of a program file.
+static berth_status open_program(berth_vm_session *session, const char *path,
+                                 const berth_model_options *options, uint32_t thread_count) {
+    const berth_vm_runner_options runner = {thread_count, options->compile.cache_folder};
+    BERTH_TRY(berth_model_load(path, options, &session->model));
+    const berth_program *program = berth_model_program(session->model);
+    if (!program->vm)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a program of executor \"%s\", without byte code: give "
+                                 "the model, or build it with --executor vm",
+                                 path, program->executor);
+    session->report.segment_count = program->vm->code->segment_count;
+    for (uint32_t i = 0; i < program->vm->variant_count; ++i)
+        if (program->vm->variants[i].program)
+            session->report.kernel_count += program->vm->variants[i].program->kernel_count;
+    return berth_vm_runner_open(program, &runner, &session->runner);
+}
+
 berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
                                    uint32_t thread_count, berth_vm_session **out_session) {
+    if (berth_program_is_file(path)) {
+        *out_session = NULL;
+        berth_vm_session *session = berth_calloc(berth_allocator_system(), 1, sizeof(*session));
+        if (!session) return berth_status_oom();
+        berth_status status = open_program(session, path, options, thread_count);
+        if (status)
+            berth_vm_session_close(session);
+        else
+            *out_session = session;
+        return status;
+    }
     open_job job = {.path = path, .options = options};
     return open_session_of(&job, thread_count, out_session);
 }
@@ -487,11 +370,10 @@ berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, c
 
 void berth_vm_session_close(berth_vm_session *session) {
     if (!session) return;
+    berth_vm_runner_close(session->runner);
+    berth_model_destroy(session->model);
     berth_vm_kept_clear(&session->kept);
-    for (opened_device *d = session->devices; d; d = d->next) {
-        berth_device_close(d->device);
-        berth_driver_close(d->driver);
-    }
+    berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
     berth_arena_destroy(session->arena);
@@ -504,32 +386,27 @@ void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, u
 }
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session) {
-    return session->code.program;
+    return session->model ? berth_model_program(session->model)->vm->code : session->code.program;
 }
 
-static berth_status check_input(const berth_vm_port *port, const berth_vm_value *value) {
-    char shape[192];
-    if (!port->is_tensor) return BERTH_OK;
-    if (!value || value->kind != BERTH_VM_VALUE_TENSOR)
-        return berth_status_make(BERTH_INCOMPATIBLE, "input \"%s\" is no tensor, but must be %s",
-                                 port->name, port->type);
-    const berth_tensor *tensor = &value->tensor;
-    bool fits = (!port->dtype || tensor->dtype == port->dtype) &&
-                (port->rank < 0 || tensor->rank == port->rank);
-    for (int d = 0; fits && d < port->rank; ++d)
-        fits = port->dims[d] < 0 || tensor->dims[d] == port->dims[d];
-    if (fits) return BERTH_OK;
-    berth_tensor_format_shape(tensor, shape);
-    return berth_status_make(BERTH_INCOMPATIBLE, "input \"%s\" is %s, but must be %s", port->name,
-                             shape, port->type);
+static berth_status run_program(berth_vm_session *session, berth_vm_value *const *inputs,
+                                berth_vm_value **outputs) {
+    berth_vm_runner_report report;
+    berth_status status = berth_vm_runner_run(session->runner, inputs, outputs);
+    berth_vm_runner_get_report(session->runner, &report);
+    session->report.instructions = report.instructions;
+    session->report.segment_runs = report.segments;
+    session->report.host_operations = report.host_operations;
+    if (!status) session->report.run_count++;
+    return status;
 }
 
 berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *const *inputs,
                                   berth_vm_value **outputs) {
+    if (session->runner) return run_program(session, inputs, outputs);
     const berth_vm_program *program = session->code.program;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
-    for (uint32_t i = 0; i < program->input_count; ++i)
-        BERTH_TRY(check_input(&program->inputs[i], inputs[i]));
+    BERTH_TRY(berth_vm_check_inputs(program, inputs));
     berth_vm_machine machine = {.allocator = berth_allocator_system(),
                                 .user = session,
                                 .run_segment = run_segment,
@@ -546,10 +423,13 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
 }
 
 void berth_vm_session_cancel(berth_vm_session *session) {
+    if (session->runner) berth_vm_runner_cancel(session->runner);
     atomic_store(&session->cancelled, 1);
 }
 
 berth_status berth_vm_session_require(const berth_vm_session *session, const char *devices) {
+    if (session->runner)
+        return berth_program_require(berth_model_program(session->model), devices, true);
     const berth_target_device *host = &session->target->devices[session->target->host];
     if (session->on_host && !berth_require_has(devices, host->name))
         return berth_status_make(BERTH_UNAVAILABLE,
@@ -564,6 +444,7 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
 
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
     *out_report = session->report;
+    if (session->runner) return;
     berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
     out_report->held_bytes = berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
                              out_report->kernels.held_bytes;

@@ -1,4 +1,5 @@
 // berth bench: latency and throughput of a model or a built program.
+#include <berth/dynamic.h>
 #include <berth/session.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,6 +31,7 @@ struct bench_state;
 typedef struct stream {
     struct bench_state *bench;
     berth_session *session;
+    berth_dynamic *dynamic;  // of byte code, instead
     pthread_t thread;
     bool started;
     double *latency_ms;
@@ -43,6 +45,7 @@ typedef struct bench_state {
     berth_compiler *compiler;
     berth_cli_values values;
     berth_program *program;
+    berth_tensor *inputs;  // of byte code: what streams are given
     stream *streams;
     atomic_uint ready;         // streams that are warm
     atomic_bool stop;          // a stream failed
@@ -123,12 +126,21 @@ static berth_status note_latency(stream *s, double ms) {
     return BERTH_OK;
 }
 
+static berth_status run_once(stream *s) {
+    if (!s->dynamic) return berth_session_run(s->session, -1);
+    berth_results *results = NULL;
+    BERTH_TRY(berth_dynamic_run(s->dynamic, s->bench->inputs,
+                                berth_program_input_count(s->bench->program), &results));
+    berth_results_free(results);
+    return BERTH_OK;
+}
+
 static berth_status measure(stream *s, int64_t start_ns) {
     const bench_command *command = &s->bench->command;
     int64_t deadline_ns = berth_clock_deadline_ns(start_ns, command->duration_ns);
     int64_t before_ns = berth_clock_ns();
     do {
-        BERTH_TRY(berth_session_run(s->session, -1));
+        BERTH_TRY(run_once(s));
         int64_t after_ns = berth_clock_ns();
         BERTH_TRY(note_latency(s, (double)(after_ns - before_ns) / 1e6));
         s->end_ns = before_ns = after_ns;
@@ -141,8 +153,7 @@ static berth_status measure(stream *s, int64_t start_ns) {
 static berth_status run_stream(stream *s) {
     bench_state *bench = s->bench;
     berth_status status = BERTH_OK;
-    for (uint64_t i = 0; i < bench->command.warmup && !status; ++i)
-        status = berth_session_run(s->session, -1);
+    for (uint64_t i = 0; i < bench->command.warmup && !status; ++i) status = run_once(s);
     if (status) atomic_store(&bench->stop, true);
     if (atomic_fetch_add(&bench->ready, 1) + 1 == bench->command.streams)
         atomic_store(&bench->start_ns, berth_clock_ns());
@@ -200,7 +211,28 @@ static berth_status run_streams(bench_state *s) {
     return BERTH_OK;
 }
 
+// Of a program of byte code.
+static berth_status open_dynamic(bench_state *s) {
+    if (s->command.share)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "--share is of sessions, and the virtual machine runs this model");
+    BERTH_TRY(berth_run_inputs_make(s->command.cli.arena, s->program, &s->values, s->command.seed,
+                                    &s->inputs));
+    s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
+    int64_t before_ns = berth_clock_ns();
+    for (uint32_t i = 0; i < s->command.streams; ++i) {
+        s->streams[i].bench = s;
+        BERTH_TRY(
+            berth_program_load_dynamic(s->program, s->command.threads, &s->streams[i].dynamic));
+        if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+    }
+    return BERTH_OK;
+}
+
 static berth_status open_streams(bench_state *s) {
+    berth_program_facts facts;
+    BERTH_TRY(berth_program_get_facts(s->program, &facts, sizeof(facts)));
+    if (strcmp(facts.executor, "vm") == 0) return open_dynamic(s);
     berth_session_settings settings = {.size_bytes = sizeof(settings),
                                        .thread_count = s->command.threads,
                                        .cache_folder = berth_cli_driver_cache(&s->command.cli),
@@ -312,6 +344,7 @@ static void end(void *state) {
     bench_state *s = state;
     for (uint32_t i = s->streams ? s->command.streams : 0; i-- > 0;) {  // the first is shared
         berth_session_destroy(s->streams[i].session);
+        berth_dynamic_destroy(s->streams[i].dynamic);
         free(s->streams[i].latency_ms);
     }
     berth_program_release(s->program);

@@ -15,11 +15,12 @@ typedef struct build_command {
     const char *optimise;
     bool keep_source;
     berth_cli_strings fallbacks;  // targets
+    berth_cli_strings specialisations;
     berth_compiler *compiler;
     berth_program *program;  // all of it
 } build_command;
 
-enum { key_sign = 0x200, key_keep_source, key_name, key_optimise, key_fallback };
+enum { key_sign = 0x200, key_keep_source, key_name, key_optimise, key_fallback, key_specialise };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0,
@@ -32,6 +33,12 @@ static const struct argp_option options[] = {
      "Keep a plan for TARGET, too, which runs where a device of --target is not there or lost; may "
      "be "
      "repeated: the first that can run is taken. --pin, --host, --memory and --set are not for it",
+     0},
+    {"specialise", key_specialise, "NAME=NUMBER,...", 0,
+     "For models with open dimensions or control flow: have code for these values of dimensions "
+     "(by "
+     "name or as INPUT.AXIS) and of inputs that are one integer; a name that comes again begins "
+     "another set, as in N=1,N=128; may be repeated",
      0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {"optimise", key_optimise, "FOR", 0,
@@ -47,6 +54,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
     case key_fallback: berth_cli_push(&command->cli, &command->fallbacks, arg); return 0;
+    case key_specialise:
+        if (!strchr(arg, '='))
+            berth_cli_wrong_usage(state, "--specialise takes NAME=NUMBER,..., not \"%s\"", arg);
+        berth_cli_push(&command->cli, &command->specialisations, arg);
+        return 0;
     case key_name: command->name = arg; return 0;
     case key_optimise:
         command->optimise = arg;
@@ -179,6 +191,20 @@ static berth_status compile(build_command *command) {
     if (command->keep_source) BERTH_TRY(berth_compiler_set(compiler, "keep_source", "on"));
     if (command->optimise && strcmp(command->optimise, "size") == 0)
         BERTH_TRY(berth_compiler_set(compiler, "small_code", "on"));
+    for (uint32_t i = 0; i < command->specialisations.count; ++i)
+        BERTH_TRY(berth_compiler_add_specialisation(compiler, command->specialisations.data[i]));
+    const char *executor = command->cli.executor;
+    bool by_vm = command->specialisations.count > 0;
+    if (by_vm && executor && strcmp(executor, "vm") != 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "--specialise is of programs of the executor vm, not of \"%s\"",
+                                 executor);
+    if (by_vm) BERTH_TRY(berth_compiler_set(compiler, "executor", "vm"));
+    berth_status status =
+        berth_compiler_compile_file(compiler, command->cli.model, &command->program);
+    if (!status || by_vm || executor || !berth_compiler_needs_dynamic(compiler)) return status;
+    berth_status_free(status);
+    BERTH_TRY(berth_compiler_set(compiler, "executor", "vm"));
     return berth_compiler_compile_file(compiler, command->cli.model, &command->program);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "artifact/vm.h"
 #include "ir/external.h"
 #include "toolkit/module_file.h"
 #include "toolkit/vm_session.h"
@@ -217,9 +218,49 @@ static void print_plan(const berth_program *program) {
     berth_cli_print("target %s\n", program->target_json);
 }
 
+static const berth_program *sum_of(const berth_program *program, berth_program *sum) {
+    *sum = *program;
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i) {
+        const berth_program *variant = program->vm->variants[i].program;
+        sum->step_count += variant ? variant->step_count : 0;
+        sum->kernel_count += variant ? variant->kernel_count : 0;
+    }
+    return sum;
+}
+
+static void print_ports(const char *what, const berth_vm_port *ports, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        berth_cli_print("%s %s %s\n", what, ports[i].name, ports[i].type);
+}
+
+// What a program of byte code has code for.
+static void print_variants(const berth_vm_body *vm) {
+    char shape[192];
+    print_ports("input", vm->code->inputs, vm->code->input_count);
+    print_ports("output", vm->code->outputs, vm->code->output_count);
+    for (uint32_t i = 0; i < vm->variant_count; ++i) {
+        const berth_vm_variant *variant = &vm->variants[i];
+        const berth_vm_piece *piece = berth_vm_piece_at(vm->code, variant->piece);
+        bool host = variant->piece >= vm->code->segment_count;
+        berth_cli_print(
+            "%s %c%u (%s) for", variant->program ? "code of" : "results of", host ? 'h' : 's',
+            host ? variant->piece - vm->code->segment_count : variant->piece, piece->op);
+        for (uint32_t k = 0; k < piece->input_count; ++k) {
+            if (variant->inputs[k].dtype == BERTH_DTYPE_NONE) continue;
+            berth_tensor_format_shape(&variant->inputs[k], shape);
+            berth_cli_print(" %s%s", shape, variant->inputs[k].data ? " of one value" : "");
+        }
+        berth_cli_print("%s\n", piece->input_count ? "" : " any run");
+    }
+}
+
 static void print_program(const berth_program *program) {
+    berth_program sum;
+    const berth_program *whole = program;
+    program = sum_of(program, &sum);
     berth_cli_print("program of model %s, executor %s: %u steps, %u kernels\n", program->name,
                     program->executor, program->step_count, program->kernel_count);
+    if (whole->vm) print_variants(whole->vm);
     print_ends("input", program, program->inputs, program->input_count);
     print_ends("output", program, program->outputs, program->output_count);
     for (uint32_t i = 0; i < program->executable_count; ++i)
@@ -296,17 +337,37 @@ static json_t *fallbacks_json(const berth_program *program) {
     return list;
 }
 
+static json_t *ports_json(const berth_vm_port *ports, uint32_t count) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; ++i) {
+        json_t *shape = ports[i].rank < 0 ? json_null() : json_array();
+        for (int d = 0; d < ports[i].rank; ++d)
+            json_array_append_new(shape, ports[i].dims[d] < 0 ? json_null()
+                                                              : json_integer(ports[i].dims[d]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "name",
+                                              berth_cli_json_text(ports[i].name), "dtype",
+                                              berth_dtype_name(ports[i].dtype), "shape", shape,
+                                              "type", berth_cli_json_text(ports[i].type)));
+    }
+    return list;
+}
+
 static json_t *program_json(const berth_program *program) {
     json_error_t error;
+    berth_program sum;
+    const berth_vm_program *code = program->vm ? program->vm->code : NULL;
+    program = sum_of(program, &sum);
+    json_t *inputs = code ? ports_json(code->inputs, code->input_count)
+                          : ends_json(program, program->inputs, program->input_count);
+    json_t *outputs = code ? ports_json(code->outputs, code->output_count)
+                           : ends_json(program, program->outputs, program->output_count);
     return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "program",
                      berth_cli_json_text(program->name), "executor",
-                     berth_cli_json_text(program->executor), "inputs",
-                     ends_json(program, program->inputs, program->input_count), "outputs",
-                     ends_json(program, program->outputs, program->output_count), "steps",
-                     (int)program->step_count, "kernels", (int)program->kernel_count, "memory",
-                     pools_json(program), "external_code", external_json(program), "attachments",
-                     attachments_json(program), "fallbacks", fallbacks_json(program), "target",
-                     json_loads(program->target_json, 0, &error));
+                     berth_cli_json_text(program->executor), "inputs", inputs, "outputs", outputs,
+                     "steps", (int)program->step_count, "kernels", (int)program->kernel_count,
+                     "memory", pools_json(program), "external_code", external_json(program),
+                     "attachments", attachments_json(program), "fallbacks", fallbacks_json(program),
+                     "target", json_loads(program->target_json, 0, &error));
 }
 
 static berth_status extract_file(berth_arena *arena, const char *folder, const char *name,
@@ -363,10 +424,6 @@ static void print_lines(const char *text) {
 static berth_status inspect_bytecode(berth_cli_model *cli, bool json) {
     berth_model_options model;
     berth_vm_session *session = NULL;
-    if (berth_program_is_file(cli->model))
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "\"%s\" is a program of the graph executor: give the model",
-                                 cli->model);
     BERTH_TRY(berth_cli_model_options(cli, false, &model));
     BERTH_TRY(berth_vm_session_open(cli->model, &model, 1, &session));
     berth_strbuf text = berth_strbuf_make(cli->arena);

@@ -324,6 +324,9 @@ static berth_status run(void *state) {
         return run_by_vm(s);
     }
     BERTH_TRY(status);
+    berth_program_facts facts;
+    BERTH_TRY(berth_program_get_facts(s->program, &facts, sizeof(facts)));
+    if (strcmp(facts.executor, "vm") == 0) return run_by_vm(s);
     BERTH_TRY(run_model(s));
     return json ? print_json(s) : print_text(s);
 }

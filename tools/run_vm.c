@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "artifact/file.h"
 #include "base/clock.h"
 #include "toolkit/tensor_file.h"
 #include "toolkit/vm_session.h"
@@ -190,6 +191,10 @@ static void print_text(const vm_run *r) {
                     (unsigned long long)report.segment_runs,
                     (unsigned long long)report.host_operations,
                     (unsigned long long)report.host_data_operations);
+    if (berth_program_is_file(r->options->cli->model)) {
+        berth_cli_print("compiled: nothing, the program has %u kernels\n", report.kernel_count);
+        return;
+    }
     berth_cli_print(
         "compiled: %u segments for the shapes seen, %u kernels, in %.3f s; %u functions "
         "for their shapes, %u for several, %u used again\n",

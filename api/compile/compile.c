@@ -87,6 +87,7 @@ struct berth_compiler {
     BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
     BERTH_VEC(berth_dim_binding) dims;
     BERTH_VEC(berth_input_binding) inputs;
+    BERTH_VEC(const char *) specialisations;
     berth_progress_callback progress;
     void *progress_user;
     berth_message_callback message;
@@ -231,6 +232,20 @@ berth_status berth_compiler_add_override(berth_compiler *compiler, const char *o
 
 int berth_compiler_strategy_at(uint32_t index, const char **out_name, const char **out_text) {
     return berth_plan_strategy_at(index, out_name, out_text);
+}
+
+static berth_status add_specialisation(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_vec_push(compiler->arena, &compiler->specialisations,
+                   berth_arena_strdup(compiler->arena, job->value));
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
+                                               const char *specialisation) {
+    text_job job = {.compiler = compiler, .value = specialisation};
+    return berth_arena_try(compiler->arena, add_specialisation, &job);
 }
 
 static berth_status set_dim(void *user) {
@@ -467,6 +482,9 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     berth_public_key key;
     compiler->needs_dynamic = false;
     options.needs_vm = &compiler->needs_dynamic;
+    options.makes_vm_program = true;
+    options.specialisations = compiler->specialisations.data;
+    options.specialisation_count = compiler->specialisations.count;
     if (compiler->options[OPTION_REQUIRED_KEY]) {
         BERTH_TRY(berth_public_key_read(compiler->options[OPTION_REQUIRED_KEY], &key));
         options.required_key = &key;

@@ -6,6 +6,7 @@
 
 #include "artifact/file.h"
 #include "artifact/sign.h"
+#include "artifact/vm.h"
 
 typedef struct counted_program {
     berth_program record;            // first: its address is the public one
@@ -14,6 +15,7 @@ typedef struct counted_program {
     berth_arena *arena;  // of this struct
     void (*destroy)(void *owner);
     void *owner;
+    uint32_t input_count, output_count;
     berth_port *inputs;
     berth_port *outputs;
     berth_placement *placements;
@@ -36,12 +38,32 @@ static berth_port *make_ports(berth_arena *arena, const berth_program *record,
     return ports;
 }
 
+static berth_port *make_vm_ports(berth_arena *arena, const berth_vm_port *list, uint32_t count) {
+    berth_port *ports = berth_arena_new_array(arena, berth_port, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        ports[i].name = list[i].name;
+        ports[i].type.dtype = list[i].dtype;
+        ports[i].type.rank = list[i].rank;
+        memcpy(ports[i].type.dims, list[i].dims, sizeof(list[i].dims));
+    }
+    return ports;
+}
+
 static counted_program *make_program(berth_arena *arena, const berth_program *record) {
     counted_program *program = berth_arena_new(arena, counted_program);
     program->record = *record;
     atomic_init(&program->references, 1);
+    program->input_count = record->input_count;
+    program->output_count = record->output_count;
     program->inputs = make_ports(arena, record, record->inputs, record->input_count);
     program->outputs = make_ports(arena, record, record->outputs, record->output_count);
+    if (record->vm) {
+        const berth_vm_program *code = record->vm->code;
+        program->input_count = code->input_count;
+        program->output_count = code->output_count;
+        program->inputs = make_vm_ports(arena, code->inputs, code->input_count);
+        program->outputs = make_vm_ports(arena, code->outputs, code->output_count);
+    }
     program->placements = berth_arena_new_array(arena, berth_placement, record->placement_count);
     for (uint32_t i = 0; i < record->placement_count; ++i) {
         const berth_program_placement *placement = &record->placements[i];
@@ -262,10 +284,15 @@ static uint64_t constant_bytes(const berth_program *program) {
 
 berth_status berth_program_get_facts(const berth_program *program, berth_program_facts *out_facts,
                                      size_t size_bytes) {
-    const berth_program_facts facts = {.kernel_count = program->kernel_count,
-                                       .step_count = program->step_count,
-                                       .constant_bytes = constant_bytes(program),
-                                       .executor = program->executor};
+    berth_program_facts facts = {.kernel_count = program->kernel_count,
+                                 .step_count = program->step_count,
+                                 .constant_bytes = constant_bytes(program),
+                                 .executor = program->executor};
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i) {
+        const berth_program *variant = program->vm->variants[i].program;
+        facts.kernel_count += variant ? variant->kernel_count : 0;
+        facts.step_count += variant ? variant->step_count : 0;
+    }
     if (size_bytes < sizeof(facts.kernel_count) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a program's facts have %zu bytes in this version, not %zu",
@@ -283,19 +310,19 @@ double berth_program_predicted_ns(const berth_program *program) {
 }
 
 uint32_t berth_program_input_count(const berth_program *program) {
-    return program->input_count;
+    return counted(program)->input_count;
 }
 
 uint32_t berth_program_output_count(const berth_program *program) {
-    return program->output_count;
+    return counted(program)->output_count;
 }
 
 const berth_port *berth_program_input(const berth_program *program, uint32_t index) {
-    return index < program->input_count ? &counted(program)->inputs[index] : NULL;
+    return index < counted(program)->input_count ? &counted(program)->inputs[index] : NULL;
 }
 
 const berth_port *berth_program_output(const berth_program *program, uint32_t index) {
-    return index < program->output_count ? &counted(program)->outputs[index] : NULL;
+    return index < counted(program)->output_count ? &counted(program)->outputs[index] : NULL;
 }
 
 uint32_t berth_program_device_count(const berth_program *program) {

@@ -224,7 +224,11 @@ berth_status vm_function_index(vm_builder *builder, berth_func_id function, uint
 // ---- the program --------------------------------------------------------------------------------
 
 static berth_vm_port *ports_of(const berth_module *module, const berth_graph *graph,
-                               const berth_value_id *values, uint32_t count) {
+                               const berth_value_id *values, uint32_t count, const char *kinds) {
+    uint32_t kind_count = 0;
+    berth_func_id main = berth_module_find_function(module, "main");
+    const int64_t *held =
+        berth_attrs_ints(module, &module->functions.data[main].attrs, kinds, &kind_count);
     berth_vm_port *ports = berth_arena_new_array(module->arena, berth_vm_port, count + 1);
     for (uint32_t i = 0; i < count; ++i) {
         const berth_value *value = &graph->values.data[values[i]];
@@ -239,6 +243,7 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
                                    .dtype = type->dtype,
                                    .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1,
                                    .is_tensor = type->kind == BERTH_TYPE_TENSOR};
+        if (held && kind_count == count) ports[i].kind = (uint32_t)held[i];
         for (int d = 0; d < ports[i].rank; ++d)
             ports[i].dims[d] = berth_dim_is_symbol(type->dims[d]) ? -1 : type->dims[d];
     }
@@ -292,24 +297,25 @@ static berth_status run_emit(void *user) {
     note_host_work(&b, job->log);
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
-    berth_vm_port *outputs = ports_of(module, graph, root->results.data, root->results.count);
+    berth_vm_port *outputs =
+        ports_of(module, graph, root->results.data, root->results.count, "output_kinds");
     for (uint32_t i = 0; i < root->results.count; ++i) outputs[i].name = names[i];
-    berth_vm_program program = {.name = berth_module_str(module, module->name),
-                                .functions = b.functions.data,
-                                .function_count = b.functions.count,
-                                .constants = b.constants.data,
-                                .constant_count = b.constants.count,
-                                .segments = b.segment_pieces.data,
-                                .segment_count = b.segment_pieces.count,
-                                .host_operations = b.host_pieces.data,
-                                .host_operation_count = b.host_pieces.count,
-                                .messages = b.messages.data,
-                                .message_count = b.messages.count,
-                                .inputs =
-                                    ports_of(module, graph, root->params.data, root->params.count),
-                                .input_count = root->params.count,
-                                .outputs = outputs,
-                                .output_count = root->results.count};
+    berth_vm_program program = {
+        .name = berth_module_str(module, module->name),
+        .functions = b.functions.data,
+        .function_count = b.functions.count,
+        .constants = b.constants.data,
+        .constant_count = b.constants.count,
+        .segments = b.segment_pieces.data,
+        .segment_count = b.segment_pieces.count,
+        .host_operations = b.host_pieces.data,
+        .host_operation_count = b.host_pieces.count,
+        .messages = b.messages.data,
+        .message_count = b.messages.count,
+        .inputs = ports_of(module, graph, root->params.data, root->params.count, "input_kinds"),
+        .input_count = root->params.count,
+        .outputs = outputs,
+        .output_count = root->results.count};
     *job->code =
         (berth_vm_code){.program = berth_arena_copy(module->arena, &program, sizeof(program)),
                         .segments = b.segments.data,

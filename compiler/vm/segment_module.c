@@ -22,7 +22,8 @@ berth_module *berth_vm_segment_module(const berth_module *module, const berth_vm
                                       berth_arena *arena) {
     berth_op_copier c =
         berth_op_copier_make(module, berth_graph_get(module, segment->function), name, arena);
-    for (uint32_t i = 0; i < segment->input_count; ++i) add_input(&c, segment, i, &inputs[i]);
+    for (uint32_t i = 0; i < segment->input_count; ++i)
+        if (segment->inputs[i] != BERTH_NONE) add_input(&c, segment, i, &inputs[i]);
     for (uint32_t i = 0; i < segment->op_count; ++i) berth_op_copier_add(&c, segment->ops[i]);
     berth_value_id *results =
         berth_arena_new_array(arena, berth_value_id, segment->output_count + 1);

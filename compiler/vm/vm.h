@@ -19,7 +19,7 @@ typedef struct berth_vm_segment {
     berth_func_id function;
     const berth_op_id *ops;  // in order
     uint32_t op_count;
-    const berth_value_id *inputs;
+    const berth_value_id *inputs;  // BERTH_NONE: left out (of a host operation)
     const bool
         *known;  // per input: its value decides a shape, so a compiled segment is for it alone
     uint32_t input_count;

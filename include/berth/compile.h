@@ -14,6 +14,7 @@
 #ifndef BERTH_COMPILE_H_
 #define BERTH_COMPILE_H_
 
+#include <berth/dynamic.h>
 #include <berth/program.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
@@ -79,6 +80,13 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_override(berth_compiler
 // for other objectives. 0 after the last. Thread-safe.
 BERTH_API int berth_compiler_strategy_at(uint32_t index, const char **out_name,
                                          const char **out_text);
+
+// For executor "vm", whose programs have code for certain values of what the inputs leave open: adds such
+// values, "NAME=NUMBER,...". A name is a dimension's (or "INPUT.AXIS"), or an input's that is one integer.
+// Numbers of different names hold together, and a name that comes again begins the next set: "N=1,N=8" are
+// two. Errors show when a model is compiled.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
+                                                                        const char *specialisation);
 
 // Gives a dimension of the model an extent, by its name or as "INPUT.AXIS". Errors: OUT_OF_RANGE a
 // negative extent. (That the model has no such dimension shows when it is compiled.)
@@ -171,6 +179,18 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_save_sources(berth_compiler
 
 // Makes the compilation under way end with CANCELLED soon; when none is, the next one. Thread-safe.
 BERTH_API void berth_compiler_cancel(berth_compiler *compiler);
+
+// Loads a model without compiling it, with the options, pins and dimensions that the compiler has now
+// (its inputs, set by berth_compiler_set_input, are not looked at). `thread_count` of the processor;
+// 0 = all cores. The compiler may go before the model. Errors: those of compiling, as far as they show
+// without shapes.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_file(berth_compiler *compiler,
+                                                                       const char *path,
+                                                                       uint32_t thread_count,
+                                                                       berth_dynamic **out_dynamic);
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_memory(
+    berth_compiler *compiler, const void *data, size_t size_bytes, const char *folder,
+    uint32_t thread_count, berth_dynamic **out_dynamic);
 
 BERTH_END
 

@@ -1,10 +1,11 @@
-// Models whose shapes or control flow only the run knows (libberth-compiler): loaded once, run with
-// inputs of any shapes that the model allows. Parts of the model are compiled when they first see new
-// shapes, so a run may take the time of the C compiler; what is compiled is kept. docs/vm.md.
+// Models whose shapes or control flow only the run knows, run with inputs of any shapes that there is code
+// for: programs of byte code (libberth), or models whose parts are compiled when they first see new shapes
+// (libberth-compiler; such a run may take the time of the C compiler, and what is compiled is kept).
+// docs/vm.md.
 //
 //   berth_dynamic *model;
 //   berth_results *results;
-//   berth_status status = berth_compiler_load_dynamic_file(compiler, "detector.onnx", 0, &model);
+//   berth_status status = berth_program_load_dynamic(program, 0, &model);
 //   if (!status) status = berth_dynamic_run(model, &image, 1, &results);
 //   ... berth_results_item(results, 0, 0)
 //   berth_results_free(results);
@@ -14,7 +15,7 @@
 #ifndef BERTH_DYNAMIC_H_
 #define BERTH_DYNAMIC_H_
 
-#include <berth/compile.h>
+#include <berth/program.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
 #include <stddef.h>
@@ -25,17 +26,15 @@ BERTH_BEGIN
 typedef struct berth_dynamic berth_dynamic;
 typedef struct berth_results berth_results;
 
-// Loads a model without compiling it, with the options, pins and dimensions that the compiler has now
-// (its inputs, set by berth_compiler_set_input, are not looked at). `thread_count` of the processor;
-// 0 = all cores. The compiler may go before the model. Errors: those of compiling, as far as they show
-// without shapes.
-BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_file(berth_compiler *compiler,
-                                                                       const char *path,
-                                                                       uint32_t thread_count,
-                                                                       berth_dynamic **out_dynamic);
-BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_memory(
-    berth_compiler *compiler, const void *data, size_t size_bytes, const char *folder,
-    uint32_t thread_count, berth_dynamic **out_dynamic);
+// Loads a program of executor "vm" (`berth build` makes one where a model needs it): runs without a
+// compiler, for the shapes that the program has code for. `thread_count` of the processor; 0 = all cores.
+//   ownership: keeps a reference of the program
+//   errors:    INVALID_ARGUMENT a program of another executor, of which berth_session_create makes a session
+BERTH_API BERTH_MUST_USE berth_status berth_program_load_dynamic(berth_program *program,
+                                                                 uint32_t thread_count,
+                                                                 berth_dynamic **out_dynamic);
+// Of a model, whose parts are compiled as they come: berth_compiler_load_dynamic_file (<berth/compile.h>).
+
 BERTH_API void berth_dynamic_destroy(berth_dynamic *dynamic);  // NULL is fine
 
 BERTH_API uint32_t berth_dynamic_input_count(const berth_dynamic *dynamic);
@@ -47,7 +46,8 @@ BERTH_API const char *berth_dynamic_output_name(const berth_dynamic *dynamic, ui
 // Runs once. `inputs`: all of them, in the model's order; data is borrowed for the call.
 //   ownership: the caller frees the results, which need the model no more
 //   errors:    INVALID_ARGUMENT not as many as the model has, or one of them is no tensor; INCOMPATIBLE
-//              element type or shape (names the input); those of compiling and of sessions; CANCELLED
+//              element type or shape (names the input); UNSUPPORTED a program has no code for these shapes
+//              (says which it has); those of compiling and of sessions; CANCELLED
 BERTH_API BERTH_MUST_USE berth_status berth_dynamic_run(berth_dynamic *dynamic,
                                                         const berth_tensor *inputs,
                                                         uint32_t input_count,

@@ -24,7 +24,8 @@ BERTH_BEGIN
 
 typedef struct berth_program berth_program;
 
-// An input or output. Later versions may add members at the end.
+// An input or output. Later versions may add members at the end. Of a program of executor "vm" a dimension that
+// is open is -1, and so is a rank; what is no tensor has element type NONE.
 typedef struct berth_port {
     const char *name;
     berth_tensor type;  // element type and shape; `data` is NULL
@@ -93,7 +94,7 @@ typedef struct berth_program_facts {
     uint32_t step_count;    // of a run: kernels' dispatches and copies
     uint64_t constant_bytes;
     const char *
-        executor;  // "graph"; "aot": C sources (berth_compiler_save_sources), which no session opens
+        executor;  // "graph"; "vm": <berth/dynamic.h> runs it; "aot": C sources (berth_compiler_save_sources), which no session opens
 } berth_program_facts;
 // Fills in the first `size_bytes` (sizeof(berth_program_facts)) of it. Errors: INVALID_ARGUMENT a size that is none.
 BERTH_API BERTH_MUST_USE berth_status berth_program_get_facts(const berth_program *program,

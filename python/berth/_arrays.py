@@ -34,7 +34,8 @@ def type_name(dtype):
 
 def port_of(port):
     tensor = port.type
-    return Port(_native.text(port.name), _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank]), type_name(tensor.dtype))
+    shape = None if tensor.rank < 0 else tuple(None if extent < 0 else extent for extent in tensor.dims[:tensor.rank])
+    return Port(_native.text(port.name), _NUMPY.get(tensor.dtype), shape, type_name(tensor.dtype))
 
 
 def port_of_value(value):

@@ -55,6 +55,8 @@ class Model:
         if self._program:
             self._check_no_compile_options()
             self.inputs, self.outputs = self._program.inputs, self._program.outputs
+            if self._program.executor == "vm":
+                self._dynamic = self._program.load_dynamic(threads)
             return
         info = ModelInfo(model, folder)
         self._all_inputs = info.inputs
@@ -191,6 +193,8 @@ class Model:
 
     def _variant_for(self, arrays, own=False):
         """`own`: a program for these shapes, where the model can have one."""
+        if self._program and self._dynamic is not None:
+            return self._dynamic
         if self._program:
             with self._lock:
                 return self._variants.setdefault(None, _Variant(self._program, frozenset()))

@@ -64,6 +64,10 @@ class RequestCall(ctypes.Structure):
                 ("user", c_void_p), ("to_take", c_int)]
 
 
+class ProgramFacts(ctypes.Structure):
+    _fields_ = [("kernel_count", c_uint32), ("step_count", c_uint32), ("constant_bytes", c_uint64), ("executor", c_char_p)]
+
+
 class StepFacts(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("op", c_char_p), ("device", c_char_p), ("copied_bytes", c_uint64),
                 ("start_ns", c_int64), ("duration_ns", c_int64)]
@@ -133,6 +137,20 @@ RUN_SIDE = {
     "berth_request_code": (c_int, [_P]),
     "berth_request_message": (c_char_p, [_P]),
     "berth_request_release": (None, [_P]),
+    "berth_program_get_facts": (STATUS, [_P, POINTER(ProgramFacts), c_size_t]),
+    "berth_program_load_dynamic": (STATUS, [_P, c_uint32, _OUT]),
+    "berth_dynamic_destroy": (None, [_P]),
+    "berth_dynamic_input_count": (c_uint32, [_P]),
+    "berth_dynamic_output_count": (c_uint32, [_P]),
+    "berth_dynamic_input_name": (c_char_p, [_P, c_uint32]),
+    "berth_dynamic_output_name": (c_char_p, [_P, c_uint32]),
+    "berth_dynamic_run": (STATUS, [_P, POINTER(Tensor), c_uint32, _OUT]),
+    "berth_dynamic_cancel": (None, [_P]),
+    "berth_results_free": (None, [_P]),
+    "berth_results_item_count": (c_uint32, [_P, c_uint32]),
+    "berth_results_is_sequence": (c_int, [_P, c_uint32]),
+    "berth_results_item": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
+    "berth_results_keys": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
 }
 COMPILER = {
     "berth_model_info_read": (STATUS, [c_char_p, _OUT]),
@@ -146,6 +164,7 @@ COMPILER = {
     "berth_compiler_destroy": (None, [_P]),
     "berth_compiler_set": (STATUS, [_P, c_char_p, c_char_p]),
     "berth_compiler_add_pin": (STATUS, [_P, c_char_p]),
+    "berth_compiler_add_specialisation": (STATUS, [_P, c_char_p]),
     "berth_compiler_set_dim": (STATUS, [_P, c_char_p, c_int64]),
     "berth_compiler_set_input": (STATUS, [_P, c_char_p, POINTER(Tensor), c_int]),
     "berth_compiler_on_progress": (None, [_P, PROGRESS, _P]),
@@ -163,18 +182,6 @@ COMPILER = {
     "berth_plan_info_placement_at": (POINTER(Placement), [_P, c_uint32]),
     "berth_plan_info_svg": (c_char_p, [_P]),
     "berth_plan_info_dot": (c_char_p, [_P]),
-    "berth_dynamic_destroy": (None, [_P]),
-    "berth_dynamic_input_count": (c_uint32, [_P]),
-    "berth_dynamic_output_count": (c_uint32, [_P]),
-    "berth_dynamic_input_name": (c_char_p, [_P, c_uint32]),
-    "berth_dynamic_output_name": (c_char_p, [_P, c_uint32]),
-    "berth_dynamic_run": (STATUS, [_P, POINTER(Tensor), c_uint32, _OUT]),
-    "berth_dynamic_cancel": (None, [_P]),
-    "berth_results_free": (None, [_P]),
-    "berth_results_item_count": (c_uint32, [_P, c_uint32]),
-    "berth_results_is_sequence": (c_int, [_P, c_uint32]),
-    "berth_results_item": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
-    "berth_results_keys": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
 }
 
 

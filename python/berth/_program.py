@@ -94,6 +94,9 @@ class Program:
                        for i in range(run.berth_program_input_count(pointer))]
         self.outputs = [_arrays.port_of(run.berth_program_output(pointer, i).contents)
                         for i in range(run.berth_program_output_count(pointer))]
+        facts = _native.ProgramFacts()
+        run.berth_program_get_facts(pointer, ctypes.byref(facts), ctypes.sizeof(facts))
+        self.executor = text(facts.executor)  # "graph"; "vm": load_dynamic
         self.devices = [text(run.berth_program_device_name(pointer, i))
                         for i in range(run.berth_program_device_count(pointer))]
 
@@ -111,6 +114,11 @@ class Program:
 
     def save(self, path):
         run.berth_program_save(self._handle.pointer, path_bytes(path))
+
+    def load_dynamic(self, threads=0):
+        """Of a program of executor "vm" (`berth build` makes one where a model needs it): a Dynamic, which runs it for the
+        shapes that it has code for."""
+        return Dynamic(Handle(run.berth_program_load_dynamic, run.berth_dynamic_destroy, self._handle.pointer, threads))
 
     def with_fallbacks(self, *programs):
         """This program with others of the same model, for when a device of it is not here or lost: the first of them
@@ -285,29 +293,29 @@ class ModelInfo:
 
 
 class Dynamic:
-    """A model whose parts are compiled when they first see new shapes (include/berth/dynamic.h). One thread at a time."""
+    """A program of byte code, or a model whose parts are compiled when they first see new shapes (include/berth/dynamic.h).
+    One thread at a time."""
 
     def __init__(self, handle):
         self._handle = handle
-        library, pointer = _native.compiler(), handle.pointer
-        self.inputs = [text(library.berth_dynamic_input_name(pointer, i))
-                       for i in range(library.berth_dynamic_input_count(pointer))]
-        self.outputs = [text(library.berth_dynamic_output_name(pointer, i))
-                        for i in range(library.berth_dynamic_output_count(pointer))]
+        pointer = handle.pointer
+        self.inputs = [text(run.berth_dynamic_input_name(pointer, i))
+                       for i in range(run.berth_dynamic_input_count(pointer))]
+        self.outputs = [text(run.berth_dynamic_output_name(pointer, i))
+                        for i in range(run.berth_dynamic_output_count(pointer))]
 
     def run(self, arrays, ports):
         """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
         value."""
-        library = _native.compiler()
         held = [_arrays.tensor_of(array, _arrays.dtype_number(port)) for array, port in zip(arrays, ports)]
         tensors = (_native.Tensor * max(1, len(arrays)))(*held)
-        results = Handle(lambda out: library.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
-                         library.berth_results_free)
+        results = Handle(lambda out: run.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
+                         run.berth_results_free)
         values = []
         for index in range(len(self.outputs)):
             items = [self._item(results, index, k)
-                     for k in range(library.berth_results_item_count(results.pointer, index))]
-            if library.berth_results_is_sequence(results.pointer, index):
+                     for k in range(run.berth_results_item_count(results.pointer, index))]
+            if run.berth_results_is_sequence(results.pointer, index):
                 values.append(items)
             else:
                 values.append(items[0] if items else None)
@@ -315,14 +323,13 @@ class Dynamic:
 
     @staticmethod
     def _item(results, index, item):
-        library = _native.compiler()
-        value = _arrays.view_of(library.berth_results_item(results.pointer, index, item).contents, results)
-        keys = library.berth_results_keys(results.pointer, index, item)
+        value = _arrays.view_of(run.berth_results_item(results.pointer, index, item).contents, results)
+        keys = run.berth_results_keys(results.pointer, index, item)
         return dict(zip(_arrays.view_of(keys.contents, results).tolist(), value.tolist())) if keys else value
 
     def cancel(self):
         """Makes a run on another thread end with BerthError CANCELLED."""
-        _native.compiler().berth_dynamic_cancel(self._handle.pointer)
+        run.berth_dynamic_cancel(self._handle.pointer)
 
 
 class Compiler:
@@ -349,6 +356,10 @@ class Compiler:
 
     def add_pin(self, pin):
         _native.compiler().berth_compiler_add_pin(self._handle.pointer, pin.encode())
+
+    def add_specialisation(self, text):
+        """For executor "vm": values of open dimensions and of inputs that are one integer, "N=1,N=8"."""
+        _native.compiler().berth_compiler_add_specialisation(self._handle.pointer, text.encode())
 
     def set_dim(self, name, extent):
         _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)
@@ -399,9 +410,9 @@ class Compiler:
         library = _native.compiler()
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = bytes(model)
-            return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_memory), library.berth_dynamic_destroy,
+            return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_memory), run.berth_dynamic_destroy,
                                   data, len(data), path_bytes(folder) if folder else None, threads))
-        return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_file), library.berth_dynamic_destroy,
+        return Dynamic(Handle(self._bound(library.berth_compiler_load_dynamic_file), run.berth_dynamic_destroy,
                               path_bytes(model), threads))
 
     def _bound(self, function):

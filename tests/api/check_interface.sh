@@ -26,7 +26,7 @@ declared() {
 # exported LIBRARY PATTERN: names in versions that match.
 exported() { nm -D --with-symbol-versions --defined-only "$build/$1" | awk '{print $3}' | grep -E "$2" | sed 's/@.*//' | sort -u; }
 
-run_side="version status tensor device program session request"  # all others are libberth-compiler's
+run_side="version status tensor device program session request dynamic"  # all others are libberth-compiler's
 declared $run_side >"$work/run_side"
 declared $(cd include/berth && ls ./*.h | sed -E 's|^\./(.*)\.h$|\1|' | grep -vx berth) | comm -23 - "$work/run_side" >"$work/compiler"
 [ "$(wc -l <"$work/run_side")" -gt 40 ] || fail "declarations were not found"

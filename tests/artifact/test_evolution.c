@@ -165,7 +165,7 @@ Test(artifact_evolution, records_without_a_required_field_are_refused) {
 Test(artifact_evolution, optional_sections_may_be_unknown_or_missing) {
     const berth_program *program = full_program();
     parts p = take_apart(program);
-    insert(&p, 20 | BERTH_SECTION_OPTIONAL, "what a later version adds", 25);
+    insert(&p, 28 | BERTH_SECTION_OPTIONAL, "what a later version adds", 25);
     assert_reads_as(&p, program);
     p = take_apart(program);
     drop(&p, BERTH_SECTION_PLACEMENTS);
@@ -177,8 +177,8 @@ Test(artifact_evolution, optional_sections_may_be_unknown_or_missing) {
 
 Test(artifact_evolution, what_must_not_be_overlooked_is_refused) {
     parts p = take_apart(full_program());
-    insert(&p, 20, "byte code", 9);
-    assert_refused(&p, "a section of kind 20, which a newer Berth knows");
+    insert(&p, 28, "more code", 9);
+    assert_refused(&p, "a section of kind 28, which a newer Berth knows");
     p = take_apart(full_program());
     drop(&p, BERTH_SECTION_KERNELS);
     assert_refused(&p, "no section of kind 9");

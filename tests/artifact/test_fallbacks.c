@@ -146,7 +146,7 @@ Test(artifact_fallbacks, older_readers_leave_them_out) {
     while ((table[at].kind & ~BERTH_SECTION_OPTIONAL) != BERTH_SECTION_FALLBACKS) ++at;
     cr_assert_eq(table[at].checksum,
                  berth_hash64(data + table[at].offset_bytes, (size_t)table[at].size_bytes, 0));
-    table[at].kind = (BERTH_SECTION_FALLBACKS - 1) | BERTH_SECTION_OPTIONAL;
+    table[at].kind = (BERTH_SECTION_VM_PROGRAMS - 1) | BERTH_SECTION_OPTIONAL;
     header.checksum = berth_artifact__header_checksum(&header, table);
     memcpy(data, &header, sizeof(header));
     assert_ok(berth_program_parse(arena, data, size_bytes, &back));

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -71,7 +72,8 @@ Test(vm_command, a_loop_runs_by_itself) {
     json_decref(json);
     berth_run_fails(with(&f, "run", "--executor graph"), 1,
                     "the graph executor runs no control flow (executor vm does)");
-    berth_run_fails(with(&f, "build", "-o /tmp/berth-never.berth"), 1, "runs no control flow");
+    berth_run_fails(with(&f, "build", "--executor graph -o /tmp/berth-never.berth"), 1,
+                    "runs no control flow");
     berth_run_fails(with(&f, "run", "--memory cpu=1MiB"), 1,
                     "keeps no budget of memory \"host\": leave it out");
     clean(&f);
@@ -160,4 +162,162 @@ Test(vm_command, byte_code_is_shown) {
     cr_assert_not_null(strstr(r->out, "jump_unless"), "%s", r->out);
     cr_assert_not_null(strstr(r->out, "run s0 (abs+add+reduce_sum+less)"), "%s", r->out);
     clean(&f);
+}
+
+// ---- program files ------------------------------------------------------------------------------
+
+// Grows with every iteration.
+static const char growing[] = "module \"m\"\n"
+                              "graph @main(%x: f32[N], %n: i64[]) {\n"
+                              "  %y = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[?]) {\n"
+                              "    %d = concat(%c, %x) {axis = 0}\n    return %go, %d\n  }\n"
+                              "  %k = neg(%y)\n  return %k\n}\n";
+
+typedef struct built {
+    folder f;
+    char file[96];
+    char command[320];
+} built;
+
+static const result *build(built *b, const char *text, const char *options) {
+    char all[160];
+    write_model(&b->f, text);
+    snprintf(b->file, sizeof(b->file), "%s/m.berth", b->f.path);
+    snprintf(all, sizeof(all), "-o %s %s", b->file, options);
+    return berth_run(with(&b->f, "build", all));
+}
+
+static const char *of_file(built *b, const char *command, const char *more) {
+    snprintf(b->command, sizeof(b->command), "%s %s %s", command, b->file, more);
+    return b->command;
+}
+
+static void clean_built(built *b) {
+    unlink(b->file);
+    clean(&b->f);
+}
+
+static void write_npy(const built *b, const char *name, const char *type, const char *shape,
+                      const void *data, size_t size_bytes) {
+    char path[96], header[119];
+    snprintf(path, sizeof(path), "%s/%s.npy", b->f.path, name);
+    int length = snprintf(header, sizeof(header),
+                          "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    memset(header + length, ' ', sizeof(header) - (size_t)length);
+    header[sizeof(header) - 2] = '\n';
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
+    fwrite(header, 1, 118, file);
+    fwrite(data, 1, size_bytes, file);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static const char *of_npy(built *b, const char *command, const char *more) {
+    snprintf(b->command, sizeof(b->command), "%s %s --input x=%s/x.npy --input n=%s/n.npy %s",
+             command, b->file, b->f.path, b->f.path, more);
+    return b->command;
+}
+
+static void clean_npy(const built *b) {
+    char path[96];
+    snprintf(path, sizeof(path), "%s/x.npy", b->f.path);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/n.npy", b->f.path);
+    unlink(path);
+}
+
+// What a program file gives is what the model gives that is compiled as it runs.
+Test(vm_command, a_program_file_gives_the_same) {
+    built b;
+    const result *r = build(&b, until, "");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    json_t *model = berth_run_json(with(&b.f, "run", "--format=json"));
+    json_t *program = berth_run_json(of_file(&b, "run", "--format=json"));
+    cr_assert(json_equal(json_object_get(model, "outputs"), json_object_get(program, "outputs")));
+    cr_assert_str_eq(json_string_value(json_object_get(program, "executor")), "vm");
+    cr_assert_eq(json_integer_value(json_object_get(json_object_get(program, "vm"), "compiled")),
+                 0);
+    json_decref(model);
+    json_decref(program);
+    r = berth_run(of_file(&b, "inspect --bytecode", ""));
+    cr_assert_not_null(strstr(r->out, "run s0 (abs+add+reduce_sum+less)"), "%s", r->out);
+    r = berth_run(of_file(&b, "inspect", ""));
+    cr_assert_not_null(strstr(r->out, "executor vm"), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, "input x f32[4]"), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, "code of s0 (abs+add+reduce_sum+less) for f32[4]"), "%s",
+                       r->out);
+    r = berth_run(of_file(&b, "bench", "--count 2"));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_not_null(strstr(r->out, "2 runs of 1 stream"), "%s", r->out);
+    berth_run_fails(of_file(&b, "run", "--require opencl"), 1, "opencl");
+    clean_built(&b);
+}
+
+// Without a C compiler anywhere.
+Test(vm_command, a_program_file_needs_no_compiler) {
+    built b;
+    const result *r = build(&b, growing, "--specialise N=3,n=2,N=5,n=0");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_eq(setenv("PATH", "/nowhere", 1), 0);
+    write_npy(&b, "x", "<f4", "(3,)", (const float[]){1, -2, 3}, 3 * sizeof(float));
+    write_npy(&b, "n", "<i8", "()", (const int64_t[]){2}, sizeof(int64_t));
+    json_t *json = berth_run_json(of_npy(&b, "run", "--format=json"));
+    const json_t *y = output(json, 0);
+    cr_assert_eq(json_integer_value(json_array_get(json_object_get(y, "shape"), 0)), 9);
+    cr_assert_eq(json_number_value(json_object_get(y, "max")), 2);
+    cr_assert_eq(json_number_value(json_object_get(y, "min")), -3);
+    json_decref(json);
+    // Three iterations give a shape that there is no code for.
+    write_npy(&b, "n", "<i8", "()", (const int64_t[]){3}, sizeof(int64_t));
+    berth_run_fails(of_npy(&b, "run", ""), 1,
+                    "(concat): the program has no code for f32[9] and f32[3]; it has some for "
+                    "f32[3] and f32[3]; f32[6] and f32[3]. Build it again with these, too: `berth "
+                    "build --specialise`");
+    clean_npy(&b);
+    clean_built(&b);
+}
+
+// One file for two batches of a model without control flow, with the weights once.
+Test(vm_command, one_file_serves_several_batches) {
+    char one[] = "/tmp/berth-one-XXXXXX", both[] = "/tmp/berth-both-XXXXXX", command[256];
+    struct stat small, large;
+    close(mkstemp(one));
+    close(mkstemp(both));
+    snprintf(command, sizeof(command), "build " DIGITS " --specialise batch=1 -o %s", one);
+    cr_assert_eq(berth_run(command)->exit_status, 0);
+    snprintf(command, sizeof(command), "build " DIGITS " --specialise batch=1,batch=5 -o %s", both);
+    cr_assert_eq(berth_run(command)->exit_status, 0);
+    snprintf(command, sizeof(command), "run %s --input image=examples/digits/test_images.npy", one);
+    berth_run_fails(command, 1, "no code for f32[");
+    snprintf(command, sizeof(command), "run %s --format=json", both);
+    json_t *program = berth_run_json(command);
+    json_t *model = berth_run_json("run " DIGITS " --format=json");
+    cr_assert(json_equal(json_object_get(model, "outputs"), json_object_get(program, "outputs")));
+    json_decref(model);
+    json_decref(program);
+    cr_assert_eq(stat(one, &small), 0);
+    cr_assert_eq(stat(both, &large), 0);
+    cr_assert_gt(large.st_size, small.st_size);
+    unlink(one);
+    unlink(both);
+}
+
+Test(vm_command, what_cannot_be_in_a_file_is_refused) {
+    built b;
+    build(&b, counting, "--specialise N=3");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N=3"), 1,
+                    "(non_zero): the shape of what it gives depends on data");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --executor vm"), 1,
+                    "say for which values of N the program is to have code (--specialise "
+                    "\"N=1,N=8\")");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise M=3,N=1"), 1,
+                    "--specialise M=3: the inputs have no open dimension of this name");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N=x"), 1,
+                    "--specialise takes NAME=NUMBER,..., not \"N=x\"");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N"), 2,
+                    "--specialise takes NAME=NUMBER");
+    berth_run_fails(with(&b.f, "build", "-o /tmp/n.berth --executor aot --specialise N=1"), 1,
+                    "--specialise is of programs of the executor vm");
+    clean(&b.f);
 }

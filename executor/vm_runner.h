@@ -1,0 +1,43 @@
+// Runs a program of the executor "vm" (artifact/vm.h): byte code whose segments are compiled already, for the
+// shapes that the program has.
+//
+//   berth_vm_runner *runner;
+//   BERTH_TRY(berth_vm_runner_open(program, &options, &runner));
+//   BERTH_TRY(berth_vm_runner_run(runner, inputs, outputs));   // a berth_vm_value per input, output
+#ifndef BERTH_EXECUTOR_VM_RUNNER_H_
+#define BERTH_EXECUTOR_VM_RUNNER_H_
+
+#include "executor/vm.h"
+
+typedef struct berth_vm_runner berth_vm_runner;
+
+typedef struct berth_vm_runner_options {
+    uint32_t thread_count;     // of processors; 0 = all cores
+    const char *cache_folder;  // of kernels that drivers compile; outlives the runner; NULL = none
+} berth_vm_runner_options;
+
+typedef struct berth_vm_runner_report {
+    uint64_t instructions, segments, host_operations;  // of the last run
+    uint32_t opened_count;  // segments' programs that ran so far, each of them opened once
+} berth_vm_runner_report;
+
+// Verifies the program, which outlives the runner. Devices and segments are opened when a run first reaches
+// them. `options` NULL = defaults. Errors: INVALID_ARGUMENT the program breaks a rule, or is none of the
+// executor "vm"; OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_vm_runner_open(const berth_program *program,
+                                                 const berth_vm_runner_options *options,
+                                                 berth_vm_runner **out_runner);
+void berth_vm_runner_close(berth_vm_runner *runner);  // NULL is fine
+
+// As berth_vm_run; one thread at a time, except cancel. Errors: also INCOMPATIBLE an input's type;
+// UNSUPPORTED a segment has no program for the shapes that come (says which it has, and the option that
+// adds them); those of sessions and devices.
+BERTH_MUST_USE berth_status berth_vm_runner_run(berth_vm_runner *runner,
+                                                berth_vm_value *const *inputs,
+                                                berth_vm_value **outputs);
+// Ends a run under way on another thread, or the next one. Thread-safe.
+void berth_vm_runner_cancel(berth_vm_runner *runner);
+
+void berth_vm_runner_get_report(const berth_vm_runner *runner, berth_vm_runner_report *out_report);
+
+#endif  // BERTH_EXECUTOR_VM_RUNNER_H_

@@ -1,0 +1,363 @@
+#include "toolkit/vm_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "compiler/program_copy.h"
+#include "compiler/vm/walk.h"
+
+typedef struct builder {
+    berth_arena *arena;
+    berth_module *module;
+    berth_compile_options compile;
+    berth_multi_target target;  // of segments
+    berth_vm_code code;
+    berth_vm_reached reached;
+    const char *const *specialisations;
+    uint32_t specialisation_count;
+    BERTH_VEC(berth_tensor *) sets;  // inputs of the model for each set of numbers
+    berth_vm_variant *variants;
+    // Constants of all, each once:
+    berth_interner *hashes;
+    uint32_t last_hash;
+    BERTH_VEC(berth_program_constant) constants;
+    BERTH_VEC(berth_program_tensor) tensors;
+    uint64_t constant_bytes;
+    const berth_program **out_program;
+} builder;
+
+// ---- specialisations ----------------------------------------------------------------------------
+
+typedef struct number {
+    const char *name;
+    int64_t value;
+    bool used;
+} number;
+
+static const berth_type *input_type(const builder *b, uint32_t input) {
+    const berth_graph *graph =
+        berth_graph_get(b->module, berth_module_find_function(b->module, "main"));
+    return berth_type_get(b->module,
+                          graph->values.data[graph->regions.data[0].params.data[input]].type);
+}
+
+// The number that is given for dimension `axis` of an input; NULL: none.
+static number *number_of_axis(const builder *b, number *numbers, uint32_t count, uint32_t input,
+                              int axis) {
+    int64_t dim = input_type(b, input)->dims[axis];
+    const char *symbol = berth_module_str(b->module, berth_dim_symbol_name(dim));
+    const char *place =
+        berth_arena_printf(b->arena, "%s.%d", b->code.program->inputs[input].name, axis);
+    for (uint32_t i = 0; i < count; ++i)
+        if (strcmp(numbers[i].name, place) == 0 ||
+            (dim != BERTH_DIM_UNKNOWN && strcmp(numbers[i].name, symbol) == 0))
+            return &numbers[i];
+    return NULL;
+}
+
+static berth_status say_open(const builder *b, uint32_t input, int axis) {
+    const berth_vm_port *port = &b->code.program->inputs[input];
+    int64_t dim = port->rank < 0 ? BERTH_DIM_UNKNOWN : input_type(b, input)->dims[axis];
+    const char *name = dim == BERTH_DIM_UNKNOWN
+                           ? berth_arena_printf(b->arena, "%s.%d", port->name, axis)
+                           : berth_module_str(b->module, berth_dim_symbol_name(dim));
+    if (port->rank < 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\" has any number of dimensions: a program file needs "
+                                 "its shape (--shape \"%s=1x3x224x224\")",
+                                 port->name, port->name);
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "input \"%s\" is %s: say for which values of %s the program is to "
+                             "have code (--specialise \"%s=1,%s=8\"), or fix it (--dim \"%s=1\")",
+                             port->name, port->type, name, name, name, name);
+}
+
+static berth_status set_input(const builder *b, number *numbers, uint32_t count, uint32_t input,
+                              berth_tensor *out) {
+    const berth_vm_port *port = &b->code.program->inputs[input];
+    *out = (berth_tensor){.dtype = port->dtype, .rank = port->rank};
+    if (!port->is_tensor) return BERTH_OK;
+    if (port->rank < 0 || !port->dtype) return say_open(b, input, 0);
+    for (int d = 0; d < port->rank; ++d) {
+        out->dims[d] = port->dims[d];
+        if (port->dims[d] >= 0) continue;
+        number *given = number_of_axis(b, numbers, count, input, d);
+        if (!given) return say_open(b, input, d);
+        given->used = true;
+        out->dims[d] = given->value;
+    }
+    BERTH_TRY(
+        berth_status_prefix(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, NULL),
+                            "input \"%s\"", port->name));
+    bool is_number = berth_tensor_element_count(out) == 1 &&
+                     (berth_dtype_is_integer(out->dtype) || out->dtype == BERTH_DTYPE_BOOL);
+    for (uint32_t i = 0; i < count && is_number; ++i) {
+        if (strcmp(numbers[i].name, port->name) != 0) continue;
+        numbers[i].used = true;
+        *out = berth_tensor_create(b->arena, out->dtype, out->rank, out->dims);
+        berth_tensor_set_i64(out, 0, numbers[i].value);
+    }
+    return BERTH_OK;
+}
+
+static berth_status add_set(builder *b, number *numbers, uint32_t count) {
+    uint32_t input_count = b->code.program->input_count;
+    berth_tensor *inputs = berth_arena_new_array(b->arena, berth_tensor, input_count + 1);
+    for (uint32_t i = 0; i < count; ++i) numbers[i].used = false;
+    for (uint32_t i = 0; i < input_count; ++i)
+        BERTH_TRY(set_input(b, numbers, count, i, &inputs[i]));
+    for (uint32_t i = 0; i < count; ++i)
+        if (!numbers[i].used)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "--specialise %s=%lld: the inputs have no open dimension of "
+                                     "this name, and no input of it is one integer (`berth "
+                                     "inspect` shows them)",
+                                     numbers[i].name, (long long)numbers[i].value);
+    berth_vec_push(b->arena, &b->sets, inputs);
+    return BERTH_OK;
+}
+
+// "NAME=NUMBER" up to a comma or the end; `*at` goes behind it.
+static berth_status read_number(const builder *b, const char *text, const char **at, number *out) {
+    size_t length = strcspn(*at, ",");
+    char *word = berth_arena_strndup(b->arena, *at, length);
+    char *equals = strrchr(word, '='), *end = NULL;
+    *at += length + ((*at)[length] == ',');
+    errno = 0;
+    long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
+    if (!equals || equals == word || !equals[1] || *end || errno)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "--specialise takes NAME=NUMBER,..., not \"%s\"", text);
+    *equals = 0;
+    *out = (number){.name = word, .value = value};
+    return BERTH_OK;
+}
+
+static berth_status read_specialisation(builder *b, const char *text) {
+    BERTH_VEC(number) numbers = {0};
+    const char *at = text;
+    do {
+        number given;
+        BERTH_TRY(read_number(b, text, &at, &given));
+        for (uint32_t i = 0; i < numbers.count; ++i) {
+            if (strcmp(numbers.data[i].name, given.name) != 0) continue;
+            BERTH_TRY(add_set(b, numbers.data, numbers.count));
+            numbers.count = 0;
+        }
+        berth_vec_push(b->arena, &numbers, given);
+    } while (*at);
+    return add_set(b, numbers.data, numbers.count);
+}
+
+static berth_status read_sets(void *user) {
+    builder *b = user;
+    for (uint32_t i = 0; i < b->specialisation_count; ++i)
+        BERTH_TRY(read_specialisation(b, b->specialisations[i]));
+    return b->sets.count ? BERTH_OK : add_set(b, NULL, 0);
+}
+
+// ---- compiling ----------------------------------------------------------------------------------
+
+typedef struct piece_job {
+    builder *builder;
+    const berth_vm_reach *reach;
+    berth_arena *arena;
+    berth_module *module;
+    const berth_program *program;
+    const berth_program *copy;
+} piece_job;
+
+static berth_status make_module(void *user) {
+    piece_job *job = user;
+    job->module =
+        berth_vm_reach_module(job->builder->module, &job->builder->code, job->reach, job->arena);
+    return BERTH_OK;
+}
+
+static berth_status keep_program(void *user) {
+    piece_job *job = user;
+    job->copy = berth_program_copy(job->program, job->arena, job->builder->arena);
+    return BERTH_OK;
+}
+
+static berth_status compile_in_arena(piece_job *job) {
+    builder *b = job->builder;
+    berth_compile_result result;
+    BERTH_TRY(berth_arena_try(job->arena, make_module, job));
+    BERTH_TRY(berth_compile(job->module, &b->compile, &result));
+    job->program = result.program;
+    return berth_arena_try(b->arena, keep_program, job);
+}
+
+static berth_status compile_piece(builder *b, const berth_vm_reach *reach,
+                                  const berth_program **out_program) {
+    const berth_vm_piece *piece = berth_vm_piece_at(b->code.program, reach->piece);
+    piece_job job = {.builder = b, .reach = reach};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
+    berth_status status = compile_in_arena(&job);
+    berth_arena_destroy(job.arena);
+    *out_program = job.copy;
+    return berth_status_prefix(status, "%s (%s)", piece->name, piece->op);
+}
+
+// ---- constants of all ---------------------------------------------------------------------------
+
+static void add_constant(builder *b, const void *data, uint64_t size_bytes) {
+    enum { alignment_bytes = 128 };
+    char hex[33];
+    if (size_bytes == 0) return;
+    berth_hash128_hex(berth_hash128_of(data, (size_t)size_bytes), hex);
+    uint32_t id = berth_intern(b->hashes, hex);  // they are given out in order
+    if (id <= b->last_hash) return;
+    b->last_hash = id;
+    berth_program_tensor tensor = {.name = "",
+                                   .offset_bytes = b->constant_bytes,
+                                   .size_bytes = size_bytes,
+                                   .dtype = BERTH_DTYPE_U8,
+                                   .rank = 1,
+                                   .dims = {(int64_t)size_bytes},
+                                   .layout = ""};
+    berth_vec_push(b->arena, &b->tensors, tensor);
+    berth_program_constant constant = {.tensor = b->tensors.count - 1, .data = data};
+    berth_vec_push(b->arena, &b->constants, constant);
+    b->constant_bytes += (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+}
+
+static void add_tensors(builder *b, const berth_tensor *tensors, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (tensors[i].dtype && tensors[i].data)
+            add_constant(b, tensors[i].data, berth_tensor_size_bytes(&tensors[i]));
+}
+
+static void gather_constants(builder *b) {
+    const berth_vm_program *code = b->code.program;
+    b->hashes = berth_interner_create(b->arena);
+    b->last_hash = berth_intern(b->hashes, "");
+    add_tensors(b, code->constants, code->constant_count);
+    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
+        const berth_vm_variant *variant = &b->variants[i];
+        const berth_vm_piece *piece = berth_vm_piece_at(code, variant->piece);
+        const berth_program *program = variant->program;
+        add_tensors(b, variant->inputs, piece->input_count);
+        if (!program) add_tensors(b, variant->results, piece->output_count);
+        for (uint32_t k = 0; program && k < program->constant_count; ++k)
+            add_constant(b, program->constants[k].data,
+                         program->tensors[program->constants[k].tensor].size_bytes);
+    }
+}
+
+// ---- the program --------------------------------------------------------------------------------
+
+static berth_program_device *describe_devices(const builder *b) {
+    const berth_multi_target *target = &b->target;
+    berth_program_device *devices =
+        berth_arena_new_array(b->arena, berth_program_device, target->device_count);
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        devices[d] =
+            (berth_program_device){.name = target->devices[d].name,
+                                   .kind = berth_device_kind_name(target->devices[d].target->kind),
+                                   .virtual_id = target->devices[d].virtual_id,
+                                   .host_only = target->devices[d].host_only,
+                                   .target_json = target->devices[d].target->canonical};
+    return devices;
+}
+
+// Where the operations of the first code for each piece run.
+static void gather_placements(const builder *b, berth_program *program) {
+    BERTH_VEC(berth_program_placement) all = {0};
+    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
+        const berth_vm_variant *variant = &b->variants[i];
+        bool first = variant->program != NULL;
+        for (uint32_t k = 0; k < i && first; ++k)
+            first = b->variants[k].piece != variant->piece || !b->variants[k].program;
+        for (uint32_t k = 0; first && k < variant->program->placement_count; ++k)
+            berth_vec_push(b->arena, &all, variant->program->placements[k]);
+    }
+    program->placements = all.data;
+    program->placement_count = all.count;
+}
+
+static berth_status assemble(void *user) {
+    enum { alignment_bytes = 128 };
+    builder *b = user;
+    gather_constants(b);
+    berth_program_pool store = {.device = b->target.host,
+                                .scope = "global",
+                                .usage = BERTH_POOL_STORE,
+                                .size_bytes = b->constant_bytes,
+                                .alignment_bytes = alignment_bytes};
+    const berth_vm_body vm = {b->code.program, b->variants, b->reached.list.count};
+    berth_program program = {.name = b->code.program->name,
+                             .target_json = b->target.canonical,
+                             .devices = describe_devices(b),
+                             .device_count = b->target.device_count,
+                             .pools = berth_arena_copy(b->arena, &store, sizeof(store)),
+                             .pool_count = 1,
+                             .tensors = b->tensors.data,
+                             .tensor_count = b->tensors.count,
+                             .constants = b->constants.data,
+                             .constant_count = b->constants.count,
+                             .vm = berth_arena_copy(b->arena, &vm, sizeof(vm)),
+                             .executor = berth_executor_kind_name(BERTH_EXECUTOR_VM)};
+    gather_placements(b, &program);
+    *b->out_program = berth_arena_copy(b->arena, &program, sizeof(program));
+    return berth_program_verify(*b->out_program);
+}
+
+static berth_status make_variants(void *user) {
+    builder *b = user;
+    b->variants = berth_arena_new_array(b->arena, berth_vm_variant, b->reached.list.count + 1);
+    return BERTH_OK;
+}
+
+static berth_status compile_all(builder *b) {
+    BERTH_TRY(berth_arena_try(b->arena, make_variants, b));
+    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
+        const berth_vm_reach *reach = &b->reached.list.data[i];
+        b->variants[i] = (berth_vm_variant){
+            .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
+        if (!reach->results) BERTH_TRY(compile_piece(b, reach, &b->variants[i].program));
+    }
+    return BERTH_OK;
+}
+
+// Each segment would keep a budget, but not all of them together.
+berth_status berth_vm_refuse_budgets(const berth_multi_target *target) {
+    for (uint32_t i = 0; i < target->memory_count; ++i)
+        if (target->memories[i].budget_bytes != target->memories[i].capacity_bytes)
+            return berth_status_make(BERTH_UNSUPPORTED,
+                                     "the executor vm, which this model needs or which was asked "
+                                     "for, keeps no budget of memory \"%s\": leave it out",
+                                     target->memories[i].name);
+    return BERTH_OK;
+}
+
+berth_status berth_vm_build(berth_arena *arena, berth_module *module,
+                            const berth_compile_options *options,
+                            const char *const *specialisations, uint32_t specialisation_count,
+                            const berth_program **out_program) {
+    builder b = {.arena = arena,
+                 .module = module,
+                 .compile = *options,
+                 .target = *options->target,
+                 .reached = {.arena = arena},
+                 .specialisations = specialisations,
+                 .specialisation_count = specialisation_count,
+                 .out_program = out_program};
+    *out_program = NULL;
+    BERTH_TRY(berth_vm_refuse_budgets(options->target));
+    b.target.executor = BERTH_EXECUTOR_GRAPH;
+    b.compile.target = &b.target;
+    b.compile.known_inputs = NULL;
+    b.compile.known_input_count = 0;
+    // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
+    BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, &b.code));
+    BERTH_TRY(berth_arena_try(arena, read_sets, &b));
+    for (uint32_t i = 0; i < b.sets.count; ++i)
+        BERTH_TRY(berth_vm_walk(module, &b.code, b.sets.data[i], options->log, &b.reached));
+    berth_vm_reached_simplify(&b.reached, &b.code);
+    BERTH_TRY(compile_all(&b));
+    return berth_arena_try(arena, assemble, &b);
+}
