@@ -161,12 +161,27 @@ static berth_expr rename_acc(berth_tfn *fn, berth_expr load, void *user) {
     return berth_tfn_expr(fn, load)->load.buf == r->from ? berth_tfn_load(fn, r->to, &r->at, 1) : 0;
 }
 
+// The last loop over the results of one block. False: it has no whole blocks.
+static bool take_block(products *p, berth_nest *nest) {
+    int last = nest->count - 1;
+    int64_t extent = nest->loops[last].extent;
+    if (extent % p->block || !extent) return false;
+    if (extent > p->block) {  // channels that lie as plain rows do
+        berth_status status = berth_schedule_split(p->fn, nest, last, p->block);
+        bool split = !status;
+        berth_status_ignore(status);
+        if (!split) return false;
+    }
+    p->lane = nest->loops[--nest->count];
+    return true;
+}
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const products *given = user;
     products p = *given;
+    berth_nest whole = *nest;
     p.fn = fn;
-    p.lane = nest->loops[nest->count - 1];
-    if (p.lane.extent != p.block || !read_body(&p, nest->body) || !read_product(&p)) return 0;
+    if (!take_block(&p, &whole) || !read_body(&p, whole.body) || !read_product(&p)) return 0;
     berth_buf sums =
         berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, &p.block, BERTH_SCOPE_PRIVATE);
     berth_stmt sum = block_sum(&p, sums);
@@ -185,8 +200,6 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     last.body = berth_tfn_store(fn, store.buf, indices, store.index_count, value);
     const berth_stmt items[] = {berth_tfn_alloc(fn, sums), berth_nest_emit(fn, &first), sum,
                                 berth_nest_emit(fn, &last)};
-    berth_nest whole = *nest;
-    whole.count--;
     whole.body = berth_tfn_seq(fn, items, 4);
     return berth_nest_emit(fn, &whole);
 }
