@@ -1,5 +1,5 @@
-// What others add to the IR without touching this tree: operations, dialects, kinds of opaque
-// attribute values. A plug-in registers them when it is loaded (compiler/plugin.h).
+// What others add to the IR without touching this tree: operations, intrinsics, dialects, kinds of
+// opaque attribute values. A plug-in registers them when it is loaded (compiler/plugin.h).
 //
 // Entries are never removed and must live as long as the process. Registering is for the time before
 // modules are made: not while another thread uses the IR.
@@ -10,6 +10,7 @@
 #include "ir/eval/internal.h"
 #include "ir/graph.h"
 #include "ir/infer/internal.h"
+#include "ir/intrinsic.h"
 
 #define BERTH_EXTEND_MAX 64  // of each kind
 
@@ -38,6 +39,18 @@ BERTH_MUST_USE berth_status berth_op_register(const berth_op_definition *definit
 const berth_op_definition *berth_op_definition_get(berth_op_kind kind);
 // The registered operation for an ONNX operator; BERTH_OP_COUNT when there is none.
 berth_op_kind berth_op_for_onnx(const char *domain, const char *op_type);
+
+// Adds an intrinsic; *out_id is its number in this process, from BERTH_INTRINSIC_FIRST_REGISTERED on.
+// Modules refer to it by name: of a-z, 0-9 and '_', none that expressions know already;
+// "vendor_instruction" keeps out of the way. The rest is as in a row of intrinsics.def, and the
+// reference is checked against the operands here. Nothing puts it into functions by itself: a schedule
+// does (compiler/schedule/tensorize.h).
+// Errors: INVALID_ARGUMENT (what is wrong with the name, the operands or the reference),
+// ALREADY_EXISTS (the name), OUT_OF_RANGE (BERTH_EXTEND_MAX).
+BERTH_MUST_USE berth_status berth_intrinsic_register(const berth_intrinsic_facts *facts,
+                                                     berth_intrinsic *out_id);
+// NULL for the intrinsics of intrinsics.def.
+const berth_intrinsic_facts *berth_intrinsic_registered(berth_intrinsic id);
 
 // Adds a dialect or a kind of opaque value for every reader of modules. Errors: ALREADY_EXISTS,
 // OUT_OF_RANGE.

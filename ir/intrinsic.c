@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/extend.h"
 #include "ir/text.h"
 
 #define BERTH_INTRINSIC_OPERANDS(c, c_lanes, a, a_lanes, b, b_lanes)                               \
@@ -22,7 +23,7 @@ static const berth_intrinsic_facts table[BERTH_INTRINSIC_COUNT] = {
 };
 
 const berth_intrinsic_facts *berth_intrinsic_get(berth_intrinsic id) {
-    return &table[id];
+    return id < BERTH_INTRINSIC_COUNT ? &table[id] : berth_intrinsic_registered(id);
 }
 
 bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out) {
@@ -31,15 +32,23 @@ bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic 
         *out = (berth_intrinsic)i;
         return true;
     }
+    const berth_intrinsic_facts *facts = NULL;
+    berth_intrinsic id = BERTH_INTRINSIC_FIRST_REGISTERED;
+    for (; (facts = berth_intrinsic_registered(id)); ++id) {
+        if (strlen(facts->name) != length || memcmp(facts->name, name, length) != 0) continue;
+        *out = id;
+        return true;
+    }
     return false;
 }
 
 berth_status berth_intrinsic_reference(berth_arena *arena, berth_intrinsic id,
                                        const berth_tfn **out) {
     berth_module *module = NULL;
-    const char *text = table[id].reference;
+    const berth_intrinsic_facts *facts = berth_intrinsic_get(id);
+    const char *text = facts->reference;
     *out = NULL;
-    BERTH_TRY(berth_module_parse(arena, text, strlen(text), table[id].name, &module));
+    BERTH_TRY(berth_module_parse(arena, text, strlen(text), facts->name, &module));
     *out = berth_tfn_get(module, 0);
     return BERTH_OK;
 }

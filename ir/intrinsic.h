@@ -1,7 +1,7 @@
 // Intrinsics: instructions of devices that expressions of tensor functions name
 // (BERTH_EXPR_INTRINSIC). What each computes is itself a tensor function, its reference: the
 // interpreter runs it, and the schedule step that puts intrinsics in (schedule/tensorize.h) looks
-// for it. The table is intrinsics.def.
+// for it. The table is intrinsics.def; a plug-in registers others (extend.h).
 //
 // Operands are regions that lie in registers: the elements of the reference's parameter, row by
 // row, in the lanes of a vector. Immutable; thread-safe.
@@ -15,8 +15,14 @@
 typedef enum berth_intrinsic {
 #define BERTH_INTRINSIC(id, ...) BERTH_INTRINSIC_##id,
 #include "ir/intrinsics.def"
-    BERTH_INTRINSIC_COUNT
+    BERTH_INTRINSIC_COUNT  // of the table; stands for none
 } berth_intrinsic;
+
+#define BERTH_INTRINSIC_FIRST_REGISTERED (BERTH_INTRINSIC_COUNT + 1)
+#define BERTH_INTRINSIC_MOST_REGISTERED 64
+// One more than the highest number.
+#define BERTH_INTRINSIC_END (BERTH_INTRINSIC_FIRST_REGISTERED + BERTH_INTRINSIC_MOST_REGISTERED)
+_Static_assert(BERTH_INTRINSIC_END <= UINT8_MAX, "nodes of expressions have 8 bits for it");
 
 typedef struct berth_intrinsic_operand {
     berth_dtype dtype;
@@ -32,6 +38,7 @@ typedef struct berth_intrinsic_facts {
     const char *opencl;
 } berth_intrinsic_facts;
 
+// NULL: there is no such intrinsic.
 const berth_intrinsic_facts *berth_intrinsic_get(berth_intrinsic id);
 bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out);
 

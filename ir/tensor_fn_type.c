@@ -143,10 +143,9 @@ berth_tfn_type berth_tfn_derive_type(const berth_tfn *fn, const berth_expr_node 
     case BERTH_EXPR_RAMP: return (berth_tfn_type){BERTH_DTYPE_I64, true, node->lanes};
     case BERTH_EXPR_REDUCE_ADD: return (berth_tfn_type){a.dtype, false, 1};
     case BERTH_EXPR_INTRINSIC: {
-        if (node->op >= BERTH_INTRINSIC_COUNT) break;
-        const berth_intrinsic_operand *result =
-            &berth_intrinsic_get((berth_intrinsic)node->op)->operands[0];
-        return (berth_tfn_type){result->dtype, false, result->lanes};
+        const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+        if (!facts) break;
+        return (berth_tfn_type){facts->operands[0].dtype, false, facts->operands[0].lanes};
     }
     default: break;
     }

@@ -23,7 +23,9 @@ typedef struct interp {
     berth_lanes **memo;       // by expression: value in `memo_epoch[id]`
     uint64_t *memo_epoch;
     uint64_t epoch;
-    const berth_tfn *references[BERTH_INTRINSIC_COUNT];  // of those met so far
+    const berth_tfn *references[BERTH_INTRINSIC_END];  // of those met so far
+    bool wide;  // an operand of an intrinsic is computed in parts of BERTH_TFN_INTERP_MAX_LANES,
+    uint16_t from;  // this one from here on
 } interp;
 
 static berth_status eval(interp *in, item *me, berth_expr id, berth_lanes *out);
@@ -147,6 +149,13 @@ static berth_status exec_store(interp *in, item *me, const berth_stmt_node *node
 
 // ---- expressions --------------------------------------------------------------------------------
 
+// How many lanes of a vector are computed now.
+static uint16_t lanes_now(const interp *in, uint16_t lanes) {
+    if (!in->wide || lanes <= BERTH_TFN_INTERP_MAX_LANES) return lanes;
+    int left = lanes - in->from;
+    return (uint16_t)(left < BERTH_TFN_INTERP_MAX_LANES ? left : BERTH_TFN_INTERP_MAX_LANES);
+}
+
 static berth_status eval_select(interp *in, item *me, const berth_expr_node *node,
                                 berth_lanes *out) {
     berth_lanes condition;
@@ -158,7 +167,7 @@ static berth_status eval_select(interp *in, item *me, const berth_expr_node *nod
     berth_lanes if_false = {0};
     if (any_true) BERTH_TRY(eval(in, me, node->b, &if_true));
     if (any_false) BERTH_TRY(eval(in, me, node->c, &if_false));
-    out->lanes = node->lanes ? node->lanes : 1;
+    out->lanes = node->lanes ? lanes_now(in, node->lanes) : 1;
     for (int l = 0; l < out->lanes; ++l) {
         const berth_lanes *side =
             condition.at[condition.lanes > 1 ? l : 0].i ? &if_true : &if_false;
@@ -198,49 +207,87 @@ static void eval_reduce_add(const berth_expr_node *node, const berth_lanes *a, b
     out->at[0] = sum;
 }
 
-static berth_status eval_widen(const berth_expr_node *node, const berth_lanes *a,
+static berth_status eval_widen(const interp *in, const berth_expr_node *node, const berth_lanes *a,
                                berth_lanes *out) {
-    if (node->lanes > BERTH_TFN_INTERP_MAX_LANES)
+    out->lanes = lanes_now(in, node->lanes);
+    if (out->lanes > BERTH_TFN_INTERP_MAX_LANES)
         return berth_status_make(BERTH_UNSUPPORTED, "vectors of more than %d lanes",
                                  BERTH_TFN_INTERP_MAX_LANES);
-    out->lanes = node->lanes;
-    for (int l = 0; l < node->lanes; ++l) {
+    int64_t first = out->lanes < node->lanes ? in->from : 0;
+    for (int l = 0; l < out->lanes; ++l) {
         out->at[l] = a->at[0];
-        if (node->kind == BERTH_EXPR_RAMP) out->at[l].i += l;
+        if (node->kind == BERTH_EXPR_RAMP) out->at[l].i += first + l;
     }
     return BERTH_OK;
 }
 
-// Operands go to memory, row by row, and the reference runs on them.
+static void to_memory(berth_dtype dtype, const berth_lanes *value, unsigned char *to) {
+    size_t size = berth_dtype_size_bytes(dtype);
+    for (int l = 0; l < value->lanes; ++l) write_lane(dtype, to + (size_t)l * size, value->at[l]);
+}
+
+// An operand to memory, row by row: in parts where it has more lanes than a value here can have.
+static berth_status eval_operand(interp *in, item *me, const berth_intrinsic_facts *facts,
+                                 int which, berth_expr id, unsigned char *to) {
+    const berth_intrinsic_operand *operand = &facts->operands[which];
+    size_t size = berth_dtype_size_bytes(operand->dtype);
+    bool wide = operand->lanes > BERTH_TFN_INTERP_MAX_LANES;
+    if (wide && (in->wide || which == 0))
+        return berth_status_make(BERTH_UNSUPPORTED, "operand %d of %s has more than %d lanes",
+                                 which, facts->name, BERTH_TFN_INTERP_MAX_LANES);
+    berth_status status = BERTH_OK;
+    for (uint32_t at = 0; !status && at < operand->lanes;) {
+        berth_lanes value;
+        uint32_t wanted = operand->lanes;
+        if (wide) {
+            in->epoch++;  // values computed so far are of other lanes
+            in->wide = true;
+            in->from = (uint16_t)at;
+            wanted = lanes_now(in, operand->lanes);
+        }
+        status = eval(in, me, id, &value);
+        if (!status && value.lanes != wanted)
+            status = berth_status_make(BERTH_INVALID_ARGUMENT, "operand %d of %s has %d lanes",
+                                       which, facts->name, value.lanes);
+        if (!status) to_memory(operand->dtype, &value, to + at * size);
+        at += wanted;
+    }
+    if (wide) {
+        in->epoch++;
+        in->wide = false;
+    }
+    return status;
+}
+
+// Operands go to memory and the reference runs on them.
 static berth_status eval_intrinsic(interp *in, item *me, const berth_expr_node *node,
                                    berth_lanes *out) {
     const berth_expr operands[BERTH_INTRINSIC_OPERANDS_MAX] = {node->a, node->b, node->c};
-    unsigned char bytes[BERTH_INTRINSIC_OPERANDS_MAX][8 * BERTH_TFN_INTERP_MAX_LANES];
     void *buffers[BERTH_INTRINSIC_OPERANDS_MAX];
-    if (node->op >= BERTH_INTRINSIC_COUNT)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "intrinsic %d does not exist", node->op);
     const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+    if (!facts)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "intrinsic %d does not exist", node->op);
     const berth_tfn **reference = &in->references[node->op];
     if (!*reference)
         BERTH_TRY(berth_intrinsic_reference(in->arena, (berth_intrinsic)node->op, reference));
-    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
-        berth_lanes value;
-        const berth_intrinsic_operand *operand = &facts->operands[i];
-        size_t size = berth_dtype_size_bytes(operand->dtype);
-        BERTH_TRY(eval(in, me, operands[i], &value));
-        if (value.lanes != operand->lanes)
-            return berth_status_make(BERTH_INVALID_ARGUMENT, "operand %d of %s has %d lanes", i,
-                                     facts->name, value.lanes);
-        for (int l = 0; l < value.lanes; ++l)
-            write_lane(operand->dtype, bytes[i] + (size_t)l * size, value.at[l]);
-        buffers[i] = bytes[i];
+    berth_arena *scratch = berth_arena_create_child(in->arena);
+    berth_status status = BERTH_OK;
+    for (int i = 0; !status && i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
+        buffers[i] =
+            berth_arena_alloc(scratch, (size_t)facts->operands[i].lanes *
+                                           berth_dtype_size_bytes(facts->operands[i].dtype));
+        status = eval_operand(in, me, facts, i, operands[i], buffers[i]);
     }
-    BERTH_TRY(berth_tfn_interpret(*reference, buffers, in->arena));
-    out->lanes = facts->operands[0].lanes;
-    size_t size = berth_dtype_size_bytes(facts->operands[0].dtype);
-    for (int l = 0; l < out->lanes; ++l)
-        out->at[l] = read_lane(facts->operands[0].dtype, bytes[0] + (size_t)l * size);
-    return BERTH_OK;
+    if (!status) status = berth_tfn_interpret(*reference, buffers, scratch);
+    if (!status) {
+        const unsigned char *result = buffers[0];
+        berth_dtype dtype = facts->operands[0].dtype;
+        out->lanes = facts->operands[0].lanes;
+        for (int l = 0; l < out->lanes; ++l)
+            out->at[l] = read_lane(dtype, result + (size_t)l * berth_dtype_size_bytes(dtype));
+    }
+    berth_arena_destroy(scratch);
+    return status;
 }
 
 static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *out) {
@@ -291,8 +338,13 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *
                             (berth_dtype)node->dtype, &a, out);
         return BERTH_OK;
     case BERTH_EXPR_BROADCAST:
-    case BERTH_EXPR_RAMP: BERTH_TRY(eval(in, me, node->a, &a)); return eval_widen(node, &a, out);
+    case BERTH_EXPR_RAMP:
+        BERTH_TRY(eval(in, me, node->a, &a));
+        return eval_widen(in, node, &a, out);
     case BERTH_EXPR_REDUCE_ADD:
+        if (berth_tfn_expr(fn, node->a)->lanes > BERTH_TFN_INTERP_MAX_LANES)
+            return berth_status_make(BERTH_UNSUPPORTED, "a sum of more than %d lanes",
+                                     BERTH_TFN_INTERP_MAX_LANES);
         BERTH_TRY(eval(in, me, node->a, &a));
         eval_reduce_add(node, &a, out);
         return BERTH_OK;

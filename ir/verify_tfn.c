@@ -80,9 +80,8 @@ static berth_status check_equal_types(const checker *c, const char *what, berth_
 
 static berth_status check_intrinsic(const checker *c, const berth_expr_node *node) {
     const berth_expr operands[BERTH_INTRINSIC_OPERANDS_MAX] = {node->a, node->b, node->c};
-    if (node->op >= BERTH_INTRINSIC_COUNT)
-        return problem(c, "intrinsic %d does not exist", node->op);
     const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+    if (!facts) return problem(c, "intrinsic %d does not exist", node->op);
     for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
         berth_tfn_type wanted = {facts->operands[i].dtype, false, facts->operands[i].lanes};
         berth_tfn_type given = berth_tfn_type_of(c->fn, operands[i]);

@@ -69,7 +69,7 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype, int lanes)
 }
 
 void berth_c_add_intrinsics(const berth_c_printer *p, berth_strbuf *out) {
-    for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
+    for (int i = 0; i < BERTH_INTRINSIC_END; ++i) {
         if (!p->intrinsics[i]) continue;
         const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
         berth_strbuf_addf(out, "#ifndef berth_%s_\n#define berth_%s_\n%s#endif\n", facts->name,

@@ -92,7 +92,7 @@ struct berth_c_printer {
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
     BERTH_VEC(uint32_t) vector_types;        // dtype << 16 | lanes, each once
-    bool intrinsics[BERTH_INTRINSIC_COUNT];  // used
+    bool intrinsics[BERTH_INTRINSIC_END];  // used
     berth_stmt nest;                         // being printed
     berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
     bool marks_numbers;                      // the text is a template (codegen/template.h)

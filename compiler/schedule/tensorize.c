@@ -158,7 +158,15 @@ static bool lies_in_order(matcher *m, berth_expr load, int64_t lane_stride, int6
     return linear[0] && linear[1] && by_lane == lane_stride && by_depth == depth_stride;
 }
 
-// Loads and casts of loads in all lanes of the region; 0 = something else.
+// A number in all lanes; 0 = something else.
+static berth_expr spread_number(berth_tfn *fn, berth_expr id, uint16_t lanes) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    bool number = node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT;
+    return number && !node->is_index ? berth_tfn_broadcast(fn, id, lanes) : 0;
+}
+
+// Loads and casts of loads in all lanes of the region, and a number in their place where a condition
+// says so for the region as a whole; 0 = something else.
 static berth_expr spread(matcher *m, berth_expr id, const berth_expr *map, int64_t lane_stride,
                          int64_t depth_stride) {
     berth_tfn *fn = m->fn;
@@ -166,6 +174,13 @@ static berth_expr spread(matcher *m, berth_expr id, const berth_expr *map, int64
     if (node.kind == BERTH_EXPR_CAST && !node.is_index) {
         berth_expr inner = spread(m, node.a, map, lane_stride, depth_stride);
         return inner ? berth_tfn_cast(fn, (berth_dtype)node.dtype, inner) : 0;
+    }
+    if (node.kind == BERTH_EXPR_SELECT) {
+        if (berth_tfn_uses_var(fn, node.a, m->lane) || berth_tfn_uses_var(fn, node.a, m->depth))
+            return 0;
+        berth_expr value = spread(m, node.b, map, lane_stride, depth_stride);
+        berth_expr other = value ? spread_number(fn, node.c, fn->exprs.data[value].lanes) : 0;
+        return other ? berth_tfn_select(fn, node.a, value, other) : 0;
     }
     if (node.kind != BERTH_EXPR_LOAD || fn->bufs.data[node.load.buf].lanes > 1) return 0;
     if (!berth_dtype_has_vectors((berth_dtype)node.dtype)) return 0;

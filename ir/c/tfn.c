@@ -58,7 +58,12 @@ static const char *own_part(tfn_emitter *t, const berth_expr_node *node) {
     case BERTH_EXPR_BINARY:
         return berth_arena_printf(arena, ", .op = BERTH_BINARY_%s", binary_names[node->op]);
     case BERTH_EXPR_INTRINSIC:
-        return berth_arena_printf(arena, ", .op = BERTH_INTRINSIC_%s", intrinsic_names[node->op]);
+        if (node->op < BERTH_INTRINSIC_COUNT)
+            return berth_arena_printf(arena, ", .op = BERTH_INTRINSIC_%s",
+                                      intrinsic_names[node->op]);
+        return berth_arena_printf(
+            arena, ", .op = intrinsic(%s)",
+            berth_emit_string(t->e, berth_intrinsic_get((berth_intrinsic)node->op)->name));
     default: return "";
     }
 }

@@ -1,198 +1,41 @@
 #include "drivers/vta/compiler/nest.h"
 
-#include <math.h>
-#include <string.h>
-
-enum { most_loops = 16, most_terms = 2 };
-
-// A linear function of the loops' variables.
-typedef struct affine {
-    int64_t by[most_loops];
-    int64_t constant;
-} affine;
-
-typedef struct reader {
-    const berth_tfn *fn;
-    struct {
-        berth_var var;
-        int64_t extent;
-    } loops[most_loops];
-    int count;                        // loops over results, then those of the reduction
-    int outer;                        // of results
-    berth_stmt init, update, result;  // stores; init and update only where there is a reduction
-    berth_buf acc;
-    // What the result is before it is rounded: integers with scales.
-    berth_expr terms[most_terms];
-    double numerators[most_terms], denominators[most_terms];
-    int term_count;
-    berth_vta_nest *out;
-} reader;
-
-static berth_status refuse(const char *what) {
-    return berth_status_make(BERTH_UNSUPPORTED, "no stream for a VTA is known for %s", what);
-}
-
-static const berth_expr_node *expr(const reader *r, berth_expr id) {
-    return berth_tfn_expr(r->fn, id);
-}
-
-// ---- constants and linear functions -------------------------------------------------------------
-
-static bool constant(const reader *r, berth_expr id, double *out) {
-    const berth_expr_node *e = expr(r, id);
-    double a = 0, b = 0;
-    switch (e->kind) {
-    case BERTH_EXPR_INT: *out = (double)e->i; return true;
-    case BERTH_EXPR_FLOAT: *out = e->f; return true;
-    case BERTH_EXPR_CAST: return constant(r, e->a, out);  // of numbers that both types have
-    case BERTH_EXPR_BINARY:
-        if (!constant(r, e->a, &a) || !constant(r, e->b, &b)) return false;
-        *out = e->op == BERTH_BINARY_ADD   ? a + b
-               : e->op == BERTH_BINARY_SUB ? a - b
-               : e->op == BERTH_BINARY_MUL ? a * b
-               : e->op == BERTH_BINARY_DIV ? a / b
-                                           : NAN;
-        return !isnan(*out);
-    default: return false;
-    }
-}
-
-static bool linear(const reader *r, berth_expr id, affine *out) {
-    const berth_expr_node *e = expr(r, id);
-    affine a, b;
-    memset(out, 0, sizeof(*out));
-    if (e->kind == BERTH_EXPR_INT) {
-        out->constant = e->i;
-        return true;
-    }
-    if (e->kind == BERTH_EXPR_VAR) {
-        for (int i = 0; i < r->count; ++i) {
-            if (r->loops[i].var != e->var) continue;
-            out->by[i] = 1;
-            return true;
-        }
-        return false;
-    }
-    if (e->kind != BERTH_EXPR_BINARY || !linear(r, e->a, &a) || !linear(r, e->b, &b)) return false;
-    double factor = 0;
-    if (e->op == BERTH_BINARY_MUL && !constant(r, e->b, &factor)) {
-        if (!constant(r, e->a, &factor)) return false;
-        a = b;
-    }
-    if (e->op != BERTH_BINARY_ADD && e->op != BERTH_BINARY_SUB && e->op != BERTH_BINARY_MUL)
-        return false;
-    int64_t sign = e->op == BERTH_BINARY_SUB ? -1 : 1;
-    bool product = e->op == BERTH_BINARY_MUL;
-    for (int i = 0; i < r->count; ++i)
-        out->by[i] = product ? a.by[i] * (int64_t)factor : a.by[i] + sign * b.by[i];
-    out->constant = product ? a.constant * (int64_t)factor : a.constant + sign * b.constant;
-    return true;
-}
-
-static bool same(const reader *r, const affine *a, const affine *b) {
-    return a->constant == b->constant &&
-           memcmp(a->by, b->by, (size_t)r->count * sizeof(a->by[0])) == 0;
-}
-
-static bool index_of(const reader *r, berth_expr load, int dim, affine *out) {
-    return linear(r, berth_tfn_load_indices(r->fn, load)[dim], out);
-}
-
-static bool result_index(const reader *r, int dim, affine *out) {
-    return linear(r, berth_tfn_store_indices(r->fn, r->result)[dim], out);
-}
-
-// ---- statements ---------------------------------------------------------------------------------
-
-static berth_status open_loop(reader *r, const berth_stmt_node *loop) {
-    int64_t extent = 0;
-    if (r->count == most_loops) return refuse("so many loops");
-    if (!berth_tfn_const_value(r->fn, loop->value, &extent)) return refuse("a loop of any length");
-    r->loops[r->count].var = loop->var;
-    r->loops[r->count++].extent = extent;
-    return BERTH_OK;
-}
-
-// The loops of a reduction, down to its store.
-static berth_status read_reduction(reader *r, berth_stmt id) {
-    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
-    for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
-        BERTH_TRY(open_loop(r, s));
-        id = s->body;
-        if (berth_tfn_stmt(r->fn, id)->kind == BERTH_STMT_SEQ &&
-            berth_tfn_stmt(r->fn, id)->count == 1)
-            id = berth_tfn_seq_items(r->fn, id)[0];
-    }
-    if (s->kind != BERTH_STMT_STORE || s->buf != r->acc || r->update)
-        return refuse("a reduction of this form");
-    r->update = id;
-    return BERTH_OK;
-}
-
-static berth_status read_item(reader *r, berth_stmt id) {
-    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
-    if (s->kind == BERTH_STMT_ALLOC && !r->acc) {
-        r->acc = s->buf;
-        return r->fn->bufs.data[s->buf].rank == 0 ? BERTH_OK : refuse("a tile of registers");
-    }
-    if (s->kind == BERTH_STMT_FOR) return read_reduction(r, id);
-    if (s->kind != BERTH_STMT_STORE) return refuse("a statement of this kind");
-    berth_stmt *to = r->acc && s->buf == r->acc ? &r->init : &r->result;
-    if (to == &r->init && *to) to = &r->update;  // a reduction over one element has no loops
-    if (*to) return refuse("several results");
-    *to = id;
-    return BERTH_OK;
-}
-
-static berth_status read_statements(reader *r, berth_stmt id) {
-    const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
-    for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
-        BERTH_TRY(open_loop(r, s));
-        id = s->body;
-    }
-    r->outer = r->count;
-    if (s->kind != BERTH_STMT_SEQ) {
-        BERTH_TRY(read_item(r, id));
-    } else {
-        for (uint32_t i = 0; i < s->count; ++i)
-            BERTH_TRY(read_item(r, berth_tfn_seq_items(r->fn, id)[i]));
-    }
-    if (!r->result || (r->acc && (!r->init || !r->update)))
-        return refuse("a nest without one result");
-    return BERTH_OK;
-}
+#include "drivers/vta/compiler/compiler.h"
+#include "drivers/vta/compiler/reader.h"
 
 // ---- the value that is stored -------------------------------------------------------------------
 
 // select(index < extent, value, 0) where the result is filled up to whole blocks: the value.
-static berth_expr without_lanes(const reader *r, berth_expr id) {
-    const berth_expr_node *e = expr(r, id);
+static berth_expr without_lanes(const berth_vta_reader *r, berth_expr id) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
     double zero = 1;
-    if (e->kind != BERTH_EXPR_SELECT || !constant(r, e->c, &zero) || zero != 0) return id;
-    const berth_expr_node *c = expr(r, e->a);
-    affine left, right;
+    if (e->kind != BERTH_EXPR_SELECT || !berth_vta__constant(r, e->c, &zero) || zero != 0)
+        return id;
+    const berth_expr_node *c = berth_vta__expr(r, e->a);
+    berth_vta_affine left, right;
     int64_t extent = 0;
     const berth_buf_info *to = &r->fn->bufs.data[berth_tfn_stmt(r->fn, r->result)->buf];
-    if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT || !linear(r, c->a, &left) ||
-        !berth_tfn_const_value(r->fn, c->b, &extent))
+    if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT ||
+        !berth_vta__linear(r, c->a, &left) || !berth_tfn_const_value(r->fn, c->b, &extent))
         return id;
     for (int d = 0; d < to->rank; ++d)
-        if (to->dims[d] == extent && result_index(r, d, &right) && same(r, &left, &right))
+        if (to->dims[d] == extent && berth_vta__result_index(r, d, &right) &&
+            berth_vta__same(r, &left, &right))
             return e->b;
     return id;
 }
 
 // max(value, low), min(value, high) around the value.
-static berth_expr without_bounds(const reader *r, berth_expr id) {
+static berth_expr without_bounds(const berth_vta_reader *r, berth_expr id) {
     for (;;) {
-        const berth_expr_node *e = expr(r, id);
+        const berth_expr_node *e = berth_vta__expr(r, id);
         double bound = 0;
         if (e->kind != BERTH_EXPR_BINARY ||
             (e->op != BERTH_BINARY_MAX && e->op != BERTH_BINARY_MIN))
             return id;
         berth_expr value = e->a;
-        if (!constant(r, e->b, &bound)) {
-            if (!constant(r, e->a, &bound)) return id;
+        if (!berth_vta__constant(r, e->b, &bound)) {
+            if (!berth_vta__constant(r, e->a, &bound)) return id;
             value = e->b;
         }
         int32_t *limit = e->op == BERTH_BINARY_MAX ? &r->out->low : &r->out->high;
@@ -205,19 +48,19 @@ static berth_expr without_bounds(const reader *r, berth_expr id) {
 
 // A real number as a sum of integers, each times a numerator over a denominator. False: it is
 // something else.
-static bool read_terms(reader *r, berth_expr id, double numerator, double denominator) {
-    const berth_expr_node *e = expr(r, id);
+static bool read_terms(berth_vta_reader *r, berth_expr id, double numerator, double denominator) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
     double by = 0;
-    if (e->kind == BERTH_EXPR_CAST && berth_dtype_is_integer(expr(r, e->a)->dtype)) {
-        if (r->term_count == most_terms) return false;
+    if (e->kind == BERTH_EXPR_CAST && berth_dtype_is_integer(berth_vta__expr(r, e->a)->dtype)) {
+        if (r->term_count == BERTH_VTA_MOST_TERMS) return false;
         r->terms[r->term_count] = e->a;
         r->numerators[r->term_count] = numerator;
         r->denominators[r->term_count++] = denominator;
         return true;
     }
     if (e->kind == BERTH_EXPR_FMA) {
-        bool first = constant(r, e->a, &by);
-        return (first || constant(r, e->b, &by)) &&
+        bool first = berth_vta__constant(r, e->a, &by);
+        return (first || berth_vta__constant(r, e->b, &by)) &&
                read_terms(r, first ? e->b : e->a, numerator * by, denominator) &&
                read_terms(r, e->c, numerator, denominator);
     }
@@ -225,79 +68,81 @@ static bool read_terms(reader *r, berth_expr id, double numerator, double denomi
     if (e->op == BERTH_BINARY_ADD)
         return read_terms(r, e->a, numerator, denominator) &&
                read_terms(r, e->b, numerator, denominator);
-    if (e->op == BERTH_BINARY_MUL && constant(r, e->a, &by))
+    if (e->op == BERTH_BINARY_MUL && berth_vta__constant(r, e->a, &by))
         return read_terms(r, e->b, numerator * by, denominator);
-    if (e->op == BERTH_BINARY_MUL && constant(r, e->b, &by))
+    if (e->op == BERTH_BINARY_MUL && berth_vta__constant(r, e->b, &by))
         return read_terms(r, e->a, numerator * by, denominator);
-    if (e->op == BERTH_BINARY_DIV && constant(r, e->b, &by))
+    if (e->op == BERTH_BINARY_DIV && berth_vta__constant(r, e->b, &by))
         return read_terms(r, e->a, numerator, denominator * by);
     return false;
 }
 
 // i8(round(...) + 0): what is rounded.
-static bool rounded(const reader *r, berth_expr id, berth_expr *out) {
-    const berth_expr_node *e = expr(r, id);
+static bool rounded(const berth_vta_reader *r, berth_expr id, berth_expr *out) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
     double zero = 1;
     if (e->kind != BERTH_EXPR_CAST || e->dtype != BERTH_DTYPE_I8) return false;
-    e = expr(r, e->a);
-    if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD && constant(r, e->b, &zero) &&
-        zero == 0)
-        e = expr(r, e->a);
+    e = berth_vta__expr(r, e->a);
+    if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD &&
+        berth_vta__constant(r, e->b, &zero) && zero == 0)
+        e = berth_vta__expr(r, e->a);
     if (e->kind != BERTH_EXPR_UNARY || e->op != BERTH_UNARY_ROUND) return false;
     *out = e->a;
     return true;
 }
 
 // Scale and bounds of the stored value, and the integers that are scaled.
-static berth_status read_value(reader *r) {
+static berth_status read_value(berth_vta_reader *r) {
     berth_vta_nest *n = r->out;
     const berth_stmt_node *store = berth_tfn_stmt(r->fn, r->result);
     n->low = -128;
     n->high = 127;
-    if (expr(r, store->value)->dtype != BERTH_DTYPE_I8) return refuse("results that are not i8");
+    if (berth_vta__expr(r, store->value)->dtype != BERTH_DTYPE_I8)
+        return berth_vta__refuse("results that are not i8");
     berth_expr real = 0, value = without_bounds(r, without_lanes(r, store->value));
     if (rounded(r, value, &real)) {
-        if (!read_terms(r, real, 1, 1)) return refuse("what is rounded to i8 here");
+        if (!read_terms(r, real, 1, 1)) return berth_vta__refuse("what is rounded to i8 here");
     } else {
         r->terms[r->term_count] = value;
         r->numerators[r->term_count] = r->denominators[r->term_count] = 1;
         r->term_count++;
     }
     if (!berth_vta_nest_scale(n, r->numerators, r->denominators, r->term_count))
-        return refuse("a scale that is no power of two over a whole number");
+        return berth_vta__refuse("a scale that is no power of two over a whole number");
     if (n->low > 0 || n->high < 0 || n->low > n->high)
-        return refuse("bounds without 0, which fills up blocks");
+        return berth_vta__refuse("bounds without 0, which fills up blocks");
     return BERTH_OK;
 }
 
 // ---- operands -----------------------------------------------------------------------------------
 
 // The load of an 8-bit (or, for biases, 32-bit) element: casts and zero points of 0 around it.
-static bool load_of(const reader *r, berth_expr id, berth_expr *out) {
-    const berth_expr_node *e = expr(r, id);
+static bool load_of(const berth_vta_reader *r, berth_expr id, berth_expr *out) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
     double zero = 1;
     while (e->kind == BERTH_EXPR_CAST ||
-           (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_SUB && constant(r, e->b, &zero) &&
-            zero == 0)) {
+           (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_SUB &&
+            berth_vta__constant(r, e->b, &zero) && zero == 0)) {
         if (e->kind == BERTH_EXPR_CAST && !berth_dtype_is_integer(e->dtype)) return false;
         id = e->a;
-        e = expr(r, id);
+        e = berth_vta__expr(r, id);
     }
     *out = id;
     return e->kind == BERTH_EXPR_LOAD;
 }
 
 // Whether a condition says that indices of the load are inside its buffer, and nothing else.
-static bool says_inside(const reader *r, berth_expr id, berth_expr load) {
-    const berth_expr_node *e = expr(r, id);
-    affine at, index;
+static bool says_inside(const berth_vta_reader *r, berth_expr id, berth_expr load) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
+    berth_vta_affine at, index;
     int64_t limit = 0;
     if (e->kind != BERTH_EXPR_BINARY) return false;
     if (e->op == BERTH_BINARY_AND) return says_inside(r, e->a, load) && says_inside(r, e->b, load);
-    if (!linear(r, e->a, &at) || !berth_tfn_const_value(r->fn, e->b, &limit)) return false;
-    const berth_buf_info *buf = &r->fn->bufs.data[expr(r, load)->load.buf];
+    if (!berth_vta__linear(r, e->a, &at) || !berth_tfn_const_value(r->fn, e->b, &limit))
+        return false;
+    const berth_buf_info *buf = &r->fn->bufs.data[berth_vta__expr(r, load)->load.buf];
     for (int d = 0; d < buf->rank; ++d) {
-        if (!index_of(r, load, d, &index) || !same(r, &at, &index)) continue;
+        if (!berth_vta__index_of(r, load, d, &index) || !berth_vta__same(r, &at, &index)) continue;
         if (e->op == BERTH_BINARY_GE) return limit == 0;
         return e->op == BERTH_BINARY_LT && limit == buf->dims[d];
     }
@@ -305,18 +150,18 @@ static bool says_inside(const reader *r, berth_expr id, berth_expr load) {
 }
 
 // The load of an operand that is `fill` where the window is outside of the input.
-static bool padded_load(const reader *r, berth_expr id, double fill, berth_expr *out) {
-    const berth_expr_node *e = expr(r, id);
+static bool padded_load(const berth_vta_reader *r, berth_expr id, double fill, berth_expr *out) {
+    const berth_expr_node *e = berth_vta__expr(r, id);
     double other = 0;
     if (e->kind != BERTH_EXPR_SELECT) return load_of(r, id, out);
-    return constant(r, e->c, &other) && other == fill && load_of(r, e->b, out) &&
+    return berth_vta__constant(r, e->c, &other) && other == fill && load_of(r, e->b, out) &&
            says_inside(r, e->a, *out);
 }
 
 // Which result loops an index follows, times what: index = factor * result + one loop of the
 // reduction times something + constant. Position in r->loops of that loop, or -1.
-static bool follows(const reader *r, const affine *index, const affine *result, int64_t *factor,
-                    int *loop) {
+static bool follows(const berth_vta_reader *r, const berth_vta_affine *index,
+                    const berth_vta_affine *result, int64_t *factor, int *loop) {
     *factor = 0;
     *loop = -1;
     for (int i = 0; i < r->outer; ++i)
@@ -336,10 +181,11 @@ static bool follows(const reader *r, const affine *index, const affine *result, 
 }
 
 // Strides, window and padding of one spatial dimension.
-static bool spatial(const reader *r, berth_expr load, int dim, int64_t *stride, int64_t *kernel,
-                    int64_t *dilation, int64_t *pad, int *loop) {
-    affine at, result;
-    if (!index_of(r, load, dim, &at) || !result_index(r, dim, &result) || result.constant)
+static bool spatial(const berth_vta_reader *r, berth_expr load, int dim, int64_t *stride,
+                    int64_t *kernel, int64_t *dilation, int64_t *pad, int *loop) {
+    berth_vta_affine at, result;
+    if (!berth_vta__index_of(r, load, dim, &at) || !berth_vta__result_index(r, dim, &result) ||
+        result.constant)
         return false;
     if (!follows(r, &at, &result, stride, loop)) return false;
     if (*stride == 0) *stride = 1;  // a result of one row: any
@@ -351,19 +197,23 @@ static bool spatial(const reader *r, berth_expr load, int dim, int64_t *stride, 
 
 // Channels of the input: those of the result, or the loop *channels over those of the group that the
 // result lies in.
-static bool read_channels(const reader *r, berth_expr load, int *channels) {
+static bool read_channels(const berth_vta_reader *r, berth_expr load, int *channels) {
     berth_vta_nest *n = r->out;
-    affine at, result;
+    berth_vta_affine at, result;
     *channels = -1;
-    if (!index_of(r, load, 1, &at) || !result_index(r, 1, &result) || at.constant) return false;
+    if (!berth_vta__index_of(r, load, 1, &at) || !berth_vta__result_index(r, 1, &result) ||
+        at.constant)
+        return false;
     for (int i = r->outer; i < r->count; ++i) {
         if (at.by[i] == 0) continue;
         if (*channels >= 0 || at.by[i] != 1) return false;
         *channels = i;
     }
     n->groups = 1;
-    if (*channels < 0) return n->in_channels == 1 ? at.by[0] == 0 : same(r, &at, &result);
+    if (*channels < 0)
+        return n->in_channels == 1 ? at.by[0] == 0 : berth_vta__same(r, &at, &result);
     int64_t in_group = r->loops[*channels].extent, out_group = 0, within = 1;
+    if (r->block && in_group > n->in_channels) in_group = n->in_channels;  // filled up
     if (in_group < 1 || n->in_channels % in_group) return false;
     n->groups = n->in_channels / in_group;
     if (n->out_channels % n->groups) return false;
@@ -378,14 +228,14 @@ static bool read_channels(const reader *r, berth_expr load, int *channels) {
 }
 
 // n, c, h, w of input and output, and the window; its loops of channels, rows and columns, -1 = none.
-static berth_status read_window(reader *r, berth_expr load, int loops[3]) {
+static berth_status read_window(berth_vta_reader *r, berth_expr load, int loops[3]) {
     berth_vta_nest *n = r->out;
-    n->input = expr(r, load)->load.buf;
+    n->input = berth_vta__expr(r, load)->load.buf;
     const berth_buf_info *in = &r->fn->bufs.data[n->input], *out = &r->fn->bufs.data[n->output];
-    affine at, result;
+    berth_vta_affine at, result;
     if (in->rank != 4 || out->rank != 4 || in->dims[0] != out->dims[0])
-        return refuse("tensors of other ranks than 4");
-    if (in->dtype != BERTH_DTYPE_I8) return refuse("operands that are not i8");
+        return berth_vta__refuse("tensors of other ranks than 4");
+    if (in->dtype != BERTH_DTYPE_I8) return berth_vta__refuse("operands that are not i8");
     n->images = in->dims[0];
     n->in_channels = in->dims[1];
     n->out_channels = out->dims[1];
@@ -393,136 +243,150 @@ static berth_status read_window(reader *r, berth_expr load, int loops[3]) {
     n->width = in->dims[3];
     n->out_height = out->dims[2];
     n->out_width = out->dims[3];
-    if (!index_of(r, load, 0, &at) || !result_index(r, 0, &result) || !same(r, &at, &result) ||
-        !read_channels(r, load, &loops[0]))
-        return refuse("channels that are read in this way");
+    if (!berth_vta__index_of(r, load, 0, &at) || !berth_vta__result_index(r, 0, &result) ||
+        !berth_vta__same(r, &at, &result) || !read_channels(r, load, &loops[0]))
+        return berth_vta__refuse("channels that are read in this way");
     if (!spatial(r, load, 2, &n->stride_h, &n->kernel_h, &n->dilation_h, &n->pad_h, &loops[1]) ||
         !spatial(r, load, 3, &n->stride_w, &n->kernel_w, &n->dilation_w, &n->pad_w, &loops[2]))
-        return refuse("a window of this form");
+        return berth_vta__refuse("a window of this form");
     if ((loops[0] >= 0) + (loops[1] >= 0) + (loops[2] >= 0) != r->count - r->outer)
-        return refuse("a reduction over more than channels and a window");
+        return berth_vta__refuse("a reduction over more than channels and a window");
     return BERTH_OK;
 }
 
 // Each channel by itself: sums and maxima.
-static berth_status read_own_window(reader *r, berth_expr load) {
+static berth_status read_own_window(berth_vta_reader *r, berth_expr load) {
     int loops[3];
     BERTH_TRY(read_window(r, load, loops));
     if (loops[0] >= 0 || r->out->in_channels != r->out->out_channels)
-        return refuse("sums or maxima of several channels");
+        return berth_vta__refuse("sums or maxima of several channels");
     return BERTH_OK;
 }
 
 // ---- products -----------------------------------------------------------------------------------
 
-static bool is_acc(const reader *r, berth_expr id) {
-    return r->acc && expr(r, id)->kind == BERTH_EXPR_LOAD && expr(r, id)->load.buf == r->acc;
+static bool is_acc(const berth_vta_reader *r, berth_expr id) {
+    return r->acc && berth_vta__expr(r, id)->kind == BERTH_EXPR_LOAD &&
+           berth_vta__expr(r, id)->load.buf == r->acc;
 }
 
 // op(acc, value), in either order.
-static bool updates(const reader *r, berth_binary op, berth_expr *out_value) {
-    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
+static bool updates(const berth_vta_reader *r, berth_binary op, berth_expr *out_value) {
+    const berth_expr_node *e = berth_vta__expr(r, berth_tfn_stmt(r->fn, r->update)->value);
     if (e->kind != BERTH_EXPR_BINARY || e->op != op) return false;
     bool first = is_acc(r, e->a);
     *out_value = first ? e->b : e->a;
     return first || is_acc(r, e->b);
 }
 
-// acc + x * w; the operands in either order.
-static bool product_of(const reader *r, berth_expr *a, berth_expr *b) {
-    const berth_expr_node *e = expr(r, berth_tfn_stmt(r->fn, r->update)->value);
-    berth_expr product = 0;
-    if (e->kind == BERTH_EXPR_FMA) {
-        *a = e->a;
-        *b = e->b;
-        return is_acc(r, e->c);
-    }
-    if (!updates(r, BERTH_BINARY_ADD, &product)) return false;
-    e = expr(r, product);
-    *a = e->a;
-    *b = e->b;
-    return e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_MUL;
+// The operands of the matrix unit: a block of inputs, a block of weights. Which of the loops goes over
+// blocks of channels is seen from the weights.
+static berth_status take_product(berth_vta_reader *r, berth_expr *out_x, berth_expr *out_w) {
+    const berth_expr_node *e = berth_vta__expr(r, berth_tfn_stmt(r->fn, r->update)->value);
+    berth_expr w = 0;
+    berth_vta_affine at;
+    if (berth_vta_gemm_block((berth_intrinsic)e->op) != r->block || !is_acc(r, e->a))
+        return berth_vta__refuse("an intrinsic that is not its matrix unit's");
+    *out_x = e->b;
+    *out_w = w = e->c;
+    if (berth_vta__expr(r, w)->kind != BERTH_EXPR_LOAD || berth_vta__expr(r, w)->index_count != 4 ||
+        !berth_vta__linear(r, berth_tfn_load_indices(r->fn, w)[1], &at))
+        return berth_vta__refuse("weights that are read in this way");
+    for (r->channels = r->outer; r->channels < r->count; ++r->channels)
+        if (at.by[r->channels] == r->block) break;
+    if (r->channels == r->count) return berth_vta__refuse("weights that are read in this way");
+    r->loops[r->channels].extent *= r->block;
+    return BERTH_OK;
 }
 
 // w[o, c, i, j] with the loops of the window.
-static bool weights_fit(const reader *r, berth_expr load, const int *loops) {
-    affine at, result;
-    if (r->fn->bufs.data[expr(r, load)->load.buf].rank != 4) return false;
-    if (!index_of(r, load, 0, &at) || !result_index(r, 1, &result) || !same(r, &at, &result))
+static bool weights_fit(const berth_vta_reader *r, berth_expr load, const int *loops) {
+    berth_vta_affine at, result;
+    if (r->fn->bufs.data[berth_vta__expr(r, load)->load.buf].rank != 4) return false;
+    if (!berth_vta__index_of(r, load, 0, &at) || !berth_vta__result_index(r, 1, &result) ||
+        !berth_vta__same(r, &at, &result))
         return false;
     for (int d = 1; d < 4; ++d) {
-        affine wanted = {0};
+        berth_vta_affine wanted = {0};
         if (loops[d - 1] >= 0) wanted.by[loops[d - 1]] = 1;
-        if (!index_of(r, load, d, &at) || !same(r, &at, &wanted)) return false;
+        if (!berth_vta__index_of(r, load, d, &at) || !berth_vta__same(r, &at, &wanted))
+            return false;
     }
     return true;
 }
 
 // acc, or acc + bias[o].
-static bool sum_fits(reader *r, berth_expr value) {
-    const berth_expr_node *e = expr(r, value);
+static bool sum_fits(berth_vta_reader *r, berth_expr value) {
+    const berth_expr_node *e = berth_vta__expr(r, value);
     berth_expr bias = 0;
-    affine at, result;
+    berth_vta_affine at, result;
     if (e->kind == BERTH_EXPR_BINARY && e->op == BERTH_BINARY_ADD) {
         bool first = is_acc(r, e->a);
         if (!load_of(r, first ? e->b : e->a, &bias)) return false;
-        r->out->bias = expr(r, bias)->load.buf;
+        r->out->bias = berth_vta__expr(r, bias)->load.buf;
         const berth_buf_info *held = &r->fn->bufs.data[r->out->bias];
-        if (held->dtype != BERTH_DTYPE_I32 || held->rank != 1 || !index_of(r, bias, 0, &at) ||
-            !result_index(r, 1, &result) || !same(r, &at, &result))
+        if (held->dtype != BERTH_DTYPE_I32 || held->rank != 1 ||
+            !berth_vta__index_of(r, bias, 0, &at) || !berth_vta__result_index(r, 1, &result) ||
+            !berth_vta__same(r, &at, &result))
             return false;
         value = first ? e->a : e->b;
     }
     return is_acc(r, value);
 }
 
-static berth_status read_products(reader *r, berth_expr a, berth_expr b) {
+static berth_status read_products(berth_vta_reader *r, berth_expr a, berth_expr b) {
     berth_expr x = 0, w = 0;
     int loops[3];
     r->out->form = BERTH_VTA_PRODUCTS;
     if (r->term_count != 1 || !padded_load(r, a, 0, &x) || !load_of(r, b, &w))
-        return refuse("a sum of this form");
-    if (!sum_fits(r, r->terms[0])) return refuse("what is added to the sum");
-    r->out->weights = expr(r, w)->load.buf;
-    if (expr(r, w)->dtype != BERTH_DTYPE_I8) return refuse("weights that are not i8");
+        return berth_vta__refuse("a sum of this form");
+    if (!sum_fits(r, r->terms[0])) return berth_vta__refuse("what is added to the sum");
+    r->out->weights = berth_vta__expr(r, w)->load.buf;
+    if (berth_vta__expr(r, w)->dtype != BERTH_DTYPE_I8)
+        return berth_vta__refuse("weights that are not i8");
     BERTH_TRY(read_window(r, x, loops));
-    if (loops[0] < 0 && r->out->in_channels > 1) return refuse("channels by themselves");
-    return weights_fit(r, w, loops) ? BERTH_OK : refuse("weights that are read in this way");
+    return weights_fit(r, w, loops) ? BERTH_OK
+                                    : berth_vta__refuse("weights that are read in this way");
 }
 
 // ---- sums and maxima ----------------------------------------------------------------------------
 
 // Of windows.
-static berth_status read_reduced(reader *r) {
+static berth_status read_reduced(berth_vta_reader *r) {
     berth_expr a = 0, b = 0, x = 0;
     double first = 1;
-    bool from_constant = constant(r, berth_tfn_stmt(r->fn, r->init)->value, &first);
-    if (from_constant && first == 0 && product_of(r, &a, &b)) return read_products(r, a, b);
+    bool from_constant = berth_vta__constant(r, berth_tfn_stmt(r->fn, r->init)->value, &first);
+    if (r->block && first == 0) {
+        BERTH_TRY(take_product(r, &a, &b));
+        return read_products(r, a, b);
+    }
     if (!from_constant || r->term_count != 1 || !is_acc(r, r->terms[0]))
-        return refuse("a reduction of this form");
+        return berth_vta__refuse("a reduction of this form");
     if (first == 0 && updates(r, BERTH_BINARY_ADD, &a) && padded_load(r, a, 0, &x))
         r->out->form = BERTH_VTA_SUMS;
     else if (first == -128 && updates(r, BERTH_BINARY_MAX, &a) && padded_load(r, a, -128, &x))
         r->out->form = BERTH_VTA_MAXIMA;
     else
-        return refuse("a reduction of this form");
+        return berth_vta__refuse("a reduction of this form");
     return read_own_window(r, x);
 }
 
 // select(c < end, x[n,c,h,w], ...): the tensor, which begins at channel `start`. False: none like it.
-static bool read_part(reader *r, berth_expr load, int64_t start, int64_t *out_end) {
+static bool read_part(berth_vta_reader *r, berth_expr load, int64_t start, int64_t *out_end) {
     berth_vta_nest *n = r->out;
-    affine at, result;
+    berth_vta_affine at, result;
     if (n->part_count == BERTH_VTA_MOST_PARTS || !padded_load(r, load, 0, &load)) return false;
-    const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
+    const berth_buf_info *in = &r->fn->bufs.data[berth_vta__expr(r, load)->load.buf];
     const berth_buf_info *out = &r->fn->bufs.data[n->output];
     if (in->rank != 4 || out->rank != 4 || in->dtype != BERTH_DTYPE_I8) return false;
     for (int d = 0; d < 4; ++d) {
-        if (!index_of(r, load, d, &at) || !result_index(r, d, &result)) return false;
+        if (!berth_vta__index_of(r, load, d, &at) || !berth_vta__result_index(r, d, &result))
+            return false;
         if (d == 1) at.constant += start;
-        if (!same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d])) return false;
+        if (!berth_vta__same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d]))
+            return false;
     }
-    n->parts[n->part_count] = expr(r, load)->load.buf;
+    n->parts[n->part_count] = berth_vta__expr(r, load)->load.buf;
     n->part_channels[n->part_count++] = in->dims[1];
     *out_end = start + in->dims[1];
     return true;
@@ -538,27 +402,28 @@ static void set_plain(berth_vta_nest *n, const berth_buf_info *out) {
     n->dilation_h = n->dilation_w = 1;
 }
 
-static berth_status read_parts(reader *r) {
+static berth_status read_parts(berth_vta_reader *r) {
     berth_vta_nest *n = r->out;
     const berth_buf_info *out = &r->fn->bufs.data[n->output];
     berth_expr value = r->terms[0];
     int64_t end = 0;
     for (;;) {
-        const berth_expr_node *e = expr(r, value);
+        const berth_expr_node *e = berth_vta__expr(r, value);
         bool last = e->kind != BERTH_EXPR_SELECT;
-        affine left, result;
+        berth_vta_affine left, result;
         int64_t limit = 0;
         if (!read_part(r, last ? value : e->b, end, &end))
-            return refuse("tensors that are joined in this way");
+            return berth_vta__refuse("tensors that are joined in this way");
         if (last) break;
-        const berth_expr_node *c = expr(r, e->a);
-        if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT || !linear(r, c->a, &left) ||
-            !result_index(r, 1, &result) || !same(r, &left, &result) ||
-            !berth_tfn_const_value(r->fn, c->b, &limit) || limit != end)
-            return refuse("a choice between tensors by something else than the channel");
+        const berth_expr_node *c = berth_vta__expr(r, e->a);
+        if (c->kind != BERTH_EXPR_BINARY || c->op != BERTH_BINARY_LT ||
+            !berth_vta__linear(r, c->a, &left) || !berth_vta__result_index(r, 1, &result) ||
+            !berth_vta__same(r, &left, &result) || !berth_tfn_const_value(r->fn, c->b, &limit) ||
+            limit != end)
+            return berth_vta__refuse("a choice between tensors by something else than the channel");
         value = e->c;
     }
-    if (end != out->dims[1]) return refuse("tensors that do not fill the result");
+    if (end != out->dims[1]) return berth_vta__refuse("tensors that do not fill the result");
     n->input = n->parts[0];
     n->in_channels = out->dims[1];
     set_plain(n, out);
@@ -566,22 +431,24 @@ static berth_status read_parts(reader *r) {
 }
 
 // x[n,c+first,h,w]. False: it is something else.
-static bool read_slice(reader *r, berth_expr load) {
+static bool read_slice(berth_vta_reader *r, berth_expr load) {
     berth_vta_nest *n = r->out;
     const berth_buf_info *out = &r->fn->bufs.data[n->output];
-    affine at, result;
+    berth_vta_affine at, result;
     if (!load_of(r, load, &load)) return false;
-    const berth_buf_info *in = &r->fn->bufs.data[expr(r, load)->load.buf];
+    const berth_buf_info *in = &r->fn->bufs.data[berth_vta__expr(r, load)->load.buf];
     if (in->rank != 4 || out->rank != 4 || in->dtype != BERTH_DTYPE_I8) return false;
     for (int d = 0; d < 4; ++d) {
-        if (!index_of(r, load, d, &at) || !result_index(r, d, &result)) return false;
+        if (!berth_vta__index_of(r, load, d, &at) || !berth_vta__result_index(r, d, &result))
+            return false;
         if (d == 1) {
             n->first_channel = at.constant - result.constant;
             at.constant = result.constant;
         }
-        if (!same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d])) return false;
+        if (!berth_vta__same(r, &at, &result) || (d != 1 && in->dims[d] != out->dims[d]))
+            return false;
     }
-    n->input = expr(r, load)->load.buf;
+    n->input = berth_vta__expr(r, load)->load.buf;
     n->in_channels = in->dims[1];
     set_plain(n, out);
     return n->first_channel >= 0 && n->first_channel + n->out_channels <= n->in_channels &&
@@ -589,29 +456,29 @@ static bool read_slice(reader *r, berth_expr load) {
 }
 
 // Of elements, one or two.
-static berth_status read_elements(reader *r) {
+static berth_status read_elements(berth_vta_reader *r) {
     r->out->form = BERTH_VTA_SUMS;
     berth_expr padded = 0;
-    if (r->term_count == 1 && expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT)
+    if (r->term_count == 1 && berth_vta__expr(r, r->terms[0])->kind == BERTH_EXPR_SELECT)
         return padded_load(r, r->terms[0], 0, &padded) ? read_own_window(r, padded) : read_parts(r);
     if (r->term_count == 1 && read_slice(r, r->terms[0])) return BERTH_OK;
     r->out->first_channel = 0;
     for (int i = r->term_count - 1; i >= 0; --i) {
         berth_expr x = 0;
-        if (!load_of(r, r->terms[i], &x)) return refuse("what is scaled here");
+        if (!load_of(r, r->terms[i], &x)) return berth_vta__refuse("what is scaled here");
         BERTH_TRY(read_own_window(r, x));
         const berth_vta_nest *n = r->out;
         if (r->term_count > 1 && (n->height != n->out_height || n->width != n->out_width))
-            return refuse("operands of different shapes");
+            return berth_vta__refuse("operands of different shapes");
         if (i > 0) r->out->second = r->out->input;
     }
     return BERTH_OK;
 }
 
 berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest, berth_vta_nest *out_nest) {
-    reader r = {.fn = fn, .out = out_nest};
+    berth_vta_reader r = {.fn = fn, .out = out_nest};
     *out_nest = (berth_vta_nest){.weights = BERTH_NONE, .bias = BERTH_NONE, .second = BERTH_NONE};
-    BERTH_TRY(read_statements(&r, nest));
+    BERTH_TRY(berth_vta__read_statements(&r, nest));
     out_nest->output = berth_tfn_stmt(fn, r.result)->buf;
     BERTH_TRY(read_value(&r));
     return r.acc ? read_reduced(&r) : read_elements(&r);
