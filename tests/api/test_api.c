@@ -216,6 +216,8 @@ Test(api, wrong_options) {
     assert_fails(berth_compiler_set(compiler, "targte", "cpu"), BERTH_NOT_FOUND, "\"target\"");
     assert_fails(berth_compiler_set(compiler, "jobs", "many"), BERTH_INVALID_ARGUMENT, "many");
     assert_fails(berth_compiler_set(compiler, "objective", "luck"), BERTH_INVALID_ARGUMENT, "luck");
+    assert_fails(berth_compiler_set(compiler, "parallel", "luck"), BERTH_INVALID_ARGUMENT,
+                 "takes none, tensor, pipeline or auto");
     assert_fails(berth_compiler_set_dim(compiler, "batch", -1), BERTH_OUT_OF_RANGE, "batch");
     assert_ok(berth_compiler_set_dim(compiler, "bacth", 1));
     assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_INVALID_ARGUMENT,
