@@ -256,9 +256,43 @@ def images():
          open_dims=True, group=2, offset_group=2, pads=[1, 0, 1, 2], strides=[2, 2], dilations=[1, 2])
 
 
+def strings():
+    """Strings in, out or as classes; and classifiers of two classes, whose one score has two sides."""
+    ml = lambda name, op_type, inputs, outputs, **attributes: case(name, op_type, inputs, outputs, domain=ML, **attributes)
+    words = np.array([["b", "", "z"], ["a", "\u00e4", "b"]], object)
+    x = np.round(floats(6, 4) * 4) / 4
+    ml("label_encoder_words", "LabelEncoder", [words], 1, keys_strings=["a", "b", "\u00e4"], values_int64s=[5, 6, 7], default_int64=-2)
+    ml("label_encoder_to_words", "LabelEncoder", [np.array([3, 1, 9], np.int64)], 1, keys_int64s=[1, 3], values_strings=["one", "three"],
+       default_string="none")
+    ml("label_encoder_words_to_floats", "LabelEncoder", [words], 1, keys_strings=["a", "b"], values_floats=[0.5, 1.5], default_float=-7.0)
+    ml("category_mapper", "CategoryMapper", [words], 1, cats_strings=["a", "b"], cats_int64s=[4, 9], default_int64=-3)
+    ml("category_mapper_to_words", "CategoryMapper", [np.array([9, 4, 0], np.int64)], 1, cats_strings=["a", "b"], cats_int64s=[4, 9],
+       default_string="?")
+    ml("one_hot_encoder_words", "OneHotEncoder", [words], 1, cats_strings=["a", "b"], zeros=1)
+    ml("linear_classifier_words", "LinearClassifier", [x], 2, coefficients=[float(v) for v in floats(12)], intercepts=[0.1, 0.2, 0.3],
+       classlabels_strings=["p", "q", "r"], post_transform="SOFTMAX")
+    ml("tree_classifier_words", "TreeEnsembleClassifier", [x], 2, classlabels_strings=["p", "q", "r"],
+       **trees("class", 4, 4, 3, 3, ["BRANCH_LEQ"]))
+    for name, sign in (("shares", 1), ("sides", -1)):
+        one = trees("class", 4, 4, 2, 3, ["BRANCH_LEQ"])
+        one["class_ids"] = [0] * len(one["class_ids"])
+        one["class_weights"] = [abs(w) if sign > 0 else w for w in one["class_weights"]]
+        ml(f"tree_classifier_{name}", "TreeEnsembleClassifier", [x], 2, classlabels_strings=["no", "yes"],
+           post_transform="NONE" if sign > 0 else "LOGISTIC", **one)
+    for kernel in ("LINEAR", "RBF", "POLY", "SIGMOID"):
+        machine = dict(kernel_type=kernel, kernel_params=[0.5, 0.25, 3.0], support_vectors=[float(v) for v in floats(24)])
+        ml(f"svm_classifier_{kernel.lower()}", "SVMClassifier", [x], 2, classlabels_strings=["p", "q", "r"], vectors_per_class=[1, 3, 2],
+           coefficients=[float(v) for v in floats(12)], rho=[0.1, -0.2, 0.05], **machine)
+        ml(f"svm_regressor_{kernel.lower()}", "SVMRegressor", [x], 1, n_supports=6, coefficients=[float(v) for v in floats(6)],
+           rho=[0.25], **machine)
+    two = dict(kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0], support_vectors=[float(v) for v in floats(24)], vectors_per_class=[2, 4],
+               classlabels_ints=[3, 8], coefficients=[float(v) for v in floats(6)], rho=[0.1])
+    ml("svm_classifier_two", "SVMClassifier", [x], 2, **two)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

@@ -1,0 +1,1 @@
+2three2one2noneBy0
