@@ -171,7 +171,7 @@ static void read_deform(onnx_compose *c, deform *d) {
         d->pad[i] = entry(c, "pads", (uint32_t)i, 4, 0);
         if (entry(c, "kernel_shape", (uint32_t)i, 2, d->kernel[i]) != d->kernel[i])
             onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "kernel_shape is not that of W");
-        taps *= d->kernel[i];
+        taps = taps <= INT32_MAX && d->kernel[i] <= INT32_MAX ? taps * d->kernel[i] : INT64_MAX;
     }
     int64_t depth = onnx_compose_known_extent(c, w, "W", 1);
     int64_t given = onnx_compose_extent(c, offset, 1), own = onnx_compose_extent(c, x, 1);
@@ -188,15 +188,16 @@ static void read_deform(onnx_compose *c, deform *d) {
                           "%lld",
                           (long long)d->group, (long long)d->offset_group);
 }
+
 // first + k * step for each k < count, as (count at dimension `at`, 1 in the other three).
-static berth_value_id steps(onnx_compose *c, berth_dtype dtype, int64_t count, int64_t first,
+static berth_value_id steps(onnx_compose *c, berth_dtype dtype, int64_t count, double first,
                             int64_t step, int at) {
     if (c->status) return BERTH_NONE;
     int64_t dims[4] = {1, 1, 1, 1};
     dims[at] = count;
     berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, 4, dims);
     for (int64_t k = 0; k < count; ++k)
-        berth_tensor_set_f64(&tensor, k, (double)first + (double)k * (double)step);
+        berth_tensor_set_f64(&tensor, k, first + (double)k * (double)step);
     return onnx_call_literal(c->call, &tensor);
 }
 
@@ -209,7 +210,7 @@ static berth_value_id tap_places(onnx_compose *c, const deform *d, int i, berth_
         berth_value_id out = onnx_cast_to(c, onnx_counting(c, d->out[i].value), dtype);
         out = onnx_mul(c, out, onnx_scalar(c, dtype, (double)d->stride[i]));
         return onnx_add(c, onnx_reshaped(c, out, dims, 4),
-                        steps(c, dtype, d->kernel[i], -d->pad[i], d->dilation[i], i));
+                        steps(c, dtype, d->kernel[i], -(double)d->pad[i], d->dilation[i], i));
     }
     int64_t dims[4] = {1, 1, 1, 1}, count = d->out[i].known;
     dims[i] = d->kernel[i];
