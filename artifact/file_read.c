@@ -470,14 +470,13 @@ static berth_status read_vm_lists(const reader *r, const berth_file_vm_code *hea
     uint32_t count = 0;
     BERTH_TRY(read_records(r, BERTH_SECTION_VM_PIECES, &records, &count));
     if (head->segment_count > count)
-        return BAD("vm_code.segment_count: %u, but %u pieces", head->segment_count, count);
+        return BAD("vm_code: %u of %u pieces", head->segment_count, count);
     code->segments = records;
     code->segment_count = head->segment_count;
     code->host_operations = code->segments + head->segment_count;
     code->host_operation_count = count - head->segment_count;
     BERTH_TRY(read_records(r, BERTH_SECTION_VM_PORTS, &records, &count));
-    if (head->input_count > count)
-        return BAD("vm_code.input_count: %u, but %u ports", head->input_count, count);
+    if (head->input_count > count) return BAD("vm_code: %u of %u ports", head->input_count, count);
     code->inputs = records;
     code->input_count = head->input_count;
     code->outputs = code->inputs + head->input_count;
@@ -537,13 +536,10 @@ static berth_status read_vm_variants(const reader *r, berth_vm_body *vm,
         if (in[i].piece >= piece_count)
             return BAD("vm_variants[%u].piece: %u of %u", i, in[i].piece, piece_count);
         if (in[i].program && (in[i].program != next_program || next_program++ > program_count))
-            return BAD("vm_variants[%u].program: %u of %u, which are to be in order", i,
-                       in[i].program, program_count);
+            return BAD("vm_variants[%u].program: %u is not in order", i, in[i].program);
         const berth_vm_piece *piece = berth_vm_piece_at(vm->code, in[i].piece);
         uint64_t count = (uint64_t)piece->input_count + (in[i].program ? 0 : piece->output_count);
-        if (count > tensor_count - used)
-            return BAD("vm_variants[%u]: %llu tensors, but %u are left", i,
-                       (unsigned long long)count, tensor_count - used);
+        if (count > tensor_count - used) return BAD("vm_variants[%u]: too few tensors are left", i);
         variants[i].piece = in[i].piece;
         variants[i].inputs = tensors + used;
         if (in[i].program)
@@ -552,10 +548,9 @@ static berth_status read_vm_variants(const reader *r, berth_vm_body *vm,
             variants[i].results = tensors + used + piece->input_count;
         used += (uint32_t)count;
     }
-    if (next_program != program_count + 1)
-        return BAD("vm_programs: %u, the variants have %u", program_count, next_program - 1);
-    if (used != tensor_count)
-        return BAD("vm_tensors: %u behind the constants, the variants have %u", tensor_count, used);
+    if (next_program != program_count + 1 || used != tensor_count)
+        return BAD("the variants have %u of %u programs, %u of %u tensors", next_program - 1,
+                   program_count, used, tensor_count);
     vm->variants = variants;
     return BERTH_OK;
 }
@@ -568,7 +563,7 @@ static berth_status read_vm(const reader *r, berth_program *program) {
     for (uint32_t kind = BERTH_SECTION_VM_FUNCTIONS; kind <= BERTH_SECTION_VM_PROGRAMS; ++kind)
         if (count == 0 && r->sections[kind].record_count &&
             (kind < BERTH_SECTION_RECORD_KINDS || kind == BERTH_SECTION_VM_PROGRAMS))
-            return BAD("the program file has a section of kind %u without byte code", kind);
+            return BAD("a section of kind %u without byte code", kind);
     if (count == 0) return BERTH_OK;
     if (count != 1) return BAD("%u vm_code records", count);
     berth_vm_program *code = berth_arena_new(r->arena, berth_vm_program);
@@ -580,7 +575,7 @@ static berth_status read_vm(const reader *r, berth_program *program) {
     const berth_tensor *tensors = NULL;
     BERTH_TRY(read_vm_tensors(r, program, &tensors, &count));
     if (head->constant_count > count)
-        return BAD("vm_code.constant_count: %u, but %u tensors", head->constant_count, count);
+        return BAD("vm_code: %u of %u tensors", head->constant_count, count);
     code->constants = tensors;
     code->constant_count = head->constant_count;
     BERTH_TRY(

@@ -509,8 +509,7 @@ static berth_status check_lists(const berth_program *program) {
                    vm ? "without" : "with");
     if (vm && (program->step_count || program->input_count || program->output_count ||
                program->fallback_count))
-        return BAD(
-            "a program of executor \"vm\" has steps, inputs, outputs or fallbacks of its own");
+        return BAD("executor \"vm\": it has steps, inputs, outputs or fallbacks of its own");
     return BERTH_OK;
 }
 

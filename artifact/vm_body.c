@@ -20,7 +20,14 @@ static berth_status check_tensor(const berth_tensor *tensor) {
 // One whose data is needed.
 static berth_status check_value(const berth_tensor *tensor) {
     BERTH_TRY(check_tensor(tensor));
-    if (!tensor->data && berth_tensor_size_bytes(tensor)) return BAD("its data is missing");
+    if (!tensor->data && berth_tensor_size_bytes(tensor)) return BAD("no data");
+    return BERTH_OK;
+}
+
+static berth_status check_ports(const char *what, const berth_vm_port *ports, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (ports[i].kind > 3 || ports[i].rank < -1 || ports[i].rank > BERTH_MAX_RANK)
+            return BAD("%s[%u]: kind %u, rank %d", what, i, ports[i].kind, ports[i].rank);
     return BERTH_OK;
 }
 
@@ -29,19 +36,9 @@ static berth_status check_code(const berth_vm_program *code) {
         BERTH_TRY(berth_status_prefix(check_value(&code->constants[i]), "constants[%u]", i));
     for (uint32_t i = 0; i < code->function_count; ++i)
         if (code->functions[i].register_count > most_registers)
-            return BAD("functions[%u]: %u registers; at most %d", i,
-                       code->functions[i].register_count, most_registers);
-    for (uint32_t i = 0; i < code->input_count + code->output_count; ++i) {
-        bool is_input = i < code->input_count;
-        const berth_vm_port *port =
-            is_input ? &code->inputs[i] : &code->outputs[i - code->input_count];
-        if (port->kind > 3)
-            return BAD("%s \"%s\" is a value of kind %u", is_input ? "input" : "output", port->name,
-                       port->kind);
-        if (port->rank < -1 || port->rank > BERTH_MAX_RANK)
-            return BAD("%s \"%s\" has rank %d", is_input ? "input" : "output", port->name,
-                       port->rank);
-    }
+            return BAD("functions[%u]: %u registers", i, code->functions[i].register_count);
+    BERTH_TRY(check_ports("inputs", code->inputs, code->input_count));
+    BERTH_TRY(check_ports("outputs", code->outputs, code->output_count));
     return berth_vm_verify(code);
 }
 
@@ -60,23 +57,20 @@ uint32_t berth_vm_variant_input(const berth_vm_variant *variant, uint32_t index)
 static berth_status check_program(const berth_vm_variant *variant, const berth_vm_piece *piece) {
     const berth_program *program = variant->program;
     uint32_t next = 0;
-    if (program->vm || strcmp(program->executor, "graph") != 0)
-        return BAD("its executor is \"%s\", not \"graph\"", program->executor);
+    if (strcmp(program->executor, "graph") != 0) return BAD("executor \"%s\"", program->executor);
     for (uint32_t i = 0; i < program->input_count; ++i) {
         uint32_t index = berth_vm_variant_input(variant, i);
         const berth_program_tensor *held = &program->tensors[program->inputs[i].tensor];
         if (index < next || index >= piece->input_count)
-            return BAD("input \"%s\" of its program is none of the %u there are, or out of order",
-                       program->inputs[i].name, piece->input_count);
+            return BAD("input \"%s\" of its program is none of it", program->inputs[i].name);
         const berth_tensor *input = &variant->inputs[index];
         next = index + 1;
         if (held->dtype != input->dtype || held->rank != input->rank ||
             memcmp(held->dims, input->dims, (size_t)held->rank * sizeof(*held->dims)) != 0)
-            return BAD("input \"%s\" of its program is of another type", program->inputs[i].name);
+            return BAD("input \"%s\" is of another type", program->inputs[i].name);
     }
     if (program->output_count != piece->output_count)
-        return BAD("its program has %u outputs, not %u", program->output_count,
-                   piece->output_count);
+        return BAD("%u outputs, not %u", program->output_count, piece->output_count);
     return BERTH_OK;
 }
 
@@ -87,8 +81,7 @@ static berth_status check_variant(const berth_vm_body *body, const berth_vm_vari
     const berth_vm_piece *piece = berth_vm_piece_at(code, variant->piece);
     for (uint32_t i = 0; i < piece->input_count; ++i) {
         const berth_tensor *input = &variant->inputs[i];
-        if (input->dtype == BERTH_DTYPE_NONE && input->data) return BAD("inputs[%u]: no type", i);
-        if (input->dtype != BERTH_DTYPE_NONE)
+        if (input->dtype != BERTH_DTYPE_NONE || input->data)
             BERTH_TRY(berth_status_prefix(check_tensor(input), "inputs[%u]", i));
     }
     if (variant->program) return check_program(variant, piece);

@@ -23,7 +23,8 @@ if(BERTH_SANITIZE)
   endif()
 endif()
 if(BERTH_RUN_ONLY)  # what nothing calls is left out when libberth is linked
-  target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
+  target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
+    -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
   target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation)

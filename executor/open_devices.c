@@ -5,6 +5,7 @@
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "executor/device_choice.h"
+#include "executor/session_private.h"
 
 struct berth_open_device {
     berth_open_device *next;
@@ -45,14 +46,6 @@ static berth_status open_device(berth_open_devices *devices, const berth_program
     return BERTH_OK;
 }
 
-static bool is_used(const berth_program *program, uint32_t device) {
-    for (uint32_t i = 0; i < program->step_count; ++i)
-        if (program->steps[i].device == device) return true;
-    for (uint32_t i = 0; i < program->pool_count; ++i)
-        if (program->pools[i].device == device) return true;
-    return false;
-}
-
 typedef struct session_job {
     berth_open_devices *devices;
     const berth_program *program;
@@ -67,7 +60,7 @@ static berth_status open_session(void *user) {
         berth_arena_new_array(job->scratch, berth_session_binding, program->device_count + 1);
     berth_session_options options = {.bindings = bindings};
     for (uint32_t d = 0; d < program->device_count; ++d) {
-        if (!is_used(program, d)) continue;
+        if (!berth_executor__is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];
         *binding = (berth_session_binding){.name = program->devices[d].name};
         BERTH_TRY(open_device(job->devices, program, d, job->scratch, &binding->device));

@@ -53,8 +53,8 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
     if (options) given = *options;
     if (program->vm)
         return berth_status_make(BERTH_UNSUPPORTED,
-                                 "opening \"%s\": its control flow or shapes need the virtual "
-                                 "machine; open it as a dynamic model (berth_program_load_dynamic)",
+                                 "opening \"%s\": it needs the virtual machine, that is "
+                                 "berth_program_load_dynamic",
                                  program->name);
     if (strcmp(program->executor, "graph") != 0)
         return berth_status_make(

@@ -10,6 +10,8 @@
 #include "executor/schedule.h"
 #include "executor/session.h"
 
+#pragma GCC visibility push(hidden)  // of no library that links this one
+
 // A physical device in use; several virtual devices may be bound to one.
 typedef struct berth_session_physical {
     const char *kind;
@@ -180,5 +182,7 @@ void berth_executor__fail_timelines(berth_session *session, const char *reason);
 void berth_executor__close_queues(berth_session *session);
 void berth_executor__free_memory(berth_session *session);
 void berth_executor__close_devices(berth_session *session);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_EXECUTOR_SESSION_PRIVATE_H_

@@ -38,22 +38,16 @@ static bool variant_fits(const berth_vm_variant *variant, uint32_t input_count,
     return true;
 }
 
-// "f32[1,80] and i64[2] = 3, 4": where `values_of` has data, the value decides shapes.
-static void print_types(berth_strbuf *out, const berth_tensor *tensors,
-                        const berth_tensor *values_of, uint32_t count) {
-    enum { most_shown = 4 };
+// "f32[1,80] and i64[2] of one value": where the value decides shapes.
+static void print_types(berth_strbuf *out, const berth_tensor *tensors, uint32_t count,
+                        bool with_values) {
     char shape[192];
     for (uint32_t i = 0; i < count; ++i) {
         if (tensors[i].dtype == BERTH_DTYPE_NONE) continue;
         berth_tensor_format_shape(&tensors[i], shape);
-        berth_strbuf_addf(out, "%s%s", i ? " and " : "", shape);
-        if (!values_of[i].data || !tensors[i].data) continue;
-        int64_t elements = berth_tensor_element_count(&tensors[i]);
-        for (int64_t e = 0; e < elements && e < most_shown; ++e)
-            berth_strbuf_addf(out, "%s%g", e ? ", " : " = ", berth_tensor_get_f64(&tensors[i], e));
-        if (elements > most_shown) berth_strbuf_add(out, ", ...");
+        berth_strbuf_addf(out, "%s%s%s", i ? " and " : "", shape,
+                          with_values && tensors[i].data ? " of one value" : "");
     }
-    if (count == 0) berth_strbuf_add(out, "nothing");
 }
 
 typedef struct lack {
@@ -70,20 +64,18 @@ static berth_status say_lack(void *user) {
     const berth_vm_piece *piece = berth_vm_piece_at(vm->code, l->piece);
     berth_strbuf asked = berth_strbuf_make(l->arena), has = berth_strbuf_make(l->arena);
     uint32_t count = 0;
-    const berth_tensor *values_of = l->inputs;
     for (uint32_t i = 0; i < vm->variant_count; ++i) {
         const berth_vm_variant *variant = &vm->variants[i];
         if (variant->piece != l->piece || count++ >= most_listed) continue;
-        values_of = variant->inputs;
         berth_strbuf_add(&has, count > 1 ? "; " : "");
-        print_types(&has, variant->inputs, variant->inputs, piece->input_count);
+        print_types(&has, variant->inputs, piece->input_count, true);
     }
-    if (count > most_listed) berth_strbuf_addf(&has, "; and %u more", count - most_listed);
-    print_types(&asked, l->inputs, values_of, piece->input_count);
+    if (count > most_listed) berth_strbuf_add(&has, "; ...");
+    print_types(&asked, l->inputs, piece->input_count, false);
     return berth_status_make(
         BERTH_UNSUPPORTED,
         "the program has no code for %s; it has some for %s. Build it again with these, too: "
-        "`berth build --specialise` names dimensions of inputs, and values of integer inputs",
+        "`berth build --specialise`",
         berth_strbuf_text(&asked), count ? berth_strbuf_text(&has) : "nothing");
 }
 

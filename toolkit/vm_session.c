@@ -15,7 +15,6 @@
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
 #include "toolkit/vm_build.h"
-#include "toolkit/vm_build.h"
 #include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
 

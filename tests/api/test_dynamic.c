@@ -138,3 +138,85 @@ Test(dynamic, a_model_in_memory_takes_any_batch) {
     }
     berth_dynamic_destroy(dynamic);
 }
+
+// ---- programs -----------------------------------------------------------------------------------
+
+static void write_text(char *path, const char *text) {
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    cr_assert_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+}
+
+static berth_program *build_doubling(void) {
+    char path[] = "/tmp/berth-dynamic-XXXXXX";
+    berth_program *program = NULL;
+    berth_compiler *compiler = make_compiler();
+    write_text(path, doubling);
+    assert_ok(berth_compiler_set(compiler, "executor", "vm"));
+    assert_ok(berth_compiler_add_specialisation(compiler, "N=3,N=5"));
+    assert_ok(berth_compiler_compile_file(compiler, path, &program));
+    berth_compiler_destroy(compiler);
+    unlink(path);
+    return program;
+}
+
+// Compiled for two lengths, written, opened again: it doubles as often as it is told.
+Test(dynamic, a_program_of_byte_code_runs_from_its_file) {
+    char path[] = "/tmp/berth-dynamic-XXXXXX";
+    berth_program *built = build_doubling(), *program = NULL;
+    write_text(path, "");
+    assert_ok(berth_program_save(built, path));
+    berth_program_release(built);
+    assert_ok(berth_program_open(path, &program));
+    unlink(path);
+    berth_program_facts facts;
+    assert_ok(berth_program_get_facts(program, &facts, sizeof(facts)));
+    cr_assert_str_eq(facts.executor, "vm");
+    cr_assert_gt(facts.kernel_count, 0);
+    cr_assert_eq(berth_program_input_count(program), 2);
+    cr_assert_str_eq(berth_program_input(program, 0)->name, "x");
+    cr_assert_eq(berth_program_input(program, 0)->type.dims[0], -1);
+    cr_assert_null(berth_program_input(program, 2));
+    berth_session *session = NULL;
+    assert_fails(berth_session_create(program, NULL, &session), BERTH_UNSUPPORTED,
+                 "berth_program_load_dynamic");
+    berth_dynamic *dynamic = NULL;
+    assert_ok(berth_program_load_dynamic(program, 1, &dynamic));
+    berth_program_release(program);  // the model has it
+    cr_assert_str_eq(berth_dynamic_output_name(dynamic, 0), berth_dynamic_output_name(dynamic, 0));
+    float x[5] = {1, 2, 3, 4, 5};
+    for (int64_t length = 3; length <= 5; length += 2)
+        for (int64_t times = 0; times < 4; ++times) {
+            berth_results *results = run(dynamic, x, length, times);
+            const berth_tensor *y = berth_results_item(results, 0, 0);
+            cr_assert_eq(y->dims[0], length);
+            for (int64_t i = 0; i < length; ++i)
+                cr_assert_eq(((float *)y->data)[i], x[i] * (float)(1 << times));
+            berth_results_free(results);
+        }
+    int64_t times = 1;
+    const berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 1, {4}, x},
+                                    {BERTH_DTYPE_I64, 0, {0}, &times}};
+    berth_results *results = NULL;
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_UNSUPPORTED,
+                 "no code for f32[4]; it has some for f32[3]; f32[5]");
+    berth_dynamic_cancel(dynamic);
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_CANCELLED, "cancelled");
+    berth_dynamic_destroy(dynamic);
+}
+
+Test(dynamic, a_static_program_has_sessions) {
+    char path[] = "/tmp/berth-dynamic-XXXXXX";
+    berth_program *program = NULL;
+    berth_dynamic *dynamic = NULL;
+    berth_compiler *compiler = make_compiler();
+    write_text(path, "module \"m\"\ngraph @main(%x: f32[4]) {\n  %y = neg(%x)\n  return %y\n}\n");
+    assert_ok(berth_compiler_compile_file(compiler, path, &program));
+    berth_compiler_destroy(compiler);
+    unlink(path);
+    assert_fails(berth_program_load_dynamic(program, 1, &dynamic), BERTH_INVALID_ARGUMENT,
+                 "executor \"graph\", not \"vm\"");
+    cr_assert_null(dynamic);
+    berth_program_release(program);
+}

@@ -53,6 +53,47 @@ for program in "$work/recognise_digit" "$work/consumer/build/recognise_digit"; d
     grep -q '^a 2 ' <<<"$output" || fail "${run%% *}.berth: a two is recognised as: $output"
   done
 done
+# A model with a loop and an open dimension: byte code, with code for two lengths.
+cat >"$work/doubling.txt" <<'MODULE'
+module "doubling"
+graph @main(%x: f32[N], %n: i64[]) {
+  %y = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[N]) {
+    %d = add(%c, %c)
+    return %go, %d
+  }
+  return %y
+}
+MODULE
+"$build/berth" build "$work/doubling.txt" --specialise N=2,N=3 -o "$work/doubling.berth" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cat >"$work/doubling.c" <<'C'
+#include <berth/dynamic.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    float x[4] = {1, 2, 3, 4};
+    int64_t times = 5;
+    berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 1, {0}, x}, {BERTH_DTYPE_I64, 0, {0}, &times}};
+    berth_program *program = NULL;
+    berth_dynamic *model = NULL;
+    berth_status status = argc == 2 ? berth_program_open(argv[1], &program) : NULL;
+    if (!status) status = berth_program_load_dynamic(program, 1, &model);
+    for (int64_t length = 2; length <= 4 && !status; ++length) {
+        berth_results *results = NULL;
+        inputs[0].dims[0] = length;
+        status = berth_dynamic_run(model, inputs, 2, &results);
+        if (!status) printf("%g ", ((float *)berth_results_item(results, 0, 0)->data)[length - 1]);
+        berth_results_free(results);
+    }
+    puts(status ? berth_status_message(status) : "");
+    berth_status_free(status);
+    berth_dynamic_destroy(model);
+    berth_program_release(program);
+    return 0;
+}
+C
+cc -std=c99 "$work/doubling.c" $(pkg-config --cflags --libs berth) -o "$work/doubling"
+output=$(env -i LD_LIBRARY_PATH="$libraries" HOME="$work" PATH= "$work/doubling" "$work/doubling.berth")
+[[ "$output" == "64 96 "*"no code for f32[4]; it has some for f32[2]; f32[3]"* ]] || fail "byte code: $output"
 # A driver from a library of its own finds what it needs of libberth.
 cat >"$work/driver.c" <<'C'
 #include <berth/berth.h>
@@ -68,4 +109,4 @@ C
 cc -std=c99 "$work/driver.c" $(pkg-config --cflags --libs berth) -o "$work/driver"
 output=$(LD_LIBRARY_PATH="$libraries" "$work/driver" "$build/libberth_vta.so")
 [ "$output" = vta ] || fail "the driver of VTA: $output"
-echo "libberth.so alone: $size bytes stripped; runs programs of the whole build"
+echo "libberth.so alone: $size bytes stripped; runs programs of the whole build, byte code among them"
