@@ -92,6 +92,11 @@ void berth_pipeline__give_times(const berth_module *module, berth_func_id main,
 // described have one for plans.
 const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uint32_t device);
 
+// patch_stages.c: the first stages in patches, where options->patches chooses some; a list of choices,
+// where options->find_patches asks for it. Errors: those of passes/patches.h; FAILED_PRECONDITION the
+// module is planned already.
+berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
+                                     berth_pipeline *pipeline, bool *out_did_nothing);
 // compile.c: layouts of activations and weights, per device; the bytes of packed constants are made
 // when *out_packing (NULL = there are none) is started and finished.
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,

@@ -269,6 +269,8 @@ Test(command, plan_strategies) {
     cr_assert(strstr(r->out, "latency of one request: "));
     berth_run_fails("plan " DIGITS " --dim batch=1 --strategy gready", 2,
                     "did you mean \"greedy\"?");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --patches some", 2, "NODE=N");
+    berth_run_fails("plan " DIGITS " --dim batch=1 --patches nothing=2", 1, "they can end at");
     berth_run_fails("plan " DIGITS " --dim batch=1 --objective speed", 2,
                     "latency, throughput or memory");
     berth_run_fails("plan " DIGITS " --nodes 0", 2, "--nodes takes a number");
@@ -321,11 +323,11 @@ Test(command, build_then_run_without_a_compiler) {
     cr_assert_eq(r->exit_status, 0, "%s", r->err);
     cr_assert_float_eq(top_value(r->out), expected, 1e-6);
     static const char *const decided[] = {
-        "--dim batch=2",   "--pin op:Conv=cpu:0", "--strategy auto",  "--set devices=1",
-        "--no-cache",      "--no-fusion",         "--no-layouts",     "--no-winograd",
-        "--jobs 1",        "--cache-dir x",       "--cache-limit 1M", "--objective memory",
-        "--nodes 5",       "--time-budget 1s",    "--host cpu",       "--executor graph",
-        "--runtime hosted"};
+        "--dim batch=2",    "--pin op:Conv=cpu:0", "--strategy auto",  "--set devices=1",
+        "--no-cache",       "--no-fusion",         "--no-layouts",     "--no-winograd",
+        "--jobs 1",         "--cache-dir x",       "--cache-limit 1M", "--objective memory",
+        "--nodes 5",        "--time-budget 1s",    "--host cpu",       "--executor graph",
+        "--runtime hosted", "--patches least"};
     for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); ++i) {
         snprintf(arguments, sizeof(arguments), "run %s/digits.berth %s", folder, decided[i]);
         berth_run_fails(arguments, 2, "build it again");

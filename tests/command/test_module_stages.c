@@ -24,8 +24,8 @@ static void leave_folder(void) {
 
 static void check_form(const char *model, const char *extra) {
     static const char *const stages[] = {
-        "keep-names", "fold-constants", "find-integers", "simplify",    "plan-devices", "layout",
-        "fuse",       "find-parts",     "lower",         "plan-scopes", "schedule"};
+        "keep-names", "fold-constants", "find-integers", "simplify", "patches",     "plan-devices",
+        "layout",     "fuse",           "find-parts",    "lower",    "plan-scopes", "schedule"};
     char passes[256] = "";
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); ++i) {
         char script[1024];
