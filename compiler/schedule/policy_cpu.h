@@ -8,14 +8,14 @@
 // Where whole registers do not fit a loop, half of one serves, down to this many lanes.
 #define BERTH_CPU_LEAST_LANES 8
 
-// Most rows of a register tile, whatever the registers allow. Measured on the kernels of ResNet-50 and
-// MobileNetV2 (Zen 3, and a server core with AVX-512; `berth tune` measures them again for a machine,
-// and what it finds takes their place).
+// Bounds of what the policy chooses, whatever the registers allow. They were set by hand on few kernels
+// and are no laws: `berth tune` searches beyond them, and what it measures takes their place
+// (docs/tuning.md has what it found on one machine).
 typedef struct berth_cpu_tile_caps {
-    int64_t rows;          // 14: of 32 registers all that fit beside two columns of weights
-    int64_t own_vectors;   // 7: rows that share no vector (depthwise, pools) gain no more by it
-    int64_t colliding;     // 6: rows whole pages apart evict each other from the first-level cache
-    int64_t unroll_terms;  // 32: terms of a sum whose loops are unrolled
+    int64_t rows;          // of a tile; 14: beside two columns they fill 32 registers
+    int64_t own_vectors;   // rows where nothing is shared between them (depthwise, pools)
+    int64_t colliding;     // rows that lie whole pages apart, in the same sets of the first-level cache
+    int64_t unroll_terms;  // terms of a sum whose loops are unrolled
 } berth_cpu_tile_caps;
 extern const berth_cpu_tile_caps berth_cpu__tile_caps;  // cpu_tile_choice.c
 
