@@ -91,12 +91,12 @@ struct berth_c_printer {
     uint32_t memo_count;
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
-    BERTH_VEC(uint32_t) vector_types;        // dtype << 16 | lanes, each once
+    BERTH_VEC(uint32_t) vector_types;      // dtype << 16 | lanes, each once
     bool intrinsics[BERTH_INTRINSIC_END];  // used
-    berth_stmt nest;                         // being printed
-    berth_kernel_source *kernel;             // of the nest: languages with work-groups set its grid
-    bool marks_numbers;                      // the text is a template (codegen/template.h)
-    berth_status status;                     // first error
+    berth_stmt nest;                       // being printed
+    berth_kernel_source *kernel;           // of the nest: languages with work-groups set its grid
+    bool marks_numbers;                    // the text is a template (codegen/template.h)
+    berth_status status;                   // first error
     int64_t
         access_alignment;  // where the language needs it: elements that divide the offset of the vector access being printed
 };

@@ -142,6 +142,39 @@ Test(vta_models, configurations, .timeout = 300) {
     clean();
 }
 
+// What the schedule makes stands in the module: calls of the matrix unit, one for each convolution or
+// dense layer. Read from text or JSON, it goes on to the same program; without the plug-in it is refused.
+Test(vta_models, calls_of_the_matrix_unit, .timeout = 120) {
+    static const char passes[] =
+        "keep-names,fold-constants,find-integers,simplify,plan-devices,layout,"
+        "fuse,find-parts,lower,plan-scopes,schedule";
+    make("digits");
+    static const char options[] =
+        "--target 'vta -log_block=3 -log_wgt_buff_size=15 -log_inp_buff_size=14 "
+        "-log_acc_buff_size=16,cpu' --plugin '" BERTH_PLUGIN_VTA "'";
+    const result *r =
+        berth_run(line("build %s/m.onnx %s -o %s/whole.berth", folder, options, folder));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    static const char *const forms[] = {"", "--emit=json"};
+    for (int i = 0; i < 2; ++i) {
+        cr_assert_eq(
+            system(line("'" BERTH_COMMAND "' opt %s/m.onnx %s --passes %s %s >%s/stage 2>%s/log",
+                        folder, options, passes, forms[i], folder, folder)),
+            0, "form %d", i);
+        cr_expect_eq(system(line("test $(grep -c 'vta_gemm_8' %s/stage) = 4", folder)), 0,
+                     "form %d", i);
+        r = berth_run(line("build %s/stage --plugin '%s' -o %s/stage.berth", folder,
+                           BERTH_PLUGIN_VTA, folder));
+        cr_assert_eq(r->exit_status, 0, "%s", r->err);
+        cr_expect_eq(system(line("cmp %s/stage.berth %s/whole.berth", folder, folder)), 0,
+                     "form %d", i);
+    }
+    r = berth_run(line("build %s/stage -o %s/none.berth", folder, folder));
+    cr_expect_eq(r->exit_status, 1);
+    cr_expect(strstr(r->err, "op: expected an operator"), "%s", r->err);
+    clean();
+}
+
 // A program of `berth build`: its steps on the VTA in their order, and their cycles together.
 Test(vta_models, profile_of_a_program, .timeout = 120) {
     make("addition");
