@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "planner/planner.h"
 
 typedef struct bench {

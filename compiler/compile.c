@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "compiler/cost.h"
+#include "compiler/cost/cost.h"
 #include "compiler/decompose/decompose.h"
 #include "compiler/extend.h"
-#include "compiler/kept_program.h"
 #include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
+#include "compiler/package/kept_program.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"

@@ -29,10 +29,10 @@ typedef struct berth_compile_options {
     const uint64_t *reserve_bytes;  // of berth_plan_options
     uint32_t max_instances;         // of a function, one per signature of places; 0 = 1
 
-    // (optional) Measured costs (compiler/cost_table.h), taken before those from the target's figures.
+    // (optional) Measured costs (compiler/cost/table.h), taken before those from the target's figures.
     struct berth_cost_table *costs;
 
-    // (optional) Decisions of kernels that were measured (compiler/tuned_table.h), taken in place of the
+    // (optional) Decisions of kernels that were measured (compiler/tuning/table.h), taken in place of the
     // policies'.
     const struct berth_tuned_table *tuned;
     bool explain_kernels;  // alternatives of the decisions are wanted (kernel_choice.h)
@@ -57,7 +57,7 @@ typedef struct berth_compile_options {
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
     // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what
-    // is compiled is added. The program's code then lives in it (compiler/generic_kernels.h).
+    // is compiled is added. The program's code then lives in it (compiler/kernels/generic_kernels.h).
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
@@ -155,8 +155,8 @@ typedef struct berth_memory_report {
     uint32_t streamed_count;
 } berth_memory_report;
 
-struct berth_work;           // compiler/work.h
-struct berth_kernel_choice;  // compiler/kernel_choice.h
+struct berth_work;           // compiler/cost/work.h
+struct berth_kernel_choice;  // compiler/tuning/kernel_choice.h
 
 typedef struct berth_compile_result {
     const berth_program *program;       // in the module's arena; NULL when stopped early

@@ -7,7 +7,7 @@
 #ifndef BERTH_COMPILER_COPY_OPS_H_
 #define BERTH_COMPILER_COPY_OPS_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Arena memory of the new module; inside berth_arena_try of it, like the functions.
 typedef struct berth_op_copier {

@@ -1,6 +1,6 @@
 // What others add to the compiler without touching this tree: lowerings of their operations, passes,
 // schedules, code generators (operations themselves: ir/extend.h; strategies of placement:
-// planner/solve/strategy.h). A plug-in registers them when it is loaded (compiler/plugin.h).
+// planner/solve/strategies/strategy.h). A plug-in registers them when it is loaded (compiler/plugin.h).
 //
 // Entries are never removed and must live as long as the process. Registering is for the time before
 // anything is compiled: not while another thread compiles. Errors of all: OUT_OF_RANGE

@@ -5,7 +5,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "ir/external.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Why devices of this kind do not run the function; NULL = they do.

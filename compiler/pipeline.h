@@ -4,13 +4,13 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/compile.h"
+#include "compiler/cost/work.h"
 #include "compiler/external.h"
-#include "compiler/generic_kernels.h"
-#include "compiler/in_place.h"
-#include "compiler/kernel_choice.h"
+#include "compiler/kernels/generic_kernels.h"
+#include "compiler/package/in_place.h"
 #include "compiler/passes/known.h"
 #include "compiler/passes/pack.h"
-#include "compiler/work.h"
+#include "compiler/tuning/kernel_choice.h"
 
 // One distinct tensor function for one device target, compiled once however often it is called.
 typedef struct berth_unit {
@@ -37,7 +37,7 @@ typedef struct berth_given_time {
     berth_op_kind kind;
     berth_loc_id loc;
     double ns;
-    const char *key;  // of the operation's work (compiler/work.h)
+    const char *key;  // of the operation's work (compiler/cost/work.h)
 } berth_given_time;
 
 typedef struct berth_pipeline {
@@ -67,7 +67,7 @@ typedef struct berth_pipeline {
 berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main);
 // Attributes that carry what passes decided. TARGET: of the module, its MultiTarget as canonical
 // JSON; of a scheduled function, the name of a device of it, for whose target it is made. IN_PLACE:
-// of a scheduled function, triples (nest, from, to) of compiler/in_place.h.
+// of a scheduled function, triples (nest, from, to) of compiler/package/in_place.h.
 #define BERTH_ATTR_TARGET "target"
 #define BERTH_ATTR_IN_PLACE "in_place"
 

@@ -11,7 +11,7 @@
 #define BERTH_COMPILER_RULES_H_
 
 #include "artifact/program.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 typedef struct berth_rules_question {

@@ -3,13 +3,13 @@
 // kinds of devices becomes two.
 #include <string.h>
 
-#include "compiler/function_decisions.h"
-#include "compiler/in_place.h"
+#include "compiler/package/in_place.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/tuned_table.h"
+#include "compiler/tuning/function_decisions.h"
+#include "compiler/tuning/table.h"
 
 typedef struct scheduled_key {
     berth_hash128 function;

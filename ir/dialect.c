@@ -6,8 +6,8 @@
 #include "ir/equal.h"
 #include "ir/extend.h"
 #include "ir/json/hooks.h"
+#include "ir/tensor/verify.h"
 #include "ir/text/hooks.h"
-#include "ir/verify_tfn.h"
 
 const berth_dialect berth_dialect_graph = {
     .name = "graph",

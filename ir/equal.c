@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ir/external.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/virtual_device.h"
 
 bool berth_equal_differ(berth_equal *e, const char *format, ...) {

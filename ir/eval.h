@@ -4,7 +4,7 @@
 #ifndef BERTH_IR_EVAL_H_
 #define BERTH_IR_EVAL_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Computes one operation on host tensors. `inputs[i].dtype` is NONE for an operand left out.
 // Outputs are allocated in `arena` (or share an input's data for views). Accumulates in double for

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/pass.h"
-#include "ir/tensor_fn_type.h"
+#include "ir/tensor/type.h"
 #include "ir/text.h"
 
 static struct {

@@ -8,9 +8,9 @@
 
 #include "ir/dialect.h"
 #include "ir/eval/internal.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/infer/internal.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 #define BERTH_EXTEND_MAX 64  // of each kind
 

@@ -4,7 +4,7 @@
 #ifndef BERTH_IR_INFER_H_
 #define BERTH_IR_INFER_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Sets the types of op's outputs from its operands and attributes. What cannot be known becomes the
 // unknown dimension

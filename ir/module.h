@@ -1,7 +1,7 @@
 // The module: the one data structure of the compile side. It holds functions of several dialects
 // that call each other:
-//   graph     tensors in SSA form, if and loop regions, tuples, calls            (ir/graph.h)
-//   tensor    buffers, loops, loads and stores                                   (ir/tensor_fn.h)
+//   graph     tensors in SSA form, if and loop regions, tuples, calls            (ir/graph/graph.h)
+//   tensor    buffers, loops, loads and stores                                   (ir/tensor/function.h)
 //   external  source or object code in some other language                       (ir/external.h)
 // Everything lives in the module's arena and refers by dense 32-bit ids: types, strings, locations
 // and virtual devices are module-wide; values, operations and regions belong to their function.

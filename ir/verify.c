@@ -3,7 +3,7 @@
 
 #include "ir/dialect.h"
 #include "ir/external.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "ir/verify_call.h"
 

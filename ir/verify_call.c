@@ -4,7 +4,7 @@
 
 #include "ir/dim.h"
 #include "ir/external.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 // Types of a callee: parameters, then results.
 typedef struct signature {

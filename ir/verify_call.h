@@ -2,7 +2,7 @@
 #ifndef BERTH_IR_VERIFY_CALL_H_
 #define BERTH_IR_VERIFY_CALL_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // NULL when the call fits its callee: numbers of arguments and results, element types, ranks,
 // extents and layouts. Symbols of the callee stand for whatever the arguments have, one extent for

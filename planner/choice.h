@@ -1,4 +1,4 @@
-// What a strategy made of @main's placement problem: handed from strategy.c to rejected.c. Private
+// What a strategy made of @main's placement problem: handed from choice.c to rejected.c. Private
 // to planner/.
 #ifndef BERTH_PLANNER_CHOICE_H_
 #define BERTH_PLANNER_CHOICE_H_

@@ -6,7 +6,7 @@
 // module times the depth of its regions.
 #include <string.h>
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "planner/copier.h"
 #include "target/virtual_device.h"
 

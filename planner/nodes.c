@@ -1,5 +1,5 @@
 // Stage 1: the nodes of the constraint system.
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "planner/stages.h"
 
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value) {

@@ -15,7 +15,7 @@
 #ifndef BERTH_PLANNER_PLACEMENT_H_
 #define BERTH_PLANNER_PLACEMENT_H_
 
-#include "planner/solve/evaluate.h"
+#include "planner/solve/problem/evaluate.h"
 #include "planner/stages.h"
 
 typedef enum berth_placement_sort {

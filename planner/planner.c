@@ -1,6 +1,6 @@
 #include "planner/planner.h"
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "planner/stages.h"
 #include "target/virtual_device.h"
 

@@ -8,7 +8,7 @@
 #ifndef BERTH_PLANNER_PLANNER_H_
 #define BERTH_PLANNER_PLANNER_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Where a predicted time comes from, the surest last.

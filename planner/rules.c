@@ -1,5 +1,5 @@
 // Stage 2: what every kind of expression demands (the table in docs/planner.md).
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "planner/stages.h"
 
 static berth_use use(berth_use_kind kind, uint32_t node, const char *reason) {
@@ -81,7 +81,7 @@ static const char *const operand_of[] = {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
                        shape_fn)                                                                   \
     "operand of " name,
-#include "ir/graph_ops.def"
+#include "ir/graph/graph_ops.def"
 #undef BERTH_GRAPH_OP
 };
 

@@ -49,7 +49,7 @@ typedef struct berth_planner_state {
     uint32_t unable_count;   // operations that the default device cannot run, gone elsewhere
     const char *unable_why;  // of the first
     bool changed;  // a device or scope was decided, or a copy made, that the module did not have
-    berth_planner_choice *choice;  // strategy.c; NULL = placed by the rules, without a prediction
+    berth_planner_choice *choice;  // choice.c; NULL = placed by the rules, without a prediction
 } berth_planner_state;
 
 // Parameters of a lowered function: those that calls pass and those that they get. An `inout` is
@@ -159,14 +159,14 @@ berth_status berth_planner__support(berth_planner_state *state);
 bool berth_planner__names_scopes(const berth_module *module);
 // All of 1 and 2 (planner.c).
 berth_status berth_planner__constrain(berth_planner_state *state);
-// 3 placement: what a strategy decides (strategy.c), then the rules (place.c): what the default
+// 3 placement: what a strategy decides (choice.c), then the rules (place.c): what the default
 // device cannot run, soft edges in source order, defaults.
 berth_status berth_planner__choose(berth_planner_state *state);
 berth_status berth_planner__place(berth_planner_state *state);
 // 4 copies (copies.c): inserts device_copy operations and records devices.
 berth_status berth_planner__copies(berth_planner_state *state);
 
-// 5 what the strategies' model says of the result (strategy.c, rejected.c).
+// 5 what the strategies' model says of the result (choice.c, rejected.c).
 berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan);
 
 #endif  // BERTH_PLANNER_STAGES_H_

@@ -1,4 +1,4 @@
-// Calibration: measured times of kernels and copies, for the cost model (compiler/cost_table.h). What
+// Calibration: measured times of kernels and copies, for the cost model (compiler/cost/table.h). What
 // is measured are the steps of built programs, compiled as for any run, by the executor's profile.
 //
 //   berth_calibrate_options options = {.model = {.target = "local"}};
@@ -7,7 +7,7 @@
 #ifndef BERTH_TOOLKIT_CALIBRATE_H_
 #define BERTH_TOOLKIT_CALIBRATE_H_
 
-#include "compiler/cost_table.h"
+#include "compiler/cost/table.h"
 #include "executor/session.h"
 #include "toolkit/model.h"
 

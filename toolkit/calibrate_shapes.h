@@ -2,7 +2,7 @@
 #ifndef BERTH_TOOLKIT_CALIBRATE_SHAPES_H_
 #define BERTH_TOOLKIT_CALIBRATE_SHAPES_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // @main with an input, one operation and an output per row of the set; weights are random. A
 // berth_model_builder (toolkit/model.h).

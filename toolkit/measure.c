@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "devices/device.h"
 #include "devices/registry.h"
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "artifact/file.h"
-#include "compiler/cost_table.h"
-#include "compiler/kernel_choice.h"
+#include "compiler/cost/table.h"
 #include "compiler/passes/tensor_parallel.h"
-#include "compiler/tuned_table.h"
+#include "compiler/tuning/kernel_choice.h"
+#include "compiler/tuning/table.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"

@@ -24,9 +24,9 @@ typedef struct berth_model_options {
     berth_target_options target_options;  // host, pins, overrides, ...; `machine` is filled in here
     berth_import_options import;          // symbolic dimensions, known inputs
     berth_compile_options compile;        // `target`, `known_inputs` are filled in here
-    // (optional) A file of measured costs (compiler/cost_table.h), read for compile.costs.
+    // (optional) A file of measured costs (compiler/cost/table.h), read for compile.costs.
     const char *costs;
-    // (optional) A file of tuned decisions (compiler/tuned_table.h), read for compile.tuned.
+    // (optional) A file of tuned decisions (compiler/tuning/table.h), read for compile.tuned.
     const char *tuned;
     bool only_these_inputs;  // the model will run on import.inputs alone: their values may be
                              // compiled in where shapes or branches need them
@@ -75,11 +75,11 @@ const berth_module *
 berth_model_module(const berth_model *model);  // as the pipeline left it; NULL for program files
 const berth_multi_target *berth_model_target(const berth_model *model);
 
-// Per step of the program, the work of the call it is a part of (compiler/work.h), NULL for copies;
+// Per step of the program, the work of the call it is a part of (compiler/cost/work.h), NULL for copies;
 // NULL for program files and programs that a module kept.
 const struct berth_work *const *berth_model_step_works(const berth_model *model);
 
-// What was decided of the functions that were scheduled (compiler/kernel_choice.h), and per step of the
+// What was decided of the functions that were scheduled (compiler/tuning/kernel_choice.h), and per step of the
 // program the index of its function there; 0 and NULL for program files.
 const struct berth_kernel_choice *berth_model_choices(const berth_model *model,
                                                       uint32_t *out_count);

@@ -4,7 +4,7 @@
 
 #include "artifact/file.h"
 #include "base/file.h"
-#include "compiler/kept_program.h"
+#include "compiler/package/kept_program.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/trace.h"
-#include "compiler/cost.h"
-#include "compiler/cost_table.h"
+#include "compiler/cost/cost.h"
+#include "compiler/cost/table.h"
 
 typedef struct builder {
     berth_arena *arena;

@@ -6,7 +6,7 @@
 #ifndef BERTH_TOOLKIT_TUNE_H_
 #define BERTH_TOOLKIT_TUNE_H_
 
-#include "compiler/tuned_table.h"
+#include "compiler/tuning/table.h"
 #include "toolkit/model.h"
 
 typedef struct berth_tune_options {

@@ -3,7 +3,7 @@
 #define BERTH_TOOLKIT_TUNE_SEARCH_H_
 
 #include "base/str.h"
-#include "compiler/kernel_choice.h"
+#include "compiler/tuning/kernel_choice.h"
 
 typedef struct berth_tune_kernel {
     const char *name;

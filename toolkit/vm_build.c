@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "compiler/program_copy.h"
+#include "compiler/package/program_copy.h"
 #include "compiler/vm/walk.h"
 
 typedef struct builder {

@@ -8,7 +8,7 @@
 #ifndef BERTH_TOOLKIT_VM_SESSION_H_
 #define BERTH_TOOLKIT_VM_SESSION_H_
 
-#include "compiler/generic_kernels.h"
+#include "compiler/kernels/generic_kernels.h"
 #include "executor/vm.h"
 #include "toolkit/model.h"
 

@@ -129,7 +129,7 @@ static const struct argp_option options[] = {
      "First stages of the model that run in bands of rows, so that their large values never exist "
      "whole: auto (where a memory or a budget is too small otherwise; the default), never, least "
      "(those with the least memory), or NODE=N: the stages up to this node in N bands",
-      2},
+     2},
     {"parallel", key_parallel, "HOW", 0,
      "One model on several devices of a kind: tensor (each holds its part of the weights and does "
      "its part of every product), pipeline (each has operations of its own: --strategy auto), auto "

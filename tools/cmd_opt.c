@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compiler/decompose/decompose.h"
-#include "compiler/kept_program.h"
+#include "compiler/package/kept_program.h"
 #include "ir/emit_c.h"
 #include "ir/json.h"
 #include "ir/pass.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compiler/kernel_choice.h"
+#include "compiler/tuning/kernel_choice.h"
 #include "toolkit/plan_picture.h"
 #include "tools/cli_model.h"
 

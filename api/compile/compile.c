@@ -9,7 +9,7 @@
 #include "api/run/program.h"
 #include "base/str.h"
 #include "compiler/bare/bare.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "toolkit/fit_patches.h"
 #include "toolkit/model.h"
 

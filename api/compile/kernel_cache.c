@@ -1,7 +1,7 @@
 // The cache of compiled kernels (<berth/kernel_cache.h>).
 #include <berth/kernel_cache.h>
 
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 
 struct berth_kernel_cache {
     berth_arena *arena;  // of this struct

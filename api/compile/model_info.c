@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "ir/dim.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "toolkit/module_file.h"
 
 struct berth_model_info {

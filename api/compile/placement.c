@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "planner/solve/plot.h"
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/problem_file.h"
 
 struct berth_placement_problem {
     berth_arena *arena;  // of this struct

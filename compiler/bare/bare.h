@@ -10,7 +10,7 @@
 
 #include "artifact/program.h"
 #include "compiler/compile.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 
 typedef struct berth_bare_options {
     // Of files, and the start of every global name; NULL = the program's. What C takes for no name

@@ -5,7 +5,7 @@
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/template.h"
 #include "compiler/compile.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 
 static bool is_output(const berth_tfn *fn, berth_buf buf) {
     const berth_buf_info *info = &fn->bufs.data[buf];

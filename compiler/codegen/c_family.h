@@ -10,7 +10,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/schedule/linear.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 typedef struct berth_c_printer berth_c_printer;
 

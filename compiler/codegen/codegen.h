@@ -6,7 +6,7 @@
 
 #include "artifact/program.h"
 #include "base/str.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "target/target.h"
 
 // One kernel per nest of the function, in order.

@@ -4,7 +4,7 @@
 #define BERTH_COMPILER_CODEGEN_SPIRV_CALC_H_
 
 #include "compiler/codegen/spirv_builder.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 typedef struct spirv_calc {
     berth_spirv *m;

@@ -6,7 +6,7 @@
 #define BERTH_COMPILER_CODEGEN_SPIRV_MATH_H_
 
 #include "compiler/codegen/spirv_builder.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 // `type` is F32 or F64. 0 = there is no such function.
 uint32_t berth_spirv_float_unary(berth_spirv *m, berth_spirv_type type, berth_unary op, uint32_t a);

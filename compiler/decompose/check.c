@@ -1,6 +1,6 @@
 #include "compiler/decompose/decompose.h"
 #include "compiler/pipeline.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/virtual_device.h"
 
 typedef struct checker {

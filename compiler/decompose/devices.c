@@ -8,7 +8,7 @@
 #include "compiler/passes/check.h"
 #include "compiler/passes/outline.h"
 #include "compiler/pipeline.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/virtual_device.h"
 
 typedef struct splitter {

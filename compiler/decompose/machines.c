@@ -6,7 +6,7 @@
 #include "compiler/decompose/decompose.h"
 #include "compiler/passes/check.h"
 #include "compiler/pipeline.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/change.h"
 #include "target/virtual_device.h"
 

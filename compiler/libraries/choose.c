@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "compiler/cost_table.h"
+#include "compiler/cost/table.h"
 
 // How much faster a library has to be: below that, times differ by chance.
 static const double worth_it = 0.97;

@@ -10,8 +10,8 @@
 #ifndef BERTH_COMPILER_LIBRARIES_USE_H_
 #define BERTH_COMPILER_LIBRARIES_USE_H_
 
-#include "ir/graph.h"
-#include "ir/op_params.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/op_params.h"
 #include "target/target.h"
 
 typedef enum berth_library_id {
@@ -78,7 +78,7 @@ bool berth_library_find(const berth_module *module, berth_func_id function,
                         berth_library_id library, int64_t lanes, berth_library_use *out_use);
 
 // What the use computes, apart from who does: "matmul f32[128,768]*[768,3072]+bias,relu". Under
-// "NAME: KEY" measured times are kept (compiler/cost_table.h), "berth: KEY" of our own kernels.
+// "NAME: KEY" measured times are kept (compiler/cost/table.h), "berth: KEY" of our own kernels.
 const char *berth_library_key(const berth_library_use *use, berth_arena *arena);
 #define BERTH_LIBRARY_COST_KIND "library"  // of these records
 

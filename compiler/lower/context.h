@@ -21,9 +21,9 @@
 #define BERTH_COMPILER_LOWER_CONTEXT_H_
 
 #include "compiler/schedule/linear.h"
-#include "ir/graph.h"
-#include "ir/op_params.h"
-#include "ir/tensor_fn.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/op_params.h"
+#include "ir/tensor/function.h"
 
 typedef enum berth_lower_binding_kind {
     BERTH_LOWER_INLINE,  // computed where it is read

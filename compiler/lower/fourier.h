@@ -18,7 +18,7 @@
 #ifndef BERTH_COMPILER_LOWER_FOURIER_H_
 #define BERTH_COMPILER_LOWER_FOURIER_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 #define BERTH_FOURIER_MAX_STAGES 16
 

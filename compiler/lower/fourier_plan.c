@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "compiler/lower/fourier.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 #define MOST 32   // terms of a sum: factors beyond are taken apart
 #define LANES 16  // neighbours in the results of stage 0, where the length allows it

@@ -9,8 +9,8 @@
 #ifndef BERTH_COMPILER_LOWER_LOWER_H_
 #define BERTH_COMPILER_LOWER_LOWER_H_
 
-#include "ir/graph.h"
-#include "ir/tensor_fn.h"
+#include "ir/graph/graph.h"
+#include "ir/tensor/function.h"
 
 // Errors: UNSUPPORTED naming the operation, its location and what is missing (operation, type,
 // data-dependent shape).

@@ -1,10 +1,10 @@
 // ONNX import: a model file → a module with one graph function "main", whose operations are in the
-// newest operator version's form (ir/graph_ops.def), with locations that name the model's nodes.
+// newest operator version's form (ir/graph/graph_ops.def), with locations that name the model's nodes.
 #ifndef BERTH_COMPILER_ONNX_IMPORT_H_
 #define BERTH_COMPILER_ONNX_IMPORT_H_
 
 #include "base/log.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // A symbolic dimension fixed by the user (--dim N=60) or by the shape of a bound input.
 typedef struct berth_dim_binding {

@@ -6,7 +6,7 @@
 #include "base/tensor_proto.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/model.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Opsets whose operators the importer knows. Newer ones may have changed operators it would
 // misread.

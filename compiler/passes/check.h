@@ -3,7 +3,7 @@
 #define BERTH_COMPILER_PASSES_CHECK_H_
 
 #include "base/log.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Constant indices of gather and scatter operations lie in the dimension that they pick from
 // (negative ones count from its end). Errors: INVALID_ARGUMENT with the node, the index and the

@@ -1,7 +1,7 @@
 #include "compiler/passes/concat.h"
 
+#include "ir/graph/op_params.h"
 #include "ir/layout.h"
-#include "ir/op_params.h"
 
 #define BERTH_PART_ALIGNMENT_BYTES                                                                 \
     64  // less than any device asks for: then no part can begin there

@@ -5,7 +5,7 @@
 #ifndef BERTH_COMPILER_PASSES_CONCAT_H_
 #define BERTH_COMPILER_PASSES_CONCAT_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Attributes of a call of @main whose primitive function is one such operation: where in the whole
 // each part begins, in bytes.

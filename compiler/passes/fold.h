@@ -6,7 +6,7 @@
 #define BERTH_COMPILER_PASSES_FOLD_H_
 
 #include "base/log.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct berth_fold_options {
     uint64_t max_result_bytes;  // larger results stay computed, unless the operands were larger; 0

@@ -7,7 +7,7 @@
 #include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 enum { max_group_ops = 24 };
 

@@ -27,7 +27,7 @@
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_
 #define BERTH_COMPILER_PASSES_FUSE_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Rewrites @main in place. With `fuse` false every operation gets a primitive function of its own;

@@ -2,7 +2,7 @@
 #ifndef BERTH_COMPILER_PASSES_INLINE_H_
 #define BERTH_COMPILER_PASSES_INLINE_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // So many operations @main may come to have: functions that call others twice, and these others
 // twice again, grow without end.

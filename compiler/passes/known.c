@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "compiler/cost/work.h"
 #include "compiler/onnx/import.h"
-#include "compiler/work.h"
 
 static const double most_work = 1e8;  // operations of the interpreter: seconds
 

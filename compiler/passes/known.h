@@ -5,7 +5,7 @@
 #ifndef BERTH_COMPILER_PASSES_KNOWN_H_
 #define BERTH_COMPILER_PASSES_KNOWN_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Why an input's value is compiled in.
 typedef struct berth_known_use {

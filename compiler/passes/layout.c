@@ -6,8 +6,8 @@
 
 #include "compiler/libraries/use.h"
 #include "compiler/passes/layout_private.h"
+#include "ir/graph/op_params.h"
 #include "ir/layout.h"
-#include "ir/op_params.h"
 #include "planner/planner.h"
 
 #define BLOCK BERTH_LAYOUT_BLOCK

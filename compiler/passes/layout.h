@@ -15,7 +15,7 @@
 #define BERTH_COMPILER_PASSES_LAYOUT_H_
 
 #include "compiler/passes/pack.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // 3 x 3 convolutions of large maps become Winograd convolutions (winograd.h) unless `winograd` is

@@ -5,7 +5,7 @@
 
 #include "compiler/passes/layout_private.h"
 #include "compiler/passes/winograd.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 #define BLOCK BERTH_LAYOUT_BLOCK
 #define WEIGHT_BLOCK 16     // outputs of a block of weights

@@ -1,5 +1,5 @@
 // Integer convolutions and products as dot products of a few 8-bit values, which processor cores
-// have instructions for (ir/intrinsics.def):
+// have instructions for (ir/tensor/intrinsics.def):
 //
 //   conv_integer(x, w, x_zero, w_zero) = conv_integer(pad(x, x_zero), w - w_zero) - x_zero * sum(w)
 //

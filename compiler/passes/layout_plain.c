@@ -1,7 +1,7 @@
 #include "compiler/passes/layout_plain.h"
 
 #include "compiler/passes/layout_private.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // Accumulators that leave room for the factors in the registers of a Cortex-M4: 32 of floats, 13 of
 // integers.

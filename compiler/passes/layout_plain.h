@@ -5,7 +5,7 @@
 #define BERTH_COMPILER_PASSES_LAYOUT_PLAIN_H_
 
 #include "compiler/passes/pack.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Results side by side in a tile: a divisor of `count` that is no larger than what the registers of a

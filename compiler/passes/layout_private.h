@@ -3,9 +3,9 @@
 #define BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
 
 #include "compiler/passes/pack.h"
-#include "ir/graph.h"
-#include "ir/intrinsic.h"
-#include "ir/op_params.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/op_params.h"
+#include "ir/tensor/intrinsic.h"
 #include "target/target.h"
 
 #define BERTH_LAYOUT_BLOCK 8        // channels of a block of activations,
@@ -106,7 +106,7 @@ BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, b
 // conversion back to i32. Others stay as they are.
 BERTH_MUST_USE berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id);
 // layout_dot.c
-// Sums of 8-bit integers in the form of the target's dot products (ir/intrinsic.h): operands in
+// Sums of 8-bit integers in the form of the target's dot products (ir/tensor/intrinsic.h): operands in
 // blocks of as many channels as one adds, zero points as a bias. *out_done: it has that form.
 BERTH_MUST_USE berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id,
                                                    bool *out_done);

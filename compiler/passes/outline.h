@@ -6,7 +6,7 @@
 #ifndef BERTH_COMPILER_PASSES_OUTLINE_H_
 #define BERTH_COMPILER_PASSES_OUTLINE_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Whether a constant, operand `operand` of `op`, is made again inside; else it is a parameter.
 typedef bool (*berth_outline_clones)(const berth_module *module, const berth_op *op,

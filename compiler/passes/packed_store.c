@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct entry {
     berth_hash128 key;

@@ -14,7 +14,7 @@
 #ifndef BERTH_COMPILER_PASSES_PATCHES_H_
 #define BERTH_COMPILER_PASSES_PATCHES_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // A region by its cut, and into how many patches.
 typedef struct berth_patch_choice {

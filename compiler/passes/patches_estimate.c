@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/cost/work.h"
 #include "compiler/passes/patches_private.h"
-#include "compiler/work.h"
 
 // Bytes that are live in [first, end), in half steps: a kernel reads in one and is done in the other.
 typedef struct span {

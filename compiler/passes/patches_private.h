@@ -3,7 +3,7 @@
 #define BERTH_COMPILER_PASSES_PATCHES_PRIVATE_H_
 
 #include "compiler/passes/patches.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // Rows [first, end).
 typedef struct berth_patch_rows {

@@ -1,6 +1,6 @@
 #include "compiler/passes/producer.h"
 
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 #include "planner/planner.h"
 
 #define STAGED_OUTPUTS 64  // that share what one work-group stages

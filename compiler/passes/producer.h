@@ -14,7 +14,7 @@
 #ifndef BERTH_COMPILER_PASSES_PRODUCER_H_
 #define BERTH_COMPILER_PASSES_PRODUCER_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 typedef struct berth_producer_work {

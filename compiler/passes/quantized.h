@@ -8,7 +8,7 @@
 #ifndef BERTH_COMPILER_PASSES_QUANTIZED_H_
 #define BERTH_COMPILER_PASSES_QUANTIZED_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Operations whose scales are not constants stay whole, and so do those on devices of `target` that

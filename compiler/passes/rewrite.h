@@ -2,7 +2,7 @@
 #ifndef BERTH_COMPILER_PASSES_REWRITE_H_
 #define BERTH_COMPILER_PASSES_REWRITE_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct berth_rewriter {
     berth_module *module;

@@ -5,7 +5,7 @@
 #ifndef BERTH_COMPILER_PASSES_SEPARATE_PRODUCTS_H_
 #define BERTH_COMPILER_PASSES_SEPARATE_PRODUCTS_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Where the weights are a constant matrix, the bias (there need not be one) a constant, and nobody else reads
 // what is between. Errors: those of shape inference. Inside berth_arena_try. O(operations + bytes of

@@ -12,7 +12,7 @@
 #ifndef BERTH_COMPILER_PASSES_SIMPLIFY_H_
 #define BERTH_COMPILER_PASSES_SIMPLIFY_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Rewrites @main in place until nothing applies. Needs inferred types. Inside berth_arena_try.
 BERTH_MUST_USE berth_status berth_simplify(berth_module *module, berth_func_id main);

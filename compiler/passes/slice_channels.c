@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compiler/passes/rewrite.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 #include "planner/planner.h"
 
 // Of the budget: private buffers of kernels and the rounding of places.

@@ -11,7 +11,7 @@
 #ifndef BERTH_COMPILER_PASSES_SLICE_CHANNELS_H_
 #define BERTH_COMPILER_PASSES_SLICE_CHANNELS_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // For programs that are sources (executor aot), after plan-devices and before layouts: slices are as few

@@ -2,7 +2,7 @@
 #ifndef BERTH_COMPILER_PASSES_SPLIT_H_
 #define BERTH_COMPILER_PASSES_SPLIT_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // x * W = concat(x * W0, x * W1, ...) with W's columns in parts, for products of a device whose

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compiler/passes/tensor_parallel.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 typedef struct cutter {
     const berth_module *module;

@@ -3,7 +3,7 @@
 #ifndef BERTH_COMPILER_PASSES_TENSOR_CUT_H_
 #define BERTH_COMPILER_PASSES_TENSOR_CUT_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 enum {
     BERTH_CUT_WHOLE = -1,  // of an operand: each part takes all of it

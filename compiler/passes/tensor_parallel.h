@@ -21,7 +21,7 @@
 #ifndef BERTH_COMPILER_PASSES_TENSOR_PARALLEL_H_
 #define BERTH_COMPILER_PASSES_TENSOR_PARALLEL_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 
 // Weights of fewer bytes stay whole: a kernel and a copy more cost more than they save.

@@ -1,6 +1,6 @@
 #include "compiler/passes/wide.h"
 
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 static berth_op op_at(const berth_rewriter *r, berth_op_id id) {
     return berth_graph_get(r->module, r->function)->ops.data[id];

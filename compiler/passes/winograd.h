@@ -3,7 +3,7 @@
 #ifndef BERTH_COMPILER_PASSES_WINOGRAD_H_
 #define BERTH_COMPILER_PASSES_WINOGRAD_H_
 
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // Outputs per dimension of a tile: 4 or 2 where F(m x m, 3 x 3) pays, 0 where the direct
 // convolution is as good. F(4 x 4) needs maps that its tiles fill; its weights are 4 times as large

@@ -3,7 +3,7 @@
 #ifndef BERTH_COMPILER_PASSES_ZERO_POINTS_H_
 #define BERTH_COMPILER_PASSES_ZERO_POINTS_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 // Rewrites conv_integer and matmul_integer of `main` in place. Inside berth_arena_try of the module's
 // arena. O(operations + elements of zero points).

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 // ---- names --------------------------------------------------------------------------------------
 

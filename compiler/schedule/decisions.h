@@ -9,7 +9,7 @@
 #ifndef BERTH_COMPILER_SCHEDULE_DECISIONS_H_
 #define BERTH_COMPILER_SCHEDULE_DECISIONS_H_
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 typedef enum berth_decision {
 #define BERTH_DECISION(constant, name, what) BERTH_DECISION_##constant,

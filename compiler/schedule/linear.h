@@ -6,7 +6,7 @@
 #ifndef BERTH_COMPILER_SCHEDULE_LINEAR_H_
 #define BERTH_COMPILER_SCHEDULE_LINEAR_H_
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 #define BERTH_LINEAR_MAX_TERMS 24
 

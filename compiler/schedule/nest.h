@@ -16,7 +16,7 @@
 
 #include "compiler/schedule/decisions.h"
 #include "compiler/schedule/linear.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 #define BERTH_NEST_MAX_LOOPS 16
 

@@ -1,5 +1,5 @@
 // Results that may be written over operands because of how the plain policy computes them (apart from
-// those of compiler/in_place.h, which any schedule keeps): a strip (plain_columns.h) holds all that a
+// those of compiler/package/in_place.h, which any schedule keeps): a strip (plain_columns.h) holds all that a
 // step still needs of the operand before the step stores anything there.
 //
 //   columns   pixels [ic][p], results [oc][p]: a step reads all channels of some pixels and writes these

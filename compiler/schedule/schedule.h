@@ -4,7 +4,7 @@
 #ifndef BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
 #define BERTH_COMPILER_SCHEDULE_SCHEDULE_H_
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "target/target.h"
 
 // Rewrites `fn` (plain definition, as lowered) for the target by its family's policy.

@@ -1,5 +1,5 @@
 // Loops to instructions: a reduction step that computes what an intrinsic's reference computes
-// (ir/intrinsic.h) becomes that intrinsic.
+// (ir/tensor/intrinsic.h) becomes that intrinsic.
 //
 //   for k in 4: acc[i] = acc[i] + i32(x[.., k]) * i32(w[i, .., k])    for i in 16
 //   ->  acc = dot_u8i8_x16(acc, x[.., 0:4], w[0:16, .., 0:4])
@@ -11,7 +11,7 @@
 #define BERTH_COMPILER_SCHEDULE_TENSORIZE_H_
 
 #include "compiler/schedule/nest.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 #include "target/target.h"
 
 // Iterations of the loop inside the sum that the intrinsic takes at once.

@@ -13,7 +13,7 @@
 #include "artifact/vm.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct berth_vm_segment {
     berth_func_id function;

@@ -6,7 +6,7 @@
 #define BERTH_IR_C_EMITTER_H_
 
 #include "ir/dialect.h"
-#include "ir/tensor_fn_type.h"
+#include "ir/tensor/type.h"
 
 typedef struct berth_c_emitter {
     const berth_module *module;

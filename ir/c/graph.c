@@ -1,5 +1,5 @@
 // Statements that build graph functions and external functions.
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 #include "ir/c/emitter.h"
 #include "ir/c/hooks.h"
@@ -19,7 +19,7 @@ static const char *op_kind_name(berth_c_emitter *e, berth_op_kind kind) {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
                        shape_fn)                                                                   \
     "BERTH_OP_" #id,
-#include "ir/graph_ops.def"
+#include "ir/graph/graph_ops.def"
 #undef BERTH_GRAPH_OP
     };
     if (kind < BERTH_OP_COUNT) return names[kind];

@@ -12,10 +12,10 @@ static const char unit_head[] = "#include <math.h>\n"
                                 "\n"
                                 "#include \"ir/dialect.h\"\n"
                                 "#include \"ir/external.h\"\n"
-                                "#include \"ir/graph.h\"\n"
-                                "#include \"ir/intrinsic.h\"\n"
+                                "#include \"ir/graph/graph.h\"\n"
+                                "#include \"ir/tensor/intrinsic.h\"\n"
                                 "#include \"ir/string_literal.h\"\n"
-                                "#include \"ir/tensor_fn.h\"\n"
+                                "#include \"ir/tensor/function.h\"\n"
                                 "#include \"target/virtual_device.h\"\n"
                                 "\n";
 

@@ -2,7 +2,7 @@
 // berth_tfn_binary and others would make another function.
 #include "ir/c/emitter.h"
 #include "ir/c/hooks.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 typedef struct tfn_emitter {
     berth_c_emitter *e;
@@ -28,7 +28,7 @@ static const char *const binary_names[] = {BERTH_TFN_BINARY(ENUM_NAME_)};
 #undef ENUM_NAME_
 static const char *const intrinsic_names[] = {
 #define BERTH_INTRINSIC(id, ...) #id,
-#include "ir/intrinsics.def"
+#include "ir/tensor/intrinsics.def"
 };
 
 // ---- expressions --------------------------------------------------------------------------------

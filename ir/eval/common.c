@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 const berth_tensor *berth_eval__optional(const berth_eval_context *ctx, uint32_t index) {
     if (index >= ctx->op->input_count || ctx->inputs[index].dtype == BERTH_DTYPE_NONE) return NULL;

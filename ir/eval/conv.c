@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // The window as three spatial dimensions (leading ones of extent 1).
 typedef struct window3 {

@@ -3,7 +3,7 @@
 #define BERTH_IR_EVAL_CONV_H_
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 typedef struct berth_conv_shape {
     berth_window window;

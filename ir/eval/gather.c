@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 static berth_status need_integer(const berth_tensor *indices) {
     if (berth_dtype_is_integer(indices->dtype)) return BERTH_OK;

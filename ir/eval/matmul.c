@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // Matrix index in `tensor` (whose last two dimensions are a matrix) for every batch of the result.
 static berth_status batch_indices(berth_eval_context *ctx, const int64_t *dims, int rank,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 berth_status berth_eval__transpose(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];

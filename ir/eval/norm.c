@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 berth_status berth_eval__batch_normalization(berth_eval_context *ctx) {
     static const char *const names[5] = {"x", "scale", "B", "input_mean", "input_var"};

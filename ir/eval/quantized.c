@@ -7,7 +7,7 @@
 #include "ir/eval/conv.h"
 #include "ir/eval/internal.h"
 #include "ir/eval/matmul.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 static void set_quantized(berth_tensor *out, int64_t index, float scaled, double zero_point) {
     double value = (double)nearbyintf(scaled) + zero_point;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // The axes to reduce and the output's shape.
 typedef struct reduction {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 typedef struct resize_axis {
     berth_resize_axis at;

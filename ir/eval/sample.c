@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 #define MAX_SAMPLE_DIMS 3
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // -1, 0, 1 by value; NaN is above everything and equal to itself.
 static int compare_elements(const berth_tensor *x, int64_t a, int64_t b) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // One transform of `length` complex numbers: out[k] = sum in[j] * exp(sign * 2 pi i j k / length),
 // k < bins.

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval/internal.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 // Output 0 = operand 0 under another shape. Errors: INVALID_ARGUMENT when the counts differ.
 static berth_status set_view(berth_eval_context *ctx, int rank, const int64_t *dims) {

@@ -17,7 +17,7 @@ static const shape_fn shape_fns[BERTH_OP_COUNT] = {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
                        shape_fn)                                                                   \
     berth_infer__##shape_fn,
-#include "ir/graph_ops.def"
+#include "ir/graph/graph_ops.def"
 #undef BERTH_GRAPH_OP
 };
 

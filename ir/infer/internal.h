@@ -4,8 +4,8 @@
 #ifndef BERTH_IR_INFER_INTERNAL_H_
 #define BERTH_IR_INFER_INTERNAL_H_
 
+#include "ir/graph/op_params.h"
 #include "ir/infer.h"
-#include "ir/op_params.h"
 
 // More than any list of axes, sizes or pads of a tensor of BERTH_MAX_RANK dimensions has.
 #define BERTH_INFER_MAX_INTS (4 * BERTH_MAX_RANK)
@@ -29,7 +29,7 @@ typedef struct berth_infer {
 #define BERTH_GRAPH_OP(id, name, onnx, min_in, max_in, min_out, max_out, traits, host_operands,    \
                        shape_fn)                                                                   \
     berth_status berth_infer__##shape_fn(berth_infer *x);
-#include "ir/graph_ops.def"
+#include "ir/graph/graph_ops.def"
 #undef BERTH_GRAPH_OP
 
 // A failure with the operation's location before the message.

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/external.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/json/hooks.h"
 #include "ir/json/reader.h"
 #include "ir/json/writer.h"

@@ -2,11 +2,11 @@
 // ones before them, so that shared parts stay shared), and the body as nested statements.
 #include <string.h>
 
-#include "ir/intrinsic.h"
 #include "ir/json/hooks.h"
 #include "ir/json/reader.h"
 #include "ir/json/writer.h"
-#include "ir/tensor_fn_type.h"
+#include "ir/tensor/intrinsic.h"
+#include "ir/tensor/type.h"
 
 static const char *const expr_kinds[] = {"none",      "int",    "float",      "var",      "load",
                                          "unary",     "binary", "fma",        "select",   "cast",

@@ -1,7 +1,7 @@
 // Reading graph functions. Results without a type are inferred when the whole module is read.
 #include <string.h>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/infer.h"
 #include "ir/text/hooks.h"
 #include "ir/text/parser.h"

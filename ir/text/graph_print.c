@@ -1,7 +1,7 @@
 // Text of graph functions.
 #include <string.h>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/text/hooks.h"
 #include "ir/text/printer.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 #include "ir/text/tfn_parser.h"
 
 static berth_status parse_binary(berth_tfn_parser *t, int precedence, berth_expr *out);

@@ -2,7 +2,7 @@
 #ifndef BERTH_IR_TEXT_TFN_PARSER_H_
 #define BERTH_IR_TEXT_TFN_PARSER_H_
 
-#include "ir/tensor_fn_type.h"
+#include "ir/tensor/type.h"
 #include "ir/text/parser.h"
 
 typedef struct berth_tfn_parser {

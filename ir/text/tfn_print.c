@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/intrinsic.h"
-#include "ir/tensor_fn_type.h"
+#include "ir/tensor/intrinsic.h"
+#include "ir/tensor/type.h"
 #include "ir/text/hooks.h"
 #include "ir/text/literal.h"
 #include "ir/text/printer.h"

@@ -3,7 +3,7 @@
 #ifndef BERTH_PLANNER_SOLVE_LINEAR_H_
 #define BERTH_PLANNER_SOLVE_LINEAR_H_
 
-#include "planner/solve/strategy.h"
+#include "planner/solve/strategies/strategy.h"
 
 // Groups in an order that the edges respect, in blocks: groups of one block depend on each other in
 // a circle, and cannot be on different devices where devices must be ordered.

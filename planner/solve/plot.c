@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/timeline.h"
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/problem_file.h"
 
 enum { SHADES = 64 };
 

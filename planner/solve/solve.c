@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/strategies/strategies.h"
 
 typedef struct solve_call {
     berth_arena *arena;

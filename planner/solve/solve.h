@@ -6,7 +6,7 @@
 #ifndef BERTH_PLANNER_SOLVE_SOLVE_H_
 #define BERTH_PLANNER_SOLVE_SOLVE_H_
 
-#include "planner/solve/strategy.h"
+#include "planner/solve/strategies/strategy.h"
 
 typedef struct berth_place_answer {
     uint32_t *assignment;  // [node_count] device of each node

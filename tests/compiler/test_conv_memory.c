@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "compiler/compile.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 typedef struct fixture {

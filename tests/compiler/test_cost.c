@@ -1,9 +1,9 @@
 // What the analytic cost model says a device lacks.
 #include <criterion/criterion.h>
 
-#include "compiler/cost.h"
-#include "compiler/work.h"
-#include "ir/graph.h"
+#include "compiler/cost/cost.h"
+#include "compiler/cost/work.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 static berth_multi_target *parse_target(berth_arena *arena, const char *source) {

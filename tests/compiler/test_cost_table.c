@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "compiler/cost_table.h"
+#include "compiler/cost/table.h"
 #include "tests/check.h"
 
 static berth_arena *make_arena(void) {

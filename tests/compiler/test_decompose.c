@@ -8,7 +8,7 @@
 #include "compiler/compile.h"
 #include "compiler/decompose/decompose.h"
 #include "ir/eval.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/text.h"
 #include "tests/check.h"
 

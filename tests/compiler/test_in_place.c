@@ -4,7 +4,7 @@
 #include <criterion/parameterized.h>
 #include <string.h>
 
-#include "compiler/in_place.h"
+#include "compiler/package/in_place.h"
 #include "ir/text.h"
 
 typedef struct in_place_case {

@@ -11,7 +11,7 @@
 #include "compiler/passes/integers.h"
 #include "ir/eval.h"
 #include "ir/pass.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "tests/check.h"
 
 typedef struct fixture {

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "compiler/kept_program.h"
+#include "compiler/package/kept_program.h"
 #include "ir/external.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/text.h"
 #include "tests/check.h"

@@ -6,7 +6,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/onnx/import.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/text.h"
 #include "tests/check.h"
 

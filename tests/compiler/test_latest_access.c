@@ -1,7 +1,7 @@
 // berth_latest_access against a list of all that was recorded.
 #include <criterion/criterion.h>
 
-#include "compiler/latest_access.h"
+#include "compiler/package/latest_access.h"
 #include "tests/check.h"
 
 enum { most_ranges = 40, key_count = 3 };

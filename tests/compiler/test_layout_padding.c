@@ -5,7 +5,7 @@
 
 #include "compiler/compile.h"
 #include "ir/eval.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 typedef struct window {

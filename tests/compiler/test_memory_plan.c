@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 enum { unit_bytes = 4096 };  // a value of f32[4,256]

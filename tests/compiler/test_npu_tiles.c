@@ -2,7 +2,7 @@
 // what does not fit is refused with the smallest tile there is.
 #include <criterion/criterion.h>
 
-#include "compiler/npu_tiles.h"
+#include "compiler/npu/tiles.h"
 
 static const berth_npu ethos_like = {.inputs = 8,
                                      .outputs = 8,

@@ -9,7 +9,7 @@
 #include "compiler/compile.h"
 #include "compiler/passes/pack.h"
 #include "compiler/passes/winograd.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "target/target.h"
 #include "tests/check.h"
 

@@ -12,7 +12,7 @@
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/simplify.h"
 #include "ir/eval.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "tests/check.h"
 

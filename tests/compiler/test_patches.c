@@ -8,7 +8,7 @@
 #include "compiler/passes/fold.h"
 #include "compiler/passes/patches.h"
 #include "ir/eval.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "tests/check.h"
 

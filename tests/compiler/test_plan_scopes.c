@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "ir/graph.h"
-#include "ir/tensor_fn.h"
+#include "ir/graph/graph.h"
+#include "ir/tensor/function.h"
 #include "target/virtual_device.h"
 #include "tests/check.h"
 

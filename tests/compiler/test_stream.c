@@ -1,9 +1,9 @@
-// What stays in a memory and what is read in each run (compiler/package_stream.h), on random problems:
+// What stays in a memory and what is read in each run (compiler/package/stream.h), on random problems:
 // the room is kept at every step, loads are in order, and the time is that of a simulation of its own.
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "compiler/package_stream.h"
+#include "compiler/package/stream.h"
 #include "tests/check.h"
 
 enum { steps = 24, weight_count = 10, problem_count = 400 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "compiler/tuned_table.h"
+#include "compiler/tuning/table.h"
 #include "tests/check.h"
 
 static berth_arena *make_arena(void) {

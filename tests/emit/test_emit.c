@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "ir/emit_c.h"
 #include "ir/equal.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "ir/text.h"
 

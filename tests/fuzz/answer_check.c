@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/solve/evaluate.h"
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/evaluate.h"
+#include "planner/solve/problem/problem_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

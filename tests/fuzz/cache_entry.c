@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "compiler/toolchain_cache.h"
+#include "compiler/toolchain/cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "planner/solve/plot.h"
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/problem_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

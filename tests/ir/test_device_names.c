@@ -2,7 +2,7 @@
 // devices that they mean. Expected: what the target itself says of the device of that name.
 #include <string.h>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/text.h"
 #include "target/target.h"

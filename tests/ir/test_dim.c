@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/dim.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"

@@ -7,8 +7,8 @@
 #include "ir/extend.h"
 #include "ir/infer.h"
 #include "ir/pass.h"
+#include "ir/tensor/interpreter.h"
 #include "ir/text.h"
-#include "ir/tfn_interp.h"
 #include "tests/ir/round_trip.h"
 
 static berth_status infer_twice(berth_infer *x) {

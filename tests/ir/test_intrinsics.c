@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/intrinsic.h"
 #include "ir/json.h"
 #include "ir/pass.h"
+#include "ir/tensor/interpreter.h"
+#include "ir/tensor/intrinsic.h"
 #include "ir/text.h"
-#include "ir/tfn_interp.h"
 #include "tests/ir/round_trip.h"
 
 static berth_arena *new_arena(void) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/pass.h"
 #include "ir/text.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "ir/text.h"
 #include "tests/check.h"
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/in_place.h"
+#include "compiler/package/in_place.h"
 #include "compiler/schedule/schedule.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
-#include "ir/tfn_interp.h"
+#include "ir/tensor/interpreter.h"
 #include "tests/lower/spirv_check.h"
 
 typedef struct operand {

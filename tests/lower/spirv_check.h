@@ -2,7 +2,7 @@
 #ifndef BERTH_TESTS_LOWER_SPIRV_CHECK_H_
 #define BERTH_TESTS_LOWER_SPIRV_CHECK_H_
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 // Prints the function as SPIR-V and has every module of it validated. NULL when all are valid, or
 // the printer refuses the function; else what is wrong, in `arena`. Without spirv-val nothing is

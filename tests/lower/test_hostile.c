@@ -13,7 +13,7 @@
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/schedule/schedule.h"
-#include "ir/tfn_interp.h"
+#include "ir/tensor/interpreter.h"
 #include "tests/check.h"
 #include "tests/lower/op_case.h"
 

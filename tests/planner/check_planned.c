@@ -1,8 +1,8 @@
 // The independent check: reads a planned module, and nothing of the planner.
 #include <string.h>
 
-#include "ir/graph.h"
-#include "ir/tensor_fn.h"
+#include "ir/graph/graph.h"
+#include "ir/tensor/function.h"
 #include "tests/planner/random_planned.h"
 
 typedef struct checker {

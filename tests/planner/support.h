@@ -3,7 +3,7 @@
 #ifndef BERTH_TESTS_PLANNER_SUPPORT_H_
 #define BERTH_TESTS_PLANNER_SUPPORT_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "planner/planner.h"
 
 berth_arena *new_arena(void);

@@ -5,7 +5,7 @@
 #include <criterion/parameterized.h>
 #include <string.h>
 
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 #include "tests/planner/support.h"
 
 #define T ": f32[4]"

@@ -6,8 +6,8 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/toolchain.h"
-#include "ir/tfn_interp.h"
+#include "compiler/toolchain/toolchain.h"
+#include "ir/tensor/interpreter.h"
 
 #define SUPPORT_MAX_BUFFERS 12
 

@@ -3,7 +3,7 @@
 #ifndef BERTH_TESTS_SCHEDULE_TOOLCHAIN_CASE_H_
 #define BERTH_TESTS_SCHEDULE_TOOLCHAIN_CASE_H_
 
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "tests/schedule/support.h"
 
 typedef struct toolchain_case {

@@ -3,7 +3,7 @@
 #ifndef BERTH_TESTS_SOLVE_RANDOM_PLACEMENT_H_
 #define BERTH_TESTS_SOLVE_RANDOM_PLACEMENT_H_
 
-#include "planner/solve/problem.h"
+#include "planner/solve/problem/problem.h"
 #include "planner/solve/solve.h"
 
 typedef struct random_shape {

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/solve/bundle.h"
-#include "planner/solve/pricing.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/bounds/pricing.h"
+#include "planner/solve/problem/bundle.h"
+#include "planner/solve/strategies/strategies.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;

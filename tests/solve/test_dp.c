@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/solve/ideals.h"
-#include "planner/solve/load_bound.h"
-#include "planner/solve/merge.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/bounds/load_bound.h"
+#include "planner/solve/problem/ideals.h"
+#include "planner/solve/problem/merge.h"
+#include "planner/solve/strategies/strategies.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/solve/latency_chain.h"
-#include "planner/solve/latency_cut.h"
-#include "planner/solve/latency_intervals.h"
-#include "planner/solve/latency_moves.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/latency/chain.h"
+#include "planner/solve/latency/cut.h"
+#include "planner/solve/latency/intervals.h"
+#include "planner/solve/latency/moves.h"
+#include "planner/solve/strategies/strategies.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "planner/solve/latency_intervals.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/latency/intervals.h"
+#include "planner/solve/strategies/strategies.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;

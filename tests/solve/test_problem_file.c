@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/problem_file.h"
 #include "tests/check.h"
 
 static berth_arena *arena;

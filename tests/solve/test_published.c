@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/solve/problem_file.h"
+#include "planner/solve/problem/problem_file.h"
 #include "planner/solve/solve.h"
 
 enum { FILE_LIMIT = 256, NODES = 300000 };

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/solve/search_private.h"
-#include "planner/solve/strategies.h"
+#include "planner/solve/strategies/search_private.h"
+#include "planner/solve/strategies/strategies.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;

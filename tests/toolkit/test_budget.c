@@ -7,10 +7,10 @@
 
 #include "artifact/file.h"
 #include "compiler/compile.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "devices/registry.h"
 #include "executor/session.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "tests/check.h"

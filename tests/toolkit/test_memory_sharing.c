@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 
 enum { columns = 64, most_values = 128, seed_count = 6, op_count = 45 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/toolchain.h"
+#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "tests/check.h"
 #include "toolkit/fit_patches.h"
 #include "toolkit/model.h"

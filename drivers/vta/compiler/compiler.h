@@ -8,7 +8,7 @@
 #include "compiler/schedule/schedule.h"
 #include "drivers/vta/compiler/nest.h"
 #include "drivers/vta/emit/conv.h"
-#include "ir/intrinsic.h"
+#include "ir/tensor/intrinsic.h"
 
 extern const berth_kind_rules berth_vta_rules;
 extern const berth_codegen berth_vta_codegen;

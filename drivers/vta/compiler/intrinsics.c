@@ -1,4 +1,4 @@
-// What the matrix unit does in a cycle, as intrinsics of tensor functions (ir/intrinsic.h): one for
+// What the matrix unit does in a cycle, as intrinsics of tensor functions (ir/tensor/intrinsic.h): one for
 // each size of its block.
 //
 //   acc[o] += sum over c of inp[c] * wgt[o,c]

@@ -18,7 +18,7 @@
 #define BERTH_DRIVERS_VTA_COMPILER_NEST_H_
 
 #include "drivers/vta/emit/conv.h"
-#include "ir/tensor_fn.h"
+#include "ir/tensor/function.h"
 
 typedef struct berth_vta_nest {
     berth_vta_form form;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "drivers/vta/compiler/compiler.h"
-#include "ir/op_params.h"
+#include "ir/graph/op_params.h"
 
 typedef berth_rules_question question;
 

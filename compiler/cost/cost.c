@@ -1,0 +1,290 @@
+#include "compiler/cost/cost.h"
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/cost/kernel_groups.h"
+#include "compiler/cost/table.h"
+#include "compiler/external.h"
+#include "compiler/lower/lower.h"
+#include "compiler/rules.h"
+
+// Fraction of the peak that generated kernels reach on large problems; the rest of the roofline is a
+// lower bound.
+static const double usual_efficiency = 0.7;
+
+// Times of the operations of @main on one device, by the kernels that hold them.
+typedef struct device_times {
+    bool tried;  // to find the kernels
+    bool found;
+    double *ns;
+    berth_cost_figure *figure;
+    uint32_t count;
+} device_times;
+
+// What the model asks of: the target, and the latest answer of the lowering, which is the same for
+// every device and is asked for one after the other. A graph's address is never used twice.
+typedef struct cost_model {
+    const berth_multi_target *target;
+    const berth_compile_options *options;  // NULL = operations one by one
+    berth_arena *arena;                    // answers outlive the one that a question comes with
+    const berth_graph *graph;              // of `answer`; NULL = none yet
+    berth_op_id op;
+    const char *answer;
+    const berth_graph *timed;  // of `times`; NULL = none yet
+    device_times *times;       // per device
+} cost_model;
+
+static struct berth_cost_table *table_of(const cost_model *model) {
+    return model->options ? model->options->costs : NULL;
+}
+
+static berth_dtype dtype_of(const berth_module *module, const berth_graph *graph,
+                            berth_value_id value) {
+    return berth_type_get(module, value == BERTH_NONE ? 0 : graph->values.data[value].type)->dtype;
+}
+
+// Bytes of the operands that are constants.
+static double constant_bytes(const berth_module *module, const berth_graph *graph,
+                             const berth_op *op) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE &&
+            berth_graph_raw_constant_of(module, graph, op->inputs[i]))
+            bytes += (double)berth_type_size_bytes(module, graph->values.data[op->inputs[i]].type);
+    return bytes;
+}
+
+// Where constants are in a memory of their own, they come from there.
+static double memory_seconds(const berth_multi_target *target, uint32_t device, double bytes,
+                             double constants) {
+    const berth_target_device *on = &target->devices[device];
+    double bandwidth = target->memories[on->own_memory].bandwidth_bytes_per_s;
+    double constant_bandwidth = target->memories[on->constant_memory].bandwidth_bytes_per_s;
+    double apart = on->constant_memory != on->own_memory ? constants : 0;
+    if (apart > bytes) apart = bytes;
+    return (bandwidth > 0 ? (bytes - apart) / bandwidth : 0) +
+           (constant_bandwidth > 0 ? apart / constant_bandwidth : 0);
+}
+
+double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
+                          uint32_t device, const berth_work *work, double constants,
+                          berth_cost_figure *out_figure) {
+    const berth_target *on = target->devices[device].target;
+    *out_figure = BERTH_COST_NONE;
+    if (work->given_ns > 0) *out_figure = BERTH_COST_ANALYTIC;
+    if (work->given_ns > 0) return work->given_ns;
+    if (work->flops == 0 && work->bytes == 0) return 0;
+    if (table) {
+        double ns = berth_cost_device_ns(berth_cost_table_device(table, on), work, out_figure);
+        if (ns >= 0) return ns;
+    }
+    *out_figure = BERTH_COST_ANALYTIC;
+    double compute_s = work->flops / (berth_target_peak(on, work->dtype) * usual_efficiency);
+    double memory_s = memory_seconds(target, device, work->bytes, constants);
+    return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+static berth_rules_question question_of(const cost_model *model, const berth_module *module,
+                                        berth_func_id function, berth_op_id id, uint32_t device) {
+    return (berth_rules_question){.module = module,
+                                  .function = function,
+                                  .op = id,
+                                  .target = model->target->devices[device].target,
+                                  .arena = model->arena,
+                                  .machine = model->target,
+                                  .device = device};
+}
+
+static const berth_kind_rules *rules_of(const cost_model *model, uint32_t device) {
+    return berth_rules_find(model->target->devices[device].target->kind);
+}
+
+// What a kind of device says itself of its time; below 0: nothing.
+static double time_of_rules(const cost_model *model, const berth_module *module,
+                            berth_func_id function, berth_op_id id, uint32_t device) {
+    const berth_kind_rules *rules = rules_of(model, device);
+    const berth_rules_question question = question_of(model, module, function, id, device);
+    return rules && rules->time_ns ? rules->time_ns(&question) : -1;
+}
+
+// What the table has of the very operation, which rules only estimate; below 0: nothing.
+static double known_ns_of(const cost_model *model, const berth_module *module,
+                          berth_func_id function, berth_op_id id, uint32_t device,
+                          berth_cost_figure *out_figure) {
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    const berth_target *on = model->target->devices[device].target;
+    berth_work work = berth_work_of_op(module, function, id, scratch);
+    double ns =
+        berth_cost_device_known_ns(berth_cost_table_device(table_of(model), on), &work, out_figure);
+    berth_arena_destroy(scratch);
+    return ns;
+}
+
+static double single_ns(const cost_model *model, const berth_module *module, berth_func_id function,
+                        berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
+    berth_func_id external = berth_external_called(module, op);
+    double flops = 0, bytes = 0, given_ns = -1;
+    *out_figure = BERTH_COST_ANALYTIC;
+    if (external != BERTH_NONE) berth_external_cost(module, external, &flops, &bytes, &given_ns);
+    if (given_ns < 0) given_ns = time_of_rules(model, module, function, id, device);
+    if (given_ns > 0 && external == BERTH_NONE && table_of(model)) {
+        double known_ns = known_ns_of(model, module, function, id, device, out_figure);
+        if (known_ns >= 0) return known_ns;
+    }
+    if (given_ns >= 0) return given_ns;
+    *out_figure = BERTH_COST_NONE;
+    if (op->output_count == 0) return 0;
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    berth_work work = berth_work_of_op(module, function, id, scratch);
+    double ns = berth_cost_work_ns(model->target, table_of(model), device, &work,
+                                   constant_bytes(module, graph, op), out_figure);
+    berth_arena_destroy(scratch);
+    return ns;
+}
+
+static void find_times(const cost_model *model, const berth_module *module, berth_func_id main,
+                       uint32_t device, device_times *out) {
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    berth_kernel_groups groups;
+    berth_compile_options options = *model->options;
+    options.target = model->target;
+    out->tried = true;
+    out->count = berth_graph_get(module, main)->ops.count;
+    out->found = berth_kernel_groups_find(module, main, device, &options, scratch, &groups);
+    if (out->found) {
+        out->ns = berth_arena_new_array(model->arena, double, out->count + 1);
+        out->figure = berth_arena_new_array(model->arena, berth_cost_figure, out->count + 1);
+    }
+    for (uint32_t i = 0; out->found && i < groups.count; ++i) {
+        const berth_kernel_group *group = &groups.data[i];
+        berth_cost_figure figure, *held = &out->figure[group->op];
+        out->ns[group->op] += berth_cost_work_ns(model->target, table_of(model), device,
+                                                 &group->work, group->constant_bytes, &figure);
+        if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
+    }
+    berth_arena_destroy(scratch);
+}
+
+// The times of all of @main on a device; NULL: there are none, or it is another function.
+static const device_times *times_of(cost_model *model, const berth_module *module,
+                                    berth_func_id function, uint32_t device) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    if (!model->options || berth_module_find_function(module, "main") != function ||
+        berth_rules_find(model->target->devices[device].target->kind))
+        return NULL;
+    if (model->timed != graph) {
+        model->timed = graph;
+        model->times =
+            berth_arena_new_array(model->arena, device_times, model->target->device_count);
+    }
+    device_times *times = &model->times[device];
+    if (!times->tried) find_times(model, module, function, device, times);
+    return times->found ? times : NULL;
+}
+
+static double time_ns(void *user, const berth_module *module, berth_func_id function,
+                      berth_op_id id, uint32_t device) {
+    const device_times *times = times_of(user, module, function, device);
+    berth_cost_figure figure;
+    if (times) return id < times->count ? times->ns[id] : 0;
+    return single_ns(user, module, function, id, device, &figure);
+}
+
+static berth_cost_figure figure_of(void *user, const berth_module *module, berth_func_id function,
+                                   berth_op_id id, uint32_t device) {
+    const device_times *times = times_of(user, module, function, device);
+    berth_cost_figure figure;
+    if (times) return id < times->count ? times->figure[id] : BERTH_COST_NONE;
+    (void)single_ns(user, module, function, id, device, &figure);
+    return figure;
+}
+
+static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
+    const cost_model *model = user;
+    const berth_target_device *devices = model->target->devices;
+    return table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
+                                                    devices[to].target, (double)size_bytes, out_ns);
+}
+
+// ---- support ------------------------------------------------------------------------------------
+
+static bool uses_dtype(const berth_module *module, const berth_graph *graph, const berth_op *op,
+                       berth_dtype dtype) {
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (dtype_of(module, graph, op->inputs[i]) == dtype) return true;
+    for (uint32_t i = 0; i < op->output_count; ++i)
+        if (dtype_of(module, graph, op->outputs[i]) == dtype) return true;
+    return false;
+}
+
+static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
+                               berth_op_id id, uint32_t device, berth_arena *arena) {
+    cost_model *model = user;
+    const berth_multi_target *target = model->target;
+    if (target->devices[device].host_only) return "it only drives other devices";
+    const char *kind = berth_device_kind_name(target->devices[device].target->kind);
+    bool planned = model->options && model->options->plan_only &&
+                   berth_rules_only_described(target->devices[device].target->kind);
+    if (!berth_codegen_find(kind) && !planned)
+        return berth_arena_printf(arena, "no code generator for devices of kind %s", kind);
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
+    berth_func_id external = berth_external_called(module, op);
+    if (external != BERTH_NONE)
+        return berth_external_refusal(module, external, target->devices[device].target->kind,
+                                      arena);
+    if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) return NULL;
+    const berth_kind_rules *rules = rules_of(model, device);
+    const berth_rules_question question = question_of(model, module, function, id, device);
+    if (rules && rules->unsupported) return rules->unsupported(&question);
+    if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return NULL;
+    if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
+        return "the device has no 64-bit floats";
+    if (model->graph != graph || model->op != id)
+        model->answer = berth_lower_check(module, function, id, model->arena);
+    model->graph = graph;
+    model->op = id;
+    return model->answer;
+}
+
+static bool only_after(void *user, const berth_module *module, berth_func_id function,
+                       berth_op_id id, uint32_t device, berth_op_id previous) {
+    const berth_kind_rules *rules = rules_of(user, device);
+    const berth_rules_question question = question_of(user, module, function, id, device);
+    return rules && rules->only_after && rules->only_after(&question, previous);
+}
+
+static uint32_t buffers(void *user, const berth_module *module, berth_func_id function,
+                        berth_op_id id, uint32_t device, berth_arena *arena,
+                        berth_plan_buffer **out_buffers) {
+    const cost_model *model = user;
+    const berth_kind_rules *rules = rules_of(user, device);
+    const berth_rules_question question = question_of(user, module, function, id, device);
+    berth_rules_buffer used[BERTH_RULES_MAX_BUFFERS];
+    uint32_t count = 0, found = rules && rules->buffers ? rules->buffers(&question, used) : 0;
+    *out_buffers = berth_arena_new_array(arena, berth_plan_buffer, found + 1);
+    for (uint32_t i = 0; i < found; ++i) {
+        uint32_t memory = berth_multi_target_memory_of(model->target, device, used[i].scope);
+        if (memory != BERTH_NO_INDEX)
+            (*out_buffers)[count++] = (berth_plan_buffer){memory, used[i].used_bytes};
+    }
+    return count;
+}
+
+berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_target *target,
+                                         const berth_compile_options *options) {
+    cost_model *model = berth_arena_new(arena, cost_model);
+    model->target = target;
+    model->options = options;
+    model->arena = arena;
+    return (berth_cost_model){.unsupported = unsupported,
+                              .time_ns = time_ns,
+                              .user = model,
+                              .figure = figure_of,
+                              .copy_ns = copy_ns,
+                              .only_after = only_after,
+                              .buffers = buffers};
+}

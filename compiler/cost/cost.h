@@ -1,0 +1,27 @@
+// The compiler's cost model: how long an operation takes on a device of the target. Measured times
+// (cost_table.h) where there are some, else those interpolated from similar work, else a roofline:
+// operations over peak or bytes over bandwidth, whichever is longer, plus a launch (Williams,
+// Waterman and Patterson, "Roofline", 2009). The times are those of the kernels that the compiler
+// would make (kernel_groups.h); each belongs to the operation with most of its work, and what is
+// fused to that takes none.
+#ifndef BERTH_COMPILER_COST_COST_H_
+#define BERTH_COMPILER_COST_COST_H_
+
+#include "compiler/compile.h"
+#include "compiler/cost/work.h"
+#include "planner/planner.h"
+
+// The cost model of the compiler for a target: which operations it can lower, and how long they
+// take. `options` (borrowed): what decides on kernels, and measured costs; NULL = operations one by
+// one, from the target's figures. Made in `arena`, which outlives it, inside berth_arena_try;
+// thread-compatible.
+berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_target *target,
+                                         const berth_compile_options *options);
+
+// Time of some work on a device of the target, from what the table (NULL = none) or else the target
+// knows. `constant_bytes`: of work->bytes.
+double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
+                          uint32_t device, const berth_work *work, double constant_bytes,
+                          berth_cost_figure *out_figure);
+
+#endif  // BERTH_COMPILER_COST_COST_H_

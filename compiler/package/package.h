@@ -1,0 +1,157 @@
+// Building a program from planned, lowered and printed functions (private to compiler/). package.c
+// makes storages, tensors and steps; package_share.c lets storages share bytes, package_order.c
+// orders the steps; package_memory.c gives storages places, package_queues.c gives steps queues.
+#ifndef BERTH_COMPILER_PACKAGE_PACKAGE_H_
+#define BERTH_COMPILER_PACKAGE_PACKAGE_H_
+
+#include "compiler/pipeline.h"
+#include "memory/order.h"
+
+// Bytes that one or more tensors (views) live in.
+typedef struct berth_storage {
+    uint32_t place;    // the memory it is in (berth_packager__place)
+    berth_bits users;  // devices of which a step works in it
+    berth_pool_usage usage;
+    uint64_t size_bytes;
+    uint32_t into;  // another storage that it is a part of, BERTH_NO_INDEX: none
+    uint64_t into_offset_bytes;
+    uint32_t first_step, last_step;  // lifetime with its parts, inclusive (workspace)
+    uint32_t pool;
+    uint64_t offset_bytes;
+} berth_storage;
+
+// What the program does not keep of a step.
+typedef struct berth_step_facts {
+    const bool *written;     // per binding
+    uint32_t unit;           // of a dispatch, BERTH_NO_INDEX for a copy
+    const berth_work *work;  // of the call; NULL = not known
+    bool removed;
+    bool apart;  // a copy on a queue of its own
+} berth_step_facts;
+
+// Steps of one operation that only put tensors beside each other, or take them apart
+// (passes/concat.h).
+typedef struct berth_joint {
+    uint32_t first_step;
+    uint32_t step_count;
+    bool gathers;    // the whole is its result
+    uint32_t whole;  // tensors
+    const uint32_t *parts;
+    const int64_t *offsets;  // of the parts, bytes
+    uint32_t part_count;
+} berth_joint;
+
+// At `step`, tensor `to` may be written over tensor `from` (in_place.h).
+typedef struct berth_reuse {
+    uint32_t step;
+    uint32_t from;
+    uint32_t to;
+} berth_reuse;
+
+typedef struct berth_packager {
+    berth_module *module;
+    berth_func_id main;
+    berth_pipeline *pipeline;
+    const berth_multi_target *target;
+    berth_arena *arena;
+    uint32_t *place_first;     // into place_storages, per place and one more
+    uint32_t *place_storages;  // by place, ascending (berth_packager__index_places)
+    berth_bits *keepers;       // per memory of the target: devices that keep their values there
+    const char
+        *direct_copy;     // a copy between devices of two kinds, of which none is the host: nothing
+                          // runs it; NULL = none
+    uint32_t *tensor_of;  // [value * place count + place]: tensor, BERTH_NO_INDEX = none yet
+    BERTH_VEC(berth_storage) storages;
+    BERTH_VEC(uint32_t) storage_of;  // per tensor
+    BERTH_VEC(berth_program_tensor) tensors;
+    BERTH_VEC(berth_program_constant) constants;
+    BERTH_VEC(berth_program_pool) pools;
+    BERTH_VEC(uint32_t) pool_place;  // per pool
+    BERTH_VEC(berth_program_queue) queues;
+    BERTH_VEC(berth_program_step) steps;
+    BERTH_VEC(berth_step_facts) facts;  // per step
+    BERTH_VEC(berth_program_kernel) kernels;
+    BERTH_VEC(berth_joint) joints;
+    BERTH_VEC(berth_reuse) reuses;  // in order of their steps
+    berth_memory_report *report;
+} berth_packager;
+
+// Where storages live, while it is being decided: like the fields of berth_storage of these names.
+typedef struct berth_sharing {
+    uint32_t *into;
+    uint64_t *offset_bytes;
+    uint32_t *first_step, *last_step;  // of roots
+    uint32_t *own_first_step;          // of the storage alone
+} berth_sharing;
+
+// Places: memories of the target, as storages are in them. A place below the number of devices is
+// the own memory of that device, which stands for all that keep their values there: the host where
+// it does, else the first cpu device, else the first device. The others are the memories of further
+// scopes, by their index.
+//
+// The place of what is on `device` in memory scope `scope` (NULL or "global": its own memory; so is
+// a scope that the target does not declare).
+uint32_t berth_packager__place(const berth_packager *packager, uint32_t device, const char *scope);
+uint32_t berth_packager__place_count(const berth_packager *packager);
+// The device that allocates there.
+uint32_t berth_packager__owner(const berth_packager *packager, uint32_t place);
+// The memory of the target, for pools of this use.
+uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
+                                berth_pool_usage usage);
+// The devices that work there.
+berth_bits berth_packager__workers(const berth_packager *packager, uint32_t place);
+
+// Lists the storages of each place; again after storages were added.
+void berth_packager__index_places(berth_packager *packager);
+
+// Alignment of tensors there: what every device needs that works in it.
+uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t place);
+
+// Number of bindings of a step.
+uint32_t berth_packager__binding_count(const berth_packager *packager, uint32_t step);
+
+// The storage that `storage` is a part of in the end; adds where it begins there to *offset.
+uint32_t berth_packager__root(const berth_sharing *sharing, uint32_t storage, uint64_t *offset);
+
+// Lets storages be the same bytes: parts and wholes (the steps between them are removed), results
+// and operands that end there. Orders the steps of a single queue so that less is live at once.
+// Sets into, first_step and last_step of storages. Errors: INTERNAL.
+BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *packager);
+
+// package_order.c: the order of the steps that are not removed with the lowest peak
+// (out_order->nodes are steps). nodes is NULL when several queues run them: their order is kept,
+// the schedule was made for it.
+BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
+                                                       const berth_sharing *sharing,
+                                                       berth_memory_order *out_order);
+
+// package_queues.c: marks the copies that can go on beside enough work of their device (apart), and
+// lets their bytes live as long as that takes.
+void berth_packager__choose_transfers(berth_packager *packager);
+
+// Sets pool and offset of every storage and tensor, makes the pools. Errors: OUT_OF_MEMORY when a
+// memory's capacity or budget is exceeded (names the largest tensors live at the peak and the
+// smallest capacity that would do).
+BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
+
+// What the memory of a place needs, with all that is in it placed for the moment. Errors: those of
+// memory/plan.h.
+BERTH_MUST_USE berth_status berth_packager__measure_place(berth_packager *packager, uint32_t place,
+                                                          uint64_t *out_bytes);
+
+// Bytes that kernels of the devices there keep for each thread, for all threads of the target.
+uint64_t berth_packager__scratch_bytes(const berth_packager *packager, uint32_t memory);
+
+// A constant's name; packed weights have none, and are known by who reads them.
+const char *berth_packager__constant_name(const berth_packager *packager, uint32_t tensor);
+
+// Predicted time of a kernel's step, by the target's figures; 0 for copies.
+double berth_packager__kernel_ns(const berth_packager *packager, uint32_t step);
+
+// Sets the queue of every step: every device that runs steps has one, and another for the copies that
+// are apart. Then the waits: a step waits for steps of other queues that write what it reads, or
+// use what it writes; and, in pools that devices of other kinds share with the host, for all that
+// use the same bytes (artifact/program.h, pools).
+BERTH_MUST_USE berth_status berth_packager__order_queues(berth_packager *packager);
+
+#endif  // BERTH_COMPILER_PACKAGE_PACKAGE_H_

@@ -1,0 +1,387 @@
+// Storages that are the same bytes: parts of a whole, and results over operands that end.
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/package/package.h"
+
+uint32_t berth_packager__root(const berth_sharing *s, uint32_t storage, uint64_t *offset) {
+    for (; s->into[storage] != BERTH_NO_INDEX; storage = s->into[storage])
+        *offset += s->offset_bytes[storage];
+    return storage;
+}
+
+static uint32_t root_of_tensor(const berth_packager *p, const berth_sharing *s, uint32_t tensor,
+                               uint64_t *out_offset) {
+    *out_offset = 0;
+    return berth_packager__root(s, p->storage_of.data[tensor], out_offset);
+}
+
+static berth_sharing make_sharing(const berth_packager *p, berth_arena *arena) {
+    uint32_t count = p->storages.count;
+    berth_sharing s = {.into = berth_arena_new_array(arena, uint32_t, count),
+                       .offset_bytes = berth_arena_new_array(arena, uint64_t, count),
+                       .first_step = berth_arena_new_array(arena, uint32_t, count),
+                       .last_step = berth_arena_new_array(arena, uint32_t, count),
+                       .own_first_step = berth_arena_new_array(arena, uint32_t, count)};
+    memset(s.into, 0xff, count * sizeof(*s.into));
+    return s;
+}
+
+static void copy_sharing(const berth_packager *p, const berth_sharing *from, berth_sharing *to) {
+    uint32_t count = p->storages.count;
+    memcpy(to->into, from->into, count * sizeof(*to->into));
+    memcpy(to->offset_bytes, from->offset_bytes, count * sizeof(*to->offset_bytes));
+}
+
+static void find_lifetimes(const berth_packager *p, berth_sharing *s) {
+    size_t bytes = p->storages.count * sizeof(uint32_t);
+    memset(s->first_step, 0xff, bytes);
+    memset(s->last_step, 0xff, bytes);
+    memset(s->own_first_step, 0xff, bytes);
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        if (p->facts.data[i].removed) continue;
+        uint32_t bindings = berth_packager__binding_count(p, i);
+        for (uint32_t b = 0; b < bindings; ++b) {
+            uint32_t own = p->storage_of.data[p->steps.data[i].bindings[b]];
+            uint64_t offset = 0;
+            uint32_t root = berth_packager__root(s, own, &offset);
+            if (s->own_first_step[own] == BERTH_NO_INDEX) s->own_first_step[own] = i;
+            if (s->first_step[root] == BERTH_NO_INDEX) s->first_step[root] = i;
+            s->last_step[root] = i;
+        }
+    }
+}
+
+// ---- results over operands ----------------------------------------------------------------------
+
+static bool is_whole(const berth_packager *p, uint32_t tensor, uint32_t root, uint64_t offset) {
+    return offset == 0 && p->tensors.data[tensor].size_bytes == p->storages.data[root].size_bytes;
+}
+
+// Whether a result may take over this storage from a tensor that begins it. Where results of other
+// sizes took it over before, the tensor need not fill it.
+static bool may_take(const berth_packager *p, uint32_t tensor, uint32_t root, uint64_t offset) {
+    bool small = p->target->executor == BERTH_EXECUTOR_AOT;
+    return is_whole(p, tensor, root, offset) || (small && offset == 0);
+}
+
+static uint32_t count_bindings(const berth_packager *p, const berth_sharing *s, uint32_t step,
+                               uint32_t root) {
+    uint32_t count = 0;
+    uint32_t bindings = berth_packager__binding_count(p, step);
+    for (uint32_t b = 0; b < bindings; ++b) {
+        uint64_t offset = 0;
+        count += root_of_tensor(p, s, p->steps.data[step].bindings[b], &offset) == root;
+    }
+    return count;
+}
+
+// The largest live sum of one memory.
+static uint64_t live_peak(const berth_packager *p, const berth_sharing *s, uint32_t place,
+                          int64_t *change) {
+    memset(change, 0, (p->steps.count + 1) * sizeof(*change));
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k) {
+        uint32_t i = p->place_storages[k];
+        const berth_storage *storage = &p->storages.data[i];
+        if (storage->usage != BERTH_POOL_WORKSPACE || s->into[i] != BERTH_NO_INDEX ||
+            s->first_step[i] == BERTH_NO_INDEX)
+            continue;
+        change[s->first_step[i]] += (int64_t)storage->size_bytes;
+        change[s->last_step[i] + 1] -= (int64_t)storage->size_bytes;
+    }
+    int64_t live = 0;
+    int64_t peak = 0;
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        live += change[i];
+        if (live > peak) peak = live;
+    }
+    return (uint64_t)peak;
+}
+
+// The smaller of an operand and a result that may begin at the same byte gets the place of the larger,
+// which is then live for both, unless that makes more live at once (`eager`: even then, because of what
+// may follow).
+static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t from, uint32_t to,
+                         bool eager) {
+    const berth_storage *source = &p->storages.data[from], *target = &p->storages.data[to];
+    uint32_t place = source->place;
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
+    uint64_t before = live_peak(p, s, place, change);
+    bool grows = target->size_bytes > source->size_bytes;
+    uint32_t kept = grows ? to : from, lost = grows ? from : to;
+    uint32_t first = s->first_step[kept], last = s->last_step[kept];
+    s->into[lost] = kept;
+    s->offset_bytes[lost] = 0;
+    s->first_step[kept] = s->first_step[from];
+    s->last_step[kept] = s->last_step[to];
+    bool better = eager || live_peak(p, s, place, change) <= before;
+    berth_arena_destroy(scratch);
+    if (better) return true;
+    s->into[lost] = BERTH_NO_INDEX;
+    s->first_step[kept] = first;
+    s->last_step[kept] = last;
+    return false;
+}
+
+// Lets the result of a step have the bytes of an operand, where no other step touches these later
+// and none touched the result's place before. A result with a place of its own elsewhere (an
+// output, a part of a whole that is live anyway) takes the operand there. True when it was done.
+static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_reuse *reuse,
+                        bool eager) {
+    uint64_t from_offset = 0;
+    uint64_t to_offset = 0;
+    uint32_t from = root_of_tensor(p, s, reuse->from, &from_offset);
+    uint32_t to = root_of_tensor(p, s, reuse->to, &to_offset);
+    const berth_storage *source = &p->storages.data[from];
+    const berth_storage *target = &p->storages.data[to];
+    if (from == to || source->usage != BERTH_POOL_WORKSPACE ||
+        target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
+        !may_take(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
+        count_bindings(p, s, reuse->step, from) != 1 ||
+        s->own_first_step[p->storage_of.data[reuse->to]] != reuse->step)
+        return false;
+    bool whole = is_whole(p, reuse->to, to, to_offset);
+    if (whole && s->first_step[to] != reuse->step) return false;
+    uint32_t *taken_since = &s->own_first_step[p->storage_of.data[reuse->to]];
+    uint32_t taken = s->first_step[from];  // the result's place, for another operand of the step
+    if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes) {
+        if (!whole || target->usage != BERTH_POOL_WORKSPACE || !share_larger(p, s, from, to, eager))
+            return false;
+        *taken_since = taken;
+        return true;
+    }
+    if (whole && target->usage == BERTH_POOL_WORKSPACE) {
+        s->into[to] = from;
+        s->offset_bytes[to] = 0;
+        s->last_step[from] = s->last_step[to];
+        *taken_since = taken;
+        return true;
+    }
+    if (!is_whole(p, reuse->from, from, from_offset)) return false;
+    if (!whole && target->usage == BERTH_POOL_WORKSPACE && s->first_step[to] > s->first_step[from])
+        return false;
+    s->into[from] = to;
+    s->offset_bytes[from] = to_offset;
+    *taken_since = taken;
+    if (s->first_step[from] < s->first_step[to]) s->first_step[to] = s->first_step[from];
+    return true;
+}
+
+static uint32_t apply_with(const berth_packager *p, berth_sharing *s, bool eager) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->reuses.count; ++i)
+        if (!p->facts.data[p->reuses.data[i].step].removed)
+            count += apply_reuse(p, s, &p->reuses.data[i], eager);
+    return count;
+}
+
+static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
+    uint64_t sum = 0;
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
+        if (p->place_first[place] < p->place_first[place + 1])
+            sum += live_peak(p, s, place, change);
+    berth_arena_destroy(scratch);
+    return sum;
+}
+
+// One by one as each makes it no worse, or for small memories all, where that ends better.
+static uint32_t apply_reuses(const berth_packager *p, berth_sharing *s) {
+    if (p->target->executor != BERTH_EXECUTOR_AOT) return apply_with(p, s, false);
+    berth_sharing eager = make_sharing(p, p->arena);
+    copy_sharing(p, s, &eager);
+    size_t bytes = p->storages.count * sizeof(uint32_t);
+    memcpy(eager.first_step, s->first_step, bytes);
+    memcpy(eager.last_step, s->last_step, bytes);
+    memcpy(eager.own_first_step, s->own_first_step, bytes);
+    uint32_t eager_count = apply_with(p, &eager, true), count = apply_with(p, s, false);
+    if (live_peaks(p, &eager) >= live_peaks(p, s)) return count;
+    *s = eager;
+    return eager_count;
+}
+
+// The largest live sum of each memory, added up.
+static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_place) {
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    berth_sharing s = make_sharing(p, scratch);
+    copy_sharing(p, given, &s);
+    find_lifetimes(p, &s);
+    if (in_place) apply_reuses(p, &s);
+    uint64_t sum = live_peaks(p, &s);
+    berth_arena_destroy(scratch);
+    return sum;
+}
+
+// ---- parts of a whole ---------------------------------------------------------------------------
+
+// A part must be an intermediate value alone in its storage, in one piece and once in the list;
+// results of a split are not touched before it.
+static bool may_join(const berth_packager *p, const berth_sharing *s, const berth_joint *joint) {
+    uint32_t whole = p->storage_of.data[joint->whole];
+    const berth_storage *held = &p->storages.data[whole];
+    if (joint->gathers && (s->into[whole] != BERTH_NO_INDEX || held->usage == BERTH_POOL_CONSTANT))
+        return false;
+    for (uint32_t i = 0; i < joint->part_count; ++i) {
+        uint32_t tensor = joint->parts[i];
+        uint32_t part = p->storage_of.data[tensor];
+        const berth_storage *storage = &p->storages.data[part];
+        if (s->into[part] != BERTH_NO_INDEX || storage->usage != BERTH_POOL_WORKSPACE ||
+            storage->place != held->place || part == whole || !is_whole(p, tensor, part, 0) ||
+            joint->offsets[i] % berth_packager__alignment(p, held->place) != 0)
+            return false;
+        for (uint32_t k = 0; k < i; ++k)
+            if (p->storage_of.data[joint->parts[k]] == part) return false;
+    }
+    return true;
+}
+
+static void set_parts(const berth_packager *p, berth_sharing *s, const berth_joint *joint,
+                      bool joined) {
+    for (uint32_t i = 0; i < joint->part_count; ++i) {
+        uint32_t part = p->storage_of.data[joint->parts[i]];
+        s->into[part] = joined ? p->storage_of.data[joint->whole] : BERTH_NO_INDEX;
+        s->offset_bytes[part] = joined ? (uint64_t)joint->offsets[i] : 0;
+    }
+    for (uint32_t i = 0; i < joint->step_count; ++i)
+        p->facts.data[joint->first_step + i].removed = joined;
+}
+
+// Every joint without its step, unless that makes the peak higher (a whole is live from its first
+// part on).
+static void join_parts(berth_packager *p, berth_sharing *s) {
+    uint64_t best = measure(p, s, true);
+    for (uint32_t i = 0; i < p->joints.count; ++i) {
+        const berth_joint *joint = &p->joints.data[i];
+        if (!may_join(p, s, joint)) continue;
+        set_parts(p, s, joint, true);
+        uint64_t bytes = measure(p, s, true);
+        if (bytes > best)
+            set_parts(p, s, joint, false);
+        else
+            best = bytes;
+    }
+}
+
+// Joints that keep the best order from being as good as it is without them are taken back.
+static berth_status take_joints_back(berth_packager *p, berth_sharing *s) {
+    enum { most = 64 };  // orders that are looked for
+    berth_sharing plain = make_sharing(p, p->arena);
+    berth_memory_order order;
+    bool *joined = berth_arena_new_array(p->arena, bool, p->joints.count);
+    for (uint32_t i = 0; i < p->joints.count; ++i) {
+        joined[i] = p->facts.data[p->joints.data[i].first_step].removed;
+        set_parts(p, &plain, &p->joints.data[i], false);
+    }
+    BERTH_TRY(berth_packager__find_order(p, &plain, &order));
+    uint64_t aim = order.peak_bytes;
+    for (uint32_t i = 0; i < p->joints.count; ++i)
+        if (joined[i]) set_parts(p, s, &p->joints.data[i], true);
+    BERTH_TRY(berth_packager__find_order(p, s, &order));
+    uint64_t best = order.peak_bytes;
+    for (uint32_t i = 0; i < p->joints.count && i < most && order.nodes && best > aim; ++i) {
+        if (!joined[i]) continue;
+        set_parts(p, s, &p->joints.data[i], false);
+        BERTH_TRY(berth_packager__find_order(p, s, &order));
+        if (order.peak_bytes >= best)
+            set_parts(p, s, &p->joints.data[i], true);
+        else
+            best = order.peak_bytes;
+    }
+    return BERTH_OK;
+}
+
+static void count_joints(berth_packager *p) {
+    for (uint32_t i = 0; i < p->joints.count; ++i) {
+        const berth_joint *joint = &p->joints.data[i];
+        if (!p->facts.data[joint->first_step].removed) continue;
+        p->report->removed_steps += joint->step_count;
+        for (uint32_t k = 0; k < joint->part_count; ++k)
+            p->report->removed_bytes += p->tensors.data[joint->parts[k]].size_bytes;
+    }
+}
+
+// ---- entry --------------------------------------------------------------------------------------
+
+static int compare_reuses(const void *left, const void *right) {
+    const berth_reuse *a = left;
+    const berth_reuse *b = right;
+    if (a->step != b->step) return a->step < b->step ? -1 : 1;
+    if (a->from != b->from) return a->from < b->from ? -1 : 1;
+    return a->to < b->to ? -1 : a->to > b->to;
+}
+
+// Puts steps into a new order (a list of old indices), those that are not in it left out.
+static void permute(berth_packager *p, const uint32_t *order, uint32_t count) {
+    uint32_t *now_at = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    memset(now_at, 0xff, p->steps.count * sizeof(*now_at));
+    berth_program_step *steps =
+        berth_arena_copy(p->arena, p->steps.data, p->steps.count * sizeof(*steps));
+    berth_step_facts *facts =
+        berth_arena_copy(p->arena, p->facts.data, p->facts.count * sizeof(*facts));
+    p->steps.count = p->facts.count = count;
+    for (uint32_t i = 0; i < count; ++i) {
+        now_at[order[i]] = i;
+        p->steps.data[i] = steps[order[i]];
+        p->facts.data[i] = facts[order[i]];
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->reuses.count; ++i) {
+        berth_reuse reuse = p->reuses.data[i];
+        if (now_at[reuse.step] == BERTH_NO_INDEX) continue;
+        reuse.step = now_at[reuse.step];
+        p->reuses.data[kept++] = reuse;
+    }
+    p->reuses.count = kept;
+    if (kept > 0) qsort(p->reuses.data, kept, sizeof(*p->reuses.data), compare_reuses);
+}
+
+static void drop_removed(berth_packager *p) {
+    uint32_t *kept = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->steps.count; ++i)
+        if (!p->facts.data[i].removed) kept[count++] = i;
+    permute(p, kept, count);
+}
+
+static berth_status lower_peak_by_order(berth_packager *p, const berth_sharing *s) {
+    berth_memory_order order;
+    uint32_t count = p->steps.count;
+    BERTH_TRY(berth_packager__find_order(p, s, &order));
+    p->report->order_bound_bytes = order.lower_bound_bytes;
+    p->report->order_states = order.states;
+    if (!order.nodes || order.peak_bytes >= order.source_bytes) return BERTH_OK;
+    uint64_t source_bytes = measure(p, s, true);
+    uint32_t *back = berth_arena_new_array(p->arena, uint32_t, count);
+    for (uint32_t i = 0; i < count; ++i) back[order.nodes[i]] = i;
+    permute(p, order.nodes, count);
+    if (measure(p, s, true) >= source_bytes) permute(p, back, count);
+    return BERTH_OK;
+}
+
+berth_status berth_packager__share_memory(berth_packager *p) {
+    berth_packager__index_places(p);
+    berth_sharing s = make_sharing(p, p->arena);
+    p->report->plain_bytes = measure(p, &s, false);
+    p->report->in_place_bytes = measure(p, &s, true);
+    join_parts(p, &s);
+    BERTH_TRY(take_joints_back(p, &s));
+    count_joints(p);
+    drop_removed(p);
+    p->report->views_bytes = measure(p, &s, true);
+    BERTH_TRY(lower_peak_by_order(p, &s));
+    find_lifetimes(p, &s);
+    p->report->in_place_count = apply_reuses(p, &s);
+    p->report->ordered_bytes = measure(p, &s, false);
+    if (p->report->ordered_bytes < p->report->order_bound_bytes)
+        p->report->order_bound_bytes = 0;  // a bound where no result is over one of another size
+    for (uint32_t i = 0; i < p->storages.count; ++i) {
+        berth_storage *storage = &p->storages.data[i];
+        storage->into = s.into[i];
+        storage->into_offset_bytes = s.offset_bytes[i];
+        storage->first_step = s.first_step[i];
+        storage->last_step = s.last_step[i];
+    }
+    return BERTH_OK;
+}

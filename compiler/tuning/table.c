@@ -1,0 +1,233 @@
+#include "compiler/tuning/table.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+
+struct berth_tuned_table {
+    berth_arena *arena;
+    berth_interner *keys;  // a record's number is its key's less 1
+    BERTH_VEC(berth_tuned_record) records;
+};
+
+berth_tuned_table *berth_tuned_table_create(berth_arena *arena) {
+    berth_tuned_table *table = berth_arena_new(arena, berth_tuned_table);
+    table->arena = arena;
+    table->keys = berth_interner_create(arena);
+    return table;
+}
+
+static const char *key_of(berth_arena *arena, const char *target, berth_hash128 function) {
+    char hex[33];
+    berth_hash128_hex(function, hex);
+    return berth_arena_printf(arena, "%s %s", hex, target);
+}
+
+static double gain(const berth_tuned_record *record) {
+    return record->ns > 0 ? record->policy_ns / record->ns : 0;
+}
+
+void berth_tuned_table_add(berth_tuned_table *table, const berth_tuned_record *record) {
+    berth_arena *arena = table->arena;
+    uint32_t id = berth_intern(table->keys, key_of(arena, record->target, record->function));
+    bool held = id <= table->records.count;
+    if (held && gain(&table->records.data[id - 1]) >= gain(record)) return;
+    berth_tuned_record copy = *record;
+    const char **decisions = berth_arena_new_array(arena, const char *, record->nest_count + 1);
+    for (uint32_t i = 0; i < record->nest_count; ++i)
+        decisions[i] = berth_arena_strdup(arena, record->decisions[i]);
+    copy.target = berth_arena_strdup(arena, record->target);
+    copy.name = berth_arena_strdup(arena, record->name);
+    copy.decisions = decisions;
+    if (held)
+        table->records.data[id - 1] = copy;
+    else
+        berth_vec_push(arena, &table->records, copy);
+}
+
+const berth_tuned_record *berth_tuned_table_find(const berth_tuned_table *table, const char *target,
+                                                 berth_hash128 function) {
+    uint32_t id = 0;
+    if (!berth_intern_find(table->keys, key_of(table->arena, target, function), &id) || id == 0)
+        return NULL;
+    return &table->records.data[id - 1];
+}
+
+uint32_t berth_tuned_table_count(const berth_tuned_table *table) {
+    return table->records.count;
+}
+
+const berth_tuned_record *berth_tuned_table_at(const berth_tuned_table *table, uint32_t index) {
+    return &table->records.data[index];
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+typedef struct reader {
+    berth_tuned_table *table;
+    berth_arena *arena;  // of one line
+    const char *path;
+    uint32_t line;
+} reader;
+
+static void drop_tree(void *tree) {
+    json_decref(tree);
+}
+
+static void drop_text(void *text) {
+    free(text);
+}
+
+static berth_status wrong(const reader *r, const char *what) {
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "%s:%u: %s; a line is as `berth tune` writes it", r->path, r->line,
+                             what);
+}
+
+static bool read_hash(const char *text, berth_hash128 *out) {
+    if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32) return false;
+    char high[17] = {0};
+    memcpy(high, text, 16);
+    out->high = strtoull(high, NULL, 16);
+    out->low = strtoull(text + 16, NULL, 16);
+    char back[33];
+    berth_hash128_hex(*out, back);
+    return strcmp(back, text) == 0;
+}
+
+static berth_status read_number(const reader *r, const json_t *object, const char *name,
+                                double *out) {
+    const json_t *value = json_object_get(object, name);
+    *out = json_number_value(value);
+    if (json_is_number(value) && isfinite(*out) && *out >= 1e-3 && *out < 1e15) return BERTH_OK;
+    return wrong(r, berth_arena_printf(r->arena, "\"%s\" is no number of at least 0.001", name));
+}
+
+static berth_status read_decisions(const reader *r, const json_t *list,
+                                   berth_tuned_record *record) {
+    enum { most_nests = 4096 };
+    size_t count = json_array_size(list);
+    const char **decisions = berth_arena_new_array(r->arena, const char *, count + 1);
+    if (!json_is_array(list) || count > most_nests)
+        return wrong(r, "\"decisions\" is no list of strings");
+    for (size_t i = 0; i < count; ++i) {
+        decisions[i] = json_string_value(json_array_get(list, i));
+        if (!decisions[i]) return wrong(r, "\"decisions\" is no list of strings");
+    }
+    record->decisions = decisions;
+    record->nest_count = (uint32_t)count;
+    return BERTH_OK;
+}
+
+static berth_status read_record(const reader *r, const json_t *object) {
+    const json_t *target = json_object_get(object, "target");
+    const char *name = json_string_value(json_object_get(object, "name"));
+    berth_tuned_record record = {.name = name ? name : ""};
+    double runs = 0;
+    if (!json_is_object(target) || !json_is_string(json_object_get(target, "kind")))
+        return wrong(r, "\"target\" is no object with a \"kind\"");
+    char *text = json_dumps(target, JSON_SORT_KEYS);
+    if (!text) berth_arena_fail(r->arena);
+    berth_arena_defer(r->arena, drop_text, text);
+    record.target = text;
+    if (!read_hash(json_string_value(json_object_get(object, "function")), &record.function))
+        return wrong(r, "\"function\" is no hash of 32 digits 0-9a-f");
+    BERTH_TRY(read_decisions(r, json_object_get(object, "decisions"), &record));
+    BERTH_TRY(read_number(r, object, "ns", &record.ns));
+    BERTH_TRY(read_number(r, object, "policy_ns", &record.policy_ns));
+    BERTH_TRY(read_number(r, object, "runs", &runs));
+    if (runs > UINT32_MAX) return wrong(r, "\"runs\" is too large");
+    record.runs = (uint32_t)runs;
+    berth_tuned_table_add(r->table, &record);
+    return BERTH_OK;
+}
+
+static berth_status read_line(reader *r, const char *text, size_t length) {
+    json_error_t error;
+    size_t blank = 0;
+    while (blank < length && (text[blank] == ' ' || text[blank] == '\t' || text[blank] == '\r'))
+        ++blank;
+    if (blank == length) return BERTH_OK;
+    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!object) return wrong(r, berth_arena_printf(r->arena, "no JSON: %s", error.text));
+    berth_arena_defer(r->arena, drop_tree, object);
+    return json_is_object(object) ? read_record(r, object) : wrong(r, "no JSON object");
+}
+
+static berth_status read_lines(void *user) {
+    static const size_t limit_bytes = (size_t)1 << 28;
+    reader *r = user;
+    berth_arena *outer = berth_arena_create_child(r->table->arena);
+    char *data = NULL;
+    size_t size_bytes = 0;
+    berth_status status = berth_file_read(outer, r->path, limit_bytes, &data, &size_bytes);
+    for (size_t at = 0; !status && at < size_bytes;) {
+        const char *end = memchr(data + at, '\n', size_bytes - at);
+        size_t length = end ? (size_t)(end - data) - at : size_bytes - at;
+        r->line++;
+        r->arena = berth_arena_create_child(outer);  // of the line's JSON
+        status = read_line(r, data + at, length);
+        berth_arena_destroy(r->arena);
+        at += length + 1;
+    }
+    berth_arena_destroy(outer);
+    return status;
+}
+
+berth_status berth_tuned_table_read(berth_tuned_table *table, const char *path) {
+    reader r = {.table = table, .path = path};
+    return berth_arena_try(table->arena, read_lines, &r);
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static int by_key(const void *a, const void *b) {
+    const berth_tuned_record *x = a, *y = b;
+    int order = strcmp(x->target, y->target);
+    if (!order)
+        order = (x->function.high > y->function.high) - (x->function.high < y->function.high);
+    return order ? order
+                 : (x->function.low > y->function.low) - (x->function.low < y->function.low);
+}
+
+static void add_line(berth_strbuf *out, const berth_tuned_record *r) {
+    char hex[33], ns[32], policy_ns[32];
+    berth_hash128_hex(r->function, hex);
+    berth_format_f64(r->ns, ns);
+    berth_format_f64(r->policy_ns, policy_ns);
+    berth_strbuf_addf(out, "{\"target\": %s, \"function\": \"%s\", \"name\": ", r->target, hex);
+    berth_strbuf_add_json(out, r->name);
+    berth_strbuf_add(out, ", \"decisions\": [");
+    for (uint32_t i = 0; i < r->nest_count; ++i) {
+        if (i) berth_strbuf_add(out, ", ");
+        berth_strbuf_add_json(out, r->decisions[i]);
+    }
+    berth_strbuf_addf(out, "], \"ns\": %s, \"policy_ns\": %s, \"runs\": %u}\n", ns, policy_ns,
+                      r->runs);
+}
+
+typedef struct text_job {
+    const berth_tuned_table *table;
+    berth_strbuf text;
+} text_job;
+
+static berth_status write_lines(void *user) {
+    text_job *job = user;
+    uint32_t count = job->table->records.count;
+    berth_tuned_record *sorted =
+        berth_arena_new_array(job->text.arena, berth_tuned_record, count + 1);
+    for (uint32_t i = 0; i < count; ++i) sorted[i] = job->table->records.data[i];
+    qsort(sorted, count, sizeof(*sorted), by_key);
+    for (uint32_t i = 0; i < count; ++i) add_line(&job->text, &sorted[i]);
+    return BERTH_OK;
+}
+
+berth_status berth_tuned_table_write(const berth_tuned_table *table, const char *path) {
+    text_job job = {.table = table, .text = berth_strbuf_make(table->arena)};
+    BERTH_TRY(berth_arena_try(table->arena, write_lines, &job));
+    return berth_file_write(path, berth_strbuf_text(&job.text), job.text.length);
+}

@@ -1,0 +1,26 @@
+// List scheduling (evaluate_list.c): the part of the definition of latency that is a program. Its
+// value is what the definition says, so the strategies for it use the same one. Private to
+// planner/solve.
+#ifndef BERTH_PLANNER_SOLVE_PROBLEM_EVALUATE_PRIVATE_H_
+#define BERTH_PLANNER_SOLVE_PROBLEM_EVALUATE_PRIVATE_H_
+
+#include "planner/solve/problem/evaluate.h"
+
+typedef struct berth_solve__copies {
+    berth_arena *arena;
+    BERTH_VEC(berth_place_copy) list;
+} berth_solve__copies;
+
+// Room to schedule one placement after another. Thread-compatible; arena memory.
+typedef struct berth_solve__list berth_solve__list;
+
+berth_solve__list *berth_solve__list_create(berth_arena *arena, const berth_place_problem *problem);
+
+// When all is done. INFINITY as soon as that is sure to be later than `limit`.
+//   assignment: [node_count] supported devices; capacities and groups are not looked at
+//   out:        (optional) arrays as evaluate.h has them, device_load zeroed; `value` is not set
+//   copies:     (optional) filled, in the order of their starts
+double berth_solve__list_value(berth_solve__list *list, const uint32_t *assignment, double limit,
+                               berth_place_value *out, berth_solve__copies *copies);
+
+#endif  // BERTH_PLANNER_SOLVE_PROBLEM_EVALUATE_PRIVATE_H_

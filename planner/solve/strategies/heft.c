@@ -1,0 +1,250 @@
+// Latency of one sample by list scheduling (problem.h, one_subgraph = false): HEFT, "heterogeneous
+// earliest finish time" (Topcuoglu, Hariri and Wu 2002), with several weights for the ranks (Zhao
+// and Sakellariou 2003: none is best for all graphs).
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/solve/latency/model.h"
+#include "planner/solve/strategies/strategies.h"
+
+enum { WEIGHTS = 3 };
+
+typedef struct slot {  // of a device that runs one node at a time; in order of time
+    double start, end;
+} slot;
+
+typedef struct heft {
+    berth_place_search *search;
+    const berth_place_problem *problem;
+    const berth_solve__latency *latency;  // which device can take which group
+    double *rank;                         // [node_count] upward rank
+    uint32_t *order;                      // [node_count] by rank, greatest first
+    uint32_t *at;                         // [node_count] device, NONE = not yet
+    double *done;                         // [node_count]
+    double *free_bytes;                   // [device_count]
+    slot **slots;                         // [device_count] lists that grow
+    uint32_t *slot_count, *slot_room;
+    berth_arena *arena;
+} heft;
+
+bool berth_place__is_list_latency(const berth_place_problem *problem,
+                                  const berth_place_options *options) {
+    return options->objective == BERTH_PLACE_LATENCY && !problem->one_subgraph &&
+           problem->device_count > 0 && problem->node_count > 0;
+}
+
+static double transfer(const heft *h, uint32_t node, uint32_t device) {
+    return h->problem
+        ->transfer[(size_t)node * h->problem->kind_count + h->problem->device_kind[device]];
+}
+
+static double time_on(const heft *h, uint32_t node, uint32_t device) {
+    return h->problem
+        ->time[(size_t)node * h->problem->kind_count + h->problem->device_kind[device]];
+}
+
+static bool fits(const heft *h, uint32_t group, uint32_t device) {
+    return h->latency->fits[(size_t)group * h->problem->device_count + device];
+}
+
+// A node's time and transfer over the devices that can take it: mean, smallest or largest.
+static void weigh(const heft *h, uint32_t node, uint32_t weight, double *out_time,
+                  double *out_transfer) {
+    double count = 0, sums[2] = {0}, least[2] = {INFINITY, INFINITY}, most[2] = {0};
+    for (uint32_t d = 0; d < h->problem->device_count; ++d) {
+        if (!fits(h, h->problem->group[node], d)) continue;
+        double figures[2] = {time_on(h, node, d), transfer(h, node, d)};
+        count++;
+        for (int i = 0; i < 2; ++i) {
+            sums[i] += figures[i];
+            least[i] = fmin(least[i], figures[i]);
+            most[i] = fmax(most[i], figures[i]);
+        }
+    }
+    if (count == 0) least[0] = least[1] = 0;
+    *out_time = weight == 0 ? sums[0] / fmax(count, 1) : weight == 1 ? least[0] : most[0];
+    *out_transfer = weight == 0 ? sums[1] / fmax(count, 1) : weight == 1 ? least[1] : most[1];
+}
+
+typedef struct ranked {
+    double rank;
+    uint32_t place;  // in a topological order: equal ranks keep it
+    uint32_t node;
+} ranked;
+
+static int compare_ranked(const void *left, const void *right) {
+    const ranked *a = left;
+    const ranked *b = right;
+    if (a->rank != b->rank) return a->rank > b->rank ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static void rank_nodes(heft *h, uint32_t weight) {
+    const berth_place_problem *problem = h->problem;
+    berth_arena *scratch = berth_arena_create_child(h->arena);
+    ranked *list = berth_arena_new_array(scratch, ranked, problem->node_count);
+    for (uint32_t i = problem->node_count; i-- > 0;) {
+        uint32_t node = problem->topological[i];
+        double time = 0, copy = 0, after = 0;
+        weigh(h, node, weight, &time, &copy);
+        for (uint32_t s = problem->succ_start[node]; s < problem->succ_start[node + 1]; ++s)
+            after = fmax(after, copy + h->rank[problem->succ[s]]);
+        h->rank[node] = time + after;
+        list[i] = (ranked){h->rank[node], i, node};
+    }
+    qsort(list, problem->node_count, sizeof(*list), compare_ranked);
+    for (uint32_t i = 0; i < problem->node_count; ++i) h->order[i] = list[i].node;
+    berth_arena_destroy(scratch);
+}
+
+// When all values that `node` reads can be on the device. Copies wait for nobody here.
+static double ready_on(const heft *h, uint32_t node, uint32_t device) {
+    const berth_place_problem *problem = h->problem;
+    double ready = 0;
+    for (uint32_t p = problem->pred_start[node]; p < problem->pred_start[node + 1]; ++p) {
+        uint32_t pred = problem->pred[p];
+        double there = h->done[pred];
+        if (h->at[pred] != device)
+            there += fmin(transfer(h, pred, h->at[pred]) + transfer(h, pred, device),
+                          berth_place_direct(problem, pred, h->at[pred], device));
+        ready = fmax(ready, there);
+    }
+    return ready;
+}
+
+// The earliest start of `length` in a gap (the paper's insertion), and before which slot.
+static double earliest(const heft *h, uint32_t device, double ready, double length,
+                       uint32_t *out_before) {
+    uint32_t count = h->slot_count[device];
+    *out_before = count;
+    if (h->problem->kinds[h->problem->device_kind[device]].concurrent) return ready;
+    const slot *slots = h->slots[device];
+    uint32_t low = 0, high = count;  // first slot that ends after `ready`
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (slots[middle].end > ready)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    double start = ready;
+    for (uint32_t i = low; i < count; ++i) {
+        if (start + length <= slots[i].start) {
+            *out_before = i;
+            return start;
+        }
+        start = fmax(start, slots[i].end);
+    }
+    return start;
+}
+
+static void occupy(heft *h, uint32_t device, uint32_t before, double start, double end) {
+    if (h->problem->kinds[h->problem->device_kind[device]].concurrent) return;
+    uint32_t count = h->slot_count[device]++;
+    if (count == h->slot_room[device]) {
+        uint32_t room = count < 16 ? 16 : 2 * count;
+        h->slots[device] =
+            berth_arena_grow(h->arena, h->slots[device], count * sizeof(slot), room * sizeof(slot));
+        h->slot_room[device] = room;
+    }
+    slot *slots = h->slots[device];
+    memmove(slots + before + 1, slots + before, (count - before) * sizeof(*slots));
+    slots[before] = (slot){start, end};
+}
+
+// What the rest of the group loses on the device against its best one.
+static double regret(const heft *h, uint32_t node, uint32_t device) {
+    const berth_place_problem *problem = h->problem;
+    uint32_t group = problem->group[node];
+    double lost = 0;
+    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i) {
+        uint32_t other = problem->group_nodes[i];
+        if (other == node) continue;
+        double least = INFINITY;
+        for (uint32_t d = 0; d < problem->device_count; ++d)
+            if (fits(h, group, d)) least = fmin(least, time_on(h, other, d));
+        lost += time_on(h, other, device) - least;
+    }
+    return lost;
+}
+
+static bool place_node(heft *h, uint32_t node) {
+    const berth_place_problem *problem = h->problem;
+    uint32_t group = problem->group[node], best = h->at[node], best_before = 0;
+    double best_start = 0, best_score = INFINITY;
+    for (uint32_t d = 0; d < problem->device_count; ++d) {
+        if (h->at[node] != BERTH_PLACE_NONE && h->at[node] != d) continue;
+        if (h->at[node] == BERTH_PLACE_NONE &&
+            (!fits(h, group, d) || h->latency->group_bytes[group] > h->free_bytes[d]))
+            continue;
+        uint32_t before = 0;
+        double time = time_on(h, node, d);
+        double start = earliest(h, d, ready_on(h, node, d), time, &before);
+        double score = start + time + (h->at[node] == BERTH_PLACE_NONE ? regret(h, node, d) : 0);
+        if (score >= best_score) continue;
+        best = d;
+        best_before = before;
+        best_start = start;
+        best_score = score;
+    }
+    if (best == BERTH_PLACE_NONE) return false;
+    if (h->at[node] == BERTH_PLACE_NONE) {
+        h->free_bytes[best] -= h->latency->group_bytes[group];
+        for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
+            h->at[problem->group_nodes[i]] = best;
+    }
+    h->done[node] = best_start + time_on(h, node, best);
+    occupy(h, best, best_before, best_start, h->done[node]);
+    return true;
+}
+
+static void schedule(heft *h, uint32_t weight) {
+    const berth_place_problem *problem = h->problem;
+    rank_nodes(h, weight);
+    for (uint32_t n = 0; n < problem->node_count; ++n) h->at[n] = BERTH_PLACE_NONE;
+    for (uint32_t d = 0; d < problem->device_count; ++d) {
+        h->free_bytes[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
+        h->slot_count[d] = 0;
+    }
+    for (uint32_t i = 0; i < problem->node_count; ++i) {
+        if (!place_node(h, h->order[i])) return;
+        (void)berth_place_spent(h->search, 1 + problem->device_count / 8);
+    }
+    (void)berth_place_offer(h->search, h->at);
+}
+
+static heft *heft_create(berth_place_search *search, berth_arena *arena,
+                         const berth_solve__latency *latency) {
+    uint32_t nodes = search->problem->node_count, devices = search->problem->device_count;
+    heft *h = berth_arena_new(arena, heft);
+    h->search = search;
+    h->problem = search->problem;
+    h->latency = latency;
+    h->arena = arena;
+    h->rank = berth_arena_new_array(arena, double, nodes);
+    h->order = berth_arena_new_array(arena, uint32_t, nodes);
+    h->at = berth_arena_new_array(arena, uint32_t, nodes);
+    h->done = berth_arena_new_array(arena, double, nodes);
+    h->free_bytes = berth_arena_new_array(arena, double, devices);
+    h->slots = berth_arena_new_array(arena, slot *, devices);
+    h->slot_count = berth_arena_new_array(arena, uint32_t, devices);
+    h->slot_room = berth_arena_new_array(arena, uint32_t, devices);
+    return h;
+}
+
+static berth_status run(berth_place_search *search) {
+    berth_arena *scratch = berth_arena_create_child(search->arena);
+    heft *h = heft_create(search, scratch, berth_solve__latency_create(scratch, search->problem));
+    for (uint32_t weight = 0; weight < WEIGHTS; ++weight) schedule(h, weight);
+    berth_arena_destroy(scratch);
+    return BERTH_OK;
+}
+
+const berth_place_strategy berth_place__heft = {
+    .name = "heft",
+    .doc = "earliest finish time by upward rank; latency by list scheduling",
+    .auto_percent = 100,
+    .applies = berth_place__is_list_latency,
+    .run = run,
+};
