@@ -12,9 +12,10 @@
 // and are no laws: `berth tune` searches beyond them, and what it measures takes their place
 // (docs/tuning.md has what it found on one machine).
 typedef struct berth_cpu_tile_caps {
-    int64_t rows;          // of a tile; 14: beside two columns they fill 32 registers
-    int64_t own_vectors;   // rows where nothing is shared between them (depthwise, pools)
-    int64_t colliding;     // rows that lie whole pages apart, in the same sets of the first-level cache
+    int64_t rows;         // of a tile; 14: beside two columns they fill 32 registers
+    int64_t own_vectors;  // rows where nothing is shared between them (depthwise, pools)
+    int64_t
+        colliding;  // rows that lie whole pages apart, in the same sets of the first-level cache
     int64_t unroll_terms;  // terms of a sum whose loops are unrolled
 } berth_cpu_tile_caps;
 extern const berth_cpu_tile_caps berth_cpu__tile_caps;  // cpu_tile_choice.c
