@@ -50,10 +50,8 @@ berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
     *out_did_nothing = !parse_patches(module->arena, options->patches, &choice);
     if (*out_did_nothing) return BERTH_OK;
     if (berth_module_has_run(module, plan_pass_name))
-        return berth_status_make(
-            BERTH_FAILED_PRECONDITION,
-            "the module is planned already: give --patches to the command that "
-            "plans it");
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "the module is planned already: patches are chosen before that");
     BERTH_TRY(berth_pass_patches(module, main, &choice, &done));
     pipeline->notes[4] = describe_patches(module->arena, &done, options);
     return BERTH_OK;

@@ -74,8 +74,8 @@ static berth_status say_lack(void *user) {
     print_types(&asked, l->inputs, piece->input_count, false);
     return berth_status_make(
         BERTH_UNSUPPORTED,
-        "the program has no code for %s; it has some for %s. Build it again with these, too: "
-        "`berth build --specialise`",
+        "the program has no code for %s; it has some for %s. Build it again with a "
+        "specialisation for these, too",
         berth_strbuf_text(&asked), count ? berth_strbuf_text(&has) : "nothing");
 }
 

@@ -79,7 +79,7 @@ static berth_status unknown(const berth_multi_target *target, const berth_module
                                    berth_status_message(status), berth_strbuf_text(&names))
                : berth_status_make(code,
                                    "%s; names of a target's devices are known where the "
-                                   "target is given (--target)",
+                                   "target is given",
                                    berth_status_message(status));
     berth_status_free(status);
     return better;

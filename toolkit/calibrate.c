@@ -242,8 +242,8 @@ static berth_status run(void *user) {
         return berth_toolkit__calibrate_libraries(m->path, m->options, target, m->arena, m->table);
     if (asked) return BERTH_OK;
     return berth_status_make(BERTH_UNSUPPORTED,
-                             "no device of the target has a timing model; a plug-in gives its "
-                             "kind's (--plugin)");
+                             "no device of the target has a timing model; the plug-in of its "
+                             "kind, where there is one, is not loaded");
 }
 
 berth_status berth_calibrate(const char *path, const berth_calibrate_options *options,

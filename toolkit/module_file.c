@@ -71,8 +71,8 @@ berth_status berth_module_load(berth_arena *arena, const char *path,
     berth_status status = BERTH_OK;
     if (form != BERTH_MODULE_ONNX && options && options->dim_count)
         status = berth_status_make(BERTH_INVALID_ARGUMENT,
-                                   "\"%s\" is a module: symbolic dimensions are given (--dim) when "
-                                   "an ONNX model is imported",
+                                   "\"%s\" is a module: symbolic dimensions are given when an "
+                                   " ONNX model is imported",
                                    path);
     else if (form != BERTH_MODULE_ONNX)
         status = read_mapped(arena, path, &mapping, form, target, out_module);

@@ -157,7 +157,7 @@ static berth_status read_data(void *user) {
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
             "\"%s\" is one input too many: the model has %u (values in place of "
-            "its initializers are for `berth run --input NAME=FILE`)",
+            "its initializers are given by name, to a run)",
             more, names.input_count);
     berth_tensor *outputs = berth_arena_new_array(job->arena, berth_tensor, names.output_count);
     berth_test_value *output_values =

@@ -66,12 +66,15 @@ static berth_status say_open(const builder *b, uint32_t input, int axis) {
     if (port->rank < 0)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "input \"%s\" has any number of dimensions: a program file needs "
-                                 "its shape (--shape \"%s=1x3x224x224\")",
-                                 port->name, port->name);
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "input \"%s\" is %s: say for which values of %s the program is to "
-                             "have code (--specialise \"%s=1,%s=8\"), or fix it (--dim \"%s=1\")",
-                             port->name, port->type, name, name, name, name);
+                                 "its shape",
+                                 port->name);
+    const berth_remedy extent = {BERTH_REMEDY_DIMENSION, name};
+    return berth_status_with_remedies(
+        berth_status_make(BERTH_INVALID_ARGUMENT,
+                          "input \"%s\" is %s: say for which values of %s the program is to have "
+                          "code (specialisations, \"%s=1,%s=8\"), or fix it",
+                          port->name, port->type, name, name, name),
+        &extent, 1);
 }
 
 static berth_status set_input(const builder *b, number *numbers, uint32_t count, uint32_t input,
@@ -111,9 +114,8 @@ static berth_status add_set(builder *b, number *numbers, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
         if (!numbers[i].used)
             return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "--specialise %s=%lld: the inputs have no open dimension of "
-                                     "this name, and no input of it is one integer (`berth "
-                                     "inspect` shows them)",
+                                     "specialisation %s=%lld: the inputs have no open dimension "
+                                     "of this name, and no input of it is one integer",
                                      numbers[i].name, (long long)numbers[i].value);
     berth_vec_push(b->arena, &b->sets, inputs);
     return BERTH_OK;
@@ -129,7 +131,7 @@ static berth_status read_number(const builder *b, const char *text, const char *
     long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
     if (!equals || equals == word || !equals[1] || *end || errno)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "--specialise takes NAME=NUMBER,..., not \"%s\"", text);
+                                 "a specialisation is NAME=NUMBER,..., not \"%s\"", text);
     *equals = 0;
     *out = (number){.name = word, .value = value};
     return BERTH_OK;

@@ -334,7 +334,7 @@ static berth_status open_program(berth_vm_session *session, const char *path,
     if (!program->vm)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a program of executor \"%s\", without byte code: give "
-                                 "the model, or build it with --executor vm",
+                                 "the model, or build it for the executor vm",
                                  path, program->executor);
     session->report.segment_count = program->vm->code->segment_count;
     for (uint32_t i = 0; i < program->vm->variant_count; ++i)

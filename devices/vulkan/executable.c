@@ -179,7 +179,7 @@ static berth_status check_limits(const vulkan_device *device, const vulkan_kerne
     if (device->facts->max_rounds && kernel->rounds > device->facts->max_rounds)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "kernel \"%s\" makes %.0f rounds in loops, and %s ends them after "
-                                 "%u: run the operation on another device (--pin)",
+                                 "%u: pin the operation to another device",
                                  kernel->entry, kernel->rounds, device->base.info.name,
                                  device->facts->max_rounds);
     for (int i = 0; i < 3; ++i) {

@@ -270,10 +270,11 @@ Test(vm_command, a_program_file_needs_no_compiler) {
     json_decref(json);
     // Three iterations give a shape that there is no code for.
     write_npy(&b, "n", "<i8", "()", (const int64_t[]){3}, sizeof(int64_t));
-    berth_run_fails(of_npy(&b, "run", ""), 1,
-                    "(concat): the program has no code for f32[9] and f32[3]; it has some for "
-                    "f32[3] and f32[3]; f32[6] and f32[3]. Build it again with these, too: `berth "
-                    "build --specialise`");
+    berth_run_fails(
+        of_npy(&b, "run", ""), 1,
+        "(concat): the program has no code for f32[9] and f32[3]; it has some for "
+        "f32[3] and f32[3]; f32[6] and f32[3]. Build it again with a specialisation for these, "
+        "too");
     clean_npy(&b);
     clean_built(&b);
 }
@@ -309,12 +310,12 @@ Test(vm_command, what_cannot_be_in_a_file_is_refused) {
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N=3"), 1,
                     "(non_zero): the shape of what it gives depends on data");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --executor vm"), 1,
-                    "say for which values of N the program is to have code (--specialise "
-                    "\"N=1,N=8\")");
+                    "say for which values of N the program is to have code (specialisations, "
+                    "\"N=1,N=8\"), or fix it, as in --dim N=1");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise M=3,N=1"), 1,
-                    "--specialise M=3: the inputs have no open dimension of this name");
+                    "specialisation M=3: the inputs have no open dimension of this name");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N=x"), 1,
-                    "--specialise takes NAME=NUMBER,..., not \"N=x\"");
+                    "a specialisation is NAME=NUMBER,..., not \"N=x\"");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N"), 2,
                     "--specialise takes NAME=NUMBER");
     berth_run_fails(with(&b.f, "build", "-o /tmp/n.berth --executor aot --specialise N=1"), 1,

@@ -64,7 +64,7 @@ while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
 
 # Messages of the libraries name things, not options of the command, which words what would help (berth_status_remedy).
 while read -r hit; do say "$hit: an option of the command in a text of the library"; done \
-  < <(grep -rnE '"([^"]*[ `])?--[a-z][a-z-]+' base target memory ir artifact planner compiler devices executor toolkit api --include='*.c' |
+  < <(grep -rnE '"([^"]*[ `(])?--[a-z][a-z-]+' base target memory ir artifact planner compiler devices executor toolkit api --include='*.c' |
     grep -vE '%s --version|lstopo|codegen/|add_argument|^devices/cuda|:[0-9]+: *//|: *char .*// ' |
     # Here the option is the place that an error is at, as a field's path is in JSON.
     grep -vE '^(target/(parse|memory)|planner/pins)\.c:' | cut -d: -f1,2)
