@@ -368,8 +368,9 @@ static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     if (all_vectors && limit > caps->own_vectors) limit = caps->own_vectors;
     if (rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
     if (rows_collide(p) && limit > caps->colliding) limit = caps->colliding;
-    if (p->facts->any_size && extent >= ANY_SIZE_ROWS && limit >= ANY_SIZE_ROWS)
-        return ANY_SIZE_ROWS;
+    // As for the next size, so not by the extent.
+    int64_t shared = limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS;
+    if (p->facts->any_size && extent >= shared) return shared;
     return berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
 }
 
