@@ -7,109 +7,49 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "compiler/cost/table.h"
+#include "compiler/json_lines.h"
 
 // ---- reading ------------------------------------------------------------------------------------
 
-typedef struct reader {
-    berth_cost_table *table;
-    berth_arena *arena;  // of one line
-    const char *path;
-    uint32_t line;
-} reader;
-
-static void drop_tree(void *tree) {
-    json_decref(tree);
-}
-
-static void drop_text(void *text) {
-    free(text);
-}
-
-static berth_status wrong(const reader *r, const char *what) {
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "%s:%u: %s; a line of a file of costs is as `berth calibrate` writes "
-                             "it",
-                             r->path, r->line, what);
-}
-
-// A culled target as berth_target_culled writes it; NULL = it is none.
-static const char *read_target(berth_arena *arena, const json_t *object) {
-    if (!json_is_object(object) || !json_is_string(json_object_get(object, "kind"))) return NULL;
-    char *text = json_dumps(object, JSON_SORT_KEYS);
-    if (!text) berth_arena_fail(arena);
-    berth_arena_defer(arena, drop_text, text);
-    return text;
-}
-
-static berth_status read_number(const reader *r, const json_t *object, const char *name,
+static berth_status read_number(const berth_json_line *line, const json_t *object, const char *name,
                                 double least, double *out_value) {
     const json_t *value = json_object_get(object, name);
     *out_value = json_number_value(value);
     if (json_is_number(value) && isfinite(*out_value) && *out_value >= least) return BERTH_OK;
-    return wrong(r,
-                 berth_arena_printf(r->arena, "\"%s\" is no number of at least %g", name, least));
+    return berth_json_line_wrong(
+        line, berth_arena_printf(line->arena, "\"%s\" is no number of at least %g", name, least));
 }
 
-static berth_status read_record(const reader *r, const json_t *object) {
+static berth_status read_record(void *user, const berth_json_line *line, const json_t *object) {
     const json_t *from = json_object_get(object, "from");
     const char *work = json_string_value(json_object_get(object, "work"));
     const char *kind = json_string_value(json_object_get(object, "class"));
     berth_cost_record record = {.kind = kind ? kind : "", .work = work ? work : ""};
     double runs = 0;
-    record.target = read_target(r->arena, json_object_get(object, "target"));
-    if (!record.target) return wrong(r, "\"target\" is no object with a \"kind\"");
-    if (from) record.from = read_target(r->arena, from);
-    if (from && !record.from) return wrong(r, "\"from\" is no object with a \"kind\"");
-    if (!from && (!work || !kind)) return wrong(r, "neither \"work\" and \"class\" nor \"from\"");
-    if (!from) BERTH_TRY(read_number(r, object, "flops", 0, &record.flops));
-    BERTH_TRY(read_number(r, object, "bytes", 0, &record.bytes));
-    BERTH_TRY(read_number(r, object, "ns", 1e-3, &record.ns));
-    BERTH_TRY(read_number(r, object, "runs", 1, &runs));
-    if (runs > 1e15) return wrong(r, "\"runs\" is too large");
+    record.target = berth_json_line_target(line, json_object_get(object, "target"));
+    if (!record.target)
+        return berth_json_line_wrong(line, "\"target\" is no object with a \"kind\"");
+    if (from) record.from = berth_json_line_target(line, from);
+    if (from && !record.from)
+        return berth_json_line_wrong(line, "\"from\" is no object with a \"kind\"");
+    if (!from && (!work || !kind))
+        return berth_json_line_wrong(line, "neither \"work\" and \"class\" nor \"from\"");
+    if (!from) BERTH_TRY(read_number(line, object, "flops", 0, &record.flops));
+    BERTH_TRY(read_number(line, object, "bytes", 0, &record.bytes));
+    BERTH_TRY(read_number(line, object, "ns", 1e-3, &record.ns));
+    BERTH_TRY(read_number(line, object, "runs", 1, &runs));
+    if (runs > 1e15) return berth_json_line_wrong(line, "\"runs\" is too large");
     const char *by = json_string_value(json_object_get(object, "by"));
     record.modelled = by && strcmp(by, "model") == 0;
     record.runs = (uint64_t)runs;
-    berth_cost_table_add(r->table, &record);
+    berth_cost_table_add(user, &record);
     return BERTH_OK;
 }
 
-static berth_status read_line(reader *r, const char *text, size_t length) {
-    json_error_t error;
-    size_t blank = 0;
-    while (blank < length && (text[blank] == ' ' || text[blank] == '\t' || text[blank] == '\r'))
-        ++blank;
-    if (blank == length) return BERTH_OK;
-    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (!object) return wrong(r, berth_arena_printf(r->arena, "no JSON: %s", error.text));
-    berth_arena_defer(r->arena, drop_tree, object);
-    if (!json_is_object(object)) return wrong(r, "no JSON object");
-    return read_record(r, object);
-}
-
-static berth_status read_lines(void *user) {
-    static const size_t limit_bytes = (size_t)1 << 28;
-    reader *r = user;
-    berth_arena *outer = berth_arena_create_child(berth_cost_table_arena(r->table));
-    char *data = NULL;
-    size_t size_bytes = 0;
-    berth_status status = berth_file_read(outer, r->path, limit_bytes, &data, &size_bytes);
-    for (size_t at = 0; !status && at < size_bytes;) {
-        const char *text = data + at;
-        const char *end = memchr(text, '\n', size_bytes - at);
-        size_t length = end ? (size_t)(end - text) : size_bytes - at;
-        r->line++;
-        r->arena = berth_arena_create_child(outer);  // of the line's JSON
-        status = read_line(r, text, length);
-        berth_arena_destroy(r->arena);
-        at += length + 1;
-    }
-    berth_arena_destroy(outer);
-    return status;
-}
-
 berth_status berth_cost_table_read(berth_cost_table *table, const char *path) {
-    reader r = {.table = table, .path = path};
-    return berth_arena_try(berth_cost_table_arena(table), read_lines, &r);
+    const berth_json_lines file = {
+        .path = path, .writer = "berth calibrate", .add = read_record, .user = table};
+    return berth_json_lines_read(&file, berth_cost_table_arena(table));
 }
 
 // ---- writing ------------------------------------------------------------------------------------

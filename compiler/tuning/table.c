@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "compiler/json_lines.h"
 
 struct berth_tuned_table {
     berth_arena *arena;
@@ -67,27 +68,6 @@ const berth_tuned_record *berth_tuned_table_at(const berth_tuned_table *table, u
 
 // ---- reading ------------------------------------------------------------------------------------
 
-typedef struct reader {
-    berth_tuned_table *table;
-    berth_arena *arena;  // of one line
-    const char *path;
-    uint32_t line;
-} reader;
-
-static void drop_tree(void *tree) {
-    json_decref(tree);
-}
-
-static void drop_text(void *text) {
-    free(text);
-}
-
-static berth_status wrong(const reader *r, const char *what) {
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "%s:%u: %s; a line is as `berth tune` writes it", r->path, r->line,
-                             what);
-}
-
 static bool read_hash(const char *text, berth_hash128 *out) {
     if (!text || strlen(text) != 32 || strspn(text, "0123456789abcdef") != 32) return false;
     char high[17] = {0};
@@ -99,88 +79,56 @@ static bool read_hash(const char *text, berth_hash128 *out) {
     return strcmp(back, text) == 0;
 }
 
-static berth_status read_number(const reader *r, const json_t *object, const char *name,
+static berth_status read_number(const berth_json_line *line, const json_t *object, const char *name,
                                 double *out) {
     const json_t *value = json_object_get(object, name);
     *out = json_number_value(value);
     if (json_is_number(value) && isfinite(*out) && *out >= 1e-3 && *out < 1e15) return BERTH_OK;
-    return wrong(r, berth_arena_printf(r->arena, "\"%s\" is no number of at least 0.001", name));
+    return berth_json_line_wrong(
+        line, berth_arena_printf(line->arena, "\"%s\" is no number of at least 0.001", name));
 }
 
-static berth_status read_decisions(const reader *r, const json_t *list,
+static berth_status read_decisions(const berth_json_line *line, const json_t *list,
                                    berth_tuned_record *record) {
     enum { most_nests = 4096 };
     size_t count = json_array_size(list);
-    const char **decisions = berth_arena_new_array(r->arena, const char *, count + 1);
+    const char **decisions = berth_arena_new_array(line->arena, const char *, count + 1);
     if (!json_is_array(list) || count > most_nests)
-        return wrong(r, "\"decisions\" is no list of strings");
+        return berth_json_line_wrong(line, "\"decisions\" is no list of strings");
     for (size_t i = 0; i < count; ++i) {
         decisions[i] = json_string_value(json_array_get(list, i));
-        if (!decisions[i]) return wrong(r, "\"decisions\" is no list of strings");
+        if (!decisions[i])
+            return berth_json_line_wrong(line, "\"decisions\" is no list of strings");
     }
     record->decisions = decisions;
     record->nest_count = (uint32_t)count;
     return BERTH_OK;
 }
 
-static berth_status read_record(const reader *r, const json_t *object) {
+static berth_status read_record(void *user, const berth_json_line *line, const json_t *object) {
     const json_t *target = json_object_get(object, "target");
     const char *name = json_string_value(json_object_get(object, "name"));
     berth_tuned_record record = {.name = name ? name : ""};
     double runs = 0;
-    if (!json_is_object(target) || !json_is_string(json_object_get(target, "kind")))
-        return wrong(r, "\"target\" is no object with a \"kind\"");
-    char *text = json_dumps(target, JSON_SORT_KEYS);
-    if (!text) berth_arena_fail(r->arena);
-    berth_arena_defer(r->arena, drop_text, text);
-    record.target = text;
+    record.target = berth_json_line_target(line, target);
+    if (!record.target)
+        return berth_json_line_wrong(line, "\"target\" is no object with a \"kind\"");
     if (!read_hash(json_string_value(json_object_get(object, "function")), &record.function))
-        return wrong(r, "\"function\" is no hash of 32 digits 0-9a-f");
-    BERTH_TRY(read_decisions(r, json_object_get(object, "decisions"), &record));
-    BERTH_TRY(read_number(r, object, "ns", &record.ns));
-    BERTH_TRY(read_number(r, object, "policy_ns", &record.policy_ns));
-    BERTH_TRY(read_number(r, object, "runs", &runs));
-    if (runs > UINT32_MAX) return wrong(r, "\"runs\" is too large");
+        return berth_json_line_wrong(line, "\"function\" is no hash of 32 digits 0-9a-f");
+    BERTH_TRY(read_decisions(line, json_object_get(object, "decisions"), &record));
+    BERTH_TRY(read_number(line, object, "ns", &record.ns));
+    BERTH_TRY(read_number(line, object, "policy_ns", &record.policy_ns));
+    BERTH_TRY(read_number(line, object, "runs", &runs));
+    if (runs > UINT32_MAX) return berth_json_line_wrong(line, "\"runs\" is too large");
     record.runs = (uint32_t)runs;
-    berth_tuned_table_add(r->table, &record);
+    berth_tuned_table_add(user, &record);
     return BERTH_OK;
 }
 
-static berth_status read_line(reader *r, const char *text, size_t length) {
-    json_error_t error;
-    size_t blank = 0;
-    while (blank < length && (text[blank] == ' ' || text[blank] == '\t' || text[blank] == '\r'))
-        ++blank;
-    if (blank == length) return BERTH_OK;
-    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (!object) return wrong(r, berth_arena_printf(r->arena, "no JSON: %s", error.text));
-    berth_arena_defer(r->arena, drop_tree, object);
-    return json_is_object(object) ? read_record(r, object) : wrong(r, "no JSON object");
-}
-
-static berth_status read_lines(void *user) {
-    static const size_t limit_bytes = (size_t)1 << 28;
-    reader *r = user;
-    berth_arena *outer = berth_arena_create_child(r->table->arena);
-    char *data = NULL;
-    size_t size_bytes = 0;
-    berth_status status = berth_file_read(outer, r->path, limit_bytes, &data, &size_bytes);
-    for (size_t at = 0; !status && at < size_bytes;) {
-        const char *end = memchr(data + at, '\n', size_bytes - at);
-        size_t length = end ? (size_t)(end - data) - at : size_bytes - at;
-        r->line++;
-        r->arena = berth_arena_create_child(outer);  // of the line's JSON
-        status = read_line(r, data + at, length);
-        berth_arena_destroy(r->arena);
-        at += length + 1;
-    }
-    berth_arena_destroy(outer);
-    return status;
-}
-
 berth_status berth_tuned_table_read(berth_tuned_table *table, const char *path) {
-    reader r = {.table = table, .path = path};
-    return berth_arena_try(table->arena, read_lines, &r);
+    const berth_json_lines file = {
+        .path = path, .writer = "berth tune", .add = read_record, .user = table};
+    return berth_json_lines_read(&file, table->arena);
 }
 
 // ---- writing ------------------------------------------------------------------------------------
