@@ -97,7 +97,7 @@ Test(device_names, unknown_names_are_refused) {
                  "t:2:27: 'h' is not a virtual device");
     assert_fails(read_text(arena, target, "g2", &module), BERTH_INVALID_ARGUMENT,
                  "it a device of the target, which has g, g.2, opencl-slow, f32, cpu");
-    assert_fails(read_text(arena, NULL, "g", &module), BERTH_INVALID_ARGUMENT, "--target");
+    assert_fails(read_text(arena, NULL, "g", &module), BERTH_INVALID_ARGUMENT, "target is given");
     assert_fails(read_text(arena, target, "g#00000000000000000000000000000000", &module),
                  BERTH_INVALID_ARGUMENT, "the device called g has another target");
     berth_arena_destroy(arena);
