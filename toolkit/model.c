@@ -249,11 +249,13 @@ static berth_status compile_with_room(berth_model *model, const model_source *so
     }
 }
 
-// A program of byte code; shapes that are left open stay so until a specialisation gives them.
+// A program of byte code; shapes that specialisations give stay open until then.
 static berth_status build_vm_program(berth_model *model, const model_source *source,
                                      const berth_model_options *options) {
     berth_model_options open = *options;
-    open.import.default_batch = 0;
+    BERTH_TRY(berth_vm_build_names(model->arena, options->specialisations,
+                                   options->specialisation_count, &open.import.open_dims,
+                                   &open.import.open_dim_count));
     open.compile.target = model->target;
     open.compile.note = model->note;
     BERTH_TRY(read_module(model, source, &open));

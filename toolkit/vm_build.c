@@ -160,6 +160,37 @@ static berth_status read_sets(void *user) {
     return b->sets.count ? BERTH_OK : add_set(b, NULL, 0);
 }
 
+typedef struct names_job {
+    berth_arena *arena;
+    const char *const *specialisations;
+    uint32_t specialisation_count;
+    BERTH_VEC(const char *) names;
+} names_job;
+
+static berth_status list_names(void *user) {
+    names_job *job = user;
+    for (uint32_t i = 0; i < job->specialisation_count; ++i)
+        for (const char *at = job->specialisations[i]; *at;) {
+            size_t length = strcspn(at, ",");
+            char *word = berth_arena_strndup(job->arena, at, length);
+            char *equals = strrchr(word, '=');
+            if (equals) *equals = 0;
+            berth_vec_push(job->arena, &job->names, word);
+            at += length + (at[length] == ',');
+        }
+    return BERTH_OK;
+}
+
+berth_status berth_vm_build_names(berth_arena *arena, const char *const *specialisations,
+                                  uint32_t specialisation_count, const char *const **out_names,
+                                  uint32_t *out_count) {
+    names_job job = {arena, specialisations, specialisation_count, {0}};
+    BERTH_TRY(berth_arena_try(arena, list_names, &job));
+    *out_names = job.names.data;
+    *out_count = job.names.count;
+    return BERTH_OK;
+}
+
 // ---- compiling ----------------------------------------------------------------------------------
 
 typedef struct piece_job {

@@ -19,6 +19,14 @@ BERTH_MUST_USE berth_status berth_vm_build(berth_arena *arena, berth_module *mod
                                            uint32_t specialisation_count,
                                            const berth_program **out_program);
 
+// The names in specialisations, in `arena`. Texts that are none are left to berth_vm_build. Not inside
+// berth_arena_try.
+BERTH_MUST_USE berth_status berth_vm_build_names(berth_arena *arena,
+                                                 const char *const *specialisations,
+                                                 uint32_t specialisation_count,
+                                                 const char *const **out_names,
+                                                 uint32_t *out_count);
+
 // Errors: UNSUPPORTED the target has a budget of a memory, which the executor vm does not keep.
 BERTH_MUST_USE berth_status berth_vm_refuse_budgets(const berth_multi_target *target);
 

@@ -31,6 +31,9 @@ typedef struct berth_import_options {
     // a note says so. Such a dimension is the first of every input that has it, and of one with more
     // dimensions.
     int64_t default_batch;
+    // Dimensions, as `dims` names them, that stay open all the same. Names of none are no error.
+    const char *const *open_dims;
+    uint32_t open_dim_count;
     berth_log log;  // warnings: what the model or the inputs say of themselves is not so
 } berth_import_options;
 

@@ -161,12 +161,22 @@ static bool is_batch_like(const onnx_graph *graph, const char *name) {
     return among_others;
 }
 
+static bool is_left_open(const onnx_importer *im, const onnx_graph *graph, const char *name) {
+    for (uint32_t i = 0; i < im->options->open_dim_count; ++i) {
+        const char *open = im->options->open_dims[i];
+        if (!has_symbol(graph, open)) open = name_of_axis(graph, open);
+        if (open && strcmp(open, name) == 0) return true;
+    }
+    return false;
+}
+
 static void default_batches(onnx_importer *im, const onnx_graph *graph, const onnx_scope *fixed) {
     for (uint32_t i = 0; i < graph->inputs.count; ++i) {
         const onnx_value *value = &graph->inputs.data[i];
         const onnx_dim *dim = value->dims.count ? &value->dims.data[0] : NULL;
         if (!dim || dim->known || !*dim->param || dim_of(im, dim->param) ||
             binding_of(im, value->name) || !is_batch_like(graph, dim->param) ||
+            is_left_open(im, graph, dim->param) ||
             onnx_scope_find_here(fixed, berth_module_intern(im->module, value->name)) != BERTH_NONE)
             continue;
         berth_vec_push(im->scratch, &im->dims,

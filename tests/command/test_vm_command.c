@@ -300,6 +300,11 @@ Test(vm_command, one_file_serves_several_batches) {
     cr_assert_eq(stat(one, &small), 0);
     cr_assert_eq(stat(both, &large), 0);
     cr_assert_gt(large.st_size, small.st_size);
+    // What no specialisation names and looks like a batch is one, as in `berth run`.
+    snprintf(command, sizeof(command), "build " DIGITS " --executor vm -o %s", one);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect(strstr(r->err, "dimension batch of the inputs is taken as 1"), "%s", r->err);
     unlink(one);
     unlink(both);
 }
