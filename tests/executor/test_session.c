@@ -297,7 +297,10 @@ Test(session, broken_code_is_named) {
     cr_assert_null(session);
     program->executor = "vm";
     assert_fails(berth_session_open(berth_allocator_system(), program, NULL, &session),
-                 BERTH_UNSUPPORTED, "vm");
+                 BERTH_INVALID_ARGUMENT, "\"vm\" without byte code");
+    program->executor = "aot";
+    assert_fails(berth_session_open(berth_allocator_system(), program, NULL, &session),
+                 BERTH_UNSUPPORTED, "\"aot\"");
 }
 
 static berth_program *make_sleeper(int64_t milliseconds) {
