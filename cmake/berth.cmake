@@ -8,6 +8,8 @@ target_compile_definitions(berth_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAUL
 set(berth_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
   -Wcast-qual -Wformat=2 -Werror -fno-strict-aliasing)
 target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:${berth_warnings}>")
+# Statuses say which file made them: from this folder on, wherever that lies.
+target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>")
 if(BERTH_SANITIZE)
   target_compile_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(berth_flags INTERFACE -fsanitize=${BERTH_SANITIZE})

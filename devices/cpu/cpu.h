@@ -10,6 +10,8 @@
 #include "devices/host_queue.h"
 #include "devices/internal.h"
 
+#pragma GCC visibility push(hidden)  // of no library that links this one
+
 typedef struct cpu_driver {
     berth_driver base;
     berth_cpu_topology *topology;
@@ -86,5 +88,7 @@ BERTH_MUST_USE berth_status berth_cpu__executable_find(berth_executable *executa
 BERTH_MUST_USE berth_status berth_cpu__dispatch(berth_device *device, const berth_command *command);
 // Gives every thread of the pool at least this much scratch memory.
 BERTH_MUST_USE berth_status berth_cpu__reserve_scratch(cpu_device *device, size_t size_bytes);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_CPU_CPU_H_

@@ -11,6 +11,8 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
+#pragma GCC visibility push(hidden)  // of no library that links this one
+
 typedef struct berth_thread_pool berth_thread_pool;
 
 // A part of a loop: [begin, end). `thread` is 0 for the caller, 1 .. thread_count - 1 for workers.
@@ -42,5 +44,7 @@ pthread_t berth_thread_pool_worker(const berth_thread_pool *pool, uint32_t threa
 // thread takes for the whole loop at least; 0 = not known.
 void berth_thread_pool_run(berth_thread_pool *pool, int64_t count, int64_t expected_ns,
                            berth_thread_pool_body body, void *user);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_CPU_THREAD_POOL_H_

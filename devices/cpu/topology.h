@@ -9,6 +9,8 @@
 #include "devices/driver.h"
 #include "target/topology.h"
 
+#pragma GCC visibility push(hidden)  // of no library that links this one
+
 typedef struct berth_cpu_topology berth_cpu_topology;
 
 // Cores outside the process's affinity mask are left out. Immutable, thread-safe.
@@ -68,5 +70,7 @@ void berth_cpu_topology_bind_range(const berth_cpu_topology *topology, void *dat
                                    size_t size_bytes, uint32_t node);
 void berth_cpu_topology_release_range(const berth_cpu_topology *topology, void *data,
                                       size_t size_bytes);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_CPU_TOPOLOGY_H_

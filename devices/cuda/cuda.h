@@ -30,6 +30,8 @@ typedef struct nvrtc_api {
     berth_dynlib *library;  // NULL = not loaded
 #define NVRTC(name, parameters) nvrtc_result(*name) parameters;
 #include "devices/cuda/cuda_symbols.def"
+
+#pragma GCC visibility push(hidden)  // of no library that links this one
 } nvrtc_api;
 
 typedef struct cuda_driver {
@@ -135,5 +137,7 @@ BERTH_MUST_USE berth_status berth_cuda__dispatch(const cuda_device *device, cuda
 BERTH_MUST_USE berth_status berth_cuda__queue_open(berth_device *device, berth_queue_kind kind,
                                                    berth_queue **out_queue);
 void berth_cuda__queue_destroy(berth_queue *queue);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_CUDA_CUDA_H_

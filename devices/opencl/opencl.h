@@ -15,6 +15,8 @@ typedef struct opencl_api {
     berth_dynlib *library;
 #define SYMBOL(name) __typeof__(&name) name;
 #include "devices/opencl/opencl_symbols.def"
+
+#pragma GCC visibility push(hidden)  // of no library that links this one
 #undef SYMBOL
 } opencl_api;
 
@@ -101,5 +103,7 @@ BERTH_MUST_USE berth_status berth_opencl__dispatch(const opencl_device *device,
 BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_opencl__queue_destroy(berth_queue *queue);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_OPENCL_OPENCL_H_

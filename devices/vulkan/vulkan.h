@@ -32,6 +32,8 @@ typedef struct vulkan_functions {  // of a device
 #define DEVICE(name) PFN_##name name;
 #define OPTIONAL(name) PFN_##name name;
 #include "devices/vulkan/vulkan_symbols.def"
+
+#pragma GCC visibility push(hidden)  // of no library that links this one
 } vulkan_functions;
 
 // What kernels may use and a device may lack: the capability of SPIR-V and the feature of Vulkan.
@@ -204,5 +206,7 @@ BERTH_MUST_USE berth_status berth_vulkan__executable_find(berth_executable *exec
 BERTH_MUST_USE berth_status berth_vulkan__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_vulkan__queue_destroy(berth_queue *queue);
+
+#pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_VULKAN_VULKAN_H_
