@@ -161,7 +161,7 @@ static const onnx_row rows[] = {
     {"ReduceProd", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
     {"ReduceSum", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
     {"ReduceSumSquare", 1, onnx_build_reduce, "-axes:I keepdims:i noop_with_empty_axes:i"},
-    {"RegexFullMatch", 20, onnx_build_plain, "!pattern:s"},
+    {"RegexFullMatch", 20, onnx_build_plain, "pattern:s"},
     {"Relu", 6, onnx_build_plain, ""},
     {"Reshape", 5, onnx_build_plain, "allowzero:i"},
     {"Resize", 10, onnx_build_resize, "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s"},
