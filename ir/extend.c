@@ -108,11 +108,12 @@ static berth_status check_reference(berth_arena *arena, const berth_intrinsic_fa
     BERTH_TRY(berth_module_verify(module));
     const berth_tfn *fn =
         berth_module_find_function(module, facts->name) == 0 ? berth_tfn_get(module, 0) : NULL;
-    if (!fn || fn->param_count != BERTH_INTRINSIC_OPERANDS_MAX)
+    int count = berth_intrinsic_operand_count(facts);
+    if (!fn || fn->param_count != (uint32_t)count)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "the reference must be a tensor function @%s of %d parameters",
-                                 facts->name, BERTH_INTRINSIC_OPERANDS_MAX);
-    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) BERTH_TRY(check_operand(facts, fn, i));
+                                 facts->name, count);
+    for (int i = 0; i < count; ++i) BERTH_TRY(check_operand(facts, fn, i));
     return BERTH_OK;
 }
 

@@ -528,10 +528,11 @@ static const char *intrinsic(berth_c_printer *p, berth_expr_node node) {
         return "0";
     }
     p->intrinsics[node.op] = true;
-    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i)
+    for (int i = 0; i < berth_intrinsic_operand_count(facts); ++i)
         berth_c_value_type(p, facts->operands[i].dtype, facts->operands[i].lanes);
     const char *a = berth_c_value(p, node.a);
     const char *b = berth_c_value(p, node.b);
+    if (!node.c) return berth_arena_printf(p->arena, "berth_%s(%s, %s)", facts->name, a, b);
     const char *c = berth_c_value(p, node.c);
     return berth_arena_printf(p->arena, "berth_%s(%s, %s, %s)", facts->name, a, b, c);
 }

@@ -216,8 +216,10 @@ static uint32_t operands_of(const berth_expr_node *node) {
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_BINARY: return 2;
     case BERTH_EXPR_FMA:
-    case BERTH_EXPR_SELECT:
-    case BERTH_EXPR_INTRINSIC: return 3;
+    case BERTH_EXPR_SELECT: return 3;
+    case BERTH_EXPR_INTRINSIC:
+        return (uint32_t)berth_intrinsic_operand_count(
+            berth_intrinsic_get((berth_intrinsic)node->op));
     default: return 1;
     }
 }

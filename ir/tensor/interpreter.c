@@ -272,7 +272,7 @@ static berth_status eval_intrinsic(interp *in, item *me, const berth_expr_node *
         BERTH_TRY(berth_intrinsic_reference(in->arena, (berth_intrinsic)node->op, reference));
     berth_arena *scratch = berth_arena_create_child(in->arena);
     berth_status status = BERTH_OK;
-    for (int i = 0; !status && i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
+    for (int i = 0; !status && i < berth_intrinsic_operand_count(facts); ++i) {
         buffers[i] =
             berth_arena_alloc(scratch, (size_t)facts->operands[i].lanes *
                                            berth_dtype_size_bytes(facts->operands[i].dtype));

@@ -31,8 +31,9 @@ typedef struct berth_intrinsic_operand {
 
 typedef struct berth_intrinsic_facts {
     const char *name;
-    const char *needs;                                               // features; see intrinsics.def
-    berth_intrinsic_operand operands[BERTH_INTRINSIC_OPERANDS_MAX];  // [0] is the result, too
+    const char *needs;  // features; see intrinsics.def
+    // [0] is the result, too; the third one has 0 lanes where there are two.
+    berth_intrinsic_operand operands[BERTH_INTRINSIC_OPERANDS_MAX];
     const char *reference;
     const char *c;  // text of the function berth_<name>; NULL = the language lacks it
     const char *opencl;
@@ -40,9 +41,14 @@ typedef struct berth_intrinsic_facts {
 
 // NULL: there is no such intrinsic.
 const berth_intrinsic_facts *berth_intrinsic_get(berth_intrinsic id);
+static inline int berth_intrinsic_operand_count(const berth_intrinsic_facts *facts) {
+    return facts->operands[BERTH_INTRINSIC_OPERANDS_MAX - 1].lanes
+               ? BERTH_INTRINSIC_OPERANDS_MAX
+               : BERTH_INTRINSIC_OPERANDS_MAX - 1;
+}
 bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out);
 
-// The expression; operands must have the types of the table.
+// The expression; operands must have the types of the table. c: 0 where there are two.
 berth_expr berth_tfn_intrinsic(berth_tfn *fn, berth_intrinsic id, berth_expr a, berth_expr b,
                                berth_expr c);
 

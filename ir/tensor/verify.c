@@ -78,11 +78,17 @@ static berth_status check_equal_types(const checker *c, const char *what, berth_
     return problem(c, "operands of %s are %s and %s", what, x_text, y_text);
 }
 
+static int operand_count(const berth_expr_node *node) {
+    if (node->kind == BERTH_EXPR_FMA || node->kind == BERTH_EXPR_SELECT) return 3;
+    if (node->kind == BERTH_EXPR_INTRINSIC) return node->c ? 3 : 2;
+    return node->kind == BERTH_EXPR_BINARY ? 2 : 1;
+}
+
 static berth_status check_intrinsic(const checker *c, const berth_expr_node *node) {
     const berth_expr operands[BERTH_INTRINSIC_OPERANDS_MAX] = {node->a, node->b, node->c};
     const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
     if (!facts) return problem(c, "intrinsic %d does not exist", node->op);
-    for (int i = 0; i < BERTH_INTRINSIC_OPERANDS_MAX; ++i) {
+    for (int i = 0; i < berth_intrinsic_operand_count(facts); ++i) {
         berth_tfn_type wanted = {facts->operands[i].dtype, false, facts->operands[i].lanes};
         berth_tfn_type given = berth_tfn_type_of(c->fn, operands[i]);
         char wanted_text[24];
@@ -157,11 +163,7 @@ static berth_status check_expr(checker *c, berth_expr id) {
             check_access(c, node->load.buf, berth_tfn_load_indices(c->fn, id), node->index_count));
     } else if (node->kind != BERTH_EXPR_INT && node->kind != BERTH_EXPR_FLOAT) {
         const berth_expr operands[] = {node->a, node->b, node->c};
-        int count = node->kind == BERTH_EXPR_BINARY ? 2
-                    : node->kind == BERTH_EXPR_FMA || node->kind == BERTH_EXPR_SELECT ||
-                            node->kind == BERTH_EXPR_INTRINSIC
-                        ? 3
-                        : 1;
+        int count = operand_count(node);
         for (int i = 0; i < count; ++i) BERTH_TRY(check_expr(c, operands[i]));
         BERTH_TRY(check_operands(c, node));
     }

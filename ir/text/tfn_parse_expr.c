@@ -161,7 +161,7 @@ static bool find_call(const berth_token *word, berth_expr_node *out, int *out_co
     berth_tfn_type type;
     if (berth_intrinsic_from_name(word->text, word->length, &intrinsic)) {
         *out = (berth_expr_node){.kind = BERTH_EXPR_INTRINSIC, .op = (uint8_t)intrinsic};
-        *out_count = 3;
+        *out_count = berth_intrinsic_operand_count(berth_intrinsic_get(intrinsic));
     } else if (berth_unary_from_name(word->text, word->length, &unary)) {
         *out = (berth_expr_node){.kind = BERTH_EXPR_UNARY, .op = (uint8_t)unary};
         *out_count = 1;

@@ -157,7 +157,7 @@ static void print_node(tfn_printer *t, berth_expr id, const berth_expr_node *nod
     case BERTH_EXPR_REDUCE_ADD: print_call(t, "reduce_add", &node->a, 1); break;
     case BERTH_EXPR_INTRINSIC:
         print_call(t, berth_intrinsic_get((berth_intrinsic)node->op)->name,
-                   (berth_expr[]){node->a, node->b, node->c}, 3);
+                   (berth_expr[]){node->a, node->b, node->c}, node->c ? 3 : 2);
         break;
     }
 }

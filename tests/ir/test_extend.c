@@ -210,6 +210,43 @@ Test(extend, an_intrinsic_is_read_printed_and_computed) {
     berth_arena_destroy(arena);
 }
 
+// One of two operands: the calls have two.
+Test(extend, an_intrinsic_of_two_operands) {
+    static const berth_intrinsic_facts facts = {
+        .name = "test_longer",
+        .needs = "",
+        .operands = {{BERTH_DTYPE_I32, 4}, {BERTH_DTYPE_I32, 4}},
+        .reference = "module \"intrinsic\"\n"
+                     "tensor @test_longer(%c: i32[4] inout, %a: i32[4] in) {\n"
+                     "  for %i in 4 {\n    %c[%i] = max(%c[%i], %a[%i] * 2:i32)\n  }\n}\n"};
+    static const char use[] = "module \"m\"\n"
+                              "tensor @f(%x: i32[4] in, %y: i32[4] inout) {\n"
+                              "  for %n in 1 {\n    %y[ramp(0, 4)] = test_longer(%y[ramp(0, 4)], "
+                              "%x[ramp(0, 4)])\n  }\n}\n";
+    berth_arena *arena = NULL;
+    berth_module *module = NULL;
+    berth_intrinsic id = BERTH_INTRINSIC_COUNT;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = berth_intrinsic_register(&facts, &id);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    module = read_module(arena, use);
+    status = berth_module_verify(module);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    const char *problem = round_trip(module, arena, true);
+    cr_expect_null(problem, "%s", problem);
+    int32_t x[4] = {1, -2, 30, 4}, y[4] = {5, -5, 59, 8}, wanted[4] = {5, -4, 60, 8};
+    status = berth_tfn_interpret(berth_tfn_get(module, 0), (void *[]){x, y}, arena);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    for (int i = 0; i < 4; ++i) cr_expect_eq(y[i], wanted[i], "%d: %d", i, y[i]);
+    char longer[300];
+    snprintf(longer, sizeof(longer), "%s", use);
+    memcpy(strstr(longer, "%x[ramp(0, 4)])"), "%x[0], %x[0]) ", 14);
+    status = berth_module_parse(arena, longer, strlen(longer), "t", &module);
+    cr_expect(strstr(berth_status_message(status), "')'"), "%s", berth_status_message(status));
+    berth_status_free(status);
+    berth_arena_destroy(arena);
+}
+
 static void refuse_intrinsic(berth_intrinsic_facts facts, berth_code code, const char *part) {
     berth_intrinsic id = BERTH_INTRINSIC_COUNT;
     berth_status status = berth_intrinsic_register(&facts, &id);

@@ -8,12 +8,10 @@ enum { buffer_count = 5 };
 // tiles biases, constants, fillers and a copy; of other work than products a diagonal of weights.
 static berth_status used_bytes(const berth_vta_shape *shape, const berth_vta_conv *conv,
                                const berth_vta_conv_tiles *tiles, berth_rules_buffer *out) {
-    berth_vta_rounding rounding;
-    BERTH_TRY(berth_vta__conv_rounding(shape, conv, &rounding));
-    berth_vta_conv_fit fit = berth_vta__conv_fit(shape, conv, &rounding, tiles);
-    uint64_t copy = conv->form == BERTH_VTA_MAXIMA ? fit.input
-                    : fit.rounding.parts == 2      ? fit.tile
-                                                   : 0;
+    berth_vta_steps work;
+    BERTH_TRY(berth_vta_conv_find_steps(shape, conv, &work));
+    berth_vta_conv_fit fit = berth_vta__conv_fit(shape, conv, &work, tiles);
+    uint64_t copy = conv->form == BERTH_VTA_MAXIMA ? fit.input : work.has_copy ? fit.tile : 0;
     uint64_t sums = 2 * fit.tile + (fit.copy - fit.bias) + copy;
     uint64_t weights = conv->form == BERTH_VTA_PRODUCTS ? 2 * fit.weights : fit.weights;
     const uint64_t elements[buffer_count] = {[BERTH_VTA_UOP] = fit.micro_ops,

@@ -104,7 +104,13 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
                                  .no_bias = n->bias == BERTH_NONE,
                                  .form = n->form,
                                  .groups = (uint32_t)n->groups};
-    BERTH_TRY(set_scale(n, out_conv));
+    if (n->has_steps) {
+        out_conv->work = &n->steps;
+        out_conv->sources = n->second == BERTH_NONE ? 1 : 2;
+        out_conv->factors[0] = out_conv->factors[1] = out_conv->divisor = 1;
+    } else {
+        BERTH_TRY(set_scale(n, out_conv));
+    }
     BERTH_TRY(set_parts(n, config, out_conv));
     BERTH_TRY(set_slice(n, config, out_conv));
     berth_vta_shape shape;
@@ -125,7 +131,7 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     berth_kernel_source *kernels = berth_arena_new_array(arena, berth_kernel_source, count + 1);
     berth_vta_nest *read = berth_arena_new_array(arena, berth_vta_nest, count + 1);
     for (uint32_t i = 0; i < count; ++i) {
-        BERTH_TRY(berth_vta_nest_read(copy, nests[i], &read[i]));
+        BERTH_TRY(berth_vta_nest_read_scheduled(copy, nests[i], &read[i]));
         kernels[i].entry = berth_arena_printf(arena, "%s_%u", prefix, i);
         berth_kernel_collect_facts(copy, arena, nests[i], &kernels[i]);
         for (int d = 0; d < 3; ++d) kernels[i].groups[d] = kernels[i].group_size[d] = 1;

@@ -6,19 +6,13 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/rules.h"
 #include "compiler/schedule/schedule.h"
+#include "drivers/vta/compiler/intrinsics.h"
 #include "drivers/vta/compiler/nest.h"
 #include "drivers/vta/emit/conv.h"
-#include "ir/tensor/intrinsic.h"
 
 extern const berth_kind_rules berth_vta_rules;
 extern const berth_codegen berth_vta_codegen;
 extern const berth_schedule_policy berth_vta_schedule;
-
-// The matrix unit's intrinsics, vta_gemm_BLOCK. The one of a block, BERTH_INTRINSIC_COUNT = none; the
-// block of one, 0 = it is none of them.
-BERTH_MUST_USE berth_status berth_vta_intrinsics_register(void);
-berth_intrinsic berth_vta_gemm_of(int64_t block);
-int64_t berth_vta_gemm_block(berth_intrinsic id);
 
 // The configuration that a target's attributes say.
 berth_vta_config berth_vta_config_of(const berth_target *target);

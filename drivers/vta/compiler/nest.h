@@ -1,6 +1,7 @@
 // What a nest of a tensor function computes, in the terms of a VTA: its loops, loads and arithmetic
-// are read back, so that an operation is lowered once for every device (compiler/lower) and nothing
-// here knows operations.
+// are read, so that an operation is lowered once for every device (compiler/lower) and nothing here
+// knows operations. The schedule reads what a nest means and makes it of intrinsics (schedule.c);
+// the code generator reads those, and no arithmetic.
 //
 // Understood are, over 8-bit tensors whose channels are in blocks (ir/layout.h), with loops of any
 // order,
@@ -35,10 +36,19 @@ typedef struct berth_vta_nest {
     int64_t height, width, out_height, out_width;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;  // before the first
     int64_t dilation_h, dilation_w;
-    // The scale of each input: factors[i] / divisor, without a common divisor. Products: one.
+    // The scale of each input: factors[i] / divisor, without a common divisor. Products: one. Not of
+    // nests of intrinsics.
     int64_t factors[2];
     int64_t divisor;
     int32_t low, high;
+    // Of nests of intrinsics: what is done to the sums.
+    bool has_steps;
+    berth_vta_steps steps;
+    // Of other nests that were read: what is added up or compared, integers of the function (products:
+    // none), and where the result is not just filled up with 0 (0 = everywhere).
+    berth_expr terms[2];
+    int term_count;
+    berth_expr within;
 } berth_vta_nest;
 
 // Factors and a divisor for scales, each a number over a whole number: numerators are powers of two,
@@ -46,9 +56,14 @@ typedef struct berth_vta_nest {
 bool berth_vta_nest_scale(berth_vta_nest *nest, const double numerators[2],
                           const double denominators[2], int count);
 
+// What a nest means whose result is plain arithmetic (products: of a sum that the matrix unit makes).
 // Errors: UNSUPPORTED the nest is none (says what is in the way). Inside
 // berth_arena_try.
 BERTH_MUST_USE berth_status berth_vta_nest_read(const berth_tfn *fn, berth_stmt nest,
                                                 berth_vta_nest *out_nest);
+
+// What the instructions of a scheduled nest are. Errors as above.
+BERTH_MUST_USE berth_status berth_vta_nest_read_scheduled(const berth_tfn *fn, berth_stmt nest,
+                                                          berth_vta_nest *out_nest);
 
 #endif  // BERTH_DRIVERS_VTA_COMPILER_NEST_H_

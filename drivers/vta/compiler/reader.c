@@ -37,7 +37,10 @@ static bool is_lanes(const berth_vta_reader *r, berth_expr id, berth_vta_affine 
     if (!r->block) return false;
     if (e->kind == BERTH_EXPR_RAMP) {
         if (e->lanes != r->block || !berth_vta__linear(r, e->a, out)) return false;
-        out->lane++;
+        if (r->own)
+            out->by[r->lane]++;
+        else
+            out->lane++;
         return true;
     }
     if (e->kind != BERTH_EXPR_BINARY || (e->op != BERTH_BINARY_DIV && e->op != BERTH_BINARY_MOD))
@@ -115,7 +118,7 @@ bool berth_vta__result_index(const berth_vta_reader *r, int dim, berth_vta_affin
 
 // ---- statements ---------------------------------------------------------------------------------
 
-static berth_status open_loop(berth_vta_reader *r, const berth_stmt_node *loop) {
+berth_status berth_vta__open_loop(berth_vta_reader *r, const berth_stmt_node *loop) {
     int64_t extent = 0;
     if (r->count == BERTH_VTA_MOST_LOOPS) return berth_vta__refuse("so many loops");
     if (!berth_tfn_const_value(r->fn, loop->value, &extent))
@@ -133,7 +136,7 @@ static bool is_product(const berth_vta_reader *r, berth_stmt store) {
 static berth_status read_reduction(berth_vta_reader *r, berth_stmt id) {
     const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
     for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
-        BERTH_TRY(open_loop(r, s));
+        BERTH_TRY(berth_vta__open_loop(r, s));
         id = s->body;
         if (berth_tfn_stmt(r->fn, id)->kind == BERTH_STMT_SEQ &&
             berth_tfn_stmt(r->fn, id)->count == 1)
@@ -155,7 +158,7 @@ static berth_status read_block(berth_vta_reader *r, const berth_stmt *items, uin
         return berth_vta__refuse("a block of this form");
     r->block = r->fn->bufs.data[r->acc].dims[0];
     r->lane = r->count;
-    BERTH_TRY(open_loop(r, last));
+    BERTH_TRY(berth_vta__open_loop(r, last));
     if (r->loops[r->lane].extent != r->block) return berth_vta__refuse("a part of a block");
     r->outer = r->count;
     r->init = first->body;
@@ -199,7 +202,7 @@ static berth_status read_sequence(berth_vta_reader *r, berth_stmt id) {
 berth_status berth_vta__read_statements(berth_vta_reader *r, berth_stmt id) {
     const berth_stmt_node *s = berth_tfn_stmt(r->fn, id);
     for (; s->kind == BERTH_STMT_FOR; s = berth_tfn_stmt(r->fn, id)) {
-        BERTH_TRY(open_loop(r, s));
+        BERTH_TRY(berth_vta__open_loop(r, s));
         id = s->body;
     }
     r->outer = r->count;

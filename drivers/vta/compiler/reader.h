@@ -27,6 +27,8 @@ typedef struct berth_vta_reader {
     int64_t block;  // of the matrix unit that does the reduction; 0 = it does not
     int lane;       // then: the loop over the results of a block,
     int channels;   // and the one over the blocks of channels, which counts channels here
+    bool own;       // lanes of operands are those of results: not an operand of the matrix unit
+    berth_expr reduced;  // what a reduction goes over, but for products
     // What the result is before it is rounded: integers with scales.
     berth_expr terms[BERTH_VTA_MOST_TERMS];
     double numerators[BERTH_VTA_MOST_TERMS], denominators[BERTH_VTA_MOST_TERMS];
@@ -40,6 +42,7 @@ static inline const berth_expr_node *berth_vta__expr(const berth_vta_reader *r, 
 
 BERTH_MUST_USE berth_status berth_vta__refuse(const char *what);
 
+BERTH_MUST_USE berth_status berth_vta__open_loop(berth_vta_reader *r, const berth_stmt_node *loop);
 // The loops and the statements in them.
 BERTH_MUST_USE berth_status berth_vta__read_statements(berth_vta_reader *r, berth_stmt id);
 
@@ -53,5 +56,28 @@ bool berth_vta__same(const berth_vta_reader *r, const berth_vta_affine *a,
 bool berth_vta__index_of(const berth_vta_reader *r, berth_expr load, int dim,
                          berth_vta_affine *out);
 bool berth_vta__result_index(const berth_vta_reader *r, int dim, berth_vta_affine *out);
+
+// ---- operands (operands.c) ----
+
+// select(index < extent, value, 0) where the result is filled up to whole blocks: the value.
+berth_expr berth_vta__without_fill(const berth_vta_reader *r, berth_expr id);
+// The load of an 8-bit (or, for biases, 32-bit) element: casts and zero points of 0 around it.
+bool berth_vta__load_of(const berth_vta_reader *r, berth_expr id, berth_expr *out);
+// The load of an operand that is `fill` where the window is outside of the input.
+bool berth_vta__padded_load(const berth_vta_reader *r, berth_expr id, double fill, berth_expr *out);
+// n, c, h, w of input and output, and the window; its loops of channels, rows and columns, -1 = none.
+BERTH_MUST_USE berth_status berth_vta__read_window(berth_vta_reader *r, berth_expr load,
+                                                   int loops[3]);
+// Each channel by itself: sums and maxima.
+BERTH_MUST_USE berth_status berth_vta__read_own_window(berth_vta_reader *r, berth_expr load);
+// Tensors side by side: r->terms[0].
+BERTH_MUST_USE berth_status berth_vta__read_parts(berth_vta_reader *r);
+// x[n,c+first,h,w]. False: it is something else.
+bool berth_vta__read_slice(berth_vta_reader *r, berth_expr load);
+// The operands of the matrix unit in `value`: a block of inputs, a block of weights.
+BERTH_MUST_USE berth_status berth_vta__take_product(berth_vta_reader *r, berth_expr value,
+                                                    berth_expr *out_x, berth_expr *out_w);
+// w[o, c, i, j] with the loops of the window.
+bool berth_vta__weights_fit(const berth_vta_reader *r, berth_expr load, const int *loops);
 
 #endif  // BERTH_DRIVERS_VTA_COMPILER_READER_H_

@@ -302,7 +302,8 @@ static const char *plan_conv(const question *q, berth_vta_conv *out_conv,
     if (config.log_inp_width != 3 || config.log_wgt_width != 3 || config.log_acc_width != 5 ||
         config.log_batch != 0)
         return "code is made for 8-bit inputs and weights, 32-bit sums and log_batch=0 only";
-    if (berth_vta_gemm_of((int64_t)1 << config.log_block) == BERTH_INTRINSIC_COUNT)
+    if (berth_vta_intrinsic_of(BERTH_VTA_DO_GEMM, (int64_t)1 << config.log_block) ==
+        BERTH_INTRINSIC_COUNT)
         return "code is made for a log_block of 1 to 7 only";
     berth_vta_nest nest;
     const char *why = read_nest(q, &nest);

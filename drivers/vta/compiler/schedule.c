@@ -1,9 +1,11 @@
-// The schedule of a VTA: sums of products become calls of the matrix unit (intrinsics.c).
+// The schedule of a VTA: sums of products become calls of the matrix unit (intrinsics.c),
 //
 //   for oc_i in 16 { acc = 0; for ic.. { acc += x[..ic..] * w[oc_i,ic..] }; y[..oc_i..] = narrow(acc) }
 //   ->  for i in 16 { sums[i] = 0 }
 //       for ic_o.. { sums = vta_gemm_16(sums, x[..a block of ic..], w[a block of oc, a block of ic..]) }
 //       for oc_i in 16 { y[..oc_i..] = narrow(sums[oc_i]) }
+// and what is done to the sums, or all that a nest without products does, becomes instructions of the ALU
+// (schedule_steps.c).
 //
 // All other loops stay as they were lowered: tiles, their order and copies to the buffers are those of
 // the stream (emit/conv.h), which are chosen when the sizes of the buffers are known to hold them.
@@ -11,6 +13,7 @@
 
 #include "compiler/schedule/tensorize.h"
 #include "drivers/vta/compiler/compiler.h"
+#include "drivers/vta/compiler/schedule_steps.h"
 
 typedef struct products {
     berth_tfn *fn;
@@ -176,41 +179,77 @@ static bool take_block(products *p, berth_nest *nest) {
     return true;
 }
 
-static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    const products *given = user;
-    products p = *given;
-    berth_nest whole = *nest;
-    p.fn = fn;
-    if (!take_block(&p, &whole) || !read_body(&p, whole.body) || !read_product(&p)) return 0;
-    berth_buf sums =
-        berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, &p.block, BERTH_SCOPE_PRIVATE);
-    berth_stmt sum = block_sum(&p, sums);
-    if (!sum) return 0;
-    berth_nest first = {.loops = {{berth_tfn_var(fn, "i"), p.block, BERTH_LOOP_SERIAL}},
+// The nest with its sum of products by the matrix unit, and its result as it was. 0: it has none.
+static berth_stmt multiply(products *p, const berth_nest *outer, berth_vta_block *out) {
+    berth_tfn *fn = p->fn;
+    if (!read_body(p, outer->body) || !read_product(p)) return 0;
+    out->sums = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, &p->block, BERTH_SCOPE_PRIVATE);
+    out->products = block_sum(p, out->sums);
+    out->result = p->result;
+    if (!out->products) return 0;
+    berth_nest first = {.loops = {{berth_tfn_var(fn, "i"), p->block, BERTH_LOOP_SERIAL}},
                         .count = 1};
     berth_expr at = berth_tfn_var_ref(fn, first.loops[0].var);
-    first.body = berth_tfn_store(fn, sums, &at, 1, berth_tfn_int(fn, BERTH_DTYPE_I32, 0));
-    renamed r = {p.acc, sums, berth_tfn_var_ref(fn, p.lane.var)};
-    const berth_stmt_node store = *berth_tfn_stmt(fn, p.result);
+    first.body = berth_tfn_store(fn, out->sums, &at, 1, berth_tfn_int(fn, BERTH_DTYPE_I32, 0));
+    renamed r = {p->acc, out->sums, berth_tfn_var_ref(fn, p->lane.var)};
+    const berth_stmt_node store = *berth_tfn_stmt(fn, p->result);
     berth_expr value = berth_replace_loads(fn, store.value, rename_acc, &r);
     berth_expr indices[BERTH_MAX_RANK];
     for (int i = 0; i < store.index_count; ++i)
-        indices[i] = berth_tfn_store_indices(fn, p.result)[i];
-    berth_nest last = {.loops = {p.lane}, .count = 1};
+        indices[i] = berth_tfn_store_indices(fn, p->result)[i];
+    berth_nest last = {.loops = {p->lane}, .count = 1};
     last.body = berth_tfn_store(fn, store.buf, indices, store.index_count, value);
-    const berth_stmt items[] = {berth_tfn_alloc(fn, sums), berth_nest_emit(fn, &first), sum,
-                                berth_nest_emit(fn, &last)};
+    const berth_stmt items[] = {berth_tfn_alloc(fn, out->sums), berth_nest_emit(fn, &first),
+                                out->products, berth_nest_emit(fn, &last)};
+    berth_nest whole = *outer;
     whole.body = berth_tfn_seq(fn, items, 4);
     return berth_nest_emit(fn, &whole);
 }
 
+// A sum or maximum, or one element: its loops and its result. False: neither.
+static bool read_others(const berth_tfn *fn, berth_stmt body, berth_vta_block *out) {
+    const berth_stmt_node *s = berth_tfn_stmt(fn, body);
+    out->reduction.count = 0;
+    out->result = body;
+    if (s->kind == BERTH_STMT_STORE) return true;
+    if (s->kind != BERTH_STMT_SEQ || s->count != 4) return false;
+    const berth_stmt *items = berth_tfn_seq_items(fn, body);
+    out->result = items[3];
+    if (!berth_nest_parse(fn, items[2], &out->reduction)) out->reduction.count = 0;
+    return berth_tfn_stmt(fn, out->result)->kind == BERTH_STMT_STORE;
+}
+
+typedef struct given {
+    berth_vta_config config;
+    berth_intrinsic gemm;
+} given;
+
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    const given *g = user;
+    products p = {.fn = fn, .gemm = g->gemm, .block = (int64_t)1 << g->config.log_block};
+    berth_nest outer = *nest, all = *nest;
+    if (!take_block(&p, &outer)) return 0;
+    berth_vta_block block = {.fn = fn, .block = p.block, .outer = outer, .lane = p.lane};
+    berth_stmt multiplied = multiply(&p, &outer, &block), whole = multiplied;
+    if (!multiplied) {
+        block.sums = BERTH_NONE;
+        if (!read_others(fn, outer.body, &block)) return 0;
+        all = outer;
+        all.loops[all.count++] = p.lane;
+        whole = berth_nest_emit(fn, &all);
+    }
+    berth_stmt made = berth_vta_schedule_steps(&block, &g->config, whole);
+    return made ? made : multiplied;
+}
+
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    products p = {.block = (int64_t)1 << berth_vta_config_of(target).log_block};
-    p.gemm = berth_vta_gemm_of(p.block);
-    if (p.gemm == BERTH_INTRINSIC_COUNT)
+    given g = {.config = berth_vta_config_of(target)};
+    int64_t block = (int64_t)1 << g.config.log_block;
+    g.gemm = berth_vta_intrinsic_of(BERTH_VTA_DO_GEMM, block);
+    if (g.gemm == BERTH_INTRINSIC_COUNT)
         return berth_status_make(BERTH_UNSUPPORTED, "a VTA whose matrix unit has blocks of %lld",
-                                 (long long)p.block);
-    return berth_schedule_nests(fn, schedule_nest, &p);
+                                 (long long)block);
+    return berth_schedule_nests(fn, schedule_nest, &g);
 }
 
 const berth_schedule_policy berth_vta_schedule = {.kind = "vta", .apply = apply};

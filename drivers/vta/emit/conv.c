@@ -3,7 +3,7 @@
 //   load:    for each step (some blocks of input channels; sums: an input): LOAD inp, LOAD wgt, into
 //            the halves in turn
 //   compute: GEMM reset; for each step GEMM over kernel positions (outer) and results (micro-ops);
-//            ALU ADD bias, SHR (or what rounds to even), MIN, MAX; halves of the accumulators in turn
+//            what else is to be done (steps.h) by the ALU; halves of the accumulators in turn
 //   store:   STORE, a block of output channels each
 //
 // Tokens: load tells compute that a step is there; compute tells load that it has used it (but for
@@ -20,7 +20,6 @@ typedef berth_vta_place place;
 typedef berth_vta_span span;
 
 enum { buffer_input, buffer_weights, buffer_bias };
-enum { most_imm = 32767, most_shift = 15 };  // of one ALU operation
 
 // Where the output is among the buffers.
 static uint32_t buffer_output(const emitter *e) {
@@ -62,28 +61,23 @@ static void add_reduction(emitter *e, uint32_t acc_half, uint32_t operand_half, 
         berth_vta__add_micro_op(e, e->fit.spare + k - e->fit.tile, inp, wgt);
 }
 
-static void load_factors(emitter *e) {
-    const berth_vta_conv *c = e->conv;
-    uint32_t factors[4] = {c->factors[0], c->factors[1]};
-    for (uint32_t d = 0; c->sources == 1 && d < e->fit.digits; ++d)
-        factors[d] =
-            c->factors[0] * e->fit.rounding.multiplier >> 7 * (e->fit.digits - 1 - d) & 127;
-    berth_vta__load_diagonals(e, factors, c->sources == 1 ? e->fit.digits : 2);
-}
-
 // Micro-ops come first in the stream; how many they are is known at its end.
 static void load_constants(emitter *e) {
+    const berth_vta_steps *work = e->fit.work;
+    uint32_t loaded = e->fit.added;
     berth_vta__add_transfer(e, (berth_vta_instruction){.y_size = 1}, BERTH_VTA_CONSTANTS, 0);
     if (e->conv->form == BERTH_VTA_MAXIMA) {
-        berth_vta__load_diagonals(e, &(uint32_t){1}, 1);
+        berth_vta__load_diagonals(e, work->factors, work->factor_count);
         return;
     }
     for (uint32_t set = 0; set < 4; ++set)
         for (uint32_t digit = 0; digit < e->fit.digits; ++digit)
             add_reduction(e, set / 2, set % 2, digit);
-    for (uint32_t p = 0; e->fit.adds_constants && p < e->fit.rounding.parts; ++p)
-        berth_vta__load_constant(e, e->fit.added + p, e->fit.rounding.add[p]);
-    if (e->conv->form == BERTH_VTA_SUMS) load_factors(e);
+    for (uint32_t i = 0; i < work->count; ++i)
+        if (berth_vta_step_loads(&work->steps[i]))
+            berth_vta__load_constant(e, loaded++, work->steps[i].number);
+    if (e->conv->form == BERTH_VTA_SUMS)
+        berth_vta__load_diagonals(e, work->factors, work->factor_count);
     if (!has_bias(e)) return;
     uint32_t blocks = e->fit.groups * e->fit.out_blocks;
     berth_vta__add_transfer(e,
@@ -93,7 +87,7 @@ static void load_constants(emitter *e) {
                                                     .x_size = blocks,
                                                     .x_stride = blocks},
                             buffer_bias, 0);
-    int32_t added = berth_vta__conv_added_to_bias(e->conv);
+    int32_t added = work->added_to_bias;
     uint32_t first = added ? berth_vta__run(e, 1, e->fit.bias, 0, 0, 0) : 0;
     if (added)
         berth_vta__add(e, (berth_vta_instruction){.opcode = BERTH_VTA_ALU,
@@ -228,37 +222,13 @@ static void add_alu(emitter *e, operation op) {
                                               .imm = (uint32_t)op.imm & 0xffffu});
 }
 
-static void add_imm(emitter *e, uint32_t code, uint32_t first, int32_t imm) {
-    add_alu(e, (operation){.code = code, .first = first, .use_imm = true, .imm = imm});
-}
-
 // dst += src, each with its own pixels.
 static void add_to(emitter *e, uint32_t dst, uint32_t src) {
     add_alu(
         e, (operation){.code = BERTH_VTA_ADD, .first = run(e, dst, src, true), .each_pixel = true});
 }
 
-// (dst + add[part]) >> shift; `first`: its micro-ops for immediates.
-static void round_part(emitter *e, uint32_t dst, uint32_t first, uint32_t part) {
-    const berth_vta_rounding *r = &e->fit.rounding;
-    if (e->fit.adds_constants)
-        add_alu(e, (operation){.code = BERTH_VTA_ADD,
-                               .first = run(e, dst, e->fit.added + part, false)});
-    else if (r->add[part])
-        add_imm(e, BERTH_VTA_ADD, first, r->add[part]);
-    for (uint32_t left = r->shift; left > 0;) {
-        uint32_t by = left < most_shift ? left : most_shift;
-        add_imm(e, BERTH_VTA_SHR, first, (int32_t)by);
-        left -= by;
-    }
-}
-
-// The nearest integers (rounding.h): the first part of a copy.
-static void round_results(emitter *e, uint32_t results, uint32_t first) {
-    if (e->fit.rounding.parts == 1) {
-        round_part(e, results, first, 0);
-        return;
-    }
+static void reset_copy(emitter *e) {
     uint32_t copy = run(e, e->fit.copy, 0, false);
     berth_vta__add(
         e, (berth_vta_instruction){.opcode = BERTH_VTA_GEMM,
@@ -269,24 +239,49 @@ static void round_results(emitter *e, uint32_t results, uint32_t first) {
                                    .iter_in = e->tiles->columns,
                                    .dst_factor_out = e->tiles->rows > 1 ? e->tiles->columns : 0,
                                    .dst_factor_in = e->tiles->columns > 1});
-    add_to(e, e->fit.copy, results);
-    round_part(e, e->fit.copy, copy, 0);
-    round_part(e, results, first, 1);
-    add_to(e, results, e->fit.copy);
+}
+
+// One step of the ALU on a tile. `immediate`: micro-ops of the results, which immediates go with;
+// `loaded`: how many numbers were loaded for earlier steps.
+static void add_step(emitter *e, const place *p, const berth_vta_step *s, uint32_t immediate,
+                     uint32_t loaded) {
+    uint32_t results = (uint32_t)(e->tile % 2) * e->fit.acc_half;
+    uint32_t dst = s->to_copy ? e->fit.copy : results;
+    operation op = {.code = s->code};
+    switch ((berth_vta_operand)s->by) {
+    case BERTH_VTA_BY_NUMBER:
+        op.use_imm = !berth_vta_step_loads(s);
+        op.imm = s->number;
+        op.first = s->to_copy ? run(e, dst, 0, false) : immediate;
+        if (!op.use_imm) op.first = run(e, dst, e->fit.added + loaded, false);
+        if (!op.use_imm) op.imm = 0;
+        break;
+    case BERTH_VTA_BY_BIAS:
+        op.first = berth_vta__run(e, e->tiles->out_blocks, dst, e->fit.bias + p->out_block, 1, 0);
+        break;
+    case BERTH_VTA_BY_RESULTS:
+    case BERTH_VTA_BY_COPY:
+        op.each_pixel = true;
+        op.first = run(e, dst, s->by == BERTH_VTA_BY_COPY ? e->fit.copy : results, true);
+        break;
+    }
+    add_alu(e, op);
 }
 
 // From sums to results of 8 bits.
 static void narrow(emitter *e, const place *p) {
-    bool high = true, low = true;
-    uint32_t results = (uint32_t)(e->tile % 2) * e->fit.acc_half;
+    const berth_vta_steps *w = e->fit.work;
+    uint32_t results = (uint32_t)(e->tile % 2) * e->fit.acc_half, loaded = 0;
     uint32_t first = has_bias(e) ? berth_vta__run(e, e->tiles->out_blocks, results,
                                                   e->fit.bias + p->out_block, 1, 0)
                                  : run(e, results, 0, false);
-    if (has_bias(e)) add_alu(e, (operation){.code = BERTH_VTA_ADD, .first = first});
-    round_results(e, results, first);
-    berth_vta__conv_bounds(&e->shape, e->conv, &high, &low);
-    if (high) add_imm(e, BERTH_VTA_MIN, first, e->conv->high);
-    if (low) add_imm(e, BERTH_VTA_MAX, first, e->conv->low);
+    for (uint32_t i = 0; i < w->count; ++i) {
+        if (w->steps[i].resets)
+            reset_copy(e);
+        else
+            add_step(e, p, &w->steps[i], first, loaded);
+        loaded += berth_vta_step_loads(&w->steps[i]);
+    }
 }
 
 static void emit_sums(emitter *e, const place *p) {
@@ -418,16 +413,16 @@ berth_status berth_vta_emit_conv(berth_arena *arena, const berth_vta_config *con
                                  const berth_vta_conv *conv, const berth_vta_conv_tiles *tiles,
                                  berth_vta_kernel *out_kernel) {
     emitter e = {.arena = arena, .conv = conv, .tiles = tiles};
-    berth_vta_rounding rounding;
+    berth_vta_steps work;
     memset(out_kernel, 0, sizeof(*out_kernel));
     BERTH_TRY(berth_vta_shape_make(config, &e.shape));
     BERTH_TRY(berth_vta_isa_make(&e.shape, &e.isa));
     BERTH_TRY(berth_vta__conv_check(&e.shape, conv));
-    BERTH_TRY(berth_vta__conv_rounding(&e.shape, conv, &rounding));
+    BERTH_TRY(berth_vta_conv_find_steps(&e.shape, conv, &work));
     e.out_height = berth_vta_conv_out_height(conv);
     e.out_width = berth_vta_conv_out_width(conv);
     BERTH_TRY(check_tiles(&e));
-    e.fit = berth_vta__conv_fit(&e.shape, conv, &rounding, tiles);
+    e.fit = berth_vta__conv_fit(&e.shape, conv, &work, tiles);
     if (!e.fit.fits || e.fit.out_blocks % tiles->out_blocks || e.fit.in_blocks % tiles->in_blocks)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "tiles that do not fit, or do not divide the channels");

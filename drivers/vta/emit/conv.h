@@ -25,6 +25,7 @@
 #ifndef BERTH_DRIVERS_VTA_EMIT_CONV_H_
 #define BERTH_DRIVERS_VTA_EMIT_CONV_H_
 
+#include "drivers/vta/emit/steps.h"
 #include "drivers/vta/image.h"
 
 enum { BERTH_VTA_MOST_PARTS = 8 };
@@ -57,6 +58,9 @@ typedef struct berth_vta_conv {
     // Sums of one input: blocks of channels that its maps have, 0 = those that are read, and the first
     // of these.
     uint32_t map_blocks, first_block;
+    // What is done to sums, where a function says it; NULL: what follows from shift, to_even, bounds,
+    // factors and divisor.
+    const berth_vta_steps *work;
 } berth_vta_conv;
 
 // What is computed between a reset of accumulators and a store.
@@ -74,6 +78,14 @@ uint32_t berth_vta_conv_out_width(const berth_vta_conv *conv);
 // Where every channel is by itself and windows fill the rows of a map, maps lie below each other as
 // rows of one: the same buffers and results, with larger tiles. Others stay as they are.
 void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *conv);
+
+// What is done to the sums: conv->work, or what computes its scale, rounding and bounds exactly for all
+// sums that occur (rounding.h tries each where it is no theorem). Bounds that no result can leave are
+// left out.
+//   errors: UNSUPPORTED a divisor that integers of 32 bits cannot do exactly
+BERTH_MUST_USE berth_status berth_vta_conv_find_steps(const berth_vta_shape *shape,
+                                                      const berth_vta_conv *conv,
+                                                      berth_vta_steps *out);
 
 // The tiles that take the fewest cycles by an estimate: the larger of what compute and the memory
 // port have to do per tile. Tries every tile that fits: O(height * width * divisors).

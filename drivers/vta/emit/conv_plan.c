@@ -40,18 +40,12 @@ static uint32_t groups_of(const berth_vta_shape *shape, const berth_vta_conv *c)
     return c->groups ? c->groups : 1;
 }
 
-// The largest that a sum of the window can be, by its amount.
-static int64_t largest_sum(const berth_vta_shape *shape, const berth_vta_conv *c) {
-    int64_t factors = c->factors[0] + (c->sources == 2 ? c->factors[1] : 0);
-    return factors * c->kernel_h * c->kernel_w * ((int64_t)1 << (8 * shape->inp_bytes - 1));
-}
-
 static berth_status check_sums(const berth_vta_shape *shape, const berth_vta_conv *c) {
     if (c->sources < 1 || c->sources > 2) return bad("sums of one input or two");
     for (uint32_t s = 0; s < c->sources; ++s)
         if (c->factors[s] < 1 || c->factors[s] > 127) return bad("a factor from 1 to 127");
     if (c->divisor < 1 || c->divisor > 32768) return bad("a divisor from 1 to 32768");
-    if (shape->acc_bytes < 4 && largest_sum(shape, c) * 4 > INT16_MAX)
+    if (shape->acc_bytes < 4 && berth_vta__conv_largest_sum(shape, c) * 4 > INT16_MAX)
         return bad("sums that do not fit the accumulators");
     uint32_t blocks = 0;
     if (c->parts > BERTH_VTA_MOST_PARTS || (c->parts && c->sources != 1))
@@ -127,54 +121,6 @@ void berth_vta_conv_stack(const berth_vta_shape *shape, berth_vta_conv *c) {
 
 // ---- what fits ----
 
-int32_t berth_vta__conv_added_to_bias(const berth_vta_conv *c) {
-    bool adds = c->form == BERTH_VTA_PRODUCTS && c->to_even && c->shift > 0 && !c->no_bias;
-    return adds ? 1 << (c->shift - 1) : 0;
-}
-
-berth_status berth_vta__conv_rounding(const berth_vta_shape *shape, const berth_vta_conv *c,
-                                      berth_vta_rounding *out) {
-    *out = (berth_vta_rounding){.parts = 1, .multiplier = 1};
-    if (c->form == BERTH_VTA_MAXIMA) return BERTH_OK;
-    if (c->form == BERTH_VTA_SUMS) {
-        BERTH_TRY(berth_vta_rounding_find(c->divisor, largest_sum(shape, c), out));
-        uint64_t total = (uint64_t)c->factors[0] * out->multiplier;
-        if (out->multiplier > 1 && (c->sources > 1 || total >= 1u << 21))
-            return berth_status_make(BERTH_UNSUPPORTED, "a divisor of %u of two inputs",
-                                     c->divisor);
-        return BERTH_OK;
-    }
-    out->shift = c->shift;
-    if (!c->to_even || c->shift == 0) return BERTH_OK;
-    out->parts = 2;
-    out->shift = c->shift + 1;
-    // What both parts add is in the biases, where there are some.
-    int32_t common = berth_vta__conv_added_to_bias(c);
-    out->add[0] = 3 * (1 << (c->shift - 1)) - 1 - common;
-    out->add[1] = (1 << (c->shift - 1)) - common;
-    return BERTH_OK;
-}
-
-void berth_vta__conv_bounds(const berth_vta_shape *shape, const berth_vta_conv *c, bool *out_high,
-                            bool *out_low) {
-    int64_t most = (int64_t)1 << (8 * shape->inp_bytes - 1), divisor = 1, gain = 1;
-    *out_high = *out_low = true;
-    if (c->form == BERTH_VTA_PRODUCTS) return;
-    if (c->form == BERTH_VTA_SUMS) {
-        gain = largest_sum(shape, c) / most;
-        divisor = c->divisor;
-    }
-    *out_high = c->high < 0 || gain * (most - 1) > c->high * divisor;
-    *out_low = gain * most > -c->low * divisor;
-}
-
-static uint32_t digits_of(const berth_vta_conv *c, const berth_vta_rounding *r) {
-    uint32_t digits = 1;
-    if (c->form != BERTH_VTA_SUMS || c->sources > 1) return 1;
-    for (uint64_t rest = (uint64_t)c->factors[0] * r->multiplier; rest > 127; rest >>= 7) digits++;
-    return digits;
-}
-
 static uint64_t divide_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
 }
@@ -201,8 +147,8 @@ static void place_accumulators(const berth_vta_shape *shape, const berth_vta_con
                                berth_vta_conv_fit *f) {
     bool has_bias = c->form == BERTH_VTA_PRODUCTS && !c->no_bias;
     uint32_t acc = shape->memory[BERTH_VTA_ACC].depth, blocks = f->groups * f->out_blocks;
-    uint64_t copy = c->form == BERTH_VTA_MAXIMA ? f->input : f->rounding.parts == 2 ? f->tile : 0;
-    uint32_t biases = has_bias ? blocks : 0, added = f->adds_constants ? f->rounding.parts : 0;
+    uint64_t copy = c->form == BERTH_VTA_MAXIMA ? f->input : f->work->has_copy ? f->tile : 0;
+    uint32_t biases = has_bias ? blocks : 0, added = berth_vta_steps_loaded(f->work);
     uint32_t spare = f->set > f->tile ? f->set - (uint32_t)f->tile : 0;
     uint64_t rest = biases + added + spare + copy;
     f->acc_half = acc > rest ? (uint32_t)(acc - rest) / 2 : 0;
@@ -213,15 +159,14 @@ static void place_accumulators(const berth_vta_shape *shape, const berth_vta_con
 }
 
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *c,
-                                       const berth_vta_rounding *rounding,
-                                       const berth_vta_conv_tiles *t) {
+                                       const berth_vta_steps *work, const berth_vta_conv_tiles *t) {
     berth_vta_conv_fit f = {.tile = (uint64_t)t->out_blocks * t->rows * t->columns,
                             .input_rows = (t->rows - 1) * c->stride_h + berth_vta__conv_window_h(c),
                             .input_columns =
                                 (t->columns - 1) * c->stride_w + berth_vta__conv_window_w(c),
                             .groups = groups_of(shape, c),
-                            .rounding = *rounding,
-                            .digits = digits_of(c, rounding)};
+                            .work = work,
+                            .digits = work->digits};
     bool products = c->form == BERTH_VTA_PRODUCTS, maxima = c->form == BERTH_VTA_MAXIMA;
     f.in_blocks = c->in_channels / shape->block / f.groups;
     f.out_blocks = c->out_channels / shape->block / f.groups;
@@ -230,15 +175,13 @@ berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth
     f.weights = products ? (uint64_t)t->out_blocks * t->in_blocks * c->kernel_h * c->kernel_w
                          : f.digits + 1;
     f.set = f.tile > least_apart || maxima ? (uint32_t)f.tile : least_apart;
-    for (uint32_t p = 0; p < rounding->parts; ++p)
-        if (rounding->add[p] > INT16_MAX) f.adds_constants = true;
     f.inp_half = shape->memory[BERTH_VTA_INP].depth / 2;
     f.wgt_half = shape->memory[BERTH_VTA_WGT].depth / 2;
     place_accumulators(shape, c, &f);
     // A reduction for each half of results and operands; what the ALU does, an element per block.
     bool has_bias = products && !c->no_bias;
-    uint64_t each = rounding->parts == 2 ? 5 : 0;
-    each += (f.digits > 1 ? 2u : 0u) + (f.adds_constants ? 3u : 0u);
+    uint64_t each = work->has_copy ? 5 : 0;
+    each += (f.digits > 1 ? 2u : 0u) + (berth_vta_steps_loaded(work) ? 3u : 0u);
     uint64_t micro_ops = 4 * (uint64_t)f.digits * f.set + each * t->out_blocks +
                          2 * (has_bias ? f.groups * f.out_blocks : t->out_blocks) + has_bias;
     if (maxima) micro_ops = maxima_micro_ops(c, t);
@@ -264,26 +207,21 @@ typedef struct estimate {
     double instructions, gemm, alu;  // of compute: micro-ops
 } estimate;
 
-static estimate sums_of_tile(const berth_vta_shape *s, const berth_vta_conv *c,
-                             const berth_vta_conv_fit *f, uint32_t in_blocks) {
-    bool high = true, low = true, two = f->rounding.parts == 2;
+static estimate sums_of_tile(const berth_vta_conv *c, const berth_vta_conv_fit *f,
+                             uint32_t in_blocks) {
+    const berth_vta_steps *w = f->work;
     double kernel = (double)c->kernel_h * c->kernel_w, tile = (double)f->tile;
-    double alu = 7.0 * (f->digits - 1);
-    berth_vta__conv_bounds(s, c, &high, &low);
-    alu += (c->form == BERTH_VTA_PRODUCTS && !c->no_bias) + (two ? 2 : 0) + high + low;
-    for (uint32_t p = 0; p < f->rounding.parts; ++p)
-        alu += (f->rounding.add[p] != 0) + (double)divide_up(f->rounding.shift, 15);
-    double gemm = 1 + (two ? 1 : 0) + (double)f->steps * f->digits;
+    double alu = 7.0 * (f->digits - 1), resets = 0;
+    for (uint32_t i = 0; i < w->count; ++i) resets += w->steps[i].resets;
+    alu += w->count - resets;
+    double gemm = 1 + resets + (double)f->steps * f->digits;
     double macs = (double)f->steps * in_blocks * f->digits * kernel * f->set;
-    return (estimate){gemm + alu, macs + f->set + (two ? tile : 0), alu * tile};
+    return (estimate){gemm + alu, macs + f->set + resets * tile, alu * tile};
 }
 
-static estimate maxima_of_tile(const berth_vta_shape *s, const berth_vta_conv *c,
-                               const berth_vta_conv_fit *f) {
-    bool high = true, low = true;
+static estimate maxima_of_tile(const berth_vta_conv *c, const berth_vta_conv_fit *f) {
     double kernel = (double)c->kernel_h * c->kernel_w, tile = (double)f->tile;
-    berth_vta__conv_bounds(s, c, &high, &low);
-    double alu = kernel - 1 + high + low;
+    double alu = kernel - 1 + f->work->count;
     return (estimate){4 + alu, 2 * tile + 2 * (double)f->input, alu * tile};
 }
 
@@ -292,7 +230,7 @@ static double estimate_cycles(const berth_vta_shape *s, const berth_vta_conv *c,
                               const berth_vta_timing *timing) {
     double issue = timing->issue_cycles + timing->pipeline_latency, tile = (double)f->tile;
     estimate e =
-        c->form == BERTH_VTA_MAXIMA ? maxima_of_tile(s, c, f) : sums_of_tile(s, c, f, t->in_blocks);
+        c->form == BERTH_VTA_MAXIMA ? maxima_of_tile(c, f) : sums_of_tile(c, f, t->in_blocks);
     double compute =
         e.instructions * issue + e.gemm * timing->gemm_interval + e.alu * timing->alu_interval;
     double loads = (double)f->steps * t->in_blocks;
@@ -318,7 +256,7 @@ typedef struct search {
     const berth_vta_shape *shape;
     const berth_vta_conv *conv;
     const berth_vta_timing *timing;
-    berth_vta_rounding rounding;
+    berth_vta_steps work;
     berth_vta_conv_tiles *best;
 } search;
 
@@ -327,7 +265,7 @@ static void try_sizes(const search *s, uint32_t out_blocks, uint32_t in_blocks) 
     for (uint32_t rows = 1; rows <= berth_vta_conv_out_height(s->conv); ++rows)
         for (uint32_t columns = 1; columns <= berth_vta_conv_out_width(s->conv); ++columns) {
             berth_vta_conv_tiles t = {out_blocks, rows, columns, in_blocks, 0};
-            berth_vta_conv_fit f = berth_vta__conv_fit(s->shape, s->conv, &s->rounding, &t);
+            berth_vta_conv_fit f = berth_vta__conv_fit(s->shape, s->conv, &s->work, &t);
             if (f.tile > f.acc_half || f.input > f.inp_half) {
                 if (columns == 1) return;  // nor taller ones
                 break;                     // nor wider ones
@@ -345,7 +283,7 @@ berth_status berth_vta_conv_plan(const berth_vta_config *config, const berth_vta
     *out_tiles = (berth_vta_conv_tiles){0};
     BERTH_TRY(berth_vta_shape_make(config, &shape));
     BERTH_TRY(berth_vta__conv_check(&shape, conv));
-    BERTH_TRY(berth_vta__conv_rounding(&shape, conv, &s.rounding));
+    BERTH_TRY(berth_vta_conv_find_steps(&shape, conv, &s.work));
     uint32_t groups = groups_of(&shape, conv);
     uint32_t in_blocks = conv->in_channels / shape.block / groups;
     uint32_t out_blocks = conv->out_channels / shape.block / groups;

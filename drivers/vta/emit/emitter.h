@@ -4,7 +4,6 @@
 #define BERTH_DRIVERS_VTA_EMIT_EMITTER_H_
 
 #include "drivers/vta/emit/conv.h"
-#include "drivers/vta/emit/rounding.h"
 
 // What a tile needs.
 typedef struct berth_vta_conv_fit {
@@ -19,12 +18,11 @@ typedef struct berth_vta_conv_fit {
     uint32_t steps;  // loads of a tile that have a token each
     uint32_t
         digits;  // sums: GEMMs of a step, each with a digit of the factor, 128 times the next one
-    // Where biases, the constants of a rounding, what fills up a set, and the copy of a tile's results
+    // Where biases, the numbers of steps that must be loaded, what fills up a set, and the copy of a tile's results
     // (maxima: the tile's inputs) are among accumulators.
     uint32_t bias, added, spare, copy;
-    bool adds_constants;  // of more than 16 bits
-    uint32_t micro_ops;   // at most
-    berth_vta_rounding rounding;
+    uint32_t micro_ops;  // at most
+    const berth_vta_steps *work;
     bool fits;
 } berth_vta_conv_fit;
 
@@ -37,18 +35,12 @@ uint32_t berth_vta__conv_window_w(const berth_vta_conv *conv);
 
 BERTH_MUST_USE berth_status berth_vta__conv_check(const berth_vta_shape *shape,
                                                   const berth_vta_conv *conv);
-// Errors: those of rounding.h.
-BERTH_MUST_USE berth_status berth_vta__conv_rounding(const berth_vta_shape *shape,
-                                                     const berth_vta_conv *conv,
-                                                     berth_vta_rounding *out);
-// What of the rounding is added to the biases, once for all tiles.
-int32_t berth_vta__conv_added_to_bias(const berth_vta_conv *conv);
+// The largest that a sum of the window can be, by its amount.
+int64_t berth_vta__conv_largest_sum(const berth_vta_shape *shape, const berth_vta_conv *conv);
+// `work`: berth_vta_conv_find_steps of it; stays referenced.
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *conv,
-                                       const berth_vta_rounding *rounding,
+                                       const berth_vta_steps *work,
                                        const berth_vta_conv_tiles *tiles);
-// Whether results must be bounded from above and below.
-void berth_vta__conv_bounds(const berth_vta_shape *shape, const berth_vta_conv *conv,
-                            bool *out_high, bool *out_low);
 
 // Micro-ops that follow each other: an element per block of the tile.
 typedef struct berth_vta_run_of_micro_ops {

@@ -137,7 +137,7 @@ void berth_vta__emit_maxima(berth_vta_emitter *e, const berth_vta_place *p) {
     const berth_vta_conv *c = e->conv;
     maxima m = {.e = e, .p = p, .results = (uint32_t)(e->tile % 2) * e->fit.acc_half};
     uint32_t first_y = UINT32_MAX, first_x = 0;
-    bool high = false, low = false;
+    const berth_vta_steps *w = e->fit.work;
     berth_vta_span y =
         berth_vta__clip((int64_t)p->y * c->stride_h - c->pad_h, e->fit.input_rows, c->height);
     berth_vta_span x =
@@ -161,8 +161,6 @@ void berth_vta__emit_maxima(berth_vta_emitter *e, const berth_vta_place *p) {
     for (uint32_t ky = 0; ky < c->kernel_h; ++ky)
         for (uint32_t kx = 0; kx < c->kernel_w; ++kx)
             if (ky != first_y || kx != first_x) compare(&m, ky, kx);
-    berth_vta__conv_bounds(&e->shape, c, &high, &low);
-    if (high) bound(&m, BERTH_VTA_MIN, c->high);
-    if (low) bound(&m, BERTH_VTA_MAX, c->low);
+    for (uint32_t i = 0; i < w->count; ++i) bound(&m, w->steps[i].code, w->steps[i].number);
     e->step++;
 }
