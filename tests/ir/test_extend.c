@@ -240,7 +240,7 @@ Test(extend, an_intrinsic_of_two_operands) {
     for (int i = 0; i < 4; ++i) cr_expect_eq(y[i], wanted[i], "%d: %d", i, y[i]);
     char longer[300];
     snprintf(longer, sizeof(longer), "%s", use);
-    memcpy(strstr(longer, "%x[ramp(0, 4)])"), "%x[0], %x[0]) ", 14);
+    memcpy(strstr(longer, "%x[ramp(0, 4)])"), "%x[0], %x[0])  ", 15);
     status = berth_module_parse(arena, longer, strlen(longer), "t", &module);
     cr_expect(strstr(berth_status_message(status), "')'"), "%s", berth_status_message(status));
     berth_status_free(status);
