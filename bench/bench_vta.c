@@ -6,6 +6,7 @@
 // one for all.
 //
 //   bench_vta [NAME=NUMBER ...]     a figure of the timing model, or of the configuration
+//   --no-bias                       a reset, a shift and two bounds per result, as TVM's tuning tasks have
 //   --write FOLDER                  the executables as well, for `berth vta profile -o PICTURE`
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static void write(berth_arena *arena, const berth_vta_config *config,
 }
 
 static void measure(const berth_vta_config *config, const berth_vta_timing *timing, size_t at,
-                    const char *folder, totals *all) {
+                    bool no_bias, const char *folder, totals *all) {
     uint32_t block = 1u << config->log_block, batch = 1u << config->log_batch;
     berth_vta_conv conv = {.images = batch,
                            .height = shapes[at].size,
@@ -73,7 +74,8 @@ static void measure(const berth_vta_config *config, const berth_vta_timing *timi
                            .pad_h = shapes[at].pad,
                            .pad_w = shapes[at].pad,
                            .shift = 8,
-                           .low = -128,
+                           .no_bias = no_bias,
+                           .low = no_bias ? 0 : -128,
                            .high = 127};
     berth_arena *arena = NULL;
     berth_vta_conv_tiles tiles;
@@ -110,15 +112,18 @@ int main(int argc, char **argv) {
     berth_vta_config config = berth_vta_config_default();
     berth_vta_timing timing = berth_vta_timing_default();
     const char *folder = NULL;
+    bool no_bias = false;
     for (int i = 1; i < argc; ++i) {
         if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
             folder = argv[++i];
+        else if (strcmp(argv[i], "--no-bias") == 0)
+            no_bias = true;
         else
             take(argv[i], &config, &timing);
     }
     totals all = {0};
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); ++i)
-        measure(&config, &timing, i, folder, &all);
+        measure(&config, &timing, i, no_bias, folder, &all);
     double peak = (double)((uint64_t)1 << (config.log_batch + 2 * config.log_block));
     char text[96];
     berth_vta_config_text(&config, text);

@@ -18,6 +18,8 @@ Test(vta_conv, shapes, .timeout = 120) {
     check_conv(c, CONV(1, 1, 1, 48, 16, 1, 1, 1, 0), 16, NULL);
     check_conv(c, CONV(2, 3, 3, 16, 16, 3, 3, 1, 0), 17, NULL);
     check_conv(c, CONV(1, 1, 2, 16, 16, 1, 1, 1, 0), 18, NULL);
+    // Windows of one row, rows apart: the others are not loaded.
+    check_conv(c, CONV(1, 10, 11, 32, 32, 1, 3, 3, 0), 19, NULL);
     // A shift of nothing, and ReLU.
     berth_vta_conv relu = CONV(1, 6, 6, 16, 16, 3, 3, 1, 1);
     relu.low = 0;

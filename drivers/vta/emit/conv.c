@@ -46,6 +46,7 @@ static void add_reduction(emitter *e, uint32_t acc_half, uint32_t operand_half, 
     uint64_t inp = (uint64_t)operand_half * e->fit.inp_half;
     uint64_t wgt = (uint64_t)operand_half * e->fit.wgt_half, block_weights = 0;
     uint64_t dst = (uint64_t)acc_half * e->fit.acc_half;
+    uint32_t row = c->stride_h / e->fit.row_step;
     if (c->form == BERTH_VTA_SUMS)
         wgt = c->sources == 2 ? operand_half : digit;
     else
@@ -54,7 +55,7 @@ static void add_reduction(emitter *e, uint32_t acc_half, uint32_t operand_half, 
         for (uint32_t y = 0; y < t->rows; ++y)
             for (uint32_t x = 0; x < t->columns; ++x)
                 berth_vta__add_micro_op(e, dst++,
-                                        inp + (uint64_t)y * c->stride_h * e->fit.input_columns +
+                                        inp + (uint64_t)y * row * e->fit.input_columns +
                                             (uint64_t)x * c->stride_w,
                                         wgt + o * block_weights);
     for (uint64_t k = e->fit.tile; k < e->fit.set; ++k)
@@ -122,7 +123,9 @@ static uint32_t find_part(const emitter *e, const place *p, uint64_t *out_map) {
 static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
     const berth_vta_conv *c = e->conv;
     bool sums = c->form == BERTH_VTA_SUMS;
-    span y = berth_vta__clip((int64_t)p->y * c->stride_h - c->pad_h, e->fit.input_rows, c->height);
+    uint32_t step = e->fit.row_step;
+    span y = berth_vta__clip((int64_t)p->y * (c->stride_h / step) - c->pad_h, e->fit.input_rows,
+                             (c->height + step - 1) / step);
     span x =
         berth_vta__clip((int64_t)p->x * c->stride_w - c->pad_w, e->fit.input_columns, c->width);
     uint32_t image = e->fit.input_rows * e->fit.input_columns;
@@ -136,7 +139,7 @@ static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
                                        (uint32_t)(e->step % 2) * e->fit.inp_half + b * image,
                                    .y_size = y.size,
                                    .x_size = x.size,
-                                   .x_stride = c->width,
+                                   .x_stride = step * c->width,
                                    .y_pad_before = y.before,
                                    .y_pad_after = y.after,
                                    .x_pad_before = x.before,
@@ -145,7 +148,8 @@ static void load_inputs(emitter *e, const place *p, uint32_t in_block) {
         uint32_t buffer = sums ? in_block : buffer_input;
         if (c->parts) buffer = find_part(e, p, &map);
         if (c->map_blocks) map = (uint64_t)p->image * c->map_blocks + c->first_block + p->out_block;
-        berth_vta__add_transfer(e, i, buffer, (map * c->height + y.begin) * c->width + x.begin);
+        berth_vta__add_transfer(e, i, buffer,
+                                (map * c->height + (uint64_t)step * y.begin) * c->width + x.begin);
     }
 }
 

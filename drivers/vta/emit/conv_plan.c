@@ -160,13 +160,17 @@ static void place_accumulators(const berth_vta_shape *shape, const berth_vta_con
 
 berth_vta_conv_fit berth_vta__conv_fit(const berth_vta_shape *shape, const berth_vta_conv *c,
                                        const berth_vta_steps *work, const berth_vta_conv_tiles *t) {
-    berth_vta_conv_fit f = {.tile = (uint64_t)t->out_blocks * t->rows * t->columns,
-                            .input_rows = (t->rows - 1) * c->stride_h + berth_vta__conv_window_h(c),
-                            .input_columns =
-                                (t->columns - 1) * c->stride_w + berth_vta__conv_window_w(c),
-                            .groups = groups_of(shape, c),
-                            .work = work,
-                            .digits = work->digits};
+    bool apart = c->form == BERTH_VTA_PRODUCTS && c->kernel_h == 1 && c->pad_h == 0 &&
+                 (uint64_t)c->stride_h * c->width <= UINT16_MAX;
+    uint32_t row_step = apart ? c->stride_h : 1;
+    berth_vta_conv_fit f = {
+        .tile = (uint64_t)t->out_blocks * t->rows * t->columns,
+        .row_step = row_step,
+        .input_rows = (t->rows - 1) * (c->stride_h / row_step) + berth_vta__conv_window_h(c),
+        .input_columns = (t->columns - 1) * c->stride_w + berth_vta__conv_window_w(c),
+        .groups = groups_of(shape, c),
+        .work = work,
+        .digits = work->digits};
     bool products = c->form == BERTH_VTA_PRODUCTS, maxima = c->form == BERTH_VTA_MAXIMA;
     f.in_blocks = c->in_channels / shape->block / f.groups;
     f.out_blocks = c->out_channels / shape->block / f.groups;

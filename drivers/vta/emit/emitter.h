@@ -7,8 +7,10 @@
 
 // What a tile needs.
 typedef struct berth_vta_conv_fit {
-    uint64_t tile;                           // results
-    uint32_t input_rows, input_columns;      // padding included
+    uint64_t tile;                       // results
+    uint32_t input_rows, input_columns;  // padding included
+    // Where a window is one row, rows between windows are not loaded: of so many, one.
+    uint32_t row_step;
     uint64_t input, weights;                 // elements of a step
     uint32_t groups, in_blocks, out_blocks;  // blocks: of a group
     uint32_t inp_half, wgt_half, acc_half;
