@@ -1,12 +1,11 @@
 // berth explain: why a plan is as it is, and what another machine would make of it.
+#include <berth/plan.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "artifact/file.h"
 #include "base/str.h"
-#include "toolkit/what_if.h"
-#include "tools/cli_model.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 #include "tools/explain_summary.h"
 #include "tools/plan_memory.h"
@@ -17,8 +16,9 @@ typedef struct explain_command {
     const char *pattern;  // NULL = all operations
     bool no_what_if;
     int64_t what_if_ns;
-    berth_model *model;
-    berth_what_if_report report;
+    berth_compiler *compiler;
+    berth_plan_info *plan;
+    berth_what_if_info *changes;
 } explain_command;
 
 enum { key_op = 0x800, key_no_what_if, key_what_if_time };
@@ -56,7 +56,7 @@ static bool part_matches(const explain_command *command, const char *node, const
 }
 
 // As pins match: what was made of several nodes ("conv1+bn1") by any of them, or as a whole.
-static bool matches(const explain_command *command, const berth_program_placement *p) {
+static bool matches(const explain_command *command, const berth_planned_operation *p) {
     berth_arena *arena = command->cli.arena;
     if (!command->pattern || part_matches(command, p->node, p->op)) return true;
     const char *node = p->node, *op = p->op;
@@ -74,37 +74,31 @@ static bool matches(const explain_command *command, const berth_program_placemen
 // Indices of the plan's entries that are shown.
 static berth_status select_operations(const explain_command *command, uint32_t **out_shown,
                                       uint32_t *out_count) {
-    const berth_program *program = berth_model_program(command->model);
-    *out_shown = berth_arena_new_array(command->cli.arena, uint32_t, program->placement_count + 1);
+    uint32_t count = berth_plan_info_operation_count(command->plan);
+    *out_shown = berth_arena_new_array(command->cli.arena, uint32_t, count + 1);
     *out_count = 0;
-    for (uint32_t i = 0; i < program->placement_count; ++i)
-        if (matches(command, &program->placements[i])) (*out_shown)[(*out_count)++] = i;
+    for (uint32_t i = 0; i < count; ++i)
+        if (matches(command, berth_plan_info_operation(command->plan, i)))
+            (*out_shown)[(*out_count)++] = i;
     if (*out_count || !command->pattern) return BERTH_OK;
     return berth_status_make(BERTH_NOT_FOUND,
                              "--op %s matches no operation of the plan; `berth plan` lists them",
                              command->pattern);
 }
 
-static void print_operation(const explain_command *command, uint32_t index) {
-    const berth_multi_target *target = berth_model_target(command->model);
-    const berth_plan_entry *entry = &berth_model_plan(command->model)->entries[index];
+static void print_operation(const berth_planned_operation *o) {
     berth_cli_print("\n");
-    berth_cli_print("%s\n", berth_plan_operation_name(command->cli.arena, command->model, index));
-    if (entry->figure == BERTH_COST_NONE)
-        berth_cli_print("  on %s, memory %s; no time of its own\n",
-                        target->devices[entry->device].name,
-                        berth_plan_memory_of(command->model, index));
+    berth_cli_print("%s\n", o->name);
+    if (o->has_time)
+        berth_cli_print("  on %s, memory %s; %.1f us (%s), from %.1f us on\n", o->device, o->memory,
+                        o->time_ns / 1e3, o->cost, o->start_ns / 1e3);
     else
-        berth_cli_print("  on %s, memory %s; %.1f us (%s), from %.1f us on\n",
-                        target->devices[entry->device].name,
-                        berth_plan_memory_of(command->model, index), entry->time_ns / 1e3,
-                        berth_cost_figure_name(entry->figure), entry->start_ns / 1e3);
-    berth_plan_print_buffers(target, entry, 2);
-    for (uint32_t i = 0; i < entry->chain_count; ++i)
-        berth_cli_print("  %s %s\n", i == 0 ? "because:" : "        ", entry->chain[i]);
-    for (uint32_t i = 0; i < entry->rejected_count; ++i)
-        berth_cli_print("  not %s: %s\n", target->devices[entry->rejected[i].device].name,
-                        entry->rejected[i].reason);
+        berth_cli_print("  on %s, memory %s; no time of its own\n", o->device, o->memory);
+    berth_plan_print_buffers(o, 2);
+    for (uint32_t i = 0; i < o->chain_count; ++i)
+        berth_cli_print("  %s %s\n", i == 0 ? "because:" : "        ", o->chain[i]);
+    for (uint32_t i = 0; i < o->rejection_count; ++i)
+        berth_cli_print("  not %s: %s\n", o->rejections[i].device, o->rejections[i].reason);
 }
 
 // ---- what if ------------------------------------------------------------------------------------
@@ -131,97 +125,96 @@ static const char *change_text(berth_arena *arena, const char *unit, double gain
 
 static void print_what_if(const explain_command *command) {
     berth_arena *arena = command->cli.arena;
-    const berth_what_if_report *report = &command->report;
+    const berth_what_if_info *changes = command->changes;
+    const berth_plan_facts *facts = berth_plan_info_facts(command->plan);
     berth_strbuf nothing = berth_strbuf_make(arena);
-    const char *unit = berth_plan_shown_unit(report->unit);
-    berth_cli_print("what if (now %.4g %s)\n", berth_plan_shown(report->unit, report->before),
-                    unit);
-    for (uint32_t i = 0; i < report->count; ++i) {
-        const berth_what_if_item *item = &report->items[i];
-        if (item->problem)
-            berth_cli_print("  %-48s no plan: %s\n", item->what, item->problem);
-        else if (fabs(item->gain) >= small_gain)
-            berth_cli_print("  %-48s %s (%.4g %s)\n", item->what,
-                            change_text(arena, report->unit, item->gain),
-                            berth_plan_shown(report->unit, item->value), unit);
+    const char *unit = NULL;
+    const double before = berth_what_if_info_before(changes, &unit);
+    const char *shown = berth_plan_shown_unit(unit);
+    berth_cli_print("what if (now %.4g %s)\n", berth_plan_shown(unit, before), shown);
+    for (uint32_t i = 0; i < berth_what_if_info_change_count(changes); ++i) {
+        const berth_what_if_change *change = berth_what_if_info_change(changes, i);
+        if (change->problem)
+            berth_cli_print("  %-48s no plan: %s\n", change->what, change->problem);
+        else if (fabs(change->gain) >= small_gain)
+            berth_cli_print("  %-48s %s (%.4g %s)\n", change->what,
+                            change_text(arena, unit, change->gain),
+                            berth_plan_shown(unit, change->value), shown);
         else
-            berth_strbuf_addf(&nothing, "%s%s", nothing.length ? "; " : "", item->what);
+            berth_strbuf_addf(&nothing, "%s%s", nothing.length ? "; " : "", change->what);
     }
     if (nothing.length) berth_cli_print("  no effect: %s\n", berth_strbuf_text(&nothing));
-    const berth_plan *plan = berth_model_plan(command->model);
-    if (plan->valued && strcmp(plan->strategy, "default") != 0 && plan->gap > small_gain)
+    if (facts->is_valued && strcmp(facts->strategy, "default") != 0 && facts->gap > small_gain)
         berth_cli_print(
             "  the search left a gap of %.3g %%: smaller differences may be its doing, and "
             "not the machine's (--nodes searches more)\n",
-            plan->gap * 100);
-    if (report->left_out)
+            facts->gap * 100);
+    if (berth_what_if_info_left_out(changes))
         berth_cli_print("  not tried, for want of time (--what-if-time): %u more\n",
-                        report->left_out);
+                        berth_what_if_info_left_out(changes));
 }
 
-static json_t *what_if_json(const berth_what_if_report *report) {
+static json_t *what_if_json(const berth_what_if_info *changes) {
+    const char *unit = NULL;
+    const double before = berth_what_if_info_before(changes, &unit);
     json_t *list = json_array();
-    for (uint32_t i = 0; i < report->count; ++i) {
-        const berth_what_if_item *item = &report->items[i];
-        json_t *json = json_pack("{s:o}", "what", berth_cli_json_text(item->what));
-        if (item->problem) {
-            json_object_set_new(json, "problem", berth_cli_json_text(item->problem));
+    for (uint32_t i = 0; i < berth_what_if_info_change_count(changes); ++i) {
+        const berth_what_if_change *change = berth_what_if_info_change(changes, i);
+        json_t *json = json_pack("{s:o}", "what", berth_cli_json_text(change->what));
+        if (change->problem) {
+            json_object_set_new(json, "problem", berth_cli_json_text(change->problem));
         } else {
-            json_object_set_new(json, "value",
-                                json_real(berth_plan_shown(report->unit, item->value)));
-            json_object_set_new(json, "gain", json_real(item->gain));
+            json_object_set_new(json, "value", json_real(berth_plan_shown(unit, change->value)));
+            json_object_set_new(json, "gain", json_real(change->gain));
         }
         json_array_append_new(list, json);
     }
-    return json_pack(
-        "{s:f, s:s, s:o, s:i}", "before", berth_plan_shown(report->unit, report->before), "unit",
-        berth_plan_shown_unit(report->unit), "changes", list, "left_out", (int)report->left_out);
+    return json_pack("{s:f, s:s, s:o, s:i}", "before", berth_plan_shown(unit, before), "unit",
+                     berth_plan_shown_unit(unit), "changes", list, "left_out",
+                     (int)berth_what_if_info_left_out(changes));
 }
 
 // ---- the command --------------------------------------------------------------------------------
 
 static void print_text(const explain_command *command, const uint32_t *shown, uint32_t count) {
-    berth_explain_print_summary(command->cli.arena, command->model);
+    berth_explain_print_summary(command->cli.arena, command->plan);
     if (!command->no_what_if) print_what_if(command);
-    berth_explain_print_copies(command->model);
-    for (uint32_t i = 0; i < count; ++i) print_operation(command, shown[i]);
+    berth_explain_print_copies(command->plan);
+    for (uint32_t i = 0; i < count; ++i)
+        print_operation(berth_plan_info_operation(command->plan, shown[i]));
 }
 
 static void print_json(const explain_command *command, const uint32_t *shown, uint32_t count) {
-    const berth_model *model = command->model;
-    json_t *json = berth_explain_summary_json(command->cli.arena, model);
+    const berth_plan_info *plan = command->plan;
+    json_t *json = berth_explain_summary_json(command->cli.arena, plan);
     json_t *operations = json_array();
     for (uint32_t i = 0; i < count; ++i)
-        json_array_append_new(operations, berth_plan_operation_json(model, shown[i]));
+        json_array_append_new(operations, berth_plan_operation_json(plan, shown[i]));
     json_object_set_new(json, "operations", operations);
-    json_object_set_new(json, "copies", berth_plan_copies_json(model));
-    json_object_set_new(json, "memory", berth_plan_memory_json(model));
-    if (!command->no_what_if) json_object_set_new(json, "what_if", what_if_json(&command->report));
+    json_object_set_new(json, "copies", berth_plan_copies_json(plan));
+    json_object_set_new(json, "memory", berth_plan_memory_json(plan));
+    if (!command->no_what_if) json_object_set_new(json, "what_if", what_if_json(command->changes));
     berth_cli_print_json(json);
 }
 
 static berth_status explain(void *state) {
     explain_command *command = state;
-    berth_model_options model_options;
     bool json = berth_cli_wants_json(&command->cli);
     uint32_t *shown = NULL, count = 0;
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    model_options.only_these_inputs = true;  // as `berth run` would
-    model_options.compile.plan_only = true;
-    if (berth_program_is_file(command->cli.model))
+    BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
+    if (berth_program_file_is(command->cli.model))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, planned already: give the model",
                                  command->cli.model);
-    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
+    BERTH_TRY(berth_compiler_plan_file(command->compiler, command->cli.model, &command->plan));
     BERTH_TRY(select_operations(command, &shown, &count));
-    berth_what_if_options what_if = {.path = command->cli.model,
-                                     .model = &model_options,
-                                     .before = command->model,
-                                     .time_limit_ns = command->what_if_ns,
-                                     .progress = show_progress,
-                                     .progress_user = command};
+    const berth_what_if_settings what_if = {.size_bytes = sizeof(what_if),
+                                            .time_limit_ns = command->what_if_ns,
+                                            .on_plan = show_progress,
+                                            .user = command};
     if (!command->no_what_if)
-        BERTH_TRY(berth_what_if(command->cli.arena, &what_if, &command->report));
+        BERTH_TRY(
+            berth_compiler_what_if(command->compiler, command->plan, &what_if, &command->changes));
     if (json)
         print_json(command, shown, count);
     else
@@ -230,7 +223,10 @@ static berth_status explain(void *state) {
 }
 
 static void end(void *state) {
-    berth_model_destroy(((explain_command *)state)->model);
+    explain_command *command = state;
+    berth_what_if_info_free(command->changes);
+    berth_plan_info_free(command->plan);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_explain(int argc, char **argv) {

@@ -1,13 +1,11 @@
 // berth plan: where every operation would run and why, copies, memory, predicted time.
-#include <math.h>
+#include <berth/plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "artifact/file.h"
-#include "toolkit/memory_sweep.h"
-#include "toolkit/plan_picture.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 #include "tools/plan_compare.h"
 #include "tools/plan_memory.h"
@@ -20,7 +18,8 @@ typedef struct plan_command {
     const char *other;  // the second plan to compare
     bool sweeps;
     const char *swept;  // memory or device; NULL = the default device's
-    berth_model *model;
+    berth_compiler *compiler;
+    berth_plan_info *plan;
 } plan_command;
 
 enum { key_why = 0x500, key_compare, key_sweep };
@@ -72,181 +71,168 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static void print_rejected(const berth_multi_target *target, const berth_plan_entry *entry) {
-    for (uint32_t i = 0; i < entry->rejected_count; ++i)
-        berth_cli_print("%12s not %s: %s\n", "", target->devices[entry->rejected[i].device].name,
-                        entry->rejected[i].reason);
+static void print_rejected(const berth_planned_operation *operation) {
+    for (uint32_t i = 0; i < operation->rejection_count; ++i)
+        berth_cli_print("%12s not %s: %s\n", "", operation->rejections[i].device,
+                        operation->rejections[i].reason);
 }
 
 // Which library computes the operation; with --why, what all of them were compared by.
-static void print_libraries(const berth_plan_entry *entry, bool why) {
-    for (uint32_t i = 0; i < entry->library_count; ++i) {
-        const berth_plan_library *l = &entry->libraries[i];
-        if (l->chosen || why)
-            berth_cli_print("%12s %s %s: %s, %s\n", "", l->chosen ? "computed by" : "not by",
+static void print_libraries(const berth_planned_operation *operation, bool why) {
+    for (uint32_t i = 0; i < operation->library_count; ++i) {
+        const berth_planned_library *l = &operation->libraries[i];
+        if (l->is_chosen || why)
+            berth_cli_print("%12s %s %s: %s, %s\n", "", l->is_chosen ? "computed by" : "not by",
                             l->name, l->computes, l->reason);
     }
 }
 
-// Where a time comes from, beside it; nothing where none is taken.
-static const char *shown_figure(berth_cost_figure figure) {
-    return figure == BERTH_COST_NONE ? "" : berth_cost_figure_name(figure);
+static void print_operation(const berth_planned_operation *operation, bool why) {
+    // Where a time comes from stands beside it; nothing where none is taken.
+    berth_cli_print("%-12s %-24s %-40s %9.1f us %-13s %s\n", operation->device, operation->op,
+                    operation->node, operation->time_ns / 1e3,
+                    operation->has_time ? operation->cost : "", operation->reason);
+    berth_plan_print_buffers(operation, 13);
+    print_libraries(operation, why);
+    if (why) print_rejected(operation);
 }
 
-static void print_text(const plan_command *command, const berth_model *model) {
-    berth_arena *arena = command->cli.arena;
-    const berth_program *program = berth_model_program(model);
-    const berth_plan *plan = berth_model_plan(model);
-    const berth_multi_target *target = berth_model_target(model);
-    berth_cli_print("model %s on %s, strategy %s\n", program->name,
-                    berth_target_print_short(arena, target), plan->strategy);
-    for (uint32_t i = 0; i < program->placement_count; ++i) {
-        const berth_program_placement *p = &program->placements[i];
-        berth_cli_print("%-12s %-24s %-40s %9.1f us %-13s %s\n", program->devices[p->device].name,
-                        p->op, p->node, plan->entries[i].time_ns / 1e3,
-                        shown_figure(plan->entries[i].figure), p->reason);
-        berth_plan_print_buffers(target, &plan->entries[i], 13);
-        print_libraries(&plan->entries[i], command->why);
-        if (command->why) print_rejected(target, &plan->entries[i]);
-    }
-    for (uint32_t i = 0; i < plan->copy_count; ++i) {
+static void print_text(const plan_command *command, const berth_plan_info *plan) {
+    const berth_plan_facts *facts = berth_plan_info_facts(plan);
+    berth_cli_print("model %s on %s, strategy %s\n", facts->model, facts->devices, facts->strategy);
+    for (uint32_t i = 0; i < berth_plan_info_operation_count(plan); ++i)
+        print_operation(berth_plan_info_operation(plan, i), command->why);
+    for (uint32_t i = 0; i < berth_plan_info_copy_count(plan); ++i) {
+        const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
         char bytes[32];
-        berth_format_bytes(plan->copies[i].size_bytes, bytes);
-        berth_cli_print("copy         %s > %s: %s%s, %.1f us\n",
-                        target->devices[plan->copies[i].from].name,
-                        target->devices[plan->copies[i].to].name, bytes,
-                        plan->copies[i].size_bytes ? "" : " (the devices share the memory)",
-                        plan->copies[i].time_ns / 1e3);
+        berth_format_bytes(copy->size_bytes, bytes);
+        berth_cli_print("copy         %s > %s: %s%s, %.1f us\n", copy->from, copy->to, bytes,
+                        copy->size_bytes ? "" : " (the devices share the memory)",
+                        copy->time_ns / 1e3);
     }
-    if (command->why) berth_plan_print_kernels(arena, model);
-    berth_plan_memory_print(model);
-    berth_plan_print_value(arena, plan);
+    if (command->why) berth_plan_print_kernels(plan);
+    berth_plan_memory_print(plan);
+    berth_plan_print_value(plan);
 }
 
-static json_t *plan_json(berth_arena *arena, const berth_model *model) {
-    const berth_program *program = berth_model_program(model);
-    const berth_plan *plan = berth_model_plan(model);
-    const berth_multi_target *target = berth_model_target(model);
-    json_t *operations = json_array();
-    for (uint32_t i = 0; i < program->placement_count; ++i)
-        json_array_append_new(operations, berth_plan_operation_json(model, i));
+static json_t *transfers_json(const berth_plan_info *plan) {
     json_t *transfers = json_array();
-    for (uint32_t i = 0; i < plan->transfer_count; ++i) {
-        const berth_plan_transfer *t = &plan->transfers[i];
+    for (uint32_t i = 0; i < berth_plan_info_transfer_count(plan); ++i) {
+        const berth_planned_transfer *t = berth_plan_info_transfer(plan, i);
         json_array_append_new(transfers, json_pack("{s:o, s:s, s:b, s:f, s:f}", "value",
                                                    berth_cli_json_text(t->value), "device",
-                                                   target->devices[t->device].name, "to_host",
-                                                   (int)t->to_host, "start_us", t->start_ns / 1e3,
-                                                   "time_us", t->time_ns / 1e3));
+                                                   t->device, "to_host", t->is_to_host, "start_us",
+                                                   t->start_ns / 1e3, "time_us", t->time_ns / 1e3));
     }
+    return transfers;
+}
+
+static json_t *plan_json(const berth_plan_info *plan) {
+    const berth_plan_facts *facts = berth_plan_info_facts(plan);
+    json_t *operations = json_array();
+    for (uint32_t i = 0; i < berth_plan_info_operation_count(plan); ++i)
+        json_array_append_new(operations, berth_plan_operation_json(plan, i));
     json_error_t error;
     json_t *json = json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(program->name), "strategy",
-        plan->strategy, "operations", operations, "copies", berth_plan_copies_json(model), "memory",
-        berth_plan_memory_json(model), "predicted_ms", plan->predicted_ns / 1e6);
-    json_object_set_new(json, "transfers", transfers);
-    json_object_set_new(json, "kernels", berth_plan_kernels_json(arena, model));
+        "{s:o, s:s, s:o, s:o, s:o, s:f}", "model", berth_cli_json_text(facts->model), "strategy",
+        facts->strategy, "operations", operations, "copies", berth_plan_copies_json(plan), "memory",
+        berth_plan_memory_json(plan), "predicted_ms", facts->predicted_ns / 1e6);
+    json_object_set_new(json, "transfers", transfers_json(plan));
+    json_object_set_new(json, "kernels", berth_plan_kernels_json(plan));
     json_object_set_new(json, "objective", berth_plan_objective_json(plan));
-    json_object_set_new(json, "streamed", berth_plan_streamed_json(model));
-    json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(model));
-    json_object_set_new(json, "target", json_loads(target->canonical, 0, &error));
+    json_object_set_new(json, "streamed", berth_plan_streamed_json(plan));
+    json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(plan));
+    json_object_set_new(json, "target", json_loads(facts->target, 0, &error));
     return json;
 }
 
-static void print_plan(const plan_command *command) {
-    const char *format = command->cli.format ? command->cli.format : "text";
-    if (strcmp(format, "json") == 0) {
-        berth_cli_print_json(plan_json(command->cli.arena, command->model));
-        return;
-    }
-    if (strcmp(format, "text") == 0) {
-        print_text(command, command->model);
-        return;
-    }
-    berth_strbuf text = berth_strbuf_make(command->cli.arena);
-    if (strcmp(format, "dot") == 0)
-        berth_plan_picture_dot(command->model, &text);
-    else
-        berth_plan_picture_svg(command->model, &text);
-    fputs(berth_strbuf_text(&text), stdout);
+static bool has_format(const plan_command *command, const char *format) {
+    return strcmp(command->cli.format ? command->cli.format : "text", format) == 0;
 }
 
-static json_t *sweep_json(const berth_memory_sweep *sweep) {
+static void print_plan(const plan_command *command) {
+    if (has_format(command, "json"))
+        berth_cli_print_json(plan_json(command->plan));
+    else if (has_format(command, "text"))
+        print_text(command, command->plan);
+    else if (has_format(command, "dot"))
+        fputs(berth_plan_info_dot(command->plan), stdout);
+    else
+        fputs(berth_plan_info_svg(command->plan), stdout);
+}
+
+static json_t *sweep_json(const berth_memory_sweep_info *sweep) {
     json_t *points = json_array();
-    for (uint32_t i = 0; i < sweep->point_count; ++i) {
-        const berth_memory_sweep_point *p = &sweep->points[i];
+    for (uint32_t i = 0; i < berth_memory_sweep_info_point_count(sweep); ++i) {
+        const berth_sweep_point *p = berth_memory_sweep_info_point(sweep, i);
         json_array_append_new(
             points, json_pack("{s:I, s:I, s:I, s:f}", "budget_bytes", (json_int_t)p->budget_bytes,
                               "planned_bytes", (json_int_t)p->planned_bytes, "read_bytes",
                               (json_int_t)p->read_bytes, "predicted_ms", p->predicted_ns / 1e6));
     }
-    return json_pack("{s:o, s:o, s:I, s:o}", "model", berth_cli_json_text(sweep->model), "memory",
-                     berth_cli_json_text(sweep->memory), "least_bytes",
-                     (json_int_t)sweep->least_bytes, "points", points);
+    return json_pack("{s:o, s:o, s:I, s:o}", "model",
+                     berth_cli_json_text(berth_memory_sweep_info_model(sweep)), "memory",
+                     berth_cli_json_text(berth_memory_sweep_info_memory(sweep)), "least_bytes",
+                     (json_int_t)berth_memory_sweep_info_least_bytes(sweep), "points", points);
 }
 
-static void print_sweep(const plan_command *command, const berth_memory_sweep *sweep) {
-    const char *format = command->cli.format ? command->cli.format : "text";
+static void print_sweep(const berth_memory_sweep_info *sweep) {
+    const uint64_t least_bytes = berth_memory_sweep_info_least_bytes(sweep);
     char bytes[3][32];
-    if (strcmp(format, "json") == 0) {
-        berth_cli_print_json(sweep_json(sweep));
-        return;
-    }
-    if (strcmp(format, "svg") == 0) {
-        berth_strbuf text = berth_strbuf_make(command->cli.arena);
-        berth_memory_sweep_draw(sweep, &text);
-        fputs(berth_strbuf_text(&text), stdout);
-        return;
-    }
     berth_cli_print("model %s, memory %s: budget, planned use, constants read in each run, "
                     "predicted time\n",
-                    sweep->model, sweep->memory);
-    for (uint32_t i = 0; i < sweep->point_count; ++i) {
-        const berth_memory_sweep_point *p = &sweep->points[i];
+                    berth_memory_sweep_info_model(sweep), berth_memory_sweep_info_memory(sweep));
+    for (uint32_t i = 0; i < berth_memory_sweep_info_point_count(sweep); ++i) {
+        const berth_sweep_point *p = berth_memory_sweep_info_point(sweep, i);
         berth_format_bytes(p->budget_bytes, bytes[0]);
         berth_format_bytes(p->planned_bytes, bytes[1]);
         berth_format_bytes(p->read_bytes, bytes[2]);
         berth_cli_print("%12s %12s %12s %12.3f ms\n", bytes[0], bytes[1], bytes[2],
                         p->predicted_ns / 1e6);
     }
-    berth_format_bytes(sweep->least_bytes, bytes[0]);
+    berth_format_bytes(least_bytes, bytes[0]);
     berth_cli_print("the smallest budget that does: %s (%llu bytes)\n", bytes[0],
-                    (unsigned long long)sweep->least_bytes);
+                    (unsigned long long)least_bytes);
 }
 
-static berth_status sweep_memory(const plan_command *command, const berth_model_options *options) {
+static berth_status sweep_memory(const plan_command *command) {
     enum { budgets = 13 };
-    berth_memory_sweep sweep;
-    BERTH_TRY(berth_memory_sweep_make(command->cli.arena, command->cli.model, options,
-                                      command->swept, budgets, &sweep));
-    print_sweep(command, &sweep);
+    berth_memory_sweep_info *sweep = NULL;
+    BERTH_TRY(berth_compiler_sweep_memory_file(command->compiler, command->cli.model,
+                                               command->swept, budgets, &sweep));
+    if (has_format(command, "json"))
+        berth_cli_print_json(sweep_json(sweep));
+    else if (has_format(command, "svg"))
+        fputs(berth_memory_sweep_info_svg(sweep), stdout);
+    else
+        print_sweep(sweep);
+    berth_memory_sweep_info_free(sweep);
     return BERTH_OK;
 }
 
 static berth_status plan(void *state) {
     plan_command *command = state;
-    berth_model_options model_options;
     if (command->compare)
         return berth_plan_compare(command->cli.arena, command->cli.model, command->other,
                                   berth_cli_wants_json(&command->cli));
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    model_options.only_these_inputs = true;  // as `berth run` would
-    model_options.compile.plan_only = true;
-    model_options.compile.explain_kernels =
-        command->why || (command->cli.format && strcmp(command->cli.format, "json") == 0);
-    if (berth_program_is_file(command->cli.model))
+    BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
+    BERTH_TRY(berth_compiler_set(command->compiler, "explain_kernels",
+                                 command->why || has_format(command, "json") ? "on" : "off"));
+    if (berth_program_file_is(command->cli.model))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, planned already; `berth inspect` "
                                  "shows it",
                                  command->cli.model);
-    if (command->sweeps) return sweep_memory(command, &model_options);
-    BERTH_TRY(berth_model_load(command->cli.model, &model_options, &command->model));
+    if (command->sweeps) return sweep_memory(command);
+    BERTH_TRY(berth_compiler_plan_file(command->compiler, command->cli.model, &command->plan));
     print_plan(command);
     return BERTH_OK;
 }
 
 static void end(void *state) {
-    berth_model_destroy(((plan_command *)state)->model);
+    plan_command *command = state;
+    berth_plan_info_free(command->plan);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_plan(int argc, char **argv) {

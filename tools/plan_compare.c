@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "tools/cli_model.h"
+#include "tools/cli.h"
 
 // A sum of both plans under one name: a device's time and operations, the copies of one way, what is
 // planned for a memory.

@@ -3,9 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compiler/tuning/kernel_choice.h"
-#include "toolkit/plan_picture.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli.h"
 
 double berth_plan_shown(const char *unit, double value) {
     return strcmp(unit, "ns") == 0 ? value / 1e6 : value;
@@ -15,59 +14,45 @@ const char *berth_plan_shown_unit(const char *unit) {
     return strcmp(unit, "ns") == 0 ? "ms" : unit;
 }
 
-void berth_plan_print_value(berth_arena *arena, const berth_plan *plan) {
-    berth_cli_print("predicted    %.3f ms\n", plan->predicted_ns / 1e6);
-    for (uint32_t i = 0; i < plan->note_count; ++i)
-        berth_cli_print("note         %s\n", plan->notes[i]);
-    if (!plan->valued) return;
-    berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n",
-                    berth_plan_value_text(arena, plan), plan->found_by,
-                    (unsigned long long)plan->search_nodes,
-                    plan->reproducible ? "" : "; cut off by the time budget, not reproducible");
+void berth_plan_print_value(const berth_plan_info *plan) {
+    const berth_plan_facts *facts = berth_plan_info_facts(plan);
+    berth_cli_print("predicted    %.3f ms\n", facts->predicted_ns / 1e6);
+    for (uint32_t i = 0; i < facts->note_count; ++i)
+        berth_cli_print("note         %s\n", facts->notes[i]);
+    if (!facts->is_valued) return;
+    berth_cli_print("objective    %s; found by %s, %llu search nodes%s\n", facts->value_text,
+                    facts->found_by, (unsigned long long)facts->search_nodes,
+                    facts->is_reproducible ? "" : "; cut off by the time budget, not reproducible");
 }
 
-const char *berth_plan_operation_name(berth_arena *arena, const berth_model *model,
-                                      uint32_t entry) {
-    const berth_program_placement *p = &berth_model_program(model)->placements[entry];
-    berth_loc_id loc = berth_model_plan(model)->entries[entry].loc;
-    if (*p->node) return berth_arena_printf(arena, "%s (%s)", p->node, p->op);
-    return loc ? berth_loc_describe(berth_model_module(model), loc, arena) : "an operation";
-}
-
-const char *berth_plan_memory_of(const berth_model *model, uint32_t entry) {
-    const berth_multi_target *target = berth_model_target(model);
-    const berth_plan *plan = berth_model_plan(model);
-    return target->memories[target->devices[plan->entries[entry].device].own_memory].name;
-}
-
-static json_t *rejected_json(const berth_plan *plan, const berth_multi_target *target,
-                             const berth_plan_entry *entry) {
+static json_t *rejected_json(const char *unit, const berth_planned_operation *operation) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < entry->rejected_count; ++i) {
-        const berth_plan_rejected *r = &entry->rejected[i];
-        json_t *item = json_pack("{s:s, s:o}", "device", target->devices[r->device].name, "reason",
-                                 berth_cli_json_text(r->reason));
+    for (uint32_t i = 0; i < operation->rejection_count; ++i) {
+        const berth_planned_rejection *r = &operation->rejections[i];
+        json_t *item =
+            json_pack("{s:s, s:o}", "device", r->device, "reason", berth_cli_json_text(r->reason));
         if (!isnan(r->delta))
-            json_object_set_new(item, "delta", json_real(berth_plan_shown(plan->unit, r->delta)));
+            json_object_set_new(item, "delta", json_real(berth_plan_shown(unit, r->delta)));
         json_array_append_new(list, item);
     }
     return list;
 }
 
-json_t *berth_plan_objective_json(const berth_plan *plan) {
+json_t *berth_plan_objective_json(const berth_plan_info *plan) {
+    const berth_plan_facts *facts = berth_plan_info_facts(plan);
     json_t *notes = json_array();
-    for (uint32_t i = 0; i < plan->note_count; ++i)
-        json_array_append_new(notes, berth_cli_json_text(plan->notes[i]));
+    for (uint32_t i = 0; i < facts->note_count; ++i)
+        json_array_append_new(notes, berth_cli_json_text(facts->notes[i]));
     json_t *json =
-        json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", plan->objective, "found_by", plan->found_by,
-                  "notes", notes, "reproducible", (int)plan->reproducible, "search_nodes",
-                  (json_int_t)plan->search_nodes);
-    if (!plan->valued) return json;
+        json_pack("{s:s, s:s, s:o, s:b, s:I}", "name", facts->objective, "found_by",
+                  facts->found_by, "notes", notes, "reproducible", facts->is_reproducible,
+                  "search_nodes", (json_int_t)facts->search_nodes);
+    if (!facts->is_valued) return json;
     json_t *value =
-        json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", berth_plan_shown_unit(plan->unit), "value",
-                  berth_plan_shown(plan->unit, plan->value), "lower_bound",
-                  berth_plan_shown(plan->unit, plan->lower_bound), "gap", plan->gap, "proven",
-                  (int)plan->proven);
+        json_pack("{s:s, s:f, s:f, s:f, s:b}", "unit", berth_plan_shown_unit(facts->unit), "value",
+                  berth_plan_shown(facts->unit, facts->value), "lower_bound",
+                  berth_plan_shown(facts->unit, facts->lower_bound), "gap", facts->gap, "proven",
+                  facts->is_proven);
     json_object_update(json, value);
     json_decref(value);
     return json;
@@ -79,41 +64,39 @@ static json_t *texts_json(const char *const *texts, uint32_t count) {
     return list;
 }
 
-void berth_plan_print_buffers(const berth_multi_target *target, const berth_plan_entry *entry,
-                              int indent) {
+void berth_plan_print_buffers(const berth_planned_operation *operation, int indent) {
     char bytes[2][32];
-    for (uint32_t i = 0; i < entry->buffer_count; ++i) {
-        const berth_target_memory *memory = &target->memories[entry->buffers[i].memory];
-        berth_format_bytes(entry->buffers[i].used_bytes, bytes[0]);
-        berth_format_bytes(memory->capacity_bytes, bytes[1]);
+    for (uint32_t i = 0; i < operation->buffer_count; ++i) {
+        const berth_planned_buffer *buffer = &operation->buffers[i];
+        berth_format_bytes(buffer->used_bytes, bytes[0]);
+        berth_format_bytes(buffer->capacity_bytes, bytes[1]);
         berth_cli_print("%*s%s%s %s of %s", i ? 0 : indent, "",
-                        i ? ", " : "on the chip: ", memory->scope, bytes[0], bytes[1]);
+                        i ? ", " : "on the chip: ", buffer->scope, bytes[0], bytes[1]);
     }
-    if (entry->buffer_count) berth_cli_print("\n");
+    if (operation->buffer_count) berth_cli_print("\n");
 }
 
-static json_t *buffers_json(const berth_multi_target *target, const berth_plan_entry *entry) {
+static json_t *buffers_json(const berth_planned_operation *operation) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < entry->buffer_count; ++i) {
-        const berth_target_memory *memory = &target->memories[entry->buffers[i].memory];
-        json_array_append_new(
-            list, json_pack("{s:o, s:o, s:I, s:I}", "memory", berth_cli_json_text(memory->name),
-                            "scope", berth_cli_json_text(memory->scope), "used_bytes",
-                            (json_int_t)entry->buffers[i].used_bytes, "capacity_bytes",
-                            (json_int_t)memory->capacity_bytes));
+    for (uint32_t i = 0; i < operation->buffer_count; ++i) {
+        const berth_planned_buffer *buffer = &operation->buffers[i];
+        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:I}", "memory",
+                                              berth_cli_json_text(buffer->memory), "scope",
+                                              berth_cli_json_text(buffer->scope), "used_bytes",
+                                              (json_int_t)buffer->used_bytes, "capacity_bytes",
+                                              (json_int_t)buffer->capacity_bytes));
     }
     return list;
 }
 
 // Times that were not measured are left out.
-static json_t *libraries_json(const berth_plan_entry *entry) {
+static json_t *libraries_json(const berth_planned_operation *operation) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < entry->library_count; ++i) {
-        const berth_plan_library *l = &entry->libraries[i];
-        json_t *item =
-            json_pack("{s:s, s:o, s:b, s:o, s:f}", "name", l->name, "computes",
-                      berth_cli_json_text(l->computes), "chosen", (int)l->chosen, "reason",
-                      berth_cli_json_text(l->reason), "extra_us", l->extra_ns / 1e3);
+    for (uint32_t i = 0; i < operation->library_count; ++i) {
+        const berth_planned_library *l = &operation->libraries[i];
+        json_t *item = json_pack("{s:s, s:o, s:b, s:o, s:f}", "name", l->name, "computes",
+                                 berth_cli_json_text(l->computes), "chosen", l->is_chosen, "reason",
+                                 berth_cli_json_text(l->reason), "extra_us", l->extra_ns / 1e3);
         if (l->time_ns >= 0) json_object_set_new(item, "time_us", json_real(l->time_ns / 1e3));
         if (l->own_ns >= 0) json_object_set_new(item, "own_us", json_real(l->own_ns / 1e3));
         json_array_append_new(list, item);
@@ -121,34 +104,27 @@ static json_t *libraries_json(const berth_plan_entry *entry) {
     return list;
 }
 
-json_t *berth_plan_operation_json(const berth_model *model, uint32_t entry) {
-    const berth_program *program = berth_model_program(model);
-    const berth_plan *plan = berth_model_plan(model);
-    const berth_program_placement *p = &program->placements[entry];
-    const berth_plan_entry *e = &plan->entries[entry];
-    json_t *json = json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:f, s:f, s:s, s:b}", "node", berth_cli_json_text(p->node),
-        "op", berth_cli_json_text(p->op), "device", program->devices[p->device].name, "memory",
-        berth_plan_memory_of(model, entry), "reason", berth_cli_json_text(p->reason), "chain",
-        texts_json(e->chain, e->chain_count), "start_us", e->start_ns / 1e3, "time_us",
-        e->time_ns / 1e3, "cost", berth_cost_figure_name(e->figure), "host_operation",
-        (int)p->host_operation);
-    json_object_set_new(json, "buffers", buffers_json(berth_model_target(model), e));
-    json_object_set_new(json, "libraries", libraries_json(e));
-    json_object_set_new(json, "rejected", rejected_json(plan, berth_model_target(model), e));
+json_t *berth_plan_operation_json(const berth_plan_info *plan, uint32_t index) {
+    const berth_planned_operation *o = berth_plan_info_operation(plan, index);
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:f, s:f, s:s, s:b}", "node",
+                  berth_cli_json_text(o->node), "op", berth_cli_json_text(o->op), "device",
+                  o->device, "memory", o->memory, "reason", berth_cli_json_text(o->reason), "chain",
+                  texts_json(o->chain, o->chain_count), "start_us", o->start_ns / 1e3, "time_us",
+                  o->time_ns / 1e3, "cost", o->cost, "host_operation", o->is_on_host);
+    json_object_set_new(json, "buffers", buffers_json(o));
+    json_object_set_new(json, "libraries", libraries_json(o));
+    json_object_set_new(json, "rejected", rejected_json(berth_plan_info_facts(plan)->unit, o));
     return json;
 }
 
-json_t *berth_plan_copies_json(const berth_model *model) {
-    const berth_plan *plan = berth_model_plan(model);
-    const berth_multi_target *target = berth_model_target(model);
+json_t *berth_plan_copies_json(const berth_plan_info *plan) {
     json_t *copies = json_array();
-    for (uint32_t i = 0; i < plan->copy_count; ++i) {
-        const berth_plan_copy *copy = &plan->copies[i];
+    for (uint32_t i = 0; i < berth_plan_info_copy_count(plan); ++i) {
+        const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
         json_array_append_new(
             copies,
-            json_pack("{s:s, s:s, s:o, s:o, s:I, s:f}", "from", target->devices[copy->from].name,
-                      "to", target->devices[copy->to].name, "value",
+            json_pack("{s:s, s:s, s:o, s:o, s:I, s:f}", "from", copy->from, "to", copy->to, "value",
                       berth_cli_json_text(copy->value), "reason", berth_cli_json_text(copy->reason),
                       "bytes", (json_int_t)copy->size_bytes, "time_us", copy->time_ns / 1e3));
     }
@@ -157,16 +133,7 @@ json_t *berth_plan_copies_json(const berth_model *model) {
 
 // ---- kernels ------------------------------------------------------------------------------------
 
-static const char *chooser_name(berth_kernel_chooser by) {
-    switch (by) {
-    case BERTH_CHOSEN_BY_MODULE: return "module";
-    case BERTH_CHOSEN_BY_TUNING: return "tuned";
-    case BERTH_CHOSEN_BY_POLICY: break;
-    }
-    return "policy";
-}
-
-static void print_alternative(const berth_alternative *a) {
+static void print_alternative(const berth_planned_alternative *a) {
     if (a->cost > 0)
         berth_cli_print("%14snot %s: %.2f times as long by an estimate; %s\n", "", a->what, a->cost,
                         a->why);
@@ -174,49 +141,43 @@ static void print_alternative(const berth_alternative *a) {
         berth_cli_print("%14snot %s: %s\n", "", a->what, a->why);
 }
 
-void berth_plan_print_kernels(berth_arena *arena, const berth_model *model) {
-    uint32_t count = 0;
-    const berth_kernel_choice *choices = berth_model_choices(model, &count);
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_cli_print("kernel       %s, decided by: %s\n", choices[i].name,
-                        chooser_name(choices[i].by));
-        for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n) {
-            const berth_nest_decisions *nest = &choices[i].decisions->nests[n];
-            berth_cli_print("%12s nest %u: %s\n", "", n, berth_decisions_print(arena, nest, false));
-            for (uint32_t a = 0; a < nest->alternatives.count; ++a)
-                print_alternative(&nest->alternatives.data[a]);
+void berth_plan_print_kernels(const berth_plan_info *plan) {
+    for (uint32_t i = 0; i < berth_plan_info_kernel_count(plan); ++i) {
+        const berth_planned_kernel *kernel = berth_plan_info_kernel(plan, i);
+        berth_cli_print("kernel       %s, decided by: %s\n", kernel->name, kernel->chosen_by);
+        for (uint32_t n = 0; n < kernel->nest_count; ++n) {
+            const berth_planned_nest *nest = &kernel->nests[n];
+            berth_cli_print("%12s nest %u: %s\n", "", n, nest->decisions);
+            for (uint32_t a = 0; a < nest->alternative_count; ++a)
+                print_alternative(&nest->alternatives[a]);
         }
     }
 }
 
-static json_t *nest_json(berth_arena *arena, const berth_nest_decisions *nest) {
+static json_t *nest_json(const berth_planned_nest *nest) {
     json_t *alternatives = json_array();
-    for (uint32_t a = 0; a < nest->alternatives.count; ++a) {
-        const berth_alternative *other = &nest->alternatives.data[a];
+    for (uint32_t a = 0; a < nest->alternative_count; ++a) {
+        const berth_planned_alternative *other = &nest->alternatives[a];
         json_t *json = json_pack("{s:o, s:o}", "decisions", berth_cli_json_text(other->what),
                                  "reason", berth_cli_json_text(other->why));
         if (other->cost > 0) json_object_set_new(json, "estimate", json_real(other->cost));
         json_array_append_new(alternatives, json);
     }
-    return json_pack("{s:o, s:o}", "decisions",
-                     berth_cli_json_text(berth_decisions_print(arena, nest, false)), "alternatives",
-                     alternatives);
+    return json_pack("{s:o, s:o}", "decisions", berth_cli_json_text(nest->decisions),
+                     "alternatives", alternatives);
 }
 
-json_t *berth_plan_kernels_json(berth_arena *arena, const berth_model *model) {
-    uint32_t count = 0;
-    const berth_kernel_choice *choices = berth_model_choices(model, &count);
+json_t *berth_plan_kernels_json(const berth_plan_info *plan) {
     json_t *kernels = json_array();
-    for (uint32_t i = 0; i < count; ++i) {
-        char hash[33];
-        berth_hash128_hex(choices[i].function, hash);
+    for (uint32_t i = 0; i < berth_plan_info_kernel_count(plan); ++i) {
+        const berth_planned_kernel *kernel = berth_plan_info_kernel(plan, i);
         json_t *nests = json_array();
-        for (uint32_t n = 0; n < choices[i].decisions->nest_count; ++n)
-            json_array_append_new(nests, nest_json(arena, &choices[i].decisions->nests[n]));
+        for (uint32_t n = 0; n < kernel->nest_count; ++n)
+            json_array_append_new(nests, nest_json(&kernel->nests[n]));
         json_array_append_new(kernels,
                               json_pack("{s:o, s:s, s:s, s:o}", "name",
-                                        berth_cli_json_text(choices[i].name), "function", hash,
-                                        "by", chooser_name(choices[i].by), "nests", nests));
+                                        berth_cli_json_text(kernel->name), "function",
+                                        kernel->function, "by", kernel->chosen_by, "nests", nests));
     }
     return kernels;
 }

@@ -46,6 +46,7 @@ typedef enum option_name {
     // "on" or "off"; not 0: on.
     OPTION_KEEP_SOURCE,
     OPTION_SMALL_CODE,
+    OPTION_EXPLAIN_KERNELS,
     OPTION_COUNT
 } option_name;
 
@@ -77,7 +78,8 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_LAYOUTS] = "layouts",
     [OPTION_WINOGRAD] = "winograd",
     [OPTION_KEEP_SOURCE] = "keep_source",
-    [OPTION_SMALL_CODE] = "small_code"};
+    [OPTION_SMALL_CODE] = "small_code",
+    [OPTION_EXPLAIN_KERNELS] = "explain_kernels"};
 
 struct berth_compiler {
     berth_arena *arena;
@@ -403,6 +405,7 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
         .no_winograd = number_of(compiler, OPTION_WINOGRAD) != 0,
         .keep_source = number_of(compiler, OPTION_KEEP_SOURCE) != 0,
         .small_code = number_of(compiler, OPTION_SMALL_CODE) != 0,
+        .explain_kernels = number_of(compiler, OPTION_EXPLAIN_KERNELS) != 0,
         .log = {write_message, compiler},
         .progress = compiler->progress,
         .progress_user = compiler->progress_user,

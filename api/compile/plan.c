@@ -1,109 +1,122 @@
 // Plans (<berth/plan.h>).
 #include <berth/plan.h>
 
-#include "api/compile/compiler.h"
-#include "artifact/file.h"
-#include "toolkit/plan_picture.h"
+#include <string.h>
 
-struct berth_plan_info {
-    berth_arena *arena;  // of this struct
-    double predicted_ns;
-    berth_placement *placements;
-    uint32_t placement_count;
-    const char *svg, *dot;
-};
+#include "api/compile/compiler.h"
+#include "api/compile/plan.h"
+#include "base/str.h"
+#include "toolkit/plan_picture.h"
 
 typedef struct plan_job {
     berth_arena *arena;
-    const berth_model *model;
+    const char *path;
+    const void *data;
+    size_t size_bytes;
+    const char *folder;
+    berth_compiler *compiler;
     berth_plan_info *info;
 } plan_job;
 
-static berth_status make_info(void *user) {
-    plan_job *job = user;
-    const berth_program *program = berth_model_program(job->model);
-    const berth_plan *plan = berth_model_plan(job->model);
-    berth_plan_info *info = job->info = berth_arena_new(job->arena, berth_plan_info);
-    info->arena = job->arena;
-    info->predicted_ns = plan ? plan->predicted_ns : program->predicted_ns;
-    info->placements = berth_arena_new_array(job->arena, berth_placement, program->placement_count);
+static berth_status load(plan_job *job) {
+    berth_model_options options;
+    BERTH_TRY(berth_api__compiler_options(job->compiler, &options));
+    options.compile.plan_only = true;
+    if (job->data)
+        return berth_model_load_memory(job->data, job->size_bytes, "the model in memory",
+                                       job->folder, &options, &job->info->model);
+    if (berth_program_file_is(job->path))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "\"%s\" is a built program, planned already: "
+                                 "berth_program_open and its placements show how",
+                                 job->path);
+    return berth_model_load(job->path, &options, &job->info->model);
+}
+
+static void make_placements(berth_plan_info *info) {
+    const berth_program *program = berth_model_program(info->model);
+    info->placements =
+        berth_arena_new_array(info->arena, berth_placement, program->placement_count + 1);
     for (uint32_t i = 0; i < program->placement_count; ++i) {
         const berth_program_placement *placement = &program->placements[i];
-        info->placements[info->placement_count++] = (berth_placement){
-            .node = berth_arena_strdup(job->arena, placement->node),
-            .op = berth_arena_strdup(job->arena, placement->op),
-            .device = berth_arena_strdup(job->arena, program->devices[placement->device].name),
-            .reason = berth_arena_strdup(job->arena, placement->reason)};
+        info->placements[i] = (berth_placement){.node = placement->node,
+                                                .op = placement->op,
+                                                .device = program->devices[placement->device].name,
+                                                .reason = placement->reason};
     }
+}
+
+static berth_status make_info(void *user) {
+    enum { alignment_bytes = 128 };
+    plan_job *job = user;
+    berth_plan_info *info = job->info = berth_arena_new(job->arena, berth_plan_info);
+    info->arena = job->arena;
+    if (job->path) info->path = berth_arena_strdup(job->arena, job->path);
+    if (job->data) {  // the model looks into it as long as it is there
+        void *copy = berth_arena_alloc_unset(job->arena, job->size_bytes + 1, alignment_bytes);
+        job->data = memcpy(copy, job->data, job->size_bytes);
+    }
+    BERTH_TRY(load(job));
+    make_placements(info);
+    berth_api__plan_operations(info);
+    berth_api__plan_memory(info);
+    berth_api__plan_kernels(info);
     berth_strbuf svg = berth_strbuf_make(job->arena), dot = berth_strbuf_make(job->arena);
-    berth_plan_picture_svg(job->model, &svg);
-    berth_plan_picture_dot(job->model, &dot);
+    berth_plan_picture_svg(info->model, &svg);
+    berth_plan_picture_dot(info->model, &dot);
     info->svg = berth_strbuf_text(&svg);
     info->dot = berth_strbuf_text(&dot);
     return BERTH_OK;
 }
 
-// `path`, or `data`.
-static berth_status load(berth_compiler *compiler, const char *path, const void *data,
-                         size_t size_bytes, const char *folder, berth_model **out_model) {
-    berth_model_options options;
-    *out_model = NULL;
-    BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    options.compile.plan_only = true;
-    if (data)
-        return berth_model_load_memory(data, size_bytes, "the model in memory", folder, &options,
-                                       out_model);
-    if (berth_program_file_is(path))
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "\"%s\" is a program, planned already: berth_program_open and its "
-                                 "placements show how",
-                                 path);
-    return berth_model_load(path, &options, out_model);
-}
-
-static berth_status plan(berth_compiler *compiler, const char *path, const void *data,
-                         size_t size_bytes, const char *folder, berth_plan_info **out_plan) {
+static berth_status plan(plan_job *job, berth_plan_info **out_plan) {
     *out_plan = NULL;
-    berth_model *model = NULL;
-    plan_job job = {.arena = NULL};
-    berth_status status = load(compiler, path, data, size_bytes, folder, &model);
-    if (!status) status = berth_arena_create(berth_allocator_system(), &job.arena);
-    job.model = model;
-    if (!status) status = berth_arena_try(job.arena, make_info, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_plan = job.info;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
+    berth_status status = berth_arena_try(job->arena, make_info, job);
+    if (!status) {
+        *out_plan = job->info;
+        return BERTH_OK;
+    }
+    berth_model *model = job->info ? job->info->model : NULL;
+    berth_arena_destroy(job->arena);
     berth_model_destroy(model);
     return status;
 }
 
 berth_status berth_compiler_plan_file(berth_compiler *compiler, const char *path,
                                       berth_plan_info **out_plan) {
-    return plan(compiler, path, NULL, 0, NULL, out_plan);
+    plan_job job = {.compiler = compiler, .path = path};
+    return plan(&job, out_plan);
 }
 
 berth_status berth_compiler_plan_memory(berth_compiler *compiler, const void *data,
                                         size_t size_bytes, const char *folder,
                                         berth_plan_info **out_plan) {
     static const char empty[1] = "";
-    return plan(compiler, NULL, data ? data : empty, size_bytes, folder, out_plan);
+    plan_job job = {.compiler = compiler,
+                    .data = data ? data : empty,
+                    .size_bytes = size_bytes,
+                    .folder = folder};
+    return plan(&job, out_plan);
 }
 
 void berth_plan_info_free(berth_plan_info *plan) {
-    if (plan) berth_arena_destroy(plan->arena);
+    if (!plan) return;
+    berth_model *model = plan->model;
+    berth_arena_destroy(plan->arena);
+    berth_model_destroy(model);
 }
 
 double berth_plan_info_predicted_ns(const berth_plan_info *plan) {
-    return plan->predicted_ns;
+    return plan->facts.predicted_ns;
 }
 
 uint32_t berth_plan_info_placement_count(const berth_plan_info *plan) {
-    return plan->placement_count;
+    return plan->operation_count;
 }
 
 const berth_placement *berth_plan_info_placement_at(const berth_plan_info *plan, uint32_t index) {
-    return index < plan->placement_count ? &plan->placements[index] : NULL;
+    return index < plan->operation_count ? &plan->placements[index] : NULL;
 }
 
 const char *berth_plan_info_svg(const berth_plan_info *plan) {
@@ -112,4 +125,78 @@ const char *berth_plan_info_svg(const berth_plan_info *plan) {
 
 const char *berth_plan_info_dot(const berth_plan_info *plan) {
     return plan->dot;
+}
+
+const berth_plan_facts *berth_plan_info_facts(const berth_plan_info *plan) {
+    return &plan->facts;
+}
+
+const berth_planned_sharing *berth_plan_info_sharing(const berth_plan_info *plan) {
+    return &plan->sharing;
+}
+
+uint32_t berth_plan_info_device_count(const berth_plan_info *plan) {
+    return plan->device_count;
+}
+
+const berth_planned_device *berth_plan_info_device(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->device_count ? &plan->devices[index] : NULL;
+}
+
+uint32_t berth_plan_info_memory_count(const berth_plan_info *plan) {
+    return plan->memory_count;
+}
+
+const berth_planned_memory *berth_plan_info_memory(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->memory_count ? &plan->memories[index] : NULL;
+}
+
+uint32_t berth_plan_info_operation_count(const berth_plan_info *plan) {
+    return plan->operation_count;
+}
+
+const berth_planned_operation *berth_plan_info_operation(const berth_plan_info *plan,
+                                                         uint32_t index) {
+    return index < plan->operation_count ? &plan->operations[index] : NULL;
+}
+
+uint32_t berth_plan_info_copy_count(const berth_plan_info *plan) {
+    return plan->copy_count;
+}
+
+const berth_planned_copy *berth_plan_info_copy(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->copy_count ? &plan->copies[index] : NULL;
+}
+
+uint32_t berth_plan_info_transfer_count(const berth_plan_info *plan) {
+    return plan->transfer_count;
+}
+
+const berth_planned_transfer *berth_plan_info_transfer(const berth_plan_info *plan,
+                                                       uint32_t index) {
+    return index < plan->transfer_count ? &plan->transfers[index] : NULL;
+}
+
+uint32_t berth_plan_info_pool_count(const berth_plan_info *plan) {
+    return plan->pool_count;
+}
+
+const berth_planned_pool *berth_plan_info_pool(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->pool_count ? &plan->pools[index] : NULL;
+}
+
+uint32_t berth_plan_info_stream_count(const berth_plan_info *plan) {
+    return plan->stream_count;
+}
+
+const berth_planned_stream *berth_plan_info_stream(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->stream_count ? &plan->streams[index] : NULL;
+}
+
+uint32_t berth_plan_info_kernel_count(const berth_plan_info *plan) {
+    return plan->kernel_count;
+}
+
+const berth_planned_kernel *berth_plan_info_kernel(const berth_plan_info *plan, uint32_t index) {
+    return index < plan->kernel_count ? &plan->kernels[index] : NULL;
 }

@@ -62,6 +62,7 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   required_key   file of a public key: only a program file that is signed with it (`berth key`) is taken
 //   keep_source    "on": the program keeps its kernels' source; default "off"
 //   small_code     "on": C sources of few bytes rather than few instructions; default "off"
+//   explain_kernels  "on": plans say what else there would be for kernels' loops (<berth/plan.h>); default "off"
 // Errors: NOT_FOUND no such option; INVALID_ARGUMENT a value that is none.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set(berth_compiler *compiler,
                                                          const char *option, const char *value);
