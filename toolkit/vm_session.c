@@ -384,6 +384,11 @@ void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, u
     session->most_kept_bytes = bytes ? bytes : MOST_KEPT_BYTES;
 }
 
+void berth_vm_session_follow(berth_vm_session *session, berth_log log, berth_interrupt interrupt) {
+    session->compile.log = log;
+    session->compile.interrupt = interrupt;
+}
+
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session) {
     return session->model ? berth_model_program(session->model)->vm->code : session->code.program;
 }

@@ -54,6 +54,9 @@ void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
 // that, as long as the session.
 void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes);
 
+// Where messages of what runs compile go from here on, and what ends it; those of the options until then.
+void berth_vm_session_follow(berth_vm_session *session, berth_log log, berth_interrupt interrupt);
+
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);
 
 // Runs once. `inputs`: a value per input, in order, borrowed. `outputs`: a reference per output, the

@@ -1,17 +1,12 @@
 // berth opt: runs compiler passes and prints the module.
+#include <berth/module.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/decompose/decompose.h"
-#include "compiler/package/kept_program.h"
-#include "ir/emit_c.h"
-#include "ir/json.h"
-#include "ir/pass.h"
-#include "ir/text.h"
-#include "toolkit/module_file.h"
-#include "tools/cli_model.h"
+#include "base/str.h"
+#include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
 typedef struct opt_command {
@@ -26,6 +21,9 @@ typedef struct opt_command {
     bool emit_json, c;     // --emit
     const char *function;  // --function
     bool keep;             // --keep-program
+    berth_compiler *compiler;
+    berth_module_info *module;
+    berth_status failed;  // of writing the module after a pass
 } opt_command;
 
 enum {
@@ -78,11 +76,14 @@ static char *list_passes(int key, const char *text, void *input) {
     FILE *out = open_memstream(&list, &length);
     if (!out) return NULL;
     fputs("The passes, in the order of the pipeline:\n", out);
-    for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
-        fprintf(out, "  %-15s %s\n", (*pass)->name, (*pass)->description);
-    fputs("\nPasses that run only where they are named (after inline-calls):\n", out);
-    for (const berth_pass *const *pass = berth_decompose_passes(); *pass; ++pass)
-        fprintf(out, "  %-15s %s\n", (*pass)->name, (*pass)->description);
+    const char *name = NULL, *description = NULL;
+    int is_named = 0, was_named = 0;
+    for (uint32_t i = 0; berth_compiler_pass_at(i, &name, &description, &is_named); ++i) {
+        if (is_named && !was_named)
+            fputs("\nPasses that run only where they are named (after inline-calls):\n", out);
+        was_named = is_named;
+        fprintf(out, "  %-15s %s\n", name, description);
+    }
     fclose(out);
     return list;
 }
@@ -112,33 +113,28 @@ static void check_formats(opt_command *command, struct argp_state *state) {
         berth_cli_wrong_usage(state, "--print-after prints text; leave --format=json out");
 }
 
-// The names in --passes, NULL-terminated.
-static const char *const *pass_names(opt_command *command) {
+static bool runs_all(const opt_command *command) {
+    return command->passes && strcmp(command->passes, "all") == 0;
+}
+
+// The names in --passes; none for all.
+static berth_cli_strings pass_names(opt_command *command) {
     berth_cli_strings names = {0};
-    if (command->passes && strcmp(command->passes, "all") == 0) {
-        for (const berth_pass *const *pass = berth_compile_passes(); *pass; ++pass)
-            berth_cli_push(&command->cli, &names, (*pass)->name);
-    } else if (command->passes) {
-        char *rest = berth_arena_strdup(command->cli.arena, command->passes);
-        char *saved = NULL;
-        for (char *name = strtok_r(rest, ",", &saved); name; name = strtok_r(NULL, ",", &saved))
-            berth_cli_push(&command->cli, &names, name);
-    }
-    if (!names.data) berth_cli_push(&command->cli, &names, NULL);
-    return names.data;
+    if (!command->passes || runs_all(command)) return names;
+    char *rest = berth_arena_strdup(command->cli.arena, command->passes);
+    char *saved = NULL;
+    for (char *name = strtok_r(rest, ",", &saved); name; name = strtok_r(NULL, ",", &saved))
+        berth_cli_push(&command->cli, &names, name);
+    return names;
 }
 
 static void check_pass(const char *option, const char *name, struct argp_state *state) {
     enum { most = 64 };
-    const char *names[most] = {NULL};
+    const char *names[most] = {NULL}, *description = NULL;
     uint32_t count = 0;
-    const berth_pass *const *const lists[] = {berth_compile_passes(), berth_decompose_passes()};
-    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); ++l) {
-        for (const berth_pass *const *pass = lists[l]; *pass && count + 1 < most; ++pass) {
-            names[count++] = (*pass)->name;
-            if (strcmp((*pass)->name, name) == 0) return;
-        }
-    }
+    while (count + 1 < most && berth_compiler_pass_at(count, &names[count], &description, NULL))
+        if (strcmp(names[count++], name) == 0) return;
+    names[count] = NULL;
     const char *closest = berth_closest(name, names);
     berth_cli_wrong_usage(state, "%s: there is no pass \"%s\"%s%s%s", option, name,
                           closest ? "; did you mean \"" : "", closest ? closest : "",
@@ -161,6 +157,7 @@ static void parse_emit(opt_command *command, const char *arg, struct argp_state 
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     opt_command *command = state->input;
+    berth_cli_strings names;
     uint64_t number = 0;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
@@ -183,8 +180,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case ARGP_KEY_END:
         if (command->cli.failure) return 0;  // a pass may be of the plug-in that did not load
-        for (const char *const *name = pass_names(command); *name; ++name)
-            check_pass("--passes", *name, state);
+        names = pass_names(command);
+        for (uint32_t i = 0; i < names.count; ++i) check_pass("--passes", names.data[i], state);
         if (command->print_after && strcmp(command->print_after, "all") != 0)
             check_pass("--print-after", command->print_after, state);
         check_formats(command, state);
@@ -193,234 +190,144 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static berth_status write_module(void *user) {
-    const berth_module *module = user;
-    berth_strbuf text = berth_strbuf_make(module->arena);
-    berth_module_print(module, &text);
-    fputs(berth_strbuf_text(&text), stdout);
-    return BERTH_OK;
-}
+// ---- places -------------------------------------------------------------------------------------
 
-typedef struct c_writer {
-    const berth_module *module;
-    const char *function;
-} c_writer;
-
-static berth_status write_c(void *user) {
-    const c_writer *w = user;
-    berth_strbuf text = berth_strbuf_make(w->module->arena);
-    BERTH_TRY(berth_module_to_c(w->module, w->function, &text));
-    fputs(berth_strbuf_text(&text), stdout);
-    return BERTH_OK;
-}
-
-static json_t *place_json(const berth_module *module, const berth_plan_place *place) {
-    static const char *const kinds[] = {"parameter", "operation", "copy", "result"};
-    json_t *json = json_pack("{s:o, s:s, s:I}", "function",
-                             berth_cli_json_text(berth_module_str(
-                                 module, berth_module_function(module, place->function)->name)),
-                             "kind", kinds[place->kind], "index", (json_int_t)place->index);
-    if (place->operation)
-        json_object_set_new(json, "operation", berth_cli_json_text(place->operation));
-    if (*place->value) json_object_set_new(json, "value", berth_cli_json_text(place->value));
-    if (place->device)
-        json_object_set_new(
-            json, "device",
-            berth_cli_json_text(berth_virtual_device_print(module->devices, place->device)));
-    if (place->kind == BERTH_PLAN_COPY) {
-        json_object_set_new(
-            json, "from",
-            berth_cli_json_text(berth_virtual_device_print(module->devices, place->from)));
+static json_t *place_json(const berth_module_place *place) {
+    json_t *json = json_pack("{s:o, s:s, s:I}", "function", berth_cli_json_text(place->function),
+                             "kind", place->kind, "index", (json_int_t)place->index);
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"operation", place->operation},
+                 {"value", *place->value ? place->value : NULL},
+                 {"device", place->device},
+                 {"from", place->from}};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i)
+        if (texts[i].text)
+            json_object_set_new(json, texts[i].key, berth_cli_json_text(texts[i].text));
+    if (strcmp(place->kind, "copy") == 0)
         json_object_set_new(json, "bytes", json_integer((json_int_t)place->size_bytes));
-    }
     json_object_set_new(json, "reason", berth_cli_json_text(place->reason));
-    if (place->loc)
-        json_object_set_new(
-            json, "location",
-            berth_cli_json_text(berth_loc_describe(module, place->loc, module->arena)));
+    if (place->location)
+        json_object_set_new(json, "location", berth_cli_json_text(place->location));
     return json;
 }
 
-typedef struct plan_writer {
-    const berth_module *module;
-    const berth_plan *plan;
-    const char *text;
-} plan_writer;
-
 // ",\n  "plan": {...}", in lines that stand as deep as the module's.
-static berth_status write_plan(void *user) {
-    plan_writer *w = user;
+static berth_status write_plan(const opt_command *command, const char **out_text) {
+    const berth_module_info *module = command->module;
     json_t *places = json_array();
-    for (uint32_t i = 0; i < w->plan->place_count; ++i)
-        json_array_append_new(places, place_json(w->module, &w->plan->places[i]));
-    json_t *json = json_pack("{s:s, s:o}", "strategy", w->plan->strategy, "places", places);
+    for (uint32_t i = 0; i < berth_module_info_place_count(module); ++i)
+        json_array_append_new(places, place_json(berth_module_info_place(module, i)));
+    json_t *json =
+        json_pack("{s:s, s:o}", "strategy", berth_module_info_strategy(module), "places", places);
     char *lines = json_dumps(json, JSON_INDENT(2));
     json_decref(json);
     if (!lines) return berth_status_oom();
-    berth_strbuf text = berth_strbuf_make(w->module->arena);
+    berth_strbuf text = berth_strbuf_make(command->cli.arena);
     berth_strbuf_add(&text, ",\n  \"plan\": ");
     for (const char *at = lines; *at; ++at)
         berth_strbuf_addf(&text, *at == '\n' ? "%c  " : "%c", *at);
     free(lines);
-    w->text = berth_strbuf_text(&text);
+    *out_text = berth_strbuf_text(&text);
     return BERTH_OK;
 }
 
-// ---- places as text -----------------------------------------------------------------------------
-
-// "opencl:0@s1", without the target.
-static const char *short_device(const berth_module *module, berth_device_id id) {
-    if (!id) return "anywhere";
-    berth_virtual_device device = berth_virtual_device_get(module->devices, id);
-    device.has_target = false;
-    return berth_virtual_device_name(module->arena, device);
+static const char *shown_device(const char *name) {
+    return name ? name : "anywhere";
 }
 
-static void print_place(const berth_module *module, const berth_plan_place *place) {
-    static const char *const kinds[] = {"parameter", "", "copy", "result"};
-    const char *what = place->kind == BERTH_PLAN_OP ? place->operation : kinds[place->kind];
-    const char *where = short_device(module, place->device);
-    if (place->kind == BERTH_PLAN_COPY)
-        where =
-            berth_arena_printf(module->arena, "%s > %s", short_device(module, place->from), where);
+static void print_place(berth_arena *arena, const berth_module_place *place) {
+    const bool copy = strcmp(place->kind, "copy") == 0;
+    const char *what = strcmp(place->kind, "operation") == 0 ? place->operation : place->kind;
+    const char *where = shown_device(place->device_name);
+    if (copy) where = berth_arena_printf(arena, "%s > %s", shown_device(place->from_name), where);
     berth_cli_print("  %-10s %%%-4s %-19s %s", what, place->value, where, place->reason);
-    if (place->kind == BERTH_PLAN_COPY && place->size_bytes)
+    if (copy && place->size_bytes)
         berth_cli_print("; %llu bytes", (unsigned long long)place->size_bytes);
-    if (place->kind == BERTH_PLAN_COPY && !place->size_bytes)
-        berth_cli_print("; the memory is shared");
+    if (copy && !place->size_bytes) berth_cli_print("; the memory is shared");
     berth_cli_print("\n");
 }
 
-static berth_status print_places(void *user) {
-    const plan_writer *w = user;
-    for (uint32_t i = 0; i < w->plan->place_count; ++i) {
-        const berth_plan_place *place = &w->plan->places[i];
-        if (!i || place->function != place[-1].function)
-            berth_cli_print(
-                "@%s\n", berth_module_str(w->module,
-                                          berth_module_function(w->module, place->function)->name));
-        print_place(w->module, place);
+static void print_places(const opt_command *command) {
+    const char *function = NULL;
+    for (uint32_t i = 0; i < berth_module_info_place_count(command->module); ++i) {
+        const berth_module_place *place = berth_module_info_place(command->module, i);
+        if (!function || strcmp(function, place->function) != 0)
+            berth_cli_print("@%s\n", place->function);
+        function = place->function;
+        print_place(command->cli.arena, place);
     }
-    return BERTH_OK;
 }
 
+// ---- the module ---------------------------------------------------------------------------------
+
 // The plan's reasons are one more member of the module, which readers of modules skip.
-static berth_status print_module(const opt_command *command, berth_module *module,
-                                 const berth_plan *plan) {
-    plan_writer writer = {.module = module, .plan = plan};
-    if (command->places && plan) return berth_arena_try(module->arena, print_places, &writer);
-    c_writer c = {module, command->function};
-    if (command->c) return berth_arena_try(module->arena, write_c, &c);
-    if (!command->json) return berth_arena_try(module->arena, write_module, module);
-    const char *text = NULL;
-    BERTH_TRY(berth_module_to_json_text(command->cli.arena, module, 2, &text));
-    if (plan) BERTH_TRY(berth_arena_try(module->arena, write_plan, &writer));
-    if (plan)
+static berth_status print_json(const opt_command *command) {
+    const char *text = NULL, *plan = NULL;
+    BERTH_TRY(berth_module_info_write(command->module, BERTH_MODULE_AS_JSON, NULL, &text));
+    if (berth_module_info_strategy(command->module)) {
+        BERTH_TRY(write_plan(command, &plan));
         text = berth_arena_printf(command->cli.arena, "%.*s%s\n}",
-                                  (int)(strrchr(text, '}') - text - 1), text, writer.text);
+                                  (int)(strrchr(text, '}') - text - 1), text, plan);
+    }
     berth_cli_put_json(text);
     putchar('\n');
     return BERTH_OK;
 }
 
-static void after_pass(void *user, const berth_pass *pass, const berth_module *module,
-                       int64_t elapsed_ns) {
-    const opt_command *command = user;
-    if (command->timing) fprintf(stderr, "%-16s %10.3f ms\n", pass->name, (double)elapsed_ns / 1e6);
-    if (!command->print_after) return;
-    if (strcmp(command->print_after, "all") != 0 && strcmp(command->print_after, pass->name) != 0)
-        return;
-    berth_strbuf text = berth_strbuf_make(command->cli.arena);
-    berth_module_print(module, &text);
-    berth_cli_print("// after %s\n", pass->name);
-    fputs(berth_strbuf_text(&text), stdout);
-}
-
-static berth_status parse_target(berth_arena *arena, const char *text, berth_target_options *wanted,
-                                 berth_multi_target **out_target) {
-    berth_machine_facts facts;
-    BERTH_TRY(berth_machine_facts_for(arena, text, &facts));
-    wanted->machine = &facts;
-    berth_status status = berth_target_parse(arena, text, wanted, out_target);
-    wanted->machine = NULL;
-    return status;
-}
-
-// For the target that is asked for, whose devices' names the module may use, or for its own.
-static berth_status load_for_target(const opt_command *command, berth_model_options *wanted,
-                                    berth_module **out_module, berth_multi_target **out_target) {
-    const berth_cli_model *cli = &command->cli;
-    *out_target = NULL;
-    if (cli->target)
-        BERTH_TRY(parse_target(cli->arena, cli->target, &wanted->target_options, out_target));
-    BERTH_TRY(berth_module_load(cli->arena, cli->model, &wanted->import, *out_target, out_module));
-    if (*out_target) return BERTH_OK;
-    const char *own = berth_module_target(*out_module);
-    return parse_target(cli->arena, own ? own : "cpu", &wanted->target_options, out_target);
-}
-
-typedef struct keeper {
-    berth_module *module;
-    const berth_program *program;
-} keeper;
-
-static berth_status keep_program(void *user) {
-    const keeper *k = user;
-    return berth_module_keep_program(k->module, k->program);
-}
-
-static berth_status machine_named(const berth_multi_target *target, const char *name,
-                                  berth_arena *arena, uint32_t *out_machine) {
-    berth_strbuf names = berth_strbuf_make(arena);
-    for (*out_machine = 0; *out_machine < target->machine_count; ++*out_machine) {
-        const char *own = target->machines[*out_machine].name;
-        if (strcmp(own, name) == 0) return BERTH_OK;
-        berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", own);
+static berth_status print_module(const opt_command *command) {
+    const char *text = NULL;
+    if (command->places && berth_module_info_strategy(command->module)) {
+        print_places(command);
+        return BERTH_OK;
     }
-    return berth_status_make(BERTH_NOT_FOUND, "--machine %s: %s%s", name,
-                             target->machine_count > 1 ? "the target's machines are "
-                                                       : "the target is one machine",
-                             berth_strbuf_text(&names));
+    if (command->json) return print_json(command);
+    BERTH_TRY(berth_module_info_write(command->module,
+                                      command->c ? BERTH_MODULE_AS_C : BERTH_MODULE_AS_TEXT,
+                                      command->function, &text));
+    fputs(text, stdout);
+    return BERTH_OK;
 }
 
-static berth_status leave_machine(const opt_command *command, berth_module *module,
-                                  const berth_multi_target *target) {
-    uint32_t machine = 0;
-    berth_multi_target *own = NULL;
-    if (!command->machine) return BERTH_OK;
-    BERTH_TRY(machine_named(target, command->machine, command->cli.arena, &machine));
-    berth_func_id main = berth_module_find_function(module, "main");
-    if (!berth_module_has_run(module, "inline-calls") || berth_module_has_run(module, "layout"))
-        return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                 "--machine takes a planned module apart: let the passes end with "
-                                 "plan-devices,inline-calls");
-    BERTH_TRY(berth_decompose_machine(module, main, target, machine, &own));
-    return berth_module_verify(module);
+static void after_pass(void *user, berth_module_info *module, const char *pass,
+                       int64_t elapsed_ns) {
+    opt_command *command = user;
+    const char *text = NULL;
+    if (command->timing) fprintf(stderr, "%-16s %10.3f ms\n", pass, (double)elapsed_ns / 1e6);
+    if (!command->print_after || command->failed) return;
+    if (strcmp(command->print_after, "all") != 0 && strcmp(command->print_after, pass) != 0) return;
+    command->failed = berth_module_info_write(module, BERTH_MODULE_AS_TEXT, NULL, &text);
+    if (command->failed) return;
+    berth_cli_print("// after %s\n", pass);
+    fputs(text, stdout);
 }
 
 static berth_status optimise(void *state) {
     opt_command *command = state;
-    berth_model_options model_options;
-    BERTH_TRY(berth_cli_model_options(&command->cli, true, &model_options));
-    model_options.import.default_batch = 0;  // modules may have symbols
-    berth_module *module = NULL;
-    berth_multi_target *target = NULL;
-    BERTH_TRY(load_for_target(command, &model_options, &module, &target));
-    berth_pass_instrument instrument = {after_pass, command};
-    berth_compile_options compile = model_options.compile;
-    compile.target = target;
-    compile.max_instances = command->instances;
-    compile.verify = true;
-    compile.instruments = &instrument;
-    compile.instrument_count = 1;
-    compile.plan_only = !command->keep;
-    compile.resume = command->passes && strcmp(command->passes, "all") == 0;
-    berth_compile_result result;
-    BERTH_TRY(berth_compile_run_passes(module, pass_names(command), &compile, &result));
-    BERTH_TRY(leave_machine(command, module, target));
-    keeper keeping = {module, result.program};
-    if (command->keep) BERTH_TRY(berth_arena_try(module->arena, keep_program, &keeping));
-    return print_module(command, module, result.plan);
+    const berth_cli_strings names = pass_names(command);
+    static const char *const none[1] = {NULL};
+    const berth_pass_settings settings = {.size_bytes = sizeof(settings),
+                                          .passes = runs_all(command) ? NULL
+                                                    : names.count     ? names.data
+                                                                      : none,
+                                          .pass_count = names.count,
+                                          .instances = command->instances,
+                                          .keep_program = command->keep,
+                                          .on_pass = after_pass,
+                                          .user = command};
+    BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
+    BERTH_TRY(berth_compiler_read_module(command->compiler, command->cli.model, &command->module));
+    BERTH_TRY(berth_compiler_run_passes(command->compiler, command->module, &settings));
+    BERTH_TRY(command->failed);
+    if (command->machine)
+        BERTH_TRY(berth_module_info_leave_machine(command->module, command->machine));
+    return print_module(command);
+}
+
+static void end(void *state) {
+    opt_command *command = state;
+    berth_module_info_free(command->module);
+    berth_compiler_destroy(command->compiler);
 }
 
 int berth_cmd_opt(int argc, char **argv) {
@@ -430,7 +337,8 @@ int berth_cmd_opt(int argc, char **argv) {
                  "Reads MODEL (an ONNX file, or a module as text or JSON, as this command prints "
                  "it), runs compiler passes and prints the module.\v ",
                  children, list_passes, NULL},
-        .run = optimise};
+        .run = optimise,
+        .end = end};
     opt_command state = {0};
     return berth_cli_run(&command, &state, argc, argv);
 }

@@ -300,7 +300,7 @@ static berth_status run_by_vm(run_state *s) {
                                  command->trace ? "--trace" : "--profile");
     berth_run_vm vm = {.cli = &s->command.cli,
                        .values = &s->values,
-                       .key = command->require_signature,
+                       .compiler = s->compiler,
                        .outputs = &s->command.outputs,
                        .require = command->require,
                        .repeat = command->repeat,

@@ -1,22 +1,20 @@
 #include "tools/run_vm.h"
 
+#include <berth/inspect.h>
+#include <berth/tensor_file.h>
 #include <string.h>
 
-#include "artifact/file.h"
 #include "base/clock.h"
-#include "toolkit/tensor_file.h"
-#include "toolkit/vm_session.h"
-#include "tools/cli_model.h"
+#include "base/tensor.h"
 #include "tools/latency.h"
 #include "tools/run_output.h"
 
 typedef struct vm_run {
     const berth_run_vm *options;
     berth_arena *arena;
-    berth_vm_session *session;
-    const berth_vm_program *program;
-    berth_vm_value **inputs;
-    berth_vm_value **outputs;
+    berth_dynamic *model;
+    berth_tensor *inputs;
+    berth_results *results;
     double *latency_ms;
 } vm_run;
 
@@ -33,8 +31,8 @@ static berth_status check_given(const vm_run *r) {
     const berth_cli_values *given = r->options->values;
     for (uint32_t i = 0; i < given->input_count; ++i) {
         bool found = false;
-        for (uint32_t k = 0; k < r->program->input_count; ++k)
-            found |= strcmp(r->program->inputs[k].name, given->inputs[i].name) == 0;
+        for (uint32_t k = 0; k < berth_dynamic_input_count(r->model); ++k)
+            found |= strcmp(berth_dynamic_input_name(r->model, k), given->inputs[i].name) == 0;
         if (!found)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "the model has no input \"%s\"",
                                      given->inputs[i].name);
@@ -43,7 +41,7 @@ static berth_status check_given(const vm_run *r) {
 }
 
 // Random values; a batch of one where the model leaves it open.
-static berth_status random_input(vm_run *r, const berth_vm_port *port, uint32_t index) {
+static berth_status random_input(vm_run *r, const berth_dynamic_port *port, uint32_t index) {
     int64_t dims[BERTH_MAX_RANK];
     bool known = port->is_tensor && port->dtype && port->rank >= 0;
     for (int d = 0; known && d < port->rank; ++d) {
@@ -62,22 +60,27 @@ static berth_status random_input(vm_run *r, const berth_vm_port *port, uint32_t 
                                  "(--dim NAME=EXTENT)",
                                  port->name, port->type, port->name);
     if (port->rank > 0 && port->dims[0] < 0)
-        berth_log_message(berth_cli_log(r->options->cli), BERTH_LOG_INFO,
-                          "input \"%s\" (%s): run with a batch of 1; --input or --dim gives others",
-                          port->name, port->type);
-    BERTH_TRY(berth_vm_value_tensor(berth_allocator_system(), port->dtype, port->rank, dims,
-                                    &r->inputs[index]));
-    berth_tensor_fill_random(&r->inputs[index]->tensor, r->options->seed + index);
+        berth_cli_level_message(
+            r->options->cli, BERTH_MESSAGE_NOTE,
+            berth_arena_printf(r->arena,
+                               "input \"%s\" (%s): run with a batch of 1; --input or --dim gives "
+                               "others",
+                               port->name, port->type));
+    r->inputs[index] = berth_tensor_create(r->arena, port->dtype, port->rank, dims);
+    berth_tensor_fill_random(&r->inputs[index], r->options->seed + index);
     return BERTH_OK;
 }
 
 static berth_status feed(vm_run *r) {
     BERTH_TRY(check_given(r));
-    for (uint32_t i = 0; i < r->program->input_count; ++i) {
-        const berth_vm_port *port = &r->program->inputs[i];
-        const berth_tensor *given = given_input(r, port->name);
-        BERTH_TRY(given ? berth_vm_value_borrow(berth_allocator_system(), given, &r->inputs[i])
-                        : random_input(r, port, i));
+    for (uint32_t i = 0; i < berth_dynamic_input_count(r->model); ++i) {
+        berth_dynamic_port port;
+        BERTH_TRY(berth_dynamic_get_input(r->model, i, &port, sizeof(port)));
+        const berth_tensor *given = given_input(r, port.name);
+        if (given)
+            r->inputs[i] = *given;
+        else
+            BERTH_TRY(random_input(r, &port, i));
     }
     return BERTH_OK;
 }
@@ -90,8 +93,8 @@ static berth_status find_output(const vm_run *r, uint32_t i, uint32_t *out_index
     const char *text = r->options->outputs->data[i];
     const char *equals = strchr(text, '=');
     *out_path = equals + 1;
-    for (*out_index = 0; *out_index < r->program->output_count; ++*out_index) {
-        const char *name = r->program->outputs[*out_index].name;
+    for (*out_index = 0; *out_index < berth_dynamic_output_count(r->model); ++*out_index) {
+        const char *name = berth_dynamic_output_name(r->model, *out_index);
         if (strlen(name) == (size_t)(equals - text) &&
             strncmp(name, text, (size_t)(equals - text)) == 0)
             return berth_tensor_file_check_name(*out_path);
@@ -114,59 +117,68 @@ static berth_status write_files(const vm_run *r) {
         uint32_t index = 0;
         const char *path = NULL;
         BERTH_TRY(find_output(r, i, &index, &path));
-        const char *name = r->program->outputs[index].name;
-        if (r->outputs[index]->kind != BERTH_VM_VALUE_TENSOR)
+        const char *name = berth_dynamic_output_name(r->model, index);
+        if (berth_results_is_sequence(r->results, index) ||
+            !berth_results_item_count(r->results, index) ||
+            berth_results_keys(r->results, index, 0))
             return berth_status_make(BERTH_UNSUPPORTED, "output \"%s\" is no tensor", name);
-        BERTH_TRY(berth_tensor_file_write(path, name, &r->outputs[index]->tensor));
+        BERTH_TRY(berth_tensor_file_write(path, name, berth_results_item(r->results, index, 0)));
     }
     return BERTH_OK;
 }
 
-static void print_value(const vm_run *r, const char *name, const berth_vm_value *value) {
-    static const char *const words[] = {"tensors", "maps"};
-    if (value->kind == BERTH_VM_VALUE_TENSOR) berth_run_output_print(name, &value->tensor);
-    if (value->kind == BERTH_VM_VALUE_NOTHING) berth_cli_print("output %s: nothing\n", name);
-    if (value->kind == BERTH_VM_VALUE_MAP) {
-        berth_run_output_print(berth_arena_printf(r->arena, "%s, keys", name),
-                               &value->items[0]->tensor);
-        berth_run_output_print(berth_arena_printf(r->arena, "%s, values", name),
-                               &value->items[1]->tensor);
-    }
-    if (value->kind != BERTH_VM_VALUE_SEQUENCE) return;
-    bool maps = value->item_count && value->items[0]->kind == BERTH_VM_VALUE_MAP;
-    berth_cli_print("output %s: a sequence of %u %s\n", name, value->item_count, words[maps]);
-    for (uint32_t i = 0; i < value->item_count; ++i)
-        print_value(r, berth_arena_printf(r->arena, "%s[%u]", name, i), value->items[i]);
+// A tensor, or a map: keys, then values.
+static void print_item(const vm_run *r, const char *name, uint32_t output, uint32_t item) {
+    const berth_tensor *keys = berth_results_keys(r->results, output, item);
+    if (keys) berth_run_output_print(berth_arena_printf(r->arena, "%s, keys", name), keys);
+    berth_run_output_print(keys ? berth_arena_printf(r->arena, "%s, values", name) : name,
+                           berth_results_item(r->results, output, item));
 }
 
-static json_t *value_json(const char *name, const berth_vm_value *value) {
-    if (value->kind == BERTH_VM_VALUE_TENSOR) return berth_run_output_json(name, &value->tensor);
+static void print_output(const vm_run *r, uint32_t output) {
+    const char *name = berth_dynamic_output_name(r->model, output);
+    const uint32_t count = berth_results_item_count(r->results, output);
+    const bool sequence = berth_results_is_sequence(r->results, output) != 0;
+    if (!sequence && count) print_item(r, name, output, 0);
+    if (!sequence && !count) berth_cli_print("output %s: nothing\n", name);
+    if (!sequence) return;
+    berth_cli_print("output %s: a sequence of %u %s\n", name, count,
+                    count && berth_results_keys(r->results, output, 0) ? "maps" : "tensors");
+    for (uint32_t i = 0; i < count; ++i)
+        print_item(r, berth_arena_printf(r->arena, "%s[%u]", name, i), output, i);
+}
+
+static json_t *item_json(const vm_run *r, const char *name, uint32_t output, uint32_t item) {
+    const berth_tensor *keys = berth_results_keys(r->results, output, item);
+    json_t *values = berth_run_output_json(name, berth_results_item(r->results, output, item));
+    if (!keys) return values;
+    return json_pack("{s:o, s:s, s:[o, o]}", "name", berth_cli_json_text(name), "kind", "map",
+                     "items", berth_run_output_json(name, keys), values);
+}
+
+static json_t *output_json(const vm_run *r, uint32_t output) {
+    const char *name = berth_dynamic_output_name(r->model, output);
+    const uint32_t count = berth_results_item_count(r->results, output);
+    const bool sequence = berth_results_is_sequence(r->results, output) != 0;
+    if (!sequence && count) return item_json(r, name, output, 0);
     json_t *items = json_array();
-    for (uint32_t i = 0; i < value->item_count; ++i)
-        json_array_append_new(items, value_json(name, value->items[i]));
-    const char *kind = value->kind == BERTH_VM_VALUE_SEQUENCE ? "sequence"
-                       : value->kind == BERTH_VM_VALUE_MAP    ? "map"  // keys, then values
-                                                              : "nothing";
-    return json_pack("{s:o, s:s, s:o}", "name", berth_cli_json_text(name), "kind", kind, "items",
-                     items);
+    for (uint32_t i = 0; i < count; ++i)
+        json_array_append_new(items, item_json(r, name, output, i));
+    return json_pack("{s:o, s:s, s:o}", "name", berth_cli_json_text(name), "kind",
+                     sequence ? "sequence" : "nothing", "items", items);
 }
 
 // ---- runs ---------------------------------------------------------------------------------------
-
-static void release_outputs(vm_run *r) {
-    for (uint32_t i = 0; i < r->program->output_count; ++i) {
-        berth_vm_value_release(r->outputs[i]);
-        r->outputs[i] = NULL;
-    }
-}
 
 static berth_status run_all(vm_run *r) {
     uint64_t warmup = r->options->warmup;
     r->latency_ms = berth_arena_new_array(r->arena, double, r->options->repeat);
     for (uint64_t i = 0; i < warmup + r->options->repeat; ++i) {
-        release_outputs(r);
+        berth_results_free(r->results);
+        r->results = NULL;
         int64_t start_ns = berth_clock_ns();
-        BERTH_TRY(berth_vm_session_run(r->session, r->inputs, r->outputs));
+        BERTH_TRY(berth_dynamic_run(r->model, r->inputs, berth_dynamic_input_count(r->model),
+                                    &r->results));
         if (i >= warmup) r->latency_ms[i - warmup] = (double)(berth_clock_ns() - start_ns) / 1e6;
     }
     berth_latency_sort(r->latency_ms, r->options->repeat);
@@ -177,11 +189,10 @@ static double quantile(const vm_run *r, double q) {
     return berth_latency_quantile(r->latency_ms, r->options->repeat, q);
 }
 
-static void print_text(const vm_run *r) {
-    berth_vm_report report;
-    berth_vm_session_get_report(r->session, &report);
-    for (uint32_t i = 0; i < r->program->output_count; ++i)
-        print_value(r, r->program->outputs[i].name, r->outputs[i]);
+static berth_status print_text(const vm_run *r) {
+    berth_dynamic_report report;
+    BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
+    for (uint32_t i = 0; i < berth_dynamic_output_count(r->model); ++i) print_output(r, i);
     berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
                     quantile(r, 0.5), quantile(r, 0.9), r->latency_ms[0],
                     (unsigned long long)r->options->repeat);
@@ -191,67 +202,58 @@ static void print_text(const vm_run *r) {
                     (unsigned long long)report.segment_runs,
                     (unsigned long long)report.host_operations,
                     (unsigned long long)report.host_data_operations);
-    if (berth_program_is_file(r->options->cli->model)) {
+    if (berth_program_file_is(r->options->cli->model)) {
         berth_cli_print("compiled: nothing, the program has %u kernels\n", report.kernel_count);
-        return;
+        return BERTH_OK;
     }
     berth_cli_print(
         "compiled: %u segments for the shapes seen, %u kernels, in %.3f s; %u functions "
         "for their shapes, %u for several, %u used again\n",
         report.compiled_count, report.kernel_count, (double)report.compile_ns / 1e9,
-        report.kernels.exact_count, report.kernels.generic_count, report.kernels.reused_count);
+        report.exact_count, report.generic_count, report.reused_count);
+    return BERTH_OK;
 }
 
-static json_t *report_json(const vm_run *r) {
-    berth_vm_report report;
-    berth_vm_session_get_report(r->session, &report);
+static berth_status print_json(const vm_run *r) {
+    berth_dynamic_report report;
+    BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
     json_t *outputs = json_array();
-    for (uint32_t i = 0; i < r->program->output_count; ++i)
-        json_array_append_new(outputs, value_json(r->program->outputs[i].name, r->outputs[i]));
+    for (uint32_t i = 0; i < berth_dynamic_output_count(r->model); ++i)
+        json_array_append_new(outputs, output_json(r, i));
     json_t *latency = json_pack("{s:f, s:f, s:f}", "median", quantile(r, 0.5), "p90",
                                 quantile(r, 0.9), "min", r->latency_ms[0]);
-    json_t *vm = json_pack(
-        "{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:i}", "instructions",
-        (json_int_t)report.instructions, "segments", (json_int_t)report.segment_runs,
-        "host_operations", (json_int_t)report.host_operations, "host_data_operations",
-        (json_int_t)report.host_data_operations, "compiled", (int)report.compiled_count, "kernels",
-        (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9, "functions_exact",
-        (int)report.kernels.exact_count, "functions_generic", (int)report.kernels.generic_count,
-        "functions_reused", (int)report.kernels.reused_count);
-    return json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model",
-                     berth_cli_json_text(r->program->name), "executor", "vm", "latency_ms", latency,
-                     "runs", (json_int_t)r->options->repeat, "outputs", outputs, "vm", vm);
+    json_t *vm =
+        json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:i}", "instructions",
+                  (json_int_t)report.instructions, "segments", (json_int_t)report.segment_runs,
+                  "host_operations", (json_int_t)report.host_operations, "host_data_operations",
+                  (json_int_t)report.host_data_operations, "compiled", (int)report.compiled_count,
+                  "kernels", (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9,
+                  "functions_exact", (int)report.exact_count, "functions_generic",
+                  (int)report.generic_count, "functions_reused", (int)report.reused_count);
+    berth_cli_print_json(json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model",
+                                   berth_cli_json_text(report.model), "executor", "vm",
+                                   "latency_ms", latency, "runs", (json_int_t)r->options->repeat,
+                                   "outputs", outputs, "vm", vm));
+    return BERTH_OK;
 }
 
 static berth_status run_session(vm_run *r) {
     BERTH_TRY(check_outputs(r));
     BERTH_TRY(feed(r));
     BERTH_TRY(run_all(r));
-    if (r->options->require) BERTH_TRY(berth_vm_session_require(r->session, r->options->require));
+    if (r->options->require) BERTH_TRY(berth_dynamic_check_devices(r->model, r->options->require));
     BERTH_TRY(write_files(r));
-    if (berth_cli_wants_json(r->options->cli))
-        berth_cli_print_json(report_json(r));
-    else
-        print_text(r);
-    return BERTH_OK;
+    return berth_cli_wants_json(r->options->cli) ? print_json(r) : print_text(r);
 }
 
 berth_status berth_run_with_vm(const berth_run_vm *options) {
     vm_run r = {.options = options, .arena = options->cli->arena};
-    berth_model_options model;
-    berth_public_key key;
-    BERTH_TRY(berth_cli_model_options(options->cli, false, &model));
-    if (options->key) {
-        BERTH_TRY(berth_public_key_read(options->key, &key));
-        model.required_key = &key;
-    }
-    BERTH_TRY(berth_vm_session_open(options->cli->model, &model, options->threads, &r.session));
-    r.program = berth_vm_session_program(r.session);
-    r.inputs = berth_arena_new_array(r.arena, berth_vm_value *, r.program->input_count + 1);
-    r.outputs = berth_arena_new_array(r.arena, berth_vm_value *, r.program->output_count + 1);
-    berth_status status = run_session(&r);
-    release_outputs(&r);
-    for (uint32_t i = 0; i < r.program->input_count; ++i) berth_vm_value_release(r.inputs[i]);
-    berth_vm_session_close(r.session);
+    BERTH_TRY(berth_compiler_load_dynamic_file(options->compiler, options->cli->model,
+                                               options->threads, &r.model));
+    r.inputs = berth_arena_new_array(r.arena, berth_tensor, berth_dynamic_input_count(r.model) + 1);
+    berth_status status = berth_dynamic_follow(r.model, options->compiler);
+    if (!status) status = run_session(&r);
+    berth_results_free(r.results);
+    berth_dynamic_destroy(r.model);
     return status;
 }

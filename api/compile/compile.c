@@ -100,7 +100,8 @@ struct berth_compiler {
     berth_pending_callback pending;
     void *interrupt_user;
     atomic_bool cancelled;
-    bool needs_dynamic;  // of the last compilation
+    bool needs_dynamic;    // of the last compilation
+    berth_public_key key;  // of the option required_key
 };
 
 berth_status berth_compiler_create(berth_compiler **out_compiler) {
@@ -470,28 +471,38 @@ static berth_status make_source(void *user) {
     return BERTH_OK;
 }
 
+static berth_status take_key(berth_compiler *compiler, berth_model_options *options) {
+    const char *path = compiler->options[OPTION_REQUIRED_KEY];
+    if (!path) return BERTH_OK;
+    options->required_key = &compiler->key;
+    return berth_public_key_read(path, &compiler->key);
+}
+
 berth_status berth_api__compiler_options(berth_compiler *compiler,
                                          berth_model_options *out_options) {
     BERTH_TRY(berth_arena_try(compiler->arena, end_lists, compiler));
     if (atomic_exchange(&compiler->cancelled, false))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
     *out_options = model_options(compiler);
-    return BERTH_OK;
+    return take_key(compiler, out_options);
+}
+
+void berth_api__compiler_listeners(berth_compiler *compiler, berth_log *out_log,
+                                   berth_interrupt *out_interrupt) {
+    const berth_compile_options options = compile_options(compiler);
+    *out_log = options.log;
+    *out_interrupt = options.interrupt;
 }
 
 static berth_status compile_source(berth_compiler *compiler, source *from, const char *path,
                                    const char *folder) {
     berth_model_options options = model_options(compiler);
-    berth_public_key key;
     compiler->needs_dynamic = false;
     options.needs_vm = &compiler->needs_dynamic;
     options.makes_vm_program = true;
     options.specialisations = compiler->specialisations.data;
     options.specialisation_count = compiler->specialisations.count;
-    if (compiler->options[OPTION_REQUIRED_KEY]) {
-        BERTH_TRY(berth_public_key_read(compiler->options[OPTION_REQUIRED_KEY], &key));
-        options.required_key = &key;
-    }
+    BERTH_TRY(take_key(compiler, &options));
     if (atomic_load(&compiler->cancelled))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
     if (from->data)

@@ -10,4 +10,8 @@
 berth_status berth_api__compiler_options(berth_compiler *compiler,
                                          berth_model_options *out_options);
 
+// Where its messages go, and what ends its compilations; both borrow from it.
+void berth_api__compiler_listeners(berth_compiler *compiler, berth_log *out_log,
+                                   berth_interrupt *out_interrupt);
+
 #endif  // BERTH_API_COMPILE_COMPILER_H_

@@ -1,6 +1,10 @@
 // Models of the virtual machine whose segments are compiled as they come (<berth/compile.h>).
-#include "api/run/dynamic.h"
+#include <berth/inspect.h>
+#include <string.h>
+
 #include "api/compile/compiler.h"
+#include "api/run/dynamic.h"
+#include "base/str.h"
 #include "toolkit/vm_session.h"
 
 typedef struct compiled_model {
@@ -24,6 +28,8 @@ static void destroy(void *state) {
     berth_arena_destroy(model->arena);
     berth_free(berth_allocator_system(), model, sizeof(*model));
 }
+
+static const berth_api__dynamic_ops ops = {run, cancel, destroy};
 
 // ---- loading ------------------------------------------------------------------------------------
 
@@ -52,9 +58,7 @@ static berth_status copy_options(void *user) {
     compile->c_compiler = copy_text(job, compile->c_compiler);
     compile->search_path = copy_text(job, compile->search_path);
     compile->temporary_folder = copy_text(job, compile->temporary_folder);
-    compile->log = (berth_log){.write = NULL};
     compile->progress = NULL;
-    compile->interrupt = (berth_interrupt){.pending = NULL};
     if (!job->data) return BERTH_OK;
     job->data = berth_arena_copy(job->arena, job->data, job->size_bytes);
     return BERTH_OK;
@@ -66,7 +70,6 @@ static berth_status load(berth_compiler *compiler, const char *path, const void 
     berth_model_options options;
     *out_dynamic = NULL;
     BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    static const berth_api__dynamic_ops ops = {run, cancel, destroy};
     compiled_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));
     if (!model) return berth_status_oom();
     berth_status status = berth_arena_create(berth_allocator_system(), &model->arena);
@@ -78,6 +81,9 @@ static berth_status load(berth_compiler *compiler, const char *path, const void 
                                               &model->session);
     else if (!status)
         status = berth_vm_session_open(path, &options, thread_count, &model->session);
+    if (!status)
+        berth_vm_session_follow(model->session, (berth_log){.write = NULL},
+                                (berth_interrupt){.pending = NULL});
     if (!status)
         return berth_api__dynamic_make(&ops, model, berth_vm_session_program(model->session),
                                        out_dynamic);
@@ -96,4 +102,99 @@ berth_status berth_compiler_load_dynamic_memory(berth_compiler *compiler, const 
                                                 berth_dynamic **out_dynamic) {
     static const char empty[1] = "";
     return load(compiler, NULL, data ? data : empty, size_bytes, folder, thread_count, out_dynamic);
+}
+
+// ---- what is behind it --------------------------------------------------------------------------
+
+static berth_status compiled(const berth_dynamic *dynamic, const compiled_model **out_model) {
+    *out_model = dynamic->state;
+    if (dynamic->ops == &ops) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "the model was loaded without a compiler: "
+                             "berth_compiler_load_dynamic_file loads programs, too");
+}
+
+berth_status berth_dynamic_follow(berth_dynamic *dynamic, berth_compiler *compiler) {
+    const compiled_model *model = NULL;
+    berth_log log = {.write = NULL};
+    berth_interrupt interrupt = {.pending = NULL};
+    BERTH_TRY(compiled(dynamic, &model));
+    if (compiler) berth_api__compiler_listeners(compiler, &log, &interrupt);
+    berth_vm_session_follow(model->session, log, interrupt);
+    return BERTH_OK;
+}
+
+berth_status berth_dynamic_check_devices(const berth_dynamic *dynamic, const char *devices) {
+    const compiled_model *model = NULL;
+    BERTH_TRY(compiled(dynamic, &model));
+    return berth_vm_session_require(model->session, devices);
+}
+
+berth_status berth_dynamic_get_report(const berth_dynamic *dynamic,
+                                      berth_dynamic_report *out_report, size_t size_bytes) {
+    const compiled_model *model = NULL;
+    berth_vm_report report;
+    BERTH_TRY(compiled(dynamic, &model));
+    berth_vm_session_get_report(model->session, &report);
+    const berth_dynamic_report facts = {.model = dynamic->code->name,
+                                        .instructions = report.instructions,
+                                        .segment_runs = report.segment_runs,
+                                        .host_operations = report.host_operations,
+                                        .host_data_operations = report.host_data_operations,
+                                        .compiled_count = report.compiled_count,
+                                        .kernel_count = report.kernel_count,
+                                        .compile_ns = report.compile_ns,
+                                        .exact_count = report.kernels.exact_count,
+                                        .generic_count = report.kernels.generic_count,
+                                        .reused_count = report.kernels.reused_count};
+    if (size_bytes < sizeof(facts.model) || size_bytes > sizeof(facts))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "a report has %zu bytes in this version, not %zu", sizeof(facts),
+                                 size_bytes);
+    memcpy(out_report, &facts, size_bytes);
+    return BERTH_OK;
+}
+
+berth_status berth_dynamic_get_input(const berth_dynamic *dynamic, uint32_t index,
+                                     berth_dynamic_port *out_port, size_t size_bytes) {
+    if (index >= dynamic->code->input_count)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "input %u of %u", index,
+                                 dynamic->code->input_count);
+    const berth_vm_port *port = &dynamic->code->inputs[index];
+    berth_dynamic_port facts = {.name = port->name,
+                                .type = port->type,
+                                .is_tensor = port->is_tensor,
+                                .dtype = port->dtype,
+                                .rank = port->rank};
+    memcpy(facts.dims, port->dims, sizeof(facts.dims));
+    if (size_bytes < sizeof(facts.name) || size_bytes > sizeof(facts))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "an input has %zu bytes in this version, not %zu", sizeof(facts),
+                                 size_bytes);
+    memcpy(out_port, &facts, size_bytes);
+    return BERTH_OK;
+}
+
+typedef struct print_job {
+    berth_arena *arena;
+    const berth_vm_program *code;
+    const char *text;
+} print_job;
+
+static berth_status print(void *user) {
+    print_job *job = user;
+    berth_strbuf text = berth_strbuf_make(job->arena);
+    berth_vm_print(job->code, &text);
+    job->text = berth_strbuf_text(&text);
+    return BERTH_OK;
+}
+
+berth_status berth_dynamic_code(const berth_dynamic *dynamic, const char **out_text) {
+    const compiled_model *model = NULL;
+    *out_text = NULL;
+    BERTH_TRY(compiled(dynamic, &model));
+    print_job job = {.arena = model->arena, .code = dynamic->code};
+    BERTH_TRY(berth_arena_try(model->arena, print, &job));
+    *out_text = job.text;
+    return BERTH_OK;
 }

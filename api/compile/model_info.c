@@ -1,8 +1,11 @@
 // What a model takes and gives (<berth/model.h>).
 #include <berth/model.h>
+#include <string.h>
 
+#include "api/compile/compiler.h"
 #include "base/str.h"
 #include "ir/dim.h"
+#include "ir/external.h"
 #include "ir/graph/graph.h"
 #include "toolkit/module_file.h"
 
@@ -12,6 +15,11 @@ struct berth_model_info {
     uint32_t input_count;
     berth_value_info *outputs;
     uint32_t output_count;
+    berth_model_facts facts;
+    berth_node_info *nodes;
+    uint32_t node_count;
+    berth_external_info *externals;
+    uint32_t external_count;
 };
 
 typedef struct info_job {
@@ -28,17 +36,62 @@ static berth_dim_info dim_info(const info_job *job, int64_t dim) {
     return (berth_dim_info){-1, berth_strbuf_text(&text)};
 }
 
+static const char *type_text(const info_job *job, berth_type_id type) {
+    berth_strbuf text = berth_strbuf_make(job->arena);
+    berth_type_print(job->module, type, &text);
+    return berth_strbuf_text(&text);
+}
+
 static berth_value_info value_info(const info_job *job, const berth_value *value) {
     const berth_type *type = berth_type_get(job->module, value->type);
     berth_value_info info = {
         .name = berth_arena_strdup(job->arena, berth_module_str(job->module, value->name)),
         .dtype = type->dtype,
-        .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1};
+        .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1,
+        .type = type_text(job, value->type)};
     if (info.rank <= 0) return info;
     berth_dim_info *dims = berth_arena_new_array(job->arena, berth_dim_info, info.rank);
     for (int d = 0; d < info.rank; ++d) dims[d] = dim_info(job, type->dims[d]);
     info.dims = dims;
     return info;
+}
+
+static const char *kept(const info_job *job, berth_str_id text) {
+    return berth_arena_strdup(job->arena, berth_module_str(job->module, text));
+}
+
+// Nodes are those of the model: one location per node, whatever the importer made of it.
+static void make_nodes(const info_job *job) {
+    const berth_module *module = job->module;
+    berth_model_info *info = job->info;
+    info->nodes = berth_arena_new_array(job->arena, berth_node_info, module->locs.count + 1);
+    for (uint32_t i = 0; i < module->locs.count; ++i) {
+        const berth_loc *loc = &module->locs.data[i];
+        if (!loc->op_type || loc->part_count) continue;
+        if (strcmp(berth_module_str(module, loc->op_type), "initializer") == 0) continue;
+        info->nodes[info->node_count++] =
+            (berth_node_info){kept(job, loc->node), kept(job, loc->op_type)};
+    }
+}
+
+static void make_facts(const info_job *job, const berth_graph *graph) {
+    const berth_module *module = job->module;
+    berth_model_info *info = job->info;
+    info->facts.name = kept(job, module->name);
+    for (uint32_t i = 0; i < graph->values.count; ++i) {
+        const berth_tensor *tensor = berth_graph_raw_constant_of(module, graph, i);
+        if (!tensor) continue;
+        info->facts.weight_count++;
+        info->facts.weight_bytes += berth_tensor_size_bytes(tensor);
+    }
+    info->externals =
+        berth_arena_new_array(job->arena, berth_external_info, module->functions.count + 1);
+    for (berth_func_id i = 0; i < module->functions.count; ++i) {
+        const berth_external *external = berth_external_get(module, i);
+        if (!external) continue;
+        info->externals[info->external_count++] = (berth_external_info){
+            kept(job, module->functions.data[i].name), kept(job, external->language)};
+    }
 }
 
 static berth_status make_info(void *user) {
@@ -61,6 +114,8 @@ static berth_status make_info(void *user) {
         berth_str_id name = berth_graph_result_name(job->module, main, i);
         info->outputs[i].name = berth_arena_strdup(job->arena, berth_module_str(job->module, name));
     }
+    make_nodes(job);
+    make_facts(job, graph);
     return BERTH_OK;
 }
 
@@ -78,14 +133,28 @@ static berth_status info_of(berth_status status, berth_arena *scratch, const ber
     return status;
 }
 
-berth_status berth_model_info_read(const char *path, berth_model_info **out_info) {
-    *out_info = NULL;
+static berth_status read_file(const char *path, const berth_import_options *options,
+                              berth_model_info **out_info) {
     berth_arena *scratch = NULL;
     berth_module *module = NULL;
-    const berth_import_options options = {.dims = NULL};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
-    berth_status status = berth_module_load(scratch, path, &options, NULL, &module);
+    berth_status status = berth_module_load(scratch, path, options, NULL, &module);
     return info_of(status, scratch, module, out_info);
+}
+
+berth_status berth_model_info_read(const char *path, berth_model_info **out_info) {
+    const berth_import_options options = {.dims = NULL};
+    *out_info = NULL;
+    return read_file(path, &options, out_info);
+}
+
+berth_status berth_compiler_read_model(berth_compiler *compiler, const char *path,
+                                       berth_model_info **out_info) {
+    berth_model_options options;
+    *out_info = NULL;
+    BERTH_TRY(berth_api__compiler_options(compiler, &options));
+    options.import.default_batch = 0;  // the model as it is
+    return read_file(path, &options.import, out_info);
 }
 
 berth_status berth_model_info_parse(const void *data, size_t size_bytes, const char *folder,
@@ -118,4 +187,24 @@ const berth_value_info *berth_model_info_input(const berth_model_info *info, uin
 
 const berth_value_info *berth_model_info_output(const berth_model_info *info, uint32_t index) {
     return index < info->output_count ? &info->outputs[index] : NULL;
+}
+
+const berth_model_facts *berth_model_info_facts(const berth_model_info *info) {
+    return &info->facts;
+}
+
+uint32_t berth_model_info_node_count(const berth_model_info *info) {
+    return info->node_count;
+}
+
+uint32_t berth_model_info_external_count(const berth_model_info *info) {
+    return info->external_count;
+}
+
+const berth_node_info *berth_model_info_node(const berth_model_info *info, uint32_t index) {
+    return index < info->node_count ? &info->nodes[index] : NULL;
+}
+
+const berth_external_info *berth_model_info_external(const berth_model_info *info, uint32_t index) {
+    return index < info->external_count ? &info->externals[index] : NULL;
 }

@@ -4,12 +4,6 @@
 #include "api/run/program.h"
 #include "executor/vm_runner.h"
 
-struct berth_dynamic {
-    const berth_api__dynamic_ops *ops;
-    void *state;
-    const berth_vm_program *code;
-};
-
 struct berth_results {
     uint32_t count;
     berth_vm_value **values;
@@ -178,7 +172,7 @@ uint32_t berth_results_item_count(const berth_results *results, uint32_t index) 
     const berth_vm_value *value = value_at(results, index);
     if (!value) return 0;
     return value->kind == BERTH_VM_VALUE_SEQUENCE ? value->item_count
-                                                  : value->kind == BERTH_VM_VALUE_TENSOR;
+                                                  : value->kind != BERTH_VM_VALUE_NOTHING;
 }
 
 static const berth_vm_value *item_at(const berth_results *results, uint32_t index, uint32_t item) {

@@ -13,6 +13,12 @@ typedef struct berth_api__dynamic_ops {
     void (*destroy)(void *state);
 } berth_api__dynamic_ops;
 
+struct berth_dynamic {
+    const berth_api__dynamic_ops *ops;
+    void *state;
+    const berth_vm_program *code;
+};
+
 // Takes `state`, also where it fails. `ops` and `code` outlive the result. Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_api__dynamic_make(const berth_api__dynamic_ops *ops, void *state,
                                                     const berth_vm_program *code,

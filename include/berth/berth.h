@@ -23,6 +23,8 @@
 //   placement.h device placement on plain data (libberth-compiler)
 //   signing.h   keys, and programs that are signed (libberth-compiler)
 //   kernel_cache.h  the folder of compiled kernels (libberth-compiler)
+//   module.h    a model inside the compiler, pass by pass (libberth-compiler)
+//   inspect.h   what programs and models of the virtual machine consist of (libberth-compiler)
 //   dynamic.h   models whose shapes or control flow only the run knows (libberth-compiler)
 //
 // Programs that only run need libberth; what model.h and compile.h declare is in libberth-compiler.
@@ -37,8 +39,10 @@
 #include <berth/compile.h>
 #include <berth/device.h>
 #include <berth/dynamic.h>
+#include <berth/inspect.h>
 #include <berth/kernel_cache.h>
 #include <berth/model.h>
+#include <berth/module.h>
 #include <berth/placement.h>
 #include <berth/plan.h>
 #include <berth/program.h>

@@ -10,6 +10,7 @@
 #ifndef BERTH_MODEL_H_
 #define BERTH_MODEL_H_
 
+#include <berth/compile.h>
 #include <berth/status.h>
 #include <berth/tensor.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ typedef struct berth_value_info {
     berth_dtype dtype;           // NONE = unknown (of an output)
     int rank;                    // -1 = unknown
     const berth_dim_info *dims;  // [rank]
+    const char *type;            // in words: "f32[batch,1,8,8]", "sequence<...>"
 } berth_value_info;
 
 // Reads a model (ONNX, or a module as `berth opt` prints it) from a file, or an ONNX model from memory,
@@ -45,6 +47,10 @@ BERTH_API BERTH_MUST_USE berth_status berth_model_info_read(const char *path,
 BERTH_API BERTH_MUST_USE berth_status berth_model_info_parse(const void *data, size_t size_bytes,
                                                              const char *folder,
                                                              berth_model_info **out_info);
+// The same of a file with the compiler's extents of dimensions and its messages (<berth/compile.h>).
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_read_model(berth_compiler *compiler,
+                                                                const char *path,
+                                                                berth_model_info **out_info);
 BERTH_API void berth_model_info_free(berth_model_info *info);  // NULL is fine
 
 BERTH_API uint32_t berth_model_info_input_count(const berth_model_info *info);
@@ -54,6 +60,30 @@ BERTH_API const berth_value_info *berth_model_info_input(const berth_model_info 
                                                          uint32_t index);
 BERTH_API const berth_value_info *berth_model_info_output(const berth_model_info *info,
                                                           uint32_t index);
+
+// What a model consists of. Later versions may add members at the end.
+typedef struct berth_model_facts {
+    const char *name;  // "" = none
+    uint32_t weight_count;
+    uint64_t weight_bytes;
+} berth_model_facts;
+BERTH_API const berth_model_facts *berth_model_info_facts(const berth_model_info *info);
+
+// A node of the model, in its order, or a function in a module that is code of somebody's own, which would run with the
+// process's rights. Later versions may add members at the end.
+typedef struct berth_node_info {
+    const char *name, *op;
+} berth_node_info;
+typedef struct berth_external_info {
+    const char *name, *language;
+} berth_external_info;
+BERTH_API uint32_t berth_model_info_node_count(const berth_model_info *info);
+BERTH_API uint32_t berth_model_info_external_count(const berth_model_info *info);
+// NULL when there is no such index.
+BERTH_API const berth_node_info *berth_model_info_node(const berth_model_info *info,
+                                                       uint32_t index);
+BERTH_API const berth_external_info *berth_model_info_external(const berth_model_info *info,
+                                                               uint32_t index);
 
 BERTH_END
 
