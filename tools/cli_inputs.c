@@ -333,6 +333,17 @@ static berth_status read_shape(inputs_job *job, const char *text) {
     return BERTH_OK;
 }
 
+// What the compiler is told last counts; a command line that says two things is wrong.
+static berth_status add_dim(inputs_job *job, const char *name, int64_t extent) {
+    for (uint32_t i = 0; i < job->dims.count; ++i)
+        if (strcmp(job->dims.data[i].name, name) == 0 && job->dims.data[i].extent != extent)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "dimension %s is given twice, as %lld and as %lld", name,
+                                     (long long)job->dims.data[i].extent, (long long)extent);
+    berth_vec_push(job->cli->arena, &job->dims, (berth_cli_dim){name, extent});
+    return BERTH_OK;
+}
+
 berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs, berth_cli_values *out) {
     inputs_job job = {.cli = cli};
     for (uint32_t i = 0; i < cli->dims.count; ++i) {
@@ -341,7 +352,7 @@ berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs, berth
         berth_cli_parse_u64(equals + 1, &extent);  // take_dim has checked it
         const char *name = berth_arena_strndup(cli->arena, cli->dims.data[i],
                                                (size_t)(equals - cli->dims.data[i]));
-        berth_vec_push(cli->arena, &job.dims, (berth_cli_dim){name, (int64_t)extent});
+        BERTH_TRY(add_dim(&job, name, (int64_t)extent));
     }
     for (uint32_t i = 0; i < cli->shapes.count; ++i)
         BERTH_TRY(read_shape(&job, cli->shapes.data[i]));

@@ -139,6 +139,7 @@ Test(command, bad_targets_and_pins) {
     berth_run_fails("plan " DIGITS " --dim image.0=2 --dim batch=3", 1,
                     "given twice, as 2 and as 3");
     berth_run_fails("plan " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
+    berth_run_fails("run " DIGITS " --dim batch=2 --dim batch=3", 1, "given twice, as 2 and as 3");
     berth_run_fails("run " DIGITS " --input image=examples/digits/test_images.npy "
                     "--input image=examples/digits/test_images.npy",
                     1, "given twice");
