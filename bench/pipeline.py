@@ -6,8 +6,9 @@
     POCL_DEVICES="pthread pthread" POCL_MAX_PTHREAD_COUNT=1 python3 bench/pipeline.py MODEL.onnx --devices opencl:0,opencl:1 --split 17
 
 The first SPLIT operations run on the first device, the others on the second. "busy_ms" is what each device works for one request
-that runs alone (median of runs with a profile); the busier one is the bottleneck: no pipeline can do more than one request in
-that time. "of_bottleneck" is the throughput of `berth bench --streams N --share` times the bottleneck: 1 = it never waits.
+that runs alone (median of runs with a profile). Devices that the target says compute with the same thing ("resource": PoCL's
+devices of one pool, or with all of the host's cores) take turns, so their times add up; the largest time is the bottleneck: no
+pipeline can do more than one request in that time. "of_bottleneck" is the throughput of `berth bench --streams N --share` times the bottleneck: 1 = it never waits.
 "predicted_per_s" is what `berth simulate` says of as many streams, by the cost model alone. On one machine
 both devices must have cores of their own for this to mean anything: here one thread each.
 """
@@ -46,7 +47,11 @@ def main():
     target = ['--target', 'cpu,opencl' if 'cpu' in kinds else 'cpu,opencl,opencl']
     for dim in options.dim:
         target += ['--dim', dim]
-    nodes = [operation['node'] for operation in berth('plan', options.model, *target)['operations']]
+    plan = berth('plan', options.model, *target)
+    nodes = [operation['node'] for operation in plan['operations']]
+    # What each device computes with; one that says nothing, with something of its own.
+    resources = {d['name']: d['target'].get('resource', 'host' if d['target']['kind'] == 'cpu' else None)
+                 for d in plan['target']['devices']}
     for i, node in enumerate(nodes):
         target += ['--pin', '%s=%s' % (node, first if i < options.split else second)]
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +59,7 @@ def main():
         berth('build', options.model, *target, '-o', program)
         profiles = [berth('run', program, '--threads', '1', '--profile', '--repeat', '20')['devices'] for _ in range(5)]
         busy = {d: statistics.median(p[d]['busy_ms'] for p in profiles) for d in (first, second)}
-        bottleneck_ms = max(busy.values())
+        bottleneck_ms = sum(busy.values()) if resources[first] and resources[first] == resources[second] else max(busy.values())
         rows = []
         for streams in map(int, options.streams.split(',')):
             measured = [berth('bench', program, '--threads', '1', '--share', '--streams', str(streams), '--count', str(options.count))
@@ -64,7 +69,7 @@ def main():
                          'of_bottleneck': round(max(measured) * bottleneck_ms / 1e3, 3),
                          'predicted_per_s': round(simulated['throughput_per_s'], 1)})
         print(json.dumps({'model': options.model, 'devices': options.devices, 'split': options.split, 'cores': os.cpu_count(),
-                          'busy_ms': busy, 'bottleneck_per_s': round(1e3 / bottleneck_ms, 1), 'rows': rows}))
+                          'busy_ms': busy, 'resources': [resources[first], resources[second]], 'bottleneck_per_s': round(1e3 / bottleneck_ms, 1), 'rows': rows}))
 
 
 if __name__ == '__main__':

@@ -60,7 +60,9 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     if (device->lacks_f64)
         berth_target__json_set(arena, object, "lacks_f64", berth_target__json_bool(arena, true));
     if (device->uses_host_cores)
-        berth_target__json_set(arena, object, "resource", berth_target__json_string(arena, "host"));
+        berth_target__json_set(
+            arena, object, "resource",
+            berth_target__json_string(arena, device->core_pool ? device->core_pool : "host"));
     if (device->shares_host_memory)
         berth_target__json_set(arena, object, "shares_host_memory",
                                berth_target__json_bool(arena, true));

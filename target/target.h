@@ -232,6 +232,9 @@ typedef struct berth_machine_device {
     bool lacks_f64;
     bool shares_host_memory;
     bool uses_host_cores;  // processor cores behind another interface: no faster beside the CPU
+    // Of such a device, where it has fewer of the cores than there are: what it shares its threads with
+    // other devices by ("pocl": one pool for all of them); NULL = it has all cores.
+    const char *core_pool;
     bool in_host_memory;   // it could: its driver says so
 } berth_machine_device;
 

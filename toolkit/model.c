@@ -35,6 +35,18 @@ typedef struct facts_job {
     berth_machine_device *devices;
 } facts_job;
 
+// PoCL's devices of its driver "pthread" have one pool of threads together, which POCL_MAX_PTHREAD_COUNT makes
+// smaller than the machine; "basic" ones work in the thread that enqueues.
+static const char *core_pool_of(const facts_job *job, const berth_device_info *info,
+                                berth_device_kind kind, uint32_t ordinal) {
+    static const char pocl_pool[] = "pthread-";
+    const berth_machine_facts *facts = job->facts;
+    const int64_t all = facts->threads > facts->cores ? facts->threads : facts->cores;
+    if (!info->is_cpu || !info->compute_units || info->compute_units >= all) return NULL;
+    if (strncmp(info->name, pocl_pool, sizeof(pocl_pool) - 1) == 0) return "pocl";
+    return berth_arena_printf(job->arena, "%s-%u", berth_device_kind_name(kind), ordinal);
+}
+
 static berth_status add_device(facts_job *job, berth_device_kind kind, berth_driver *driver,
                                uint32_t ordinal) {
     berth_machine_facts *facts = job->facts;
@@ -47,6 +59,7 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .compute_units = info.compute_units,
         .lacks_f64 = info.lacks_f64,
         .uses_host_cores = info.is_cpu,
+        .core_pool = core_pool_of(job, &info, kind, ordinal),
         .in_host_memory = info.unified || (info.is_cpu && info.memories[0].host_visible),
         .max_group_size = (int64_t)info.max_group_size,
         .local_memory_bytes = (int64_t)info.local_memory_bytes,

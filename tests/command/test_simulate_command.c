@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -133,6 +134,25 @@ Test(simulate_command, machines_of_a_description) {
     cr_expect_gt(number(both, "total_ms"), number(each, "total_ms"));
     json_decref(both);
     json_decref(each);
+}
+
+// Devices of PoCL in one pool of threads take turns; those with threads of their own do not. What the machine's own
+// description says of them decides it.
+Test(simulate_command, devices_of_one_pool) {
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) cr_skip_test("one processor: devices share it anyway");
+    const char *command =
+        "simulate " DIGITS " --costs none --requests 8 --streams 2 --format=json "
+        "--target cpu,opencl,opencl --pin op:Conv=opencl:0 --pin op:Gemm=opencl:1";
+    setenv("POCL_MAX_PTHREAD_COUNT", "1", 1);
+    setenv("POCL_DEVICES", "pthread pthread", 1);
+    json_t *pool = berth_run_json(command);
+    setenv("POCL_DEVICES", "basic pthread", 1);
+    json_t *apart = berth_run_json(command);
+    size_t rows = json_array_size(json_object_get(pool, "resources"));
+    cr_expect_eq(json_array_size(json_object_get(apart, "resources")), rows + 1);
+    cr_expect_gt(number(pool, "total_ms"), number(apart, "total_ms"));
+    json_decref(pool);
+    json_decref(apart);
 }
 
 Test(simulate_command, files_and_mistakes) {
