@@ -235,7 +235,7 @@ typedef struct berth_machine_device {
     // Of such a device, where it has fewer of the cores than there are: what it shares its threads with
     // other devices by ("pocl": one pool for all of them); NULL = it has all cores.
     const char *core_pool;
-    bool in_host_memory;   // it could: its driver says so
+    bool in_host_memory;  // it could: its driver says so
 } berth_machine_device;
 
 // What a driver for a kind of device said when it was asked for its devices.
