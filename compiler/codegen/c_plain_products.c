@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/codegen/c_plain_mve.h"
 #include "compiler/codegen/kernel_facts.h"
 #include "compiler/schedule/plain_columns.h"
 
@@ -147,8 +148,15 @@ static bool print_pairs(const products *s) {
     bool pairs = s->extents[r] == 2 && s->strides[SUMS][r] == 1 && s->strides[X][r] == 0 &&
                  s->strides[W][r] == 1;
     bool columns = s->extents[c] == 1 || (s->strides[SUMS][c] == 2 && s->strides[W][c] == 0);
-    if (!depth || !pairs || !columns || s->x.dtype != BERTH_DTYPE_I16) return false;
+    bool bytes = s->x.dtype == BERTH_DTYPE_I8;
+    if (!depth || !pairs || !columns || !(bytes || s->x.dtype == BERTH_DTYPE_I16)) return false;
     if (!runs_on(s, X, c, 1) || !runs_on(s, W, c, 2)) return false;
+    if (bytes) {
+        berth_c_line(s->p, "berth_sum_bytes(%s, %s, %lld, %lld, %s, %lld);", pointer(s, SUMS),
+                     pointer(s, X), (long long)(s->extents[c] == 1 ? 0 : s->strides[X][c]),
+                     (long long)s->extents[c], pointer(s, W), (long long)depth);
+        return true;
+    }
     berth_c_line(s->p, "berth_sum_pairs(%s, %s, %lld, %lld, %s, %lld);", pointer(s, SUMS),
                  pointer(s, X), (long long)(s->extents[c] == 1 ? 0 : s->strides[X][c]),
                  (long long)s->extents[c], pointer(s, W), (long long)depth);
@@ -484,8 +492,10 @@ void berth_c_plain_add_products(const char *code, berth_strbuf *out) {
     bool has_rows = strstr(code, "berth_sum_rows(") != NULL;
     bool has_windows = strstr(code, "berth_sum_windows(") != NULL;
     bool rounds = strstr(code, "berth_nearest_") != NULL;
-    if (has_pairs || has_rows || has_windows || rounds) berth_strbuf_add(out, dsp);
+    bool has_bytes = strstr(code, "berth_sum_bytes(") != NULL;
+    if (has_pairs || has_bytes || has_rows || has_windows || rounds) berth_strbuf_add(out, dsp);
     if (has_pairs) berth_strbuf_add(out, pairs);
+    if (has_bytes) berth_c_plain_add_sum_bytes(out);
     if (has_rows) berth_strbuf_add(out, rows);
     if (has_windows) berth_strbuf_add(out, windows);
     if (has_windows) berth_strbuf_add(out, windows_rest);

@@ -151,6 +151,33 @@ bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, be
     }
 }
 
+// A byte as i32, less a zero point that is known. False: it is something else.
+static bool take_byte(const berth_plain_sum *s, berth_expr id, berth_expr *out_byte,
+                      int64_t *out_zero) {
+    const berth_expr_node *node = node_of(s, id);
+    *out_zero = 0;
+    if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_SUB) {
+        const berth_expr_node *zero = node_of(s, node->b);
+        if (zero->kind == BERTH_EXPR_CAST) zero = node_of(s, zero->a);
+        if (zero->kind != BERTH_EXPR_INT) return false;
+        *out_zero = zero->i;
+        id = node->a;
+    }
+    if (!is_byte_cast(s, id)) return false;
+    *out_byte = node_of(s, id)->a;
+    return true;
+}
+
+// Whether the strip can hold bytes, and what is then to be taken off each (s->zero).
+static bool choose_bytes(berth_plain_sum *s) {
+    const berth_expr_node *x = node_of(s, s->x);
+    berth_expr byte = 0;
+    int64_t zero = 0;
+    if (!take_byte(s, x->kind == BERTH_EXPR_SELECT ? x->b : s->x, &byte, &zero)) return false;
+    s->zero = node_of(s, byte)->dtype == BERTH_DTYPE_U8 ? zero - 128 : zero;
+    return s->zero >= -128 && s->zero <= 127;
+}
+
 static int64_t strip_elements(const berth_plain_sum *s, int64_t count) {
     if (!s->shared) return count * s->step;
     const berth_nest_loop *outer = &s->depth.loops[0];
@@ -163,7 +190,8 @@ static void choose_count(berth_plain_sum *s) {
     int64_t extent = s->column < 0 ? 1 : s->nest.loops[s->column].extent;
     s->count = 1;
     for (int64_t n = 2; n <= MOST_COLUMNS && n <= extent; ++n) {
-        bool fits = strip_elements(s, n) * 2 <= STRIP_LIMIT_BYTES || s->count == 1;
+        int64_t bytes = strip_elements(s, n) * (s->bytes ? 1 : 2);
+        bool fits = bytes <= STRIP_LIMIT_BYTES || s->count == 1;
         bool better = s->shared || s->count == 1 || (s->count % 2 && n % 2 == 0);
         if (extent % n == 0 && fits && better && (n % 2 == 0 || s->count % 2)) s->count = n;
     }
@@ -172,9 +200,10 @@ static void choose_count(berth_plain_sum *s) {
 // What the strip is for the last loop of the nest that x moves along.
 static void choose_strip(berth_plain_sum *s) {
     s->column = -1;
+    s->bytes = s->bytes && choose_bytes(s);
     for (int i = 0; i < s->nest.count; ++i)
         if (i != s->row && s->nest.loops[i].extent > 1 && uses(s, s->x, i)) s->column = i;
-    s->step = (s->total + 1) / 2 * 2;  // pairs begin at a word
+    s->step = s->bytes ? s->total : (s->total + 1) / 2 * 2;  // pairs begin at a word
     s->shared = false;
     if (s->column >= 0) {
         const berth_nest_loop *outer = &s->depth.loops[0];
@@ -185,7 +214,8 @@ static void choose_strip(berth_plain_sum *s) {
         bool alike = berth_plain__moves_alike(s, &ranges, s->x, s->nest.loops[s->column].var,
                                               outer->var, &s->stride);
         int64_t step = s->stride * (s->total / outer->extent);
-        s->shared = alike && s->stride > 0 && s->stride < outer->extent && step % 2 == 0;
+        s->shared = alike && s->stride > 0 && s->stride < outer->extent &&
+                    (s->bytes || step % 2 == 0);
         if (s->shared) s->step = step;
     }
     choose_count(s);
@@ -259,6 +289,19 @@ static int conditions_first(const berth_plain_sum *s, berth_nest *loops, berth_e
     return outside;
 }
 
+// What a strip of bytes holds in place of `value`: signed bytes, whose zero point is s->zero.
+static berth_expr as_byte(const berth_plain_sum *s, berth_expr value) {
+    berth_expr byte = 0;
+    int64_t zero = 0;
+    if (!s->bytes) return value;
+    if (!take_byte(s, value, &byte, &zero)) return berth_tfn_int(s->fn, BERTH_DTYPE_I8, s->zero);
+    if (node_of(s, byte)->dtype == BERTH_DTYPE_I8) return byte;
+    berth_expr wide = berth_tfn_cast(s->fn, BERTH_DTYPE_I32, byte);
+    berth_expr half = berth_tfn_int(s->fn, BERTH_DTYPE_I32, 128);
+    return berth_tfn_cast(s->fn, BERTH_DTYPE_I8,
+                          berth_tfn_binary(s->fn, BERTH_BINARY_SUB, wide, half));
+}
+
 // strip[t][...] for one strip, which begins at result `first` of the column loop.
 static berth_stmt fill(berth_plain_sum *s, berth_buf strip, berth_expr first) {
     berth_tfn *fn = s->fn;
@@ -288,10 +331,10 @@ static berth_stmt fill(berth_plain_sum *s, berth_buf strip, berth_expr first) {
     const berth_expr_node node = *node_of(s, value);
     bool padded = node.kind == BERTH_EXPR_SELECT;
     int outside = conditions_first(s, &loops, padded ? node.a : 0);
-    if (!padded) return berth_plain__copy(fn, &loops, strip, at, value);
+    if (!padded) return berth_plain__copy(fn, &loops, strip, at, as_byte(s, value));
     berth_nest inner = inside(&loops, outside);
-    berth_stmt body = berth_plain__copy(fn, &inner, strip, at, node.b);
-    berth_stmt zeros = berth_plain__copy(fn, &inner, strip, at, node.c);
+    berth_stmt body = berth_plain__copy(fn, &inner, strip, at, as_byte(s, node.b));
+    berth_stmt zeros = berth_plain__copy(fn, &inner, strip, at, as_byte(s, node.c));
     loops.count = outside;
     loops.body = berth_tfn_if(fn, node.a, body, zeros);
     return berth_nest_emit(fn, &loops);
@@ -339,31 +382,71 @@ static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, be
                         .body = berth_plain__finish(s, map, fn->vars.count, sum)};
 }
 
-// A block of `rows` rows: sums, set to 0; products with the strip (BERTH_NONE: with x as it lies);
-// what becomes of them.
-static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_expr outer,
-                        berth_expr first) {
+// sums[c][r] += x * w for `count` columns of `rows` rows from row `first_row` on; x is the strip where
+// there is one, else as it lies.
+static berth_stmt products(berth_plain_sum *s, berth_buf sums, berth_expr sums_at, berth_buf strip,
+                           int64_t count, int64_t rows, berth_expr first_row) {
     berth_tfn *fn = s->fn;
-    int64_t dims[] = {s->count * rows};
-    berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
     berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
-    berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r);
-    berth_expr at = add(fn, times(fn, at_c, rows), at_r);
-    berth_expr sum = berth_tfn_load(fn, acc, &at, 1), x = s->x;
-    berth_expr row = add(fn, times(fn, outer, rows), at_r);
+    berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r), x = s->x;
+    berth_expr at = add(fn, sums_at, add(fn, times(fn, at_c, rows), at_r));
     if (strip != BERTH_NONE) {
         berth_expr from = add(fn, flat(s, 0, &s->depth), times(fn, at_c, s->step));
         x = berth_tfn_cast(fn, BERTH_DTYPE_I32, berth_tfn_load(fn, strip, &from, 1));
     }
-    berth_expr w = berth_replace_var(fn, s->w, s->nest.loops[s->row].var, row);
+    berth_expr w =
+        berth_replace_var(fn, s->w, s->nest.loops[s->row].var, add(fn, first_row, at_r));
     berth_nest depth = s->depth;
-    depth.loops[depth.count++] = (berth_nest_loop){c, s->count, BERTH_LOOP_SERIAL};
+    depth.loops[depth.count++] = (berth_nest_loop){c, count, BERTH_LOOP_SERIAL};
     depth.loops[depth.count++] = (berth_nest_loop){r, rows, BERTH_LOOP_SERIAL};
     berth_expr product = berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w);
-    depth.body = store_at(fn, acc, at, add(fn, sum, product));
+    depth.body = store_at(fn, sums, at, add(fn, berth_tfn_load(fn, sums, &at, 1), product));
+    return berth_nest_emit(fn, &depth);
+}
+
+// Sums begin with what the strip's zero point adds to each product, taken off.
+static berth_stmt begin_sums(berth_plain_sum *s, berth_buf acc, int64_t rows, berth_buf zeros,
+                             berth_expr first_row) {
+    berth_tfn *fn = s->fn;
+    if (zeros == BERTH_NONE) return berth_plain__clear(fn, acc, s->count * rows);
+    berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
+    berth_nest loops = {.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
+                        .count = 2};
+    berth_expr at_r = berth_tfn_var_ref(fn, r), from = add(fn, first_row, at_r);
+    berth_expr at = add(fn, times(fn, berth_tfn_var_ref(fn, c), rows), at_r);
+    berth_expr value = berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_int(fn, BERTH_DTYPE_I32, 0),
+                                        berth_tfn_load(fn, zeros, &from, 1));
+    return berth_plain__copy(fn, &loops, acc, at, value);
+}
+
+// A block of `rows` rows: sums as they begin; products with the strip (BERTH_NONE: with x as it
+// lies); what becomes of them.
+static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_buf zeros,
+                        berth_expr outer, berth_expr first) {
+    berth_tfn *fn = s->fn;
+    int64_t dims[] = {s->count * rows};
+    berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
+    berth_expr first_row = times(fn, outer, rows), begin = berth_tfn_index(fn, 0);
     berth_nest last = finish_all(s, acc, rows, outer, first);
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(fn, acc, s->count * rows),
-                          berth_nest_emit(fn, &depth), berth_nest_emit(fn, &last)};
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc), begin_sums(s, acc, rows, zeros, first_row),
+                          products(s, acc, begin, strip, s->count, rows, first_row),
+                          berth_nest_emit(fn, &last)};
+    return berth_tfn_seq(fn, items, 4);
+}
+
+// The sums of all rows' weights times the zero point, once for all strips: products with a strip of it.
+static berth_stmt zero_sums(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_buf zeros) {
+    berth_tfn *fn = s->fn;
+    berth_var i = berth_tfn_var(fn, "i"), var = berth_tfn_var(fn, "rows");
+    berth_nest all = {.loops = {{i, s->total, BERTH_LOOP_SERIAL}}, .count = 1};
+    berth_expr first_row = times(fn, berth_tfn_var_ref(fn, var), rows);
+    int64_t extent = s->nest.loops[s->row].extent;
+    berth_stmt items[] = {
+        berth_tfn_alloc(fn, zeros), berth_plain__clear(fn, zeros, extent),
+        berth_plain__copy(fn, &all, strip, berth_tfn_var_ref(fn, i),
+                          berth_tfn_int(fn, BERTH_DTYPE_I8, s->zero)),
+        berth_tfn_for(fn, var, berth_tfn_index(fn, extent / rows), BERTH_LOOP_SERIAL,
+                      products(s, zeros, first_row, strip, 1, rows, first_row))};
     return berth_tfn_seq(fn, items, 4);
 }
 
@@ -389,20 +472,27 @@ static berth_stmt in_loops(berth_plain_sum *s, int64_t rows, bool with_strip) {
     berth_expr first = 0;
     berth_nest outer = outer_loops(s, &first);
     berth_var var = berth_tfn_var(fn, "rows");
-    berth_buf strip = BERTH_NONE;
-    berth_stmt items[3];
-    uint32_t count = 0;
+    berth_buf strip = BERTH_NONE, zeros = BERTH_NONE;
+    int64_t row_count = s->nest.loops[s->row].extent;
+    berth_stmt all[3], items[2];
+    uint32_t all_count = 0, count = 0;
     if (with_strip) {
         int64_t dims[] = {strip_elements(s, s->count)};
-        strip = berth_tfn_buffer(fn, "strip", BERTH_DTYPE_I16, 1, dims, BERTH_SCOPE_PRIVATE);
-        items[count++] = berth_tfn_alloc(fn, strip);
+        berth_dtype dtype = s->bytes ? BERTH_DTYPE_I8 : BERTH_DTYPE_I16;
+        strip = berth_tfn_buffer(fn, "strip", dtype, 1, dims, BERTH_SCOPE_PRIVATE);
+        all[all_count++] = berth_tfn_alloc(fn, strip);
         items[count++] = fill(s, strip, first);
     }
-    berth_stmt body = block(s, rows, strip, berth_tfn_var_ref(fn, var), first);
-    berth_expr blocks = berth_tfn_index(fn, s->nest.loops[s->row].extent / rows);
+    if (with_strip && s->bytes && s->zero) {
+        zeros = berth_tfn_buffer(fn, "zeros", BERTH_DTYPE_I32, 1, &row_count, BERTH_SCOPE_PRIVATE);
+        all[all_count++] = zero_sums(s, rows, strip, zeros);
+    }
+    berth_stmt body = block(s, rows, strip, zeros, berth_tfn_var_ref(fn, var), first);
+    berth_expr blocks = berth_tfn_index(fn, row_count / rows);
     items[count++] = berth_tfn_for(fn, var, blocks, BERTH_LOOP_SERIAL, body);
     outer.body = berth_tfn_seq(fn, items, count);
-    return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
+    all[all_count++] = outer.count ? berth_nest_emit(fn, &outer) : outer.body;
+    return berth_tfn_seq(fn, all, all_count);
 }
 
 // ---- forms --------------------------------------------------------------------------------------
@@ -449,8 +539,8 @@ bool berth_plain__has_columns(berth_plain_sum *s) {
     return true;
 }
 
-berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest) {
-    berth_plain_sum s = {.fn = fn, .nest = *nest};
+berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool bytes) {
+    berth_plain_sum s = {.fn = fn, .nest = *nest, .bytes = bytes};
     if (berth_plain__has_columns(&s)) return in_loops(&s, 2, true);
     if (!berth_plain__take(&s) || uses(&s, s.x, s.row) || !has_rows(&s)) return 0;
     int64_t rows = MOST_ROWS;

@@ -10,6 +10,9 @@
 //                   for kw, kh, ic, c, r: acc[c][r] += strip[c s + kw][...] * w[o_o, kw, kh, ic, r]
 //                   for r, c: y = ...
 //
+//             Where 16 signed bytes are multiplied at once (Helium) the strip holds those, `zero` more
+//             than what they stand for: sums begin with - zero * the sum of a row's weights.
+//
 //   rows      weights [o][k], and one run of bytes that they are multiplied by: a product of a
 //             vector, which needs no copy.
 //
@@ -47,10 +50,13 @@ typedef struct berth_plain_sum {
     int64_t stride;  // of the window, in iterations of the outermost loop of the sum
     int64_t step;
     int64_t count;  // results
+    bool bytes;     // it holds i8, `zero` more than what they stand for; else i16
+    int64_t zero;
 } berth_plain_sum;
 
-// The nest in one of these forms, or 0 when it has none. O(nodes of the body).
-berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest);
+// The nest in one of these forms, or 0 when it has none. bytes: strips of bytes are better than those
+// of i16. O(nodes of the body).
+berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool bytes);
 berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest);
 
 // Whether the nest has the form "columns"; sets *s.

@@ -353,27 +353,31 @@ static berth_stmt fuse_loops(berth_tfn *fn, const berth_nest *nest) {
     return fused.count < nest->count ? berth_nest_emit(fn, &fused) : 0;
 }
 
+typedef struct plain_policy {
+    bool small;
+    bool bytes;  // the target multiplies bytes, 16 at once
+} plain_policy;
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    const bool *small = user;
+    const plain_policy *policy = user;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     if (!berth_decide_form(fn, BERTH_FORM_SOURCE)) return 0;
-    berth_stmt sum = *small ? 0 : berth_plain__columns(fn, nest);
-    if (!sum && !*small) sum = berth_plain__windows(fn, nest);
-    if (!sum) sum = schedule_sum(fn, nest, *small);
+    berth_stmt sum = policy->small ? 0 : berth_plain__columns(fn, nest, policy->bytes);
+    if (!sum && !policy->small) sum = berth_plain__windows(fn, nest);
+    if (!sum) sum = schedule_sum(fn, nest, policy->small);
     return sum ? sum : fuse_loops(fn, nest);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    static const bool small = false;
-    (void)target;
-    return berth_schedule_nests(fn, schedule_nest, &small);
+    const plain_policy policy = {.bytes = berth_target_has_feature(target, "mve")};
+    return berth_schedule_nests(fn, schedule_nest, &policy);
 }
 
 static berth_status apply_small(berth_tfn *fn, const berth_target *target) {
-    static const bool small = true;
+    static const plain_policy policy = {.small = true};
     (void)target;
-    return berth_schedule_nests(fn, schedule_nest, &small);
+    return berth_schedule_nests(fn, schedule_nest, &policy);
 }
 
 const berth_schedule_policy berth_schedule_policy_plain = {.kind = "cpu", .apply = apply};
