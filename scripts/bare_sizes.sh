@@ -1,25 +1,35 @@
 #!/usr/bin/env bash
-# Sizes and instructions of models as plain C on a Cortex-M4 (QEMU's mps2-an386): the tables of docs/bare.md.
-# Usage: scripts/bare_sizes.sh MODELS [speed|size]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
+# Sizes and instructions of models as plain C on a Cortex-M4 or M55 (QEMU): the tables of docs/bare.md.
+# Usage: scripts/bare_sizes.sh MODELS [speed|size] [m4|m55]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
 set -euo pipefail
 case "${1:-}" in
 "" | -h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;;
 esac
 models=$(realpath "$1")
 optimise=${2:-speed}
+core=${3:-m4}
 cd "$(dirname "$0")/.."
 board=$PWD/tests/bare/board
 berth=$PWD/build/release/berth
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-flags="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os -ffunction-sections -fdata-sections"
+if [ "$core" = m55 ]; then
+  target="cpu -arch=cortex-m55 -features=mve" script=an547.ld machine=mps3-an547
+  flags="-mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u"
+else
+  target="cpu -arch=cortex-m4" script=an386.ld machine=mps2-an386
+  flags="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16"
+fi
+flags="$flags -mthumb -mfloat-abi=hard -Os -ffunction-sections -fdata-sections"
 echo "| model | text | constants | arena | stack | instructions |"
 echo "|---|---|---|---|---|---|"
 for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,mobilenetv1,resnet8}{,_int8}; do
   [ -f "$models/$path/model.onnx" ] || continue
+  # The constants of the largest models are more than this board's memory.
+  if [ "$core" = m55 ] && [[ $path =~ /(autoencoder|mobilenetv1)$ ]]; then continue; fi
   name=$(basename "$path")
   folder=$work/$name
-  "$berth" build "$models/$path/model.onnx" --target 'cpu -arch=cortex-m4 -memory_capacity_bytes=4194304' --runtime bare \
+  "$berth" build "$models/$path/model.onnx" --target "$target -memory_capacity_bytes=4194304" --runtime bare \
     --optimise "$optimise" --name "$name" -o "$folder" >/dev/null 2>&1
   cd "$folder"
   upper=$(tr a-z A-Z <<<"$name")
@@ -27,13 +37,13 @@ for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,
     -c "$name.c" "${name}_weights.c" main.c
   arm-none-eabi-gcc $flags "-DMODEL_RUN=__wrap_${name}_run" "-DMODEL_REAL=__real_${name}_run" \
     -c "$board/startup.c" "$board/measure.c"
-  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T an386.ld "-Wl,--wrap=${name}_run,--gc-sections" \
+  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T "$script" "-Wl,--wrap=${name}_run,--gc-sections" \
     -o model.elf "$name.o" "${name}_weights.o" main.o startup.o measure.o -lm
   # One image of zeros will do: no path of the code depends on values.
   bytes=$(sed -nE 's/^static ([a-z0-9_]+) input_[0-9]+\[([0-9]+)\];/\1 \2/p' main.c |
     awk '{size = $1 ~ /8_t/ ? 1 : $1 ~ /16_t/ ? 2 : $1 ~ /64_t|double/ ? 8 : 4; n += size * $2} END {print n}')
   measured=$(head -c "$bytes" /dev/zero |
-    qemu-system-arm -M mps2-an386 -display none -serial none -monitor none -icount shift=0 \
+    qemu-system-arm -M "$machine" -display none -serial none -monitor none -icount shift=0 \
       -semihosting-config enable=on,target=native -kernel model.elf 2>&1 >/dev/null)
   read -r stack arena instructions <<<"$(sed -E 's/stack ([0-9]+) static ([0-9]+) .* instructions ([0-9]+)/\1 \2 \3/' <<<"$measured")"
   text=$(arm-none-eabi-size "$name.o" | awk 'NR == 2 {print $1}')

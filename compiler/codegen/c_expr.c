@@ -347,9 +347,8 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
     }
 }
 
-// round(x), or round(x) plus a whole number that the type `to` holds.
-static bool rounds(const berth_c_printer *p, berth_expr id, berth_dtype to, berth_expr *out_x,
-                   int *out_zero) {
+bool berth_c_rounds(const berth_c_printer *p, berth_expr id, berth_dtype to, berth_expr *out_x,
+                    int *out_zero) {
     const berth_expr_node *node = node_of(p, id);
     *out_zero = 0;
     if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_ADD) {
@@ -373,7 +372,8 @@ static const char *nearest(berth_c_printer *p, berth_expr_node node) {
     berth_dtype to = (berth_dtype)node.dtype;
     berth_expr x = 0;
     int zero = 0;
-    if (!berth_c_is_narrow(to) || node.is_index || !rounds(p, node.a, to, &x, &zero)) return NULL;
+    if (!berth_c_is_narrow(to) || node.is_index || !berth_c_rounds(p, node.a, to, &x, &zero))
+        return NULL;
     berth_c_value_type(p, to, node.lanes);
     const char *op = berth_arena_printf(p->arena, "nearest_%s", berth_dtype_name(to));
     return call(p, op, BERTH_DTYPE_F32, node.lanes,

@@ -101,11 +101,12 @@ static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *
                       int64_t *stack_bytes) {
     int64_t extent = -1;
     if (p->language->print_loop && p->language->print_loop(p, node)) return;
+    bool vectors = p->language->open_vectors && p->language->open_vectors(p, node);
     const char *type = p->language->index_type;
     const char *var = berth_c_var_name(p, node->var);
     berth_tfn_const_value(p->fn, node->value, &extent);
     p->loop_depth[node->var] = ++p->open_loops;
-    if (node->loop_kind == BERTH_LOOP_VECTOR)
+    if (node->loop_kind == BERTH_LOOP_VECTOR && !p->language->open_vectors)
         berth_c_fail(p, berth_status_make(BERTH_INTERNAL, "a vector loop was left to the printer"));
     if (!p->language->open_loop || !p->language->open_loop(p, node, extent)) {
         const char *limit = berth_c_index(p, node->value);
@@ -119,6 +120,7 @@ static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *
     print_stmt(p, node->body, scratch_bytes, stack_bytes);
     p->depth--;
     berth_c_line(p, "}");
+    if (vectors) berth_strbuf_add(&p->out, p->language->vectors_end);
     p->open_loops--;
 }
 

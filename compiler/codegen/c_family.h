@@ -37,6 +37,11 @@ typedef struct berth_c_language {
     bool (*open_loop)(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent);
     // (optional) Prints a loop, with all that is in it, in a form of its own; false = it has none.
     bool (*print_loop)(berth_c_printer *p, const berth_stmt_node *loop);
+    // (optional) Prints a vector loop's form in vectors, which the loop follows as it is for compilers
+    // without them, and the end behind that; false = it has no such form. A language without it takes no
+    // vector loops.
+    bool (*open_vectors)(berth_c_printer *p, const berth_stmt_node *loop);
+    const char *vectors_end;
     // Declaration of a local buffer. scratch_offset >= 0: place in the per-thread scratch, else in
     // the function.
     void (*declare_buffer)(berth_c_printer *p, berth_buf buf, int64_t element_count,
@@ -139,6 +144,9 @@ const char *berth_c_hint(berth_c_printer *p, int64_t value);    // a number that
 int64_t berth_c_array_size(const berth_c_printer *p, berth_buf buf, int64_t count);
 const char *berth_c_index(berth_c_printer *p, berth_expr id);
 const char *berth_c_linear(berth_c_printer *p, berth_linear form);
+// Whether `id` is round(x), or round(x) plus a whole number that the type `to` holds.
+bool berth_c_rounds(const berth_c_printer *p, berth_expr id, berth_dtype to, berth_expr *out_x,
+                    int *out_zero);
 const char *berth_c_condition(berth_c_printer *p, berth_expr id);
 // a < b and the like of indices, which ranges may decide.
 // c_select.c: whether both sides of a selection are computed before its condition is looked at.

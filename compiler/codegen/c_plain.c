@@ -6,6 +6,7 @@
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_plain_helpers.h"
 #include "compiler/codegen/c_plain_products.h"
+#include "compiler/codegen/c_plain_vectors.h"
 #include "compiler/codegen/kernel_facts.h"
 
 static const char *parameter(berth_c_printer *p, const berth_kernel_source *kernel, uint32_t i) {
@@ -122,10 +123,11 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .index_type = INDEX_TYPE, .index_bits = INDEX_BITS, BERTH_C_TYPES, .global_pointer = "",   \
         .restrict_word = "restrict", .f64_suffix = "", .open_kernel = open_kernel,                 \
         .close_kernel = close_kernel, .declare_kernel = declare_kernel, .open_loop = open_loop,    \
-        .print_loop = berth_c_plain_print_products, .declare_buffer = declare_buffer,              \
-        .vector_load = vector_load, .vector_store = vector_store,                                  \
-        .vector_literal = vector_literal, .vector_lane = vector_lane,                              \
-        .intrinsic_text = intrinsic_text, .stack_limit_bytes = STACK_LIMIT_BYTES,                  \
+        .print_loop = berth_c_plain_print_products, .open_vectors = berth_c_plain_open_vectors,    \
+        .vectors_end = "#endif\n", .declare_buffer = declare_buffer, .vector_load = vector_load,   \
+        .vector_store = vector_store, .vector_literal = vector_literal,                            \
+        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \
+        .stack_limit_bytes = STACK_LIMIT_BYTES,                                                    \
     }
 
 static const berth_c_language narrow = PLAIN("int32_t", 32);

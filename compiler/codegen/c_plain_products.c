@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/codegen/c_plain_mve.h"
+#include "compiler/codegen/c_plain_vectors.h"
 #include "compiler/codegen/kernel_facts.h"
 #include "compiler/schedule/plain_columns.h"
 
@@ -384,7 +385,13 @@ static const char rows[] =
     "                        \"smlad %[a], %[even], %[" w "], %[a]\\n\\t\"\n"                      \
     "                        \"smlab" b " %[a], %[odd], %[" m "], %[a]\\n\\t\"\n"
 
-static const char windows[] =
+static const char windows_mve[] =
+    "#if BERTH_MVE\n"
+    "#define BERTH_WINDOW_ROW(from, w) \\\n"
+    "    sum = vmlaq_n_s32(sum, vreinterpretq_s32_u32(vldrbq_u32(from)), (w)[0]); \\\n"
+    "    sum = vmlaq_n_s32(sum, vreinterpretq_s32_u32(vldrbq_u32((from) + 1)), (w)[1]); \\\n"
+    "    sum = vmlaq_n_s32(sum, vreinterpretq_s32_u32(vldrbq_u32((from) + 2)), (w)[2]);\n"
+    "#endif\n"
     "/* sums[r][c] += x[r * row_step + h * pitch + c * step + k] * w[h][k], r < rows, c < count, h "
     "< height,\n"
     "   k < width. Bytes up to the third behind a window are read, too. */\n"
@@ -397,20 +404,29 @@ static const char windows[] =
     "        int32_t c = count;\n"
     "#if BERTH_MVE\n"
     "        const uint32x4_t lanes = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)step);\n"
+    "        if (height == 3 && width == 3 && step == 1)\n"
+    "            for (; c >= 4; c -= 4, at += 4, sums += 4) {\n"
+    "                int32x4_t sum = vldrwq_s32(sums);\n"
+    "                BERTH_WINDOW_ROW(at, w)\n"
+    "                BERTH_WINDOW_ROW(at + pitch, w + 3)\n"
+    "                BERTH_WINDOW_ROW(at + 2 * pitch, w + 6)\n"
+    "                vstrwq_s32(sums, sum);\n"
+    "            }\n"
     "        for (; c >= 4; c -= 4, at += 4 * step, sums += 4) {\n"
     "            const int8_t *weight = w;\n"
     "            int32x4_t sum = vldrwq_s32(sums);\n"
     "            int32_t h, k;\n"
     "            for (h = 0; h < height; ++h)\n"
     "                for (k = 0; k < width; ++k) {\n"
-    "                    const uint8_t *from = at + h * pitch + k;\n"
-    "                    const uint32x4_t bytes = step == 1 ? vldrbq_u32(from) : "
-    "vldrbq_gather_offset_u32(from, lanes);\n"
+    "                    const uint32x4_t bytes = vldrbq_gather_offset_u32(at + h * pitch + k, "
+    "lanes);\n"
     "                    sum = vmlaq_n_s32(sum, vreinterpretq_s32_u32(bytes), *weight++);\n"
     "                }\n"
     "            vstrwq_s32(sums, sum);\n"
     "        }\n"
-    "#endif\n"
+    "#endif\n";
+
+static const char windows[] =
     "#if BERTH_DSP\n"
     "        if (height == 3 && width == 3) {\n"
     "            const uint32_t w0 = (uint32_t)w[2] << 16 | (uint16_t)w[0];\n"
@@ -493,10 +509,14 @@ void berth_c_plain_add_products(const char *code, berth_strbuf *out) {
     bool has_windows = strstr(code, "berth_sum_windows(") != NULL;
     bool rounds = strstr(code, "berth_nearest_") != NULL;
     bool has_bytes = strstr(code, "berth_sum_bytes(") != NULL;
-    if (has_pairs || has_bytes || has_rows || has_windows || rounds) berth_strbuf_add(out, dsp);
+    bool has_vectors = strstr(code, "#if BERTH_MVE") != NULL;
+    if (has_pairs || has_bytes || has_rows || has_windows || rounds || has_vectors)
+        berth_strbuf_add(out, dsp);
+    if (has_vectors) berth_strbuf_add(out, berth_c_plain_vector_functions);
     if (has_pairs) berth_strbuf_add(out, pairs);
     if (has_bytes) berth_c_plain_add_sum_bytes(out);
     if (has_rows) berth_strbuf_add(out, rows);
+    if (has_windows) berth_strbuf_add(out, windows_mve);
     if (has_windows) berth_strbuf_add(out, windows);
     if (has_windows) berth_strbuf_add(out, windows_rest);
 }

@@ -190,9 +190,9 @@ static void choose_count(berth_plain_sum *s) {
     int64_t extent = s->column < 0 ? 1 : s->nest.loops[s->column].extent;
     s->count = 1;
     for (int64_t n = 2; n <= MOST_COLUMNS && n <= extent; ++n) {
-        int64_t bytes = strip_elements(s, n) * (s->bytes ? 1 : 2);
+        int64_t bytes = strip_elements(s, n) * 2;
         bool fits = bytes <= STRIP_LIMIT_BYTES || s->count == 1;
-        bool better = s->shared || s->count == 1 || (s->count % 2 && n % 2 == 0);
+        bool better = s->shared || s->bytes || s->count == 1 || (s->count % 2 && n % 2 == 0);
         if (extent % n == 0 && fits && better && (n % 2 == 0 || s->count % 2)) s->count = n;
     }
 }
@@ -214,8 +214,8 @@ static void choose_strip(berth_plain_sum *s) {
         bool alike = berth_plain__moves_alike(s, &ranges, s->x, s->nest.loops[s->column].var,
                                               outer->var, &s->stride);
         int64_t step = s->stride * (s->total / outer->extent);
-        s->shared = alike && s->stride > 0 && s->stride < outer->extent &&
-                    (s->bytes || step % 2 == 0);
+        s->shared =
+            alike && s->stride > 0 && s->stride < outer->extent && (s->bytes || step % 2 == 0);
         if (s->shared) s->step = step;
     }
     choose_count(s);
@@ -244,14 +244,16 @@ static berth_stmt store_at(berth_tfn *fn, berth_buf buf, berth_expr at, berth_ex
     return berth_tfn_store(fn, buf, &at, 1, value);
 }
 
-berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf buf, berth_expr at,
-                             berth_expr value) {
+berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, berth_buf buf,
+                             berth_expr at, berth_expr value) {
+    berth_tfn *fn = s->fn;
     berth_nest nest = *loops;
     berth_dtype dtype = fn->bufs.data[buf].dtype;
     if (fn->exprs.data[value].dtype != dtype) value = berth_tfn_cast(fn, dtype, value);
     nest.body = store_at(fn, buf, at, value);
     int last = nest.count - 1;
-    int64_t step = UNROLL;
+    int64_t step = s->vectors ? 1 : UNROLL;
+    if (s->vectors && last >= 0) nest.loops[last].kind = BERTH_LOOP_VECTOR;
     while (last >= 0 && step > 1 && nest.loops[last].extent % step) --step;
     if (last >= 0 && step > 1) {
         berth_status status = berth_schedule_split(fn, &nest, last, step);
@@ -261,10 +263,11 @@ berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf b
     return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
 }
 
-berth_stmt berth_plain__clear(berth_tfn *fn, berth_buf buf, int64_t count) {
+berth_stmt berth_plain__clear(const berth_plain_sum *s, berth_buf buf, int64_t count) {
+    berth_tfn *fn = s->fn;
     berth_var i = berth_tfn_var(fn, "i");
     berth_nest loops = {.loops = {{i, count, BERTH_LOOP_SERIAL}}, .count = 1};
-    return berth_plain__copy(fn, &loops, buf, berth_tfn_var_ref(fn, i),
+    return berth_plain__copy(s, &loops, buf, berth_tfn_var_ref(fn, i),
                              berth_tfn_int(fn, fn->bufs.data[buf].dtype, 0));
 }
 
@@ -331,10 +334,10 @@ static berth_stmt fill(berth_plain_sum *s, berth_buf strip, berth_expr first) {
     const berth_expr_node node = *node_of(s, value);
     bool padded = node.kind == BERTH_EXPR_SELECT;
     int outside = conditions_first(s, &loops, padded ? node.a : 0);
-    if (!padded) return berth_plain__copy(fn, &loops, strip, at, as_byte(s, value));
+    if (!padded) return berth_plain__copy(s, &loops, strip, at, as_byte(s, value));
     berth_nest inner = inside(&loops, outside);
-    berth_stmt body = berth_plain__copy(fn, &inner, strip, at, as_byte(s, node.b));
-    berth_stmt zeros = berth_plain__copy(fn, &inner, strip, at, as_byte(s, node.c));
+    berth_stmt body = berth_plain__copy(s, &inner, strip, at, as_byte(s, node.b));
+    berth_stmt zeros = berth_plain__copy(s, &inner, strip, at, as_byte(s, node.c));
     loops.count = outside;
     loops.body = berth_tfn_if(fn, node.a, body, zeros);
     return berth_nest_emit(fn, &loops);
@@ -366,20 +369,24 @@ berth_stmt berth_plain__finish(const berth_plain_sum *s, const berth_expr *map, 
     return berth_tfn_seq(fn, stores, (uint32_t)s->reduction.epilogue_count);
 }
 
-static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, berth_expr outer,
-                             berth_expr first) {
+// zeros: what the strip's zero point added to the sums of each row, if there is one.
+static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, berth_buf zeros,
+                             berth_expr outer, berth_expr first) {
     berth_tfn *fn = s->fn;
     berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
     berth_expr at_c = berth_tfn_var_ref(fn, c), at_r = berth_tfn_var_ref(fn, r);
     berth_expr at = add(fn, times(fn, at_c, rows), at_r);
     berth_expr row = add(fn, times(fn, outer, rows), at_r);
     berth_expr sum = berth_tfn_load(fn, acc, &at, 1);
+    if (zeros != BERTH_NONE)
+        sum = berth_tfn_binary(fn, BERTH_BINARY_SUB, sum, berth_tfn_load(fn, zeros, &row, 1));
     berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
     map[s->nest.loops[s->row].var] = row;
     if (s->column >= 0) map[s->nest.loops[s->column].var] = add(fn, first, at_c);
-    return (berth_nest){.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
-                        .count = 2,
-                        .body = berth_plain__finish(s, map, fn->vars.count, sum)};
+    return (berth_nest){
+        .loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, berth_plain__inner(s)}},
+        .count = 2,
+        .body = berth_plain__finish(s, map, fn->vars.count, sum)};
 }
 
 // sums[c][r] += x * w for `count` columns of `rows` rows from row `first_row` on; x is the strip where
@@ -394,8 +401,7 @@ static berth_stmt products(berth_plain_sum *s, berth_buf sums, berth_expr sums_a
         berth_expr from = add(fn, flat(s, 0, &s->depth), times(fn, at_c, s->step));
         x = berth_tfn_cast(fn, BERTH_DTYPE_I32, berth_tfn_load(fn, strip, &from, 1));
     }
-    berth_expr w =
-        berth_replace_var(fn, s->w, s->nest.loops[s->row].var, add(fn, first_row, at_r));
+    berth_expr w = berth_replace_var(fn, s->w, s->nest.loops[s->row].var, add(fn, first_row, at_r));
     berth_nest depth = s->depth;
     depth.loops[depth.count++] = (berth_nest_loop){c, count, BERTH_LOOP_SERIAL};
     depth.loops[depth.count++] = (berth_nest_loop){r, rows, BERTH_LOOP_SERIAL};
@@ -404,22 +410,7 @@ static berth_stmt products(berth_plain_sum *s, berth_buf sums, berth_expr sums_a
     return berth_nest_emit(fn, &depth);
 }
 
-// Sums begin with what the strip's zero point adds to each product, taken off.
-static berth_stmt begin_sums(berth_plain_sum *s, berth_buf acc, int64_t rows, berth_buf zeros,
-                             berth_expr first_row) {
-    berth_tfn *fn = s->fn;
-    if (zeros == BERTH_NONE) return berth_plain__clear(fn, acc, s->count * rows);
-    berth_var c = berth_tfn_var(fn, "c"), r = berth_tfn_var(fn, "r");
-    berth_nest loops = {.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
-                        .count = 2};
-    berth_expr at_r = berth_tfn_var_ref(fn, r), from = add(fn, first_row, at_r);
-    berth_expr at = add(fn, times(fn, berth_tfn_var_ref(fn, c), rows), at_r);
-    berth_expr value = berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_int(fn, BERTH_DTYPE_I32, 0),
-                                        berth_tfn_load(fn, zeros, &from, 1));
-    return berth_plain__copy(fn, &loops, acc, at, value);
-}
-
-// A block of `rows` rows: sums as they begin; products with the strip (BERTH_NONE: with x as it
+// A block of `rows` rows: sums, set to 0; products with the strip (BERTH_NONE: with x as it
 // lies); what becomes of them.
 static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_buf zeros,
                         berth_expr outer, berth_expr first) {
@@ -427,8 +418,8 @@ static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth
     int64_t dims[] = {s->count * rows};
     berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
     berth_expr first_row = times(fn, outer, rows), begin = berth_tfn_index(fn, 0);
-    berth_nest last = finish_all(s, acc, rows, outer, first);
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc), begin_sums(s, acc, rows, zeros, first_row),
+    berth_nest last = finish_all(s, acc, rows, zeros, outer, first);
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(s, acc, s->count * rows),
                           products(s, acc, begin, strip, s->count, rows, first_row),
                           berth_nest_emit(fn, &last)};
     return berth_tfn_seq(fn, items, 4);
@@ -441,13 +432,13 @@ static berth_stmt zero_sums(berth_plain_sum *s, int64_t rows, berth_buf strip, b
     berth_nest all = {.loops = {{i, s->total, BERTH_LOOP_SERIAL}}, .count = 1};
     berth_expr first_row = times(fn, berth_tfn_var_ref(fn, var), rows);
     int64_t extent = s->nest.loops[s->row].extent;
-    berth_stmt items[] = {
-        berth_tfn_alloc(fn, zeros), berth_plain__clear(fn, zeros, extent),
-        berth_plain__copy(fn, &all, strip, berth_tfn_var_ref(fn, i),
-                          berth_tfn_int(fn, BERTH_DTYPE_I8, s->zero)),
-        berth_tfn_for(fn, var, berth_tfn_index(fn, extent / rows), BERTH_LOOP_SERIAL,
-                      products(s, zeros, first_row, strip, 1, rows, first_row))};
-    return berth_tfn_seq(fn, items, 4);
+    berth_stmt items[] = {berth_plain__clear(s, zeros, extent),
+                          berth_plain__copy(s, &all, strip, berth_tfn_var_ref(fn, i),
+                                            berth_tfn_int(fn, BERTH_DTYPE_I8, s->zero)),
+                          berth_tfn_for(fn, var, berth_tfn_index(fn, extent / rows),
+                                        BERTH_LOOP_SERIAL,
+                                        products(s, zeros, first_row, strip, 1, rows, first_row))};
+    return berth_tfn_seq(fn, items, 3);
 }
 
 // The nest without the row loop, the column loop in steps of `count`; sets *first to the first
@@ -474,7 +465,7 @@ static berth_stmt in_loops(berth_plain_sum *s, int64_t rows, bool with_strip) {
     berth_var var = berth_tfn_var(fn, "rows");
     berth_buf strip = BERTH_NONE, zeros = BERTH_NONE;
     int64_t row_count = s->nest.loops[s->row].extent;
-    berth_stmt all[3], items[2];
+    berth_stmt all[4], items[2];
     uint32_t all_count = 0, count = 0;
     if (with_strip) {
         int64_t dims[] = {strip_elements(s, s->count)};
@@ -485,6 +476,7 @@ static berth_stmt in_loops(berth_plain_sum *s, int64_t rows, bool with_strip) {
     }
     if (with_strip && s->bytes && s->zero) {
         zeros = berth_tfn_buffer(fn, "zeros", BERTH_DTYPE_I32, 1, &row_count, BERTH_SCOPE_PRIVATE);
+        all[all_count++] = berth_tfn_alloc(fn, zeros);
         all[all_count++] = zero_sums(s, rows, strip, zeros);
     }
     berth_stmt body = block(s, rows, strip, zeros, berth_tfn_var_ref(fn, var), first);
@@ -539,8 +531,8 @@ bool berth_plain__has_columns(berth_plain_sum *s) {
     return true;
 }
 
-berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool bytes) {
-    berth_plain_sum s = {.fn = fn, .nest = *nest, .bytes = bytes};
+berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool vectors) {
+    berth_plain_sum s = {.fn = fn, .nest = *nest, .bytes = vectors, .vectors = vectors};
     if (berth_plain__has_columns(&s)) return in_loops(&s, 2, true);
     if (!berth_plain__take(&s) || uses(&s, s.x, s.row) || !has_rows(&s)) return 0;
     int64_t rows = MOST_ROWS;

@@ -11,7 +11,7 @@
 //                   for r, c: y = ...
 //
 //             Where 16 signed bytes are multiplied at once (Helium) the strip holds those, `zero` more
-//             than what they stand for: sums begin with - zero * the sum of a row's weights.
+//             than what they stand for: zero * the sum of a row's weights comes off its sums.
 //
 //   rows      weights [o][k], and one run of bytes that they are multiplied by: a product of a
 //             vector, which needs no copy.
@@ -42,6 +42,7 @@ typedef struct berth_plain_sum {
     berth_expr w;      // i32: a cast of a load
     int row;           // loop of the nest
     int column;        // loop of the nest; -1 = none
+    bool vectors;
     int64_t row_step;  // in the weights, from one row to the next
     int64_t depth_step;
     int64_t total;  // products of a result
@@ -54,10 +55,11 @@ typedef struct berth_plain_sum {
     int64_t zero;
 } berth_plain_sum;
 
-// The nest in one of these forms, or 0 when it has none. bytes: strips of bytes are better than those
-// of i16. O(nodes of the body).
-berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool bytes);
-berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest);
+// The nest in one of these forms, or 0 when it has none. vectors: the target has Helium, so that strips
+// are bytes, and loops that store are marked as vector loops (codegen/c_plain_vectors.h). O(nodes of the
+// body).
+berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool vectors);
+berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest, bool vectors);
 
 // Whether the nest has the form "columns"; sets *s.
 bool berth_plain__has_columns(berth_plain_sum *s);
@@ -80,9 +82,13 @@ bool berth_plain__order_depth(berth_plain_sum *s, const berth_linear *at, int64_
 bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, berth_expr id,
                               berth_var a, berth_var b, int64_t *stride);
 // Stores of `value` in loops, the innermost some at once; of 0 to a whole buffer.
-berth_stmt berth_plain__copy(berth_tfn *fn, const berth_nest *loops, berth_buf buf, berth_expr at,
-                             berth_expr value);
-berth_stmt berth_plain__clear(berth_tfn *fn, berth_buf buf, int64_t count);
+berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, berth_buf buf,
+                             berth_expr at, berth_expr value);
+berth_stmt berth_plain__clear(const berth_plain_sum *s, berth_buf buf, int64_t count);
+// The kind of an innermost loop that stores.
+static inline berth_loop_kind berth_plain__inner(const berth_plain_sum *s) {
+    return s->vectors ? BERTH_LOOP_VECTOR : BERTH_LOOP_SERIAL;
+}
 // The epilogue for one result, whose sum is `sum` and whose variables `map` replaces.
 berth_stmt berth_plain__finish(const berth_plain_sum *s, const berth_expr *map, uint32_t map_count,
                                berth_expr sum);

@@ -115,7 +115,7 @@ static berth_stmt row_part(windows *v, berth_buf strip, berth_var t, berth_var u
     berth_var at = berth_tfn_var(fn, "u");
     berth_expr place = add(fn, var(fn, at), berth_tfn_index(fn, from));
     berth_nest loop = {.loops = {{at, to - from, BERTH_LOOP_SERIAL}}, .count = 1};
-    return berth_plain__copy(fn, &loop, strip, add(fn, times(fn, var(fn, t), v->pitch), place),
+    return berth_plain__copy(&v->s, &loop, strip, add(fn, times(fn, var(fn, t), v->pitch), place),
                              berth_replace_var(fn, value, u, place));
 }
 
@@ -157,6 +157,14 @@ static berth_stmt fill(windows *v, berth_buf strip, berth_expr first) {
     return berth_nest_emit(fn, &loops);
 }
 
+// Rows that follow each other in memory as one: fewer vectors are left over.
+static void one_loop(windows *v, berth_nest *loops) {
+    berth_ranges ranges = berth_ranges_collect(v->s.fn);
+    ranges = berth_ranges_with(v->s.fn, &ranges, &v->s.nest);
+    ranges = berth_ranges_with(v->s.fn, &ranges, loops);
+    berth_cpu__fuse_inwards(v->s.fn, loops, &ranges);
+}
+
 // Sums of sum_rows x sum_columns results from row `row` of the strip's results and `column` on, and
 // what becomes of them.
 static berth_stmt block(windows *v, berth_buf strip, berth_expr first, berth_expr row,
@@ -182,6 +190,8 @@ static berth_stmt block(windows *v, berth_buf strip, berth_expr first, berth_exp
             map[v->s.nest.loops[v->wide].var] = in_row;
             loops = (berth_nest){.loops = {loops.loops[2], loops.loops[3]}, .count = 2};
             loops.body = berth_plain__finish(&v->s, map, fn->vars.count, sum);
+            if (v->s.vectors) one_loop(v, &loops);
+            loops.loops[loops.count - 1].kind = berth_plain__inner(&v->s);
         } else {
             berth_expr from = times(fn, in_strip, v->stride[0] * v->pitch);
             from = add(fn, from, times(fn, var(fn, v->kh.var), v->pitch));
@@ -193,8 +203,8 @@ static berth_stmt block(windows *v, berth_buf strip, berth_expr first, berth_exp
         }
         parts[i] = berth_nest_emit(fn, &loops);
     }
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(fn, acc, dims[0]), parts[0],
-                          parts[1]};
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(&v->s, acc, dims[0]),
+                          parts[0], parts[1]};
     return berth_tfn_seq(fn, items, 4);
 }
 
@@ -224,8 +234,8 @@ static berth_stmt build(windows *v) {
     return berth_nest_emit(fn, &outer);
 }
 
-berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest) {
-    windows v = {.s = {.fn = fn, .nest = *nest}};
+berth_stmt berth_plain__windows(berth_tfn *fn, const berth_nest *nest, bool vectors) {
+    windows v = {.s = {.fn = fn, .nest = *nest, .vectors = vectors}};
     if (!read_form(&v)) return 0;
     choose_sizes(&v);
     return build(&v);

@@ -355,7 +355,7 @@ static berth_stmt fuse_loops(berth_tfn *fn, const berth_nest *nest) {
 
 typedef struct plain_policy {
     bool small;
-    bool bytes;  // the target multiplies bytes, 16 at once
+    bool vectors;  // the target has Helium
 } plain_policy;
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
@@ -363,14 +363,14 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     if (!berth_decide_form(fn, BERTH_FORM_SOURCE)) return 0;
-    berth_stmt sum = policy->small ? 0 : berth_plain__columns(fn, nest, policy->bytes);
-    if (!sum && !policy->small) sum = berth_plain__windows(fn, nest);
+    berth_stmt sum = policy->small ? 0 : berth_plain__columns(fn, nest, policy->vectors);
+    if (!sum && !policy->small) sum = berth_plain__windows(fn, nest, policy->vectors);
     if (!sum) sum = schedule_sum(fn, nest, policy->small);
     return sum ? sum : fuse_loops(fn, nest);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    const plain_policy policy = {.bytes = berth_target_has_feature(target, "mve")};
+    const plain_policy policy = {.vectors = berth_target_has_feature(target, "mve")};
     return berth_schedule_nests(fn, schedule_nest, &policy);
 }
 

@@ -9,13 +9,13 @@
 
 #include "tests/check.h"
 
-berth_status bare_compile(berth_module *module, bool small, const berth_program **out_program,
+berth_status bare_compile(berth_module *module, const char *target_text, bool small,
+                          const berth_program **out_program,
                           const berth_memory_report **out_memory) {
     berth_target_options target_options = {.executor = "aot", .runtime = "bare"};
     berth_multi_target *target = NULL;
     berth_compile_result result = {0};
-    BERTH_TRY(berth_target_parse(module->arena, "cpu -arch=armv7e-m -cpu=cortex-m4",
-                                 &target_options, &target));
+    BERTH_TRY(berth_target_parse(module->arena, target_text, &target_options, &target));
     berth_compile_options options = {.target = target, .small_code = small, .verify = true};
     BERTH_TRY(berth_compile(module, &options, &result));
     *out_program = result.program;

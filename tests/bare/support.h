@@ -8,8 +8,12 @@
 #define BARE_WARNINGS "-std=c99 -Wall -Wextra -Werror -pedantic"
 
 // The program of a module for the executor aot; `small`: for few bytes of code.
-berth_status bare_compile(berth_module *module, bool small, const berth_program **out_program,
+berth_status bare_compile(berth_module *module, const char *target_text, bool small,
+                          const berth_program **out_program,
                           const berth_memory_report **out_memory);
+
+#define BARE_CORTEX_M4 "cpu -arch=armv7e-m -cpu=cortex-m4"
+#define BARE_CORTEX_M55 "cpu -arch=armv8.1-m.main -cpu=cortex-m55 -features=mve"
 
 // A new folder; removed with all that is in it by remove_tree.
 void make_folder(char path[64]);

@@ -30,7 +30,7 @@ static built build(const char *text, const char *name) {
     berth_module *module = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &b.arena));
     assert_ok(berth_module_parse(b.arena, text, strlen(text), "test", &module));
-    assert_ok(bare_compile(module, false, &b.program, &b.memory));
+    assert_ok(bare_compile(module, BARE_CORTEX_M4, false, &b.program, &b.memory));
     berth_bare_options options = {.name = name, .memory = b.memory};
     assert_ok(berth_bare_print(b.program, &options, b.arena, &b.files, &b.count));
     return b;

@@ -75,7 +75,7 @@ static void make(bare_case *c, int index, bool small, const char *folder) {
     c->text = cases[index];
     assert_ok(berth_arena_create(berth_allocator_system(), &c->arena));
     berth_status status = berth_arena_try(c->arena, build, &call);
-    if (!status) status = bare_compile(call.module, small, &program, &memory);
+    if (!status) status = bare_compile(call.module, BARE_CORTEX_M4, small, &program, &memory);
     snprintf(name, sizeof(name), "case%d", index);
     berth_bare_options options = {.name = name, .memory = memory};
     if (!status) status = berth_bare_print(program, &options, c->arena, &c->files, &c->file_count);

@@ -18,10 +18,13 @@
 #define PAIRS "berth_sum_pairs("
 #define ROWS "berth_sum_rows("
 #define WINDOWS "berth_sum_windows("
+#define BYTES "berth_sum_bytes("
 
-static const struct {
+typedef struct row {
     const char *text, *calls;
-} rows[] = {
+} row;
+
+static const row rows[] = {
     // one column, an odd number, an even one; depths that are no multiple of four; padding; strides
     {"conv_integer | u8[1,5,1,1] i8[6,5,1,1]! |", PAIRS},
     {"conv_integer | u8[1,8,5,5] i8[4,8,1,1]! u8[]=200 |", PAIRS},
@@ -138,28 +141,57 @@ ParameterizedTestParameters(bare_sums, compute_what_the_interpreter_does) {
     return cr_make_param_array(int, indices, row_count);
 }
 
-ParameterizedTest(int *index, bare_sums, compute_what_the_interpreter_does, .timeout = 300) {
-    sources s = {.text = rows[*index].text};
+static void compile_row(sources *s, const row *r, const char *target, const char *calls,
+                        const char *folder) {
     const berth_program *program = NULL;
     const berth_memory_report *memory = NULL;
+    *s = (sources){.text = r->text};
+    assert_ok(berth_arena_create(berth_allocator_system(), &s->arena));
+    assert_ok(berth_arena_try(s->arena, build_case, s));
+    assert_ok(bare_compile(s->module, target, false, &program, &memory));
+    print_sources(s, program, memory, folder);
+    const char *function = strstr(code_of(s), "static void u");
+    cr_expect(function && strstr(function, calls), "%s does not call %s", s->text, calls);
+    run_native(s, folder);
+}
+
+ParameterizedTest(int *index, bare_sums, compute_what_the_interpreter_does, .timeout = 300) {
+    const row *r = &rows[*index];
+    sources s;
     char folder[64];
     make_folder(folder);
-    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
-    assert_ok(berth_arena_try(s.arena, build_case, &s));
-    assert_ok(bare_compile(s.module, false, &program, &memory));
-    print_sources(&s, program, memory, folder);
-    const char *function = strstr(code_of(&s), "static void u");
-    cr_expect(function && strstr(function, rows[*index].calls), "%s does not call %s", s.text,
-              rows[*index].calls);
-    run_native(&s, folder);
+    compile_row(&s, r, BARE_CORTEX_M4, r->calls, folder);
     if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
         run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -Os", "an386.ld", "mps2-an386");
         run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -O0", "an386.ld", "mps2-an386");
         run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
                      "an547.ld", "mps3-an547");
     }
-    remove_tree(folder);
     berth_arena_destroy(s.arena);
+    remove_tree(folder);
+}
+
+ParameterizedTestParameters(bare_sums, compute_the_same_with_helium) {
+    static int indices[row_count];
+    for (int i = 0; i < row_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, row_count);
+}
+
+// The target says that it has Helium: strips of bytes, loops in vectors; on the core, and as C99.
+ParameterizedTest(int *index, bare_sums, compute_the_same_with_helium, .timeout = 300) {
+    const row *r = &rows[*index];
+    bool bytes = strcmp(r->calls, PAIRS) == 0;
+    sources s;
+    char folder[64];
+    make_folder(folder);
+    compile_row(&s, r, BARE_CORTEX_M55, bytes ? BYTES : r->calls, folder);
+    if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
+        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld", "mps3-an547");
+        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
+                     "an547.ld", "mps3-an547");
+    }
+    berth_arena_destroy(s.arena);
+    remove_tree(folder);
 }
 
 // ---- whole graphs -------------------------------------------------------------------------------
