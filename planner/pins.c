@@ -18,20 +18,20 @@ static bool part_matches(const berth_module *module, const berth_loc *loc, const
 
 // A fused operation matches where any of its origins does, or by the name that plans print
 // ("conv1+bn1"), for patterns with a plus.
-static bool loc_matches(const berth_planner_state *state, berth_loc_id id, const char *match) {
-    const berth_module *module = state->module;
+static bool loc_matches(const berth_module *module, berth_arena *arena, berth_loc_id id,
+                        const char *match) {
     const berth_loc *loc = berth_loc_get(module, id);
     if (!loc->part_count) return part_matches(module, loc, match);
     for (uint32_t i = 0; i < loc->part_count; ++i)
         if (part_matches(module, berth_loc_get(module, loc->parts[i]), match)) return true;
-    return strchr(match, '+') &&
-           text_matches(match, berth_loc_names(module, id, false, state->arena),
-                        berth_loc_names(module, id, true, state->arena));
+    return strchr(match, '+') && text_matches(match, berth_loc_names(module, id, false, arena),
+                                              berth_loc_names(module, id, true, arena));
 }
 
-static bool matches_folded(const berth_planner_state *state, const char *match) {
-    for (uint32_t i = 0; i < state->module->locs.count; ++i)
-        if (loc_matches(state, i, match)) return true;
+// Of the nodes of the model, those included of which nothing is left.
+static bool matches_node(const berth_module *module, berth_arena *arena, const char *match) {
+    for (uint32_t i = 0; i < module->locs.count; ++i)
+        if (loc_matches(module, arena, i, match)) return true;
     return false;
 }
 
@@ -64,7 +64,8 @@ static berth_status apply(berth_planner_state *state, berth_func_id function, ui
     for (uint32_t k = 0; k < f->order_count; ++k) {
         berth_op_id id = f->order[k];
         const berth_op *op = &f->graph->ops.data[id];
-        if (!pinnable(op) || !loc_matches(state, op->loc, pin->match)) continue;
+        if (!pinnable(op) || !loc_matches(state->module, state->arena, op->loc, pin->match))
+            continue;
         state->pinned[index] = true;
         if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) continue;
         f->loose[id] = true;
@@ -84,18 +85,22 @@ berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_
 }
 
 // What somebody asks for now must be there; what a target says may be about other models.
+static berth_status no_node(const berth_target_pin *pin, const char **out_note) {
+    *out_note = "matches no operation of this model; no effect";
+    if (!on_command_line(pin)) return BERTH_OK;
+    return berth_status_make(
+        BERTH_INVALID_ARGUMENT,
+        "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",
+        pin->source, pin->match);
+}
+
 static berth_status unmatched(berth_planner_state *state, const berth_target_pin *pin) {
-    const char *what = "matches no operation of this model; no effect";
-    if (matches_folded(state, pin->match))
-        what = "matches nothing that is left to compute; no effect";
-    else if (on_command_line(pin))
-        return berth_status_make(
-            BERTH_INVALID_ARGUMENT,
-            "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",
-            pin->source, pin->match);
+    if (pin->may_match_nothing) return BERTH_OK;
+    const char *note = "matches nothing that is left to compute; no effect";
+    if (!matches_node(state->module, state->arena, pin->match)) BERTH_TRY(no_node(pin, &note));
     berth_vec_push(
         state->arena, &state->warnings,
-        berth_arena_printf(state->arena, "%s: \"%s\" %s", pin->source, pin->match, what));
+        berth_arena_printf(state->arena, "%s: \"%s\" %s", pin->source, pin->match, note));
     return BERTH_OK;
 }
 
@@ -106,5 +111,22 @@ berth_status berth_planner__pins(berth_planner_state *state) {
         if (state->functions[i].graph) BERTH_TRY(berth_planner__pin_function(state, i));
     for (uint32_t i = 0; i < target->pin_count; ++i)
         if (!state->pinned[i]) BERTH_TRY(unmatched(state, &target->pins[i]));
+    return BERTH_OK;
+}
+
+berth_status berth_plan_check_pins(const berth_module *module, berth_multi_target *target,
+                                   berth_log log, berth_arena *arena) {
+    if (!target->pin_count) return BERTH_OK;
+    berth_target_pin *pins =
+        berth_arena_copy(arena, target->pins, target->pin_count * sizeof(*pins));
+    for (uint32_t i = 0; i < target->pin_count; ++i) {
+        const char *note = NULL;
+        if (!matches_node(module, arena, pins[i].match)) BERTH_TRY(no_node(&pins[i], &note));
+        if (note)
+            berth_log_message(log, BERTH_LOG_WARNING, "%s: \"%s\" %s", pins[i].source,
+                              pins[i].match, note);
+        pins[i].may_match_nothing = true;
+    }
+    target->pins = pins;
     return BERTH_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef BERTH_PLANNER_PLANNER_H_
 #define BERTH_PLANNER_PLANNER_H_
 
+#include "base/log.h"
 #include "ir/graph/graph.h"
 #include "target/target.h"
 
@@ -201,6 +202,13 @@ typedef struct berth_plan {
 BERTH_MUST_USE berth_status berth_plan_module(berth_module *module,
                                               const berth_plan_options *options,
                                               berth_plan **out_plan);
+
+// For a model that is planned in parts: looks here, in the whole, for what the pins of the target match.
+// They are marked (in a copy, in `arena`), so that a part in which one matches nothing is no error.
+// Errors: INVALID_ARGUMENT naming a pin of the caller that matches no node. Inside berth_arena_try of `arena`.
+BERTH_MUST_USE berth_status berth_plan_check_pins(const berth_module *module,
+                                                  berth_multi_target *target, berth_log log,
+                                                  berth_arena *arena);
 
 // Adds a note (borrowed) to a plan of `arena`. Inside berth_arena_try.
 void berth_plan_add_note(berth_plan *plan, berth_arena *arena, const char *note);

@@ -153,8 +153,9 @@ static berth_status read_specialisation(builder *b, const char *text) {
     return add_set(b, numbers.data, numbers.count);
 }
 
-static berth_status read_sets(void *user) {
+static berth_status check_and_read_sets(void *user) {
     builder *b = user;
+    BERTH_TRY(berth_plan_check_pins(b->module, &b->target, b->compile.log, b->arena));
     for (uint32_t i = 0; i < b->specialisation_count; ++i)
         BERTH_TRY(read_specialisation(b, b->specialisations[i]));
     return b->sets.count ? BERTH_OK : add_set(b, NULL, 0);
@@ -387,7 +388,7 @@ berth_status berth_vm_build(berth_arena *arena, berth_module *module,
     b.compile.known_input_count = 0;
     // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
     BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, &b.code));
-    BERTH_TRY(berth_arena_try(arena, read_sets, &b));
+    BERTH_TRY(berth_arena_try(arena, check_and_read_sets, &b));
     for (uint32_t i = 0; i < b.sets.count; ++i)
         BERTH_TRY(berth_vm_walk(module, &b.code, b.sets.data[i], options->log, &b.reached));
     berth_vm_reached_simplify(&b.reached, &b.code);

@@ -290,6 +290,7 @@ static berth_status load(void *user) {
     s->compile = job->options->compile;
     s->devices.cache_folder = s->compile.cache_folder;
     s->compile.target = s->target;
+    BERTH_TRY(berth_plan_check_pins(s->module, s->target, job->options->compile.log, s->arena));
     s->compile.target_text = berth_target_print_json(s->arena, s->target, 0);
     s->compile.known_inputs = NULL;
     s->compile.known_input_count = 0;

@@ -100,6 +100,27 @@ Test(vm_command, a_static_model_gives_the_same) {
     json_decref(vm);
 }
 
+// Two parts that are planned apart, the loop's body and what stands after it, each with a node that is pinned.
+static const char pinned[] = "module \"m\"\n"
+                             "graph @main(%x: f32[4], %n: i64[]) {\n"
+                             "  %y = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[4]) {\n"
+                             "    %d = add(%c, %c) #1\n    return %go, %d\n  }\n"
+                             "  %z = tanh(%y) #2\n  return %z\n}\n"
+                             "locations {\n  #1 = \"m.onnx\" node \"inner\" op \"Add\"\n"
+                             "  #2 = \"m.onnx\" node \"after\" op \"Tanh\"\n}\n";
+
+Test(vm_command, pins_are_looked_up_in_the_whole_model) {
+    folder f;
+    write_model(&f, pinned);
+    const result *r =
+        berth_run(with(&f, "run", "--target cpu,opencl --pin inner=cpu:0 --pin after=opencl:0"));
+    cr_expect_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_null(strstr(r->err, "matches"), "%s", r->err);
+    berth_run_fails(with(&f, "run", "--target cpu,opencl --pin nothing=cpu:0"), 1,
+                    "\"nothing\" matches no operation of the model");
+    clean(&f);
+}
+
 // Results keep the names that the model gives them: of values made under others, and twice of one.
 static const char named[] =
     "module \"m\"\n"

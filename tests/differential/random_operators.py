@@ -1,4 +1,4 @@
-"""What random_peer.py draws: an operator with random operands and attributes, as (operator, operand names, attributes, results).
+"""What random_graphs.py draws: an operator with random operands and attributes, as (operator, operand names, attributes, results).
 
 Every function takes the graph that is being made (its `value`, `feed`, `const`, `array`, `shape` and `rng`) and may return None.
 """

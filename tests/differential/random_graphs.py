@@ -3,14 +3,14 @@
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    tests/models/random_peer.py [--seed 1] [--count 200] [--nodes 4] [--only OP[,OP]] [--target cpu] [--mode both] [--keep FOLDER]
+    tests/differential/random_graphs.py [--seed 1] [--count 200] [--nodes 4] [--only OP[,OP]] [--target cpu] [--mode both] [--keep FOLDER]
 
 A graph is up to --nodes random operators with random attributes, each on values before it or on new inputs. ONNX Runtime
 makes it, node by node and unoptimised: what it refuses is not in the graph. Berth runs it twice: `run` with inputs (kernels), `fold` with the inputs
 as constants (what the compiler computes itself). Where a result differs, the first node that differs on the values that ONNX Runtime
 gave it is written to --keep as a model of its own, with the commands to see it. Ends with 1 when anything differed.
 
-Not in the test run, which has no ONNX Runtime: for who changes operators, kernels or folding. See docs/add_op.md.
+Not in the test run, which has no ONNX Runtime: for who changes operators, kernels or folding. See README.md beside this file.
 """
 import argparse
 import collections
@@ -25,9 +25,8 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 import random_operators
+from peer import BERTH, differs
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BERTH = os.path.join(ROOT, 'build/release/berth')
 ort.set_default_logger_severity(4)
 
 Node = collections.namedtuple('Node', 'op inputs outputs attrs')
@@ -138,25 +137,6 @@ def berth_results(model, feeds, names, target, folder):
     return {name: np.load(os.path.join(folder, 'got_%s.npy' % name)) for name in names}, None
 
 
-def differs(expected, got):
-    """What differs, or None. Floats within 2e-4 of the largest finite magnitude, 16-bit ones within 2e-2."""
-    if expected.shape != got.shape or expected.dtype != got.dtype:
-        return 'expected %s %s, got %s %s' % (expected.dtype, expected.shape, got.dtype, got.shape)
-    if expected.dtype.kind != 'f':
-        wrong = expected != got
-    else:
-        a, b = expected.astype(np.float64), got.astype(np.float64)
-        finite = np.isfinite(a)
-        scale = 1 + (np.abs(a[finite]).max() if finite.any() else 0)
-        with np.errstate(invalid='ignore'):
-            near = np.abs(a - b) <= scale * (2e-2 if expected.dtype.itemsize == 2 else 2e-4)
-        wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (finite & near))
-    if not wrong.any():
-        return None
-    at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return '%d of %d elements differ, the first at %s: expected %s, got %s' % (wrong.sum(), wrong.size, at, expected[at], got[at])
-
-
 def attempt(nodes, feeds, constants, expected, folding, target, folder):
     """None, or ('refused' or 'differs', text)."""
     if folding:
@@ -166,7 +146,7 @@ def attempt(nodes, feeds, constants, expected, folding, target, folder):
     if problem:
         return 'refused', problem
     for name, value in expected.items():
-        problem = differs(value, got[name])
+        problem = differs(value, got[name], 2e-4, floor=1)
         if problem:
             return 'differs', '%s: %s' % (name, problem)
     return None
@@ -212,7 +192,7 @@ def main():
     parser.add_argument('--only', help='operators, separated by commas')
     parser.add_argument('--target', default='cpu')
     parser.add_argument('--mode', choices=['run', 'fold', 'both'], default='both')
-    parser.add_argument('--keep', default=os.path.join(tempfile.gettempdir(), 'berth_random_peer'), help='folder of what differs')
+    parser.add_argument('--keep', default=os.path.join(tempfile.gettempdir(), 'berth_random_graphs'), help='folder of what differs')
     options = parser.parse_args()
     only = options.only.split(',') if options.only else None
     counts = collections.Counter()

@@ -3,7 +3,7 @@
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    tests/models/framework_peer.py [CASE...] [--ways run,vm,verify,build,python,shim] [--target cpu] [--split SEED] [--keep FOLDER]
+    tests/differential/framework_peer.py [CASE...] [--ways run,vm,verify,build,python,shim] [--target cpu] [--split SEED] [--keep FOLDER]
 
 The cases are in framework_models.py, framework_forms.py and framework_flow.py: transformers with open dimensions, U-Nets, recurrent
 stacks, detection heads, einsums, quantised, 16-bit and old-opset forms, control flow, empty tensors; CASE may have * and ?. Ways: `run`
@@ -31,42 +31,14 @@ from onnx import numpy_helper
 import framework_flow  # noqa: F401, each adds its cases to those of framework_models
 import framework_forms  # noqa: F401
 import framework_models
+from peer import BERTH, differs, use_package
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BERTH = os.environ.get('BERTH', os.path.join(ROOT, 'build/release/berth'))
-os.environ.setdefault('BERTH_LIBRARY_DIR', os.path.join(ROOT, 'build/release'))
 ort.set_default_logger_severity(4)
 
 
 def tolerance(name):
     """Relative to the largest finite magnitude of an output. 8-bit arithmetic may round half a step to either side."""
     return 1e-2 if name.startswith(('f16', 'quant')) else 2e-4
-
-
-def differs(expected, got, slack):
-    """What differs, or None. Integers must be equal."""
-    if isinstance(expected, list):
-        if not isinstance(got, list) or len(got) != len(expected):
-            return 'expected a sequence of %d, got %s' % (len(expected), len(got) if isinstance(got, list) else type(got).__name__)
-        return next((d for d in (differs(a, b, slack) for a, b in zip(expected, got)) if d), None)
-    if expected is None or got is None:
-        return None if expected is got else 'expected %s, got %s' % (expected, got)
-    expected, got = np.asarray(expected), np.asarray(got)
-    if expected.shape != got.shape or (expected.dtype != got.dtype and expected.dtype.kind == got.dtype.kind):
-        return 'expected %s %s, got %s %s' % (expected.dtype, expected.shape, got.dtype, got.shape)
-    if expected.dtype.kind != 'f':
-        wrong = expected != got
-    else:
-        a, b = expected.astype(np.float64), got.astype(np.float64)
-        finite = np.isfinite(a)
-        scale = (np.abs(a[finite]).max() if finite.any() else 0) + 1e-3
-        with np.errstate(invalid='ignore'):
-            near = np.abs(a - b) <= scale * max(slack, 1e-2 if expected.dtype.itemsize == 2 else 0)
-        wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (finite & near))
-    if not wrong.any():
-        return None
-    at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return '%d of %d elements differ, the first at %s: expected %s, got %s' % (wrong.sum(), wrong.size, at, expected[at], got[at])
 
 
 def first_difference(trial, i, got):
@@ -216,7 +188,7 @@ def target_of(options):
 
 def way_python(trial, options):
     def work():
-        sys.path.insert(0, os.path.join(ROOT, 'python'))
+        use_package()
         import berth
         model = berth.load(trial.path, target=target_of(options))
         def one(i):
@@ -228,7 +200,7 @@ def way_python(trial, options):
 
 def way_shim(trial, options):
     def work():
-        sys.path.insert(0, os.path.join(ROOT, 'python'))
+        use_package()
         import berth.onnxruntime as shim
         session = shim.InferenceSession(trial.path, providers=[('BerthExecutionProvider', {'target': target_of(options) or 'cpu'})])
         peer = ort.InferenceSession(trial.path, providers=['CPUExecutionProvider'])
