@@ -237,7 +237,7 @@ static void (*const kinds[])(writer *) = {write_sum_of_two, write_average, write
                                           write_slice};
 static const char *const names[] = {"sum",     "average", "maximum", "products",
                                     "padding", "parts",   "slice"};
-enum { kind_count = sizeof(kinds) / sizeof(kinds[0]), rounds = 20 };
+enum { kind_count = sizeof(kinds) / sizeof(kinds[0]), rounds = 8 };
 
 static berth_status read_scheduled(const bench_case *c, berth_vta_nest *out) {
     berth_stmt *nests = NULL;

@@ -196,7 +196,8 @@ static berth_status read_reduction(steps_reader *s, const berth_vta_reader *insi
         next.form = maxima ? BERTH_VTA_MAXIMA : BERTH_VTA_SUMS;
         berth_expr taken = maxima ? e->b : value;
         if (register_of(s, e->a) != s->r.acc || !is_do(s, taken, BERTH_VTA_DO_DIAGONAL) ||
-            (maxima && (!berth_vta__constant(&r, berth_vta__expr(&r, taken)->a, &zero) || zero)))
+            (maxima &&
+             (!berth_vta__constant(&r, berth_vta__expr(&r, taken)->a, &zero) || zero != 0)))
             return berth_vta__refuse("a reduction of this form");
         BERTH_TRY(read_diagonal(&r, taken, maxima ? INT8_MIN : 0));
         if (maxima && next.steps.factors[0] != 1)
