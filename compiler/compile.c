@@ -13,6 +13,7 @@
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/inline.h"
+#include "compiler/passes/inline_tensor.h"
 #include "compiler/passes/integers.h"
 #include "compiler/passes/layout.h"
 #include "compiler/passes/layout_plain.h"
@@ -281,7 +282,7 @@ static berth_status run_lower(berth_module *module, berth_pass_context *context)
         berth_attrs_set(module, &op->attrs, "callee",
                         (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = lowered});
     }
-    return BERTH_OK;
+    return berth_pass_inline_tensor_calls(module);
 }
 
 // The planner once more: what the buffers of tensor functions demand of memory scopes goes to the

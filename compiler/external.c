@@ -203,6 +203,78 @@ static berth_status check_code(const external_call *c) {
                : BERTH_OK;
 }
 
+// ---- calls inside kernels -----------------------------------------------------------------------
+
+static const char *attribute_for_graphs(const berth_module *module, berth_func_id function) {
+    static const char *const names[] = {"imports", "groups", "group_size"};
+    const berth_attrs *attrs = &berth_module_function(module, function)->attrs;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
+        if (berth_attrs_find(module, attrs, names[i])) return names[i];
+    return NULL;
+}
+
+static const char *refusal_of_code(const berth_module *module, berth_func_id function,
+                                   berth_arena *arena) {
+    external_call c = {.module = module,
+                       .function = function,
+                       .external = berth_external_get(module, function),
+                       .language = language_of(module, function),
+                       .arena = arena};
+    c.symbol = berth_module_str(module, c.external->symbol);
+    const char *attribute = attribute_for_graphs(module, function);
+    if (c.language != LANGUAGE_C && c.language != LANGUAGE_OPENCL)
+        return berth_arena_printf(arena,
+                                  "tensor functions call source code alone (c, opencl-c): call %s "
+                                  "from a graph",
+                                  label_of(module, function, arena));
+    if (attribute)
+        return berth_arena_printf(arena, "its attribute %s is for calls from a graph", attribute);
+    berth_status status = check_code(&c);
+    if (!status) return NULL;
+    const char *text = berth_arena_strdup(arena, berth_status_message(status));
+    berth_status_free(status);
+    return text;
+}
+
+// `seen`: functions that were looked at.
+static const char *refusal_of_calls(const berth_module *module, berth_func_id function,
+                                    berth_device_kind kind, bool *seen, berth_arena *arena) {
+    const berth_tfn *fn = berth_tfn_get(module, function);
+    const char *why = NULL;
+    if (seen[function]) return NULL;
+    seen[function] = true;
+    if (berth_external_get(module, function)) {
+        why = berth_external_refusal(module, function, kind, arena);
+        return why ? why : refusal_of_code(module, function, arena);
+    }
+    for (uint32_t i = 0; fn && i < fn->stmts.count && !why; ++i)
+        if (fn->stmts.data[i].kind == BERTH_STMT_CALL)
+            why = refusal_of_calls(module, fn->stmts.data[i].callee, kind, seen, arena);
+    return why;
+}
+
+const char *berth_external_call_refusal(const berth_module *module, berth_func_id function,
+                                        berth_device_kind kind, berth_arena *arena) {
+    bool *seen = berth_arena_new_array(arena, bool, module->functions.count + 1);
+    return refusal_of_calls(module, function, kind, seen, arena);
+}
+
+const char *berth_external_label_of_calls(const berth_module *module, const berth_tfn *fn,
+                                          berth_arena *arena) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    bool *seen = berth_arena_new_array(arena, bool, module->functions.count + 1);
+    for (uint32_t i = 0; i < fn->stmts.count; ++i) {
+        const berth_stmt_node *node = &fn->stmts.data[i];
+        if (node->kind != BERTH_STMT_CALL || seen[node->callee] ||
+            !berth_external_get(module, node->callee))
+            continue;
+        seen[node->callee] = true;
+        berth_strbuf_addf(&text, "%s%s", text.length ? "; " : "",
+                          label_of(module, node->callee, arena));
+    }
+    return text.length ? berth_strbuf_text(&text) : NULL;
+}
+
 // ---- the grid -----------------------------------------------------------------------------------
 
 static berth_status read_counts(const external_call *c, const char *name, uint32_t counts[3],
@@ -337,6 +409,14 @@ static void begin_source(const external_call *c, const char *what, berth_strbuf 
     const char *name = name_of(c->module, c->function);
     if (is_identifier(name)) berth_strbuf_addf(out, "@%s", name);
     berth_strbuf_add(out, "\"\n");
+}
+
+void berth_external_add_source(const berth_module *module, berth_func_id function,
+                               berth_strbuf *out) {
+    external_call c = {
+        .module = module, .function = function, .external = berth_external_get(module, function)};
+    begin_source(&c, "", out);
+    berth_strbuf_add_n(out, (const char *)c.external->code, (size_t)c.external->code_size_bytes);
 }
 
 static const char *print_cpu(const external_call *c, const berth_kernel_source *kernel,

@@ -12,6 +12,17 @@
 const char *berth_external_refusal(const berth_module *module, berth_func_id function,
                                    berth_device_kind kind, berth_arena *arena);
 
+// Why kernels on devices of this kind cannot call the function (docs/external.md, Calls inside tensor
+// functions); NULL = they can. A tensor function: why one that it calls cannot be called.
+const char *berth_external_call_refusal(const berth_module *module, berth_func_id function,
+                                        berth_device_kind kind, berth_arena *arena);
+// The code of a function that kernels call, as text with its place for the compiler's messages.
+void berth_external_add_source(const berth_module *module, berth_func_id function,
+                               berth_strbuf *out);
+// "@f with @halve, language "c"", where the tensor function @f calls external code; else NULL.
+const char *berth_external_label_of_calls(const berth_module *module, const berth_tfn *fn,
+                                          berth_arena *arena);
+
 // The external function that an operation calls, or BERTH_NONE.
 berth_func_id berth_external_called(const berth_module *module, const berth_op *op);
 

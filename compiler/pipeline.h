@@ -16,6 +16,7 @@
 typedef struct berth_unit {
     berth_tfn *fn;  // scheduled; NULL = an external function, which `external` has
     berth_external_code *external;
+    const char *calls;   // (optional) external code that its kernels call: what that is
     berth_hash128 call;  // of an external function: types of the calls and target of the device
     uint32_t
         device;  // a device of the target that runs it (all with an equal target share the unit)

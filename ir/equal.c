@@ -98,7 +98,7 @@ static bool equal_lists(const berth_equal *e, const berth_attr *a, const berth_a
     return true;
 }
 
-static bool equal_functions(const berth_equal *e, berth_func_id a, berth_func_id b) {
+bool berth_equal_functions(const berth_equal *e, berth_func_id a, berth_func_id b) {
     const berth_function *x = berth_module_function(e->a, a);
     const berth_function *y = berth_module_function(e->b, b);
     bool x_none = !x || x->removed;
@@ -133,7 +133,7 @@ static bool equal_values(berth_equal *e, const berth_attr *a, const berth_attr *
     case BERTH_ATTR_STRINGS: return equal_lists(e, a, b);
     case BERTH_ATTR_DTYPE: return a->dtype == b->dtype;
     case BERTH_ATTR_TENSOR: return equal_tensors(a->tensor, b->tensor);
-    case BERTH_ATTR_FUNCTION: return equal_functions(e, a->function, b->function);
+    case BERTH_ATTR_FUNCTION: return berth_equal_functions(e, a->function, b->function);
     case BERTH_ATTR_DEVICE: return berth_equal_devices(e, a->device, b->device);
     case BERTH_ATTR_TYPE: return berth_equal_types(e, a->type, b->type);
     case BERTH_ATTR_OPAQUE: return equal_opaque(e, a, b);

@@ -30,6 +30,7 @@ bool berth_equal_differ(berth_equal *state, const char *format, ...) BERTH_PRINT
 bool berth_equal_str(const berth_equal *state, berth_str_id a, berth_str_id b);
 bool berth_equal_types(const berth_equal *state, berth_type_id a, berth_type_id b);
 bool berth_equal_devices(const berth_equal *state, berth_device_id a, berth_device_id b);
+bool berth_equal_functions(const berth_equal *state, berth_func_id a, berth_func_id b);  // by name
 bool berth_equal_locs(const berth_equal *state, berth_loc_id a, berth_loc_id b);
 // Says why when they differ; `what` names their owner.
 bool berth_equal_attrs(berth_equal *state, const berth_attrs *a, const berth_attrs *b,

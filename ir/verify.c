@@ -5,6 +5,7 @@
 #include "ir/external.h"
 #include "ir/graph/graph.h"
 #include "ir/pass.h"
+#include "ir/tensor/call.h"
 #include "ir/verify_call.h"
 
 typedef struct checker {
@@ -281,6 +282,7 @@ berth_status berth_module_verify(const berth_module *module) {
                      .arena = arena};
         status = check_region(&c, 0);
     }
+    if (!status) status = berth_tfn_check_call_nesting(module);
     berth_arena_destroy(arena);
     return status;
 }

@@ -168,6 +168,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 }
 
 static const berth_c_language language = {
+    .kind = BERTH_DEVICE_CPU,
     .index_type = "int64_t",
     .index_bits = 64,
     BERTH_C_TYPES,
@@ -228,6 +229,7 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
         berth_c_preamble(&whole);
     add_vector_types(p, &whole);
     berth_c_add_intrinsics(p, &whole);
+    berth_c_add_callees(p, &whole);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;

@@ -141,6 +141,11 @@ static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_ex
     return berth_c_linear(p, lane_access(p, buf, indices, count, lane));
 }
 
+const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                           int count) {
+    return lane_offset(p, buf, indices, count, 0);
+}
+
 // The largest power of two, up to 64, that divides the offset of the first lane whatever the loops'
 // variables are.
 static void set_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count) {

@@ -192,6 +192,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
         else
             berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "a barrier"));
         break;
+    case BERTH_STMT_CALL: berth_c_call(p, id); break;
     case BERTH_STMT_NONE: break;
     }
 }

@@ -15,6 +15,8 @@
 typedef struct berth_c_printer berth_c_printer;
 
 typedef struct berth_c_language {
+    berth_device_kind kind;                        // whose external code its kernels may call
+    const char *refuses_calls;                     // NULL, or why they call none
     const char *index_type;                        // "int64_t"
     int index_bits;                                // of index_type, 32 or 64
     const char *storage_types[BERTH_DTYPE_COUNT];  // of elements in memory; NULL = the language
@@ -96,6 +98,7 @@ struct berth_c_printer {
     uint32_t memo_count;
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
+    BERTH_VEC(berth_func_id) callees;      // external functions that are called, each once
     BERTH_VEC(uint32_t) vector_types;      // dtype << 16 | lanes, each once
     bool intrinsics[BERTH_INTRINSIC_END];  // used
     berth_stmt nest;                       // being printed
@@ -159,5 +162,11 @@ void berth_c_begin_statement(berth_c_printer *p, const berth_expr *roots,
                              int count);  // counts uses
 void berth_c_end_statement(berth_c_printer *p);
 void berth_c_store(berth_c_printer *p, berth_stmt id);
+// The element offset of an access, of scalars.
+const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count);
+
+// c_call.c: a call of external code, and the sources of what was called, in front of the kernels.
+void berth_c_call(berth_c_printer *p, berth_stmt id);
+void berth_c_add_callees(const berth_c_printer *p, berth_strbuf *out);
 
 #endif  // BERTH_COMPILER_CODEGEN_C_FAMILY_H_

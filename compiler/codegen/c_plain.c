@@ -120,6 +120,8 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 
 #define PLAIN(INDEX_TYPE, INDEX_BITS)                                                              \
     {                                                                                              \
+        .kind = BERTH_DEVICE_CPU,                                                                  \
+        .refuses_calls = "the executor aot prints no code in another language",                    \
         .index_type = INDEX_TYPE, .index_bits = INDEX_BITS, BERTH_C_TYPES, .global_pointer = "",   \
         .restrict_word = "restrict", .f64_suffix = "", .open_kernel = open_kernel,                 \
         .close_kernel = close_kernel, .declare_kernel = declare_kernel, .open_loop = open_loop,    \

@@ -179,10 +179,11 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 
 #define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
-        .index_type = index, .index_bits = bits, BERTH_C_TYPES, .global_pointer = "",              \
-        .restrict_word = "__restrict__", .f64_suffix = "", .open_kernel = open_kernel,             \
-        .close_kernel = close_kernel, .declare_kernel = berth_c_groups_declare,                    \
-        .open_loop = open_loop, .declare_buffer = declare_buffer, .vector_load = vector_load,      \
+        .kind = BERTH_DEVICE_CUDA, .index_type = index, .index_bits = bits, BERTH_C_TYPES,         \
+        .global_pointer = "", .restrict_word = "__restrict__", .f64_suffix = "",                   \
+        .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
+        .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
+        .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
         .needs_alignment = true, .barrier = "__syncthreads();",                                    \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/schedule/linear.h"
+#include "ir/external.h"
 
 berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
     berth_tfn *copy = berth_arena_copy(arena, fn, sizeof(*fn));
@@ -12,6 +13,7 @@ berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
     COPY(exprs);
     COPY(stmts);
     COPY(lists);
+    COPY(regions);
     COPY(bufs);
     COPY(vars);
 #undef COPY
@@ -121,6 +123,19 @@ static double walk_expr(fact_walk *w, berth_expr id) {
     return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
 
+// Operands of external code come first, then its results.
+static void walk_call(fact_walk *w, const berth_stmt_node *node) {
+    const berth_external *external = berth_external_get(w->fn->module, node->callee);
+    uint32_t operands = external ? berth_type_get(w->fn->module, external->type)->param_count : 0;
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const berth_tfn_region *region = &w->fn->regions.data[node->first + i];
+        w->access[region->buf] |=
+            i < operands ? BERTH_ACCESS_READ : BERTH_ACCESS_READ | BERTH_ACCESS_WRITE;
+        for (int d = 0; d < w->fn->bufs.data[region->buf].rank; ++d)
+            walk_expr(w, region->starts[d]);
+    }
+}
+
 static double walk_stmt(fact_walk *w, berth_stmt id) {
     if (!id) return 0;
     const berth_tfn *fn = w->fn;
@@ -146,6 +161,7 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
             walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
         return walk_expr(w, node->value);
     case BERTH_STMT_LET: return walk_expr(w, node->value);
+    case BERTH_STMT_CALL: walk_call(w, node); return 0;
     default: return 0;
     }
 }

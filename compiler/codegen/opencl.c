@@ -189,7 +189,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 
 #define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
-        .index_type = index, .index_bits = bits,                                                   \
+        .kind = BERTH_DEVICE_OPENCL, .index_type = index, .index_bits = bits,                      \
         .storage_types = {[BERTH_DTYPE_F32] = "float",  [BERTH_DTYPE_F64] = "double",              \
                           [BERTH_DTYPE_F16] = "ushort", [BERTH_DTYPE_BF16] = "ushort",             \
                           [BERTH_DTYPE_I8] = "char",    [BERTH_DTYPE_I16] = "short",               \
@@ -225,6 +225,7 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
     berth_c_add_intrinsics(p, &whole);
+    berth_c_add_callees(p, &whole);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;

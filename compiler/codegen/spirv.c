@@ -208,6 +208,11 @@ static void print_stmt(berth_spirv_printer *p, berth_stmt id) {
     case BERTH_STMT_IF: print_if(p, &node); break;
     case BERTH_STMT_ALLOC: berth_spirv_declare(p, node.buf); break;
     case BERTH_STMT_BARRIER: print_barrier(p); break;
+    case BERTH_STMT_CALL:
+        p->status =
+            berth_status_make(BERTH_UNSUPPORTED,
+                              "devices of kind vulkan run no external code, and call no functions");
+        break;
     case BERTH_STMT_NONE: break;
     }
 }

@@ -236,6 +236,11 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     if (external != BERTH_NONE)
         return berth_external_refusal(module, external, target->devices[device].target->kind,
                                       arena);
+    const berth_attr *callee =
+        op->kind == BERTH_OP_CALL ? berth_attrs_find(module, &op->attrs, "callee") : NULL;
+    if (callee && callee->kind == BERTH_ATTR_FUNCTION && berth_tfn_get(module, callee->function))
+        return berth_external_call_refusal(module, callee->function,
+                                           target->devices[device].target->kind, arena);
     if (berth_op_has(op->kind, BERTH_TRAIT_STRUCTURE)) return NULL;
     const berth_kind_rules *rules = rules_of(model, device);
     const berth_rules_question question = question_of(model, module, function, id, device);

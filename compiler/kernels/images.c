@@ -15,6 +15,14 @@ static const berth_target *target_of(const image_builder *b, const berth_unit *u
     return b->pipeline->options->target->devices[unit->device].target;
 }
 
+static bool is_alone(const berth_unit *unit) {
+    return unit->external || unit->calls;
+}
+
+static const char *label_of(const berth_unit *unit) {
+    return unit->external ? unit->external->label : unit->calls ? unit->calls : "";
+}
+
 static void keep_source(image_builder *b, const berth_codegen *codegen,
                         const berth_codegen_unit *unit, bool foreign) {
     berth_arena *arena = b->module->arena;
@@ -66,7 +74,8 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                              .arena = arena};
     berth_codegen_bytes bytes = {.options = ""};
     berth_status status = codegen->finish(&job, &bytes);
-    BERTH_TRY(external ? berth_status_prefix(status, "external function") : status);
+    BERTH_TRY(external || units[members[0]].calls ? berth_status_prefix(status, "external function")
+                                                  : status);
     for (uint32_t i = 0; i < count; ++i) {
         if (b->pipeline->options->keep_source && codegen->source_suffix)
             keep_source(b, codegen, &parts[i], external != NULL);
@@ -77,7 +86,7 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                     .options = bytes.options,
                                     .data = bytes.data,
                                     .size_bytes = bytes.size_bytes,
-                                    .external = external ? external->label : ""};
+                                    .external = label_of(&units[members[0]])};
     berth_vec_push(arena, &b->images, image);
     return external ? BERTH_OK : keep_generic(b, members, count, &image);
 }
@@ -95,15 +104,16 @@ static bool use_generic(image_builder *b, berth_unit *unit) {
     return true;
 }
 
-// All units without an executable yet whose device target equals that of `first`. External code is
-// an image of its own: its names are nobody else's.
+// All units without an executable yet whose device target equals that of `first`. External code, and
+// what has some in it, is an image of its own: its names are nobody else's.
 static berth_status make_image(image_builder *b, uint32_t first, const berth_codegen *codegen) {
     const berth_unit *units = b->pipeline->units.data;
     const berth_target *target = target_of(b, &units[first]);
     BERTH_VEC(uint32_t) members = {0};
     berth_vec_push(b->module->arena, &members, first);
-    for (uint32_t i = first + 1; i < b->pipeline->units.count && !units[first].external; ++i) {
-        bool done = units[i].executable != BERTH_NO_INDEX || !units[i].used || units[i].external ||
+    for (uint32_t i = first + 1; i < b->pipeline->units.count && !is_alone(&units[first]); ++i) {
+        bool done = units[i].executable != BERTH_NO_INDEX || !units[i].used ||
+                    is_alone(&units[i]) ||
                     (units[i].generic && berth_generic_kernel_image(units[i].generic));
         if (done || !berth_hash128_equal(target_of(b, &units[i])->hash, target->hash)) continue;
         berth_vec_push(b->module->arena, &members, i);
@@ -112,7 +122,6 @@ static berth_status make_image(image_builder *b, uint32_t first, const berth_cod
 }
 
 static void leave_empty(image_builder *b, uint32_t unit, const berth_codegen *codegen) {
-    const berth_external_code *external = b->pipeline->units.data[unit].external;
     b->pipeline->units.data[unit].executable = b->images.count;
     const berth_target *target = target_of(b, &b->pipeline->units.data[unit]);
     berth_executable_image image = {.device_kind = berth_device_kind_name(target->kind),
@@ -120,7 +129,7 @@ static void leave_empty(image_builder *b, uint32_t unit, const berth_codegen *co
                                     .options = "",
                                     .data = "",
                                     .size_bytes = 1,
-                                    .external = external ? external->label : ""};
+                                    .external = label_of(&b->pipeline->units.data[unit])};
     berth_vec_push(b->module->arena, &b->images, image);
 }
 

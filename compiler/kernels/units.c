@@ -61,7 +61,7 @@ static berth_status print_generic(const berth_module *module, const berth_pipeli
 static berth_status print_unit(const berth_module *module, const berth_pipeline *pipeline,
                                const berth_codegen *codegen, const berth_op *call,
                                berth_unit *unit) {
-    if (pipeline->options->generic_kernels && codegen->print_template)
+    if (pipeline->options->generic_kernels && codegen->print_template && !unit->calls)
         return print_generic(module, pipeline, codegen, call, unit);
     return codegen->print(unit->fn, unit->prefix, module->arena, &unit->code);
 }
@@ -87,6 +87,7 @@ static berth_status make_unit(berth_module *module, berth_pipeline *pipeline,
                                  kind);
     berth_unit unit = {.fn = fn, .device = device, .executable = BERTH_NO_INDEX, .choice = choice};
     unit.prefix = berth_arena_printf(module->arena, "u%u", pipeline->units.count);
+    unit.calls = berth_external_label_of_calls(module, fn, module->arena);
     if (!read_in_place(module, function, fn, &unit))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "function @%s: its attribute \"%s\"", name,
                                  BERTH_ATTR_IN_PLACE);

@@ -142,6 +142,12 @@ static void simplify_stmt(simplifier *s, berth_stmt id) {
         berth_expr index = simplify(s, s->fn->lists.data[node.first + i]);
         s->fn->lists.data[node.first + i] = index;
     }
+    for (uint32_t i = 0; node.kind == BERTH_STMT_CALL && i < node.count; ++i)
+        for (int d = 0; d < BERTH_MAX_RANK; ++d) {
+            berth_expr start = s->fn->regions.data[node.first + i].starts[d];
+            if (start) start = simplify(s, start);
+            s->fn->regions.data[node.first + i].starts[d] = start;
+        }
     if (node.value) {
         berth_expr value = simplify(s, node.value);
         s->fn->stmts.data[id].value = value;
@@ -196,6 +202,13 @@ static double count_expr(counter *c, berth_expr id, berth_stmt within) {
            count_expr(c, node->c, within);
 }
 
+// External code says by an attribute what a call costs.
+static double flops_of_callee(const berth_module *module, berth_func_id callee) {
+    const berth_tfn *fn = berth_tfn_get(module, callee);
+    if (fn) return fn->flops;
+    return berth_attrs_float(module, &berth_module_function(module, callee)->attrs, "flops", 0);
+}
+
 static double count_stmt(counter *c, berth_stmt id) {
     if (!id) return 0;
     const berth_stmt_node *node = &c->fn->stmts.data[id];
@@ -214,6 +227,7 @@ static double count_stmt(counter *c, berth_stmt id) {
                count_stmt(c, node->other);
     case BERTH_STMT_STORE:
     case BERTH_STMT_LET: return count_expr(c, node->value, id);
+    case BERTH_STMT_CALL: return flops_of_callee(c->fn->module, node->callee);
     default: return 0;
     }
 }

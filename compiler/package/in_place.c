@@ -104,6 +104,7 @@ static void walk_stmt(walker *w, berth_stmt id) {
         add_site(w, node.buf, true, berth_tfn_store_indices(w->fn, id), node.index_count);
         return;
     case BERTH_STMT_LET: walk_expr(w, node.value); return;
+    case BERTH_STMT_CALL: w->too_deep = true; return;  // which elements, and when, is not known
     case BERTH_STMT_ALLOC:
     case BERTH_STMT_BARRIER:
     case BERTH_STMT_NONE: return;

@@ -7,6 +7,7 @@
 #define BERTH_COMPILER_SCHEDULE_LINEAR_H_
 
 #include "ir/tensor/function.h"
+#include "ir/tensor/range.h"
 
 #define BERTH_LINEAR_MAX_TERMS 24
 
@@ -21,23 +22,6 @@ typedef struct berth_linear {
     int64_t constant;
 } berth_linear;
 
-// Inclusive.
-typedef struct berth_range {
-    int64_t low;
-    int64_t high;
-} berth_range;
-
-// Ranges of the loop variables of a function, by variable; one that is no loop variable is unknown.
-typedef struct berth_ranges {
-    const berth_range *of_var;
-    uint32_t count;
-} berth_ranges;
-
-#define BERTH_RANGE_UNKNOWN ((berth_range){INT64_MIN / 4, INT64_MAX / 4})
-
-// Collects the ranges of all loops of the function, in its module's arena. O(statements).
-berth_ranges berth_ranges_collect(const berth_tfn *fn);
-berth_range berth_range_of(const berth_tfn *fn, const berth_ranges *ranges, berth_expr id);
 berth_range berth_linear_range(const berth_tfn *fn, const berth_ranges *ranges,
                                const berth_linear *form);
 

@@ -189,6 +189,12 @@ static void walk_accesses(access_walk *w, berth_stmt id) {
         for (int i = 0; i < node->index_count; ++i)
             walk_loads(w, berth_tfn_store_indices(w->fn, id)[i]);
     }
+    for (uint32_t i = 0; node->kind == BERTH_STMT_CALL && i < node->count; ++i) {
+        const berth_tfn_region *region = &w->fn->regions.data[node->first + i];
+        w->loaded[region->buf] = w->stored[region->buf] = true;
+        for (int d = 0; d < w->fn->bufs.data[region->buf].rank; ++d)
+            walk_loads(w, region->starts[d]);
+    }
     walk_loads(w, node->value);
     walk_accesses(w, node->body);
     walk_accesses(w, node->other);
@@ -313,7 +319,8 @@ static berth_status schedule_one(berth_tfn *fn, berth_stmt stmt, uint32_t number
     berth_nest nest;
     berth_stmt scheduled = 0;
     fn->decisions->current = &fn->decisions->nests[number];
-    if (berth_nest_parse(fn, stmt, &nest) && berth_nest_is_independent(fn, &nest))
+    if (!berth_tfn_has_calls(fn, stmt) && berth_nest_parse(fn, stmt, &nest) &&
+        berth_nest_is_independent(fn, &nest))
         scheduled = schedule(fn, &nest, user);
     if (!scheduled) berth_decide_plain(fn);
     *out = scheduled ? scheduled : stmt;

@@ -123,6 +123,27 @@ static const char *sequence(tfn_emitter *t, berth_stmt id) {
                               berth_strbuf_text(&out), node.count);
 }
 
+// "berth_tfn_call(fn, t->functions[1], (const berth_tfn_region[]){{.buf = 0, ...}}, 1)".
+static const char *function_call(tfn_emitter *t, const berth_stmt_node *node) {
+    berth_strbuf out = berth_strbuf_make(t->e->scratch);
+    berth_strbuf_addf(&out, "berth_tfn_call(fn, %s, ", berth_emit_function(t->e, node->callee));
+    berth_strbuf_add(&out, node->count ? "(const berth_tfn_region[]){" : "NULL");
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const berth_tfn_region *region = &t->fn->regions.data[node->first + i];
+        int rank = t->fn->bufs.data[region->buf].rank;
+        berth_strbuf_addf(&out, "%s{.buf = %u, .starts = {", i ? ",\n        " : "", region->buf);
+        for (int d = 0; d < rank; ++d)
+            berth_strbuf_addf(&out, "%s%s", d ? ", " : "", expr(t, region->starts[d]));
+        berth_strbuf_addf(&out, "%s}, .extents = {", rank ? "" : "0");
+        for (int d = 0; d < rank; ++d)
+            berth_strbuf_addf(&out, "%s%s", d ? ", " : "",
+                              berth_emit_int(t->e, region->extents[d]));
+        berth_strbuf_addf(&out, "%s}}", rank ? "" : "0");
+    }
+    berth_strbuf_addf(&out, "%s, %u)", node->count ? "}" : "", node->count);
+    return berth_strbuf_text(&out);
+}
+
 static const char *stmt_call(tfn_emitter *t, berth_stmt id) {
     const berth_stmt_node *node = berth_tfn_stmt(t->fn, id);
     berth_arena *arena = t->e->scratch;
@@ -148,6 +169,7 @@ static const char *stmt_call(tfn_emitter *t, berth_stmt id) {
                                   stmt(t, node->other));
     case BERTH_STMT_ALLOC: return berth_arena_printf(arena, "berth_tfn_alloc(fn, %u)", node->buf);
     case BERTH_STMT_BARRIER: return "berth_tfn_barrier(fn)";
+    case BERTH_STMT_CALL: return function_call(t, node);
     default: return "0";
     }
 }

@@ -2,6 +2,7 @@
 // (relayout, Winograd).
 #include "ir/external.h"
 #include "ir/infer/internal.h"
+#include "ir/tensor/function.h"
 
 berth_status berth_infer__constant(berth_infer *x) {
     const berth_attr *value = berth_attrs_find(x->module, &x->op->attrs, "value");
@@ -118,6 +119,22 @@ static berth_status call_external(berth_infer *x, const berth_type *type) {
     return BERTH_OK;
 }
 
+// Results are what it writes, in order, unless whoever makes the call has set them, or hands over
+// memory for them.
+static void call_tensor_function(berth_infer *x, const berth_tfn *fn) {
+    uint32_t result = 0;
+    for (uint32_t i = 0; i < fn->param_count; ++i) {
+        const berth_buf_info *buf = &fn->bufs.data[i];
+        if (buf->role != BERTH_ROLE_OUT) continue;
+        if (result == x->op->output_count) return;
+        if (!x->graph->values.data[x->op->outputs[result]].type)
+            berth_infer__set_type(
+                x, result,
+                berth_type_tensor_layout(x->module, buf->dtype, buf->rank, buf->dims, buf->layout));
+        result++;
+    }
+}
+
 berth_status berth_infer__call(berth_infer *x) {
     if (x->op->kind == BERTH_OP_CALL_VALUE) {
         berth_type type = berth_infer__in(x, 0);
@@ -133,7 +150,9 @@ berth_status berth_infer__call(berth_infer *x) {
     if (graph) return call_graph(x, graph);
     const berth_external *external = berth_external_get(x->module, callee->function);
     if (external) return call_external(x, berth_type_get(x->module, external->type));
-    return BERTH_OK;  // tensor functions: whoever makes the call sets the types
+    const berth_tfn *fn = berth_tfn_get(x->module, callee->function);
+    if (fn) call_tensor_function(x, fn);
+    return BERTH_OK;
 }
 
 berth_status berth_infer__func_ref(berth_infer *x) {

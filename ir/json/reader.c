@@ -341,15 +341,15 @@ static berth_status read_tensor(berth_json_reader *r, const json_t *object, bert
     return BERTH_OK;
 }
 
-static berth_status read_function(berth_json_reader *r, const json_t *object, berth_attr *out) {
+berth_status berth_json_get_function(berth_json_reader *r, const json_t *object, const char *key,
+                                     berth_func_id *out) {
     const char *name = NULL;
-    out->function = BERTH_NONE;
-    if (json_is_null(json_object_get(object, "value"))) return BERTH_OK;
-    BERTH_TRY(berth_json_get_text(r, object, "value", false, &name));
-    out->function = berth_module_find_function(r->module, name);
-    return out->function == BERTH_NONE
-               ? berth_json_expected(r, "value", "the name of a function of this module")
-               : BERTH_OK;
+    *out = BERTH_NONE;
+    if (json_is_null(json_object_get(object, key))) return BERTH_OK;
+    BERTH_TRY(berth_json_get_text(r, object, key, false, &name));
+    *out = berth_module_find_function(r->module, name);
+    return *out == BERTH_NONE ? berth_json_expected(r, key, "the name of a function of this module")
+                              : BERTH_OK;
 }
 
 static berth_status read_opaque(berth_json_reader *r, const json_t *object, berth_attr *out) {
@@ -372,7 +372,7 @@ static berth_status read_value(berth_json_reader *r, const json_t *object, berth
     case BERTH_ATTR_STRINGS: return read_list(r, object, out);
     case BERTH_ATTR_DTYPE: return get_dtype(r, object, "value", &out->dtype);
     case BERTH_ATTR_TENSOR: return read_tensor(r, object, out);
-    case BERTH_ATTR_FUNCTION: return read_function(r, object, out);
+    case BERTH_ATTR_FUNCTION: return berth_json_get_function(r, object, "value", &out->function);
     case BERTH_ATTR_DEVICE: return berth_json_get_device(r, object, "value", &out->device);
     case BERTH_ATTR_TYPE: return berth_json_get_type(r, object, "value", &out->type);
     case BERTH_ATTR_OPAQUE: return read_opaque(r, object, out);

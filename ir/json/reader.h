@@ -55,6 +55,9 @@ BERTH_MUST_USE berth_status berth_json_get_loc(berth_json_reader *reader, const 
                                                const char *key, berth_loc_id *out);
 BERTH_MUST_USE berth_status berth_json_get_device(berth_json_reader *reader, const json_t *object,
                                                   const char *key, berth_device_id *out);
+// The name of a function of the module; null = none.
+BERTH_MUST_USE berth_status berth_json_get_function(berth_json_reader *reader, const json_t *object,
+                                                    const char *key, berth_func_id *out);
 BERTH_MUST_USE berth_status berth_json_get_attrs(berth_json_reader *reader, const json_t *object,
                                                  berth_attrs *out);
 // Base64, decoded into the module's arena.

@@ -11,8 +11,8 @@
 static const char *const expr_kinds[] = {"none",      "int",    "float",      "var",      "load",
                                          "unary",     "binary", "fma",        "select",   "cast",
                                          "broadcast", "ramp",   "reduce_add", "intrinsic"};
-static const char *const stmt_kinds[] = {"none", "seq", "for",   "store",
-                                         "let",  "if",  "alloc", "barrier"};
+static const char *const stmt_kinds[] = {"none", "seq",   "for",     "store", "let",
+                                         "if",   "alloc", "barrier", "call"};
 
 // ---- writing ------------------------------------------------------------------------------------
 
@@ -87,6 +87,22 @@ static void put_expr_ref(tfn_writer *t, json_t *object, const char *key, berth_e
     berth_json_put_int(t->w, object, key, put_expr(t, id));
 }
 
+// A call's arguments: the buffer, and per dimension where the region begins and how long it is
+// (-1: one index, and no dimension of the parameter).
+static void put_regions(tfn_writer *t, json_t *object, const berth_stmt_node *node) {
+    json_t *array = berth_json_put_array(t->w, object, "arguments");
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const berth_tfn_region *region = &t->fn->regions.data[node->first + i];
+        int rank = t->fn->bufs.data[region->buf].rank;
+        uint32_t *starts = number_all(t, region->starts, (uint32_t)rank);
+        json_t *item = berth_json_put_object(t->w, array, NULL);
+        berth_json_put_int(t->w, item, "buffer", region->buf);
+        put_ids(t, item, "starts", starts, (uint32_t)rank);
+        json_t *extents = berth_json_put_array(t->w, item, "extents");
+        for (int d = 0; d < rank; ++d) berth_json_put_int(t->w, extents, NULL, region->extents[d]);
+    }
+}
+
 static void put_stmt(tfn_writer *t, json_t *parent, const char *key, berth_stmt id) {
     const berth_stmt_node *node = &t->fn->stmts.data[id];
     if (id == 0) {
@@ -106,6 +122,10 @@ static void put_stmt(tfn_writer *t, json_t *parent, const char *key, berth_stmt 
         put_ids(t, object, "indices",
                 number_all(t, berth_tfn_store_indices(t->fn, id), node->index_count),
                 node->index_count);
+    if (node->kind == BERTH_STMT_CALL) {
+        berth_json_put_function(t->w, object, "callee", node->callee);
+        put_regions(t, object, node);
+    }
     if (node->value) put_expr_ref(t, object, "value", node->value);
     if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_IF)
         put_stmt(t, object, "body", node->body);
@@ -315,6 +335,43 @@ static berth_status read_store(tfn_reader *t, const json_t *object, berth_stmt_n
     return BERTH_OK;
 }
 
+static berth_status read_region(tfn_reader *t, const json_t *item, berth_tfn_region *region) {
+    berth_expr *starts = NULL;
+    uint32_t count = 0;
+    const json_t *extents = NULL;
+    BERTH_TRY(berth_json_get_id(t->r, item, "buffer", t->fn->bufs.count, &region->buf));
+    uint32_t rank = (uint32_t)t->fn->bufs.data[region->buf].rank;
+    BERTH_TRY(get_exprs(t, item, "starts", BERTH_MAX_RANK, &starts, &count));
+    BERTH_TRY(berth_json_get_array(t->r, item, "extents", false, &extents));
+    if (count != rank || json_array_size(extents) != rank)
+        return berth_json_expected(t->r, "extents", "as many as the buffer has dimensions");
+    for (uint32_t d = 0; d < rank; ++d) {
+        const json_t *extent = json_array_get(extents, d);
+        if (!json_is_integer(extent) || json_integer_value(extent) < BERTH_REGION_POINT)
+            return berth_json_expected(t->r, "extents", "numbers of elements, or -1");
+        region->starts[d] = starts[d];
+        region->extents[d] = json_integer_value(extent);
+    }
+    return BERTH_OK;
+}
+
+static berth_status read_call(tfn_reader *t, const json_t *object, berth_stmt_node *node) {
+    const json_t *array = NULL;
+    BERTH_TRY(berth_json_get_function(t->r, object, "callee", &node->callee));
+    BERTH_TRY(berth_json_get_array(t->r, object, "arguments", false, &array));
+    node->first = t->fn->regions.count;
+    node->count = (uint32_t)json_array_size(array);
+    for (uint32_t i = 0; i < node->count; ++i) {
+        berth_tfn_region region = {0};
+        size_t mark = berth_json_enter(t->r, "arguments", 0);
+        (void)berth_json_enter(t->r, NULL, i);
+        BERTH_TRY(read_region(t, json_array_get(array, i), &region));
+        berth_json_leave(t->r, mark);
+        berth_vec_push(t->r->module->arena, &t->fn->regions, region);
+    }
+    return BERTH_OK;
+}
+
 static berth_status read_parts(tfn_reader *t, const json_t *object, berth_stmt_node *node) {
     const char *loop = NULL;
     berth_loop_kind loop_kind = BERTH_LOOP_SERIAL;
@@ -329,6 +386,7 @@ static berth_status read_parts(tfn_reader *t, const json_t *object, berth_stmt_n
     if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC)
         BERTH_TRY(berth_json_get_id(t->r, object, "buffer", t->fn->bufs.count, &node->buf));
     if (node->kind == BERTH_STMT_STORE) BERTH_TRY(read_store(t, object, node));
+    if (node->kind == BERTH_STMT_CALL) return read_call(t, object, node);
     if (node->kind != BERTH_STMT_ALLOC && node->kind != BERTH_STMT_BARRIER)
         BERTH_TRY(get_expr(t, object, &node->value));
     if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_IF)

@@ -209,12 +209,13 @@ static void put_opaque(berth_json_writer *w, json_t *object, const berth_attr *a
         w->status = status;
 }
 
-static void put_function(berth_json_writer *w, json_t *object, berth_func_id id) {
+void berth_json_put_function(berth_json_writer *w, json_t *object, const char *key,
+                             berth_func_id id) {
     const berth_function *function = berth_module_function(w->module, id);
     if (function && !function->removed)
-        berth_json_put_str(w, object, "value", function->name);
+        berth_json_put_str(w, object, key, function->name);
     else
-        berth_json_put(w, object, "value", json_null());
+        berth_json_put(w, object, key, json_null());
 }
 
 static void put_attr(berth_json_writer *w, json_t *array, const berth_attr *attr) {
@@ -232,7 +233,7 @@ static void put_attr(berth_json_writer *w, json_t *array, const berth_attr *attr
         berth_json_put(w, object, "value", json_string(berth_dtype_name(attr->dtype)));
         break;
     case BERTH_ATTR_TENSOR: put_tensor(w, object, attr->tensor); break;
-    case BERTH_ATTR_FUNCTION: put_function(w, object, attr->function); break;
+    case BERTH_ATTR_FUNCTION: berth_json_put_function(w, object, "value", attr->function); break;
     case BERTH_ATTR_DEVICE: put_device(w, object, "value", attr->device); break;
     case BERTH_ATTR_TYPE: berth_json_put_type(w, object, "value", attr->type); break;
     case BERTH_ATTR_OPAQUE: put_opaque(w, object, attr); break;

@@ -41,6 +41,9 @@ void berth_json_put_loc(berth_json_writer *writer, json_t *object, const char *k
                         berth_loc_id loc);  // left out when 0
 void berth_json_put_device(berth_json_writer *writer, json_t *object, const char *key,
                            berth_device_id device);  // left out when 0
+// Its name, or null where there is none.
+void berth_json_put_function(berth_json_writer *writer, json_t *object, const char *key,
+                             berth_func_id function);
 void berth_json_put_attrs(berth_json_writer *writer, json_t *object,
                           const berth_attrs *attrs);  // "attributes", left out when none
 

@@ -107,6 +107,22 @@ static bool is_empty(const berth_tfn *fn, berth_stmt id) {
     return id == 0 || (node->kind == BERTH_STMT_SEQ && node->count == 0);
 }
 
+static bool equal_calls(tfns *t, const berth_stmt_node *x, const berth_stmt_node *y) {
+    if (x->count != y->count || !berth_equal_functions(t->e, x->callee, y->callee))
+        return berth_equal_differ(t->e, "callees or numbers of arguments of calls");
+    for (uint32_t i = 0; i < x->count; ++i) {
+        const berth_tfn_region *p = &t->a->regions.data[x->first + i];
+        const berth_tfn_region *q = &t->b->regions.data[y->first + i];
+        if (p->buf >= t->a->bufs.count || t->buf_to_b[p->buf] != q->buf)
+            return berth_equal_differ(t->e, "buffers of argument %u of calls", i);
+        int rank = t->a->bufs.data[p->buf].rank;
+        if (memcmp(p->extents, q->extents, (size_t)rank * sizeof(p->extents[0])) != 0)
+            return berth_equal_differ(t->e, "extents of argument %u of calls", i);
+        if (!equal_indices(t, p->starts, q->starts, (uint32_t)rank)) return false;
+    }
+    return true;
+}
+
 static bool equal_stmts(tfns *t, berth_stmt a, berth_stmt b) {
     const berth_stmt_node *x = &t->a->stmts.data[a];
     const berth_stmt_node *y = &t->b->stmts.data[b];
@@ -129,6 +145,7 @@ static bool equal_stmts(tfns *t, berth_stmt a, berth_stmt b) {
         return equal_exprs(t, x->value, y->value) && equal_stmts(t, x->body, y->body) &&
                equal_stmts(t, x->other, y->other);
     case BERTH_STMT_ALLOC: return equal_bufs(t, x->buf, y->buf);
+    case BERTH_STMT_CALL: return equal_calls(t, x, y);
     default: return true;
     }
 }

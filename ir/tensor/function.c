@@ -6,6 +6,7 @@
 
 #include "ir/dialect.h"
 #include "ir/tensor/intrinsic.h"
+#include "ir/tensor/range.h"
 
 berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc) {
     berth_tfn *fn = berth_arena_new(module->arena, berth_tfn);
@@ -39,6 +40,7 @@ berth_func_id berth_tfn_clone(berth_module *module, berth_func_id function, cons
     BERTH_COPY_VEC_(arena, &fn->exprs);
     BERTH_COPY_VEC_(arena, &fn->stmts);
     BERTH_COPY_VEC_(arena, &fn->lists);
+    BERTH_COPY_VEC_(arena, &fn->regions);
     BERTH_COPY_VEC_(arena, &fn->bufs);
     BERTH_COPY_VEC_(arena, &fn->vars);
     BERTH_COPY_VEC_(arena, &attrs.items);
@@ -196,11 +198,6 @@ berth_expr berth_tfn_unary(berth_tfn *fn, berth_unary op, berth_expr a) {
                                                 .a = a});
 }
 
-static int64_t floor_div(int64_t a, int64_t b) {
-    int64_t quotient = a / b;
-    return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
-}
-
 static bool is_comparison(berth_binary op) {
     return op >= BERTH_BINARY_EQ && op <= BERTH_BINARY_GE;
 }
@@ -219,8 +216,8 @@ static berth_expr fold_index(berth_tfn *fn, berth_binary op, int64_t x, int64_t 
     case BERTH_BINARY_ADD: return berth_tfn_index(fn, x + y);
     case BERTH_BINARY_SUB: return berth_tfn_index(fn, x - y);
     case BERTH_BINARY_MUL: return berth_tfn_index(fn, x * y);
-    case BERTH_BINARY_DIV: return y > 0 ? berth_tfn_index(fn, floor_div(x, y)) : 0;
-    case BERTH_BINARY_MOD: return y > 0 ? berth_tfn_index(fn, x - floor_div(x, y) * y) : 0;
+    case BERTH_BINARY_DIV: return y > 0 ? berth_tfn_index(fn, berth_floor_div(x, y)) : 0;
+    case BERTH_BINARY_MOD: return y > 0 ? berth_tfn_index(fn, x - berth_floor_div(x, y) * y) : 0;
     case BERTH_BINARY_MIN: return berth_tfn_index(fn, x < y ? x : y);
     case BERTH_BINARY_MAX: return berth_tfn_index(fn, x > y ? x : y);
     case BERTH_BINARY_EQ: return bool_const(fn, x == y);
@@ -460,6 +457,26 @@ berth_stmt berth_tfn_alloc(berth_tfn *fn, berth_buf buf) {
 
 berth_stmt berth_tfn_barrier(berth_tfn *fn) {
     return add_stmt(fn, (berth_stmt_node){.kind = BERTH_STMT_BARRIER});
+}
+
+berth_stmt berth_tfn_call(berth_tfn *fn, berth_func_id callee, const berth_tfn_region *regions,
+                          uint32_t count) {
+    uint32_t first = fn->regions.count;
+    for (uint32_t i = 0; i < count; ++i)
+        berth_vec_push(fn->module->arena, &fn->regions, regions[i]);
+    return add_stmt(fn,
+                    (berth_stmt_node){
+                        .kind = BERTH_STMT_CALL, .callee = callee, .first = first, .count = count});
+}
+
+bool berth_tfn_has_calls(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return false;
+    bool found = node->kind == BERTH_STMT_CALL || berth_tfn_has_calls(fn, node->body) ||
+                 berth_tfn_has_calls(fn, node->other);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count && !found; ++i)
+        found = berth_tfn_has_calls(fn, berth_tfn_seq_items(fn, id)[i]);
+    return found;
 }
 
 const berth_expr *berth_tfn_load_indices(const berth_tfn *fn, berth_expr load) {

@@ -116,7 +116,18 @@ typedef enum berth_stmt_kind {
     BERTH_STMT_ALLOC,  // buf exists in the rest of the enclosing sequence (scope REGISTER, LOCAL or
                        // PRIVATE)
     BERTH_STMT_BARRIER,  // all work-items of the group
+    BERTH_STMT_CALL,     // callee, a tensor or external function, on regions of buffers
 } berth_stmt_kind;
+
+// A part of a buffer that a call hands over: `extents[d]` elements from `starts[d]` on. Dimensions of
+// extent BERTH_REGION_POINT are one index, and none of the parameter's.
+//   %x[%i, %j * 4 for 4]      of %x: f32[16, 64], for a parameter of type f32[4]
+#define BERTH_REGION_POINT ((int64_t)-1)
+typedef struct berth_tfn_region {
+    berth_buf buf;
+    berth_expr starts[BERTH_MAX_RANK];  // scalar indices
+    int64_t extents[BERTH_MAX_RANK];
+} berth_tfn_region;
 
 typedef enum berth_loop_kind {
     BERTH_LOOP_SERIAL,
@@ -136,13 +147,15 @@ typedef struct berth_stmt_node {
     uint8_t kind;          // berth_stmt_kind
     uint8_t loop_kind;     // FOR
     uint16_t index_count;  // STORE
-    uint32_t count;        // SEQ: statements
-    uint32_t first;        // SEQ: into fn->lists; STORE: first index, into fn->lists
+    uint32_t count;        // SEQ: statements; CALL: regions
+    uint32_t first;        // SEQ: into fn->lists; STORE: first index, into fn->lists; CALL: into
+                           // fn->regions
     berth_var var;         // FOR, LET
     berth_buf buf;         // STORE, ALLOC
     berth_expr value;      // STORE, LET: value; IF: condition; FOR: extent (index expression)
     berth_stmt body;       // FOR, IF
     berth_stmt other;      // IF: else, or 0
+    berth_func_id callee;  // CALL
 } berth_stmt_node;
 
 typedef enum berth_buf_scope {
@@ -184,10 +197,11 @@ typedef struct berth_var_info {
 
 typedef struct berth_tfn {
     berth_module *module;
-    BERTH_VEC(berth_expr_node) exprs;  // [0] unused
-    BERTH_VEC(berth_stmt_node) stmts;  // [0] unused
-    BERTH_VEC(uint32_t) lists;         // index lists and sequences
-    BERTH_VEC(berth_buf_info) bufs;    // parameters first, in order
+    BERTH_VEC(berth_expr_node) exprs;     // [0] unused
+    BERTH_VEC(berth_stmt_node) stmts;     // [0] unused
+    BERTH_VEC(uint32_t) lists;            // index lists and sequences
+    BERTH_VEC(berth_tfn_region) regions;  // of calls, one per parameter of the callee
+    BERTH_VEC(berth_buf_info) bufs;       // parameters first, in order
     BERTH_VEC(berth_var_info) vars;
     uint32_t param_count;
     berth_stmt body;  // a SEQ of nests
@@ -261,6 +275,9 @@ berth_var berth_tfn_let_var(berth_tfn *fn, const char *name, berth_dtype dtype, 
 berth_stmt berth_tfn_if(berth_tfn *fn, berth_expr condition, berth_stmt body, berth_stmt other);
 berth_stmt berth_tfn_alloc(berth_tfn *fn, berth_buf buf);
 berth_stmt berth_tfn_barrier(berth_tfn *fn);
+// What a call must keep to: ir/tensor/call.h.
+berth_stmt berth_tfn_call(berth_tfn *fn, berth_func_id callee, const berth_tfn_region *regions,
+                          uint32_t count);
 
 // Node access (pointers are invalidated by building).
 static inline const berth_expr_node *berth_tfn_expr(const berth_tfn *fn, berth_expr id) {
@@ -269,6 +286,8 @@ static inline const berth_expr_node *berth_tfn_expr(const berth_tfn *fn, berth_e
 static inline berth_stmt_node *berth_tfn_stmt(const berth_tfn *fn, berth_stmt id) {
     return &fn->stmts.data[id];
 }
+// Whether the statement is a call, or has one inside.
+bool berth_tfn_has_calls(const berth_tfn *fn, berth_stmt id);
 const berth_expr *berth_tfn_load_indices(const berth_tfn *fn, berth_expr load);
 const berth_expr *berth_tfn_store_indices(const berth_tfn *fn, berth_stmt store);
 const berth_stmt *berth_tfn_seq_items(const berth_tfn *fn, berth_stmt seq);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/tensor/interpreter_call.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/scalar.h"
 
@@ -455,8 +456,28 @@ static void exec_alloc(interp *in, item *items, uint32_t count, berth_buf buf) {
     }
 }
 
+// The regions where the callee's parameters are; the rest is in interpreter_call.c.
+static berth_status exec_call(interp *in, item *me, const berth_stmt_node *node) {
+    berth_arena *scratch = berth_arena_create_child(in->arena);
+    berth_interpreted_region *regions =
+        berth_arena_new_array(scratch, berth_interpreted_region, node->count + 1);
+    berth_status status = BERTH_OK;
+    for (uint32_t i = 0; i < node->count && !status; ++i) {
+        berth_interpreted_region *region = &regions[i];
+        region->is = &in->fn->regions.data[node->first + i];
+        region->layout = &in->layouts[region->is->buf];
+        for (int d = 0; d < in->fn->bufs.data[region->is->buf].rank && !status; ++d)
+            status = eval_scalar(in, me, region->is->starts[d], &region->starts[d]);
+        if (!status) status = storage_of(in, me, region->is->buf, &region->storage);
+    }
+    if (!status) status = berth_tfn__interpret_call(in->fn, node, regions, scratch);
+    berth_arena_destroy(scratch);
+    return status;
+}
+
 static berth_status exec_single(interp *in, item *me, const berth_stmt_node *node, berth_stmt id) {
     in->epoch++;
+    if (node->kind == BERTH_STMT_CALL) return exec_call(in, me, node);
     if (node->kind == BERTH_STMT_STORE)
         return exec_store(in, me, node, berth_tfn_store_indices(in->fn, id));
     if (node->kind == BERTH_STMT_LET) {
@@ -491,6 +512,7 @@ static berth_status exec(interp *in, item *items, uint32_t count, berth_stmt id)
     case BERTH_STMT_ALLOC: exec_alloc(in, items, count, node->buf); return BERTH_OK;
     case BERTH_STMT_BARRIER: return BERTH_OK;
     case BERTH_STMT_STORE:
+    case BERTH_STMT_CALL:
     case BERTH_STMT_LET: return exec_single(in, &items[0], node, id);
     case BERTH_STMT_IF:
         if (count == 1) return exec_single(in, &items[0], node, id);

@@ -1,6 +1,7 @@
 // Substitution and structural hash of tensor functions.
 #include <string.h>
 
+#include "ir/external.h"
 #include "ir/tensor/function.h"
 
 // Memo of a substitution: new id of every expression of the original function, 0 = not done yet.
@@ -60,6 +61,18 @@ berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *
     return substitute(&s, id);
 }
 
+static berth_stmt substitute_call(substitution *s, berth_stmt_node node) {
+    berth_tfn *fn = s->fn;
+    berth_tfn_region *regions =
+        berth_arena_new_array(fn->module->arena, berth_tfn_region, node.count + 1);
+    for (uint32_t i = 0; i < node.count; ++i) {
+        regions[i] = fn->regions.data[node.first + i];
+        for (int d = 0; d < BERTH_MAX_RANK; ++d)
+            regions[i].starts[d] = substitute(s, regions[i].starts[d]);
+    }
+    return berth_tfn_call(fn, node.callee, regions, node.count);
+}
+
 static berth_stmt substitute_stmt(substitution *s, berth_stmt id) {
     if (id == 0) return 0;
     berth_tfn *fn = s->fn;
@@ -88,6 +101,7 @@ static berth_stmt substitute_stmt(substitution *s, berth_stmt id) {
         berth_stmt body = substitute_stmt(s, node.body);
         return berth_tfn_if(fn, condition, body, substitute_stmt(s, node.other));
     }
+    case BERTH_STMT_CALL: return substitute_call(s, node);
     default: return id;
     }
 }
@@ -152,6 +166,33 @@ static void put_expr(hasher *h, berth_expr id) {
     h->expr_number[id] = ++h->next_expr;
 }
 
+// A call counts by what it calls, not by its name: tensor functions call no one in a circle.
+static void put_call(hasher *h, const berth_stmt_node *node) {
+    const berth_module *module = h->fn->module;
+    const berth_tfn *callee = berth_tfn_get(module, node->callee);
+    const berth_external *external = berth_external_get(module, node->callee);
+    if (callee) {
+        berth_hash128 hash = berth_tfn_hash(callee);
+        berth_strbuf_add_n(&h->text, (const char *)&hash, sizeof(hash));
+    } else if (external) {
+        put(h, (int64_t)external->code_size_bytes);
+        berth_strbuf_addf(&h->text, "%s %s %s", berth_module_str(module, external->language),
+                          berth_module_str(module, external->symbol),
+                          berth_module_str(module, external->file));
+        berth_strbuf_add_n(&h->text, (const char *)external->code,
+                           (size_t)external->code_size_bytes);
+    }
+    put(h, node->count);
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const berth_tfn_region *region = &h->fn->regions.data[node->first + i];
+        put(h, region->buf);
+        for (int d = 0; d < h->fn->bufs.data[region->buf].rank; ++d) {
+            put(h, region->extents[d]);
+            put_expr(h, region->starts[d]);
+        }
+    }
+}
+
 static void put_stmt(hasher *h, berth_stmt id) {
     const berth_stmt_node *node = &h->fn->stmts.data[id];
     put(h, id == 0 ? 0 : node->kind | node->loop_kind << 8);
@@ -163,6 +204,7 @@ static void put_stmt(hasher *h, berth_stmt id) {
     }
     if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_LET) put_var(h, node->var);
     if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC) put(h, node->buf);
+    if (node->kind == BERTH_STMT_CALL) put_call(h, node);
     for (int i = 0; i < node->index_count; ++i) put_expr(h, berth_tfn_store_indices(h->fn, id)[i]);
     put_expr(h, node->value);
     put_stmt(h, node->body);
@@ -261,5 +303,7 @@ const uint32_t *berth_tfn_compact(berth_tfn *fn) {
         if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC)
             node->buf = mapped(c.buf_map, node->buf);
     }
+    for (uint32_t i = 0; i < fn->regions.count; ++i)
+        fn->regions.data[i].buf = mapped(c.buf_map, fn->regions.data[i].buf);
     return c.buf_map;
 }

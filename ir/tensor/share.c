@@ -71,4 +71,7 @@ void berth_tfn_share(berth_tfn *fn, berth_arena *scratch) {
         node->value = s.shared[node->value];
         if (node->kind == BERTH_STMT_STORE) share_list(&s, node->first, node->index_count);
     }
+    for (uint32_t i = 0; i < fn->regions.count; ++i)
+        for (int d = 0; d < BERTH_MAX_RANK; ++d)
+            fn->regions.data[i].starts[d] = s.shared[fn->regions.data[i].starts[d]];
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/external.h"
+#include "ir/tensor/call.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/type.h"
 
@@ -17,6 +18,7 @@ typedef struct checker {
     uint32_t statement;         // number of the one at hand
     BERTH_VEC(uint32_t) scope;  // buffer << 1, variable << 1 | 1
     int depth;
+    BERTH_VEC(berth_stmt) calls;
     uint32_t bound;  // bit per group and work-item index that a loop around has
 } checker;
 
@@ -261,6 +263,33 @@ static berth_status check_if(checker *c, const berth_stmt_node *node) {
     return check_block(c, node->other);
 }
 
+static berth_status check_call(checker *c, const berth_stmt_node *node) {
+    if (node->first > c->fn->regions.count || node->count > c->fn->regions.count - node->first)
+        return problem(c, "the arguments of a call are missing");
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const berth_tfn_region *region = &c->fn->regions.data[node->first + i];
+        int rank = region->buf < c->fn->bufs.count ? c->fn->bufs.data[region->buf].rank : 0;
+        BERTH_TRY(check_access(c, region->buf, region->starts, rank));
+        for (int d = 0; d < rank; ++d)
+            if (c->fn->exprs.data[region->starts[d]].lanes != 1)
+                return problem(c, "argument %u of a call begins at a vector of indices", i);
+    }
+    berth_vec_push(c->arena, &c->calls, (uint32_t)(node - c->fn->stmts.data));
+    return BERTH_OK;
+}
+
+// Once all statements are proper: the boundaries of calls.
+static berth_status check_boundaries(const checker *c) {
+    if (!c->calls.count) return BERTH_OK;
+    berth_ranges ranges = berth_ranges_collect_in(c->fn, c->arena);
+    for (uint32_t i = 0; i < c->calls.count; ++i) {
+        const berth_stmt_node *call = &c->fn->stmts.data[c->calls.data[i]];
+        const char *what = berth_tfn_call_problem(c->fn, call, &ranges, c->arena);
+        if (what) return problem(c, "%s", what);
+    }
+    return BERTH_OK;
+}
+
 static berth_status check_stmt(checker *c, berth_stmt id) {
     if (id == 0) return BERTH_OK;
     if (id >= c->fn->stmts.count) return problem(c, "a statement is missing");
@@ -280,6 +309,7 @@ static berth_status check_stmt(checker *c, berth_stmt id) {
     case BERTH_STMT_IF: BERTH_TRY(check_if(c, node)); break;
     case BERTH_STMT_ALLOC: BERTH_TRY(check_alloc(c, node)); break;
     case BERTH_STMT_BARRIER: break;
+    case BERTH_STMT_CALL: BERTH_TRY(check_call(c, node)); break;
     default: return problem(c, "a statement of no kind");
     }
     c->depth--;
@@ -318,6 +348,7 @@ berth_status berth_verify__tfn(const berth_module *module, berth_func_id functio
                  .checked = berth_arena_new_array(arena, uint32_t, fn->exprs.count)};
     berth_status status = check_bufs(&c);
     if (!status) status = check_stmt(&c, fn->body);
+    if (!status) status = check_boundaries(&c);
     berth_arena_destroy(arena);
     return status;
 }

@@ -155,6 +155,44 @@ static berth_status parse_store(berth_tfn_parser *t, berth_stmt *out) {
     return BERTH_OK;
 }
 
+// "[%i, %j for 4]" after a buffer's name, or nothing: all of it.
+static berth_status parse_region(berth_tfn_parser *t, berth_tfn_region *region) {
+    berth_text_parser *p = t->p;
+    BERTH_TRY(berth_text__parse_buf_ref(t, &region->buf));
+    int rank = t->fn->bufs.data[region->buf].rank;
+    bool whole = !berth_text_accept(p, "[");
+    for (int d = 0; d < rank; ++d) {
+        region->extents[d] = whole ? t->fn->bufs.data[region->buf].dims[d] : BERTH_REGION_POINT;
+        if (whole) {
+            region->starts[d] = berth_tfn_index(t->fn, 0);
+            continue;
+        }
+        if (d) BERTH_TRY(berth_text_expect(p, ","));
+        BERTH_TRY(berth_text__parse_expr(t, &region->starts[d]));
+        if (!berth_text_accept(p, "for")) continue;
+        berth_token token = p->token;
+        BERTH_TRY(berth_text_parse_int(p, &region->extents[d]));
+        if (region->extents[d] < 0)
+            return berth_text_error(p, &token, "expected a number of elements");
+    }
+    return whole ? BERTH_OK : berth_text_expect(p, "]");
+}
+
+static berth_status parse_call(berth_tfn_parser *t, berth_stmt *out) {
+    BERTH_VEC(berth_tfn_region) regions = {0};
+    berth_func_id callee = BERTH_NONE;
+    BERTH_TRY(berth_text_parse_function_ref(t->p, &callee));
+    BERTH_TRY(berth_text_expect(t->p, "("));
+    for (bool first = true; !berth_text_accept(t->p, ")"); first = false) {
+        berth_tfn_region region = {0};
+        if (!first) BERTH_TRY(berth_text_expect(t->p, ","));
+        BERTH_TRY(parse_region(t, &region));
+        berth_vec_push(t->p->scratch, &regions, region);
+    }
+    *out = berth_tfn_call(t->fn, callee, regions.data, regions.count);
+    return BERTH_OK;
+}
+
 // "$0 = expression": no statement, but a name for a part of the ones that follow.
 static berth_status parse_shared(berth_tfn_parser *t) {
     berth_expr expr = 0;
@@ -178,6 +216,7 @@ static berth_status parse_word(berth_tfn_parser *t, berth_stmt *out) {
     }
     if (berth_text_accept(p, "let")) return parse_let(t, out);
     if (berth_text_accept(p, "if")) return parse_if(t, out);
+    if (berth_text_accept(p, "call")) return parse_call(t, out);
     if (berth_text_accept(p, "barrier")) {
         *out = add_stmt(t, (berth_stmt_node){.kind = BERTH_STMT_BARRIER});
         return BERTH_OK;

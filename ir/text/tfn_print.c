@@ -225,6 +225,10 @@ static uint64_t measure(tfn_printer *t, berth_expr id) {
     return size;
 }
 
+static int rank_of(const tfn_printer *t, berth_buf buf) {
+    return buf < t->fn->bufs.count ? t->fn->bufs.data[buf].rank : 0;
+}
+
 // Names and prints what a large statement shares. Linear in its DAG.
 static void print_shared(tfn_printer *t, berth_stmt id) {
     const berth_stmt_node *node = &t->fn->stmts.data[id];
@@ -234,6 +238,11 @@ static void print_shared(tfn_printer *t, berth_stmt id) {
     if (node->kind == BERTH_STMT_STORE)
         for (int i = 0; i < node->index_count; ++i)
             size += measure(t, berth_tfn_store_indices(t->fn, id)[i]);
+    for (uint32_t i = 0; node->kind == BERTH_STMT_CALL && i < node->count; ++i) {
+        const berth_tfn_region *region = &t->fn->regions.data[node->first + i];
+        for (int d = 0; d < rank_of(t, region->buf); ++d)
+            if (region->starts[d]) size += measure(t, region->starts[d]);
+    }
     if (node->value) size += measure(t, node->value);
     if (size <= most_nodes) return;
     for (uint32_t i = 0; i < t->order.count; ++i) {
@@ -337,6 +346,45 @@ static void print_let(tfn_printer *t, const berth_stmt_node *node) {
     berth_doc_close(t->p->doc);
 }
 
+// "%x[%i, %j for 4]": of dimensions that are handed over, where they begin and how long they are. All
+// of a buffer is its name alone.
+static void print_region(tfn_printer *t, const berth_tfn_region *region) {
+    bool whole = true;
+    print_buf(t, region->buf);
+    for (int d = 0; d < rank_of(t, region->buf); ++d) {
+        const berth_expr_node *start = &t->fn->exprs.data[region->starts[d]];
+        berth_tfn_type index = {BERTH_DTYPE_I64, true, 1};
+        whole &= start->kind == BERTH_EXPR_INT && start->i == 0 &&
+                 berth_tfn_type_equal(berth_tfn_type_of(t->fn, region->starts[d]), index) &&
+                 region->extents[d] == t->fn->bufs.data[region->buf].dims[d];
+    }
+    if (whole) return;
+    berth_doc_text(t->p->doc, "[");
+    for (int d = 0; d < rank_of(t, region->buf); ++d) {
+        if (d) berth_doc_text(t->p->doc, ", ");
+        print_expr(t, region->starts[d], 0);
+        if (region->extents[d] != BERTH_REGION_POINT)
+            berth_doc_textf(t->p->doc, " for %lld", (long long)region->extents[d]);
+    }
+    berth_doc_text(t->p->doc, "]");
+}
+
+static void print_call_stmt(tfn_printer *t, const berth_stmt_node *node) {
+    berth_doc_text(t->p->doc, "call ");
+    berth_text_print_function_ref(t->p, node->callee);
+    berth_doc_text(t->p->doc, "(");
+    berth_doc_open(t->p->doc, 4);
+    for (uint32_t i = 0; i < node->count; ++i) {
+        if (i) {
+            berth_doc_text(t->p->doc, ",");
+            berth_doc_fill_line(t->p->doc);
+        }
+        print_region(t, &t->fn->regions.data[node->first + i]);
+    }
+    berth_doc_close(t->p->doc);
+    berth_doc_text(t->p->doc, ")");
+}
+
 static void print_stmt(tfn_printer *t, berth_stmt id) {
     const berth_stmt_node *node = &t->fn->stmts.data[id];
     if (id == 0) return;
@@ -367,6 +415,7 @@ static void print_stmt(tfn_printer *t, berth_stmt id) {
         print_buf_declaration(t, node->buf);
         break;
     case BERTH_STMT_BARRIER: berth_doc_text(t->p->doc, "barrier"); break;
+    case BERTH_STMT_CALL: print_call_stmt(t, node); break;
     default: break;
     }
 }

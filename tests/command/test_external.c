@@ -137,6 +137,90 @@ Test(external, every_language_runs) {
     cr_expect_eq(shell("\"$B\" inspect all.berth --format=json | grep -q '@square, language'"), 0);
 }
 
+// Kernels that call external code row by row, in C and OpenCL C. Two functions have statics of one name;
+// the expected values are arithmetic.
+static const char inner_text[] =
+    "module \"inner\"\n"
+    "graph @main(%x: f32[10]) {\n  %y = call @pairs(%x)\n  return %y\n}\n"
+    "tensor @pairs(%x: f32[10] in, %y: f32[10] out) {\n  workspace %t: f32[5,2]\n"
+    "  parallel %i in 5 {\n    call @halve(%x[%i * 2 for 2], %t[%i, 0 for 2])\n  }\n"
+    "  for %i in 5 {\n    call @both(%t[%i, 0 for 2], %y[8 - %i * 2 for 2])\n  }\n}\n"
+    "tensor @both(%a: f32[2] in, %b: f32[2] out) {\n  call @swap(%a, %b)\n"
+    "  for %i in 2 {\n    %b[%i] = %b[%i] + 1.0\n  }\n}\n"
+    "external @halve fn(f32[N])->(f32[N]) language \"c\" symbol \"halve\" file \"halve.c\"\n"
+    "external @swap fn(f32[2])->(f32[2]) language \"c\" symbol \"swap\" file \"swap.c\"\n";
+
+static void put_inner(void) {
+    put("inner.txt", inner_text);
+    put("halve.c", "#include <stdint.h>\nvoid halve(const float *x, float *y, int64_t n) {\n"
+                   "    for (int64_t i = 0; i < n; ++i) y[i] = x[i] / 2;\n}\n");
+    put("swap.c", "void swap(const float *x, float *y) {\n    y[0] = x[1], y[1] = x[0];\n}\n");
+    put("halve.cl", "void halve(__global const float *x, __global float *y, long n) {\n"
+                    "    for (long i = 0; i < n; ++i) y[i] = x[i] / 2;\n}\n");
+    put("swap.cl", "void swap(__global const float *x, __global float *y) {\n"
+                   "    y[0] = x[1], y[1] = x[0];\n}\n");
+    cr_assert_eq(shell("sed 's/\"c\"/\"opencl-c\"/; s/[.]c\"/.cl\"/' inner.txt >inner_cl.txt"), 0);
+}
+
+Test(external, kernels_call_it) {
+    float x[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; ++i) x[i] = (float)i - 3;
+    put_inner();
+    put_array("x.npy", x);
+    static const char *const runs[] = {"inner.txt --target cpu", "inner_cl.txt --target opencl",
+                                       "inner_cl.txt --target cpu,opencl"};
+    for (int r = 0; r < 3; ++r) {
+        char script[512];
+        snprintf(script, sizeof(script),
+                 "\"$B\" run %s --input x=x.npy -o y=y.npy >out 2>&1 || { cat out; false; }",
+                 runs[r]);
+        cr_assert_eq(shell(script), 0, "%s", runs[r]);
+        get_array("y.npy", y);
+        for (int i = 0; i < COUNT; ++i)
+            cr_expect_eq(y[i], x[COUNT - 1 - i] / 2 + 1, "%s: %d: %g", runs[r], i, (double)y[i]);
+    }
+    cr_expect_eq(shell("\"$B\" build inner.txt --target cpu -o inner.berth 2>log && "
+                       "\"$B\" inspect inner.berth | grep -q '^external code @halve.*@swap'"),
+                 0);
+}
+
+typedef struct inner_mistake {
+    const char *edit;  // of sed, on the module
+    const char *target;
+    const char *says;
+} inner_mistake;
+
+static const inner_mistake inner_mistakes[] = {
+    {"", "opencl", "devices of kind opencl do not run external code for cpu (@halve"},
+    {"", "vulkan", "devices of kind vulkan do not run external code"},
+    {"", "cpu -executor=aot", "the executor aot prints no code in another language"},
+    {"s/language \"c\" symbol \"swap\"/language \"object\" symbol \"swap\"/", "cpu",
+     "tensor functions call source code alone"},
+    {"s/symbol \"swap\"/symbol \"halve\"/", "cpu", "have one symbol, \"halve\""},
+    {"s/file \"halve.c\"/file \"halve.c\" {groups = [2]}/", "cpu", "its attribute groups"},
+    {"s/symbol \"swap\"/symbol \"swap;\"/", "cpu", "is no name in C"},
+    {"s/file \"swap.c\"/file \"halve.cl\"/", "cpu", "@swap:1:"},
+    {"s/%x\\[%i \\* 2 for 2\\]/%x[%i * 3 for 2]/", "cpu", "goes from 0 to 14"},
+};
+
+Test(external, what_kernels_cannot_call_is_said) {
+    put_inner();
+    cr_assert_eq(shell("mv inner.txt good.txt"), 0);
+    for (size_t i = 0; i < sizeof(inner_mistakes) / sizeof(inner_mistakes[0]); ++i) {
+        const inner_mistake *m = &inner_mistakes[i];
+        char script[512];
+        put("edit", m->edit);
+        put("wanted", m->says);
+        snprintf(script, sizeof(script),
+                 "sed -f edit good.txt >inner.txt; \"$B\" run inner.txt --target '%s' >out 2>log",
+                 m->target);
+        int status = shell(script);
+        cr_expect_eq(WEXITSTATUS(status), 1, "%s: %d", m->edit, status);
+        cr_expect_eq(shell("grep -qF -f wanted log || { cat log; false; }"), 0, "%s: \"%s\"",
+                     m->edit, m->says);
+    }
+}
+
 typedef struct mistake {
     const char *edit;     // of sed, on the module
     const char *says[3];  // texts of the message

@@ -303,7 +303,7 @@ static berth_expr shared_chain(maker *m, berth_tfn *fn, berth_expr x) {
 }
 
 // Every kind of statement and expression, in loops of random kinds.
-static void tensor_function(maker *m) {
+static berth_func_id tensor_function(maker *m) {
     const int64_t dims[2] = {2, 3};
     const int64_t tile[1] = {3};
     berth_func_id id = berth_tfn_create(m->module, word(m), location(m));
@@ -340,9 +340,10 @@ static void tensor_function(maker *m) {
     fn->body = berth_tfn_seq(fn, &nest, 1);
     fn->flops = number(m);
     attributes(m, &berth_module_function(m->module, id)->attrs);
+    return id;
 }
 
-static void external_function(maker *m) {
+static berth_func_id external_function(maker *m) {
     static const char code[] = "void f(float *x) {\n  x[0] = 1;\n}\n\xff\x01 \"";
     berth_external external = {.language = berth_module_intern(m->module, "c"),
                                .symbol = berth_module_intern(m->module, "f"),
@@ -358,6 +359,35 @@ static void external_function(maker *m) {
     }
     berth_func_id id = berth_external_create(m->module, word(m), external, location(m));
     attributes(m, &berth_module_function(m->module, id)->attrs);
+    return id;
+}
+
+// Calls of the other two on all of a buffer, and on planes of a larger one.
+static void calling_function(maker *m, berth_func_id tensor, berth_func_id external) {
+    const int64_t dims[3] = {4, 2, 3};
+    berth_str_id scope = berth_tfn_get(m->module, tensor)->bufs.data[0].memory_scope;
+    berth_func_id id = berth_tfn_create(m->module, word(m), location(m));
+    berth_tfn *fn = berth_tfn_get(m->module, id);
+    berth_type_id type = berth_type_tensor(m->module, BERTH_DTYPE_F32, 3, dims);
+    berth_buf x = berth_tfn_param(fn, word(m), type, BERTH_ROLE_IN);
+    berth_buf y = berth_tfn_param(fn, word(m), type, BERTH_ROLE_OUT);
+    berth_buf plane = berth_tfn_param(fn, word(m), m->type, BERTH_ROLE_INOUT);
+    fn->bufs.data[x].memory_scope = scope;
+    berth_var i = berth_tfn_var(fn, word(m));
+    berth_expr zero = berth_tfn_index(fn, 0), at = berth_tfn_var_ref(fn, i);
+    for (uint32_t shift = below(m, 3); shift > 0; --shift)
+        at = berth_tfn_binary(
+            fn, BERTH_BINARY_MOD,
+            berth_tfn_binary(fn, BERTH_BINARY_ADD, at, berth_tfn_index(fn, below(m, 9))),
+            berth_tfn_index(fn, 4));
+    const berth_tfn_region from = {x, {at, zero, zero}, {BERTH_REGION_POINT, 2, 3}};
+    const berth_tfn_region to = {y, {at, zero, zero}, {BERTH_REGION_POINT, 2, 3}};
+    const berth_tfn_region all = {plane, {zero, zero}, {2, 3}};
+    berth_stmt calls[2] = {berth_tfn_call(fn, tensor, (berth_tfn_region[]){from, to}, 2),
+                           berth_tfn_call(fn, external, (berth_tfn_region[]){from, all}, 2)};
+    berth_stmt body = berth_tfn_seq(fn, calls, 1 + below(m, 2));
+    berth_stmt loop = berth_tfn_for(fn, i, berth_tfn_index(fn, 4), BERTH_LOOP_SERIAL, body);
+    fn->body = berth_tfn_seq(fn, &loop, 1);
 }
 
 berth_module *random_module(berth_arena *arena, uint64_t seed) {
@@ -368,8 +398,8 @@ berth_module *random_module(berth_arena *arena, uint64_t seed) {
     berth_value_id x = berth_graph_add_param(m.module, m.callee, "x", m.type);
     berth_graph_set_results(m.module, m.callee, &x, 1);
     graph_function(&m, "main");
-    tensor_function(&m);
-    external_function(&m);
+    berth_func_id tensor = tensor_function(&m);
+    calling_function(&m, tensor, external_function(&m));
     attributes(&m, &m.module->attrs);
     return m.module;
 }
