@@ -75,3 +75,29 @@ Test(policy_order, rows_that_lie_together_are_outside) {
         support_case_destroy(&c);
     }
 }
+
+// A 1 x 1 convolution: where its pixels stay in the cache, each tile of channels passes over all of
+// them; where they do not, all channels pass over some of them.
+Test(policy_order, rows_that_do_not_stay_are_outside) {
+    static const struct {
+        int pixels;
+        const char *outer;
+    } rows[] = {{100, "columns"}, {3000, "rows"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        bench_case c = support_case_create();
+        int n = rows[i].pixels;
+        char *text = berth_arena_printf(
+            c.arena,
+            "tensor @f(%%x: f32[1,256,%d]{aBc8b} in, %%u: f32[64,256]{AB8b16a} in,\n"
+            "    %%y: f32[1,64,%d]{aBc8b} out) {\n"
+            "  parallel %%o in 8 { parallel %%t in %d { for %%i in 8 {\n"
+            "    register %%s: f32[]\n    %%s[] = 0.0\n"
+            "    for %%k in 256 { %%s[] = fma(%%x[0, %%k, %%t], %%u[%%o * 8 + %%i, %%k], %%s[]) }\n"
+            "    %%y[0, %%o * 8 + %%i, %%t] = %%s[]\n  } } }\n}",
+            n, n, n);
+        berth_tfn *fn = parse(c.arena, text);
+        schedule(c.arena, fn, "cpu -vector_bits=256 -l2_bytes=524288");
+        cr_expect_str_eq(outermost(fn), rows[i].outer, "%d pixels", n);
+        support_case_destroy(&c);
+    }
+}
