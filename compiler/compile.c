@@ -592,8 +592,8 @@ static berth_status check_executor(const berth_multi_target *target) {
     if (target->executor != BERTH_EXECUTOR_AOT)
         return berth_status_make(
             BERTH_UNSUPPORTED,
-            "executor \"%s\" runs models, and makes no program of them; executors "
-            "\"%s\" and \"%s\" do (`berth plan` works with any)",
+            "executor \"%s\" compiles the parts of a model, for running and for a file; this "
+            "needs one program of the whole, which executors \"%s\" and \"%s\" make",
             name, berth_executor_kind_name(BERTH_EXECUTOR_GRAPH),
             berth_executor_kind_name(BERTH_EXECUTOR_AOT));
     for (uint32_t d = 0; d < target->device_count; ++d)

@@ -597,7 +597,10 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     berth_packager__add_streaming_time(p, program);
     program->name = berth_module_str(module, module->name);
     program->target_json = p->target->canonical;
-    program->executor = berth_executor_kind_name(p->target->executor);
+    // Of executor vm this is the plan of a whole model, as one static list: no byte code is made of it.
+    berth_executor_kind executor = p->target->executor;
+    if (executor == BERTH_EXECUTOR_VM) executor = BERTH_EXECUTOR_GRAPH;
+    program->executor = berth_executor_kind_name(executor);
     program->queues = p->queues.data;
     program->queue_count = p->queues.count;
     program->pools = p->pools.data;

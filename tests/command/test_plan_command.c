@@ -307,3 +307,15 @@ Test(plan_command, a_sweep_goes_down_to_the_smallest_budget) {
     berth_run_fails("plan " DIGITS " --memory-sweep --format=dot", 2, "--memory-sweep has");
     berth_run_fails("plan " DIGITS " --memory-sweep=gpu", 1, "no memory or device \"gpu\"");
 }
+
+// Of a model without control flow: as one static list, whose parts the executor vm compiles when it runs.
+Test(plan_command, models_of_the_executor_vm) {
+    const result *r = berth_run("plan " DIGITS " --dim batch=4 --target cpu --executor vm -q");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_eq(
+        berth_run("explain " DIGITS " --dim batch=4 --target cpu --executor vm -q")->exit_status,
+        0);
+    berth_run_fails("tune " DIGITS
+                    " --dim batch=4 --target cpu --executor vm --budget 1s -o no.jsonl",
+                    1, "this needs one program of the whole");
+}
