@@ -140,10 +140,44 @@ static berth_status read_attributes(cuda_device *device, const char *attributes)
     return BERTH_OK;
 }
 
-static berth_status open_context(cuda_device *device) {
+// Streams of the runtime API, and of what is built on that, are in their device's primary context, where our
+// memory is, too.
+static berth_status use_callers_stream(cuda_device *device, cuda_stream stream) {
+    cuda_context context = NULL;
+    BERTH_TRY(berth_cuda__check(device, device->api->cuStreamGetCtx(stream, &context),
+                                "look at the application's stream"));
+    if (context != device->context)
+        return berth_status_make(BERTH_INCOMPATIBLE,
+                                 "the application's stream is in a context of its own, and not in "
+                                 "the primary one of its device");
+    device->callers = stream;
+    return BERTH_OK;
+}
+
+// The device of the application's stream.
+static berth_status device_of_stream(const cuda_driver *driver, cuda_stream stream,
+                                     uint32_t *out_ordinal) {
+    const cuda_api *api = &driver->api;
+    static const char doing[] = "look at the application's stream";
+    cuda_context context = NULL, popped = NULL;
+    cuda_device_id id = 0, listed = 0;
+    BERTH_TRY(berth_cuda__check_driver(api, api->cuStreamGetCtx(stream, &context), doing, doing));
+    BERTH_TRY(berth_cuda__check_driver(api, api->cuCtxPushCurrent_v2(context), doing, doing));
+    cuda_result result = api->cuCtxGetDevice(&id);
+    (void)api->cuCtxPopCurrent_v2(&popped);
+    BERTH_TRY(berth_cuda__check_driver(api, result, doing, doing));
+    for (*out_ordinal = 0; *out_ordinal < driver->count; ++*out_ordinal)
+        if (api->cuDeviceGet(&listed, (int)*out_ordinal) == CUDA_OK && listed == id)
+            return BERTH_OK;
+    return berth_status_make(BERTH_INCOMPATIBLE,
+                             "the application's stream is of no CUDA device that is listed here");
+}
+
+static berth_status open_context(cuda_device *device, cuda_stream stream) {
     const cuda_api *api = device->api;
     BERTH_TRY(berth_cuda__check(device, api->cuDevicePrimaryCtxRetain(&device->context, device->id),
                                 "open the device"));
+    if (stream) BERTH_TRY(use_callers_stream(device, stream));
     BERTH_TRY(berth_cuda__enter(device, "open the device"));
     cuda_result result = api->cuStreamCreate(&device->transfer, BERTH_CU_STREAM_NON_BLOCKING);
     if (result == CUDA_OK)
@@ -164,12 +198,13 @@ static berth_status cuda_device_open(berth_driver *base, uint32_t ordinal,
     pthread_mutex_init(&device->lock, NULL);
     device->cache_folder = berth_kept_folder_open(options->cache_folder, "cuda");
     berth_status status = read_attributes(device, options->attributes);
+    if (!status && options->queue) status = device_of_stream(driver, options->queue, &ordinal);
     if (!status) status = cuda_device_info(base, ordinal, &device->base.info);
     if (!status) status = find_device(driver, ordinal, &device->id);
     if (!status) {
         device->capability = capability_of(&driver->api, device->id);
         (void)driver->api.cuDriverGetVersion(&device->driver_version);
-        status = open_context(device);
+        status = open_context(device, options->queue);
     }
     if (status) {
         cuda_device_destroy(&device->base);
@@ -224,5 +259,6 @@ const berth_driver_ops berth_devices__cuda_driver = {
     .device_count = cuda_device_count,
     .device_info = cuda_device_info,
     .device_open = cuda_device_open,
+    .takes_queue = true,
     .device_reaches = cuda_device_reaches,
 };

@@ -55,6 +55,7 @@ typedef struct cuda_device {
     const cuda_api *api;  // the driver's
     cuda_device_id id;
     cuda_context context;  // NULL = not retained
+    cuda_stream callers;   // of the application, for all work; NULL = streams of our own
     int capability;        // 90 for 9.0
     int driver_version;
     int64_t timeout_ns;

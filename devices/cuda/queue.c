@@ -257,13 +257,17 @@ static const berth_host_queue_ops cuda_queue_ops = {
 static void close_stream(const cuda_device *device, cuda_queue *queue) {
     berth_status_free(berth_cuda__enter(device, "close a queue"));
     if (queue->drained) (void)device->api->cuEventDestroy_v2(queue->drained);
-    if (queue->stream) (void)device->api->cuStreamDestroy_v2(queue->stream);
+    if (queue->stream && queue->stream != device->callers)
+        (void)device->api->cuStreamDestroy_v2(queue->stream);
     berth_cuda__leave(device);
 }
 
 static berth_status open_stream(const cuda_device *device, cuda_queue *queue) {
     BERTH_TRY(berth_cuda__enter(device, "open a queue"));
-    cuda_result result = device->api->cuStreamCreate(&queue->stream, BERTH_CU_STREAM_NON_BLOCKING);
+    cuda_result result = CUDA_OK;
+    queue->stream = device->callers;
+    if (!queue->stream)
+        result = device->api->cuStreamCreate(&queue->stream, BERTH_CU_STREAM_NON_BLOCKING);
     if (result == CUDA_OK)
         result = device->api->cuEventCreate(&queue->drained, BERTH_CU_EVENT_DISABLE_TIMING);
     berth_cuda__leave(device);

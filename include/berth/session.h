@@ -40,11 +40,14 @@ typedef struct berth_device_words {
 // A queue that the caller has made, for one of the program's devices: work of Berth's goes there, in the
 // device and context of that queue.
 //
-// Today of opencl devices: `queue` is an in-order cl_command_queue of a device that Berth lists, from the
-// libOpenCL.so.1 that the process has loaded; for profiles made with CL_QUEUE_PROFILING_ENABLE. The commands of
-// a run come behind what is in the queue when the run is submitted, and are complete when it has ended: what
-// is enqueued after that comes after them. What is enqueued meanwhile may come between them. Berth keeps
+// Of opencl devices: `queue` is an in-order cl_command_queue of a device that Berth lists, from the
+// libOpenCL.so.1 that the process has loaded; for profiles made with CL_QUEUE_PROFILING_ENABLE. Berth keeps
 // references, not the caller's: they may be released once the session is open.
+// Of cuda devices: `queue` is a CUstream (a cudaStream_t is one) in the primary context of its device, as those of the
+// runtime API and of PyTorch are; not the default stream. CUDA counts no references: it outlives the session.
+//
+// The commands of a run come behind what is in the queue when the run is submitted, and are complete when it has
+// ended: what is enqueued after that comes after them. What is enqueued meanwhile may come between them.
 typedef struct berth_caller_queue {
     const char *device;  // the program's: "opencl:0"
     void *queue;

@@ -69,6 +69,7 @@ struct CUstream_st {
     pthread_cond_t changed;
     job *first, **last;
     bool stopping;
+    struct CUctx_st *context;  // that it was made in
     struct CUstream_st *left;  // the next of those that hang
 };
 
@@ -221,6 +222,12 @@ cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
     return CUDA_OK;
 }
 
+cuda_result cuCtxGetDevice(cuda_device_id *device) {
+    BEGIN_IN_CONTEXT();
+    *device = stack[stack_depth - 1]->device;
+    return CUDA_OK;
+}
+
 // ---- peers ----
 
 // BERTH_EMULATION_APART=1: no device reaches another's memory.
@@ -352,10 +359,17 @@ static cuda_result push(cuda_stream stream, job wanted) {
     return CUDA_OK;
 }
 
+cuda_result cuStreamGetCtx(cuda_stream stream, cuda_context *context) {
+    BEGIN();
+    *context = stream->context;
+    return CUDA_OK;
+}
+
 cuda_result cuStreamCreate(cuda_stream *stream, unsigned int flags) {
     BEGIN_IN_CONTEXT();
     if (flags & ~1u) return BERTH_CUDA_ERROR_INVALID_VALUE;
     *stream = calloc(1, sizeof(**stream));
+    (*stream)->context = stack[stack_depth - 1];
     (*stream)->last = &(*stream)->first;
     pthread_mutex_init(&(*stream)->lock, NULL);
     pthread_cond_init(&(*stream)->changed, NULL);
