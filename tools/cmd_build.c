@@ -7,6 +7,13 @@
 #include "tools/cli_compiler.h"
 #include "tools/commands.h"
 
+// A target of --fallback, and what is for it alone.
+typedef struct fallback_options {
+    const char *target;
+    const char *memory;
+    berth_cli_strings pins;
+} fallback_options;
+
 typedef struct build_command {
     berth_cli_model cli;
     const char *output;
@@ -14,13 +21,22 @@ typedef struct build_command {
     const char *name;
     const char *optimise;
     bool keep_source;
-    berth_cli_strings fallbacks;  // targets
+    BERTH_VEC(fallback_options) fallbacks;
     berth_cli_strings specialisations;
     berth_compiler *compiler;
     berth_program *program;  // all of it
 } build_command;
 
-enum { key_sign = 0x200, key_keep_source, key_name, key_optimise, key_fallback, key_specialise };
+enum {
+    key_sign = 0x200,
+    key_keep_source,
+    key_name,
+    key_optimise,
+    key_fallback,
+    key_fallback_pin,
+    key_fallback_memory,
+    key_specialise
+};
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0,
@@ -34,6 +50,10 @@ static const struct argp_option options[] = {
      "be "
      "repeated: the first that can run is taken. --pin, --host, --memory and --set are not for it",
      0},
+    {"fallback-pin", key_fallback_pin, "PATTERN=DEVICE", 0,
+     "As --pin, for the --fallback before it; may be repeated", 0},
+    {"fallback-memory", key_fallback_memory, "NAME=BYTES,...", 0,
+     "As --memory, for the --fallback before it", 0},
     {"specialise", key_specialise, "NAME=NUMBER,...", 0,
      "For models with open dimensions or control flow: have code for these values of dimensions "
      "(by "
@@ -46,6 +66,15 @@ static const struct argp_option options[] = {
     {0},
 };
 
+// The --fallback that stands before this option.
+static fallback_options *last_fallback(build_command *command, const char *option,
+                                       struct argp_state *state) {
+    if (!command->fallbacks.count)
+        berth_cli_wrong_usage(state, "%s is for the --fallback before it, and there is none",
+                              option);
+    return &command->fallbacks.data[command->fallbacks.count - 1];
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
     build_command *command = state->input;
     switch (key) {
@@ -53,7 +82,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o': command->output = arg; return 0;
     case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
-    case key_fallback: berth_cli_push(&command->cli, &command->fallbacks, arg); return 0;
+    case key_fallback:
+        berth_vec_push(command->cli.arena, &command->fallbacks, (fallback_options){.target = arg});
+        return 0;
+    case key_fallback_pin:
+        berth_cli_push(&command->cli, &last_fallback(command, "--fallback-pin", state)->pins, arg);
+        return 0;
+    case key_fallback_memory:
+        berth_cli_check_budgets(arg, state);
+        last_fallback(command, "--fallback-memory", state)->memory = arg;
+        return 0;
     case key_specialise:
         if (!strchr(arg, '='))
             berth_cli_wrong_usage(state, "--specialise takes NAME=NUMBER,..., not \"%s\"", arg);
@@ -151,19 +189,21 @@ static berth_status check_key(const build_command *command) {
     return command->sign ? berth_signing_key_check(command->sign) : BERTH_OK;
 }
 
-// The model for a target of --fallback; its pins and what else is of the first target are not for it.
-static berth_status compile_fallback(const build_command *command, const char *target,
+// The model for a target of --fallback; pins and what else is of the first target are not for it.
+static berth_status compile_fallback(const build_command *command, const fallback_options *wanted,
                                      berth_program **out_program) {
     berth_cli_model cli = command->cli;
     berth_compiler *compiler = NULL;
-    cli.target = target;
-    cli.host = cli.memory = NULL;
-    cli.pins = cli.overrides = (berth_cli_strings){NULL, 0};
+    cli.target = wanted->target;
+    cli.host = NULL;
+    cli.memory = wanted->memory;
+    cli.pins = wanted->pins;
+    cli.overrides = (berth_cli_strings){NULL, 0};
     berth_status status = berth_cli_compiler(&cli, true, &compiler);
     if (!status && command->keep_source) status = berth_compiler_set(compiler, "keep_source", "on");
     if (!status) status = berth_compiler_compile_file(compiler, cli.model, out_program);
     berth_compiler_destroy(compiler);
-    return berth_status_prefix(status, "fallback \"%s\"", target);
+    return berth_status_prefix(status, "fallback \"%s\"", wanted->target);
 }
 
 // Makes the program one with fallbacks, which keeps references of all.
@@ -173,7 +213,7 @@ static berth_status add_fallbacks(build_command *command) {
     berth_program *whole = NULL;
     berth_status status = BERTH_OK;
     for (uint32_t i = 0; !status && i < count; ++i)
-        status = compile_fallback(command, command->fallbacks.data[i], &list[i]);
+        status = compile_fallback(command, &command->fallbacks.data[i], &list[i]);
     if (!status)
         status = berth_program_with_fallbacks(command->program, (berth_program *const *)list, count,
                                               &whole);

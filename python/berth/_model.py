@@ -25,6 +25,17 @@ class _Variant:
         self.free = []
 
 
+def _fallback_options(fallback, options):
+    """Target, pins and options of a fallback: a target, or {"target": ..., "pins": [...], ...}. Pins, host and budgets of memories
+    are of the model's own target, and not for it."""
+    own = {"target": fallback} if isinstance(fallback, str) else dict(fallback)
+    if "target" not in own:
+        raise BerthError("INVALID_ARGUMENT", f"a fallback is a target, or a dict with one, not {fallback!r}")
+    kept = {name: value for name, value in options.items() if name not in ("host", "memory")}
+    target, pins = own.pop("target"), own.pop("pins", ())
+    return target, pins, {**kept, **own}
+
+
 class Model:
     """A model or a program that is called with arrays.
 
@@ -95,7 +106,7 @@ class Model:
     def _compiler(self, fallback=None):
         target, dims, _, pins, progress, message, options = self._compile_options
         if fallback is not None:
-            target, pins = fallback, ()
+            target, pins, options = _fallback_options(fallback, options)
         compiler = Compiler(target=target, **options)
         if progress:
             compiler.on_progress(progress)

@@ -111,3 +111,26 @@ Test(fallback_command, wrong_ones_are_refused) {
     berth_run_fails(line("build " DIGITS " --target cpu --executor aot --fallback cpu -o", ""), 1,
                     "--fallback is of program files");
 }
+
+// Pins and budgets of a fallback are its own: they are taken, and the first target's are not.
+Test(fallback_command, pins_and_budgets_of_a_fallback) {
+    berth_run_fails(line(BUILD "--fallback cpu --fallback-pin op:Conv=opencl:0 -o", ""), 1,
+                    "fallback \"cpu\": ");
+    berth_run_fails(line(BUILD "--fallback cpu --fallback-memory cpu=1KiB -o", ""), 1,
+                    "fallback \"cpu\": ");
+    berth_run_fails(line(BUILD "--fallback-pin op:Conv=cpu:0 --fallback cpu -o", ""), 2,
+                    "--fallback-pin is for the --fallback before it");
+    berth_run_fails(line(BUILD "--fallback cpu --fallback-memory cpu=much -o", ""), 1, "much");
+    json_t *built = berth_run_json(
+        line(BUILD "--memory opencl:0=1MiB --fallback cpu --fallback-memory cpu=1MiB --fallback "
+                   "cpu --fallback-pin op:Conv=cpu:0 --format=json -o",
+             ""));
+    cr_assert_eq(json_integer_value(json_object_get(built, "fallbacks")), 2);
+    json_decref(built);
+    json_t *shown = berth_run_json(line("inspect", "--format=json"));
+    const json_t *first = json_array_get(json_object_get(shown, "fallbacks"), 0);
+    char *target = json_dumps(json_object_get(first, "target"), 0);
+    cr_assert(strstr(target, "1048576"), "%s", target);
+    free(target);
+    json_decref(shown);
+}

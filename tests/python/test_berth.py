@@ -349,6 +349,61 @@ class DLPack(unittest.TestCase):
             self.assertEqual(again.ctypes.data, session.input(0).ctypes.data)
 
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+@unittest.skipUnless(torch and hasattr(np, "from_dlpack"), "PyTorch is not here (torch of PyPI, Debian's python3-torch), or NumPy has no from_dlpack")
+class PyTorch(unittest.TestCase):
+    """PyTorch's tensors in and out, where they are: by address."""
+
+    def test_in_and_out(self):
+        images, _ = digits()
+        model = berth.load(DIGITS, target="cpu", dims={"batch": 1})
+        expected = model(images[:1])
+        got = model(torch.from_numpy(images[:1].copy()))
+        np.testing.assert_array_equal(got, expected)
+        scores = torch.from_dlpack(got)
+        self.assertEqual(scores.data_ptr(), got.ctypes.data)
+        self.assertEqual(scores.argmax().item(), expected.argmax())
+        with Fails(self, "INCOMPATIBLE", "float64"):
+            model(torch.from_numpy(images[:1]).double())
+
+    def test_no_copy(self):
+        images, _ = digits()
+        session = berth.load(DIGITS, target="cpu", dims={"batch": 1}).program().session()
+        port = session.program.inputs[0]
+        image = torch.from_numpy(images[:1].copy())
+        self.assertEqual(_arrays.as_array(image, port).ctypes.data, image.data_ptr())
+        # The session's own memory as a tensor: what PyTorch writes there is the input, what it reads the output.
+        inside = torch.from_dlpack(session.input(0))
+        self.assertEqual(inside.data_ptr(), session.input(0).ctypes.data)
+        inside.copy_(image)
+        session.run(out=[session.output(0)])
+        scores = torch.from_dlpack(session.output(0))
+        self.assertEqual(scores.data_ptr(), session.output(0).ctypes.data)
+        expected = berth.load(DIGITS, target="cpu", dims={"batch": 1})(images[:1])
+        np.testing.assert_array_equal(scores.numpy(), expected)
+        # Strided ones are copied once, and right.
+        wide = torch.zeros(1, 1, 8, 16)
+        wide[..., ::2] = image
+        np.testing.assert_array_equal(_arrays.as_array(wide[..., ::2], port), images[:1])
+
+
+class Fallbacks(unittest.TestCase):
+    def test_pins_and_budgets_of_their_own(self):
+        here = {"target": "cpu", "pins": ["op:Conv=cpu:0"], "memory": "cpu=1MiB"}
+        program = berth.load(DIGITS, target="cpu,opencl", dims={"batch": 1}, pins=["op:Conv=opencl:0"], memory="opencl:0=1MiB",
+                             fallbacks=[here, "cpu"]).program()
+        reasons = [[p.reason for p in fallback.placements if p.op == "Conv"] for fallback in program.fallbacks]
+        self.assertTrue(all("pin" in reason for reason in reasons[0]) and len(reasons[0]) == 2, reasons)
+        self.assertFalse(any("pin" in reason for reason in reasons[1]), reasons)
+        with Fails(self, "INVALID_ARGUMENT", "a target, or a dict with one"):
+            berth.load(DIGITS, target="cpu", dims={"batch": 1}, fallbacks=[{"pins": []}]).program()
+
+
 class Programs(unittest.TestCase):
     def test_placements_and_steps(self):
         images, labels = digits()
