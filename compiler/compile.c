@@ -242,7 +242,7 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     BERTH_TRY(berth_pass_split_constants(module, main, pipeline->options->target));
     BERTH_TRY(berth_pipeline__layout(module, main, pipeline->options, &pipeline->packing));
     if (!pipeline->packing) return BERTH_OK;
-    berth_packing_start(pipeline->packing);  // the passes behind do not look into packed constants
+    berth_packing_start(pipeline->packing);  // later passes do not look into packed constants
     if (context->instrument_count) berth_packing_finish(pipeline->packing);
     return BERTH_OK;
 }
