@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/bounds/list_joins.h"
 #include "planner/solve/bounds/load_bound.h"
 
 // ------------------------------------------------------------------------------------------------
@@ -62,6 +63,7 @@ static void find_heads(berth_place__paths *l) {
             least_over_copies(l, u, problem->group[u] == problem->group[v], true, along, here);
             for (uint32_t d = 0; d < l->place_count; ++d) head[d] = fmax(head[d], here[d]);
         }
+        if (l->joins) berth_place__joins_raise(l->joins, l, v, true);
     }
 }
 
@@ -80,6 +82,7 @@ static void find_tails(berth_place__paths *l) {
             least_over_copies(l, u, problem->group[u] == problem->group[v], false, along, here);
             for (uint32_t d = 0; d < l->place_count; ++d) tail[d] = fmax(tail[d], here[d]);
         }
+        if (l->joins) berth_place__joins_raise(l->joins, l, u, false);
     }
 }
 
@@ -185,6 +188,7 @@ static double load_bound(berth_arena *scratch, const berth_place__paths *l) {
 double berth_place__list_bound(berth_arena *scratch, const berth_place_problem *problem) {
     if (problem->node_count == 0 || problem->device_count == 0) return 0;
     berth_place__paths *paths = berth_place__paths_create(scratch, problem, false);
+    paths->joins = berth_place__joins_create(scratch, paths);
     double bound = berth_place__paths_bound(paths);
     return fmax(bound, load_bound(scratch, paths));
 }

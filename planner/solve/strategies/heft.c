@@ -1,16 +1,22 @@
 // Latency of one sample by list scheduling (problem.h, one_subgraph = false): HEFT, "heterogeneous
 // earliest finish time" (Topcuoglu, Hariri and Wu 2002), with several weights for the ranks (Zhao
-// and Sakellariou 2003: none is best for all graphs).
+// and Sakellariou 2003: none is best for all graphs). Copies take turns on the devices' links, as
+// they do in a schedule, or wait for nobody. A device is as good as the end of the node there, or as
+// that end and the shortest way on from there (as in PEFT; Arabnejad and Barbosa 2014), which paths
+// over copies give for all nodes (list_bound.h).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/latency/model.h"
+#include "planner/solve/problem/nets.h"
 #include "planner/solve/strategies/strategies.h"
 
 enum { WEIGHTS = 3 };
+#define MOST_ARRIVALS ((uint64_t)1 << 23)  // nodes times devices, where links are looked at
 
-typedef struct slot {  // of a device that runs one node at a time; in order of time
+typedef struct slot {  // of a device that runs one node at a time, or of a link; in order of time
     double start, end;
 } slot;
 
@@ -22,8 +28,13 @@ typedef struct heft {
     uint32_t *order;                      // [node_count] by rank, greatest first
     uint32_t *at;                         // [node_count] device, NONE = not yet
     double *done;                         // [node_count]
-    double *free_bytes;                   // [device_count]
-    slot **slots;                         // [device_count] lists that grow
+    const berth_place__paths *ahead;      // ways on from the places; NULL = not looked at
+    uint32_t *place;                      // [device_count] of those
+    double *in_host;                      // [node_count] when its value is there; NAN = not yet
+    double *there;       // [node_count * device_count] the same on the devices; NULL = links are
+                         // not looked at
+    double *free_bytes;  // [device_count]
+    slot **slots;        // [2 * device_count] lists that grow; links are last
     uint32_t *slot_count, *slot_room;
     berth_arena *arena;
 } heft;
@@ -98,28 +109,19 @@ static void rank_nodes(heft *h, uint32_t weight) {
     berth_arena_destroy(scratch);
 }
 
-// When all values that `node` reads can be on the device. Copies wait for nobody here.
-static double ready_on(const heft *h, uint32_t node, uint32_t device) {
-    const berth_place_problem *problem = h->problem;
-    double ready = 0;
-    for (uint32_t p = problem->pred_start[node]; p < problem->pred_start[node + 1]; ++p) {
-        uint32_t pred = problem->pred[p];
-        double there = h->done[pred];
-        if (h->at[pred] != device)
-            there += fmin(transfer(h, pred, h->at[pred]) + transfer(h, pred, device),
-                          berth_place_direct(problem, pred, h->at[pred], device));
-        ready = fmax(ready, there);
-    }
-    return ready;
+// Any number at a time.
+static bool is_free(const heft *h, uint32_t resource) {
+    return resource < h->problem->device_count &&
+           h->problem->kinds[h->problem->device_kind[resource]].concurrent;
 }
 
 // The earliest start of `length` in a gap (the paper's insertion), and before which slot.
-static double earliest(const heft *h, uint32_t device, double ready, double length,
+static double earliest(const heft *h, uint32_t resource, double ready, double length,
                        uint32_t *out_before) {
-    uint32_t count = h->slot_count[device];
+    uint32_t count = h->slot_count[resource];
     *out_before = count;
-    if (h->problem->kinds[h->problem->device_kind[device]].concurrent) return ready;
-    const slot *slots = h->slots[device];
+    if (is_free(h, resource)) return ready;
+    const slot *slots = h->slots[resource];
     uint32_t low = 0, high = count;  // first slot that ends after `ready`
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -139,18 +141,63 @@ static double earliest(const heft *h, uint32_t device, double ready, double leng
     return start;
 }
 
-static void occupy(heft *h, uint32_t device, uint32_t before, double start, double end) {
-    if (h->problem->kinds[h->problem->device_kind[device]].concurrent) return;
-    uint32_t count = h->slot_count[device]++;
-    if (count == h->slot_room[device]) {
+static void occupy(heft *h, uint32_t resource, uint32_t before, double start, double end) {
+    if (is_free(h, resource)) return;
+    uint32_t count = h->slot_count[resource]++;
+    if (count == h->slot_room[resource]) {
         uint32_t room = count < 16 ? 16 : 2 * count;
-        h->slots[device] =
-            berth_arena_grow(h->arena, h->slots[device], count * sizeof(slot), room * sizeof(slot));
-        h->slot_room[device] = room;
+        h->slots[resource] = berth_arena_grow(h->arena, h->slots[resource], count * sizeof(slot),
+                                              room * sizeof(slot));
+        h->slot_room[resource] = room;
     }
-    slot *slots = h->slots[device];
+    slot *slots = h->slots[resource];
     memmove(slots + before + 1, slots + before, (count - before) * sizeof(*slots));
     slots[before] = (slot){start, end};
+}
+
+// When a copy on the device's link ends that is ready then; it takes its turn where `keep`.
+static double copy_on(heft *h, uint32_t device, double ready, double length, bool keep) {
+    if (length == 0) return ready;
+    uint32_t link = h->problem->device_count + device, before = 0;
+    double start = earliest(h, link, ready, length, &before);
+    if (keep) occupy(h, link, before, start, start + length);
+    return start + length;
+}
+
+// When pred's value is on the device, if its last copy starts no earlier than `after`.
+static double arrival(heft *h, uint32_t pred, uint32_t device, double after, bool keep) {
+    uint32_t home = h->at[pred];
+    double write = transfer(h, pred, home), read = transfer(h, pred, device);
+    double straight = berth_place_direct(h->problem, pred, home, device), done = h->done[pred];
+    if (home == device) return done;
+    if (!h->there) return done + fmin(write + read, straight);
+    double *known = &h->there[(size_t)pred * h->problem->device_count + device];
+    if (!isnan(*known)) return *known;
+    double end = 0;
+    if (straight < write + read) {
+        end = copy_on(h, device, fmax(done, after), straight, keep);
+    } else {
+        double in_host = h->in_host[pred];
+        if (isnan(in_host)) in_host = copy_on(h, home, done, write, keep);
+        if (keep) h->in_host[pred] = in_host;
+        end = copy_on(h, device, fmax(in_host, after), read, keep);
+    }
+    if (keep) *known = end;
+    return end;
+}
+
+// When all values that `node` reads can be on the device.
+static double ready_on(heft *h, uint32_t node, uint32_t device, bool keep) {
+    const berth_place_problem *problem = h->problem;
+    double ready = 0, copied = 0;
+    for (uint32_t p = problem->pred_start[node]; p < problem->pred_start[node + 1]; ++p) {
+        uint32_t pred = problem->pred[p];
+        // Reads that are not kept yet follow each other.
+        double there = arrival(h, pred, device, keep || !h->there ? 0 : copied, keep);
+        if (h->at[pred] != device) copied = fmax(copied, there);
+        ready = fmax(ready, there);
+    }
+    return ready;
 }
 
 // What the rest of the group loses on the device against its best one.
@@ -171,21 +218,19 @@ static double regret(const heft *h, uint32_t node, uint32_t device) {
 
 static bool place_node(heft *h, uint32_t node) {
     const berth_place_problem *problem = h->problem;
-    uint32_t group = problem->group[node], best = h->at[node], best_before = 0;
-    double best_start = 0, best_score = INFINITY;
+    uint32_t group = problem->group[node], best = h->at[node], before = 0;
+    double best_score = INFINITY;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
         if (h->at[node] != BERTH_PLACE_NONE && h->at[node] != d) continue;
         if (h->at[node] == BERTH_PLACE_NONE &&
             (!fits(h, group, d) || h->latency->group_bytes[group] > h->free_bytes[d]))
             continue;
-        uint32_t before = 0;
         double time = time_on(h, node, d);
-        double start = earliest(h, d, ready_on(h, node, d), time, &before);
-        double score = start + time + (h->at[node] == BERTH_PLACE_NONE ? regret(h, node, d) : 0);
+        double score = earliest(h, d, ready_on(h, node, d, false), time, &before) + time;
+        if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d);
+        if (h->ahead) score += h->ahead->tail[(size_t)node * h->ahead->place_count + h->place[d]];
         if (score >= best_score) continue;
         best = d;
-        best_before = before;
-        best_start = start;
         best_score = score;
     }
     if (best == BERTH_PLACE_NONE) return false;
@@ -194,8 +239,10 @@ static bool place_node(heft *h, uint32_t node) {
         for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
             h->at[problem->group_nodes[i]] = best;
     }
-    h->done[node] = best_start + time_on(h, node, best);
-    occupy(h, best, best_before, best_start, h->done[node]);
+    double time = time_on(h, node, best);
+    double start = earliest(h, best, ready_on(h, node, best, true), time, &before);
+    h->done[node] = start + time;
+    occupy(h, best, before, start, h->done[node]);
     return true;
 }
 
@@ -205,7 +252,12 @@ static void schedule(heft *h, uint32_t weight) {
     for (uint32_t n = 0; n < problem->node_count; ++n) h->at[n] = BERTH_PLACE_NONE;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
         h->free_bytes[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
-        h->slot_count[d] = 0;
+        h->slot_count[d] = h->slot_count[problem->device_count + d] = 0;
+    }
+    for (uint32_t n = 0; n < problem->node_count && h->there; ++n) {
+        h->in_host[n] = NAN;
+        for (uint32_t d = 0; d < problem->device_count; ++d)
+            h->there[(size_t)n * problem->device_count + d] = NAN;
     }
     for (uint32_t i = 0; i < problem->node_count; ++i) {
         if (!place_node(h, h->order[i])) return;
@@ -226,17 +278,29 @@ static heft *heft_create(berth_place_search *search, berth_arena *arena,
     h->order = berth_arena_new_array(arena, uint32_t, nodes);
     h->at = berth_arena_new_array(arena, uint32_t, nodes);
     h->done = berth_arena_new_array(arena, double, nodes);
+    h->in_host = berth_arena_new_array(arena, double, nodes);
     h->free_bytes = berth_arena_new_array(arena, double, devices);
-    h->slots = berth_arena_new_array(arena, slot *, devices);
-    h->slot_count = berth_arena_new_array(arena, uint32_t, devices);
-    h->slot_room = berth_arena_new_array(arena, uint32_t, devices);
+    h->slots = berth_arena_new_array(arena, slot *, 2 * (size_t)devices);
+    h->slot_count = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
+    h->slot_room = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
     return h;
 }
 
 static berth_status run(berth_place_search *search) {
     berth_arena *scratch = berth_arena_create_child(search->arena);
     heft *h = heft_create(search, scratch, berth_solve__latency_create(scratch, search->problem));
-    for (uint32_t weight = 0; weight < WEIGHTS; ++weight) schedule(h, weight);
+    const berth_place_problem *problem = search->problem;
+    uint64_t arrivals = (uint64_t)problem->node_count * problem->device_count;
+    berth_place__paths *ahead = berth_place__paths_create(scratch, problem, false);
+    (void)berth_place__paths_bound(ahead);
+    h->place = berth_place__sorts(scratch, problem)->of_device;
+    for (int links = 0; links < 2 && (!links || arrivals <= MOST_ARRIVALS); ++links) {
+        if (links) h->there = berth_arena_new_array(scratch, double, arrivals);
+        for (uint32_t i = 0; i < 2 * WEIGHTS; ++i) {
+            h->ahead = i < WEIGHTS ? NULL : ahead;
+            schedule(h, i % WEIGHTS);
+        }
+    }
     berth_arena_destroy(scratch);
     return BERTH_OK;
 }

@@ -18,6 +18,7 @@ extern const berth_place_strategy berth_place__bound_latency;
 extern const berth_place_strategy berth_place__enumerate_more;
 extern const berth_place_strategy berth_place__dp_list;
 extern const berth_place_strategy berth_place__search_list;
+extern const berth_place_strategy berth_place__bound_list;
 
 // Whether the problem is latency by list scheduling (one_subgraph = false).
 bool berth_place__is_list_latency(const berth_place_problem *problem,

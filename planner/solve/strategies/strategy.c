@@ -8,7 +8,7 @@
 #include "planner/solve/strategies/strategies.h"
 
 // In the order of `auto`: cheap ones first; those that prove bounds last, with what is left.
-enum { built_in = 14, last_ones = 2, most_registered = 16 };
+enum { built_in = 15, last_ones = 2, most_registered = 16 };
 static const berth_place_strategy *strategies[built_in + most_registered + 1] = {
     &berth_place__greedy,          // every objective
     &berth_place__enumerate,       // every objective, few placements
@@ -22,6 +22,7 @@ static const berth_place_strategy *strategies[built_in + most_registered + 1] = 
     &berth_place__bound_latency,   // latency, one subgraph per device
     &berth_place__dp_list,         // latency, list scheduling; part of the next one
     &berth_place__search_list,     // latency, list scheduling
+    &berth_place__bound_list,      // latency, list scheduling
     &berth_place__climb,           // what no other one knows about
     &berth_place__enumerate_more,  // once more, from what the searches found
 };

@@ -1,0 +1,134 @@
+// Bounds of list scheduling: where ways meet, and windows of time. Examples whose optimum follows by
+// hand, and random ones, with direct links, against all placements.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/solve/random_placement.h"
+
+static berth_arena *arena;
+
+static void setup(void) {
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+}
+
+static void teardown(void) {
+    berth_arena_destroy(arena);
+}
+
+TestSuite(list_bound, .init = setup, .fini = teardown);
+
+// On devices of one kind, that run one node at a time; all transfers are the same.
+static berth_place_problem *made(uint32_t nodes, const double *times, uint32_t edges,
+                                 uint32_t (*edge)[2], uint32_t devices, double transfer) {
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = nodes;
+    p->kind_count = 1;
+    p->kinds = berth_arena_new(arena, berth_place_kind);
+    p->kinds[0] = (berth_place_kind){"acc", devices, INFINITY, false};
+    p->node_names = berth_arena_new_array(arena, const char *, nodes);
+    p->time = berth_arena_copy(arena, times, nodes * sizeof(double));
+    p->transfer = berth_arena_new_array(arena, double, nodes);
+    p->size_bytes = berth_arena_new_array(arena, double, nodes);
+    p->group = berth_arena_new_array(arena, uint32_t, nodes);
+    p->backward = berth_arena_new_array(arena, bool, nodes);
+    for (uint32_t v = 0; v < nodes; ++v) {
+        p->node_names[v] = berth_arena_printf(arena, "n%u", v);
+        p->transfer[v] = transfer;
+        p->group[v] = v;
+    }
+    p->edge_count = edges;
+    p->edge_from = berth_arena_new_array(arena, uint32_t, edges);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, edges);
+    for (uint32_t e = 0; e < edges; ++e) {
+        p->edge_from[e] = edge[e][0];
+        p->edge_to[e] = edge[e][1];
+    }
+    cr_assert_null(berth_place_problem_finish(arena, p));
+    return p;
+}
+
+static berth_place_answer solved(const berth_place_problem *p, const char *strategy) {
+    berth_place_options options = {
+        .objective = BERTH_PLACE_LATENCY, .strategy = strategy, .node_budget = 100000};
+    berth_place_answer answer;
+    berth_status status = berth_place_solve(arena, p, &options, &answer);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    return answer;
+}
+
+// Two branches of 2 between nodes of 1, five times in a row, on two devices. A copy to the other
+// device and back takes 4 * 1.5, longer than the branch that it would save: 1 + 5 * (2 + 2 + 1).
+Test(list_bound, branches_pay_for_copies) {
+    double times[16] = {1};
+    uint32_t edge[20][2], edges = 0;
+    for (uint32_t block = 0; block < 5; ++block) {
+        uint32_t from = 3 * block;
+        for (uint32_t side = 1; side <= 2; ++side) {
+            times[from + side] = 2;
+            edge[edges][0] = from;
+            edge[edges++][1] = from + side;
+            edge[edges][0] = from + side;
+            edge[edges++][1] = from + 3;
+        }
+        times[from + 3] = 1;
+    }
+    berth_place_answer answer = solved(made(16, times, edges, edge, 2, 1.5), "greedy");
+    cr_assert_float_eq(answer.value.value, 26, 1e-9);
+    cr_assert_float_eq(answer.lower_bound, 26, 1e-9, "the bound is %g", answer.lower_bound);
+}
+
+// Copies are free: 3, then five nodes of 2 beside each other, then 3, on two devices. Between the
+// first and the last there is room for two at a time, 2 * 5 / 2; whole nodes make it 6.
+Test(list_bound, windows_hold_what_must_be_in_them) {
+    static const double times[7] = {3, 2, 2, 2, 2, 2, 3};
+    uint32_t edge[10][2];
+    for (uint32_t i = 0; i < 5; ++i) {
+        edge[2 * i][0] = 0;
+        edge[2 * i][1] = edge[2 * i + 1][0] = i + 1;
+        edge[2 * i + 1][1] = 6;
+    }
+    berth_place_answer answer = solved(made(7, times, 10, edge, 2, 0), "bound");
+    cr_assert_float_eq(answer.value.value, 12, 1e-9);
+    cr_assert_geq(answer.lower_bound, 11 * (1 - 1e-3), "the bound is %g", answer.lower_bound);
+}
+
+// No bound is above the least of all placements, whatever links there are.
+Test(list_bound, direct_links_against_brute_force) {
+    static const random_shape shapes[] = {
+        {7, 7, 3, 3, 2, false, false, false},
+        {8, 6, 3, 2, 3, true, false, false},
+        {8, 8, 2, 1, 2, false, false, false},
+        {7, 6, 4, 3, 1, false, false, true},
+    };
+    int better = 0, count = 0;
+    for (uint64_t seed = 1; seed <= 48; ++seed) {
+        berth_arena_destroy(arena);
+        setup();
+        berth_place_problem *p = random_placement(arena, seed, shapes[seed % 4]);
+        uint64_t random = seed * 7919;
+        uint32_t pairs = p->kind_count * p->kind_count;
+        p->one_subgraph = false;
+        p->direct_ms = berth_arena_new_array(arena, double, pairs);
+        p->direct_ms_per_byte = berth_arena_new_array(arena, double, pairs);
+        p->value_bytes = berth_arena_new_array(arena, double, p->node_count);
+        for (uint32_t i = 0; i < pairs; ++i) {
+            p->direct_ms[i] = placement_random(&random) % 3 == 0
+                                  ? INFINITY
+                                  : (double)(placement_random(&random) % 8) / 4;
+            p->direct_ms_per_byte[i] = (double)(placement_random(&random) % 3) / 4;
+        }
+        for (uint32_t v = 0; v < p->node_count; ++v)
+            p->value_bytes[v] = (double)(placement_random(&random) % 4);
+        cr_assert_null(berth_place_problem_finish(arena, p));
+        double optimum = brute_force_placement(arena, p, BERTH_PLACE_LATENCY, false);
+        if (optimum == INFINITY) continue;
+        double simple = solved(p, "heft").lower_bound, bound = solved(p, "bound").lower_bound;
+        cr_assert_leq(bound, optimum * (1 + 1e-9), "seed %d: %g is above the optimum %g", (int)seed,
+                      bound, optimum);
+        better += bound > simple * (1 + 1e-6);
+        ++count;
+    }
+    cr_assert_gt(count, 24);
+    cr_assert_gt(better, 0, "windows and targets prove nothing more in %d problems", count);
+}
