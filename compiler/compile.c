@@ -84,10 +84,9 @@ static berth_status run_integers(berth_module *module, berth_pass_context *conte
 }
 
 static berth_status run_simplify(berth_module *module, berth_pass_context *context) {
-    (void)context;
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
-    return berth_simplify(module, main);
+    return berth_simplify(module, main, pipeline_of(context)->options->target);
 }
 
 static berth_status run_patches(berth_module *module, berth_pass_context *context) {

@@ -28,6 +28,18 @@ static bool loc_matches(const berth_module *module, berth_arena *arena, berth_lo
                                               berth_loc_names(module, id, true, arena));
 }
 
+bool berth_planner_pinned_apart(const berth_module *module, berth_arena *arena,
+                                const berth_multi_target *target, berth_loc_id a, berth_loc_id b) {
+    for (uint32_t i = 0; target && target->pin_count > 1 && i < target->pin_count; ++i) {
+        if (!loc_matches(module, arena, a, target->pins[i].match)) continue;
+        for (uint32_t j = 0; j < target->pin_count; ++j)
+            if (target->pins[j].device != target->pins[i].device &&
+                loc_matches(module, arena, b, target->pins[j].match))
+                return true;
+    }
+    return false;
+}
+
 // Of the nodes of the model, those included of which nothing is left.
 static bool matches_node(const berth_module *module, berth_arena *arena, const char *match) {
     for (uint32_t i = 0; i < module->locs.count; ++i)

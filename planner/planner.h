@@ -220,4 +220,9 @@ bool berth_plan_strategy_at(uint32_t index, const char **out_name, const char **
 uint32_t berth_plan_device_of(const berth_module *module, const berth_multi_target *target,
                               berth_device_id device);
 
+// Whether pins of the target put operations of these locations on different devices: the two must not
+// become one. Target NULL: no pins.
+bool berth_planner_pinned_apart(const berth_module *module, berth_arena *arena,
+                                const berth_multi_target *target, berth_loc_id a, berth_loc_id b);
+
 #endif  // BERTH_PLANNER_PLANNER_H_

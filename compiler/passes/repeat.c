@@ -123,6 +123,7 @@ berth_status berth_join_repeated(berth_rewriter *r, berth_op_id id) {
     int64_t rows = a.dims[rank - 2];
     if (a.dims[rank - 3] != b.dims[rank - 3] * b.times || rows < 1 || rows >= BERTH_REPEAT_ROWS)
         return BERTH_OK;
+    if (!berth_rewriter_may_join(r, b.loc, op.loc)) return BERTH_OK;
     berth_loc_id loc = berth_loc_fuse(r->module, (berth_loc_id[]){b.loc, op.loc}, 2);
     berth_value_id inputs[2] = {op.inputs[0], b.source};
     a.dims[rank - 3] = b.dims[rank - 3];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/infer.h"
+#include "planner/planner.h"
 
 static berth_graph *graph_of(const berth_rewriter *rewriter) {
     return berth_graph_get(rewriter->module, rewriter->function);
@@ -133,4 +134,8 @@ berth_tensor berth_rewriter_take(berth_arena *arena, const berth_tensor *from, i
                (const uint8_t *)from->data + (size_t)(o * from->dims[dim] + first) * inner,
                (size_t)count * inner);
     return part;
+}
+
+bool berth_rewriter_may_join(const berth_rewriter *r, berth_loc_id a, berth_loc_id b) {
+    return !berth_planner_pinned_apart(r->module, r->module->arena, r->target, a, b);
 }

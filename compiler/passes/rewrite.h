@@ -3,6 +3,7 @@
 #define BERTH_COMPILER_PASSES_REWRITE_H_
 
 #include "ir/graph/graph.h"
+#include "target/target.h"
 
 typedef struct berth_rewriter {
     berth_module *module;
@@ -11,6 +12,7 @@ typedef struct berth_rewriter {
     uint32_t use_capacity;
     BERTH_VEC(berth_value_id) map;  // replacements decided so far, applied by berth_rewriter_finish
     bool changed;
+    const berth_multi_target *target;  // (optional) its pins keep operations apart
 } berth_rewriter;
 
 void berth_rewriter_begin(berth_rewriter *rewriter, berth_module *module, berth_func_id function);
@@ -20,6 +22,9 @@ uint32_t berth_rewriter_uses(const berth_rewriter *rewriter, berth_value_id valu
 void berth_rewriter_replace(berth_rewriter *rewriter, berth_value_id from, berth_value_id to);
 // Applies the replacements and drops dead operations.
 void berth_rewriter_finish(berth_rewriter *rewriter);
+
+// Whether an operation may be made of these two: not where pins put them on different devices.
+bool berth_rewriter_may_join(const berth_rewriter *rewriter, berth_loc_id a, berth_loc_id b);
 
 // Operation that defines a value, or NULL for a parameter.
 const berth_op *berth_rewriter_def(berth_rewriter *rewriter, berth_value_id value);

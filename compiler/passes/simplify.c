@@ -77,7 +77,9 @@ static berth_status scale_conv(berth_rewriter *r, berth_op_id id, berth_value_id
     berth_op op = op_at(r, id);
     value = berth_rewriter_resolve(r, value);
     const berth_op *conv = berth_rewriter_def(r, value);
-    if (!conv || conv->kind != BERTH_OP_CONV || berth_rewriter_uses(r, value) != 1) return BERTH_OK;
+    if (!conv || conv->kind != BERTH_OP_CONV || berth_rewriter_uses(r, value) != 1 ||
+        !berth_rewriter_may_join(r, conv->loc, op.loc))
+        return BERTH_OK;
     const berth_tensor *weights = berth_rewriter_raw_constant(r, conv->inputs[1]);
     bool has_bias = conv->input_count > 2 && conv->inputs[2] != BERTH_NONE;
     const berth_tensor *bias = has_bias ? berth_rewriter_constant(r, conv->inputs[2]) : NULL;
@@ -294,7 +296,9 @@ static berth_status join_transposes(berth_rewriter *r, berth_op_id id) {
     const berth_op *inner = berth_rewriter_def(r, op.inputs[0]);
     uint32_t outer_count = 0;
     uint32_t inner_count = 0;
-    if (!inner || inner->kind != BERTH_OP_TRANSPOSE) return BERTH_OK;
+    if (!inner || inner->kind != BERTH_OP_TRANSPOSE ||
+        !berth_rewriter_may_join(r, inner->loc, op.loc))
+        return BERTH_OK;
     const int64_t *outer_perm = berth_attrs_ints(r->module, &op.attrs, "perm", &outer_count);
     const int64_t *inner_perm = berth_attrs_ints(r->module, &inner->attrs, "perm", &inner_count);
     if (!outer_perm || !inner_perm || outer_count != inner_count || outer_count > BERTH_MAX_RANK)
@@ -367,13 +371,15 @@ static berth_status simplify_op(berth_rewriter *r, berth_op_id id) {
     return BERTH_OK;
 }
 
-berth_status berth_simplify(berth_module *module, berth_func_id main) {
+berth_status berth_simplify(berth_module *module, berth_func_id main,
+                            const berth_multi_target *target) {
     enum {
         most_rounds = 8
     };  // chains such as conv, scale, shift, batch norm need one round a link
     for (int round = 0; round < most_rounds; ++round) {
         berth_rewriter r;
         berth_rewriter_begin(&r, module, main);
+        r.target = target;
         const berth_graph *graph = berth_graph_get(module, main);
         uint32_t count = graph->regions.data[0].ops.count;
         berth_op_id *order = berth_arena_copy(module->arena, graph->regions.data[0].ops.data,

@@ -13,8 +13,11 @@
 #define BERTH_COMPILER_PASSES_SIMPLIFY_H_
 
 #include "ir/graph/graph.h"
+#include "target/target.h"
 
 // Rewrites @main in place until nothing applies. Needs inferred types. Inside berth_arena_try.
-BERTH_MUST_USE berth_status berth_simplify(berth_module *module, berth_func_id main);
+//   target: (optional) operations that its pins put on different devices do not become one
+BERTH_MUST_USE berth_status berth_simplify(berth_module *module, berth_func_id main,
+                                           const berth_multi_target *target);
 
 #endif  // BERTH_COMPILER_PASSES_SIMPLIFY_H_

@@ -21,6 +21,7 @@ typedef struct fixture {
     berth_module *module;
     berth_func_id main;
     uint64_t seed;
+    const berth_multi_target *target;  // NULL = none
 } fixture;
 
 static fixture begin(void) {
@@ -88,7 +89,7 @@ static void within(fixture *f, berth_status (*body)(fixture *f)) {
 
 static berth_status simplify_body(fixture *f) {
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
-    BERTH_TRY(berth_simplify(f->module, f->main));
+    BERTH_TRY(berth_simplify(f->module, f->main, f->target));
     return berth_module_verify(f->module);
 }
 
@@ -135,6 +136,28 @@ Test(passes, batch_norm_folds_into_convolution) {
     cr_assert_eq(count_kind(&f, BERTH_OP_CONV), 1);
     cr_assert_eq(count_kind(&f, BERTH_OP_ADD), 0);
     berth_arena_destroy(f.arena);
+}
+
+// Pinned to one device they become one operation, pinned to two they stay two.
+Test(passes, batch_norm_pinned_elsewhere_stays_apart) {
+    for (uint32_t device = 0; device < 2; ++device) {
+        fixture f = begin();
+        berth_value_id y = conv_then_batch_norm(&f);
+        berth_graph *graph = berth_graph_get(f.module, f.main);
+        berth_op *norm = &graph->ops.data[graph->values.data[y].op];
+        norm->loc = berth_loc_node(f.module, "m", "bn", "BatchNormalization");
+        graph->ops.data[graph->values.data[norm->inputs[0]].op].loc =
+            berth_loc_node(f.module, "m", "conv", "Conv");
+        berth_target_pin pins[] = {{.match = "conv", .device = 0},
+                                   {.match = "bn", .device = device}};
+        berth_multi_target target = {.pins = pins, .pin_count = 2};
+        f.target = &target;
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        expect_same(&f, 4, image_dims, simplify_body);
+        cr_assert_eq(count_kind(&f, BERTH_OP_MUL), device, "device %u", device);
+        cr_assert_eq(count_kind(&f, BERTH_OP_CONV), 1);
+        berth_arena_destroy(f.arena);
+    }
 }
 
 Test(passes, batch_norm_of_a_shared_convolution_stays_apart) {

@@ -51,7 +51,7 @@ static berth_status fold(void *user) {
 
 static berth_status simplify(void *user) {
     const fixture *f = user;
-    return berth_simplify(f->module, f->main);
+    return berth_simplify(f->module, f->main, NULL);
 }
 
 static fixture begin(const char *format, const char *rows) {

@@ -49,7 +49,7 @@ static berth_status build(void *user) {
 
 static berth_status simplify(void *user) {
     fixture *f = user;
-    return berth_simplify(f->module, f->main);
+    return berth_simplify(f->module, f->main, NULL);
 }
 
 static uint32_t widest(const fixture *f) {
