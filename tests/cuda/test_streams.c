@@ -21,6 +21,7 @@ typedef struct application {
     cuda_result (*cuStreamCreate)(cuda_stream *stream, unsigned int flags);
     cuda_result (*cuStreamDestroy_v2)(cuda_stream stream);
     cuda_result (*cuEventCreate)(cuda_event *event, unsigned int flags);
+    cuda_result (*cuEventDestroy_v2)(cuda_event event);
     cuda_result (*cuEventRecord)(cuda_event event, cuda_stream stream);
     cuda_result (*cuEventQuery)(cuda_event event);
 } application;
@@ -48,6 +49,7 @@ static application load(void) {
     LOOK_UP(cuStreamCreate)
     LOOK_UP(cuStreamDestroy_v2)
     LOOK_UP(cuEventCreate)
+    LOOK_UP(cuEventDestroy_v2)
     LOOK_UP(cuEventRecord)
     LOOK_UP(cuEventQuery)
     return a;
@@ -104,6 +106,7 @@ Test(cuda_faults, the_applications_stream, .timeout = 120) {
     berth_device_close(device);
     cr_assert_eq(cuda.cuMemsetD8Async(work, 1, bytes, stream), CUDA_OK);
     cr_assert_eq(cuda.cuMemFree_v2(work), CUDA_OK);
+    cr_assert_eq(cuda.cuEventDestroy_v2(done), CUDA_OK);
     cr_assert_eq(cuda.cuStreamDestroy_v2(stream), CUDA_OK);
     cr_assert_eq(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_OK);
     berth_driver_close(driver);
