@@ -61,12 +61,18 @@ static const char *order_proof(const berth_bare_printer *p) {
                               (unsigned long long)m->ordered_bytes);
 }
 
+static uint64_t aligned(uint64_t bytes) {
+    return (bytes + BERTH_PLAIN_ALIGNMENT_BYTES - 1) / BERTH_PLAIN_ALIGNMENT_BYTES *
+           BERTH_PLAIN_ALIGNMENT_BYTES;
+}
+
 static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
-    uint64_t total = 0;
+    uint64_t total = 0, one_array = aligned(p->scratch_bytes);
     for (uint32_t i = 0; i < p->program->pool_count; ++i) {
         if (!p->pools[i]) continue;
         const berth_program_pool *pool = &p->program->pools[i];
         total += pool->size_bytes;
+        one_array += aligned(pool->size_bytes);
         berth_strbuf_addf(out, "/* Pool \"%s\": %s%s. */\n",
                           berth_bare__comment(p->arena, pool->scope), proof(p, i), order_proof(p));
         berth_strbuf_addf(out, "#define %s %llu\n", p->sizes[i],
@@ -80,10 +86,14 @@ static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
     berth_strbuf_addf(out,
                       "/* All static memory that is written, aligned to %d bytes, and all that is "
                       "only read. */\n"
-                      "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n\n",
+                      "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n"
+                      "/* Of an array of the application in place of that memory, named by "
+                      "-D%s_MEMORY=array and aligned\n   like it: models that do not run at the "
+                      "same time may share one. */\n#define %s_MEMORY_BYTES %llu\n\n",
                       BERTH_PLAIN_ALIGNMENT_BYTES, p->upper,
                       (unsigned long long)(total + p->scratch_bytes), p->upper,
-                      (unsigned long long)p->constant_bytes);
+                      (unsigned long long)p->constant_bytes, p->upper, p->upper,
+                      (unsigned long long)one_array);
 }
 
 const char *berth_bare__header(const berth_bare_printer *p) {
@@ -189,12 +199,17 @@ static const char *place(const berth_bare_printer *p, uint32_t index, bool writt
 
 // ---- code ---------------------------------------------------------------------------------------
 
-static void add_static(const berth_bare_printer *p, const char *name, uint64_t size,
+// A static array, or its part of the application's from byte *from on.
+static void add_static(const berth_bare_printer *p, const char *name, uint64_t size, uint64_t *from,
                        berth_strbuf *out) {
     berth_strbuf_addf(out,
-                      "static %s_RAM_ATTRIBUTE union {\n    double alignment;\n"
-                      "    int64_t alignment_too;\n    unsigned char bytes[%llu];\n} %s;\n\n",
-                      p->upper, (unsigned long long)(size ? size : 1), name);
+                      "typedef union {\n    double alignment;\n    int64_t alignment_too;\n"
+                      "    unsigned char bytes[%llu];\n} %s_memory;\n"
+                      "#ifdef %s_MEMORY\n#define %s (*(%s_memory *)(void *)(%s_MEMORY + %llu))\n"
+                      "#else\nstatic %s_RAM_ATTRIBUTE %s_memory %s;\n#endif\n\n",
+                      (unsigned long long)(size ? size : 1), name, p->upper, name, name, p->upper,
+                      (unsigned long long)*from, p->upper, name, name);
+    *from += aligned(size);
 }
 
 static bool has_text(const char *text, const char *what) {
@@ -208,12 +223,14 @@ static void add_head(const berth_bare_printer *p, const char *kernels, berth_str
         "your choice, as\n   -D%s_RAM_ATTRIBUTE='__attribute__((section(\".ccm\")))'. "
         "*/\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n"
         "#include \"%s_weights.h\"\n\n"
-        "#ifndef %s_RAM_ATTRIBUTE\n#define %s_RAM_ATTRIBUTE\n#endif\n\n",
-        p->upper, p->upper, p->name, p->name, p->upper, p->upper);
+        "#ifndef %s_RAM_ATTRIBUTE\n#define %s_RAM_ATTRIBUTE\n#endif\n"
+        "#ifdef %s_MEMORY\nextern unsigned char %s_MEMORY[];\n#endif\n\n",
+        p->upper, p->upper, p->name, p->name, p->upper, p->upper, p->upper, p->upper);
+    uint64_t from = 0;
     for (uint32_t i = 0; i < p->program->pool_count; ++i)
-        if (p->pools[i]) add_static(p, p->pools[i], p->program->pools[i].size_bytes, out);
+        if (p->pools[i]) add_static(p, p->pools[i], p->program->pools[i].size_bytes, &from, out);
     if (!has_text(kernels, BERTH_PLAIN_SCRATCH)) return;
-    add_static(p, BERTH_PLAIN_SCRATCH "_", p->scratch_bytes, out);
+    add_static(p, BERTH_PLAIN_SCRATCH "_", p->scratch_bytes, &from, out);
     berth_strbuf_add(out, "#define " BERTH_PLAIN_SCRATCH " " BERTH_PLAIN_SCRATCH "_.bytes\n\n");
 }
 

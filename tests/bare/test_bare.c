@@ -358,3 +358,56 @@ Test(bare, digits_are_recognised) {
     end(&b);
     berth_model_destroy(model);
 }
+
+// ---- one memory of several models ---------------------------------------------------------------
+
+// y = v w v w x for matrices over two channels of 16 pixels; w and v as main writes them.
+static const char two_models[] =
+    "#include <stdio.h>\n#include <string.h>\n#include \"a.h\"\n#include \"b.h\"\n"
+    "enum { size = A_MEMORY_BYTES > B_MEMORY_BYTES ? A_MEMORY_BYTES : B_MEMORY_BYTES };\n"
+    "unsigned char shared[size + 64] __attribute__((aligned(8)));\n"
+    "static float x[32], y[32], z[32], w[4] = {1, 2, 0, 1}, v[4] = {1, 0, -1, 1};\n"
+    "static int wrong(const float *got) {\n"
+    "    static const float product[4] = {1, 2, -1, -1};\n"  // v w
+    "    float square[4], want;\n"
+    "    int i, k, n = 0;\n"
+    "    for (i = 0; i < 4; ++i)\n"
+    "        square[i] = product[i / 2 * 2] * product[i % 2] + product[i / 2 * 2 + 1] * product[2 + i % 2];\n"
+    "    for (k = 0; k < 2; ++k)\n"
+    "        for (i = 0; i < 16; ++i) {\n"
+    "            want = square[2 * k] * x[i] + square[2 * k + 1] * x[16 + i];\n"
+    "            n += got[16 * k + i] != want;\n"
+    "        }\n"
+    "    return n;\n"
+    "}\n"
+    "int main(void) {\n"
+    "    a_inputs in_a = {x, w, v};\n    a_outputs out_a = {y};\n"
+    "    b_inputs in_b = {x, w, v};\n    b_outputs out_b = {z};\n"
+    "    int i, failed = 0;\n"
+    "    for (i = 0; i < 32; ++i) x[i] = (float)(i * 7 % 11);\n"
+    "    memset(shared, 0x5a, sizeof(shared));\n"
+    "    for (i = 0; i < 2; ++i) failed |= a_run(&in_a, &out_a) | b_run(&in_b, &out_b);\n"
+    "    for (i = size; i < size + 64; ++i) failed |= shared[i] != 0x5a;\n"
+    "    failed |= shared[0] == 0x5a && shared[4] == 0x5a;\n"
+    "    return failed || wrong(y) || wrong(z);\n"
+    "}\n";
+
+// Both compute what two products of the matrices give, in one array of the size of the larger one, and
+// have no static memory of their own.
+Test(bare, models_share_one_array) {
+    built a = build(chain, "a"), b = build(chain, "b");
+    char folder[64], path[128];
+    make_folder(folder);
+    write_files(folder, a.files, a.count);
+    write_files(folder, b.files, b.count);
+    snprintf(path, sizeof(path), "%s/both.c", folder);
+    write_bytes(path, two_models, strlen(two_models));
+    shell("cd %s && gcc " BARE_WARNINGS " -O2 -DA_MEMORY=shared -DB_MEMORY=shared -c a.c "
+          "a_weights.c b.c b_weights.c both.c && gcc -o both a.o a_weights.o b.o b_weights.o both.o "
+          "-lm && ./both && ! nm a.o b.o | grep -i ' [bd] '",
+          folder);
+    shell("cd %s && gcc " BARE_WARNINGS " -O2 -c a.c && nm a.o | grep -i ' b '", folder);
+    remove_tree(folder);
+    end(&a);
+    end(&b);
+}
