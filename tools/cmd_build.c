@@ -1,10 +1,13 @@
 // berth build: compiles a model into one program file.
 #include <berth/signing.h>
+#include <ctype.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "tools/cli_compiler.h"
+#include "tools/cmd_build_shared.h"
 #include "tools/commands.h"
 
 // A target of --fallback, and what is for it alone.
@@ -21,6 +24,8 @@ typedef struct build_command {
     const char *name;
     const char *optimise;
     bool keep_source;
+    bool shares;  // the workspace of several models
+    berth_cli_strings models;
     BERTH_VEC(fallback_options) fallbacks;
     berth_cli_strings specialisations;
     berth_compiler *compiler;
@@ -35,7 +40,8 @@ enum {
     key_fallback,
     key_fallback_pin,
     key_fallback_memory,
-    key_specialise
+    key_specialise,
+    key_share
 };
 
 static const struct argp_option options[] = {
@@ -63,6 +69,11 @@ static const struct argp_option options[] = {
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {"optimise", key_optimise, "FOR", 0,
      "With --executor aot: speed (few instructions, the default) or size (few bytes of code)", 0},
+    {"share-workspace", key_share, NULL, 0,
+     "With --executor aot: sources of several models, whose static memory is one array of the "
+     "largest "
+     "one's size; each in a folder of its name below that of -o",
+     0},
     {0},
 };
 
@@ -80,6 +91,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
     case 'o': command->output = arg; return 0;
+    case key_share: command->shares = true; return 0;
+    case ARGP_KEY_ARG:
+        berth_cli_push(&command->cli, &command->models, arg);
+        return command->models.count > 1 ? 0 : ARGP_ERR_UNKNOWN;  // the first is taken as the model
     case key_keep_source: command->keep_source = true; return 0;
     case key_sign: command->sign = arg; return 0;
     case key_fallback:
@@ -106,6 +121,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!command->output || !*command->output)
             berth_cli_wrong_usage(state, "where to? Give -o FILE");
+        if (command->models.count > 1 && !command->shares)
+            berth_cli_wrong_usage(state, "only one model, or several with --share-workspace");
+        if (command->models.count > 1 && command->name)
+            berth_cli_wrong_usage(state, "--name is of one model, and there are several");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -134,23 +153,26 @@ static berth_status print_fallbacks(const berth_program *program) {
     return BERTH_OK;
 }
 
+static void print_facts(const build_command *command, const berth_program_facts *facts,
+                        uint32_t fallback_count) {
+    char bytes[32];
+    berth_format_bytes(facts->constant_bytes, bytes);
+    if (berth_cli_wants_json(&command->cli))
+        berth_cli_print_json(json_pack(
+            "{s:o, s:i, s:i, s:i, s:I}", "file", berth_cli_json_text(command->output), "kernels",
+            (int)facts->kernel_count, "steps", (int)facts->step_count, "fallbacks",
+            (int)fallback_count, "constant_bytes", (json_int_t)facts->constant_bytes));
+    else
+        berth_cli_print("%s: %u kernels, %u steps, constants %s\n", command->output,
+                        facts->kernel_count, facts->step_count, bytes);
+}
+
 static berth_status print_result(const build_command *command) {
     const berth_program *program = command->program;
-    char bytes[32];
     berth_program_facts facts;
     BERTH_TRY(berth_program_get_facts(program, &facts, sizeof(facts)));
-    berth_format_bytes(facts.constant_bytes, bytes);
-    if (berth_cli_wants_json(&command->cli)) {
-        berth_cli_print_json(json_pack("{s:o, s:i, s:i, s:i, s:I}", "file",
-                                       berth_cli_json_text(command->output), "kernels",
-                                       (int)facts.kernel_count, "steps", (int)facts.step_count,
-                                       "fallbacks", (int)berth_program_fallback_count(program),
-                                       "constant_bytes", (json_int_t)facts.constant_bytes));
-        return BERTH_OK;
-    }
-    berth_cli_print("%s: %u kernels, %u steps, constants %s\n", command->output, facts.kernel_count,
-                    facts.step_count, bytes);
-    return print_fallbacks(program);
+    print_facts(command, &facts, berth_program_fallback_count(program));
+    return berth_cli_wants_json(&command->cli) ? BERTH_OK : print_fallbacks(program);
 }
 
 static berth_status write_program(const build_command *command) {
@@ -181,6 +203,7 @@ static berth_status check_sources(const build_command *command) {
 
 static berth_status write_sources(const build_command *command) {
     const char *name = command->name ? command->name : stem(command->cli.arena, command->cli.model);
+    if (command->shares) BERTH_TRY(berth_file_make_folders(command->output));
     return berth_compiler_save_sources(command->compiler, command->program, name, command->output);
 }
 
@@ -248,22 +271,74 @@ static berth_status compile(build_command *command) {
     return berth_compiler_compile_file(compiler, command->cli.model, &command->program);
 }
 
-static berth_status build(void *state) {
-    build_command *command = state;
+static berth_status build_one(build_command *command) {
     berth_program_facts facts;
-    berth_cli_wants_json(&command->cli);  // a wrong word is found before the work
     BERTH_TRY(check_output(command));
     BERTH_TRY(check_key(command));
     BERTH_TRY(compile(command));
     BERTH_TRY(berth_program_get_facts(command->program, &facts, sizeof(facts)));
     bool sources = strcmp(facts.executor, "aot") == 0;
+    if (command->shares && !sources)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "--share-workspace is of C sources: give --executor aot, too");
     if (sources) BERTH_TRY(check_sources(command));
     if (command->fallbacks.count) BERTH_TRY(add_fallbacks(command));
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
     berth_interrupt_defer(interrupt, true);
     berth_status status = sources ? write_sources(command) : write_program(command);
     berth_interrupt_defer(interrupt, false);
-    BERTH_TRY(status);
+    return status;
+}
+
+static void end(void *state);
+
+// Whether models of these names would have the same one in C, or one that differs in case alone.
+static bool alike(const char *a, const char *b) {
+    for (; *a && *b; ++a, ++b) {
+        int x = isalnum((unsigned char)*a) ? tolower((unsigned char)*a) : '_';
+        int y = isalnum((unsigned char)*b) ? tolower((unsigned char)*b) : '_';
+        if (x != y) return false;
+    }
+    return *a == *b;
+}
+
+// Every model into a folder of its name, and beside them the memory that they share.
+static berth_status build_shared(build_command *command) {
+    const char *folder = command->output;
+    berth_arena *arena = command->cli.arena;
+    const uint32_t count = command->models.count;
+    const char **names = berth_arena_array(arena, count, sizeof(const char *));
+    berth_program_facts *facts = berth_arena_array(arena, count, sizeof(berth_program_facts));
+    for (uint32_t i = 0; i < count; ++i) {
+        names[i] = stem(arena, command->models.data[i]);
+        for (uint32_t k = 0; k < i; ++k)
+            if (alike(names[i], names[k]))
+                return berth_status_make(
+                    BERTH_INVALID_ARGUMENT, "\"%s\" and \"%s\" would both be called %s; rename one",
+                    command->models.data[k], command->models.data[i], names[i]);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        command->cli.model = command->models.data[i];
+        command->output = berth_arena_printf(arena, "%s/%s", folder, names[i]);
+        BERTH_TRY(berth_status_prefix(build_one(command), "%s", command->cli.model));
+        BERTH_TRY(berth_program_get_facts(command->program, &facts[i], sizeof(facts[i])));
+        end(command);
+        command->program = NULL;
+        command->compiler = NULL;
+    }
+    BERTH_TRY(berth_cli_write_workspace(arena, folder, names, count));
+    for (uint32_t i = 0; i < count; ++i) {
+        command->output = berth_arena_printf(arena, "%s/%s", folder, names[i]);
+        print_facts(command, &facts[i], 0);
+    }
+    return BERTH_OK;
+}
+
+static berth_status build(void *state) {
+    build_command *command = state;
+    berth_cli_wants_json(&command->cli);  // a wrong word is found before the work
+    if (command->shares) return build_shared(command);
+    BERTH_TRY(build_one(command));
     return print_result(command);
 }
 
@@ -276,7 +351,7 @@ static void end(void *state) {
 int berth_cmd_build(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
-        .argp = {options, parse, "MODEL -o FILE",
+        .argp = {options, parse, "MODEL -o FILE\nMODEL... --share-workspace -o FOLDER",
                  "Compiles MODEL for a target into one file that `berth run` and `berth verify` "
                  "take in place of the model. Running it needs no compiler.",
                  children, NULL, NULL},

@@ -372,7 +372,8 @@ static const char two_models[] =
     "    float square[4], want;\n"
     "    int i, k, n = 0;\n"
     "    for (i = 0; i < 4; ++i)\n"
-    "        square[i] = product[i / 2 * 2] * product[i % 2] + product[i / 2 * 2 + 1] * product[2 + i % 2];\n"
+    "        square[i] = product[i / 2 * 2] * product[i % 2] + product[i / 2 * 2 + 1] * product[2 "
+    "+ i % 2];\n"
     "    for (k = 0; k < 2; ++k)\n"
     "        for (i = 0; i < 16; ++i) {\n"
     "            want = square[2 * k] * x[i] + square[2 * k + 1] * x[16 + i];\n"
@@ -402,10 +403,11 @@ Test(bare, models_share_one_array) {
     write_files(folder, b.files, b.count);
     snprintf(path, sizeof(path), "%s/both.c", folder);
     write_bytes(path, two_models, strlen(two_models));
-    shell("cd %s && gcc " BARE_WARNINGS " -O2 -DA_MEMORY=shared -DB_MEMORY=shared -c a.c "
-          "a_weights.c b.c b_weights.c both.c && gcc -o both a.o a_weights.o b.o b_weights.o both.o "
-          "-lm && ./both && ! nm a.o b.o | grep -i ' [bd] '",
-          folder);
+    shell(
+        "cd %s && gcc " BARE_WARNINGS " -O2 -DA_MEMORY=shared -DB_MEMORY=shared -c a.c "
+        "a_weights.c b.c b_weights.c both.c && gcc -o both a.o a_weights.o b.o b_weights.o both.o "
+        "-lm && ./both && ! nm a.o b.o | grep -i ' [bd] '",
+        folder);
     shell("cd %s && gcc " BARE_WARNINGS " -O2 -c a.c && nm a.o | grep -i ' b '", folder);
     remove_tree(folder);
     end(&a);

@@ -65,3 +65,47 @@ static void refuses(const char *folder) {
 Test(bare_command, what_does_not_fit_is_refused_and_nothing_is_written) {
     in_folder(refuses);
 }
+
+// Two models in one array, that of the larger one; each alone has its own, which is as large.
+static void shares(const char *folder) {
+    char arguments[512], command[1024];
+    snprintf(command, sizeof(command), "cp examples/digits/digits.onnx %s/second.onnx", folder);
+    cr_assert_eq(system(command), 0);
+    snprintf(arguments, sizeof(arguments),
+             "build examples/digits/digits.onnx %s/second.onnx --share-workspace --target "
+             "'cpu -arch=cortex-m4' --runtime bare -o %s/all",
+             folder, folder);
+    cr_expect_eq(berth_run(arguments)->exit_status, 0);
+    snprintf(command, sizeof(command),
+             "cd %s/all && make -s CFLAGS='-O1 -Wall -Wextra -Werror -pedantic' && "
+             "nm libmodels.a | grep -i ' b ' >bss && grep -q berth_workspace bss && "
+             "test $(wc -l <bss) = 1 && make -s -C digits libdigits.a && "
+             "test $(nm -S libmodels.a | grep -i ' b ' | cut -d' ' -f2) = "
+             "$(nm -S digits/libdigits.a | grep -i ' b .*_arena' | cut -d' ' -f2)",
+             folder);
+    cr_expect_eq(system(command), 0);
+    snprintf(arguments, sizeof(arguments),
+             "build examples/digits/digits.onnx %s/second.onnx -o %s/no", folder, folder);
+    berth_run_fails(arguments, 2, "--share-workspace");
+    snprintf(arguments, sizeof(arguments),
+             "build examples/digits/digits.onnx examples/digits/digits.onnx --share-workspace "
+             "--runtime bare -o %s/no",
+             folder);
+    berth_run_fails(arguments, 1, "would both be called digits");
+    snprintf(command, sizeof(command), "cp %s/second.onnx %s/Digits.onnx", folder, folder);
+    cr_assert_eq(system(command), 0);
+    snprintf(arguments, sizeof(arguments),
+             "build examples/digits/digits.onnx %s/Digits.onnx --share-workspace --target "
+             "'cpu -arch=cortex-m4' --runtime bare -o %s/alike",
+             folder, folder);
+    berth_run_fails(arguments, 1, "would both be called Digits");
+    snprintf(arguments, sizeof(arguments),
+             "build examples/digits/digits.onnx %s/second.onnx --share-workspace -o %s/no", folder,
+             folder);
+    berth_run_fails(arguments, 1, "--executor aot");
+    cr_expect(!is_there(folder, "no"));
+}
+
+Test(bare_command, several_models_share_their_workspace) {
+    in_folder(shares);
+}
