@@ -16,10 +16,15 @@ struct berth_host_queue_entry {
     uint32_t signal_count;
     const berth_command *commands;
     uint32_t command_count;
+    const berth_command_list *list;  // which keeps what the commands name; NULL = the entry does
     entry_state state;
     berth_status failure;  // of a wait or of start
     void *record;
 };
+
+static void *prepared(const berth_command_list *list) {
+    return list ? list->prepared : NULL;
+}
 
 static const berth_semaphore_point *entry_signals(const berth_host_queue_entry *entry) {
     return entry->points + entry->wait_count;
@@ -111,6 +116,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     entry->signal_count = submission->signal_count;
     entry->commands = submission->commands;
     entry->command_count = submission->command_count;
+    entry->list = submission->list;
     entry->state = state;
     entry->failure = BERTH_OK;
     if (submission->wait_count)
@@ -119,7 +125,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
         memcpy(entry->points + submission->wait_count, submission->signals,
                submission->signal_count * sizeof(*entry->points));
     for (uint32_t i = 0; i < point_count; ++i) berth_semaphore_retain(entry->points[i].semaphore);
-    berth_devices__retain_commands(entry->commands, entry->command_count);
+    if (!entry->list) berth_devices__retain_commands(entry->commands, entry->command_count);
     if (queue->last)
         queue->last->next = entry;
     else
@@ -134,7 +140,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
 // next never need a second entry.
 static void complete(berth_host_queue *queue, berth_host_queue_entry *entry, berth_status status) {
     // Commands first: after a signal, the caller may have dropped them.
-    berth_devices__release_commands(entry->commands, entry->command_count);
+    if (!entry->list) berth_devices__release_commands(entry->commands, entry->command_count);
     pthread_mutex_lock(&queue->lock);
     berth_semaphore_point *points = entry->points;
     uint32_t capacity = entry->point_capacity;
@@ -206,8 +212,8 @@ static bool has_host_call(const berth_submission *submission) {
 static void run_inline(berth_host_queue *queue, const berth_submission *submission) {
     berth_status status = failure_of(submission->waits, submission->wait_count);
     if (!status)
-        status =
-            queue->ops->start(&queue->base, submission->commands, submission->command_count, NULL);
+        status = queue->ops->start(&queue->base, submission->commands, submission->command_count,
+                                   prepared(submission->list), NULL);
     signal_all(submission->signals, submission->signal_count, status);
     pthread_mutex_lock(&queue->lock);
     queue->starting = false;
@@ -219,8 +225,8 @@ static void run_inline(berth_host_queue *queue, const berth_submission *submissi
 static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) {
     berth_status failure = failure_of(entry->points, entry->wait_count);
     if (!failure)
-        failure =
-            queue->ops->start(&queue->base, entry->commands, entry->command_count, entry->record);
+        failure = queue->ops->start(&queue->base, entry->commands, entry->command_count,
+                                    prepared(entry->list), entry->record);
     pthread_mutex_lock(&queue->lock);
     entry->failure = failure;
     entry->state = ENTRY_STARTED;

@@ -19,9 +19,10 @@
 typedef struct berth_host_queue_ops {
     // Runs or starts the commands in order. Called by one thread at a time. On failure nothing of
     // this submission may still be running. `record` (asynchronous) is the driver's memory of this
-    // submission, record_bytes long, zeroed when first used and then reused.
+    // submission, record_bytes long, zeroed when first used and then reused. `prepared` is that of the
+    // command list, NULL = the commands are new or nothing was prepared.
     berth_status (*start)(berth_queue *queue, const berth_command *commands, uint32_t count,
-                          void *record);
+                          void *prepared, void *record);
     // Waits for what start began; fills timings. In order of start, on the queue's thread; may run
     // beside a later start.
     berth_status (*finish)(berth_queue *queue, const berth_command *commands, uint32_t count,

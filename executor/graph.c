@@ -178,8 +178,7 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
     return berth_queue_submit(session->queues[batch->queue].queue,
                               &(berth_submission){.waits = ready->waits,
                                                   .wait_count = wait_count,
-                                                  .commands = ready->commands,
-                                                  .command_count = ready->command_count,
+                                                  .list = ready->list,
                                                   .signals = &signal,
                                                   .signal_count = 1,
                                                   .asynchronous = ready->asynchronous || limited});
@@ -252,12 +251,31 @@ static berth_status name_failure(berth_session *session, uint32_t batch_index,
     return berth_status_prefix(failure, "steps \"%s\" to \"%s\" on \"%s\"", first, last, device);
 }
 
+berth_status berth_executor__prepare_lists(berth_session *session) {
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
+        berth_session_batch *batch = &session->batches[i];
+        berth_status status =
+            berth_queue_prepare(session->queues[session->schedule.batches[i].queue].queue,
+                                batch->commands, batch->command_count, &batch->list);
+        if (status) return name_failure(session, i, status);
+    }
+    session->moved = false;
+    return BERTH_OK;
+}
+
+static void update_lists(berth_session *session) {
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i)
+        berth_command_list_update(session->batches[i].list);
+    session->moved = false;
+}
+
 // Queues and semaphores made anew after a failed run. The old ones go first, which waits for what
 // still runs.
 static berth_status repair(berth_session *session) {
     berth_executor__close_queues(session);
     berth_status status = berth_executor__open_queues(session);
     if (!status) status = berth_executor__take_back(session);
+    if (!status) status = berth_executor__prepare_lists(session);
     if (!status) session->broken = false;
     return status;
 }
@@ -272,6 +290,7 @@ static void forget_cancel(berth_session *session) {
 berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns) {
     session->lost_device = BERTH_NO_INDEX;
     if (session->broken) BERTH_TRY(repair(session));
+    if (session->moved) update_lists(session);
     session->run_start_ns = berth_clock_ns();
     uint32_t failed_batch = BERTH_NO_INDEX;
     berth_status status = submit_all(session, timeout_ns >= 0, &failed_batch);

@@ -67,7 +67,7 @@ static berth_status enqueue_copy(const opencl_device *device, cl_command_queue q
 }
 
 static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
-                            const berth_command *command, cl_event *event) {
+                            const berth_command *command, cl_kernel ready, cl_event *event) {
     const opencl_api *api = device->api;
     switch (command->kind) {
     case BERTH_COMMAND_COPY: return enqueue_copy(device, queue, command, event);
@@ -78,7 +78,8 @@ static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
                                      (size_t)command->fill.offset_bytes,
                                      (size_t)command->fill.size_bytes, 0, NULL, event),
             "fill");
-    case BERTH_COMMAND_DISPATCH: return berth_opencl__dispatch(device, queue, command, event);
+    case BERTH_COMMAND_DISPATCH:
+        return berth_opencl__dispatch(device, queue, command, ready, event);
     case BERTH_COMMAND_TO_DEVICE:
     case BERTH_COMMAND_TO_HOST: return berth_opencl__hand_over(device, queue, command, event);
     case BERTH_COMMAND_HOST_CALL:  // after all that is before it
@@ -122,9 +123,10 @@ static bool is_timed(const opencl_device *device, const berth_command *command) 
     return device->base.options.profile && command->timing;
 }
 
+// `ready`: kernels with their arguments, by command; NULL = there are none.
 static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue,
                                 const berth_command *commands, uint32_t count,
-                                opencl_record *record) {
+                                const cl_kernel *ready, opencl_record *record) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_command *command = &commands[i];
         bool timed = is_timed(device, command);
@@ -132,8 +134,9 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
         cl_event *event =
             on_device && (timed || i == record->last) ? event_of(device, record, i) : NULL;
         int64_t before_ns = timed ? berth_clock_ns() : 0;
-        berth_status status =
-            is_empty(command) ? BERTH_OK : enqueue(device, queue->handle, command, event);
+        berth_status status = is_empty(command) ? BERTH_OK
+                                                : enqueue(device, queue->handle, command,
+                                                          ready ? ready[i] : NULL, event);
         if (status)
             return command->label ? berth_status_prefix(status, "%s", command->label)
                                   : berth_status_prefix(status, "commands[%u]", i);
@@ -150,7 +153,7 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
 }
 
 static berth_status opencl_queue_start(berth_queue *base, const berth_command *commands,
-                                       uint32_t count, void *user) {
+                                       uint32_t count, void *prepared, void *user) {
     opencl_queue *queue = (opencl_queue *)base;
     const opencl_device *device = device_of(base);
     opencl_record *record = user;
@@ -161,7 +164,7 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
         if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
             record->last = i;
     }
-    berth_status status = enqueue_all(device, queue, commands, count, record);
+    berth_status status = enqueue_all(device, queue, commands, count, prepared, record);
     if (!status) return BERTH_OK;
     device->api->clFinish(queue->handle);  // what was enqueued before it failed
     release_events(device, record, count);

@@ -1,5 +1,5 @@
 // The vulkan driver: every device of Vulkan 1.2 or later that computes, in the loader's order.
-#include "devices/vulkan/vulkan.h"
+#include "devices/vulkan/record.h"
 
 #include <string.h>
 
@@ -38,6 +38,8 @@ static const berth_device_ops vulkan_device_ops = {
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_vulkan__queue_destroy,
+    .list_prepare = berth_vulkan__list_prepare,
+    .list_destroy = berth_vulkan__list_destroy,
 };
 
 static uint32_t queue_count(const vulkan_facts *facts, uint32_t family) {
