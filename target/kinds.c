@@ -27,9 +27,14 @@ static const unsigned kind_traits[] = {
 #include "target/kinds.def"
 };
 
+#ifdef BERTH_NO_BUILT_IN_TAGS  // a library that only runs programs: nothing in it describes targets to people
+#define DOC(doc) NULL
+#else
+#define DOC(doc) doc
+#endif
 static const berth_target_attribute_facts attributes[] = {
 #define ATTRIBUTE(name, type, kinds, least, most, doc)                                             \
-    {#name, BERTH_TARGET_##type, kinds, least, most, doc},
+    {#name, BERTH_TARGET_##type, kinds, least, most, DOC(doc)},
 #include "target/kinds.def"
 };
 
