@@ -255,7 +255,28 @@ static void cuda_record_destroy(berth_queue *base, void *user) {
     berth_free(device->base.allocator, record->events, record->capacity * sizeof(cuda_event));
 }
 
+static bool cuda_is_native(berth_queue *queue, const void *user) {
+    (void)queue;
+    const cuda_record *record = user;
+    return record->has_end;
+}
+
+// Events are known to all devices of the process.
+static bool cuda_wait_native(berth_queue *base, berth_queue *other, const void *user) {
+    (void)other;
+    const cuda_queue *queue = (const cuda_queue *)base;
+    const cuda_device *device = device_of(base);
+    const cuda_record *record = user;
+    berth_status status = berth_cuda__enter(device, "wait for a queue");
+    bool done = !status && device->api->cuStreamWaitEvent(queue->stream, record->end, 0) == CUDA_OK;
+    if (!status) berth_cuda__leave(device);
+    berth_status_free(status);
+    return done;
+}
+
 static const berth_host_queue_ops cuda_queue_ops = {
+    .is_native = cuda_is_native,
+    .wait_native = cuda_wait_native,
     .start = cuda_queue_start,
     .finish = cuda_queue_finish,
     .record_reserve = cuda_record_reserve,
@@ -293,6 +314,7 @@ berth_status berth_cuda__queue_open(berth_device *base, berth_queue_kind kind,
     if (!queue) return berth_status_oom();
     berth_status status = open_stream(device, queue);
     if (!status) status = berth_host_queue_init(&queue->base, base, &cuda_queue_ops);
+    queue->base.domain = base->driver;
     if (status) {
         close_stream(device, queue);
         berth_free(base->allocator, queue, sizeof(*queue));

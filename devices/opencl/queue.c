@@ -17,6 +17,7 @@ typedef struct opencl_record {
     uint32_t last;             // the command whose event ends the submission, or UINT32_MAX
     int64_t first_enqueue_ns;  // host clock around the enqueue of the first timed command
     uint32_t first_timed;      // UINT32_MAX when none is
+    cl_event end;              // of the last command, for other queues; kept until the next start
 } opencl_record;
 
 static const opencl_device *device_of(const berth_queue *queue) {
@@ -157,6 +158,8 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
     opencl_queue *queue = (opencl_queue *)base;
     const opencl_device *device = device_of(base);
     opencl_record *record = user;
+    if (record->end) device->api->clReleaseEvent(record->end);
+    record->end = NULL;
     record->last = UINT32_MAX;
     record->first_timed = UINT32_MAX;
     for (uint32_t i = 0; i < count; ++i) {
@@ -165,6 +168,10 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
             record->last = i;
     }
     berth_status status = enqueue_all(device, queue, commands, count, prepared, record);
+    if (!status && record->last != UINT32_MAX) {
+        record->end = *event_of(device, record, record->last);
+        device->api->clRetainEvent(record->end);
+    }
     if (!status) return BERTH_OK;
     device->api->clFinish(queue->handle);  // what was enqueued before it failed
     release_events(device, record, count);
@@ -214,10 +221,27 @@ static berth_status opencl_queue_finish(berth_queue *base, const berth_command *
 
 static void opencl_record_destroy(berth_queue *queue, void *user) {
     opencl_record *record = user;
+    if (record->end) device_of(queue)->api->clReleaseEvent(record->end);
     berth_free(queue->device->allocator, record->events, record->capacity * sizeof(cl_event));
 }
 
+static bool opencl_is_native(berth_queue *queue, const void *user) {
+    (void)queue;
+    const opencl_record *record = user;
+    return record->end != NULL;
+}
+
+static bool opencl_wait_native(berth_queue *base, berth_queue *other, const void *user) {
+    (void)other;
+    const opencl_queue *queue = (const opencl_queue *)base;
+    const opencl_record *record = user;
+    return device_of(base)->api->clEnqueueBarrierWithWaitList(queue->handle, 1, &record->end,
+                                                              NULL) == CL_SUCCESS;
+}
+
 static const berth_host_queue_ops opencl_queue_ops = {
+    .is_native = opencl_is_native,
+    .wait_native = opencl_wait_native,
     .start = opencl_queue_start,
     .finish = opencl_queue_finish,
     .record_reserve = opencl_record_reserve,
@@ -242,6 +266,7 @@ berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
     berth_status status = berth_opencl__check(error, "open a queue");
     if (!status) {
         status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);
+        queue->base.domain = device->context;
         if (status) device->api->clReleaseCommandQueue(queue->handle);
     }
     if (status) {

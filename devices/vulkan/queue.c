@@ -8,15 +8,18 @@
 #include "base/clock.h"
 #include "devices/vulkan/record.h"
 
-enum { STAGING_BYTES = 4 << 20 };
+enum { STAGING_BYTES = 4 << 20, MOST_WAITS = 8 };
 
 typedef struct vulkan_queue {
     berth_host_queue base;
     vulkan_engine *engine;
-    VkSemaphore timeline;
-    uint64_t value;        // that the last submission signals
-    pthread_mutex_t lock;  // of `value` and `put_off`
+    vulkan_timeline *timeline;
+    pthread_mutex_t lock;  // of the timeline's value and the next four
     uint32_t put_off;      // submissions that are left to the queue's thread
+    // What the next work that is handed over comes after: values of other queues' timelines.
+    uint32_t wait_count;
+    VkSemaphore waits[MOST_WAITS];
+    uint64_t wait_values[MOST_WAITS];
     vulkan_block staging;  // of the queue's thread
 } vulkan_queue;
 
@@ -28,22 +31,33 @@ static vulkan_device *device_of(const berth_queue *queue) {
 
 static berth_status hand_over(const vulkan_device *device, vulkan_queue *queue,
                               vulkan_record *record, VkCommandBuffer commands) {
-    uint64_t value = queue->value + 1;
+    static const VkPipelineStageFlags stages[MOST_WAITS] = {
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
+    uint64_t value = queue->timeline->value + 1;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType =
                                                   VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                              .waitSemaphoreValueCount = queue->wait_count,
+                                              .pWaitSemaphoreValues = queue->wait_values,
                                               .signalSemaphoreValueCount = 1,
                                               .pSignalSemaphoreValues = &value};
     VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                          .pNext = &timeline,
+                         .waitSemaphoreCount = queue->wait_count,
+                         .pWaitSemaphores = queue->waits,
+                         .pWaitDstStageMask = stages,
                          .commandBufferCount = 1,
                          .pCommandBuffers = &commands,
                          .signalSemaphoreCount = 1,
-                         .pSignalSemaphores = &queue->timeline};
+                         .pSignalSemaphores = &queue->timeline->semaphore};
     pthread_mutex_lock(&queue->engine->lock);
     VkResult result = device->vk.vkQueueSubmit(queue->engine->handle, 1, &info, VK_NULL_HANDLE);
     pthread_mutex_unlock(&queue->engine->lock);
     BERTH_TRY(berth_vulkan__check(result, "submit"));
-    record->value = queue->value = value;
+    record->value = queue->timeline->value = value;
+    queue->wait_count = 0;
     return BERTH_OK;
 }
 
@@ -57,15 +71,20 @@ static berth_status hand_over_recorded(const vulkan_device *device, vulkan_queue
     return hand_over(device, queue, record, record->commands);
 }
 
-static berth_status wait_for(const vulkan_device *device, const vulkan_queue *queue,
-                             uint64_t value) {
+static berth_status wait_for_all(const vulkan_device *device, uint32_t count,
+                                 const VkSemaphore *semaphores, const uint64_t *values) {
     VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                .semaphoreCount = 1,
-                                .pSemaphores = &queue->timeline,
-                                .pValues = &value};
-    if (value == 0) return BERTH_OK;
+                                .semaphoreCount = count,
+                                .pSemaphores = semaphores,
+                                .pValues = values};
+    if (count == 0) return BERTH_OK;
     return berth_vulkan__check(
         device->vk.vkWaitSemaphores(device->handle, &info, VULKAN_TIMEOUT_NS), "run commands");
+}
+
+static berth_status wait_for(const vulkan_device *device, const vulkan_queue *queue,
+                             uint64_t value) {
+    return wait_for_all(device, value != 0, &queue->timeline->semaphore, &value);
 }
 
 // Times of the device's clock, set so that the last command ends when its end was seen: the device
@@ -188,13 +207,25 @@ static berth_status run_part(const vulkan_device *device, vulkan_queue *queue,
     return status ? status : wait_for(device, queue, record->value);
 }
 
+// What was handed over before, and what others were promised to come after.
+static berth_status wait_before_parts(const vulkan_device *device, vulkan_queue *queue) {
+    VkSemaphore waits[MOST_WAITS];
+    uint64_t values[MOST_WAITS];
+    pthread_mutex_lock(&queue->lock);
+    uint64_t before = queue->timeline->value;
+    uint32_t count = queue->wait_count;
+    memcpy(waits, queue->waits, sizeof(waits));
+    memcpy(values, queue->wait_values, sizeof(values));
+    queue->wait_count = 0;
+    pthread_mutex_unlock(&queue->lock);
+    BERTH_TRY(wait_for_all(device, count, waits, values));
+    return wait_for(device, queue, before);
+}
+
 // The whole submission, part by part.
 static berth_status run_parts(vulkan_device *device, vulkan_queue *queue, vulkan_record *record,
                               const berth_command *commands, uint32_t count) {
-    pthread_mutex_lock(&queue->lock);
-    uint64_t before = queue->value;
-    pthread_mutex_unlock(&queue->lock);
-    BERTH_TRY(wait_for(device, queue, before));
+    BERTH_TRY(wait_before_parts(device, queue));
     const vulkan_part *part = record->list ? record->list->parts : NULL;
     const vulkan_part *end = part ? part + record->list->part_count : NULL;
     for (uint32_t i = 0; i < count; ++i) {
@@ -300,7 +331,32 @@ static void record_destroy(berth_queue *base, void *user) {
     berth_vulkan__record_free(device_of(base), user);
 }
 
+static bool is_native(berth_queue *queue, const void *user) {
+    (void)queue;
+    const vulkan_record *record = user;
+    return !record->put_off && record->value;
+}
+
+static bool wait_native(berth_queue *base, berth_queue *other, const void *user) {
+    vulkan_queue *queue = (vulkan_queue *)base;
+    const vulkan_record *record = user;
+    VkSemaphore semaphore = ((const vulkan_queue *)other)->timeline->semaphore;
+    pthread_mutex_lock(&queue->lock);
+    uint32_t at = 0;
+    while (at < queue->wait_count && queue->waits[at] != semaphore) ++at;
+    bool fits = at < MOST_WAITS;
+    if (fits && at == queue->wait_count) {
+        queue->waits[queue->wait_count++] = semaphore;
+        queue->wait_values[at] = 0;
+    }
+    if (fits && record->value > queue->wait_values[at]) queue->wait_values[at] = record->value;
+    pthread_mutex_unlock(&queue->lock);
+    return fits;
+}
+
 static const berth_host_queue_ops queue_ops = {
+    .is_native = is_native,
+    .wait_native = wait_native,
     .start = start,
     .finish = finish,
     .record_reserve = record_reserve,
@@ -310,19 +366,48 @@ static const berth_host_queue_ops queue_ops = {
 
 static void free_queue(vulkan_device *device, vulkan_queue *queue) {
     berth_vulkan__block_destroy(device, &queue->staging);
-    if (queue->timeline) device->vk.vkDestroySemaphore(device->handle, queue->timeline, NULL);
+    pthread_mutex_lock(&device->lock);
+    if (queue->timeline) {
+        queue->timeline->next = device->unused;
+        device->unused = queue->timeline;
+    }
+    pthread_mutex_unlock(&device->lock);
     pthread_mutex_destroy(&queue->lock);
     berth_free(device->base.allocator, queue, sizeof(*queue));
 }
 
-static berth_status create_objects(vulkan_device *device, vulkan_queue *queue) {
+static berth_status create_timeline(vulkan_device *device, vulkan_timeline **out_timeline) {
     VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-    VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
-                                       .pNext = &type};
-    return berth_vulkan__check(
-        device->vk.vkCreateSemaphore(device->handle, &semaphore, NULL, &queue->timeline),
+    VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+    vulkan_timeline *timeline = berth_calloc(device->base.allocator, 1, sizeof(*timeline));
+    if (!timeline) return berth_status_oom();
+    berth_status status = berth_vulkan__check(
+        device->vk.vkCreateSemaphore(device->handle, &info, NULL, &timeline->semaphore),
         "open a queue");
+    if (status)
+        berth_free(device->base.allocator, timeline, sizeof(*timeline));
+    else
+        *out_timeline = timeline;
+    return status;
+}
+
+static berth_status take_timeline(vulkan_device *device, vulkan_timeline **out_timeline) {
+    pthread_mutex_lock(&device->lock);
+    vulkan_timeline *timeline = device->unused;
+    if (timeline) device->unused = timeline->next;
+    pthread_mutex_unlock(&device->lock);
+    *out_timeline = timeline;
+    return timeline ? BERTH_OK : create_timeline(device, out_timeline);
+}
+
+void berth_vulkan__free_timelines(vulkan_device *device) {
+    while (device->unused) {
+        vulkan_timeline *timeline = device->unused;
+        device->unused = timeline->next;
+        device->vk.vkDestroySemaphore(device->handle, timeline->semaphore, NULL);
+        berth_free(device->base.allocator, timeline, sizeof(*timeline));
+    }
 }
 
 // Queues of ours go round those of Vulkan's: copies to engines of their own, where there are.
@@ -340,9 +425,10 @@ berth_status berth_vulkan__queue_open(berth_device *base, berth_queue_kind kind,
     if (!queue) return berth_status_oom();
     pthread_mutex_init(&queue->lock, NULL);
     queue->engine = choose_engine(device, kind);
-    berth_status status = create_objects(device, queue);
+    berth_status status = take_timeline(device, &queue->timeline);
     queue->base.base.device = base;  // the core sets it when this returns
     if (!status) status = berth_host_queue_init(&queue->base, base, &queue_ops);
+    queue->base.domain = device;
     if (status) {
         free_queue(device, queue);
         return status;

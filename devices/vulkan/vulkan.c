@@ -16,6 +16,7 @@ static void vulkan_device_destroy(berth_device *base) {
     vulkan_device *device = (vulkan_device *)base;
     if (device->handle && device->vk.vkDestroyDevice) {
         berth_vulkan__cache_close(device);
+        berth_vulkan__free_timelines(device);
         device->vk.vkDestroyDevice(device->handle, NULL);
     }
     close_engines(device);

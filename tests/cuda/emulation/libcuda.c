@@ -246,6 +246,13 @@ static void run_job(job *j) {
         if (!lost && !emulated_run(&j->launch))
             atomic_store(&emulated_broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
         break;
+    case JOB_WAIT:
+        for (bool reached = false; !reached; usleep(reached ? 0 : 20)) {
+            pthread_mutex_lock(&j->event->lock);
+            reached = j->event->reached >= j->event_value;
+            pthread_mutex_unlock(&j->event->lock);
+        }
+        break;
     case JOB_EVENT:
         pthread_mutex_lock(&j->event->lock);
         j->event->time_ns = clock_ns();
@@ -481,6 +488,16 @@ cuda_result cuEventRecord(cuda_event event, cuda_stream stream) {
     uint64_t value = ++event->recorded;
     pthread_mutex_unlock(&event->lock);
     return emulated_push(stream, (job){.kind = JOB_EVENT, .event = event, .event_value = value});
+}
+
+// The stream goes on once the event, as it was recorded until now, is reached.
+cuda_result cuStreamWaitEvent(cuda_stream stream, cuda_event event, unsigned int flags) {
+    BEGIN_IN_CONTEXT();
+    if (flags) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&event->lock);
+    uint64_t value = event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return emulated_push(stream, (job){.kind = JOB_WAIT, .event = event, .event_value = value});
 }
 
 cuda_result cuEventQuery(cuda_event event) {

@@ -38,7 +38,7 @@ struct CUevent_st {
     bool timed;
 };
 
-typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT } job_kind;
+typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT, JOB_WAIT } job_kind;
 typedef struct job {
     struct job *next;
     job_kind kind;
