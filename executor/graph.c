@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "executor/session_private.h"
+#include "target/virtual_device.h"
 
 // A bound tensor as the step's device sees it.
 static berth_buffer *bound_buffer(const berth_session *session, const berth_program_step *step,
@@ -42,7 +43,7 @@ static const uint8_t *constant_data(const berth_program *program, uint32_t tenso
     return NULL;
 }
 
-// Constants of a file are read into the cpu's memory, not copied from the mapping, whose pages would
+// Constants of a file are read into the host's memory, not copied from the mapping, whose pages would
 // become the process's. False: it is none of these.
 static bool make_store_read(berth_session *session, const berth_program_step *step,
                             berth_command *command) {
@@ -50,7 +51,8 @@ static bool make_store_read(berth_session *session, const berth_program_step *st
     const berth_program_tensor *source = &program->tensors[step->bindings[0]];
     const berth_program_file *file = program->file;
     if (program->pools[source->pool].usage != BERTH_POOL_STORE || !file) return false;
-    if (strcmp(program->devices[step->device].kind, "cpu") != 0) return false;
+    const char *kind = program->devices[step->device].kind;
+    if (!berth_device_kind_is_host(berth_device_kind_from_name(kind))) return false;
     const uint8_t *data = constant_data(program, step->bindings[0]);
     uintptr_t begin = (uintptr_t)data, first = (uintptr_t)file->data;
     if (!data || begin < first || begin - first > file->size_bytes ||

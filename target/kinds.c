@@ -21,7 +21,7 @@ static const char *const kind_docs[] = {
 #include "target/kinds.def"
 };
 
-enum { T_HOST = 1, T_GPU = 2 };
+enum { T_HOST = 1, T_GPU = 2, T_SHIFTS = 4 };
 static const unsigned kind_traits[] = {
 #define KIND(enum_name, name, traits, doc) traits,
 #include "target/kinds.def"
@@ -67,6 +67,10 @@ bool berth_device_kind_is_host(berth_device_kind kind) {
 
 bool berth_device_kind_is_gpu(berth_device_kind kind) {
     return has_trait(kind, T_GPU);
+}
+
+bool berth_device_kind_shifts(berth_device_kind kind) {
+    return has_trait(kind, T_SHIFTS);
 }
 
 berth_device_kind berth_device_kind_from_name(const char *name) {
