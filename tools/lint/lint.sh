@@ -76,7 +76,7 @@ while read -r hit; do say "$hit: an option of the command in a text of the libra
 while read -r hit; do say "$hit: asks for a kind of device by its name"; done \
   < <(grep -rnE '\bBERTH_DEVICE_(CPU|OPENCL|VULKAN|CUDA|VTA|NPU)\b|str(n?)cmp\([^;]*"(cpu|opencl|vulkan|cuda|vta|npu|null)"' \
         base memory ir artifact planner compiler executor toolkit api tools --include='*.c' --include='*.h' |
-    grep -vE '^(compiler/external|toolkit/machine_picture)\.c:' | cut -d: -f1,2)
+    grep -vE '^(compiler/external|toolkit/machine_picture)\.c:|[ {]\.kind = BERTH_DEVICE_[A-Z]+,' | cut -d: -f1,2)
 
 # Sizes.
 while read -r count file; do
