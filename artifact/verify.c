@@ -7,6 +7,7 @@
 
 #include "artifact/program.h"
 #include "artifact/vm.h"
+#include "target/virtual_device.h"
 
 #define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
 
@@ -14,8 +15,8 @@ static bool power_of_two(uint32_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-static bool is_cpu(const berth_program *program, uint32_t device) {
-    return strcmp(program->devices[device].kind, "cpu") == 0;
+static bool is_host(const berth_program *program, uint32_t device) {
+    return berth_device_kind_is_host(berth_device_kind_from_name(program->devices[device].kind));
 }
 
 static const berth_program_pool *pool_of(const berth_program *program, uint32_t tensor) {
@@ -90,13 +91,13 @@ static berth_status check_pools(const berth_program *program) {
                        pool->alignment_bytes);
         if (pool->size_bytes > INT64_MAX / 4)
             return BAD("pools[%u].size_bytes: larger than memory can be", i);
-        if (pool->usage == BERTH_POOL_STORE && !is_cpu(program, pool->device))
+        if (pool->usage == BERTH_POOL_STORE && !is_host(program, pool->device))
             return BAD("pools[%u]: a store must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
         if (pool->usage == BERTH_POOL_STORE && !berth_bits_is_empty(pool->shared_with))
             return BAD("pools[%u].shared_with: device %u, but a store is nobody's memory", i,
                        berth_bits_first(pool->shared_with));
-        if (pool->usage == BERTH_POOL_IO && !is_cpu(program, pool->device))
+        if (pool->usage == BERTH_POOL_IO && !is_host(program, pool->device))
             return BAD("pools[%u]: an input/output pool must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
     }
@@ -256,12 +257,13 @@ static berth_status check_kernel(const berth_program *program, uint32_t i) {
         return BAD("kernels[%u].executable: %u of %u executables", i, kernel->executable,
                    program->executable_count);
     if (!kernel->entry || !*kernel->entry) return BAD("kernels[%u].entry: missing", i);
-    bool cpu = strcmp(program->executables[kernel->executable].device_kind, "cpu") == 0;
+    bool flat = berth_device_kind_is_host(
+        berth_device_kind_from_name(program->executables[kernel->executable].device_kind));
     int64_t total = 1;
     for (int axis = 0; axis < 3; ++axis) {
         if (kernel->groups[axis] == 0) return BAD("kernels[%u].groups[%d]: 0", i, axis);
         if (kernel->group_size[axis] == 0) return BAD("kernels[%u].group_size[%d]: 0", i, axis);
-        if (cpu && (kernel->group_size[axis] != 1 || (axis > 0 && kernel->groups[axis] != 1)))
+        if (flat && (kernel->group_size[axis] != 1 || (axis > 0 && kernel->groups[axis] != 1)))
             return BAD("kernels[%u]: a cpu kernel has groups [n, 1, 1] of size [1, 1, 1]", i);
         if (__builtin_mul_overflow(total, (int64_t)kernel->groups[axis], &total) ||
             __builtin_mul_overflow(total, (int64_t)kernel->group_size[axis], &total))
@@ -271,7 +273,7 @@ static berth_status check_kernel(const berth_program *program, uint32_t i) {
 }
 
 uint32_t berth_program_copy_peer(const berth_program *program, const berth_program_step *step) {
-    if (step->kind != BERTH_STEP_COPY || is_cpu(program, step->device)) return BERTH_NO_INDEX;
+    if (step->kind != BERTH_STEP_COPY || is_host(program, step->device)) return BERTH_NO_INDEX;
     const char *kind = program->devices[step->device].kind;
     for (int b = 0; b < 2; ++b) {
         const berth_program_pool *pool = pool_of(program, step->bindings[b]);
@@ -286,7 +288,7 @@ uint32_t berth_program_copy_peer(const berth_program *program, const berth_progr
 // by the queue of a device that has them: no other one copies there.
 static bool is_at_peer(const berth_program *program, const berth_program_step *step,
                        const berth_program_pool *pool) {
-    return step->kind == BERTH_STEP_COPY && !is_cpu(program, step->device) &&
+    return step->kind == BERTH_STEP_COPY && !is_host(program, step->device) &&
            strcmp(program->devices[pool->device].kind, program->devices[step->device].kind) == 0 &&
            berth_bits_is_empty(pool->shared_with);
 }
@@ -299,9 +301,9 @@ static berth_status check_binding(const berth_program *program, uint32_t i, uint
     const berth_program_pool *pool = pool_of(program, tensor);
     bool reachable = berth_program_pool_reached(pool, step->device) ||
                      is_at_peer(program, step, pool) ||
-                     (is_cpu(program, pool->device) &&
-                      (step->kind == BERTH_STEP_COPY || is_cpu(program, step->device)));
-    if (!berth_bits_is_empty(pool->shared_with) && !is_cpu(program, step->device) &&
+                     (is_host(program, pool->device) &&
+                      (step->kind == BERTH_STEP_COPY || is_host(program, step->device)));
+    if (!berth_bits_is_empty(pool->shared_with) && !is_host(program, step->device) &&
         berth_program_pool_reached(pool, step->device) && !is_first_queue(program, step->queue))
         return BAD("steps[%u].bindings[%u]: tensors[%u] is in a shared pool, which only the first "
                    "queue of \"%s\" uses, not queues[%u]",

@@ -596,7 +596,7 @@ static berth_status check_executor(const berth_multi_target *target) {
             name, berth_executor_kind_name(BERTH_EXECUTOR_GRAPH),
             berth_executor_kind_name(BERTH_EXECUTOR_AOT));
     for (uint32_t d = 0; d < target->device_count; ++d)
-        if (target->device_count > 1 || target->devices[d].target->kind != BERTH_DEVICE_CPU)
+        if (target->device_count > 1 || !berth_device_kind_is_host(target->devices[d].target->kind))
             return berth_status_make(
                 BERTH_UNSUPPORTED,
                 "executor \"%s\" makes C for a single processor, and the target "

@@ -138,6 +138,18 @@ BERTH_MUST_USE berth_status berth_queue_submit(berth_queue *queue,
                                                const berth_submission *submission);
 BERTH_MUST_USE berth_status berth_queue_flush(berth_queue *queue);
 
+// Checks commands and makes them ready for submissions with `list` set. The commands and what they point to
+// (buffers arrays, constants, timing, labels) stay valid and as they are until the list is destroyed; the list
+// keeps their buffers and executables alive.
+//   errors: those of berth_queue_submit for the commands; OUT_OF_MEMORY; what the driver failed with
+BERTH_MUST_USE berth_status berth_queue_prepare(berth_queue *queue, const berth_command *commands,
+                                                uint32_t command_count,
+                                                berth_command_list **out_list);
+// Call after berth_buffer_move of buffers that the list binds, while no submission of it is in flight.
+void berth_command_list_update(berth_command_list *list);
+// When no submission of it is in flight; also after its queue has gone. NULL is fine.
+void berth_command_list_destroy(berth_command_list *list);
+
 // Makes room, so that from now on submit allocates nothing while at most `submission_count` are in
 // flight with at most `command_count` commands and `point_count` waits and signals together each.
 // Without it, submit makes room as needed and keeps it. Call while the queue is idle. Errors:

@@ -146,6 +146,15 @@ typedef struct berth_command {
     const char *label;             // for messages: a failure of the command names it; may be NULL
 } berth_command;
 
+// Commands that are submitted again and again, checked and made ready once (berth_queue_prepare).
+typedef struct berth_command_list {
+    berth_device *device;
+    berth_queue *queue;  // the one that it was prepared for
+    const berth_command *commands;
+    uint32_t command_count;
+    void *prepared;  // (driver) what list_prepare made; NULL = the commands run like new ones
+} berth_command_list;
+
 // One batch. The arrays are borrowed until submit returns, except `commands` and what they point to
 // (buffers arrays, constants, timing): those must stay valid until the last signal is reached, so
 // that a static schedule is submitted without copies. Buffers, executables and semaphores that it
@@ -155,6 +164,8 @@ typedef struct berth_submission {
     uint32_t wait_count;
     const berth_command *commands;  // run as if in order
     uint32_t command_count;
+    const berth_command_list
+        *list;  // instead of commands, whose place is then filled in; may be NULL
     // Reached after the last command; failed if a wait or command fails.
     const berth_semaphore_point *signals;
     uint32_t signal_count;
@@ -260,7 +271,14 @@ typedef struct berth_device_ops {
     berth_status (*queue_reserve)(berth_queue *queue, uint32_t submission_count,
                                   uint32_t command_count, uint32_t point_count);
     berth_status (*queue_flush)(berth_queue *queue);  // (optional: nothing to flush)
-    void (*queue_destroy)(berth_queue *queue);        // waits for submitted work
+    // (optional: lists run like new commands) Does once what every submission of the list would do again,
+    // and keeps that in list->prepared, which comes back with each submission: a command buffer, a graph,
+    // arguments that are set. Leaves it NULL where there is nothing to gain. Not called where the device
+    // profiles. A list may be submitted again before its last submission has ended.
+    berth_status (*list_prepare)(berth_command_list *list);
+    void (*list_update)(berth_command_list *list);   // (optional) see berth_command_list_update
+    void (*list_destroy)(berth_command_list *list);  // frees list->prepared; the queue may be gone
+    void (*queue_destroy)(berth_queue *queue);       // waits for submitted work
 } berth_device_ops;
 
 typedef struct berth_driver_ops {

@@ -1,5 +1,6 @@
 #include "devices/host_queue.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,17 +10,27 @@ typedef enum entry_state { ENTRY_WAITING, ENTRY_STARTING, ENTRY_STARTED } entry_
 
 struct berth_host_queue_entry {
     berth_host_queue_entry *next;
-    berth_semaphore_point *points;  // waits, then signals
+    berth_host_queue *queue;
+    berth_semaphore_point *points;      // waits, then signals
+    berth_semaphore_promise *promises;  // of the signals
+    uint32_t promise_capacity;
+    uint32_t promise_count;  // given
+    atomic_uint users;       // of the promises
     uint32_t point_capacity;
     uint32_t command_capacity;  // of the record
     uint32_t wait_count;
     uint32_t signal_count;
     const berth_command *commands;
     uint32_t command_count;
+    const berth_command_list *list;  // which keeps what the commands name; NULL = the entry does
     entry_state state;
     berth_status failure;  // of a wait or of start
     void *record;
 };
+
+static void *prepared(const berth_command_list *list) {
+    return list ? list->prepared : NULL;
+}
 
 static const berth_semaphore_point *entry_signals(const berth_host_queue_entry *entry) {
     return entry->points + entry->wait_count;
@@ -43,11 +54,14 @@ static void entry_destroy(berth_host_queue *queue, berth_host_queue_entry *entry
         berth_free(queue->allocator, entry->record, queue->ops->record_bytes);
     }
     berth_free(queue->allocator, entry->points, entry->point_capacity * sizeof(*entry->points));
+    berth_free(queue->allocator, entry->promises,
+               entry->promise_capacity * sizeof(*entry->promises));
     berth_free(queue->allocator, entry, sizeof(*entry));
 }
 
 static berth_host_queue_entry *entry_create(berth_host_queue *queue) {
     berth_host_queue_entry *entry = berth_calloc(queue->allocator, 1, sizeof(*entry));
+    if (entry) entry->queue = queue;
     if (!entry || queue->ops->record_bytes == 0) return entry;
     entry->record = berth_calloc(queue->allocator, 1, queue->ops->record_bytes);
     if (entry->record) return entry;
@@ -67,9 +81,21 @@ static berth_status grow_points(berth_host_queue *queue, berth_semaphore_point *
     return BERTH_OK;
 }
 
+static berth_status grow_promises(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    if (!queue->domain || queue->point_capacity <= entry->promise_capacity) return BERTH_OK;
+    berth_semaphore_promise *grown =
+        berth_resize(queue->allocator, entry->promises, entry->promise_capacity * sizeof(*grown),
+                     queue->point_capacity * sizeof(*grown));
+    if (!grown) return berth_status_oom();
+    entry->promises = grown;
+    entry->promise_capacity = queue->point_capacity;
+    return BERTH_OK;
+}
+
 // Makes the entry as large as any submission may need.
 static berth_status entry_fit(berth_host_queue *queue, berth_host_queue_entry *entry) {
     BERTH_TRY(grow_points(queue, &entry->points, &entry->point_capacity));
+    BERTH_TRY(grow_promises(queue, entry));
     if (queue->command_capacity > entry->command_capacity && queue->ops->record_reserve) {
         BERTH_TRY(queue->ops->record_reserve(&queue->base, entry->record, queue->command_capacity));
         entry->command_capacity = queue->command_capacity;
@@ -111,6 +137,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     entry->signal_count = submission->signal_count;
     entry->commands = submission->commands;
     entry->command_count = submission->command_count;
+    entry->list = submission->list;
     entry->state = state;
     entry->failure = BERTH_OK;
     if (submission->wait_count)
@@ -119,7 +146,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
         memcpy(entry->points + submission->wait_count, submission->signals,
                submission->signal_count * sizeof(*entry->points));
     for (uint32_t i = 0; i < point_count; ++i) berth_semaphore_retain(entry->points[i].semaphore);
-    berth_devices__retain_commands(entry->commands, entry->command_count);
+    if (!entry->list) berth_devices__retain_commands(entry->commands, entry->command_count);
     if (queue->last)
         queue->last->next = entry;
     else
@@ -129,12 +156,56 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     return BERTH_OK;
 }
 
+// ---- promises: not under the lock ----
+
+static void give_promises(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    if (!queue->domain || !queue->ops->is_native(&queue->base, entry->record)) return;
+    for (uint32_t i = 0; i < entry->signal_count; ++i) {
+        berth_semaphore_point signal = entry_signals(entry)[i];
+        entry->promises[i] = (berth_semaphore_promise){
+            .value = signal.value, .domain = queue->domain, .work = entry, .users = &entry->users};
+        berth_semaphore_promise_add(signal.semaphore, &entry->promises[i]);
+    }
+    entry->promise_count = entry->signal_count;
+}
+
+// Users hold on to an entry while they tell their device to wait, no longer.
+static void take_promises_back(berth_host_queue_entry *entry) {
+    for (uint32_t i = 0; i < entry->promise_count; ++i)
+        berth_semaphore_promise_remove(entry_signals(entry)[i].semaphore, &entry->promises[i]);
+    entry->promise_count = 0;
+    while (atomic_load(&entry->users)) sched_yield();
+}
+
+static bool is_promised(const berth_host_queue *queue, berth_semaphore_point point) {
+    atomic_uint *users = NULL;
+    if (!queue->domain) return false;
+    if (!berth_semaphore_promised(point.semaphore, point.value, queue->domain, &users))
+        return false;
+    atomic_fetch_sub(users, 1);
+    return true;
+}
+
+// Has the device wait for what others promise. False: nobody does any more, or the device cannot.
+static bool wait_natively(berth_host_queue *queue, berth_semaphore_point point) {
+    atomic_uint *users = NULL;
+    berth_host_queue_entry *other =
+        berth_semaphore_promised(point.semaphore, point.value, queue->domain, &users);
+    if (!other) return false;
+    bool done = other->queue == queue ||
+                queue->ops->wait_native(&queue->base, &other->queue->base, other->record);
+    if (done && other->queue != queue) atomic_fetch_add(&queue->native_wait_count, 1);
+    atomic_fetch_sub(users, 1);
+    return done;
+}
+
 // Not under the lock; the queue's thread only. The entry is free for the next submission before
 // anybody hears of the end of this one; so those who wait for one submission before they make the
 // next never need a second entry.
 static void complete(berth_host_queue *queue, berth_host_queue_entry *entry, berth_status status) {
+    take_promises_back(entry);
     // Commands first: after a signal, the caller may have dropped them.
-    berth_devices__release_commands(entry->commands, entry->command_count);
+    if (!entry->list) berth_devices__release_commands(entry->commands, entry->command_count);
     pthread_mutex_lock(&queue->lock);
     berth_semaphore_point *points = entry->points;
     uint32_t capacity = entry->point_capacity;
@@ -180,7 +251,9 @@ static bool ready(const berth_host_queue *queue, const berth_semaphore_point *wa
     for (uint32_t i = 0; i < count; ++i) {
         bool failed = false;
         uint64_t value = berth_semaphore_query(waits[i].semaphore, &failed);
-        if (!failed && value < waits[i].value && !covered(queue, waits[i])) return false;
+        if (!failed && value < waits[i].value && !covered(queue, waits[i]) &&
+            !is_promised(queue, waits[i]))
+            return false;
     }
     return true;
 }
@@ -206,8 +279,8 @@ static bool has_host_call(const berth_submission *submission) {
 static void run_inline(berth_host_queue *queue, const berth_submission *submission) {
     berth_status status = failure_of(submission->waits, submission->wait_count);
     if (!status)
-        status =
-            queue->ops->start(&queue->base, submission->commands, submission->command_count, NULL);
+        status = queue->ops->start(&queue->base, submission->commands, submission->command_count,
+                                   prepared(submission->list), NULL);
     signal_all(submission->signals, submission->signal_count, status);
     pthread_mutex_lock(&queue->lock);
     queue->starting = false;
@@ -215,12 +288,29 @@ static void run_inline(berth_host_queue *queue, const berth_submission *submissi
     pthread_mutex_unlock(&queue->lock);
 }
 
+// What the entry waits for is reached, or the vendor's queue comes after it. That which was promised may have
+// ended since: then its signal is on its way.
+static void order_after_waits(berth_host_queue *queue, const berth_host_queue_entry *entry) {
+    for (uint32_t i = 0; i < entry->wait_count && queue->domain; ++i) {
+        berth_semaphore_point wait = entry->points[i];
+        bool failed = false;
+        if (berth_semaphore_query(wait.semaphore, &failed) >= wait.value || failed) continue;
+        pthread_mutex_lock(&queue->lock);
+        bool in_order = covered(queue, wait);
+        pthread_mutex_unlock(&queue->lock);
+        if (!in_order && !wait_natively(queue, wait))
+            berth_status_ignore(berth_semaphore_wait(wait.semaphore, wait.value, -1));
+    }
+}
+
 // Not under the lock; `starting` is set and the entry is STARTING. Afterwards it is STARTED.
 static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) {
+    order_after_waits(queue, entry);
     berth_status failure = failure_of(entry->points, entry->wait_count);
     if (!failure)
-        failure =
-            queue->ops->start(&queue->base, entry->commands, entry->command_count, entry->record);
+        failure = queue->ops->start(&queue->base, entry->commands, entry->command_count,
+                                    prepared(entry->list), entry->record);
+    if (!failure) give_promises(queue, entry);
     pthread_mutex_lock(&queue->lock);
     entry->failure = failure;
     entry->state = ENTRY_STARTED;
@@ -310,19 +400,28 @@ static void start_ready(berth_host_queue *queue) {
 
 // The first entry is WAITING and not ready: waits for its semaphores one by one. Failures are
 // looked at when it starts.
-static void wait_for(const berth_host_queue_entry *entry) {
-    for (uint32_t i = 0; i < entry->wait_count; ++i)
-        berth_status_ignore(
-            berth_semaphore_wait(entry->points[i].semaphore, entry->points[i].value, -1));
+static void wait_for(berth_host_queue *queue, const berth_host_queue_entry *entry) {
+    for (uint32_t i = 0; i < entry->wait_count; ++i) {
+        berth_semaphore_point wait = entry->points[i];
+        if (berth_semaphore_query(wait.semaphore, NULL) < wait.value)
+            atomic_fetch_add(&queue->host_wait_count, 1);
+        berth_semaphore_wait_promised(wait.semaphore, wait.value, queue->domain);
+    }
 }
 
+// What the entry waited for on the device, or by its place in the queue, may have failed: that comes first.
 static void finish_first(berth_host_queue *queue, berth_host_queue_entry *entry) {
     berth_status status = entry->failure;
     if (!status && queue->ops->finish) {
         status =
             queue->ops->finish(&queue->base, entry->commands, entry->command_count, entry->record);
-        // Started on the strength of an earlier entry of this queue, which may have failed since.
-        if (!status) status = failure_of(entry->points, entry->wait_count);
+        berth_status before = BERTH_OK;
+        for (uint32_t i = 0; i < entry->wait_count && !before; ++i)
+            before = berth_semaphore_wait(entry->points[i].semaphore, entry->points[i].value, -1);
+        if (before) {
+            berth_status_free(status);
+            status = before;
+        }
     }
     complete(queue, entry, status);
 }
@@ -339,7 +438,7 @@ static void *thread_main(void *user) {
         }
         if (first->state == ENTRY_WAITING) {
             pthread_mutex_unlock(&queue->lock);
-            wait_for(first);
+            wait_for(queue, first);
             pthread_mutex_lock(&queue->lock);
         }
         start_ready(queue);

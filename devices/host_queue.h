@@ -9,6 +9,9 @@
 // Else it waits in a list for the queue's thread, which waits for its semaphores. In an
 // asynchronous queue, a wait for a signal of an earlier, started submission of the same queue needs
 // no waiting: the vendor's queue keeps the order. List entries are reused.
+//
+// Where another queue's started submission will signal what this one waits for, and both share a domain, the
+// device is made to wait (wait_native) and the host does not.
 #ifndef BERTH_DEVICES_HOST_QUEUE_H_
 #define BERTH_DEVICES_HOST_QUEUE_H_
 
@@ -19,9 +22,10 @@
 typedef struct berth_host_queue_ops {
     // Runs or starts the commands in order. Called by one thread at a time. On failure nothing of
     // this submission may still be running. `record` (asynchronous) is the driver's memory of this
-    // submission, record_bytes long, zeroed when first used and then reused.
+    // submission, record_bytes long, zeroed when first used and then reused. `prepared` is that of the
+    // command list, NULL = the commands are new or nothing was prepared.
     berth_status (*start)(berth_queue *queue, const berth_command *commands, uint32_t count,
-                          void *record);
+                          void *prepared, void *record);
     // Waits for what start began; fills timings. In order of start, on the queue's thread; may run
     // beside a later start.
     berth_status (*finish)(berth_queue *queue, const berth_command *commands, uint32_t count,
@@ -31,6 +35,11 @@ typedef struct berth_host_queue_ops {
     // Under the queue's lock: allocates and does nothing else.
     berth_status (*record_reserve)(berth_queue *queue, void *record, uint32_t command_count);
     void (*record_destroy)(berth_queue *queue, void *record);
+    // (optional, both or none) Whether other queues can wait for what `record` began, until its next start.
+    bool (*is_native)(berth_queue *queue, const void *record);
+    // What is started from now on comes after what the record of another queue of the domain began. False:
+    // it cannot be had, the host waits. Called by the thread that starts.
+    bool (*wait_native)(berth_queue *queue, berth_queue *other, const void *record);
 } berth_host_queue_ops;
 
 typedef struct berth_host_queue_entry berth_host_queue_entry;
@@ -39,7 +48,10 @@ typedef struct berth_host_queue_entry berth_host_queue_entry;
 typedef struct berth_host_queue {
     berth_queue base;
     const berth_host_queue_ops *ops;
+    const void
+        *domain;  // (driver, where it has wait_native) queues with the same can wait for each other
     berth_allocator allocator;
+    atomic_uint native_wait_count, host_wait_count;  // so far, of other queues and the host
     pthread_t thread;  // once something was submitted that was not done at once
     bool has_thread;
     pthread_mutex_t lock;  // of what follows

@@ -57,6 +57,12 @@ void berth_devices__aligned_free(berth_allocator allocator, berth_aligned_block 
 void berth_devices__host_copy(const berth_command *command);
 void berth_devices__host_fill(const berth_command *command);
 
+// functions.c: a vendor's functions. `names` are texts one after the other ("clFinish\0clFlush\0"), `table`
+// function pointers in the same order, which are filled in. The first name that is missing, or NULL.
+const char *berth_devices__find_functions(void *(*find)(void *user, const char *name), void *user,
+                                          const char *names, void *table);
+void *berth_devices__find_in_library(void *library, const char *name);  // for a berth_dynlib
+
 // Host pointer of a command's buffer at an offset. The buffer must be host-visible.
 static inline unsigned char *berth_devices__host_at(const berth_buffer *buffer,
                                                     uint64_t offset_bytes) {

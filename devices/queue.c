@@ -138,6 +138,17 @@ static berth_status check_command(const berth_queue *queue, const berth_command 
     return BAD(INVALID_ARGUMENT, "no such kind of command: %d", (int)command->kind);
 }
 
+static berth_status check_commands(const berth_queue *queue, const berth_command *commands,
+                                   uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_status status = check_command(queue, &commands[i]);
+        const char *label = commands[i].label;
+        if (status && label) return berth_status_prefix(status, "%s", label);
+        if (status) return berth_status_prefix(status, "commands[%u]", i);
+    }
+    return BERTH_OK;
+}
+
 static berth_status check_submission(const berth_queue *queue, const berth_submission *submission) {
     if ((submission->wait_count && !submission->waits) ||
         (submission->command_count && !submission->commands) ||
@@ -156,19 +167,52 @@ static berth_status check_submission(const berth_queue *queue, const berth_submi
                        " already",
                        i, submission->signals[i].value, value);
     }
-    for (uint32_t i = 0; i < submission->command_count; ++i) {
-        berth_status status = check_command(queue, &submission->commands[i]);
-        const char *label = submission->commands[i].label;
-        if (status && label) return berth_status_prefix(status, "%s", label);
-        if (status) return berth_status_prefix(status, "commands[%u]", i);
-    }
-    return BERTH_OK;
+    if (!submission->list)
+        return check_commands(queue, submission->commands, submission->command_count);
+    if (submission->list->queue == queue) return BERTH_OK;
+    return BAD(INVALID_ARGUMENT, "submit: the command list was prepared for another queue");
 }
 
 berth_status berth_queue_submit(berth_queue *queue, const berth_submission *submission) {
-    berth_device *device = queue->device;
     BERTH_TRY(check_submission(queue, submission));
-    return device->ops->queue_submit(queue, submission);
+    if (!submission->list) return queue->device->ops->queue_submit(queue, submission);
+    berth_submission whole = *submission;
+    whole.commands = submission->list->commands;
+    whole.command_count = submission->list->command_count;
+    return queue->device->ops->queue_submit(queue, &whole);
+}
+
+// ---- command lists ----
+
+berth_status berth_queue_prepare(berth_queue *queue, const berth_command *commands,
+                                 uint32_t command_count, berth_command_list **out_list) {
+    berth_device *device = queue->device;
+    *out_list = NULL;
+    BERTH_TRY(check_commands(queue, commands, command_count));
+    berth_command_list *list = berth_calloc(device->allocator, 1, sizeof(*list));
+    if (!list) return berth_status_oom();
+    *list = (berth_command_list){device, queue, commands, command_count, NULL};
+    berth_status status = BERTH_OK;
+    if (device->ops->list_prepare && !device->options.profile)
+        status = device->ops->list_prepare(list);
+    if (status) {
+        berth_free(device->allocator, list, sizeof(*list));
+        return status;
+    }
+    berth_devices__retain_commands(commands, command_count);
+    *out_list = list;
+    return BERTH_OK;
+}
+
+void berth_command_list_update(berth_command_list *list) {
+    if (list->prepared && list->device->ops->list_update) list->device->ops->list_update(list);
+}
+
+void berth_command_list_destroy(berth_command_list *list) {
+    if (!list) return;
+    if (list->prepared) list->device->ops->list_destroy(list);
+    berth_devices__release_commands(list->commands, list->command_count);
+    berth_free(list->device->allocator, list, sizeof(*list));
 }
 
 berth_status berth_queue_reserve(berth_queue *queue, uint32_t submission_count,

@@ -24,6 +24,7 @@ struct berth_semaphore {
     atomic_bool failed;
     pthread_mutex_t lock;  // of what follows
     berth_semaphore_link *links;
+    berth_semaphore_promise *promises;
     berth_status failure;
 };
 
@@ -61,12 +62,15 @@ uint64_t berth_semaphore_query(berth_semaphore *semaphore, bool *out_failed) {
     return atomic_load_explicit(&semaphore->value, memory_order_acquire);
 }
 
+static void wake_sleepers(berth_semaphore *semaphore) {
+    if (atomic_load(&semaphore->sleeper_count) == 0) return;
+    atomic_fetch_add(&semaphore->sequence, 1);
+    berth_devices__futex_wake(&semaphore->sequence, INT_MAX);
+}
+
 // After a change of value or failure: wakes sleepers and calls the links it concerns.
 static void publish(berth_semaphore *semaphore) {
-    if (atomic_load(&semaphore->sleeper_count) != 0) {
-        atomic_fetch_add(&semaphore->sequence, 1);
-        berth_devices__futex_wake(&semaphore->sequence, INT_MAX);
-    }
+    wake_sleepers(semaphore);
     if (atomic_load(&semaphore->link_count) == 0) return;
     berth_semaphore_link *due = NULL;
     berth_semaphore_link **due_end = &due;
@@ -195,4 +199,50 @@ void berth_semaphore_notify(berth_semaphore *semaphore, uint64_t value,
     }
     pthread_mutex_unlock(&semaphore->lock);
     if (done) link->reached(link, atomic_load(&semaphore->failed));
+}
+
+// ---- promises ----
+
+void berth_semaphore_promise_add(berth_semaphore *semaphore, berth_semaphore_promise *promise) {
+    pthread_mutex_lock(&semaphore->lock);
+    promise->next = semaphore->promises;
+    semaphore->promises = promise;
+    pthread_mutex_unlock(&semaphore->lock);
+    wake_sleepers(semaphore);
+}
+
+void berth_semaphore_promise_remove(berth_semaphore *semaphore, berth_semaphore_promise *promise) {
+    pthread_mutex_lock(&semaphore->lock);
+    berth_semaphore_promise **at = &semaphore->promises;
+    while (*at && *at != promise) at = &(*at)->next;
+    if (*at) *at = promise->next;
+    pthread_mutex_unlock(&semaphore->lock);
+}
+
+void *berth_semaphore_promised(berth_semaphore *semaphore, uint64_t value, const void *domain,
+                               atomic_uint **out_users) {
+    pthread_mutex_lock(&semaphore->lock);
+    const berth_semaphore_promise *promise = semaphore->promises;
+    while (promise && (promise->value < value || promise->domain != domain))
+        promise = promise->next;
+    if (promise) atomic_fetch_add(*out_users = promise->users, 1);
+    void *work = promise ? promise->work : NULL;
+    pthread_mutex_unlock(&semaphore->lock);
+    return work;
+}
+
+void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain) {
+    if (spin(semaphore, value, INT64_MAX)) return;
+    atomic_fetch_add(&semaphore->sleeper_count, 1);
+    for (;;) {
+        unsigned seen = atomic_load(&semaphore->sequence);
+        atomic_uint *users = NULL;
+        if (settled(semaphore, value)) break;
+        if (domain && berth_semaphore_promised(semaphore, value, domain, &users)) {
+            atomic_fetch_sub(users, 1);
+            break;
+        }
+        berth_devices__futex_wait(&semaphore->sequence, seen, -1);
+    }
+    atomic_fetch_sub(&semaphore->sleeper_count, 1);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/atomics.h"
 #include "base/status.h"
 
 typedef struct berth_semaphore berth_semaphore;
@@ -46,5 +47,26 @@ typedef struct berth_semaphore_link {
     void *user;
 } berth_semaphore_link;
 void berth_semaphore_notify(berth_semaphore *semaphore, uint64_t value, berth_semaphore_link *link);
+
+// ---- payload of a device ----
+//
+// Work that a device has been given will reach a value by itself, without the host. Until the host signals
+// that, the semaphore carries a promise of it: queues that share its `domain` make their own device wait for
+// that work (devices/host_queue.h). Storage is the caller's, as above.
+typedef struct berth_semaphore_promise {
+    struct berth_semaphore_promise *next;
+    uint64_t value;
+    const void *domain;
+    void *work;          // what waits for it need to know
+    atomic_uint *users;  // counts those who have found it and not let go of it
+} berth_semaphore_promise;
+void berth_semaphore_promise_add(berth_semaphore *semaphore, berth_semaphore_promise *promise);
+// Nobody finds it any more.
+void berth_semaphore_promise_remove(berth_semaphore *semaphore, berth_semaphore_promise *promise);
+// The work that will reach the value, as one more of its users; NULL = nobody promises that.
+void *berth_semaphore_promised(berth_semaphore *semaphore, uint64_t value, const void *domain,
+                               atomic_uint **out_users);
+// Waits until the value is reached or promised to the domain, or the semaphore failed.
+void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain);
 
 #endif  // BERTH_DEVICES_SEMAPHORE_H_

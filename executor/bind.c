@@ -291,6 +291,10 @@ void berth_executor__close_queues(berth_session *session) {
         berth_queue_destroy(session->queues[q].queue);
         session->queues[q].queue = NULL;
     }
+    for (uint32_t i = 0; session->batches && i < session->schedule.batch_count; ++i) {
+        berth_command_list_destroy(session->batches[i].list);
+        session->batches[i].list = NULL;
+    }
     for (uint32_t q = 0; q < session->program->queue_count; ++q) {
         berth_semaphore *semaphore = exchange_semaphore(session, q, NULL);
         if (semaphore) berth_semaphore_release(semaphore);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "executor/session_private.h"
+#include "target/virtual_device.h"
 
 static berth_session *base_of(berth_session *session) {
     return session->options.base ? session->options.base : session;
@@ -69,9 +70,9 @@ static void say_plan(const berth_session *session) {
     berth_arena_destroy(message.arena);
 }
 
-// Whether a plan needs a device that is lost. A cpu that fails is no reason to do without it.
+// Whether a plan needs a device that is lost. A host that fails is no reason to do without it.
 static bool needs(const berth_program *plan, const berth_program_device *lost) {
-    if (!lost || strcmp(lost->kind, "cpu") == 0) return false;
+    if (!lost || berth_device_kind_is_host(berth_device_kind_from_name(lost->kind))) return false;
     for (uint32_t d = 0; d < plan->device_count; ++d)
         if (strcmp(plan->devices[d].kind, lost->kind) == 0 &&
             plan->devices[d].virtual_id == lost->virtual_id && berth_executor__is_used(plan, d))

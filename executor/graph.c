@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "executor/session_private.h"
+#include "target/virtual_device.h"
 
 // A bound tensor as the step's device sees it.
 static berth_buffer *bound_buffer(const berth_session *session, const berth_program_step *step,
@@ -42,7 +43,7 @@ static const uint8_t *constant_data(const berth_program *program, uint32_t tenso
     return NULL;
 }
 
-// Constants of a file are read into the cpu's memory, not copied from the mapping, whose pages would
+// Constants of a file are read into the host's memory, not copied from the mapping, whose pages would
 // become the process's. False: it is none of these.
 static bool make_store_read(berth_session *session, const berth_program_step *step,
                             berth_command *command) {
@@ -50,7 +51,8 @@ static bool make_store_read(berth_session *session, const berth_program_step *st
     const berth_program_tensor *source = &program->tensors[step->bindings[0]];
     const berth_program_file *file = program->file;
     if (program->pools[source->pool].usage != BERTH_POOL_STORE || !file) return false;
-    if (strcmp(program->devices[step->device].kind, "cpu") != 0) return false;
+    const char *kind = program->devices[step->device].kind;
+    if (!berth_device_kind_is_host(berth_device_kind_from_name(kind))) return false;
     const uint8_t *data = constant_data(program, step->bindings[0]);
     uintptr_t begin = (uintptr_t)data, first = (uintptr_t)file->data;
     if (!data || begin < first || begin - first > file->size_bytes ||
@@ -178,8 +180,7 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
     return berth_queue_submit(session->queues[batch->queue].queue,
                               &(berth_submission){.waits = ready->waits,
                                                   .wait_count = wait_count,
-                                                  .commands = ready->commands,
-                                                  .command_count = ready->command_count,
+                                                  .list = ready->list,
                                                   .signals = &signal,
                                                   .signal_count = 1,
                                                   .asynchronous = ready->asynchronous || limited});
@@ -252,12 +253,31 @@ static berth_status name_failure(berth_session *session, uint32_t batch_index,
     return berth_status_prefix(failure, "steps \"%s\" to \"%s\" on \"%s\"", first, last, device);
 }
 
+berth_status berth_executor__prepare_lists(berth_session *session) {
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
+        berth_session_batch *batch = &session->batches[i];
+        berth_status status =
+            berth_queue_prepare(session->queues[session->schedule.batches[i].queue].queue,
+                                batch->commands, batch->command_count, &batch->list);
+        if (status) return name_failure(session, i, status);
+    }
+    session->moved = false;
+    return BERTH_OK;
+}
+
+static void update_lists(berth_session *session) {
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i)
+        berth_command_list_update(session->batches[i].list);
+    session->moved = false;
+}
+
 // Queues and semaphores made anew after a failed run. The old ones go first, which waits for what
 // still runs.
 static berth_status repair(berth_session *session) {
     berth_executor__close_queues(session);
     berth_status status = berth_executor__open_queues(session);
     if (!status) status = berth_executor__take_back(session);
+    if (!status) status = berth_executor__prepare_lists(session);
     if (!status) session->broken = false;
     return status;
 }
@@ -272,6 +292,7 @@ static void forget_cancel(berth_session *session) {
 berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns) {
     session->lost_device = BERTH_NO_INDEX;
     if (session->broken) BERTH_TRY(repair(session));
+    if (session->moved) update_lists(session);
     session->run_start_ns = berth_clock_ns();
     uint32_t failed_batch = BERTH_NO_INDEX;
     berth_status status = submit_all(session, timeout_ns >= 0, &failed_batch);

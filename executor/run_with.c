@@ -178,6 +178,7 @@ static void move(berth_session *session, const berth_program_io *io, berth_sessi
         uint64_t offset_bytes = tensors[t].offset_bytes - tensors[io->tensor].offset_bytes;
         berth_buffer_move(session->tensors[t], (uint8_t *)data + offset_bytes);
     }
+    session->moved = true;
 }
 
 // Moves buffers to the caller's memory, and copies the inputs that cannot be there. True: some moved.

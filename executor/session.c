@@ -34,7 +34,7 @@ static berth_status open_body(void *user) {
     BERTH_TRY(berth_executor__share_segments(session));
     berth_executor__make_commands(session);
     berth_executor__make_reports(session);
-    return BERTH_OK;
+    return berth_executor__prepare_lists(session);
 }
 
 static berth_status make_lock(berth_session *session) {

@@ -54,6 +54,7 @@ typedef struct berth_session_movable {
 typedef struct berth_session_batch {
     berth_command *commands;
     uint32_t command_count;
+    berth_command_list *list;      // of these, for the queue that is open
     berth_semaphore_point *waits;  // filled in at each run
     bool asynchronous;
     BERTH_VEC(berth_buffer *) handed;  // shared bytes that the device gets for the batch
@@ -89,6 +90,7 @@ struct berth_session {
 
     berth_schedule schedule;
     berth_session_batch *batches;
+    bool moved;                     // buffers have other places than the lists know (run_with.c)
     berth_command_timing *timings;  // per step; NULL when not profiling
 
     // Of the `semaphore` pointers of the queues and of the four after it; nothing is called under it.
@@ -172,6 +174,8 @@ BERTH_MUST_USE berth_status berth_executor__share_segments(berth_session *sessio
 BERTH_MUST_USE berth_status berth_executor__take_back(berth_session *session);
 void berth_executor__free_segments(berth_session *session);
 void berth_executor__make_commands(berth_session *session);
+// Makes the batches' command lists ready for the queues that are open. After make_commands.
+BERTH_MUST_USE berth_status berth_executor__prepare_lists(berth_session *session);
 void berth_executor__make_reports(berth_session *session);
 
 // Fails every timeline that has not failed yet with CANCELLED: what has not begun never will.

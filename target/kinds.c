@@ -21,15 +21,20 @@ static const char *const kind_docs[] = {
 #include "target/kinds.def"
 };
 
-enum { T_HOST = 1, T_GPU = 2 };
+enum { T_HOST = 1, T_GPU = 2, T_SHIFTS = 4 };
 static const unsigned kind_traits[] = {
 #define KIND(enum_name, name, traits, doc) traits,
 #include "target/kinds.def"
 };
 
+#ifdef BERTH_NO_BUILT_IN_TAGS  // a library that only runs programs: nothing in it describes targets to people
+#define DOC(doc) NULL
+#else
+#define DOC(doc) doc
+#endif
 static const berth_target_attribute_facts attributes[] = {
 #define ATTRIBUTE(name, type, kinds, least, most, doc)                                             \
-    {#name, BERTH_TARGET_##type, kinds, least, most, doc},
+    {#name, BERTH_TARGET_##type, kinds, least, most, DOC(doc)},
 #include "target/kinds.def"
 };
 
@@ -62,6 +67,10 @@ bool berth_device_kind_is_host(berth_device_kind kind) {
 
 bool berth_device_kind_is_gpu(berth_device_kind kind) {
     return has_trait(kind, T_GPU);
+}
+
+bool berth_device_kind_shifts(berth_device_kind kind) {
+    return has_trait(kind, T_SHIFTS);
 }
 
 berth_device_kind berth_device_kind_from_name(const char *name) {

@@ -49,7 +49,7 @@ typedef struct berth_target_attribute_facts {
     berth_target_attribute_type type;
     uint32_t kinds;      // bit (1 << berth_device_kind) for each kind that has it
     double least, most;  // of numbers, inclusive
-    const char *doc;
+    const char *doc;     // NULL in a library that only runs programs
 } berth_target_attribute_facts;
 
 const berth_target_attribute_facts *berth_target_attribute_table(uint32_t *out_count);

@@ -36,6 +36,7 @@ const char *const *berth_device_kind_names(void);
 // What a kind is like, whichever it is (traits in kinds.def). False for FREE.
 bool berth_device_kind_is_host(berth_device_kind kind);  // runs in the host's own address space
 bool berth_device_kind_is_gpu(berth_device_kind kind);   // groups of work items over a grid
+bool berth_device_kind_shifts(berth_device_kind kind);   // scales integer results by shifts
 
 #define BERTH_VIRTUAL_ID_FREE (-1)
 

@@ -25,9 +25,9 @@ typedef struct quantize_job {
 
 // ---- the target ---------------------------------------------------------------------------------
 
-static bool has_npu(const berth_multi_target *target) {
+static bool shifts_results(const berth_multi_target *target) {
     for (uint32_t d = 0; d < target->device_count; ++d)
-        if (target->devices[d].target->kind == BERTH_DEVICE_VTA) return true;
+        if (berth_device_kind_shifts(target->devices[d].target->kind)) return true;
     return false;
 }
 
@@ -41,7 +41,7 @@ static berth_status take_target(quantize_job *job) {
     BERTH_TRY(berth_machine_facts_for(job->arena, o->model.target, &facts));
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(job->arena, o->model.target, &target_options, &target));
-    if (!has_npu(target)) return BERTH_OK;
+    if (!shifts_results(target)) return BERTH_OK;
     if (job->settings.scales == BERTH_SCALES_FLOAT || o->per_channel)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a VTA shifts results, all channels alike: with %s no layer would "

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "compiler/extend.h"
+#include "target/virtual_device.h"
 
 static const berth_codegen *const generators[] = {
 #define BERTH_CODEGEN(constant) &constant,
@@ -36,7 +37,8 @@ const berth_codegen *berth_codegen_find(const char *kind) {
 }
 
 const berth_codegen *berth_codegen_for(const berth_multi_target *target, const char *kind) {
-    bool plain = target->executor == BERTH_EXECUTOR_AOT && strcmp(kind, "cpu") == 0;
+    bool plain = target->executor == BERTH_EXECUTOR_AOT &&
+                 berth_device_kind_is_host(berth_device_kind_from_name(kind));
     return plain ? &berth_codegen_c_plain : berth_codegen_find(kind);
 }
 

@@ -75,7 +75,7 @@ static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t
         BERTH_INTRINSIC_DOT_I16_X8};
     const berth_target *target = berth_layout__target(p, id);
     int64_t most = berth_layout__lanes(p, id);
-    if (!target || target->kind != BERTH_DEVICE_CPU) return false;
+    if (!target || !berth_device_kind_is_host(target->kind)) return false;
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get(wanted[i]);
         bool bytes = facts->operands[1].dtype == BERTH_DTYPE_U8;
@@ -118,7 +118,8 @@ static bool choose_depthwise(const berth_layout_pass *p, berth_op_id id, const b
     const berth_target *target = berth_layout__target(p, id);
     d->depthwise = true;
     d->channels = 1;
-    if (!target || target->kind != BERTH_DEVICE_CPU || target->vector_bits < 256) return false;
+    if (!target || !berth_device_kind_is_host(target->kind) || target->vector_bits < 256)
+        return false;
     if (d->x.dims[1] != w->group || d->w->dims[0] != w->group || w->group % BLOCK) return false;
     int64_t now = berth_layout__block(p, d->op.inputs[0]);
     d->block = now && w->group % now == 0 ? now : berth_layout__block_for(p, id, w->group);

@@ -99,7 +99,7 @@ typedef struct cpu_queue {
 } cpu_queue;
 
 static berth_status cpu_queue_start(berth_queue *base, const berth_command *commands,
-                                    uint32_t count, void *record) {
+                                    uint32_t count, void *prepared, void *record) {
     (void)record;
     cpu_queue *queue = (cpu_queue *)base;
     const cpu_device *device = (const cpu_device *)base->device;
@@ -107,6 +107,7 @@ static berth_status cpu_queue_start(berth_queue *base, const berth_command *comm
         berth_cpu_topology_bind_thread(device->topology, pthread_self(), device->part.cores[0]);
         queue->bound = true;
     }
+    if (prepared) return berth_cpu__list_run(base->device, prepared);
     return berth_host_queue_run_commands(base->device, commands, count, berth_cpu__dispatch);
 }
 
@@ -170,6 +171,9 @@ static const berth_device_ops cpu_device_ops = {
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = cpu_queue_submit,
     .queue_destroy = cpu_queue_destroy,
+    .list_prepare = berth_cpu__list_prepare,
+    .list_update = berth_cpu__list_update,
+    .list_destroy = berth_cpu__list_destroy,
 };
 
 // ---- threads ----

@@ -86,8 +86,18 @@ BERTH_MUST_USE berth_status berth_cpu__executable_find(berth_executable *executa
                                                        const berth_program_kernel *kernel,
                                                        uint32_t *out_kernel);
 BERTH_MUST_USE berth_status berth_cpu__dispatch(berth_device *device, const berth_command *command);
+// INVALID_ARGUMENT where the command's grid is not flat.
+BERTH_MUST_USE berth_status berth_cpu__check_grid(const berth_command *command);
+void berth_cpu__run_kernel(cpu_device *device, cpu_kernel *kernel, void *const *buffers,
+                           const int64_t *constants, int64_t groups);
 // Gives every thread of the pool at least this much scratch memory.
 BERTH_MUST_USE berth_status berth_cpu__reserve_scratch(cpu_device *device, size_t size_bytes);
+
+// list.c: command lists.
+BERTH_MUST_USE berth_status berth_cpu__list_prepare(berth_command_list *list);
+void berth_cpu__list_update(berth_command_list *list);
+void berth_cpu__list_destroy(berth_command_list *list);
+BERTH_MUST_USE berth_status berth_cpu__list_run(berth_device *device, const void *prepared);
 
 #pragma GCC visibility pop
 

@@ -147,23 +147,19 @@ static void try_alone(cpu_kernel *kernel, dispatch_state *state, int64_t groups)
     if (--kernel->trials_left == 0) kernel->serial = kernel->least_ns < PARALLEL_LEAST_NS;
 }
 
-berth_status berth_cpu__dispatch(berth_device *base, const berth_command *command) {
-    cpu_device *device = (cpu_device *)base;
-    cpu_executable *executable = (cpu_executable *)command->dispatch.executable;
-    cpu_kernel *kernel = &executable->kernels[command->dispatch.kernel];
-    if (command->dispatch.groups[1] > 1 || command->dispatch.groups[2] > 1)
-        return berth_status_make(
-            BERTH_INVALID_ARGUMENT, "dispatch: cpu kernels have a flat grid, not %u x %u x %u",
-            command->dispatch.groups[0], command->dispatch.groups[1], command->dispatch.groups[2]);
-    void *buffers[BERTH_DEVICE_MAX_BINDINGS];
-    for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i)
-        buffers[i] = command->dispatch.buffers[i]->host;
-    dispatch_state state = {.device = device,
-                            .kernel = kernel,
-                            .buffers = buffers,
-                            .constants = command->dispatch.constants};
-    int64_t groups = command->dispatch.groups[0];
-    if (groups == 0) return BERTH_OK;
+berth_status berth_cpu__check_grid(const berth_command *command) {
+    const uint32_t *groups = command->dispatch.groups;
+    if (groups[1] <= 1 && groups[2] <= 1) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "dispatch: cpu kernels have a flat grid, not %u x %u x %u", groups[0],
+                             groups[1], groups[2]);
+}
+
+void berth_cpu__run_kernel(cpu_device *device, cpu_kernel *kernel, void *const *buffers,
+                           const int64_t *constants, int64_t groups) {
+    dispatch_state state = {
+        .device = device, .kernel = kernel, .buffers = buffers, .constants = constants};
+    if (groups == 0) return;
     pthread_mutex_lock(&device->run_lock);
     if (!device->pool || kernel->serial || groups == 1) {
         run_part(&state, 0, 0, groups);
@@ -174,5 +170,15 @@ berth_status berth_cpu__dispatch(berth_device *base, const berth_command *comman
         berth_thread_pool_run(device->pool, groups, kernel->expected_ns, run_part, &state);
     }
     pthread_mutex_unlock(&device->run_lock);
+}
+
+berth_status berth_cpu__dispatch(berth_device *base, const berth_command *command) {
+    cpu_executable *executable = (cpu_executable *)command->dispatch.executable;
+    BERTH_TRY(berth_cpu__check_grid(command));
+    void *buffers[BERTH_DEVICE_MAX_BINDINGS];
+    for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i)
+        buffers[i] = command->dispatch.buffers[i]->host;
+    berth_cpu__run_kernel((cpu_device *)base, &executable->kernels[command->dispatch.kernel],
+                          buffers, command->dispatch.constants, command->dispatch.groups[0]);
     return BERTH_OK;
 }

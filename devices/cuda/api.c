@@ -5,34 +5,22 @@
 #include "base/clock.h"
 #include "devices/cuda/cuda.h"
 
-typedef struct symbol {
-    const char *name;
-    size_t offset_bytes;
-} symbol;
-
-static const symbol cuda_symbols[] = {
-#define CUDA(name, parameters) {#name, offsetof(cuda_api, name)},
+static const char cuda_symbols[] =
+#define CUDA(name, parameters) #name "\0"
 #include "devices/cuda/cuda_symbols.def"
-};
-static const symbol newer_symbols[] = {
-#define CUDA_NEWER(name, parameters) {#name, offsetof(cuda_api, name)},
+    ;
+static const char newer_symbols[] =
+#define CUDA_NEWER(name, parameters) #name "\0"
 #include "devices/cuda/cuda_symbols.def"
-};
-static const symbol nvrtc_symbols[] = {
-#define NVRTC(name, parameters) {#name, offsetof(nvrtc_api, name)},
+    ;
+static const char nvrtc_symbols[] =
+#define NVRTC(name, parameters) #name "\0"
 #include "devices/cuda/cuda_symbols.def"
-};
+    ;
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-// The first symbol that the library lacks, or NULL.
-static const char *load_symbols(berth_dynlib *library, void *table, const symbol *symbols,
-                                size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-        void *address = berth_dynlib_symbol(library, symbols[i].name);
-        if (!address) return symbols[i].name;
-        memcpy((unsigned char *)table + symbols[i].offset_bytes, &address, sizeof(address));
-    }
-    return NULL;
+static const char *load_symbols(berth_dynlib *library, const char *names, void *table) {
+    return berth_devices__find_functions(berth_devices__find_in_library, library, names, table);
 }
 
 berth_status berth_cuda__api_load(cuda_api *out_api) {
@@ -42,10 +30,9 @@ berth_status berth_cuda__api_load(cuda_api *out_api) {
     if (status)
         return berth_status_prefix(status, "there is no libcuda.so.1, which comes with NVIDIA's "
                                            "driver (Debian: libcuda1)");
-    const char *missing =
-        load_symbols(out_api->library, out_api, cuda_symbols, COUNT(cuda_symbols));
-    for (size_t i = 0; !missing && i < COUNT(newer_symbols); ++i)
-        (void)load_symbols(out_api->library, out_api, &newer_symbols[i], 1);
+    const char *missing = load_symbols(out_api->library, cuda_symbols, &out_api->cuInit);
+    if (!missing)
+        (void)load_symbols(out_api->library, newer_symbols, &out_api->cuGraphInstantiateWithFlags);
     if (!missing) return BERTH_OK;
     berth_dynlib_close(out_api->library);
     out_api->library = NULL;
@@ -65,8 +52,7 @@ berth_status berth_cuda__nvrtc_load(nvrtc_api *out_api) {
                                    "the program's kernels are CUDA C, and there is no NVRTC to "
                                    "compile them (libnvrtc.so of the CUDA toolkit; pip: "
                                    "nvidia-cuda-nvrtc; Debian: libnvrtc11.2)");
-    const char *missing =
-        load_symbols(out_api->library, out_api, nvrtc_symbols, COUNT(nvrtc_symbols));
+    const char *missing = load_symbols(out_api->library, nvrtc_symbols, &out_api->nvrtcVersion);
     if (!missing) return BERTH_OK;
     berth_dynlib_close(out_api->library);
     out_api->library = NULL;

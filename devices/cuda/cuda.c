@@ -121,6 +121,8 @@ static const berth_device_ops cuda_device_ops = {
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_cuda__queue_destroy,
+    .list_prepare = berth_cuda__list_prepare,
+    .list_destroy = berth_cuda__list_destroy,
 };
 
 static berth_status read_attributes(cuda_device *device, const char *attributes) {

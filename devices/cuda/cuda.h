@@ -138,6 +138,21 @@ BERTH_MUST_USE berth_status berth_cuda__dispatch(const cuda_device *device, cuda
 BERTH_MUST_USE berth_status berth_cuda__queue_open(berth_device *device, berth_queue_kind kind,
                                                    berth_queue **out_queue);
 void berth_cuda__queue_destroy(berth_queue *queue);
+// Puts a copy, fill or dispatch into a stream. The context is current.
+BERTH_MUST_USE berth_status berth_cuda__put(const cuda_device *device, cuda_stream stream,
+                                            const berth_command *command);
+
+// list.c: a command list that is ready: what follows each other on the device is one graph.
+typedef struct cuda_part {
+    uint32_t first, count;  // commands of the list
+    cuda_graph_exec graph;
+} cuda_part;
+typedef struct cuda_list {
+    uint32_t part_count;
+    cuda_part parts[];
+} cuda_list;
+BERTH_MUST_USE berth_status berth_cuda__list_prepare(berth_command_list *list);
+void berth_cuda__list_destroy(berth_command_list *list);
 
 #pragma GCC visibility pop
 

@@ -14,6 +14,8 @@ typedef struct CUmod_st *cuda_module;
 typedef struct CUfunc_st *cuda_function;
 typedef struct CUstream_st *cuda_stream;
 typedef struct CUevent_st *cuda_event;
+typedef struct CUgraph_st *cuda_graph;
+typedef struct CUgraphExec_st *cuda_graph_exec;
 typedef unsigned int cuda_enum;  // enumerations without negative values
 
 typedef unsigned int nvrtc_result;  // nvrtcResult
@@ -63,10 +65,11 @@ enum { CUDA_RESULTS(CUDA_RESULT_VALUE) };
 #define CUDA_ATTRIBUTE_VALUE(name, value) BERTH_##name = value,
 enum { CUDA_ATTRIBUTES(CUDA_ATTRIBUTE_VALUE) };
 
-// CUstream_flags, CUevent_flags, CU_MEMHOSTALLOC_*, CUfunction_attribute, CUjit_option
+// CUstream_flags, CUevent_flags, CUstreamCaptureMode, CU_MEMHOSTALLOC_*, CUfunction_attribute, CUjit_option
 #define CUDA_CONSTANTS(X)                                                                          \
     X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
     X(CU_EVENT_DISABLE_TIMING, 2)                                                                  \
+    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
     X(CU_MEMHOSTALLOC_PORTABLE, 1)                                                                 \
     X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                                                  \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                                                  \

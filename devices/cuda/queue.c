@@ -99,18 +99,18 @@ static berth_status run_host_call(const cuda_device *device, cuda_queue *queue,
     return status;
 }
 
-static berth_status put(const cuda_device *device, cuda_queue *queue,
-                        const berth_command *command) {
+berth_status berth_cuda__put(const cuda_device *device, cuda_stream stream,
+                             const berth_command *command) {
     const uint32_t *groups = command->dispatch.groups;
     switch (command->kind) {
-    case BERTH_COMMAND_COPY: return put_copy(device, queue->stream, command);
-    case BERTH_COMMAND_FILL: return put_fill(device, queue->stream, command);
+    case BERTH_COMMAND_COPY: return put_copy(device, stream, command);
+    case BERTH_COMMAND_FILL: return put_fill(device, stream, command);
     case BERTH_COMMAND_DISPATCH:
         if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return BERTH_OK;
-        return berth_cuda__dispatch(device, queue->stream, command);
+        return berth_cuda__dispatch(device, stream, command);
     case BERTH_COMMAND_TO_DEVICE:
-    case BERTH_COMMAND_TO_HOST: return BERTH_OK;  // no memory is shared in turns
-    case BERTH_COMMAND_HOST_CALL: return run_host_call(device, queue, command);
+    case BERTH_COMMAND_TO_HOST:
+    case BERTH_COMMAND_HOST_CALL: return BERTH_OK;  // no memory is shared in turns
     }
     return BERTH_OK;
 }
@@ -153,7 +153,8 @@ static berth_status put_one(const cuda_device *device, cuda_queue *queue,
         record->last_timed = i;
         BERTH_TRY(record_event(device, queue->stream, true, &record->events[2 * i]));
     }
-    BERTH_TRY(put(device, queue, command));
+    BERTH_TRY(on_host ? run_host_call(device, queue, command)
+                      : berth_cuda__put(device, queue->stream, command));
     if (timed && on_host)
         *command->timing = (berth_command_timing){before_ns, berth_clock_ns()};
     else if (timed)
@@ -162,8 +163,18 @@ static berth_status put_one(const cuda_device *device, cuda_queue *queue,
 }
 
 static berth_status put_all(const cuda_device *device, cuda_queue *queue,
-                            const berth_command *commands, uint32_t count, cuda_record *record) {
+                            const berth_command *commands, uint32_t count, const cuda_list *list,
+                            cuda_record *record) {
+    const cuda_part *part = list ? list->parts : NULL;
+    const cuda_part *end = list ? part + list->part_count : NULL;
     for (uint32_t i = 0; i < count; ++i) {
+        if (part < end && part->first == i) {
+            BERTH_TRY(berth_cuda__check(device,
+                                        device->api->cuGraphLaunch(part->graph, queue->stream),
+                                        "launch prepared commands"));
+            i += part++->count - 1;
+            continue;
+        }
         berth_status status = put_one(device, queue, &commands[i], i, record);
         if (status && commands[i].label)
             return berth_status_prefix(status, "%s", commands[i].label);
@@ -173,7 +184,7 @@ static berth_status put_all(const cuda_device *device, cuda_queue *queue,
 }
 
 static berth_status cuda_queue_start(berth_queue *base, const berth_command *commands,
-                                     uint32_t count, void *user) {
+                                     uint32_t count, void *prepared, void *user) {
     cuda_queue *queue = (cuda_queue *)base;
     const cuda_device *device = device_of(base);
     cuda_record *record = user;
@@ -181,7 +192,7 @@ static berth_status cuda_queue_start(berth_queue *base, const berth_command *com
     record->has_end = count > 0;
     if (count == 0) return BERTH_OK;
     BERTH_TRY(berth_cuda__enter(device, "submit"));
-    berth_status status = put_all(device, queue, commands, count, record);
+    berth_status status = put_all(device, queue, commands, count, prepared, record);
     if (status) {  // what was put in before it failed
         berth_status failed = record_event(device, queue->stream, false, &record->end);
         if (!failed) failed = berth_cuda__wait(device, record->end, "finish after a failure");
@@ -244,7 +255,28 @@ static void cuda_record_destroy(berth_queue *base, void *user) {
     berth_free(device->base.allocator, record->events, record->capacity * sizeof(cuda_event));
 }
 
+static bool cuda_is_native(berth_queue *queue, const void *user) {
+    (void)queue;
+    const cuda_record *record = user;
+    return record->has_end;
+}
+
+// Events are known to all devices of the process.
+static bool cuda_wait_native(berth_queue *base, berth_queue *other, const void *user) {
+    (void)other;
+    const cuda_queue *queue = (const cuda_queue *)base;
+    const cuda_device *device = device_of(base);
+    const cuda_record *record = user;
+    berth_status status = berth_cuda__enter(device, "wait for a queue");
+    bool done = !status && device->api->cuStreamWaitEvent(queue->stream, record->end, 0) == CUDA_OK;
+    if (!status) berth_cuda__leave(device);
+    berth_status_free(status);
+    return done;
+}
+
 static const berth_host_queue_ops cuda_queue_ops = {
+    .is_native = cuda_is_native,
+    .wait_native = cuda_wait_native,
     .start = cuda_queue_start,
     .finish = cuda_queue_finish,
     .record_reserve = cuda_record_reserve,
@@ -282,6 +314,7 @@ berth_status berth_cuda__queue_open(berth_device *base, berth_queue_kind kind,
     if (!queue) return berth_status_oom();
     berth_status status = open_stream(device, queue);
     if (!status) status = berth_host_queue_init(&queue->base, base, &cuda_queue_ops);
+    queue->base.domain = base->driver;
     if (status) {
         close_stream(device, queue);
         berth_free(base->allocator, queue, sizeof(*queue));

@@ -127,8 +127,8 @@ static berth_status null_dispatch(berth_device *device, const berth_command *com
 // 10. Run the commands (synchronous), or hand them to the vendor's in-order queue and wait for them
 // in `finish` (asynchronous; devices/opencl shows it).
 static berth_status null_queue_start(berth_queue *queue, const berth_command *commands,
-                                     uint32_t count, void *record) {
-    (void)record;
+                                     uint32_t count, void *prepared, void *record) {
+    (void)prepared, (void)record;
     return berth_host_queue_run_commands(queue->device, commands, count, null_dispatch);
 }
 

@@ -3,16 +3,11 @@
 
 #include "devices/opencl/opencl.h"
 
-typedef struct symbol {
-    const char *name;
-    size_t offset_bytes;  // in opencl_api
-} symbol;
-
-static const symbol symbols[] = {
-#define SYMBOL(name) {#name, offsetof(opencl_api, name)},
+static const char symbols[] =
+#define SYMBOL(name) #name "\0"
 #include "devices/opencl/opencl_symbols.def"
 #undef SYMBOL
-};
+    ;
 
 berth_status berth_opencl__api_load(opencl_api *out_api) {
     static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
@@ -22,18 +17,13 @@ berth_status berth_opencl__api_load(opencl_api *out_api) {
         return berth_status_prefix(status,
                                    "there is no OpenCL loader (Debian: ocl-icd-libopencl1, and a "
                                    "driver such as pocl-opencl-icd)");
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); ++i) {
-        void *address = berth_dynlib_symbol(out_api->library, symbols[i].name);
-        if (!address) {
-            berth_dynlib_close(out_api->library);
-            out_api->library = NULL;
-            return berth_status_make(BERTH_UNAVAILABLE,
-                                     "libOpenCL has no %s: it is older than OpenCL 1.2",
-                                     symbols[i].name);
-        }
-        memcpy((unsigned char *)out_api + symbols[i].offset_bytes, &address, sizeof(address));
-    }
-    return BERTH_OK;
+    const char *missing = berth_devices__find_functions(
+        berth_devices__find_in_library, out_api->library, symbols, &out_api->clGetPlatformIDs);
+    if (!missing) return BERTH_OK;
+    berth_dynlib_close(out_api->library);
+    out_api->library = NULL;
+    return berth_status_make(BERTH_UNAVAILABLE, "libOpenCL has no %s: it is older than OpenCL 1.2",
+                             missing);
 }
 
 typedef struct error_fact {

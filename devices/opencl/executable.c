@@ -154,19 +154,38 @@ static cl_int set_arguments(const opencl_api *api, cl_kernel kernel, const berth
 }
 
 berth_status berth_opencl__dispatch(const opencl_device *device, cl_command_queue queue,
-                                    const berth_command *command, cl_event *event) {
+                                    const berth_command *command, cl_kernel ready,
+                                    cl_event *event) {
     opencl_executable *executable = (opencl_executable *)command->dispatch.executable;
-    cl_kernel kernel = executable->kernels[command->dispatch.kernel];
+    cl_kernel kernel = ready ? ready : executable->kernels[command->dispatch.kernel];
     size_t items[3], group[3];
     for (int i = 0; i < 3; ++i) {
         group[i] = command->dispatch.group_size[i];
         items[i] = group[i] * command->dispatch.groups[i];
     }
-    pthread_mutex_lock(&executable->lock);
-    cl_int error = set_arguments(device->api, kernel, command);
+    cl_int error = CL_SUCCESS;
+    if (!ready) {
+        pthread_mutex_lock(&executable->lock);
+        error = set_arguments(device->api, kernel, command);
+    }
     if (error == CL_SUCCESS)
         error = device->api->clEnqueueNDRangeKernel(queue, kernel, 3, NULL, items, group, 0, NULL,
                                                     event);
-    pthread_mutex_unlock(&executable->lock);
+    if (!ready) pthread_mutex_unlock(&executable->lock);
     return berth_opencl__check(error, "dispatch");
+}
+
+berth_status berth_opencl__ready_kernel(const opencl_device *device, const berth_command *command,
+                                        cl_kernel *out_kernel) {
+    const opencl_executable *executable = (const opencl_executable *)command->dispatch.executable;
+    const opencl_api *api = device->api;
+    char name[1024];  // what is longer is refused: INVALID_VALUE
+    BERTH_TRY(
+        berth_opencl__check(api->clGetKernelInfo(executable->kernels[command->dispatch.kernel],
+                                                 CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL),
+                            "prepare a kernel"));
+    cl_int error = CL_SUCCESS;
+    *out_kernel = api->clCreateKernel(executable->program, name, &error);
+    BERTH_TRY(berth_opencl__check(error, name));
+    return berth_opencl__check(set_arguments(api, *out_kernel, command), name);
 }

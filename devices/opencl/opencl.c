@@ -248,6 +248,8 @@ static const berth_device_ops opencl_device_ops = {
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_opencl__queue_destroy,
+    .list_prepare = berth_opencl__list_prepare,
+    .list_destroy = berth_opencl__list_destroy,
 };
 
 static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,

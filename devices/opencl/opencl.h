@@ -96,13 +96,22 @@ void berth_opencl__executable_destroy(berth_executable *executable);
 BERTH_MUST_USE berth_status berth_opencl__executable_find(berth_executable *executable,
                                                           const berth_program_kernel *kernel,
                                                           uint32_t *out_kernel);
+// `ready`: a kernel whose arguments are those of the command already; NULL = they are set now.
 BERTH_MUST_USE berth_status berth_opencl__dispatch(const opencl_device *device,
                                                    cl_command_queue queue,
-                                                   const berth_command *command, cl_event *event);
+                                                   const berth_command *command, cl_kernel ready,
+                                                   cl_event *event);
+// A kernel of its own for the command, with its arguments.
+BERTH_MUST_USE berth_status berth_opencl__ready_kernel(const opencl_device *device,
+                                                       const berth_command *command,
+                                                       cl_kernel *out_kernel);
 // queue.c
 BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_opencl__queue_destroy(berth_queue *queue);
+// list.c: command lists. What is prepared is an array with a kernel for each dispatch, NULL for all else.
+BERTH_MUST_USE berth_status berth_opencl__list_prepare(berth_command_list *list);
+void berth_opencl__list_destroy(berth_command_list *list);
 
 #pragma GCC visibility pop
 

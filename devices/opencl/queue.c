@@ -17,6 +17,7 @@ typedef struct opencl_record {
     uint32_t last;             // the command whose event ends the submission, or UINT32_MAX
     int64_t first_enqueue_ns;  // host clock around the enqueue of the first timed command
     uint32_t first_timed;      // UINT32_MAX when none is
+    cl_event end;              // of the last command, for other queues; kept until the next start
 } opencl_record;
 
 static const opencl_device *device_of(const berth_queue *queue) {
@@ -67,7 +68,7 @@ static berth_status enqueue_copy(const opencl_device *device, cl_command_queue q
 }
 
 static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
-                            const berth_command *command, cl_event *event) {
+                            const berth_command *command, cl_kernel ready, cl_event *event) {
     const opencl_api *api = device->api;
     switch (command->kind) {
     case BERTH_COMMAND_COPY: return enqueue_copy(device, queue, command, event);
@@ -78,7 +79,8 @@ static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
                                      (size_t)command->fill.offset_bytes,
                                      (size_t)command->fill.size_bytes, 0, NULL, event),
             "fill");
-    case BERTH_COMMAND_DISPATCH: return berth_opencl__dispatch(device, queue, command, event);
+    case BERTH_COMMAND_DISPATCH:
+        return berth_opencl__dispatch(device, queue, command, ready, event);
     case BERTH_COMMAND_TO_DEVICE:
     case BERTH_COMMAND_TO_HOST: return berth_opencl__hand_over(device, queue, command, event);
     case BERTH_COMMAND_HOST_CALL:  // after all that is before it
@@ -122,9 +124,10 @@ static bool is_timed(const opencl_device *device, const berth_command *command) 
     return device->base.options.profile && command->timing;
 }
 
+// `ready`: kernels with their arguments, by command; NULL = there are none.
 static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue,
                                 const berth_command *commands, uint32_t count,
-                                opencl_record *record) {
+                                const cl_kernel *ready, opencl_record *record) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_command *command = &commands[i];
         bool timed = is_timed(device, command);
@@ -132,8 +135,9 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
         cl_event *event =
             on_device && (timed || i == record->last) ? event_of(device, record, i) : NULL;
         int64_t before_ns = timed ? berth_clock_ns() : 0;
-        berth_status status =
-            is_empty(command) ? BERTH_OK : enqueue(device, queue->handle, command, event);
+        berth_status status = is_empty(command) ? BERTH_OK
+                                                : enqueue(device, queue->handle, command,
+                                                          ready ? ready[i] : NULL, event);
         if (status)
             return command->label ? berth_status_prefix(status, "%s", command->label)
                                   : berth_status_prefix(status, "commands[%u]", i);
@@ -150,10 +154,12 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
 }
 
 static berth_status opencl_queue_start(berth_queue *base, const berth_command *commands,
-                                       uint32_t count, void *user) {
+                                       uint32_t count, void *prepared, void *user) {
     opencl_queue *queue = (opencl_queue *)base;
     const opencl_device *device = device_of(base);
     opencl_record *record = user;
+    if (record->end) device->api->clReleaseEvent(record->end);
+    record->end = NULL;
     record->last = UINT32_MAX;
     record->first_timed = UINT32_MAX;
     for (uint32_t i = 0; i < count; ++i) {
@@ -161,7 +167,11 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
         if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
             record->last = i;
     }
-    berth_status status = enqueue_all(device, queue, commands, count, record);
+    berth_status status = enqueue_all(device, queue, commands, count, prepared, record);
+    if (!status && record->last != UINT32_MAX) {
+        record->end = *event_of(device, record, record->last);
+        device->api->clRetainEvent(record->end);
+    }
     if (!status) return BERTH_OK;
     device->api->clFinish(queue->handle);  // what was enqueued before it failed
     release_events(device, record, count);
@@ -211,10 +221,27 @@ static berth_status opencl_queue_finish(berth_queue *base, const berth_command *
 
 static void opencl_record_destroy(berth_queue *queue, void *user) {
     opencl_record *record = user;
+    if (record->end) device_of(queue)->api->clReleaseEvent(record->end);
     berth_free(queue->device->allocator, record->events, record->capacity * sizeof(cl_event));
 }
 
+static bool opencl_is_native(berth_queue *queue, const void *user) {
+    (void)queue;
+    const opencl_record *record = user;
+    return record->end != NULL;
+}
+
+static bool opencl_wait_native(berth_queue *base, berth_queue *other, const void *user) {
+    (void)other;
+    const opencl_queue *queue = (const opencl_queue *)base;
+    const opencl_record *record = user;
+    return device_of(base)->api->clEnqueueBarrierWithWaitList(queue->handle, 1, &record->end,
+                                                              NULL) == CL_SUCCESS;
+}
+
 static const berth_host_queue_ops opencl_queue_ops = {
+    .is_native = opencl_is_native,
+    .wait_native = opencl_wait_native,
     .start = opencl_queue_start,
     .finish = opencl_queue_finish,
     .record_reserve = opencl_record_reserve,
@@ -239,6 +266,7 @@ berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
     berth_status status = berth_opencl__check(error, "open a queue");
     if (!status) {
         status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);
+        queue->base.domain = device->context;
         if (status) device->api->clReleaseCommandQueue(queue->handle);
     }
     if (status) {

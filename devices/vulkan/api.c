@@ -3,46 +3,43 @@
 
 #include "devices/vulkan/vulkan.h"
 
-typedef struct symbol {
-    const char *name;
-    size_t offset_bytes;
-} symbol;
-
-static const symbol global_symbols[] = {
-#define GLOBAL(name) {#name, offsetof(vulkan_api, name)},
+static const char global_symbols[] =
+#define GLOBAL(name) #name "\0"
 #include "devices/vulkan/vulkan_symbols.def"
-};
-static const symbol instance_symbols[] = {
-#define INSTANCE(name) {#name, offsetof(vulkan_api, name)},
+    ;
+static const char instance_symbols[] =
+#define INSTANCE(name) #name "\0"
 #include "devices/vulkan/vulkan_symbols.def"
-};
-static const symbol device_symbols[] = {
-#define DEVICE(name) {#name, offsetof(vulkan_functions, name)},
+    ;
+static const char device_symbols[] =
+#define DEVICE(name) #name "\0"
 #include "devices/vulkan/vulkan_symbols.def"
-};
-static const symbol optional_symbols[] = {
-#define OPTIONAL(name) {#name, offsetof(vulkan_functions, name)},
+    ;
+static const char optional_symbols[] =
+#define OPTIONAL(name) #name "\0"
 #include "devices/vulkan/vulkan_symbols.def"
-};
+    ;
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static berth_status missing(const char *name) {
+    if (!name) return BERTH_OK;
     return berth_status_make(BERTH_UNAVAILABLE, "libvulkan has no %s: it is older than Vulkan 1.2",
                              name);
 }
 
-static void set(void *table, const symbol *at, PFN_vkVoidFunction function) {
-    memcpy((unsigned char *)table + at->offset_bytes, &function, sizeof(function));
-}
+typedef struct finder {
+    const vulkan_api *api;
+    VkInstance instance;
+    VkDevice device;  // NULL = functions of the instance
+} finder;
 
-static berth_status load_table(vulkan_api *api, VkInstance instance, const symbol *table,
-                               size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-        PFN_vkVoidFunction function = api->vkGetInstanceProcAddr(instance, table[i].name);
-        if (!function) return missing(table[i].name);
-        set(api, &table[i], function);
-    }
-    return BERTH_OK;
+static void *find(void *user, const char *name) {
+    const finder *f = user;
+    PFN_vkVoidFunction function = f->device ? f->api->vkGetDeviceProcAddr(f->device, name)
+                                            : f->api->vkGetInstanceProcAddr(f->instance, name);
+    void *address = NULL;
+    memcpy(&address, &function, sizeof(address));
+    return address;
 }
 
 berth_status berth_vulkan__api_load(vulkan_api *out_api) {
@@ -56,23 +53,24 @@ berth_status berth_vulkan__api_load(vulkan_api *out_api) {
     void *address = berth_dynlib_symbol(out_api->library, "vkGetInstanceProcAddr");
     if (!address) return missing("vkGetInstanceProcAddr");
     memcpy(&out_api->vkGetInstanceProcAddr, &address, sizeof(address));
-    return load_table(out_api, NULL, global_symbols, COUNT(global_symbols));
+    finder f = {.api = out_api};
+    return missing(
+        berth_devices__find_functions(find, &f, global_symbols, &out_api->vkCreateInstance));
 }
 
 berth_status berth_vulkan__load_instance(vulkan_api *api, VkInstance instance) {
-    return load_table(api, instance, instance_symbols, COUNT(instance_symbols));
+    finder f = {.api = api, .instance = instance};
+    return missing(
+        berth_devices__find_functions(find, &f, instance_symbols, &api->vkDestroyInstance));
 }
 
 berth_status berth_vulkan__load_device(const vulkan_api *api, VkDevice device,
                                        vulkan_functions *out_functions) {
-    for (size_t i = 0; i < COUNT(device_symbols); ++i) {
-        PFN_vkVoidFunction function = api->vkGetDeviceProcAddr(device, device_symbols[i].name);
-        if (!function) return missing(device_symbols[i].name);
-        set(out_functions, &device_symbols[i], function);
-    }
-    for (size_t i = 0; i < COUNT(optional_symbols); ++i)
-        set(out_functions, &optional_symbols[i],
-            api->vkGetDeviceProcAddr(device, optional_symbols[i].name));
+    finder f = {.api = api, .device = device};
+    BERTH_TRY(missing(
+        berth_devices__find_functions(find, &f, device_symbols, &out_functions->vkDestroyDevice)));
+    (void)berth_devices__find_functions(find, &f, optional_symbols,
+                                        &out_functions->vkGetMemoryHostPointerPropertiesEXT);
     return BERTH_OK;
 }
 

@@ -1,5 +1,5 @@
 // The vulkan driver: every device of Vulkan 1.2 or later that computes, in the loader's order.
-#include "devices/vulkan/vulkan.h"
+#include "devices/vulkan/record.h"
 
 #include <string.h>
 
@@ -16,6 +16,7 @@ static void vulkan_device_destroy(berth_device *base) {
     vulkan_device *device = (vulkan_device *)base;
     if (device->handle && device->vk.vkDestroyDevice) {
         berth_vulkan__cache_close(device);
+        berth_vulkan__free_timelines(device);
         device->vk.vkDestroyDevice(device->handle, NULL);
     }
     close_engines(device);
@@ -38,6 +39,8 @@ static const berth_device_ops vulkan_device_ops = {
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_vulkan__queue_destroy,
+    .list_prepare = berth_vulkan__list_prepare,
+    .list_destroy = berth_vulkan__list_destroy,
 };
 
 static uint32_t queue_count(const vulkan_facts *facts, uint32_t family) {

@@ -106,6 +106,14 @@ typedef struct vulkan_map {
     uint64_t size_bytes;
 } vulkan_map;
 
+// A queue's semaphore. It goes on in another queue when its own is closed: work of others may still wait for
+// values that it has reached.
+typedef struct vulkan_timeline {
+    struct vulkan_timeline *next;
+    VkSemaphore semaphore;
+    uint64_t value;  // that the last submission signals; of the queue's lock
+} vulkan_timeline;
+
 typedef struct vulkan_device {
     berth_device base;
     vulkan_facts own_facts;
@@ -119,8 +127,9 @@ typedef struct vulkan_device {
     uint32_t compute_count, transfer_count;
     atomic_uint next_compute, next_transfer;
     atomic_uint allocation_count;
-    pthread_mutex_t lock;  // of `maps`
+    pthread_mutex_t lock;  // of what follows
     vulkan_map *maps;
+    vulkan_timeline *unused;  // of queues that are gone
 } vulkan_device;
 
 typedef struct vulkan_buffer {
@@ -206,6 +215,7 @@ BERTH_MUST_USE berth_status berth_vulkan__executable_find(berth_executable *exec
 BERTH_MUST_USE berth_status berth_vulkan__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_vulkan__queue_destroy(berth_queue *queue);
+void berth_vulkan__free_timelines(vulkan_device *device);
 
 #pragma GCC visibility pop
 

@@ -283,6 +283,7 @@ typedef struct attempt {
     berth_executable *executable;
     berth_semaphore *go, *done;
     berth_command commands[2];
+    berth_command_list *list;
 } attempt;
 
 // Opens everything there is and has a waiting submission go through it.
@@ -306,6 +307,7 @@ static berth_status try_all(conformance_fixture *f, berth_allocator allocator,
     BERTH_TRY(berth_semaphore_create(allocator, 0, &a->done));
     a->commands[0] = fill_command(a->buffer, 0, 100000, 1, 1);
     a->commands[1] = fill_command(a->view, 0, 64, 2, 1);
+    BERTH_TRY(berth_queue_prepare(a->queue, a->commands, 2, &a->list));
     berth_status status = submit(a->queue, a->commands, 2, a->go, 1, a->done, 1);
     BERTH_TRY(berth_semaphore_signal(a->go, 1));
     if (!status) status = berth_semaphore_wait(a->done, 1, -1);
@@ -314,6 +316,7 @@ static berth_status try_all(conformance_fixture *f, berth_allocator allocator,
 
 static void close_attempt(attempt *a) {
     berth_queue_destroy(a->queue);
+    berth_command_list_destroy(a->list);
     berth_semaphore_release(a->go);
     berth_semaphore_release(a->done);
     berth_executable_destroy(a->executable);

@@ -52,8 +52,8 @@ static berth_status dispatch(berth_device *device, const berth_command *command)
 }
 
 static berth_status start(berth_queue *queue, const berth_command *commands, uint32_t count,
-                          void *record) {
-    (void)record;
+                          void *prepared, void *record) {
+    (void)prepared, (void)record;
     return berth_host_queue_run_commands(queue->device, commands, count, dispatch);
 }
 

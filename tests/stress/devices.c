@@ -194,8 +194,8 @@ static void stress_queues(uint64_t rounds) {
 // ---- an asynchronous driver's queue, whose "device" works when it is waited for ----
 
 static berth_status begin_fills(berth_queue *queue, const berth_command *commands, uint32_t count,
-                                void *record) {
-    (void)queue;
+                                void *prepared, void *record) {
+    (void)queue, (void)prepared;
     (void)commands;
     *(uint32_t *)record = count;
     return BERTH_OK;

@@ -69,6 +69,15 @@ while read -r hit; do say "$hit: an option of the command in a text of the libra
     # Here the option is the place that an error is at, as a field's path is in JSON.
     grep -vE '^(target/(parse|memory)|planner/pins)\.c:' | cut -d: -f1,2)
 
+# Outside of target/ and the drivers nobody asks for a kind of device by its name: what kinds are like is in target/kinds.def
+# (berth_device_kind_is_host, ...), and what serves one is in a table (.kind = "..."). Exceptions, each with its reason:
+#   compiler/external.c             the languages of external functions, a table from language to kind
+#   toolkit/machine_picture.c       a table of colours
+while read -r hit; do say "$hit: asks for a kind of device by its name"; done \
+  < <(grep -rnE '\bBERTH_DEVICE_(CPU|OPENCL|VULKAN|CUDA|VTA|NPU)\b|str(n?)cmp\([^;]*"(cpu|opencl|vulkan|cuda|vta|npu|null)"' \
+        base memory ir artifact planner compiler executor toolkit api tools --include='*.c' --include='*.h' |
+    grep -vE '^(compiler/external|toolkit/machine_picture)\.c:|[ {]\.kind = BERTH_DEVICE_[A-Z]+,' | cut -d: -f1,2)
+
 # Sizes.
 while read -r count file; do
   [ "$file" = total ] && continue

@@ -251,8 +251,8 @@ static berth_status run_command(berth_device *device, const berth_command *c) {
 }
 
 static berth_status vta_queue_start(berth_queue *queue, const berth_command *commands,
-                                    uint32_t count, void *record) {
-    (void)record;
+                                    uint32_t count, void *prepared, void *record) {
+    (void)prepared, (void)record;
     bool profile = queue->device->options.profile;
     for (uint32_t i = 0; i < count; ++i) {
         berth_command_timing *timing = profile ? commands[i].timing : NULL;

@@ -5,7 +5,6 @@
 // BERTH_EMULATION_FAIL=FUNCTION:N:RESULT makes the Nth call of a function fail (N = 0: every call),
 // BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,81 +12,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "devices/cuda/cuda_types.h"
-#include "tests/cuda/emulation/image.h"
-#include "tests/cuda/emulation/launch.h"
-
-#define CUDA(name, parameters) cuda_result name parameters;
-#define CUDA_NEWER(name, parameters) cuda_result name parameters;
-#include "devices/cuda/cuda_symbols.def"
-
-enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
-
-struct CUctx_st {
-    int device;
-    atomic_int references;
-    atomic_uint peers;  // bit i: device i, whose memory it may use
-};
-struct CUmod_st {
-    void *library;
-    int fd;
-};
-struct CUfunc_st {
-    const char *name;
-    emulated_launch launch;
-    int parameters;
-};
-struct CUevent_st {
-    pthread_mutex_t lock;
-    uint64_t recorded, reached;
-    int64_t time_ns;
-    bool timed;
-};
-
-typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT } job_kind;
-typedef struct job {
-    struct job *next;
-    job_kind kind;
-    void *to;
-    const void *from;
-    size_t bytes;
-    uint32_t pattern, unit;
-    cuda_event event;
-    uint64_t event_value;
-    emulated_launch launch;
-    uint64_t values[most_parameters];
-    void *arguments[most_parameters];
-} job;
-
-struct CUstream_st {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    job *first, **last;
-    bool stopping;
-    struct CUctx_st *context;  // that it was made in
-    struct CUstream_st *left;  // the next of those that hang
-};
+#include "tests/cuda/emulation/libcuda.h"
 
 static struct CUctx_st contexts[most_devices];
 static _Thread_local cuda_context stack[16];
-static _Thread_local int stack_depth;
-static atomic_uint broken;  // what a launch failed with, from then on
-static atomic_bool started;
+_Thread_local int emulated_stack_depth;
+atomic_uint emulated_broken;  // what a launch failed with, from then on
+atomic_bool emulated_started;
 static atomic_int pending;  // jobs in streams
 
 // As a driver does before memory or code goes away: work that uses it may still run.
-static void wait_for_streams(void) {
+void emulated_wait_for_streams(void) {
     while (atomic_load(&pending) > 0 && !getenv("BERTH_EMULATION_HANG")) usleep(50);
 }
 
 // ---- faults ----
 
-static cuda_result fault(const char *name) {
+cuda_result emulated_fault(const char *name) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int calls;
     const char *wanted = getenv("BERTH_EMULATION_FAIL");
@@ -103,24 +47,11 @@ static cuda_result fault(const char *name) {
     return number == 0 || call == number ? result : CUDA_OK;
 }
 
-#define BEGIN()                                                                                    \
-    do {                                                                                           \
-        cuda_result fault_ = fault(__func__);                                                      \
-        if (fault_ != CUDA_OK) return fault_;                                                      \
-        if (!atomic_load(&started)) return BERTH_CUDA_ERROR_NOT_INITIALIZED;                       \
-    } while (0)
-#define BEGIN_IN_CONTEXT()                                                                         \
-    do {                                                                                           \
-        BEGIN();                                                                                   \
-        if (stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;                             \
-        if (atomic_load(&broken)) return atomic_load(&broken);                                     \
-    } while (0)
-
 // ---- devices ----
 
 cuda_result cuInit(unsigned int flags) {
-    cuda_result result = fault(__func__);
-    if (result == CUDA_OK && flags == 0) atomic_store(&started, true);
+    cuda_result result = emulated_fault(__func__);
+    if (result == CUDA_OK && flags == 0) atomic_store(&emulated_started, true);
     return result;
 }
 
@@ -210,21 +141,21 @@ cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device_id device) {
 
 cuda_result cuCtxPushCurrent_v2(cuda_context context) {
     BEGIN();
-    if (!context || atomic_load(&context->references) < 1 || stack_depth == 16)
+    if (!context || atomic_load(&context->references) < 1 || emulated_stack_depth == 16)
         return BERTH_CUDA_ERROR_INVALID_CONTEXT;
-    stack[stack_depth++] = context;
+    stack[emulated_stack_depth++] = context;
     return CUDA_OK;
 }
 
 cuda_result cuCtxPopCurrent_v2(cuda_context *context) {
-    if (stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;
-    *context = stack[--stack_depth];
+    if (emulated_stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;
+    *context = stack[--emulated_stack_depth];
     return CUDA_OK;
 }
 
 cuda_result cuCtxGetDevice(cuda_device_id *device) {
     BEGIN_IN_CONTEXT();
-    *device = stack[stack_depth - 1]->device;
+    *device = stack[emulated_stack_depth - 1]->device;
     return CUDA_OK;
 }
 
@@ -241,7 +172,7 @@ cuda_result cuDeviceCanAccessPeer(int *yes, cuda_device_id device, cuda_device_i
 
 cuda_result cuCtxEnablePeerAccess(cuda_context peer, unsigned int flags) {
     BEGIN_IN_CONTEXT();
-    cuda_context current = stack[stack_depth - 1];
+    cuda_context current = stack[emulated_stack_depth - 1];
     if (flags || !peer || atomic_load(&peer->references) < 1 || peer == current)
         return BERTH_CUDA_ERROR_INVALID_VALUE;
     unsigned int bit = 1u << peer->device;
@@ -266,7 +197,7 @@ cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
 // What is freed is gone, also where a failed launch makes the call fail.
 cuda_result cuMemFree_v2(cuda_address address) {
     BEGIN();
-    wait_for_streams();
+    emulated_wait_for_streams();
     free((void *)(uintptr_t)address);
     BEGIN_IN_CONTEXT();
     return CUDA_OK;
@@ -302,7 +233,7 @@ static void fill(const job *j) {
 }
 
 static void run_job(job *j) {
-    bool lost = atomic_load(&broken) != 0;
+    bool lost = atomic_load(&emulated_broken) != 0;
     switch (j->kind) {
     case JOB_COPY:
         if (!lost) memmove(j->to, j->from, j->bytes);
@@ -313,7 +244,14 @@ static void run_job(job *j) {
     case JOB_LAUNCH:
         while (getenv("BERTH_EMULATION_HANG")) usleep(1000);
         if (!lost && !emulated_run(&j->launch))
-            atomic_store(&broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
+            atomic_store(&emulated_broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
+        break;
+    case JOB_WAIT:
+        for (bool reached = false; !reached; usleep(reached ? 0 : 20)) {
+            pthread_mutex_lock(&j->event->lock);
+            reached = j->event->reached >= j->event_value;
+            pthread_mutex_unlock(&j->event->lock);
+        }
         break;
     case JOB_EVENT:
         pthread_mutex_lock(&j->event->lock);
@@ -344,12 +282,18 @@ static void *stream_main(void *user) {
     return NULL;
 }
 
-static cuda_result push(cuda_stream stream, job wanted) {
-    job *j = malloc(sizeof(*j));
-    if (!stream || !j) return BERTH_CUDA_ERROR_INVALID_VALUE;
+cuda_result emulated_push(cuda_stream stream, job wanted) {
+    job *j = stream ? malloc(sizeof(*j)) : NULL;
+    if (!j) return BERTH_CUDA_ERROR_INVALID_VALUE;
     *j = wanted;
+    j->next = NULL;
     for (int i = 0; i < most_parameters; ++i) j->arguments[i] = &j->values[i];
     j->launch.arguments = j->arguments;
+    if (stream->graph) {
+        *stream->graph->last = j;
+        stream->graph->last = &j->next;
+        return CUDA_OK;
+    }
     atomic_fetch_add(&pending, 1);
     pthread_mutex_lock(&stream->lock);
     *stream->last = j;
@@ -369,13 +313,67 @@ cuda_result cuStreamCreate(cuda_stream *stream, unsigned int flags) {
     BEGIN_IN_CONTEXT();
     if (flags & ~1u) return BERTH_CUDA_ERROR_INVALID_VALUE;
     *stream = calloc(1, sizeof(**stream));
-    (*stream)->context = stack[stack_depth - 1];
+    (*stream)->context = stack[emulated_stack_depth - 1];
     (*stream)->last = &(*stream)->first;
     pthread_mutex_init(&(*stream)->lock, NULL);
     pthread_cond_init(&(*stream)->changed, NULL);
     return pthread_create(&(*stream)->thread, NULL, stream_main, *stream) == 0
                ? CUDA_OK
                : BERTH_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// ---- graphs ----
+
+cuda_result cuStreamBeginCapture_v2(cuda_stream stream, cuda_enum mode) {
+    BEGIN_IN_CONTEXT();
+    if (!stream || stream->graph || mode > 2) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    stream->graph = calloc(1, sizeof(*stream->graph));
+    stream->graph->last = &stream->graph->first;
+    return CUDA_OK;
+}
+
+cuda_result cuStreamEndCapture(cuda_stream stream, cuda_graph *graph) {
+    *graph = stream ? stream->graph : NULL;
+    if (stream) stream->graph = NULL;
+    BEGIN_IN_CONTEXT();
+    return *graph ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
+}
+
+static void free_jobs(job *j) {
+    for (job *next; j; j = next) next = j->next, free(j);
+}
+
+cuda_result cuGraphDestroy(cuda_graph graph) {
+    BEGIN();
+    free_jobs(graph->first);
+    free(graph);
+    return CUDA_OK;
+}
+
+// The nodes change hands: our driver drops the graph next.
+cuda_result cuGraphInstantiateWithFlags(cuda_graph_exec *executable, cuda_graph graph,
+                                        unsigned long long flags) {
+    BEGIN_IN_CONTEXT();
+    if (flags) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    *executable = calloc(1, sizeof(**executable));
+    (*executable)->first = graph->first;
+    graph->first = NULL;
+    return CUDA_OK;
+}
+
+cuda_result cuGraphLaunch(cuda_graph_exec graph, cuda_stream stream) {
+    BEGIN_IN_CONTEXT();
+    cuda_result result = CUDA_OK;
+    for (job *j = graph->first; j && result == CUDA_OK; j = j->next)
+        result = emulated_push(stream, *j);
+    return result;
+}
+
+cuda_result cuGraphExecDestroy(cuda_graph_exec graph) {
+    BEGIN();
+    free_jobs(graph->first);
+    free(graph);
+    return CUDA_OK;
 }
 
 // Work that is left is done before the stream goes; one that hangs is left behind.
@@ -399,10 +397,10 @@ cuda_result cuStreamDestroy_v2(cuda_stream stream) {
 }
 
 static cuda_result put_copy(cuda_address to, cuda_address from, size_t bytes, cuda_stream stream) {
-    return push(stream, (job){.kind = JOB_COPY,
-                              .to = (void *)(uintptr_t)to,
-                              .from = (const void *)(uintptr_t)from,
-                              .bytes = bytes});
+    return emulated_push(stream, (job){.kind = JOB_COPY,
+                                       .to = (void *)(uintptr_t)to,
+                                       .from = (const void *)(uintptr_t)from,
+                                       .bytes = bytes});
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_address destination, const void *source, size_t bytes,
@@ -427,7 +425,7 @@ cuda_result cuMemcpyAsync(cuda_address destination, cuda_address source, size_t 
 cuda_result cuMemcpyPeerAsync(cuda_address destination, cuda_context to, cuda_address source,
                               cuda_context from, size_t bytes, cuda_stream stream) {
     BEGIN_IN_CONTEXT();
-    cuda_context current = stack[stack_depth - 1];
+    cuda_context current = stack[emulated_stack_depth - 1];
     cuda_context other = to == current ? from : to;
     if ((to != current && from != current) || to == from ||
         !(atomic_load(&current->peers) >> other->device & 1))
@@ -438,11 +436,11 @@ cuda_result cuMemcpyPeerAsync(cuda_address destination, cuda_context to, cuda_ad
 static cuda_result put_fill(cuda_address to, uint32_t pattern, uint32_t unit, size_t count,
                             cuda_stream stream) {
     if (to % unit) return BERTH_CUDA_ERROR_INVALID_VALUE;
-    return push(stream, (job){.kind = JOB_FILL,
-                              .to = (void *)(uintptr_t)to,
-                              .bytes = count,
-                              .pattern = pattern,
-                              .unit = unit});
+    return emulated_push(stream, (job){.kind = JOB_FILL,
+                                       .to = (void *)(uintptr_t)to,
+                                       .bytes = count,
+                                       .pattern = pattern,
+                                       .unit = unit});
 }
 
 cuda_result cuMemsetD8Async(cuda_address destination, unsigned char value, size_t count,
@@ -476,7 +474,7 @@ cuda_result cuEventCreate(cuda_event *event, unsigned int flags) {
 // One that was never reached may still be in a stream that hangs.
 cuda_result cuEventDestroy_v2(cuda_event event) {
     BEGIN();
-    wait_for_streams();
+    emulated_wait_for_streams();
     pthread_mutex_lock(&event->lock);
     bool reached = event->reached == event->recorded;
     pthread_mutex_unlock(&event->lock);
@@ -489,7 +487,17 @@ cuda_result cuEventRecord(cuda_event event, cuda_stream stream) {
     pthread_mutex_lock(&event->lock);
     uint64_t value = ++event->recorded;
     pthread_mutex_unlock(&event->lock);
-    return push(stream, (job){.kind = JOB_EVENT, .event = event, .event_value = value});
+    return emulated_push(stream, (job){.kind = JOB_EVENT, .event = event, .event_value = value});
+}
+
+// The stream goes on once the event, as it was recorded until now, is reached.
+cuda_result cuStreamWaitEvent(cuda_stream stream, cuda_event event, unsigned int flags) {
+    BEGIN_IN_CONTEXT();
+    if (flags) return BERTH_CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&event->lock);
+    uint64_t value = event->recorded;
+    pthread_mutex_unlock(&event->lock);
+    return emulated_push(stream, (job){.kind = JOB_WAIT, .event = event, .event_value = value});
 }
 
 cuda_result cuEventQuery(cuda_event event) {
@@ -497,7 +505,7 @@ cuda_result cuEventQuery(cuda_event event) {
     pthread_mutex_lock(&event->lock);
     bool reached = event->reached == event->recorded;
     pthread_mutex_unlock(&event->lock);
-    return reached ? atomic_load(&broken) : BERTH_CUDA_ERROR_NOT_READY;
+    return reached ? atomic_load(&emulated_broken) : BERTH_CUDA_ERROR_NOT_READY;
 }
 
 cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start, cuda_event end) {
@@ -505,93 +513,4 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start, cuda_event
     if (!start->timed || !end->timed) return BERTH_CUDA_ERROR_INVALID_VALUE;
     *milliseconds = (float)((double)(end->time_ns - start->time_ns) * 1e-6);
     return CUDA_OK;
-}
-
-// ---- kernels ----
-
-cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned int option_count,
-                               cuda_enum *options, void **values) {
-    (void)option_count, (void)options, (void)values;
-    uint64_t size = 0;
-    char path[32];
-    BEGIN_IN_CONTEXT();
-    if (memcmp(image, EMULATED_MAGIC, EMULATED_MAGIC_BYTES) != 0)
-        return BERTH_CUDA_ERROR_INVALID_IMAGE;
-    memcpy(&size, (const char *)image + EMULATED_MAGIC_BYTES, sizeof(size));
-    struct CUmod_st *made = calloc(1, sizeof(*made));
-    made->fd = memfd_create("berth-emulated", MFD_CLOEXEC);
-    if (write(made->fd, (const char *)image + EMULATED_HEADER_BYTES, size) != (ssize_t)size)
-        return BERTH_CUDA_ERROR_OUT_OF_MEMORY;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", made->fd);
-    made->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!made->library) fprintf(stderr, "emulated CUDA: %s\n", dlerror());
-    *module = made;
-    return made->library ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_IMAGE;
-}
-
-static struct CUfunc_st *functions;  // of all modules; a test's process is short
-static int function_count;
-static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
-
-cuda_result cuModuleUnload(cuda_module module) {
-    BEGIN();
-    wait_for_streams();
-    dlclose(module->library);
-    close(module->fd);
-    free(module);
-    BEGIN_IN_CONTEXT();
-    return CUDA_OK;
-}
-
-static void *symbol(cuda_module module, const char *start, const char *name) {
-    char text[512];
-    snprintf(text, sizeof(text), "berth_emulated_%s%s", start, name);
-    return dlsym(module->library, text);
-}
-
-cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, const char *name) {
-    enum { most_functions = 1 << 16 };
-    BEGIN_IN_CONTEXT();
-    void *run = symbol(module, "run_", name), *enter = symbol(module, "enter", "");
-    const int *count = symbol(module, "count_", name);
-    if (!run || !enter || !count) return BERTH_CUDA_ERROR_NOT_FOUND;
-    pthread_mutex_lock(&functions_lock);
-    if (!functions) functions = calloc(most_functions, sizeof(*functions));
-    struct CUfunc_st *made = &functions[function_count++ % most_functions];
-    pthread_mutex_unlock(&functions_lock);
-    memcpy(&made->launch.run, &run, sizeof(run));
-    memcpy(&made->launch.enter, &enter, sizeof(enter));
-    made->parameters = *count;
-    *function = made;
-    return made->parameters <= most_parameters ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
-}
-
-cuda_result cuFuncGetAttribute(int *value, cuda_enum attribute, cuda_function function) {
-    (void)function;
-    BEGIN_IN_CONTEXT();
-    *value = attribute == BERTH_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
-    return CUDA_OK;
-}
-
-cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *offset,
-                               size_t *bytes) {
-    BEGIN_IN_CONTEXT();
-    *offset = 8 * index;
-    *bytes = 8;
-    return (int)index < function->parameters ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
-}
-
-cuda_result cuLaunchKernel(cuda_function function, unsigned int grid_x, unsigned int grid_y,
-                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                           unsigned int block_z, unsigned int shared_bytes, cuda_stream stream,
-                           void **parameters, void **extra) {
-    BEGIN_IN_CONTEXT();
-    if (extra || shared_bytes || !grid_x || !grid_y || !grid_z || grid_y > 65535 ||
-        grid_z > 65535 || grid_x > INT32_MAX || (uint64_t)block_x * block_y * block_z > 1024)
-        return BERTH_CUDA_ERROR_INVALID_VALUE;
-    job j = {.kind = JOB_LAUNCH, .launch = function->launch};
-    j.launch.blocks = (emulated_place){grid_x, grid_y, grid_z};
-    j.launch.threads = (emulated_place){block_x, block_y, block_z};
-    for (int i = 0; i < function->parameters; ++i) memcpy(&j.values[i], parameters[i], 8);
-    return push(stream, j);
 }

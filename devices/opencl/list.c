@@ -1,0 +1,30 @@
+// Command lists on OpenCL devices: a kernel object for every dispatch, whose arguments are set once. OpenCL
+// has no lists of its own but as an extension; commands are enqueued one by one.
+#include "devices/opencl/opencl.h"
+
+berth_status berth_opencl__list_prepare(berth_command_list *list) {
+    const opencl_device *device = (const opencl_device *)list->device;
+    if (list->command_count == 0) return BERTH_OK;
+    cl_kernel *kernels =
+        berth_calloc(device->base.allocator, list->command_count, sizeof(cl_kernel));
+    if (!kernels) return berth_status_oom();
+    list->prepared = kernels;
+    for (uint32_t i = 0; i < list->command_count; ++i) {
+        const berth_command *command = &list->commands[i];
+        if (command->kind != BERTH_COMMAND_DISPATCH) continue;
+        berth_status status = berth_opencl__ready_kernel(device, command, &kernels[i]);
+        if (!status) continue;
+        berth_opencl__list_destroy(list);
+        list->prepared = NULL;
+        return command->label ? berth_status_prefix(status, "%s", command->label) : status;
+    }
+    return BERTH_OK;
+}
+
+void berth_opencl__list_destroy(berth_command_list *list) {
+    const opencl_device *device = (const opencl_device *)list->device;
+    cl_kernel *kernels = list->prepared;
+    for (uint32_t i = 0; i < list->command_count; ++i)
+        if (kernels[i]) device->api->clReleaseKernel(kernels[i]);
+    berth_free(device->base.allocator, kernels, list->command_count * sizeof(cl_kernel));
+}

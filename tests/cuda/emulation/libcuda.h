@@ -1,0 +1,95 @@
+// What the files of the emulated libcuda share.
+#ifndef BERTH_TESTS_CUDA_EMULATION_LIBCUDA_H_
+#define BERTH_TESTS_CUDA_EMULATION_LIBCUDA_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devices/cuda/cuda_types.h"
+#include "tests/cuda/emulation/launch.h"
+
+#define CUDA(name, parameters) cuda_result name parameters;
+#define CUDA_NEWER(name, parameters) cuda_result name parameters;
+#include "devices/cuda/cuda_symbols.def"
+
+enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
+
+struct CUctx_st {
+    int device;
+    atomic_int references;
+    atomic_uint peers;  // bit i: device i, whose memory it may use
+};
+struct CUmod_st {
+    void *library;
+    int fd;
+};
+struct CUfunc_st {
+    const char *name;
+    emulated_launch launch;
+    int parameters;
+};
+struct CUevent_st {
+    pthread_mutex_t lock;
+    uint64_t recorded, reached;
+    int64_t time_ns;
+    bool timed;
+};
+
+typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT, JOB_WAIT } job_kind;
+typedef struct job {
+    struct job *next;
+    job_kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    uint32_t pattern, unit;
+    cuda_event event;
+    uint64_t event_value;
+    emulated_launch launch;
+    uint64_t values[most_parameters];
+    void *arguments[most_parameters];
+} job;
+
+struct CUgraph_st {
+    job *first, **last;
+};
+struct CUgraphExec_st {
+    job *first;
+};
+
+struct CUstream_st {
+    struct CUgraph_st *graph;  // into which calls go, NULL = none is captured
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    job *first, **last;
+    bool stopping;
+    struct CUctx_st *context;  // that it was made in
+    struct CUstream_st *left;  // the next of those that hang
+};
+
+// libcuda.c
+extern _Thread_local int emulated_stack_depth;
+extern atomic_uint emulated_broken;  // what a launch failed with, from then on
+extern atomic_bool emulated_started;
+cuda_result emulated_fault(const char *name);
+void emulated_wait_for_streams(void);
+cuda_result emulated_push(cuda_stream stream, job wanted);
+
+#define BEGIN()                                                                                    \
+    do {                                                                                           \
+        cuda_result fault_ = emulated_fault(__func__);                                             \
+        if (fault_ != CUDA_OK) return fault_;                                                      \
+        if (!atomic_load(&emulated_started)) return BERTH_CUDA_ERROR_NOT_INITIALIZED;              \
+    } while (0)
+#define BEGIN_IN_CONTEXT()                                                                         \
+    do {                                                                                           \
+        BEGIN();                                                                                   \
+        if (emulated_stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;                    \
+        if (atomic_load(&emulated_broken)) return atomic_load(&emulated_broken);                   \
+    } while (0)
+
+#endif  // BERTH_TESTS_CUDA_EMULATION_LIBCUDA_H_
