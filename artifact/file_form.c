@@ -108,6 +108,9 @@ static const berth_file_field vm_tensor_fields[] = {
     U32(berth_file_vm_tensor, constant), X64S(berth_file_vm_tensor, dims, BERTH_MAX_RANK)};
 static const berth_file_field vm_variant_fields[] = {U32(berth_file_vm_variant, piece),
                                                      U32(berth_file_vm_variant, program)};
+static const berth_file_field vm_family_fields[] = {U32(berth_file_vm_family, variant),
+                                                    U32(berth_file_vm_family, word_count),
+                                                    X64(berth_file_vm_family, words)};
 
 // `required`: fields that every file has; those after them came later (file_form.h).
 #define FORM(name, fields, type, required)                                                         \
@@ -138,6 +141,7 @@ static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
     [BERTH_SECTION_VM_MESSAGES] = FORM("vm_messages", vm_message_fields, berth_file_vm_message, 1),
     [BERTH_SECTION_VM_TENSORS] = FORM("vm_tensors", vm_tensor_fields, berth_file_vm_tensor, 4),
     [BERTH_SECTION_VM_VARIANTS] = FORM("vm_variants", vm_variant_fields, berth_file_vm_variant, 2),
+    [BERTH_SECTION_VM_FAMILIES] = FORM("vm_families", vm_family_fields, berth_file_vm_family, 3),
 };
 
 const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
@@ -157,7 +161,8 @@ bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
 
 bool berth_artifact__section_ignorable(uint32_t kind) {
     return kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
-           kind == BERTH_SECTION_FALLBACKS || kind == BERTH_SECTION_SIGNATURE;
+           kind == BERTH_SECTION_VM_FAMILIES || kind == BERTH_SECTION_FALLBACKS ||
+           kind == BERTH_SECTION_SIGNATURE;
 }
 
 uint32_t berth_artifact__field_bytes(const berth_file_field *field) {

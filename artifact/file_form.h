@@ -84,6 +84,9 @@ typedef enum berth_file_section_kind {
     BERTH_SECTION_VM_MESSAGES = 19,
     BERTH_SECTION_VM_TENSORS = 20,  // constants; of each variant, its inputs, then its results
     BERTH_SECTION_VM_VARIANTS = 21,
+    // Optional: variants that serve more shapes than their own (artifact/family.h). Who does not know it
+    // has the variants.
+    BERTH_SECTION_VM_FAMILIES = 22,
     BERTH_SECTION_RECORD_KINDS,     // those before it hold records
     BERTH_SECTION_TEXTS = 32,       // NUL-terminated texts
     BERTH_SECTION_NUMBERS_32 = 33,  // bindings, waits
@@ -161,6 +164,11 @@ typedef struct berth_file_vm_variant {
     uint32_t piece;
     uint32_t program;  // of VM_PROGRAMS, + 1; 0: it has results
 } berth_file_vm_variant;
+typedef struct berth_file_vm_family {
+    uint32_t variant;
+    uint32_t word_count;
+    uint64_t words;  // index of the first in NUMBERS_64
+} berth_file_vm_family;
 typedef struct berth_file_signature {
     uint8_t public_key[32];
     uint8_t signature[64];
@@ -194,6 +202,12 @@ uint64_t berth_artifact__header_checksum(const berth_file_header *header,
 BERTH_MUST_USE berth_status berth_artifact__sign(const berth_file_part *parts, size_t count,
                                                  const berth_secret_key *key,
                                                  berth_file_signature *out_signature);
+
+// A tensor of byte code, whose data are a constant of the program. The data are checked to be as large as the
+// shape says; that the shape is one, by the verifier.
+BERTH_MUST_USE berth_status berth_artifact__read_tensor(const berth_program *program,
+                                                        const berth_file_vm_tensor *in,
+                                                        berth_tensor *out);
 
 // berth_program_parse without looking at checksums: what a fuzzer needs to get past them.
 BERTH_MUST_USE berth_status berth_artifact__parse(berth_arena *arena, const void *data,

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact/family.h"
 #include "artifact/file_form.h"
 #include "artifact/vm.h"
 #include "base/file.h"
@@ -484,36 +485,14 @@ static berth_status read_vm_lists(const reader *r, const berth_file_vm_code *hea
     return BERTH_OK;
 }
 
-// Data is checked to be as large as the shape says; that the shape is one, by the verifier.
-static berth_status read_vm_tensor(const berth_program *program, const berth_file_vm_tensor *in,
-                                   berth_tensor *out) {
-    *out = (berth_tensor){.dtype = (berth_dtype)in->dtype, .rank = in->rank};
-    if (in->rank < 0 || in->rank > BERTH_MAX_RANK) return BAD("rank %d", in->rank);
-    memcpy(out->dims, in->dims, sizeof(out->dims));
-    if (in->constant == 0) return BERTH_OK;
-    if (in->constant > program->constant_count)
-        return BAD("constant %u of %u", in->constant - 1, program->constant_count);
-    const berth_program_constant *constant = &program->constants[in->constant - 1];
-    size_t size_bytes = 0;
-    BERTH_TRY(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, &size_bytes));
-    if (program->tensors[constant->tensor].size_bytes != size_bytes)
-        return BAD("constant %u has another size", in->constant - 1);
-    union {
-        const void *constant;
-        void *data;
-    } bytes = {.constant = constant->data};  // nobody writes to it: byte code borrows it
-    out->data = bytes.data;
-    return BERTH_OK;
-}
-
 static berth_status read_vm_tensors(const reader *r, const berth_program *program,
                                     const berth_tensor **out_tensors, uint32_t *out_count) {
     const void *records = NULL;
     BERTH_TRY(read_records(r, BERTH_SECTION_VM_TENSORS, &records, out_count));
     berth_tensor *tensors = berth_arena_new_array(r->arena, berth_tensor, *out_count);
     for (uint32_t i = 0; i < *out_count; ++i) {
-        berth_status status =
-            read_vm_tensor(program, (const berth_file_vm_tensor *)records + i, &tensors[i]);
+        berth_status status = berth_artifact__read_tensor(
+            program, (const berth_file_vm_tensor *)records + i, &tensors[i]);
         if (status) return berth_status_prefix(status, "vm_tensors[%u]", i);
     }
     *out_tensors = tensors;
@@ -555,6 +534,23 @@ static berth_status read_vm_variants(const reader *r, berth_vm_body *vm,
     return BERTH_OK;
 }
 
+static berth_status read_vm_families(const reader *r, berth_vm_body *vm) {
+    const void *records = NULL, *words = NULL;
+    BERTH_TRY(read_records(r, BERTH_SECTION_VM_FAMILIES, &records, &vm->family_count));
+    const berth_file_vm_family *in = records;
+    berth_vm_family *families = berth_arena_new_array(r->arena, berth_vm_family, vm->family_count);
+    for (uint32_t i = 0; i < vm->family_count; ++i) {
+        berth_status status = read_numbers(r, BERTH_SECTION_NUMBERS_64, sizeof(int64_t),
+                                           in[i].words, in[i].word_count, &words);
+        families[i] = (berth_vm_family){
+            .variant = in[i].variant, .words = words, .word_count = in[i].word_count};
+        if (!status) status = berth_vm_family_read(&families[i]);
+        if (status) return berth_status_prefix(status, "vm_families[%u]", i);
+    }
+    vm->families = families;
+    return BERTH_OK;
+}
+
 static berth_status read_vm(const reader *r, berth_program *program) {
     const void *records = NULL;
     uint32_t count = 0;
@@ -580,6 +576,7 @@ static berth_status read_vm(const reader *r, berth_program *program) {
     code->constant_count = head->constant_count;
     BERTH_TRY(
         read_vm_variants(r, vm, tensors + head->constant_count, count - head->constant_count));
+    BERTH_TRY(read_vm_families(r, vm));
     program->vm = vm;
     return BERTH_OK;
 }

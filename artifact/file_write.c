@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "artifact/family.h"
 #include "artifact/file_form.h"
 #include "artifact/vm.h"
 #include "base/file.h"
@@ -300,6 +301,19 @@ static void put_vm_lists(writer *w, const berth_vm_program *code) {
     put_records(w, BERTH_SECTION_VM_PORTS, ports.data, ports.count);
 }
 
+static void put_vm_families(writer *w, const berth_vm_body *vm) {
+    berth_file_vm_family *families =
+        berth_arena_new_array(w->arena, berth_file_vm_family, vm->family_count);
+    for (uint32_t i = 0; i < vm->family_count; ++i) {
+        const berth_vm_family *held = &vm->families[i];
+        families[i] =
+            (berth_file_vm_family){held->variant, (uint32_t)held->word_count, w->numbers_64.count};
+        for (uint32_t k = 0; k < held->word_count; ++k)
+            berth_vec_push(w->arena, &w->numbers_64, held->words[k]);
+    }
+    put_records(w, BERTH_SECTION_VM_FAMILIES, families, vm->family_count);
+}
+
 static void put_vm(writer *w, const berth_vm_body *vm) {
     const berth_vm_program *code = vm->code;
     const berth_file_vm_code head = {code->segment_count, code->constant_count, code->input_count};
@@ -324,6 +338,7 @@ static void put_vm(writer *w, const berth_vm_body *vm) {
     }
     put_records(w, BERTH_SECTION_VM_TENSORS, tensors.list.data, tensors.list.count);
     put_records(w, BERTH_SECTION_VM_VARIANTS, variants, vm->variant_count);
+    put_vm_families(w, vm);
 }
 
 static void put_sections(writer *w) {

@@ -12,6 +12,7 @@
 #include "base/tensor.h"
 
 struct berth_program;
+struct berth_vm_family;
 
 typedef enum berth_vm_opcode {
 #define BERTH_VM_OP(id, name, operands) BERTH_VM_##id,
@@ -104,6 +105,8 @@ typedef struct berth_vm_body {
     const berth_vm_program *code;
     const berth_vm_variant *variants;
     uint32_t variant_count;
+    const struct berth_vm_family *families;  // programs for many shapes (artifact/family.h)
+    uint32_t family_count;
 } berth_vm_body;
 
 static inline const berth_vm_piece *berth_vm_piece_at(const berth_vm_program *code,
@@ -116,7 +119,11 @@ static inline const berth_vm_piece *berth_vm_piece_at(const berth_vm_program *co
 // are in that order, and those that it does not need are left out. UINT32_MAX: none.
 uint32_t berth_vm_variant_input(const berth_vm_variant *variant, uint32_t index);
 
-// Checks the byte code (berth_vm_verify) and that each variant is of a piece, has its inputs and outputs, and
+// That a variant is of a piece, has its inputs and outputs, and a program that takes and gives them.
+BERTH_MUST_USE berth_status berth_vm_variant_verify(const berth_vm_body *body,
+                                                    const berth_vm_variant *variant);
+
+// Checks the byte code (berth_vm_verify) and families, and that each variant is of a piece, has its inputs and outputs, and
 // a program that takes and gives them (verified by whoever calls this). Errors: INVALID_ARGUMENT naming
 // the record.
 BERTH_MUST_USE berth_status berth_vm_body_verify(const berth_vm_body *body);

@@ -1,6 +1,8 @@
 // Checks of what a program file says about its byte code and its compiled segments.
 #include <string.h>
 
+#include "artifact/family.h"
+#include "artifact/file_form.h"
 #include "artifact/program.h"
 #include "artifact/vm.h"
 
@@ -74,7 +76,7 @@ static berth_status check_program(const berth_vm_variant *variant, const berth_v
     return BERTH_OK;
 }
 
-static berth_status check_variant(const berth_vm_body *body, const berth_vm_variant *variant) {
+berth_status berth_vm_variant_verify(const berth_vm_body *body, const berth_vm_variant *variant) {
     const berth_vm_program *code = body->code;
     uint32_t count = code->segment_count + code->host_operation_count;
     if (variant->piece >= count) return BAD("piece %u of %u", variant->piece, count);
@@ -95,6 +97,31 @@ berth_status berth_vm_body_verify(const berth_vm_body *body) {
     if (!body->code) return BAD("byte code is missing");
     BERTH_TRY(check_code(body->code));
     for (uint32_t i = 0; i < body->variant_count; ++i)
-        BERTH_TRY(berth_status_prefix(check_variant(body, &body->variants[i]), "variants[%u]", i));
+        BERTH_TRY(berth_status_prefix(berth_vm_variant_verify(body, &body->variants[i]),
+                                      "variants[%u]", i));
+    for (uint32_t i = 0; i < body->family_count; ++i)
+        BERTH_TRY(berth_status_prefix(berth_vm_family_verify(body, &body->families[i]),
+                                      "families[%u]", i));
+    return BERTH_OK;
+}
+
+berth_status berth_artifact__read_tensor(const berth_program *program,
+                                         const berth_file_vm_tensor *in, berth_tensor *out) {
+    *out = (berth_tensor){.dtype = (berth_dtype)in->dtype, .rank = in->rank};
+    if (in->rank < 0 || in->rank > BERTH_MAX_RANK) return BAD("rank %d", in->rank);
+    memcpy(out->dims, in->dims, sizeof(out->dims));
+    if (in->constant == 0) return BERTH_OK;
+    if (in->constant > program->constant_count)
+        return BAD("constant %u of %u", in->constant - 1, program->constant_count);
+    const berth_program_constant *constant = &program->constants[in->constant - 1];
+    size_t size_bytes = 0;
+    BERTH_TRY(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, &size_bytes));
+    if (program->tensors[constant->tensor].size_bytes != size_bytes)
+        return BAD("constant %u has another size", in->constant - 1);
+    union {
+        const void *constant;
+        void *data;
+    } bytes = {.constant = constant->data};  // nobody writes to it: byte code borrows it
+    out->data = bytes.data;
     return BERTH_OK;
 }

@@ -25,6 +25,18 @@ if(BERTH_SANITIZE)
   endif()
 endif()
 if(BERTH_RUN_ONLY)  # what nothing calls is left out when libberth is linked
+  # Tables of pointers: a bit for each that the loader moves, not 24 bytes, where the C library's loader reads that form.
+  include(CheckLinkerFlag)
+  include(CheckCSourceCompiles)
+  check_linker_flag(C LINKER:-z,pack-relative-relocs BERTH_LINKER_PACKS_RELOCATIONS)
+  check_c_source_compiles("#include <features.h>
+#if !defined(__GLIBC__) || __GLIBC__ < 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ < 36)
+#error older loaders do not read them
+#endif
+int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
+  if(BERTH_LINKER_PACKS_RELOCATIONS AND BERTH_LOADER_READS_PACKED_RELOCATIONS)
+    target_link_options(berth_flags INTERFACE LINKER:-z,pack-relative-relocs)
+  endif()
   target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
   target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS)

@@ -65,6 +65,8 @@ typedef struct berth_compile_options {
     // strategy is "default", the plan asks neither whether it can compute the operations (lowering
     // refuses what it cannot) nor how long they take: predicted_ns is 0.
     bool other_sizes;
+    // (optional) Memory plans of earlier compilations for larger sizes, which are kept (compiler/package/plans.h).
+    struct berth_memory_plans *plans;
     // (optional) Constants that earlier compilations packed; the program refers to its memory
     // (compiler/passes/packed_store.h).
     struct berth_packed_store *packed_store;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "artifact/family.h"
 #include "artifact/program.h"
 #include "base/str.h"
 #include "executor/open_devices.h"
@@ -12,8 +13,21 @@ typedef struct opened {
     berth_tensor *room;  // of a run: inputs and outputs of its program
 } opened;
 
+// A member of a family that ran. The latest ones are kept, the last used one first.
+typedef struct shaped {
+    struct shaped *next;
+    uint32_t family;
+    int64_t values[BERTH_FAMILY_VARIABLES];
+    berth_arena *arena;
+    berth_vm_variant variant;
+    opened opened;
+} shaped;
+
+enum { most_shaped = 64 };
+
 struct berth_vm_runner {
     berth_arena *arena;
+    shaped *shaped;
     const berth_program *program;
     berth_open_devices devices;
     opened *variants;  // per variant
@@ -79,16 +93,18 @@ static berth_status say_lack(void *user) {
         berth_strbuf_text(&asked), count ? berth_strbuf_text(&has) : "nothing");
 }
 
-static berth_status find_variant(const berth_vm_runner *r, uint32_t piece,
-                                 const berth_tensor *inputs, uint32_t *out_variant) {
-    const berth_vm_body *vm = r->program->vm;
+// UINT32_MAX: there is none.
+static uint32_t find_variant(const berth_vm_body *vm, uint32_t piece, const berth_tensor *inputs) {
     uint32_t input_count = berth_vm_piece_at(vm->code, piece)->input_count;
     for (uint32_t i = 0; i < vm->variant_count; ++i) {
         if (vm->variants[i].piece != piece) continue;
         if (!variant_fits(&vm->variants[i], input_count, inputs)) continue;
-        *out_variant = i;
-        return BERTH_OK;
+        return i;
     }
+    return UINT32_MAX;
+}
+
+static berth_status refuse(const berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs) {
     lack l = {.runner = r, .piece = piece, .inputs = inputs};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &l.arena));
     berth_status status = berth_arena_try(l.arena, say_lack, &l);
@@ -98,40 +114,133 @@ static berth_status find_variant(const berth_vm_runner *r, uint32_t piece,
 
 // ---- running ------------------------------------------------------------------------------------
 
+typedef struct open_job {
+    berth_vm_runner *runner;
+    berth_arena *arena;
+    const berth_program *program;
+    opened *opened;
+} open_job;
+
 static berth_status make_room(void *user) {
-    const lack *l = user;
-    const berth_program *program = l->runner->program->vm->variants[l->piece].program;
-    l->runner->variants[l->piece].room = berth_arena_new_array(
-        l->runner->arena, berth_tensor, program->input_count + program->output_count + 1);
+    const open_job *job = user;
+    job->opened->room = berth_arena_new_array(
+        job->arena, berth_tensor, job->program->input_count + job->program->output_count + 1);
     return BERTH_OK;
 }
 
-static berth_status open_variant(berth_vm_runner *r, uint32_t variant) {
-    opened *o = &r->variants[variant];
-    lack job = {.runner = r, .piece = variant};
+// Of a program that was not opened before. `arena` is that of the room.
+static berth_status open_program(berth_vm_runner *r, const berth_program *program,
+                                 berth_arena *arena, opened *o) {
+    open_job job = {r, arena, program, o};
     berth_arena *scratch = NULL;
-    if (o->session) return BERTH_OK;
-    if (!o->room) BERTH_TRY(berth_arena_try(r->arena, make_room, &job));
+    if (!o->room) BERTH_TRY(berth_arena_try(arena, make_room, &job));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
-    berth_status status = berth_open_devices_session(
-        &r->devices, r->program->vm->variants[variant].program, scratch, &o->session);
+    berth_status status = berth_open_devices_session(&r->devices, program, scratch, &o->session);
     berth_arena_destroy(scratch);
     if (!status) r->report.opened_count++;
     return status;
 }
 
+static void close_shaped(shaped *s) {
+    berth_session_close(s->opened.session);
+    berth_arena_destroy(s->arena);
+    berth_free(berth_allocator_system(), s, sizeof(*s));
+}
+
+typedef struct member_job {
+    const berth_vm_body *vm;
+    shaped *made;
+} member_job;
+
+static berth_status make_member(void *user) {
+    const member_job *job = user;
+    shaped *made = job->made;
+    return berth_vm_family_member(job->vm, &job->vm->families[made->family], made->values,
+                                  made->arena, &made->variant);
+}
+
+static berth_status open_shaped(berth_vm_runner *r, shaped *made) {
+    member_job job = {r->program->vm, made};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &made->arena));
+    BERTH_TRY(berth_arena_try(made->arena, make_member, &job));
+    if (!made->variant.program) return BERTH_OK;  // it has results
+    return open_program(r, made->variant.program, made->arena, &made->opened);
+}
+
+static void drop_last_shaped(berth_vm_runner *r) {
+    uint32_t count = 1;
+    for (shaped **at = &r->shaped; *at; at = &(*at)->next, ++count) {
+        if (count < most_shaped) continue;
+        close_shaped(*at);
+        *at = NULL;
+        return;
+    }
+}
+
+// That of the family for these values: as it was opened before, or opened now.
+static berth_status take_shaped(berth_vm_runner *r, uint32_t family, const int64_t *values) {
+    size_t bytes = r->program->vm->families[family].header->variable_count * sizeof(*values);
+    shaped *found = NULL;
+    for (shaped **at = &r->shaped; *at && !found; at = found ? at : &(*at)->next) {
+        if ((*at)->family != family || memcmp((*at)->values, values, bytes) != 0) continue;
+        found = *at;
+        *at = found->next;
+    }
+    if (!found) {
+        found = berth_calloc(berth_allocator_system(), 1, sizeof(*found));
+        if (!found) return berth_status_oom();
+        found->family = family;
+        memcpy(found->values, values, bytes);
+        berth_status status = open_shaped(r, found);
+        if (status) {
+            close_shaped(found);
+            return status;
+        }
+        drop_last_shaped(r);
+    }
+    found->next = r->shaped;
+    r->shaped = found;
+    return BERTH_OK;
+}
+
+// What a run goes on with.
+typedef struct chosen {
+    const berth_vm_variant *variant;
+    opened *opened;
+} chosen;
+
+static berth_status choose(berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs,
+                           chosen *out) {
+    const berth_vm_body *vm = r->program->vm;
+    uint32_t index = find_variant(vm, piece, inputs);
+    if (index != UINT32_MAX) {
+        *out = (chosen){&vm->variants[index], &r->variants[index]};
+        if (!out->variant->program || out->opened->session) return BERTH_OK;
+        return open_program(r, out->variant->program, r->arena, out->opened);
+    }
+    uint32_t input_count = berth_vm_piece_at(vm->code, piece)->input_count;
+    for (uint32_t i = 0; i < vm->family_count; ++i) {
+        int64_t values[BERTH_FAMILY_VARIABLES];
+        const berth_vm_family *family = &vm->families[i];
+        if (vm->variants[family->variant].piece != piece ||
+            !berth_vm_family_holds(family, inputs, values))
+            continue;
+        BERTH_TRY(take_shaped(r, i, values));
+        *out = (chosen){&r->shaped->variant, &r->shaped->opened};
+        if (variant_fits(out->variant, input_count, inputs)) return BERTH_OK;
+    }
+    return refuse(r, piece, inputs);
+}
+
 static berth_status run_tensors(berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs,
                                 berth_vm_value **outputs) {
-    const berth_vm_body *vm = r->program->vm;
-    const berth_vm_piece *held = berth_vm_piece_at(vm->code, piece);
-    uint32_t index = 0;
-    BERTH_TRY(find_variant(r, piece, inputs, &index));
-    const berth_vm_variant *variant = &vm->variants[index];
-    if (!variant->program)
-        return berth_vm_piece_give(variant->results, held->output_count, outputs);
-    BERTH_TRY(open_variant(r, index));
-    return berth_vm_piece_run(r->variants[index].session, variant->program, inputs,
-                              held->input_count, r->variants[index].room, outputs);
+    const berth_vm_piece *held = berth_vm_piece_at(r->program->vm->code, piece);
+    chosen c = {0};
+    BERTH_TRY(choose(r, piece, inputs, &c));
+    if (!c.variant->program)
+        return berth_vm_piece_give(c.variant->results, held->output_count, outputs);
+    return berth_vm_piece_run(c.opened->session, c.variant->program, inputs, held->input_count,
+                              c.opened->room, outputs);
 }
 
 static berth_status run_piece(berth_vm_runner *r, uint32_t piece, berth_vm_value *const *inputs,
@@ -227,6 +336,10 @@ void berth_vm_runner_close(berth_vm_runner *runner) {
     if (!runner) return;
     for (uint32_t i = 0; runner->variants && i < runner->program->vm->variant_count; ++i)
         berth_session_close(runner->variants[i].session);
+    for (shaped *next; runner->shaped; runner->shaped = next) {
+        next = runner->shaped->next;
+        close_shaped(runner->shaped);
+    }
     berth_open_devices_close(&runner->devices);
     berth_arena_destroy(runner->arena);
     berth_free(berth_allocator_system(), runner, sizeof(*runner));

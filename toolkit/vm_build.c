@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "compiler/kernels/generic_kernels.h"
+#include "compiler/package/plans.h"
 #include "compiler/package/program_copy.h"
+#include "compiler/passes/packed_store.h"
+#include "compiler/vm/families.h"
 #include "compiler/vm/walk.h"
 
 typedef struct builder {
@@ -25,14 +29,24 @@ typedef struct builder {
     BERTH_VEC(berth_program_constant) constants;
     BERTH_VEC(berth_program_tensor) tensors;
     uint64_t constant_bytes;
+    // Where bounds are given: what programs for all values share.
+    bool many;
+    berth_generic_kernels *generic_kernels;
+    berth_packed_store *packed_store;
+    berth_arena *work;  // of programs, of which few are kept
+    berth_vm_families families;
     const berth_program **out_program;
 } builder;
 
+// Shapes that a program is compiled for.
+enum { MOST_SETS = 4096 };
+
 // ---- specialisations ----------------------------------------------------------------------------
 
+// Of low .. high, `value` is that of the set that is made.
 typedef struct number {
     const char *name;
-    int64_t value;
+    int64_t low, high, value;
     bool used;
 } number;
 
@@ -122,18 +136,52 @@ static berth_status add_set(builder *b, number *numbers, uint32_t count) {
 }
 
 // "NAME=NUMBER" up to a comma or the end; `*at` goes behind it.
+// "N" or "N..M"; false: neither.
+static bool read_bounds(const char *text, number *out) {
+    char *end = NULL;
+    errno = 0;
+    out->low = out->high = strtoll(text, &end, 10);
+    if (end != text && strncmp(end, "..", 2) == 0 && end[2]) out->high = strtoll(end + 2, &end, 10);
+    return end != text && !*end && !errno && out->low <= out->high;
+}
+
 static berth_status read_number(const builder *b, const char *text, const char **at, number *out) {
     size_t length = strcspn(*at, ",");
     char *word = berth_arena_strndup(b->arena, *at, length);
-    char *equals = strrchr(word, '='), *end = NULL;
+    char *equals = strrchr(word, '=');
     *at += length + ((*at)[length] == ',');
-    errno = 0;
-    long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
-    if (!equals || equals == word || !equals[1] || *end || errno)
+    *out = (number){.name = word};
+    if (!equals || equals == word || !read_bounds(equals + 1, out))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "a specialisation is NAME=NUMBER,..., not \"%s\"", text);
+                                 "a specialisation is NAME=NUMBER,... or NAME=LEAST..MOST,..., not "
+                                 "\"%s\"",
+                                 text);
     *equals = 0;
-    *out = (number){.name = word, .value = value};
+    return BERTH_OK;
+}
+
+// A set for each combination of values, the largest first.
+static berth_status add_sets(builder *b, number *numbers, uint32_t count) {
+    uint64_t total = 1;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint64_t values = (uint64_t)(numbers[i].high - numbers[i].low) + 1;
+        numbers[i].value = numbers[i].high;
+        b->many |= values > 1;
+        total = values == 0 || values > MOST_SETS ? MOST_SETS + 1 : total * values;
+        if (total > MOST_SETS)
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "the bounds hold more than %d shapes (%s=%lld..%lld): narrow "
+                                     "them, or leave a dimension to a specialisation",
+                                     (int)MOST_SETS, numbers[i].name, (long long)numbers[i].low,
+                                     (long long)numbers[i].high);
+    }
+    for (uint64_t n = 0; n < total; ++n) {
+        BERTH_TRY(add_set(b, numbers, count));
+        for (uint32_t i = count; i-- > 0;) {
+            if (numbers[i].value-- > numbers[i].low) break;
+            numbers[i].value = numbers[i].high;
+        }
+    }
     return BERTH_OK;
 }
 
@@ -145,12 +193,12 @@ static berth_status read_specialisation(builder *b, const char *text) {
         BERTH_TRY(read_number(b, text, &at, &given));
         for (uint32_t i = 0; i < numbers.count; ++i) {
             if (strcmp(numbers.data[i].name, given.name) != 0) continue;
-            BERTH_TRY(add_set(b, numbers.data, numbers.count));
+            BERTH_TRY(add_sets(b, numbers.data, numbers.count));
             numbers.count = 0;
         }
         berth_vec_push(b->arena, &numbers, given);
     } while (*at);
-    return add_set(b, numbers.data, numbers.count);
+    return add_sets(b, numbers.data, numbers.count);
 }
 
 static berth_status check_and_read_sets(void *user) {
@@ -212,7 +260,7 @@ static berth_status make_module(void *user) {
 
 static berth_status keep_program(void *user) {
     piece_job *job = user;
-    job->copy = berth_program_copy(job->program, job->arena, job->builder->arena);
+    job->copy = berth_program_copy(job->program, job->arena, job->builder->work);
     return BERTH_OK;
 }
 
@@ -222,7 +270,7 @@ static berth_status compile_in_arena(piece_job *job) {
     BERTH_TRY(berth_arena_try(job->arena, make_module, job));
     BERTH_TRY(berth_compile(job->module, &b->compile, &result));
     job->program = result.program;
-    return berth_arena_try(b->arena, keep_program, job);
+    return berth_arena_try(b->work, keep_program, job);
 }
 
 static berth_status compile_piece(builder *b, const berth_vm_reach *reach,
@@ -270,8 +318,8 @@ static void gather_constants(builder *b) {
     b->hashes = berth_interner_create(b->arena);
     b->last_hash = berth_intern(b->hashes, "");
     add_tensors(b, code->constants, code->constant_count);
-    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
-        const berth_vm_variant *variant = &b->variants[i];
+    for (uint32_t i = 0; i < b->families.variant_count; ++i) {
+        const berth_vm_variant *variant = &b->families.variants[i];
         const berth_vm_piece *piece = berth_vm_piece_at(code, variant->piece);
         const berth_program *program = variant->program;
         add_tensors(b, variant->inputs, piece->input_count);
@@ -301,11 +349,12 @@ static berth_program_device *describe_devices(const builder *b) {
 // Where the operations of the first code for each piece run.
 static void gather_placements(const builder *b, berth_program *program) {
     BERTH_VEC(berth_program_placement) all = {0};
-    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
-        const berth_vm_variant *variant = &b->variants[i];
+    const berth_vm_variant *variants = b->families.variants;
+    for (uint32_t i = 0; i < b->families.variant_count; ++i) {
+        const berth_vm_variant *variant = &variants[i];
         bool first = variant->program != NULL;
         for (uint32_t k = 0; k < i && first; ++k)
-            first = b->variants[k].piece != variant->piece || !b->variants[k].program;
+            first = variants[k].piece != variant->piece || !variants[k].program;
         for (uint32_t k = 0; first && k < variant->program->placement_count; ++k)
             berth_vec_push(b->arena, &all, variant->program->placements[k]);
     }
@@ -322,7 +371,8 @@ static berth_status assemble(void *user) {
                                 .usage = BERTH_POOL_STORE,
                                 .size_bytes = b->constant_bytes,
                                 .alignment_bytes = alignment_bytes};
-    const berth_vm_body vm = {b->code.program, b->variants, b->reached.list.count};
+    const berth_vm_body vm = {b->code.program, b->families.variants, b->families.variant_count,
+                              b->families.families, b->families.family_count};
     berth_program program = {.name = b->code.program->name,
                              .target_json = b->target.canonical,
                              .devices = describe_devices(b),
@@ -346,14 +396,79 @@ static berth_status make_variants(void *user) {
     return BERTH_OK;
 }
 
+static berth_status make_plans(void *user) {
+    builder *b = user;
+    b->compile.plans = berth_memory_plans_create(b->arena);
+    return BERTH_OK;
+}
+
+// What programs for many shapes have in common lives as long as the arena.
+static void destroy_kernels(void *kernels) {
+    berth_generic_kernels_destroy(kernels);
+}
+static void destroy_packed(void *store) {
+    berth_packed_store_destroy(store);
+}
+
+static berth_status open_stores(void *user) {
+    builder *b = user;
+    BERTH_TRY(berth_generic_kernels_create(berth_allocator_system(), &b->generic_kernels));
+    berth_arena_defer(b->arena, destroy_kernels, b->generic_kernels);
+    BERTH_TRY(berth_packed_store_create(berth_allocator_system(), &b->packed_store));
+    berth_arena_defer(b->arena, destroy_packed, b->packed_store);
+    b->compile.generic_kernels = b->generic_kernels;
+    b->compile.packed_store = b->packed_store;
+    return berth_packed_store_trust(b->packed_store, b->module);
+}
+
+static bool was_compiled(const builder *b, uint32_t index) {
+    for (uint32_t i = 0; i < index; ++i)
+        if (b->reached.list.data[i].piece == b->reached.list.data[index].piece) return true;
+    return false;
+}
+
+static berth_status compile_reached(builder *b, uint32_t index, bool again) {
+    const berth_vm_reach *reach = &b->reached.list.data[index];
+    b->variants[index] = (berth_vm_variant){
+        .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
+    b->compile.generic_scope = reach->piece;
+    b->compile.any_size = b->compile.other_sizes = b->many && (again || was_compiled(b, index));
+    return reach->results ? BERTH_OK : compile_piece(b, reach, &b->variants[index].program);
+}
+
+// Which of `count` are compiled before all, so that kernels know what differs: the first and the last 16, and
+// some between.
+static bool is_trial(uint32_t index, uint32_t count) {
+    uint32_t apart = count / 24 + 1;
+    return index < 16 || index + 16 >= count || index % apart == 0;
+}
+
 static berth_status compile_all(builder *b) {
+    uint32_t count = b->reached.list.count;
     BERTH_TRY(berth_arena_try(b->arena, make_variants, b));
-    for (uint32_t i = 0; i < b->reached.list.count; ++i) {
-        const berth_vm_reach *reach = &b->reached.list.data[i];
-        b->variants[i] = (berth_vm_variant){
-            .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
-        if (!reach->results) BERTH_TRY(compile_piece(b, reach, &b->variants[i].program));
+    for (uint32_t i = 0; b->many && i < count; ++i)
+        if (is_trial(i, count)) BERTH_TRY(compile_reached(b, i, false));
+    if (b->many) {
+        berth_generic_kernels_prefer_general(b->generic_kernels);
+        BERTH_TRY(berth_arena_try(b->arena, make_plans, b));
     }
+    for (uint32_t i = 0; i < count; ++i) BERTH_TRY(compile_reached(b, i, b->many));
+    return BERTH_OK;
+}
+
+// The programs of all shapes become as few as possible.
+static berth_status find_families(void *user) {
+    builder *b = user;
+    b->families = (berth_vm_families){b->variants, b->reached.list.count, NULL, 0};
+    if (b->many)
+        BERTH_TRY(berth_vm_families_find(b->arena, b->code.program, b->variants,
+                                         b->reached.list.count, &b->families));
+    berth_vm_variant *kept =
+        berth_arena_copy(b->arena, b->families.variants, b->families.variant_count * sizeof(*kept));
+    for (uint32_t i = 0; i < b->families.variant_count; ++i)
+        if (kept[i].program)
+            kept[i].program = berth_program_copy(kept[i].program, b->work, b->arena);
+    b->families.variants = kept;
     return BERTH_OK;
 }
 
@@ -366,6 +481,15 @@ berth_status berth_vm_refuse_budgets(const berth_multi_target *target) {
                                      "for, keeps no budget of memory \"%s\": leave it out",
                                      target->memories[i].name);
     return BERTH_OK;
+}
+
+static berth_status build_in_work(builder *b) {
+    for (uint32_t i = 0; i < b->sets.count; ++i)
+        BERTH_TRY(berth_vm_walk(b->module, &b->code, b->sets.data[i], b->compile.log, &b->reached));
+    berth_vm_reached_simplify(&b->reached, &b->code);
+    BERTH_TRY(compile_all(b));
+    BERTH_TRY(berth_arena_try(b->arena, find_families, b));
+    return berth_arena_try(b->arena, assemble, b);
 }
 
 berth_status berth_vm_build(berth_arena *arena, berth_module *module,
@@ -389,9 +513,9 @@ berth_status berth_vm_build(berth_arena *arena, berth_module *module,
     // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
     BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, &b.code));
     BERTH_TRY(berth_arena_try(arena, check_and_read_sets, &b));
-    for (uint32_t i = 0; i < b.sets.count; ++i)
-        BERTH_TRY(berth_vm_walk(module, &b.code, b.sets.data[i], options->log, &b.reached));
-    berth_vm_reached_simplify(&b.reached, &b.code);
-    BERTH_TRY(compile_all(&b));
-    return berth_arena_try(arena, assemble, &b);
+    if (b.many) BERTH_TRY(berth_arena_try(arena, open_stores, &b));
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &b.work));
+    berth_status status = build_in_work(&b);
+    berth_arena_destroy(b.work);
+    return status;
 }

@@ -9,7 +9,9 @@
 // `options->target` is what segments are compiled for; its executor is not looked at.
 // `specialisations`: texts "NAME=NUMBER,...". A name is a dimension's (or INPUT.AXIS) or an integer input
 // of one element. Numbers of different names hold together, and a name that comes again begins the next
-// set: "N=1,N=128" are two of one, "N=1,M=2,N=8,M=9" two of two. None: there is nothing left open.
+// set: "N=1,N=128" are two of one, "N=1,M=2,N=8,M=9" two of two. "N=1..512" is each value within bounds, with each of
+// other bounds of the set; programs that differ in numbers only become one then (compiler/vm/families.h).
+// None: there is nothing left open.
 // The program is in `arena`, in which `module` is too; rewrites the module. Not inside berth_arena_try.
 // Errors: those of berth_vm_emit, berth_vm_walk and berth_compile; INVALID_ARGUMENT a specialisation that is
 // none, or a dimension that is left open (with the option that fixes it).

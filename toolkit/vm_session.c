@@ -394,6 +394,10 @@ const berth_vm_program *berth_vm_session_program(const berth_vm_session *session
     return session->model ? berth_model_program(session->model)->vm->code : session->code.program;
 }
 
+const berth_vm_body *berth_vm_session_body(const berth_vm_session *session) {
+    return session->model ? berth_model_program(session->model)->vm : NULL;
+}
+
 static berth_status run_program(berth_vm_session *session, berth_vm_value *const *inputs,
                                 berth_vm_value **outputs) {
     berth_vm_runner_report report;

@@ -58,6 +58,8 @@ void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, u
 void berth_vm_session_follow(berth_vm_session *session, berth_log log, berth_interrupt interrupt);
 
 const berth_vm_program *berth_vm_session_program(const berth_vm_session *session);
+// What is compiled already, of a program file; else NULL.
+const berth_vm_body *berth_vm_session_body(const berth_vm_session *session);
 
 // Runs once. `inputs`: a value per input, in order, borrowed. `outputs`: a reference per output, the
 // caller's; NULL after an error. Thread-compatible, but for cancel.

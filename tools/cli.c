@@ -52,7 +52,9 @@ enum {
 
 static const struct argp_option file_options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0,
-     "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated", 2},
+     "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated. In "
+     "build also NAME=LEAST..MOST: one program for all values within these bounds",
+     2},
     {"shape", key_shape, "[NAME=]SHAPE", 0,
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
      "is but one; may be repeated",
@@ -251,13 +253,36 @@ static void take_parallel(berth_cli_model *cli, const char *arg, struct argp_sta
     cli->parallel = names[berth_cli_choose(state, "--parallel", arg, names)];
 }
 
+// "NAME=LEAST..MOST"
+static void take_bounds(berth_cli_model *cli, const char *arg, const char *dots,
+                        struct argp_state *state) {
+    const char *equals = strrchr(arg, '=');
+    const char *text = berth_arena_strndup(cli->arena, equals + 1, (size_t)(dots - equals - 1));
+    uint64_t least = 0, most = 0;
+    if (!cli->takes_bounds)
+        berth_cli_wrong_usage(state,
+                              "--dim %s: bounds are for `berth build`, which makes one program for "
+                              "all values in them; here --dim takes NAME=EXTENT",
+                              arg);
+    if (!berth_cli_parse_u64(text, &least) || !berth_cli_parse_u64(dots + 2, &most) ||
+        least > most || most > INT32_MAX)
+        berth_cli_wrong_usage(state, "--dim %s: bounds are two numbers from 0 to %d, as in 1..512",
+                              arg, INT32_MAX);
+    berth_cli_push(cli, &cli->bounds, arg);
+}
+
 // "NAME=EXTENT"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *equals = strrchr(arg, '=');
     uint64_t extent = 0;
     if (!equals || equals == arg)
         berth_cli_wrong_usage(state, "--dim takes NAME=EXTENT, not \"%s\"", arg);
-    else if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
+    const char *dots = strstr(equals, "..");
+    if (dots) {
+        take_bounds(cli, arg, dots, state);
+        return;
+    }
+    if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
         berth_cli_wrong_usage(state, "--dim %s: the extent must be a number from 0 to %d", arg,
                               INT32_MAX);
     berth_cli_push(cli, &cli->dims, arg);
@@ -554,7 +579,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         bool given;
         const char *option;
     } all[] = {
-        {cli->dims.count > 0, "--dim"},
+        {cli->dims.count > 0 || cli->bounds.count > 0, "--dim"},
         {cli->shapes.count > 0, "--shape"},
         {cli->strategy, "--strategy"},
         {cli->costs, "--costs"},

@@ -44,6 +44,8 @@ typedef struct berth_cli_model {
     berth_cli_strings pins;
     berth_cli_strings overrides;
     berth_cli_strings dims;    // NAME=EXTENT
+    bool takes_bounds;         // of --dim
+    berth_cli_strings bounds;  // NAME=LEAST..MOST
     berth_cli_strings shapes;  // [NAME=]1x3x640x640
     berth_cli_strings inputs;  // [NAME=]FILE
     const char *layout;        // of pictures; NULL = by the input's rank

@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
      "For models with open dimensions or control flow: have code for these values of dimensions "
      "(by "
      "name or as INPUT.AXIS) and of inputs that are one integer; a name that comes again begins "
-     "another set, as in N=1,N=128; may be repeated",
+     "another set, as in N=1,N=128; may be repeated; N=1..128 is all values within bounds",
      0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {"optimise", key_optimise, "FOR", 0,
@@ -89,7 +89,10 @@ static fallback_options *last_fallback(build_command *command, const char *optio
 static error_t parse(int key, char *arg, struct argp_state *state) {
     build_command *command = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case 'o': command->output = arg; return 0;
     case key_share: command->shares = true; return 0;
     case ARGP_KEY_ARG:
@@ -247,6 +250,15 @@ static berth_status add_fallbacks(build_command *command) {
     return BERTH_OK;
 }
 
+// All bounds hold together: each value of one with each of the others.
+static berth_status add_bounds(const build_command *command) {
+    const berth_cli_strings *bounds = &command->cli.bounds;
+    berth_strbuf text = berth_strbuf_make(command->cli.arena);
+    for (uint32_t i = 0; i < bounds->count; ++i)
+        berth_strbuf_addf(&text, "%s%s", i ? "," : "", bounds->data[i]);
+    return berth_compiler_add_specialisation(command->compiler, berth_strbuf_text(&text));
+}
+
 static berth_status compile(build_command *command) {
     berth_compiler *compiler = NULL;
     BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
@@ -256,12 +268,13 @@ static berth_status compile(build_command *command) {
         BERTH_TRY(berth_compiler_set(compiler, "small_code", "on"));
     for (uint32_t i = 0; i < command->specialisations.count; ++i)
         BERTH_TRY(berth_compiler_add_specialisation(compiler, command->specialisations.data[i]));
+    if (command->cli.bounds.count) BERTH_TRY(add_bounds(command));
     const char *executor = command->cli.executor;
-    bool by_vm = command->specialisations.count > 0;
+    bool by_vm = command->specialisations.count > 0 || command->cli.bounds.count > 0;
     if (by_vm && executor && strcmp(executor, "vm") != 0)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "--specialise is of programs of the executor vm, not of \"%s\"",
-                                 executor);
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT, "%s is of programs of the executor vm, not of \"%s\"",
+            command->specialisations.count ? "--specialise" : "--dim with bounds", executor);
     if (by_vm) BERTH_TRY(berth_compiler_set(compiler, "executor", "vm"));
     berth_status status =
         berth_compiler_compile_file(compiler, command->cli.model, &command->program);

@@ -5,6 +5,7 @@
 #include "api/compile/compiler.h"
 #include "api/run/dynamic.h"
 #include "base/str.h"
+#include "compiler/vm/families.h"
 #include "toolkit/vm_session.h"
 
 typedef struct compiled_model {
@@ -178,6 +179,7 @@ berth_status berth_dynamic_get_input(const berth_dynamic *dynamic, uint32_t inde
 typedef struct print_job {
     berth_arena *arena;
     const berth_vm_program *code;
+    const berth_vm_body *body;  // NULL = nothing is compiled yet
     const char *text;
 } print_job;
 
@@ -185,6 +187,10 @@ static berth_status print(void *user) {
     print_job *job = user;
     berth_strbuf text = berth_strbuf_make(job->arena);
     berth_vm_print(job->code, &text);
+    for (uint32_t i = 0; job->body && i < job->body->family_count; ++i) {
+        berth_strbuf_addf(&text, "numbers of variant %u\n", job->body->families[i].variant);
+        berth_vm_family_print(&job->body->families[i], true, &text);
+    }
     job->text = berth_strbuf_text(&text);
     return BERTH_OK;
 }
@@ -193,7 +199,9 @@ berth_status berth_dynamic_code(const berth_dynamic *dynamic, const char **out_t
     const compiled_model *model = NULL;
     *out_text = NULL;
     BERTH_TRY(compiled(dynamic, &model));
-    print_job job = {.arena = model->arena, .code = dynamic->code};
+    print_job job = {.arena = model->arena,
+                     .code = dynamic->code,
+                     .body = berth_vm_session_body(model->session)};
     BERTH_TRY(berth_arena_try(model->arena, print, &job));
     *out_text = job.text;
     return BERTH_OK;

@@ -34,6 +34,7 @@ struct berth_generic_kernels {
     known_use *uses;                              // most_uses, by hash; NULL = none yet
     uint32_t use_count;
     uint32_t sized_use_count;
+    bool prefers_general;
     berth_generic_report report;
 };
 
@@ -64,6 +65,10 @@ void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
                                       berth_generic_report *out_report) {
     *out_report = kernels->report;
     out_report->held_bytes = berth_arena_used_bytes(kernels->arena);
+}
+
+void berth_generic_kernels_prefer_general(berth_generic_kernels *kernels) {
+    kernels->prefers_general = true;
 }
 
 // ---- uses that are known ------------------------------------------------------------------------
@@ -136,7 +141,8 @@ static void know_use(berth_generic_kernels *kernels, const berth_generic_key *ke
 bool berth_generic_kernels_recall(berth_generic_kernels *kernels, const berth_generic_key *key,
                                   berth_arena *arena, berth_codegen_result *out_code,
                                   berth_generic_kernel **out_kernel) {
-    known_use *use = kernels->uses ? find_use(kernels, use_key(key)) : NULL;
+    known_use *use =
+        kernels->uses && !kernels->prefers_general ? find_use(kernels, use_key(key)) : NULL;
     if (!use || !use->kernel) return false;
     *out_code = copy_code(&use->code, arena);
     *out_kernel = use->kernel;
@@ -208,7 +214,10 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
         if (own && !like) like = k;
         if (!berth_template_fits(&k->held, &k->arguments, &wanted, values)) continue;
         berth_generic_kernel **best = own ? &found : &other;
-        if (!*best || k->arguments.count < (*best)->arguments.count) *best = k;
+        bool is_better =
+            !*best || (kernels->prefers_general ? k->arguments.count > (*best)->arguments.count
+                                                : k->arguments.count < (*best)->arguments.count);
+        if (is_better) *best = k;
     }
     // That of another function does where it has as few arguments: none, or those of an equal layer.
     if (!found && other && (other->arguments.count == 0 || like)) found = other;

@@ -39,6 +39,10 @@ void berth_generic_kernels_destroy(berth_generic_kernels *kernels);  // NULL is 
 void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
                                       berth_generic_report *out_report);
 
+// From now on, of the kernels that were made for a function, that with most sizes as arguments is taken, and
+// not the fastest: so that programs for many sizes have the same ones.
+void berth_generic_kernels_prefer_general(berth_generic_kernels *kernels);
+
 // ---- for the compiler ---------------------------------------------------------------------------
 
 // What a kernel is kept for. Kernels of different functions are one where their texts are the same, with

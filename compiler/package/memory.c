@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/package/package.h"
+#include "compiler/package/plans.h"
 #include "memory/plan.h"
 
 // ---- pools --------------------------------------------------------------------------------------
@@ -364,18 +365,27 @@ berth_status berth_packager__measure_place(berth_packager *p, uint32_t place, ui
     return BERTH_OK;
 }
 
-berth_status berth_packager__plan_memory(berth_packager *p) {
+// By memory planning, or as an earlier program for other sizes has it.
+static berth_status place_storages(berth_packager *p) {
+    berth_memory_plans *plans = p->pipeline->options->plans;
     berth_memory_report_pool *reports =
         berth_arena_new_array(p->arena, berth_memory_report_pool, berth_packager__place_count(p));
     p->report->pools = reports;
     berth_packager__index_places(p);
     find_users(p);
+    if (plans && berth_memory_plans_recall(plans, p)) return BERTH_OK;
     for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
         uint32_t known = p->report->pool_count;
         BERTH_TRY(place_all(p, place, reports));
         BERTH_TRY(check_constants(p, place));
         BERTH_TRY(check_limit(p, place, p->report->pool_count > known ? &reports[known] : NULL));
     }
+    if (plans) berth_memory_plans_keep(plans, p);
+    return BERTH_OK;
+}
+
+berth_status berth_packager__plan_memory(berth_packager *p) {
+    BERTH_TRY(place_storages(p));
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_storage *storage = &p->storages.data[p->storage_of.data[t]];
         uint64_t offset = 0;

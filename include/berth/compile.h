@@ -85,7 +85,8 @@ BERTH_API int berth_compiler_strategy_at(uint32_t index, const char **out_name,
 // For executor "vm", whose programs have code for certain values of what the inputs leave open: adds such
 // values, "NAME=NUMBER,...". A name is a dimension's (or "INPUT.AXIS"), or an input's that is one integer.
 // Numbers of different names hold together, and a name that comes again begins the next set: "N=1,N=8" are
-// two. Errors show when a model is compiled.
+// two. "N=1..512" is all values within bounds, for which there is one program as far as kernels allow that
+// (docs/vm.md). Errors show when a model is compiled.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
                                                                         const char *specialisation);
 

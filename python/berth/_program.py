@@ -358,7 +358,7 @@ class Compiler:
         _native.compiler().berth_compiler_add_pin(self._handle.pointer, pin.encode())
 
     def add_specialisation(self, text):
-        """For executor "vm": values of open dimensions and of inputs that are one integer, "N=1,N=8"."""
+        """For executor "vm": values of open dimensions and of inputs that are one integer, "N=1,N=8" or "N=1..8"."""
         _native.compiler().berth_compiler_add_specialisation(self._handle.pointer, text.encode())
 
     def set_dim(self, name, extent):

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "artifact/family.h"
 #include "artifact/file_form.h"
 #include "artifact/vm.h"
 #include "base/file.h"
@@ -142,7 +143,7 @@ Test(artifact_vm_file, older_readers_refuse_it) {
         berth_file_section section;
         memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
         bool vm =
-            (section.kind >= BERTH_SECTION_VM_CODE && section.kind < BERTH_SECTION_RECORD_KINDS) ||
+            (section.kind >= BERTH_SECTION_VM_CODE && section.kind < BERTH_SECTION_VM_FAMILIES) ||
             section.kind == BERTH_SECTION_VM_PROGRAMS;
         found += vm;
         cr_assert(!vm || !(section.kind & BERTH_SECTION_OPTIONAL));
@@ -197,4 +198,130 @@ Test(artifact_vm_file, data_must_be_among_the_constants) {
     changed.constant_count--;
     assert_fails(berth_program_to_memory(&changed, arena, &data, &size_bytes),
                  BERTH_INVALID_ARGUMENT, "none of the program's constants");
+}
+
+// ---- families -----------------------------------------------------------------------------------
+
+// Results of "n2" for any number from 3 to 9 but 5: that number, doubled and one more.
+enum { family_words = 2 + 3 + 5 * 3 + 2 * 2 + 1 };
+static void add_family(berth_program *p, berth_vm_body *body, berth_vm_family *family,
+                       int64_t *words) {
+    const berth_vm_family_header header = {1, 5, 2, 1};
+    const berth_vm_variable variable = {0, BERTH_FAMILY_ELEMENTS, 3, 9};
+    const berth_vm_quantity quantities[5] = {{.kind = BERTH_QUANTITY_VARIABLE},
+                                             {.kind = BERTH_QUANTITY_NUMBER, .number = 2},
+                                             {.kind = BERTH_QUANTITY_PRODUCT, .a = 0, .b = 1},
+                                             {.kind = BERTH_QUANTITY_QUOTIENT, .a = 1, .number = 2},
+                                             {.kind = BERTH_QUANTITY_SUM, .a = 2, .b = 3}};
+    const berth_vm_patch patches[2] = {{BERTH_PATCH_INPUT, 0, BERTH_FAMILY_ELEMENTS, 0},
+                                       {BERTH_PATCH_RESULT, 0, BERTH_FAMILY_ELEMENTS, 4}};
+    const uint64_t members = 0x7f & ~(1u << 2);
+    memcpy(words, &header, sizeof(header));
+    memcpy(words + 2, &variable, sizeof(variable));
+    memcpy(words + 5, quantities, sizeof(quantities));
+    memcpy(words + 20, patches, sizeof(patches));
+    memcpy(words + 24, &members, sizeof(members));
+    *body = *p->vm;
+    *family = (berth_vm_family){.variant = 2, .words = words, .word_count = family_words};
+    assert_ok(berth_vm_family_read(family));
+    body->families = family;
+    body->family_count = 1;
+    p->vm = body;
+}
+
+static const berth_program *family_program(int64_t *words) {
+    berth_program *p = vm_program(arena, 3);
+    berth_vm_body *body = berth_arena_new(arena, berth_vm_body);
+    berth_vm_family *family = berth_arena_new(arena, berth_vm_family);
+    add_family(p, body, family, words);
+    return p;
+}
+
+Test(artifact_vm_file, a_family_serves_its_members_and_no_others) {
+    int64_t words[family_words], values[BERTH_FAMILY_VARIABLES];
+    const berth_program *back = back_from(family_program(words));
+    cr_assert_eq(back->vm->family_count, 1);
+    const berth_vm_family *family = &back->vm->families[0];
+    berth_tensor inputs[2] = {berth_tensor_create(arena, BERTH_DTYPE_I64, 0, NULL)};
+    for (int64_t n = 0; n < 12; ++n) {
+        berth_vm_variant made;
+        berth_tensor_set_i64(&inputs[0], 0, n);
+        bool is_member = n >= 3 && n <= 9 && n != 5;
+        cr_assert_eq(berth_vm_family_holds(family, inputs, values), is_member, "%d", (int)n);
+        if (!is_member) continue;
+        assert_ok(berth_vm_family_member(back->vm, family, values, arena, &made));
+        cr_assert_eq(berth_tensor_get_i64(&made.inputs[0], 0), n);
+        cr_assert_eq(berth_tensor_get_i64(&made.results[0], 0), 2 * n + 1);
+    }
+}
+
+// A newer file's families are in a section that an older reader leaves out.
+Test(artifact_vm_file, older_readers_leave_families_out) {
+    int64_t words[family_words];
+    size_t size_bytes = 0;
+    uint8_t *data = to_file(family_program(words), &size_bytes);
+    berth_file_header header;
+    memcpy(&header, data, sizeof(header));
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < header.section_count; ++i) {
+        berth_file_section section;
+        memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
+        found += section.kind == (BERTH_SECTION_VM_FAMILIES | BERTH_SECTION_OPTIONAL);
+    }
+    cr_assert_eq(found, 1);
+}
+
+// Every member of what an attacker makes of the words is refused, or is verified.
+Test(artifact_vm_file, hostile_families_are_refused_or_harmless) {
+    int64_t words[family_words];
+    const berth_program *p = family_program(words);
+    uint32_t refused = 0;
+    for (size_t bit = 0; bit < sizeof(words) * 8; ++bit) {
+        berth_arena *own = NULL;
+        berth_vm_family family = {.variant = 2, .words = words, .word_count = family_words};
+        words[bit / 64] ^= (int64_t)((uint64_t)1 << bit % 64);
+        assert_ok(berth_arena_create(berth_allocator_system(), &own));
+        berth_status status = berth_vm_family_read(&family);
+        if (!status) status = berth_vm_family_verify(p->vm, &family);
+        for (int64_t n = 0; !status && n < 12; ++n) {
+            int64_t values[BERTH_FAMILY_VARIABLES];
+            berth_vm_variant made;
+            berth_tensor inputs[2] = {berth_tensor_create(own, BERTH_DTYPE_I64, 0, NULL)};
+            berth_tensor_set_i64(&inputs[0], 0, n);
+            if (!berth_vm_family_holds(&family, inputs, values)) continue;
+            status = berth_vm_family_member(p->vm, &family, values, own, &made);
+        }
+        refused += status != NULL;
+        berth_status_free(status);
+        words[bit / 64] ^= (int64_t)((uint64_t)1 << bit % 64);
+        berth_arena_destroy(own);
+    }
+    cr_assert_gt(refused, family_words);
+}
+
+Test(artifact_vm_file, family_rules) {
+    int64_t words[family_words];
+    const berth_program *p = family_program(words);
+    const berth_vm_family held = p->vm->families[0];
+    berth_vm_family changed = held;
+    assert_ok(berth_program_verify(p));
+    changed.variant = 3;
+    assert_fails(berth_vm_family_verify(p->vm, &changed), BERTH_INVALID_ARGUMENT, "variant 3");
+    changed = held;
+    changed.word_count--;
+    assert_fails(berth_vm_family_read(&changed), BERTH_INVALID_ARGUMENT, "another length");
+    berth_vm_patch patch = held.patches[1];
+    const berth_vm_patch wrong[] = {{BERTH_PATCH_RESULT, 1, 0, 0},
+                                    {BERTH_PATCH_RESULT, 0, 0, 0},
+                                    {BERTH_PATCH_STEP_CONSTANT, 0, 0, 0},
+                                    {BERTH_PATCH_KINDS, 0, 0, 0},
+                                    {BERTH_PATCH_RESULT, 0, BERTH_FAMILY_ELEMENTS, 5}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+        memcpy(words + 22, &wrong[i], sizeof(patch));
+        assert_fails(berth_vm_family_verify(p->vm, &held), BERTH_INVALID_ARGUMENT,
+                     "patches[1] is of nothing");
+    }
+    memcpy(words + 22, &patch, sizeof(patch));
+    words[5] = BERTH_QUANTITY_KINDS;
+    assert_fails(berth_vm_family_verify(p->vm, &held), BERTH_INVALID_ARGUMENT, "quantities[0]");
 }

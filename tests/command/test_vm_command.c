@@ -330,6 +330,59 @@ Test(vm_command, one_file_serves_several_batches) {
     unlink(both);
 }
 
+// One program for all batches within bounds, without a compiler when it runs: what the model itself gives.
+Test(vm_command, one_program_serves_all_batches_within_bounds) {
+    built b;
+    char file[] = "/tmp/berth-many-XXXXXX", command[256];
+    write_model(&b.f, "module \"m\"\n");
+    close(mkstemp(file));
+    snprintf(command, sizeof(command), "build " DIGITS " --dim batch=1..24 -o %s", file);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    snprintf(command, sizeof(command), "inspect --bytecode %s", file);
+    r = berth_run(command);
+    cr_assert_not_null(strstr(r->out, "shapes in all: v0 = dimension 0 of input 0"), "%s", r->out);
+    for (int batch = 1; batch <= 25; batch += batch < 8 ? 1 : 5) {
+        char shape[32];
+        float values[25 * 64];
+        for (int i = 0; i < batch * 64; ++i) values[i] = (float)((i * 37) % 101) / 50 - 1;
+        snprintf(shape, sizeof(shape), "(%d, 1, 8, 8)", batch == 23 ? 25 : batch);
+        write_npy(&b, "image", "<f4", shape, values,
+                  (size_t)(batch == 23 ? 25 : batch) * 64 * sizeof(float));
+        snprintf(command, sizeof(command), "run %s --input image=%s/image.npy --format=json", file,
+                 b.f.path);
+        if (batch == 23) {
+            berth_run_fails(command, 1, "the program has no code for f32[25,1,8,8]");
+            break;
+        }
+        json_t *program = berth_run_json(command);
+        snprintf(command, sizeof(command),
+                 "run " DIGITS " --input image=%s/image.npy --format=json", b.f.path);
+        json_t *model = berth_run_json(command);
+        static const char *const facts[] = {"min", "max"};
+        for (int k = 0; k < 2; ++k)
+            cr_assert_float_eq(json_number_value(json_object_get(output(program, 0), facts[k])),
+                               json_number_value(json_object_get(output(model, 0), facts[k])), 1e-6,
+                               "batch %d", batch);
+        cr_assert(json_equal(json_object_get(output(program, 0), "shape"),
+                             json_object_get(output(model, 0), "shape")));
+        json_decref(model);
+        json_decref(program);
+    }
+    snprintf(command, sizeof(command), "%s/image.npy", b.f.path);
+    unlink(command);
+    unlink(file);
+    clean(&b.f);
+}
+
+Test(vm_command, bounds_are_checked) {
+    berth_run_fails("build " DIGITS " -o /tmp/berth-never.berth --dim batch=9..1", 2,
+                    "bounds are two numbers");
+    berth_run_fails("build " DIGITS " -o /tmp/berth-never.berth --dim batch=1..99999", 1,
+                    "the bounds hold more than 4096 shapes");
+    berth_run_fails("run " DIGITS " --dim batch=1..9", 2, "bounds are for `berth build`");
+}
+
 Test(vm_command, what_cannot_be_in_a_file_is_refused) {
     built b;
     build(&b, counting, "--specialise N=3");
@@ -341,7 +394,7 @@ Test(vm_command, what_cannot_be_in_a_file_is_refused) {
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise M=3,N=1"), 1,
                     "specialisation M=3: the inputs have no open dimension of this name");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N=x"), 1,
-                    "a specialisation is NAME=NUMBER,..., not \"N=x\"");
+                    "a specialisation is NAME=NUMBER,... or NAME=LEAST..MOST,..., not \"N=x\"");
     berth_run_fails(with(&b.f, "build", "-o /tmp/berth-never.berth --specialise N"), 2,
                     "--specialise takes NAME=NUMBER");
     berth_run_fails(with(&b.f, "build", "-o /tmp/n.berth --executor aot --specialise N=1"), 1,

@@ -1,0 +1,234 @@
+// Expressions for numbers of many programs: sums of products of variables with whole factors.
+#include <math.h>
+#include <string.h>
+
+#include "compiler/vm/families.h"
+
+enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3 };
+
+// A product of powers of variables and of the quotient.
+typedef struct term {
+    uint8_t power[BERTH_FAMILY_VARIABLES];
+    uint8_t quotient;
+} term;
+
+// (factor * product + add) / by
+typedef struct quotient {
+    term of;
+    int64_t factor, add, by;
+} quotient;
+
+typedef struct expression {
+    term terms[most_terms];
+    uint32_t count;
+    quotient quotient;
+    int64_t factors[most_terms];
+} expression;
+
+// ---- values -------------------------------------------------------------------------------------
+
+static int64_t product_of(const berth_fitter *f, const term *t, const int64_t *values) {
+    int64_t product = 1;
+    for (uint32_t i = 0; i < f->variable_count; ++i)
+        for (uint32_t k = 0; k < t->power[i]; ++k)
+            if (__builtin_mul_overflow(product, values[i], &product)) return 0;
+    return product;
+}
+
+static int64_t quotient_of(const berth_fitter *f, const quotient *q, const int64_t *values) {
+    return (q->factor * product_of(f, &q->of, values) + q->add) / q->by;
+}
+
+static int64_t term_at(const berth_fitter *f, const expression *form, uint32_t t, uint32_t member) {
+    const int64_t *values = &f->values[(size_t)member * BERTH_FAMILY_VARIABLES];
+    int64_t value = product_of(f, &form->terms[t], values);
+    for (uint32_t k = 0; k < form->terms[t].quotient; ++k)
+        if (__builtin_mul_overflow(value, quotient_of(f, &form->quotient, values), &value))
+            return 0;
+    return value;
+}
+
+// ---- solving ------------------------------------------------------------------------------------
+
+// Gauss on rows of members that lie over all of them. False: no whole factors.
+static bool solve(const berth_fitter *f, expression *form, const int64_t *numbers) {
+    long double rows[most_rows][most_terms + 1];
+    int pivots[most_terms];
+    uint32_t count = f->member_count < most_rows ? f->member_count : most_rows;
+    for (uint32_t r = 0; r < count; ++r) {
+        uint32_t member =
+            (uint32_t)((uint64_t)r * (f->member_count - 1) / (count > 1 ? count - 1 : 1));
+        for (uint32_t t = 0; t < form->count; ++t)
+            rows[r][t] = (long double)term_at(f, form, t, member);
+        rows[r][form->count] = (long double)numbers[member];
+    }
+    uint32_t next = 0;
+    for (uint32_t t = 0; t < form->count; ++t) {
+        uint32_t best = next;
+        pivots[t] = -1;
+        for (uint32_t r = next; r < count; ++r)
+            if (fabsl(rows[r][t]) > fabsl(rows[best][t])) best = r;
+        if (next >= count || fabsl(rows[best][t]) < 1e-6L) continue;
+        for (uint32_t c = 0; c <= form->count; ++c) {
+            long double held = rows[best][c];
+            rows[best][c] = rows[next][c];
+            rows[next][c] = held;
+        }
+        for (uint32_t r = 0; r < count; ++r) {
+            if (r == next) continue;
+            long double ratio = rows[r][t] / rows[next][t];
+            for (uint32_t c = t; c <= form->count; ++c) rows[r][c] -= ratio * rows[next][c];
+        }
+        pivots[t] = (int)next++;
+    }
+    for (uint32_t t = 0; t < form->count; ++t) {
+        long double factor = pivots[t] < 0 ? 0 : rows[pivots[t]][form->count] / rows[pivots[t]][t];
+        if (!(fabsl(factor) < 1e15L) || fabsl(factor - roundl(factor)) > 1e-3L) return false;
+        form->factors[t] = (int64_t)roundl(factor);
+    }
+    return true;
+}
+
+// Whether it is so for every member, in whole numbers.
+static bool holds(const berth_fitter *f, const expression *form, const int64_t *numbers) {
+    for (uint32_t m = 0; m < f->member_count; ++m) {
+        int64_t sum = 0, part = 0;
+        for (uint32_t t = 0; t < form->count; ++t)
+            if (__builtin_mul_overflow(form->factors[t], term_at(f, form, t, m), &part) ||
+                __builtin_add_overflow(sum, part, &sum))
+                return false;
+        if (sum != numbers[m]) return false;
+    }
+    return true;
+}
+
+static bool try_form(const berth_fitter *f, expression *form, const int64_t *numbers) {
+    return solve(f, form, numbers) && holds(f, form, numbers);
+}
+
+// ---- forms --------------------------------------------------------------------------------------
+
+// All products up to a degree, smaller ones first.
+static void add_products(const berth_fitter *f, expression *form, uint32_t most) {
+    for (uint32_t degree = 0; degree <= most; ++degree)
+        for (uint32_t code = 0; code < 81; ++code) {
+            term t = {0};
+            uint32_t sum = 0, rest = code;
+            for (uint32_t i = 0; i < BERTH_FAMILY_VARIABLES; ++i, rest /= 3)
+                sum += t.power[i] = (uint8_t)(rest % 3);
+            bool known = true;
+            for (uint32_t i = f->variable_count; i < BERTH_FAMILY_VARIABLES; ++i)
+                known &= t.power[i] == 0;
+            if (known && sum == degree && form->count < most_terms) form->terms[form->count++] = t;
+        }
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Terms with the quotient come first: where it is a multiple of others for all members, these get none.
+static void add_quotients(const berth_fitter *f, expression *form, uint32_t most) {
+    uint32_t first = form->count;
+    add_products(f, form, most);
+    for (uint32_t t = first; t < form->count; ++t) form->terms[t].quotient = 1;
+}
+
+static bool try_quotient(const berth_fitter *f, const quotient *q, const int64_t *numbers,
+                         expression *form) {
+    *form = (expression){.quotient = *q};
+    add_quotients(f, form, 0);
+    add_products(f, form, 1);
+    if (try_form(f, form, numbers)) return true;
+    *form = (expression){.quotient = *q};
+    form->terms[form->count++] = (term){.quotient = 2};
+    add_quotients(f, form, 1);
+    add_products(f, form, 2);
+    return try_form(f, form, numbers);
+}
+
+// Quotients of one product by factor / by in lowest terms.
+static bool try_quotients(const berth_fitter *f, const term *of, const int64_t *numbers,
+                          expression *out) {
+    static const int64_t divisors[] = {8, 16, 4, 2, 6, 7, 14, 3, 32, 64, 5, 10, 12, 128, 256};
+    static const int64_t factors[] = {1, 2, 3, 4, 8, 16, 12, 6, 32, 64, 5, 7, 49, 25, 9, 128};
+    for (uint32_t k = 0; k < sizeof(factors) / sizeof(factors[0]); ++k)
+        for (uint32_t d = 0; d < sizeof(divisors) / sizeof(divisors[0]); ++d) {
+            if (greatest_divisor(factors[k], divisors[d]) > 1) continue;
+            quotient q = {*of, factors[k], 0, divisors[d]};
+            if (try_quotient(f, &q, numbers, out)) return true;
+            q.add = divisors[d] - 1;
+            if (try_quotient(f, &q, numbers, out)) return true;
+        }
+    return false;
+}
+
+static bool find_form(const berth_fitter *f, const int64_t *numbers, expression *out) {
+    for (uint32_t degree = 0; degree <= most_degree; ++degree) {
+        *out = (expression){.count = 0};
+        add_products(f, out, degree);
+        if (out->count < most_terms && try_form(f, out, numbers)) return true;
+    }
+    expression products = {.count = 0};
+    add_products(f, &products, 2);
+    for (uint32_t p = 1; p < products.count; ++p)
+        if (try_quotients(f, &products.terms[p], numbers, out)) return true;
+    return false;
+}
+
+// ---- quantities ---------------------------------------------------------------------------------
+
+static uint32_t quantity(berth_fitter *f, berth_quantity_kind kind, uint32_t a, uint32_t b,
+                         int64_t number) {
+    const berth_vm_quantity wanted = {.kind = kind, .a = a, .b = b, .number = number};
+    for (uint32_t i = 0; i < f->quantities.count; ++i)
+        if (memcmp(&f->quantities.data[i], &wanted, sizeof(wanted)) == 0) return i;
+    berth_vec_push(f->arena, &f->quantities, wanted);
+    return f->quantities.count - 1;
+}
+
+static uint32_t multiply(berth_fitter *f, uint32_t a, uint32_t b) {
+    return a == UINT32_MAX ? b : quantity(f, BERTH_QUANTITY_PRODUCT, a, b, 0);
+}
+
+static uint32_t emit_product(berth_fitter *f, const term *t) {
+    uint32_t made = UINT32_MAX;
+    for (uint32_t i = 0; i < f->variable_count; ++i)
+        for (uint32_t k = 0; k < t->power[i]; ++k)
+            made = multiply(f, made, quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0));
+    return made;
+}
+
+static uint32_t emit_term(berth_fitter *f, const expression *form, uint32_t t) {
+    uint32_t made = emit_product(f, &form->terms[t]);
+    if (form->terms[t].quotient) {
+        const quotient *q = &form->quotient;
+        uint32_t of = emit_product(f, &q->of);
+        if (q->factor != 1)
+            of = multiply(f, of, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, q->factor));
+        if (q->add)
+            of = quantity(f, BERTH_QUANTITY_SUM, of,
+                          quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, q->add), 0);
+        uint32_t by = quantity(f, BERTH_QUANTITY_QUOTIENT, of, 0, q->by);
+        for (uint32_t k = 0; k < form->terms[t].quotient; ++k) made = multiply(f, made, by);
+    }
+    if (made != UINT32_MAX && form->factors[t] == 1) return made;
+    return multiply(f, made, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, form->factors[t]));
+}
+
+uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
+    expression form;
+    uint32_t made = UINT32_MAX;
+    if (!find_form(f, numbers, &form)) return UINT32_MAX;
+    for (uint32_t t = 0; t < form.count; ++t) {
+        if (form.factors[t] == 0) continue;
+        uint32_t of_term = emit_term(f, &form, t);
+        made = made == UINT32_MAX ? of_term : quantity(f, BERTH_QUANTITY_SUM, made, of_term, 0);
+    }
+    return made == UINT32_MAX ? quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, 0) : made;
+}
