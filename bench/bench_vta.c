@@ -82,8 +82,7 @@ static void measure(const berth_vta_config *config, const berth_vta_timing *timi
     berth_vta_kernel kernel;
     berth_vta_report report;
     must(berth_arena_create(berth_allocator_system(), &arena));
-    must(berth_vta_conv_plan(config, &conv, timing, &tiles));
-    must(berth_vta_emit_conv(arena, config, &conv, &tiles, &kernel));
+    must(berth_vta_emit_best_conv(arena, config, &conv, timing, &tiles, &kernel));
     const berth_vta_run_options options = {.timing = *timing};
     must(berth_vta_kernel_time(berth_allocator_system(), config, &kernel, &options, &report));
     double macs = (double)batch * berth_vta_conv_out_height(&conv) *

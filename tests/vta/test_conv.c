@@ -97,6 +97,32 @@ Test(vta_conv, units_overlap) {
     }
 }
 
+// The emitter's own choice takes no longer than the tile that the estimate likes best, and less for a shape whose
+// first and last tiles weigh much.
+Test(vta_conv, the_timing_model_chooses) {
+    const berth_vta_conv shapes[] = {CONV(1, 7, 7, 512, 512, 3, 3, 1, 1),
+                                     CONV(1, 28, 28, 128, 128, 3, 3, 1, 1)};
+    berth_vta_config config = configuration(0);
+    berth_vta_run_options options = {.timing = berth_vta_timing_default()};
+    for (int i = 0; i < 2; ++i) {
+        berth_arena *arena = NULL;
+        berth_vta_conv_tiles first, best;
+        berth_vta_kernel kernels[2];
+        berth_vta_report reports[2];
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        assert_ok(berth_vta_conv_plan(&config, &shapes[i], &options.timing, &first));
+        assert_ok(berth_vta_emit_conv(arena, &config, &shapes[i], &first, &kernels[0]));
+        assert_ok(berth_vta_emit_best_conv(arena, &config, &shapes[i], &options.timing, &best,
+                                           &kernels[1]));
+        for (int k = 0; k < 2; ++k)
+            assert_ok(berth_vta_kernel_time(berth_allocator_system(), &config, &kernels[k],
+                                            &options, &reports[k]));
+        cr_expect_leq(reports[1].cycles, reports[0].cycles);
+        if (i == 0) cr_expect_lt(reports[1].cycles * 100, reports[0].cycles * 99);
+        berth_arena_destroy(arena);
+    }
+}
+
 // What a plan says of cycles, which places operations, is what the stream then takes.
 Test(vta_conv, estimates) {
     berth_vta_conv shapes[8] = {CONV(1, 28, 28, 64, 64, 3, 3, 1, 1),

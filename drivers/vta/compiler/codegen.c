@@ -179,8 +179,7 @@ static berth_status emit(const berth_codegen_job *job, const berth_vta_config *c
     berth_vta_conv conv;
     berth_vta_conv_tiles tiles;
     BERTH_TRY(berth_vta_conv_of(nest, config, &conv));
-    BERTH_TRY(berth_vta_conv_plan(config, &conv, &timing, &tiles));
-    BERTH_TRY(berth_vta_emit_conv(job->arena, config, &conv, &tiles, out_kernel));
+    BERTH_TRY(berth_vta_emit_best_conv(job->arena, config, &conv, &timing, &tiles, out_kernel));
     const berth_buf products[4] = {nest->input, nest->weights,
                                    conv.no_bias ? nest->output : nest->bias, nest->output};
     const berth_buf own[3] = {nest->input, conv.sources == 2 ? nest->second : nest->output,

@@ -95,6 +95,12 @@ BERTH_MUST_USE berth_status berth_vta_conv_plan(const berth_vta_config *config,
                                                 const berth_vta_conv *conv,
                                                 const berth_vta_timing *timing,
                                                 berth_vta_conv_tiles *out_tiles);
+// The same, the `most` best of them, the best first.
+BERTH_MUST_USE berth_status berth_vta_conv_plans(const berth_vta_config *config,
+                                                 const berth_vta_conv *conv,
+                                                 const berth_vta_timing *timing, uint32_t most,
+                                                 berth_vta_conv_tiles *out_tiles,
+                                                 uint32_t *out_count);
 
 // The kernel "conv", in the arena; buffers as above. Inside berth_arena_try of the arena.
 //   errors: those of the plan; OUT_OF_RANGE more instructions than a stream has
@@ -102,5 +108,12 @@ BERTH_MUST_USE berth_status berth_vta_emit_conv(berth_arena *arena, const berth_
                                                 const berth_vta_conv *conv,
                                                 const berth_vta_conv_tiles *tiles,
                                                 berth_vta_kernel *out_kernel);
+
+// Plans and emits: of the tiles that the estimate likes best, those whose stream takes the fewest cycles by
+// the timing model. Inside berth_arena_try of the arena.
+//   errors: those of the plan, and of the kernel where no such tile makes one
+BERTH_MUST_USE berth_status berth_vta_emit_best_conv(
+    berth_arena *arena, const berth_vta_config *config, const berth_vta_conv *conv,
+    const berth_vta_timing *timing, berth_vta_conv_tiles *out_tiles, berth_vta_kernel *out_kernel);
 
 #endif  // BERTH_DRIVERS_VTA_EMIT_CONV_H_

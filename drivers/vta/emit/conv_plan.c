@@ -261,11 +261,21 @@ typedef struct search {
     const berth_vta_conv *conv;
     const berth_vta_timing *timing;
     berth_vta_steps work;
-    berth_vta_conv_tiles *best;
+    berth_vta_conv_tiles *best;  // [count], the best first
+    uint32_t count, most;
 } search;
 
+static void keep(search *s, const berth_vta_conv_tiles *tiles) {
+    uint32_t at = s->count;
+    while (at > 0 && tiles->cycles < s->best[at - 1].cycles) --at;
+    if (at == s->most) return;
+    if (s->count < s->most) s->count++;
+    for (uint32_t i = s->count - 1; i > at; --i) s->best[i] = s->best[i - 1];
+    s->best[at] = *tiles;
+}
+
 // Tiles of so many blocks, of every size.
-static void try_sizes(const search *s, uint32_t out_blocks, uint32_t in_blocks) {
+static void try_sizes(search *s, uint32_t out_blocks, uint32_t in_blocks) {
     for (uint32_t rows = 1; rows <= berth_vta_conv_out_height(s->conv); ++rows)
         for (uint32_t columns = 1; columns <= berth_vta_conv_out_width(s->conv); ++columns) {
             berth_vta_conv_tiles t = {out_blocks, rows, columns, in_blocks, 0};
@@ -276,15 +286,16 @@ static void try_sizes(const search *s, uint32_t out_blocks, uint32_t in_blocks) 
             }
             if (!f.fits) continue;
             t.cycles = estimate_cycles(s->shape, s->conv, &t, &f, s->timing);
-            if (s->best->cycles == 0 || t.cycles < s->best->cycles) *s->best = t;
+            keep(s, &t);
         }
 }
 
-berth_status berth_vta_conv_plan(const berth_vta_config *config, const berth_vta_conv *conv,
-                                 const berth_vta_timing *timing, berth_vta_conv_tiles *out_tiles) {
+berth_status berth_vta_conv_plans(const berth_vta_config *config, const berth_vta_conv *conv,
+                                  const berth_vta_timing *timing, uint32_t most,
+                                  berth_vta_conv_tiles *out_tiles, uint32_t *out_count) {
     berth_vta_shape shape;
-    search s = {.shape = &shape, .conv = conv, .timing = timing, .best = out_tiles};
-    *out_tiles = (berth_vta_conv_tiles){0};
+    search s = {.shape = &shape, .conv = conv, .timing = timing, .best = out_tiles, .most = most};
+    *out_count = 0;
     BERTH_TRY(berth_vta_shape_make(config, &shape));
     BERTH_TRY(berth_vta__conv_check(&shape, conv));
     BERTH_TRY(berth_vta_conv_find_steps(&shape, conv, &s.work));
@@ -295,7 +306,15 @@ berth_status berth_vta_conv_plan(const berth_vta_config *config, const berth_vta
     for (uint32_t o = 1; o <= out_blocks; ++o)
         for (uint32_t i = 1; out_blocks % o == 0 && i <= (single ? in_blocks : 1); ++i)
             if (in_blocks % i == 0) try_sizes(&s, o, i);
-    if (out_tiles->cycles > 0) return BERTH_OK;
+    *out_count = s.count;
+    if (s.count) return BERTH_OK;
     return berth_status_make(BERTH_UNSUPPORTED,
                              "no tile of this operation fits the VTA's buffers twice");
+}
+
+berth_status berth_vta_conv_plan(const berth_vta_config *config, const berth_vta_conv *conv,
+                                 const berth_vta_timing *timing, berth_vta_conv_tiles *out_tiles) {
+    uint32_t count = 0;
+    *out_tiles = (berth_vta_conv_tiles){0};
+    return berth_vta_conv_plans(config, conv, timing, 1, out_tiles, &count);
 }
