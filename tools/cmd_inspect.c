@@ -177,7 +177,8 @@ static void print_variants(const berth_contents *contents) {
                         variant->piece, variant->op);
         for (uint32_t k = 0; k < variant->input_count; ++k)
             berth_cli_print(" %s", variant->inputs[k]);
-        berth_cli_print("%s\n", variant->is_any_run ? " any run" : "");
+        berth_cli_print("%s%s%s\n", variant->is_any_run ? " any run" : "",
+                        variant->family ? "; " : "", variant->family ? variant->family : "");
     }
 }
 

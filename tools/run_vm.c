@@ -62,10 +62,10 @@ static berth_status random_input(vm_run *r, const berth_dynamic_port *port, uint
     if (port->rank > 0 && port->dims[0] < 0)
         berth_cli_level_message(
             r->options->cli, BERTH_MESSAGE_NOTE,
-            berth_arena_printf(r->arena,
-                               "input \"%s\" (%s): run with a batch of 1; --input or --dim gives "
-                               "others",
-                               port->name, port->type));
+            berth_arena_printf(
+                r->arena, "input \"%s\" (%s): run with a batch of 1; %s gives others", port->name,
+                port->type,
+                berth_program_file_is(r->options->cli->model) ? "--input" : "--input or --dim"));
     r->inputs[index] = berth_tensor_create(r->arena, port->dtype, port->rank, dims);
     berth_tensor_fill_random(&r->inputs[index], r->options->seed + index);
     return BERTH_OK;

@@ -5,7 +5,9 @@
 #include "artifact/file.h"
 #include "artifact/program.h"
 #include "artifact/vm.h"
+#include "base/str.h"
 #include "base/tensor.h"
+#include "compiler/vm/families.h"
 
 struct berth_contents {
     berth_arena *arena;  // of this struct
@@ -96,6 +98,14 @@ static berth_content_variant variant_of(const berth_contents *c, const berth_vm_
         .is_any_run = piece->input_count == 0};
 }
 
+static const char *family_text(const berth_contents *c, const berth_vm_family *family) {
+    berth_strbuf text = berth_strbuf_make(c->arena);
+    berth_vm_family_print(family, false, &text);
+    // Without the line's indent and end.
+    return berth_arena_printf(c->arena, "%.*s", (int)strcspn(berth_strbuf_text(&text) + 2, "\n"),
+                              berth_strbuf_text(&text) + 2);
+}
+
 static const char **types_of(berth_arena *arena, const berth_program *program,
                              const berth_program_io *ports, uint32_t count) {
     const char **types = berth_arena_new_array(arena, const char *, count + 1);
@@ -132,6 +142,8 @@ static void add_ports(berth_contents *c) {
     c->variants = berth_arena_new_array(c->arena, berth_content_variant, vm->variant_count + 1);
     for (uint32_t i = 0; i < vm->variant_count; ++i)
         c->variants[i] = variant_of(c, &vm->variants[i]);
+    for (uint32_t i = 0; i < vm->family_count; ++i)
+        c->variants[vm->families[i].variant].family = family_text(c, &vm->families[i]);
 }
 
 typedef struct read_job {

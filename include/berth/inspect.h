@@ -47,6 +47,8 @@ typedef struct berth_content_variant {
     const char *const *inputs;  // [input_count] "f32[1,8]", "i64[2] of one value"
     uint32_t input_count;
     int is_any_run;  // not 0: the piece has no inputs
+    // NULL, or what other shapes it serves (docs/vm.md): "for 8 shapes in all: v0 = dimension 0 of input 0, 1..8"
+    const char *family;
 } berth_content_variant;
 // Code as it was compiled, or an attachment (sources that were kept), by a name that is a path inside of a folder.
 typedef struct berth_content_file {
