@@ -15,7 +15,7 @@ typedef struct ready_list {
     size_t size_bytes;  // of the whole allocation
     uint32_t count;
     const berth_command *commands;
-    void **buffers;  // of all steps, behind them
+    void **buffers;  // of all steps, after them
     ready_step steps[];
 } ready_list;
 

@@ -164,7 +164,7 @@ static berth_status join(steps_reader *s, const berth_vta_nest *next) {
         const berth_vta_step *step = &n->steps.steps[i];
         if (step->to_copy || step->resets || step->code != BERTH_VTA_ADD ||
             step->by != BERTH_VTA_BY_RESULTS)
-            return berth_vta__refuse("a reduction behind other operations");
+            return berth_vta__refuse("a reduction after other operations");
     }
     bool digit = steps == doublings_of_digit && next->input == n->input && n->second == BERTH_NONE;
     bool source = steps == 0 && n->second == BERTH_NONE && n->steps.digits == 1 &&
@@ -329,7 +329,7 @@ berth_status berth_vta_nest_read_scheduled(const berth_tfn *fn, berth_stmt nest,
     if (!s.reduced || first != (out_nest->form == BERTH_VTA_MAXIMA ? INT8_MIN : 0))
         return berth_vta__refuse("a block of this form");
     if (out_nest->form == BERTH_VTA_MAXIMA && out_nest->steps.has_copy)
-        return berth_vta__refuse("a maximum with such operations behind it");
+        return berth_vta__refuse("a maximum with such operations after it");
     if (!keeps_zero(&out_nest->steps))
         return berth_vta__refuse("results other than 0 in lanes that fill up blocks");
     return BERTH_OK;

@@ -1,4 +1,4 @@
-// The part of a VTA's schedule behind the sums of products (private to compiler/).
+// The part of a VTA's schedule after the sums of products (private to compiler/).
 #ifndef BERTH_DRIVERS_VTA_COMPILER_SCHEDULE_STEPS_H_
 #define BERTH_DRIVERS_VTA_COMPILER_SCHEDULE_STEPS_H_
 
