@@ -133,8 +133,7 @@ bool berth_vm_family_holds(const berth_vm_family *family, const berth_tensor *in
     return !family->members || (family->members[at / 64] >> at % 64 & 1);
 }
 
-// False: a number leaves 64 bits, or a quotient is of one below zero.
-static bool evaluate(const berth_vm_family *family, const int64_t *values, int64_t *out) {
+bool berth_vm_family_evaluate(const berth_vm_family *family, const int64_t *values, int64_t *out) {
     for (uint32_t i = 0; i < family->header->quantity_count; ++i) {
         const berth_vm_quantity *q = &family->quantities[i];
         bool bad = false;
@@ -297,7 +296,7 @@ berth_status berth_vm_family_member(const berth_vm_body *body, const berth_vm_fa
     member m = {.inputs = copy_tensors(variant->inputs, piece->input_count, arena),
                 .results = copy_tensors(variant->results, result_count, arena)};
     if (variant->program) copy_program(&m, variant->program, arena);
-    bool fits = evaluate(family, values, numbers);
+    bool fits = berth_vm_family_evaluate(family, values, numbers);
     for (uint32_t i = 0; fits && i < family->header->patch_count; ++i)
         fits = apply(&m, &family->patches[i], numbers[family->patches[i].quantity], arena);
     if (!fits || !keep_bytes(m.inputs, variant->inputs, piece->input_count) ||

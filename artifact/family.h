@@ -90,6 +90,10 @@ BERTH_MUST_USE berth_status berth_vm_family_verify(const berth_vm_body *body,
 bool berth_vm_family_holds(const berth_vm_family *family, const berth_tensor *inputs,
                            int64_t *out_values);
 
+// The quantities for these values, as many as the header says. False: a number leaves 64 bits, or a quotient is of
+// one below zero.
+bool berth_vm_family_evaluate(const berth_vm_family *family, const int64_t *values, int64_t *out);
+
 // A member: the inputs that it is for (of the variant, but with their own dimensions) and its results, or its
 // program, which berth_program_verify has checked: no kernel leaves its buffers. In `arena`, inside berth_arena_try; refers to the
 // variant's. Pools are as large as their tensors need. Errors: INVALID_ARGUMENT the program breaks a

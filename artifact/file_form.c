@@ -101,7 +101,9 @@ static const berth_file_field vm_port_fields[] = {TEXT(berth_vm_port, name),
                                                   U32(berth_vm_port, rank),
                                                   BOOL(berth_vm_port, is_tensor),
                                                   U32(berth_vm_port, kind),
-                                                  X64S(berth_vm_port, dims, BERTH_MAX_RANK)};
+                                                  X64S(berth_vm_port, dims, BERTH_MAX_RANK),
+                                                  X64S(berth_vm_port, least, BERTH_MAX_RANK),
+                                                  X64S(berth_vm_port, most, BERTH_MAX_RANK)};
 static const berth_file_field vm_message_fields[] = {TEXT(berth_file_vm_message, text)};
 static const berth_file_field vm_tensor_fields[] = {
     U32(berth_file_vm_tensor, dtype), U32(berth_file_vm_tensor, rank),

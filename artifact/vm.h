@@ -63,9 +63,10 @@ typedef struct berth_vm_port {
     const char *name;
     const char *type;  // as the model declares it: "f32[batch,3,224,224]"
     berth_dtype dtype;
-    int rank;                      // -1 = any
-    int64_t dims[BERTH_MAX_RANK];  // -1 = any
-    bool is_tensor;                // else a sequence or an optional value
+    int rank;                                             // -1 = any
+    int64_t dims[BERTH_MAX_RANK];                         // -1 = any, or what lies within bounds:
+    int64_t least[BERTH_MAX_RANK], most[BERTH_MAX_RANK];  // both 0: there are none
+    bool is_tensor;                                       // else a sequence or an optional value
     // 0 a tensor, 1 a sequence of tensors, 2 a tensor or nothing, 3 a sequence of them or nothing: as
     // attributes "input_kinds" and "output_kinds" of an imported @main say
     uint32_t kind;

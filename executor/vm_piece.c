@@ -4,6 +4,19 @@
 #include "artifact/program.h"
 #include "executor/vm.h"
 
+static berth_status check_bounds(const berth_vm_port *port, const berth_tensor *tensor) {
+    for (int d = 0; d < port->rank; ++d) {
+        if (!port->least[d] && !port->most[d]) continue;
+        if (tensor->dims[d] < port->least[d] || tensor->dims[d] > port->most[d])
+            return berth_status_make(BERTH_INCOMPATIBLE,
+                                     "input \"%s\" (%s): dimension %d is %lld, outside its bounds "
+                                     "%lld..%lld",
+                                     port->name, port->type, d, (long long)tensor->dims[d],
+                                     (long long)port->least[d], (long long)port->most[d]);
+    }
+    return BERTH_OK;
+}
+
 static berth_status check_input(const berth_vm_port *port, const berth_vm_value *value) {
     char shape[192];
     if (!port->is_tensor) return BERTH_OK;
@@ -15,7 +28,7 @@ static berth_status check_input(const berth_vm_port *port, const berth_vm_value 
                 (port->rank < 0 || tensor->rank == port->rank);
     for (int d = 0; fits && d < port->rank; ++d)
         fits = port->dims[d] < 0 || tensor->dims[d] == port->dims[d];
-    if (fits) return BERTH_OK;
+    if (fits) return check_bounds(port, tensor);
     berth_tensor_format_shape(tensor, shape);
     return berth_status_make(BERTH_INCOMPATIBLE, "input \"%s\" is %s, but must be %s", port->name,
                              shape, port->type);

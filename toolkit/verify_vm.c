@@ -11,7 +11,8 @@ static bool asks_for(const berth_verify_options *options, berth_executor_kind ki
 
 bool berth_verify__wants_vm(const berth_verify_options *options) {
     bool kept = options->vm_session && *options->vm_session;
-    return kept || asks_for(options, BERTH_EXECUTOR_VM);
+    bool for_many = options->model.import.bounds_count && !options->model.target_options.executor;
+    return kept || for_many || asks_for(options, BERTH_EXECUTOR_VM);
 }
 
 bool berth_verify__may_use_vm(const berth_verify_options *options) {

@@ -50,6 +50,8 @@ typedef struct number {
     bool used;
 } number;
 
+typedef BERTH_VEC(number) number_list;
+
 static const berth_type *input_type(const builder *b, uint32_t input) {
     const berth_graph *graph =
         berth_graph_get(b->module, berth_module_find_function(b->module, "main"));
@@ -119,6 +121,23 @@ static berth_status set_input(const builder *b, number *numbers, uint32_t count,
     return BERTH_OK;
 }
 
+// Of dimensions that are left open and have bounds.
+static void list_bounds(const builder *b, number_list *out) {
+    const berth_vm_program *code = b->code.program;
+    for (uint32_t i = 0; i < code->input_count; ++i)
+        for (int d = 0; d < code->inputs[i].rank; ++d) {
+            const berth_vm_port *port = &code->inputs[i];
+            if (port->dims[d] >= 0 || (!port->least[d] && !port->most[d]) ||
+                number_of_axis(b, out->data, out->count, i, d))
+                continue;
+            int64_t dim = input_type(b, i)->dims[d];
+            const number made = {.name = berth_module_str(b->module, berth_dim_symbol_name(dim)),
+                                 .low = port->least[d],
+                                 .high = port->most[d]};
+            berth_vec_push(b->arena, out, made);
+        }
+}
+
 static berth_status add_set(builder *b, number *numbers, uint32_t count) {
     uint32_t input_count = b->code.program->input_count;
     berth_tensor *inputs = berth_arena_new_array(b->arena, berth_tensor, input_count + 1);
@@ -160,9 +179,14 @@ static berth_status read_number(const builder *b, const char *text, const char *
     return BERTH_OK;
 }
 
-// A set for each combination of values, the largest first.
-static berth_status add_sets(builder *b, number *numbers, uint32_t count) {
+// A set for each combination of values, those of dimensions with bounds too, the largest first.
+static berth_status add_sets(builder *b, const number_list *given) {
+    number_list all = {0};
     uint64_t total = 1;
+    for (uint32_t i = 0; i < given->count; ++i) berth_vec_push(b->arena, &all, given->data[i]);
+    list_bounds(b, &all);
+    number *numbers = all.data;
+    const uint32_t count = all.count;
     for (uint32_t i = 0; i < count; ++i) {
         uint64_t values = (uint64_t)(numbers[i].high - numbers[i].low) + 1;
         numbers[i].value = numbers[i].high;
@@ -186,19 +210,19 @@ static berth_status add_sets(builder *b, number *numbers, uint32_t count) {
 }
 
 static berth_status read_specialisation(builder *b, const char *text) {
-    BERTH_VEC(number) numbers = {0};
+    number_list numbers = {0};
     const char *at = text;
     do {
         number given;
         BERTH_TRY(read_number(b, text, &at, &given));
         for (uint32_t i = 0; i < numbers.count; ++i) {
             if (strcmp(numbers.data[i].name, given.name) != 0) continue;
-            BERTH_TRY(add_sets(b, numbers.data, numbers.count));
+            BERTH_TRY(add_sets(b, &numbers));
             numbers.count = 0;
         }
         berth_vec_push(b->arena, &numbers, given);
     } while (*at);
-    return add_sets(b, numbers.data, numbers.count);
+    return add_sets(b, &numbers);
 }
 
 static berth_status check_and_read_sets(void *user) {
@@ -206,7 +230,7 @@ static berth_status check_and_read_sets(void *user) {
     BERTH_TRY(berth_plan_check_pins(b->module, &b->target, b->compile.log, b->arena));
     for (uint32_t i = 0; i < b->specialisation_count; ++i)
         BERTH_TRY(read_specialisation(b, b->specialisations[i]));
-    return b->sets.count ? BERTH_OK : add_set(b, NULL, 0);
+    return b->sets.count ? BERTH_OK : add_sets(b, &(number_list){0});
 }
 
 typedef struct names_job {

@@ -52,8 +52,8 @@ enum {
 
 static const struct argp_option file_options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0,
-     "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated. In "
-     "build also NAME=LEAST..MOST: one program for all values within these bounds",
+     "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated. "
+     "NAME=LEAST..MOST: for all extents within these bounds, and for no others",
      2},
     {"shape", key_shape, "[NAME=]SHAPE", 0,
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
@@ -260,10 +260,11 @@ static void take_bounds(berth_cli_model *cli, const char *arg, const char *dots,
     const char *text = berth_arena_strndup(cli->arena, equals + 1, (size_t)(dots - equals - 1));
     uint64_t least = 0, most = 0;
     if (!cli->takes_bounds)
-        berth_cli_wrong_usage(state,
-                              "--dim %s: bounds are for `berth build`, which makes one program for "
-                              "all values in them; here --dim takes NAME=EXTENT",
-                              arg);
+        berth_cli_wrong_usage(
+            state,
+            "--dim %s: bounds are for run, build, plan, explain, verify, bench and "
+            "opt; here --dim takes NAME=EXTENT",
+            arg);
     if (!berth_cli_parse_u64(text, &least) || !berth_cli_parse_u64(dots + 2, &most) ||
         least > most || most > INT32_MAX)
         berth_cli_wrong_usage(state, "--dim %s: bounds are two numbers from 0 to %d, as in 1..512",

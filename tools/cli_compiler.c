@@ -1,6 +1,7 @@
 #include "tools/cli_compiler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli_inputs.h"
 
@@ -68,6 +69,17 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
     return BERTH_OK;
 }
 
+// "NAME=LEAST..MOST", which take_bounds (cli.c) has checked.
+static berth_status set_bounds(const berth_cli_model *cli, berth_compiler *compiler) {
+    for (uint32_t i = 0; i < cli->bounds.count; ++i) {
+        const char *text = cli->bounds.data[i], *equals = strrchr(text, '=');
+        const char *name = berth_arena_strndup(cli->arena, text, (size_t)(equals - text));
+        BERTH_TRY(berth_compiler_set_dim_bounds(compiler, name, strtoll(equals + 1, NULL, 10),
+                                                strtoll(strstr(equals, "..") + 2, NULL, 10)));
+    }
+    return BERTH_OK;
+}
+
 static berth_status set_values(const berth_cli_values *values, berth_compiler *compiler) {
     for (uint32_t i = 0; i < values->dim_count; ++i)
         BERTH_TRY(berth_compiler_set_dim(compiler, values->dims[i].name, values->dims[i].extent));
@@ -91,6 +103,7 @@ static berth_status make_compiler(berth_cli_model *cli, bool read_inputs,
     if (berth_cli_shows_progress(cli))
         berth_compiler_on_progress(*out_compiler, berth_cli_show_progress, cli);
     BERTH_TRY(berth_cli_read_values(cli, read_inputs, out_values));
+    BERTH_TRY(set_bounds(cli, *out_compiler));
     return set_values(out_values, *out_compiler);
 }
 

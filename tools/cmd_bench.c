@@ -87,7 +87,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "svg", NULL};
     bench_command *command = &((bench_state *)state->input)->command;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_duration:
         if (!berth_cli_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(

@@ -250,15 +250,6 @@ static berth_status add_fallbacks(build_command *command) {
     return BERTH_OK;
 }
 
-// All bounds hold together: each value of one with each of the others.
-static berth_status add_bounds(const build_command *command) {
-    const berth_cli_strings *bounds = &command->cli.bounds;
-    berth_strbuf text = berth_strbuf_make(command->cli.arena);
-    for (uint32_t i = 0; i < bounds->count; ++i)
-        berth_strbuf_addf(&text, "%s%s", i ? "," : "", bounds->data[i]);
-    return berth_compiler_add_specialisation(command->compiler, berth_strbuf_text(&text));
-}
-
 static berth_status compile(build_command *command) {
     berth_compiler *compiler = NULL;
     BERTH_TRY(berth_cli_compiler(&command->cli, true, &command->compiler));
@@ -268,7 +259,6 @@ static berth_status compile(build_command *command) {
         BERTH_TRY(berth_compiler_set(compiler, "small_code", "on"));
     for (uint32_t i = 0; i < command->specialisations.count; ++i)
         BERTH_TRY(berth_compiler_add_specialisation(compiler, command->specialisations.data[i]));
-    if (command->cli.bounds.count) BERTH_TRY(add_bounds(command));
     const char *executor = command->cli.executor;
     bool by_vm = command->specialisations.count > 0 || command->cli.bounds.count > 0;
     if (by_vm && executor && strcmp(executor, "vm") != 0)

@@ -35,7 +35,10 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state) {
     explain_command *command = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_op: command->pattern = arg; return 0;
     case key_no_what_if: command->no_what_if = true; return 0;
     case key_what_if_time:

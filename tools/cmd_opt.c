@@ -160,7 +160,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_strings names;
     uint64_t number = 0;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_passes: command->passes = arg; return 0;
     case key_machine: command->machine = arg; return 0;
     case key_print_after: command->print_after = arg; return 0;

@@ -45,7 +45,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     static const char *const formats[] = {"text", "json", "dot", "svg", NULL};
     plan_command *command = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_why: command->why = true; return 0;
     case key_compare: command->compare = true; return 0;
     case key_sweep:
@@ -142,6 +145,7 @@ static json_t *plan_json(const berth_plan_info *plan) {
     json_object_set_new(json, "objective", berth_plan_objective_json(plan));
     json_object_set_new(json, "streamed", berth_plan_streamed_json(plan));
     json_object_set_new(json, "memory_sharing", berth_plan_sharing_json(plan));
+    json_object_set_new(json, "shapes", berth_plan_shapes_json(plan));
     json_object_set_new(json, "target", json_loads(facts->target, 0, &error));
     return json;
 }

@@ -72,7 +72,10 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state) {
     run_command *command = &((run_state *)state->input)->command;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_output:
         if (!berth_cli_names_file(arg))
             berth_cli_wrong_usage(state, "--output takes NAME=FILE, not \"%s\"", arg);
@@ -316,7 +319,8 @@ static berth_status run(void *state) {
     const char *executor = s->command.cli.executor;
     BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
-    if (executor && strcmp(executor, "vm") == 0) return run_by_vm(s);
+    if (executor ? strcmp(executor, "vm") == 0 : s->command.cli.bounds.count > 0)
+        return run_by_vm(s);
     berth_status status =
         berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program);
     if (status && berth_compiler_needs_dynamic(s->compiler) && !executor) {

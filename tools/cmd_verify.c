@@ -54,7 +54,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     verify_command *command = state->input;
     uint64_t number = 0;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->cli.takes_bounds = true;
+        return 0;
     case key_data: berth_cli_push(&command->cli, &command->folders, arg); return 0;
     case key_require: command->settings.require = arg; return 0;
     case key_against: command->against = arg; return 0;

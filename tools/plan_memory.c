@@ -77,6 +77,35 @@ json_t *berth_plan_streamed_json(const berth_plan_info *plan) {
     return list;
 }
 
+// Of a model for all extents within bounds.
+static void print_shapes(const berth_plan_info *plan) {
+    for (uint32_t i = 0; i < berth_plan_info_workspace_count(plan); ++i) {
+        const berth_planned_workspace *w = berth_plan_info_workspace(plan, i);
+        char bytes[2][32];
+        berth_format_bytes(w->least_bytes, bytes[0]);
+        berth_format_bytes(w->most_bytes, bytes[1]);
+        berth_cli_print("shapes       %s (%s) %s\n", w->nodes, w->ops, w->shapes);
+        berth_cli_print("  workspace  on %s: %s at the least, %s at the most", w->device, bytes[0],
+                        bytes[1]);
+        berth_cli_print(w->expression ? "; %s bytes\n" : "\n", w->expression);
+    }
+}
+
+json_t *berth_plan_shapes_json(const berth_plan_info *plan) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < berth_plan_info_workspace_count(plan); ++i) {
+        const berth_planned_workspace *w = berth_plan_info_workspace(plan, i);
+        json_array_append_new(
+            list,
+            json_pack("{s:o, s:o, s:o, s:s, s:I, s:I, s:o}", "nodes", berth_cli_json_text(w->nodes),
+                      "ops", berth_cli_json_text(w->ops), "shapes", berth_cli_json_text(w->shapes),
+                      "device", w->device, "least_bytes", (json_int_t)w->least_bytes, "most_bytes",
+                      (json_int_t)w->most_bytes, "expression",
+                      w->expression ? berth_cli_json_text(w->expression) : json_null()));
+    }
+    return list;
+}
+
 // Where a workspace is fullest, and how the intermediate values came to share it.
 void berth_plan_memory_print(const berth_plan_info *plan) {
     const berth_planned_sharing *sharing = berth_plan_info_sharing(plan);
@@ -107,6 +136,7 @@ void berth_plan_memory_print(const berth_plan_info *plan) {
         }
     }
     print_streamed(plan);
+    print_shapes(plan);
     berth_format_bytes(sharing->thread_bytes, bytes[0]);
     if (sharing->thread_bytes)
         berth_cli_print("scratch      at most %s for each thread, beside the workspace\n",

@@ -9,5 +9,6 @@ void berth_plan_memory_print(const berth_plan_info *plan);
 json_t *berth_plan_memory_json(const berth_plan_info *plan);    // "memory": an array of pools
 json_t *berth_plan_streamed_json(const berth_plan_info *plan);  // "streamed": an array of memories
 json_t *berth_plan_sharing_json(const berth_plan_info *plan);   // "memory_sharing": an object
+json_t *berth_plan_shapes_json(const berth_plan_info *plan);    // "shapes": an array of workspaces
 
 #endif  // BERTH_TOOLS_PLAN_MEMORY_H_

@@ -25,8 +25,9 @@ static berth_status make_input(berth_arena *arena, const berth_port *port, uint6
     bool known = port->type.dtype && port->type.rank >= 0;
     *out = port->type;
     for (int d = 0; known && d < out->rank; ++d) {
-        known = out->dims[d] >= 0 || (d == 0 && out->rank > 1);
-        if (out->dims[d] < 0) out->dims[d] = 1;
+        const bool bounded = port->most && (port->least[d] || port->most[d]);
+        known = out->dims[d] >= 0 || bounded || (d == 0 && out->rank > 1);
+        if (out->dims[d] < 0) out->dims[d] = bounded ? port->most[d] : 1;
     }
     if (!port->type.dtype)
         return berth_status_make(BERTH_UNSUPPORTED, "input \"%s\" is no tensor: it cannot be given",

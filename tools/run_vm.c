@@ -40,13 +40,24 @@ static berth_status check_given(const vm_run *r) {
     return BERTH_OK;
 }
 
-// Random values; a batch of one where the model leaves it open.
+// The extent of an open dimension for random values: the most of its bounds, else 1 for what looks like the
+// batch; -1: it must be given.
+static int64_t extent_of(const berth_dynamic_port *port, int d) {
+    if (port->dims[d] >= 0) return port->dims[d];
+    if (port->least[d] || port->most[d]) return port->most[d];
+    return d == 0 && port->rank > 1 ? 1 : -1;
+}
+
+// Random values.
 static berth_status random_input(vm_run *r, const berth_dynamic_port *port, uint32_t index) {
     int64_t dims[BERTH_MAX_RANK];
     bool known = port->is_tensor && port->dtype && port->rank >= 0;
+    bool by_bounds = false, assumed = false;
     for (int d = 0; known && d < port->rank; ++d) {
-        dims[d] = port->dims[d] >= 0 ? port->dims[d] : 1;
-        known = port->dims[d] >= 0 || (d == 0 && port->rank > 1);
+        dims[d] = extent_of(port, d);
+        known = dims[d] >= 0;
+        by_bounds |= port->least[d] || port->most[d];
+        assumed |= port->dims[d] < 0;
     }
     if (!port->is_tensor)
         return berth_status_make(
@@ -59,7 +70,14 @@ static berth_status random_input(vm_run *r, const berth_dynamic_port *port, uint
                                  "input \"%s\" is %s: give it (--input %s=FILE), or its dimensions "
                                  "(--dim NAME=EXTENT)",
                                  port->name, port->type, port->name);
-    if (port->rank > 0 && port->dims[0] < 0)
+    if (by_bounds)
+        berth_cli_level_message(
+            r->options->cli, BERTH_MESSAGE_NOTE,
+            berth_arena_printf(r->arena,
+                               "input \"%s\" (%s): run with the most of its bounds; --input gives "
+                               "others",
+                               port->name, port->type));
+    else if (assumed)
         berth_cli_level_message(
             r->options->cli, BERTH_MESSAGE_NOTE,
             berth_arena_printf(

@@ -88,6 +88,7 @@ struct berth_compiler {
     BERTH_VEC(const char *) pins;                        // NULL-terminated while compiling
     BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
     BERTH_VEC(berth_dim_binding) dims;
+    BERTH_VEC(berth_dim_bounds) bounds;
     BERTH_VEC(berth_input_binding) inputs;
     BERTH_VEC(const char *) specialisations;
     berth_progress_callback progress;
@@ -128,7 +129,7 @@ typedef struct text_job {
     berth_compiler *compiler;
     const char *name;
     const char *value;
-    int64_t extent;
+    int64_t extent, most;
     const berth_tensor *tensor;
     bool constant, keeps_data;
 } text_job;
@@ -270,6 +271,31 @@ berth_status berth_compiler_set_dim(berth_compiler *compiler, const char *name, 
                                  (long long)extent);
     text_job job = {.compiler = compiler, .name = name, .extent = extent};
     return berth_arena_try(compiler->arena, set_dim, &job);
+}
+
+static berth_status set_dim_bounds(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_dim_bounds made = {job->name, job->extent, job->most};
+    for (uint32_t i = 0; i < compiler->bounds.count; ++i) {
+        if (strcmp(compiler->bounds.data[i].name, job->name) != 0) continue;
+        made.name = compiler->bounds.data[i].name;
+        compiler->bounds.data[i] = made;
+        return BERTH_OK;
+    }
+    made.name = berth_arena_strdup(compiler->arena, job->name);
+    berth_vec_push(compiler->arena, &compiler->bounds, made);
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_set_dim_bounds(berth_compiler *compiler, const char *name,
+                                           int64_t least, int64_t most) {
+    if (least < 0 || least > most)
+        return berth_status_make(BERTH_OUT_OF_RANGE,
+                                 "dimension %s: the bounds %lld..%lld hold no extent", name,
+                                 (long long)least, (long long)most);
+    text_job job = {.compiler = compiler, .name = name, .extent = least, .most = most};
+    return berth_arena_try(compiler->arena, set_dim_bounds, &job);
 }
 
 static berth_status set_input(void *user) {
@@ -431,6 +457,8 @@ static berth_model_options model_options(berth_compiler *compiler) {
         .only_these_inputs = knows_inputs(compiler),
         .import = {.dims = compiler->dims.data,
                    .dim_count = compiler->dims.count,
+                   .bounds = compiler->bounds.data,
+                   .bounds_count = compiler->bounds.count,
                    .inputs = compiler->inputs.data,
                    .input_count = compiler->inputs.count,
                    .default_batch = (int64_t)number_of(compiler, OPTION_DEFAULT_BATCH),
@@ -487,6 +515,13 @@ berth_status berth_api__compiler_options(berth_compiler *compiler,
     return take_key(compiler, out_options);
 }
 
+berth_status berth_api__plan_options(berth_compiler *compiler, berth_model_options *out_options) {
+    BERTH_TRY(berth_api__compiler_options(compiler, out_options));
+    out_options->compile.plan_only = true;
+    out_options->import.bounds_at_most = true;
+    return BERTH_OK;
+}
+
 void berth_api__compiler_listeners(berth_compiler *compiler, berth_log *out_log,
                                    berth_interrupt *out_interrupt) {
     const berth_compile_options options = compile_options(compiler);
@@ -502,6 +537,8 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     options.makes_vm_program = true;
     options.specialisations = compiler->specialisations.data;
     options.specialisation_count = compiler->specialisations.count;
+    if (compiler->bounds.count && !options.target_options.executor)
+        options.target_options.executor = berth_executor_kind_name(BERTH_EXECUTOR_VM);
     BERTH_TRY(take_key(compiler, &options));
     if (atomic_load(&compiler->cancelled))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");

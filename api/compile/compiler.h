@@ -10,6 +10,9 @@
 berth_status berth_api__compiler_options(berth_compiler *compiler,
                                          berth_model_options *out_options);
 
+// The same for plans: dimensions with bounds get the most of them.
+berth_status berth_api__plan_options(berth_compiler *compiler, berth_model_options *out_options);
+
 // Where its messages go, and what ends its compilations; both borrow from it.
 void berth_api__compiler_listeners(berth_compiler *compiler, berth_log *out_log,
                                    berth_interrupt *out_interrupt);

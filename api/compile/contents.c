@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/tensor.h"
 #include "compiler/vm/families.h"
+#include "compiler/vm/workspace.h"
 
 struct berth_contents {
     berth_arena *arena;  // of this struct
@@ -99,11 +100,19 @@ static berth_content_variant variant_of(const berth_contents *c, const berth_vm_
 }
 
 static const char *family_text(const berth_contents *c, const berth_vm_family *family) {
-    berth_strbuf text = berth_strbuf_make(c->arena);
+    berth_strbuf text = berth_strbuf_make(c->arena), whole = berth_strbuf_make(c->arena);
+    uint32_t count = 0;
     berth_vm_family_print(family, false, &text);
     // Without the line's indent and end.
-    return berth_arena_printf(c->arena, "%.*s", (int)strcspn(berth_strbuf_text(&text) + 2, "\n"),
-                              berth_strbuf_text(&text) + 2);
+    berth_strbuf_addf(&whole, "%.*s", (int)strcspn(berth_strbuf_text(&text) + 2, "\n"),
+                      berth_strbuf_text(&text) + 2);
+    const berth_vm_workspace *all =
+        berth_vm_family_workspaces(c->program->vm, family, c->arena, &count);
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_strbuf_add(&whole, "; ");
+        berth_vm_workspace_print(&all[i], &whole);
+    }
+    return berth_strbuf_text(&whole);
 }
 
 static const char **types_of(berth_arena *arena, const berth_program *program,
@@ -122,7 +131,15 @@ static const char **types_of(berth_arena *arena, const berth_program *program,
 
 static const char **vm_types_of(berth_arena *arena, const berth_vm_port *ports, uint32_t count) {
     const char **types = berth_arena_new_array(arena, const char *, count + 1);
-    for (uint32_t i = 0; i < count; ++i) types[i] = ports[i].type;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_strbuf text = berth_strbuf_make(arena);
+        berth_strbuf_add(&text, ports[i].type);
+        for (int d = 0; d < ports[i].rank; ++d)
+            if (ports[i].least[d] || ports[i].most[d])
+                berth_strbuf_addf(&text, ", dimension %d within %lld..%lld", d,
+                                  (long long)ports[i].least[d], (long long)ports[i].most[d]);
+        types[i] = berth_strbuf_text(&text);
+    }
     return types;
 }
 

@@ -168,6 +168,8 @@ berth_status berth_dynamic_get_input(const berth_dynamic *dynamic, uint32_t inde
                                 .dtype = port->dtype,
                                 .rank = port->rank};
     memcpy(facts.dims, port->dims, sizeof(facts.dims));
+    memcpy(facts.least, port->least, sizeof(facts.least));
+    memcpy(facts.most, port->most, sizeof(facts.most));
     if (size_bytes < sizeof(facts.name) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "an input has %zu bytes in this version, not %zu", sizeof(facts),

@@ -18,19 +18,49 @@ typedef struct plan_job {
     berth_plan_info *info;
 } plan_job;
 
-static berth_status load(plan_job *job) {
-    berth_model_options options;
-    BERTH_TRY(berth_api__compiler_options(job->compiler, &options));
-    options.compile.plan_only = true;
+static berth_status load_model(const plan_job *job, const berth_model_options *options,
+                               berth_model **out_model) {
     if (job->data)
         return berth_model_load_memory(job->data, job->size_bytes, "the model in memory",
-                                       job->folder, &options, &job->info->model);
-    if (berth_program_file_is(job->path))
+                                       job->folder, options, out_model);
+    return berth_model_load(job->path, options, out_model);
+}
+
+typedef struct shapes_job {
+    berth_plan_info *info;
+    const berth_program *program;
+} shapes_job;
+
+static berth_status add_shapes(void *user) {
+    const shapes_job *job = user;
+    berth_api__plan_shapes(job->info, job->program);
+    return BERTH_OK;
+}
+
+// For all values within bounds, as compiling would make a program of them.
+static berth_status plan_shapes(plan_job *job, berth_model_options options) {
+    berth_model *model = NULL;
+    options.import.bounds_at_most = false;
+    options.makes_vm_program = true;
+    options.target_options.executor = berth_executor_kind_name(BERTH_EXECUTOR_VM);
+    options.compile.log = (berth_log){.write = NULL};  // the plan for the most has said it
+    BERTH_TRY(load_model(job, &options, &model));
+    shapes_job shapes = {job->info, berth_model_program(model)};
+    berth_status status = berth_arena_try(job->arena, add_shapes, &shapes);
+    berth_model_destroy(model);
+    return status;
+}
+
+static berth_status load(plan_job *job) {
+    berth_model_options options;
+    BERTH_TRY(berth_api__plan_options(job->compiler, &options));
+    if (!job->data && berth_program_file_is(job->path))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "\"%s\" is a built program, planned already: "
                                  "berth_program_open and its placements show how",
                                  job->path);
-    return berth_model_load(job->path, &options, &job->info->model);
+    BERTH_TRY(load_model(job, &options, &job->info->model));
+    return options.import.bounds_count ? plan_shapes(job, options) : BERTH_OK;
 }
 
 static void make_placements(berth_plan_info *info) {

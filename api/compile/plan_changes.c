@@ -67,8 +67,7 @@ berth_status berth_compiler_what_if(berth_compiler *compiler, const berth_plan_i
     if (!plan->path)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "the plan is of a model in memory: plan the model's file");
-    BERTH_TRY(berth_api__compiler_options(compiler, &model));
-    model.compile.plan_only = true;
+    BERTH_TRY(berth_api__plan_options(compiler, &model));
     job.options = (berth_what_if_options){.path = plan->path,
                                           .model = &model,
                                           .before = plan->model,
@@ -141,8 +140,7 @@ berth_status berth_compiler_sweep_memory_file(berth_compiler *compiler, const ch
                                               berth_memory_sweep_info **out_info) {
     berth_model_options options;
     *out_info = NULL;
-    BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    options.compile.plan_only = true;
+    BERTH_TRY(berth_api__plan_options(compiler, &options));
     sweep_job job = {.path = path, .memory = memory, .options = &options, .count = count};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
     berth_status status = berth_arena_try(job.arena, make_sweep, &job);

@@ -86,8 +86,7 @@ berth_status berth_compiler_simulate_file(berth_compiler *compiler, const char *
     simulate_job job = {.arena = NULL};
     berth_model_options options;
     BERTH_TRY(read_load(load, &job.load));
-    BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    options.compile.plan_only = true;
+    BERTH_TRY(berth_api__plan_options(compiler, &options));
     BERTH_TRY(berth_model_load(path, &options, &job.model));
     berth_status status = berth_arena_create(berth_allocator_system(), &job.arena);
     if (!status) status = berth_arena_try(job.arena, make_info, &job);

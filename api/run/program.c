@@ -45,6 +45,8 @@ static berth_port *make_vm_ports(berth_arena *arena, const berth_vm_port *list, 
         ports[i].type.dtype = list[i].dtype;
         ports[i].type.rank = list[i].rank;
         memcpy(ports[i].type.dims, list[i].dims, sizeof(list[i].dims));
+        ports[i].least = list[i].least;
+        ports[i].most = list[i].most;
     }
     return ports;
 }

@@ -12,6 +12,12 @@ typedef struct berth_dim_binding {
     int64_t extent;
 } berth_dim_binding;
 
+// What extents a symbolic dimension may have, by the user. `name` as above.
+typedef struct berth_dim_bounds {
+    const char *name;
+    int64_t least, most;  // 0 <= least <= most
+} berth_dim_bounds;
+
 // A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
 // `as_constant` it is no input any more but a constant. An initializer that the model lists among its
 // inputs is replaced by the value, and an input. (Where only shapes and branches need its
@@ -25,6 +31,11 @@ typedef struct berth_input_binding {
 typedef struct berth_import_options {
     const berth_dim_binding *dims;
     uint32_t dim_count;
+    // Dimensions with bounds stay open unless something fixes them, to an extent within the bounds. They
+    // stand in attribute "bounds" of @main, "N=1..512,seq=1..128", which berth_vm_emit reads, too.
+    const berth_dim_bounds *bounds;
+    uint32_t bounds_count;
+    bool bounds_at_most;  // instead of staying open they get the most of their bounds
     const berth_input_binding *inputs;
     uint32_t input_count;
     // > 0: dimensions of the inputs that nothing fixes and that look like a batch get this extent, and

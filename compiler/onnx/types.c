@@ -161,10 +161,57 @@ static bool is_batch_like(const onnx_graph *graph, const char *name) {
     return among_others;
 }
 
+// The name in the model of what `--dim` says; NULL: there is no such dimension.
+static const char *symbol_of(const onnx_graph *graph, const char *text) {
+    return has_symbol(graph, text) ? text : name_of_axis(graph, text);
+}
+
+static berth_status no_such_dim(onnx_importer *im, const onnx_graph *graph, const char *name) {
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "%s has no symbolic dimension \"%s\"; its symbols are: %s", im->file,
+                             name, list_symbols(im, graph));
+}
+
+// Extents that are fixed lie within the bounds; dimensions that are not stay open.
+static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
+    berth_strbuf text = berth_strbuf_make(im->scratch);
+    for (uint32_t i = 0; i < im->options->bounds_count; ++i) {
+        const berth_dim_bounds *bounds = &im->options->bounds[i];
+        const char *name = symbol_of(graph, bounds->name);
+        const berth_dim_binding *fixed = name ? dim_of(im, name) : NULL;
+        if (!name) return no_such_dim(im, graph, bounds->name);
+        if (bounds->least < 0 || bounds->least > bounds->most)
+            return berth_status_make(
+                BERTH_INVALID_ARGUMENT, "dimension %s: the bounds %lld..%lld hold no extent",
+                bounds->name, (long long)bounds->least, (long long)bounds->most);
+        if (fixed && (fixed->extent < bounds->least || fixed->extent > bounds->most))
+            return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                     "dimension %s is %lld, outside its bounds %lld..%lld",
+                                     bounds->name, (long long)fixed->extent,
+                                     (long long)bounds->least, (long long)bounds->most);
+        if (!fixed && im->options->bounds_at_most)
+            berth_vec_push(im->scratch, &im->dims, (berth_dim_binding){name, bounds->most});
+        berth_strbuf_addf(&text, "%s%s=%lld..%lld", i ? "," : "", name, (long long)bounds->least,
+                          (long long)bounds->most);
+    }
+    if (text.length)
+        berth_attrs_set_string(im->module, &berth_module_function(im->module, im->function)->attrs,
+                               "bounds", berth_strbuf_text(&text));
+    return BERTH_OK;
+}
+
+static bool has_bounds(const onnx_importer *im, const onnx_graph *graph, const char *name) {
+    for (uint32_t i = 0; i < im->options->bounds_count; ++i) {
+        const char *held = symbol_of(graph, im->options->bounds[i].name);
+        if (held && strcmp(held, name) == 0) return true;
+    }
+    return false;
+}
+
 static bool is_left_open(const onnx_importer *im, const onnx_graph *graph, const char *name) {
+    if (has_bounds(im, graph, name)) return true;
     for (uint32_t i = 0; i < im->options->open_dim_count; ++i) {
-        const char *open = im->options->open_dims[i];
-        if (!has_symbol(graph, open)) open = name_of_axis(graph, open);
+        const char *open = symbol_of(graph, im->options->open_dims[i]);
         if (open && strcmp(open, name) == 0) return true;
     }
     return false;
@@ -196,12 +243,8 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
         if (dim->extent < 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s cannot be %lld",
                                      dim->name, (long long)dim->extent);
-        const char *name =
-            has_symbol(graph, dim->name) ? dim->name : name_of_axis(graph, dim->name);
-        if (!name)
-            return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                     "%s has no symbolic dimension \"%s\"; its symbols are: %s",
-                                     im->file, dim->name, list_symbols(im, graph));
+        const char *name = symbol_of(graph, dim->name);
+        if (!name) return no_such_dim(im, graph, dim->name);
         BERTH_TRY(bind_dim(im, NULL, name, dim->extent));
     }
     im->given_dims = im->dims.count;
@@ -214,7 +257,7 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
         BERTH_TRY(bind_input(im, value, &input->tensor));
     }
     if (im->options->default_batch > 0) default_batches(im, graph, fixed);
-    return BERTH_OK;
+    return check_bounds(im, graph);
 }
 
 const char *onnx_element_name(int64_t element) {

@@ -1,4 +1,5 @@
 // Byte code of functions: which operation goes where.
+#include <stdio.h>
 #include <string.h>
 
 #include "compiler/passes/fold.h"
@@ -223,12 +224,28 @@ berth_status vm_function_index(vm_builder *builder, berth_func_id function, uint
 
 // ---- the program --------------------------------------------------------------------------------
 
+// Of a dimension, as attribute "bounds" of @main has them: "N=1..512,seq=1..128".
+static void set_bounds(const berth_module *module, const char *all, const berth_type *type, int d,
+                       berth_vm_port *port) {
+    const char *name = berth_module_str(module, berth_dim_symbol_name(type->dims[d]));
+    const size_t length = strlen(name);
+    long long least = 0, most = 0;
+    for (const char *at = all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, name, length) != 0 || at[length] != '=') continue;
+        if (sscanf(at + length + 1, "%lld..%lld", &least, &most) != 2) continue;
+        port->least[d] = least;
+        port->most[d] = most;
+    }
+}
+
 static berth_vm_port *ports_of(const berth_module *module, const berth_graph *graph,
                                const berth_value_id *values, uint32_t count, const char *kinds) {
     uint32_t kind_count = 0;
     berth_func_id main = berth_module_find_function(module, "main");
     const int64_t *held =
         berth_attrs_ints(module, &module->functions.data[main].attrs, kinds, &kind_count);
+    const char *bounds =
+        berth_attrs_string(module, &module->functions.data[main].attrs, "bounds", NULL);
     berth_vm_port *ports = berth_arena_new_array(module->arena, berth_vm_port, count + 1);
     for (uint32_t i = 0; i < count; ++i) {
         const berth_value *value = &graph->values.data[values[i]];
@@ -244,8 +261,10 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
                                    .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1,
                                    .is_tensor = type->kind == BERTH_TYPE_TENSOR};
         if (held && kind_count == count) ports[i].kind = (uint32_t)held[i];
-        for (int d = 0; d < ports[i].rank; ++d)
+        for (int d = 0; d < ports[i].rank; ++d) {
             ports[i].dims[d] = berth_dim_is_symbol(type->dims[d]) ? -1 : type->dims[d];
+            if (ports[i].dims[d] < 0) set_bounds(module, bounds, type, d, &ports[i]);
+        }
     }
     return ports;
 }

@@ -95,6 +95,15 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_specialisation(berth_co
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim(berth_compiler *compiler,
                                                              const char *name, int64_t extent);
 
+// Says which extents a dimension may have, named as above; a dimension that is then given an extent, or an input
+// with one, must lie within. The model is for all of them: compiling gives a program of executor "vm"
+// with code for every value (berth_compiler_add_specialisation), berth_compiler_load_dynamic_file a model that
+// compiles what comes, and both refuse inputs outside. Plans are for the most of the bounds, and say what the
+// workspace needs at others (<berth/plan.h>). Errors: OUT_OF_RANGE bounds that hold no extent.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_bounds(berth_compiler *compiler,
+                                                                    const char *name, int64_t least,
+                                                                    int64_t most);
+
 // Gives an input the element type and shape of `value`, and with them the dimensions that it shares
 // with others. `constant` not 0: value's data, too, which is copied; the program has no such input
 // then. Errors: INVALID_ARGUMENT no tensor.

@@ -91,8 +91,9 @@ typedef struct berth_dynamic_port {
     const char *type;  // as the model declares it: "f32[batch,3,224,224]"
     int is_tensor;     // 0: a sequence or an optional value
     berth_dtype dtype;
-    int rank;                      // -1 = any
-    int64_t dims[BERTH_MAX_RANK];  // -1 = any
+    int rank;                                             // -1 = any
+    int64_t dims[BERTH_MAX_RANK];                         // -1 = any, or what lies within bounds:
+    int64_t least[BERTH_MAX_RANK], most[BERTH_MAX_RANK];  // both 0: there are none
 } berth_dynamic_port;
 // Fills in the first `size_bytes` (sizeof(berth_dynamic_port)) of it. Errors: OUT_OF_RANGE no such input.
 BERTH_API BERTH_MUST_USE berth_status berth_dynamic_get_input(const berth_dynamic *dynamic,

@@ -166,6 +166,18 @@ typedef struct berth_planned_pool {
     uint32_t value_count;
 } berth_planned_pool;
 
+// Where dimensions have bounds (berth_compiler_set_dim_bounds): the workspace of a part of the model for the shapes
+// that one program of it serves. Values keep the places that they have for the largest shape, so one plan holds
+// for all of them.
+typedef struct berth_planned_workspace {
+    const char *nodes, *ops;  // the part: names of nodes, and their operators
+    const char *shapes;       // "for 512 shapes in all: v0 = dimension 0 of input 0, 1..512"
+    const char *device;
+    uint64_t least_bytes, most_bytes;  // over all these shapes
+    // In bytes, of v0, v1, ...: "4096*v0 + 128", "max(8*v0, 4*v0 + 64)"; NULL = it is no short one
+    const char *expression;
+} berth_planned_workspace;
+
 // A constant that is read in each run, because a budget has no room for it.
 typedef struct berth_planned_load {
     const char *name;
@@ -242,6 +254,9 @@ BERTH_API const berth_planned_stream *berth_plan_info_stream(const berth_plan_in
                                                              uint32_t index);
 BERTH_API const berth_planned_kernel *berth_plan_info_kernel(const berth_plan_info *plan,
                                                              uint32_t index);
+BERTH_API uint32_t berth_plan_info_workspace_count(const berth_plan_info *plan);
+BERTH_API const berth_planned_workspace *berth_plan_info_workspace(const berth_plan_info *plan,
+                                                                   uint32_t index);
 BERTH_API const berth_planned_sharing *berth_plan_info_sharing(const berth_plan_info *plan);
 
 // ---- other machines -----------------------------------------------------------------------------

@@ -29,6 +29,9 @@ typedef struct berth_program berth_program;
 typedef struct berth_port {
     const char *name;
     berth_tensor type;  // element type and shape; `data` is NULL
+    // Of open dimensions, one per dimension: the bounds they were built for, both 0 where there are none; NULL where
+    // the program is of another executor.
+    const int64_t *least, *most;
 } berth_port;
 
 // Opens a program file and checks all of it. The file stays mapped while the program lives, and its

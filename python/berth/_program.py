@@ -362,7 +362,11 @@ class Compiler:
         _native.compiler().berth_compiler_add_specialisation(self._handle.pointer, text.encode())
 
     def set_dim(self, name, extent):
-        _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)
+        """`extent`: a number, or the least and the most that it may be."""
+        if isinstance(extent, (tuple, list)):
+            _native.compiler().berth_compiler_set_dim_bounds(self._handle.pointer, name.encode(), *extent)
+        else:
+            _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)
 
     def set_shape(self, port, shape):
         """Gives an input (of ModelInfo.inputs) a shape."""

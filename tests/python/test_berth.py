@@ -130,6 +130,17 @@ class Models(unittest.TestCase):
         np.testing.assert_array_equal(model(image=images[:1]), one)
         np.testing.assert_array_equal(model.run({"image": images[:1]})["probabilities"], one)
 
+    def test_bounds(self):
+        model = berth.load(DIGITS, dims={"batch": (2, 5)})
+        shape = model.inputs[0].shape[1:]
+        for batch in (2, 5):
+            images = np.random.default_rng(batch).random((batch, *shape), np.float32)
+            np.testing.assert_allclose(model(images), berth.load(DIGITS, dims={"batch": batch})(images), 1e-5, 1e-6)
+        with self.assertRaisesRegex(berth.BerthError, "dimension 0 is 6, outside its bounds 2..5"):
+            model(np.zeros((6, *shape), np.float32))
+        with self.assertRaisesRegex(berth.BerthError, "hold no extent"):
+            berth.load(DIGITS, dims={"batch": (5, 2)})
+
     def test_arrays_of_all_kinds(self):
         images, labels = digits()
         model = berth.load(DIGITS, dims={"batch": 1})
